@@ -1,0 +1,278 @@
+//! Chats as history keeps them and the windows show them. Times are Unix milliseconds.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+use crate::{Channel, Error, Notice, Sampling, Stage, Stop, Thinking, Timing, ToolCall, Usage};
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Role {
+    /// Instructions for the whole chat.
+    System,
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool's answer.
+    Tool,
+}
+
+/// Where a message stands. Everything but an answer is `Complete` from the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum AnswerState {
+    /// Being written by the process that owns it.
+    Streaming,
+    /// Ended by the model or its limit.
+    Complete,
+    /// Ended by the user.
+    Stopped,
+    /// Ended by an error.
+    Failed,
+    /// Its process died while it was being written.
+    Interrupted,
+}
+
+/// What one chat remembers for its next turn.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
+#[serde(default)]
+#[ts(export)]
+pub struct ChatSettings {
+    /// The model's reference; `None` follows the default model.
+    pub model: Option<String>,
+    /// The Thinking switch; `None` follows the model's template.
+    pub thinking: Option<Thinking>,
+    /// Instructions that stand before the conversation; empty: none.
+    pub system_prompt: String,
+    /// How tokens are chosen.
+    pub sampling: Sampling,
+}
+
+/// A chat in the sidebar.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ChatSummary {
+    /// Its id.
+    pub id: String,
+    /// Its title; empty until the first question.
+    pub title: String,
+    /// When it was begun.
+    #[ts(type = "number")]
+    pub created_at: i64,
+    /// When something was last said.
+    #[ts(type = "number")]
+    pub updated_at: i64,
+    /// Whether it stays at the top.
+    pub pinned: bool,
+    /// Whether an answer is being written.
+    pub running: bool,
+}
+
+/// What a part of a message holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[ts(export)]
+pub enum PartKind {
+    /// Reasoning.
+    Thinking {
+        /// The text.
+        text: String,
+    },
+    /// What is said.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// A tool that was called.
+    ToolCall {
+        /// The call.
+        call: ToolCall,
+    },
+}
+
+/// One part of a message, in the order it was made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Part {
+    /// What it holds.
+    #[serde(flatten)]
+    pub kind: PartKind,
+    /// When its first piece came.
+    #[ts(type = "number")]
+    pub started_at: i64,
+    /// When its last piece came.
+    #[ts(type = "number")]
+    pub ended_at: i64,
+}
+
+/// A message as the windows show it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct StoredMessage {
+    /// Its id.
+    pub id: String,
+    /// The chat it belongs to.
+    pub chat: String,
+    /// The message it answers; `None` for the first of a chat.
+    pub parent: Option<String>,
+    /// Who speaks.
+    pub role: Role,
+    /// Where it stands.
+    pub state: AnswerState,
+    /// Its content.
+    pub parts: Vec<Part>,
+    /// The ids of all messages with the same parent, oldest first, this one included.
+    pub siblings: Vec<String>,
+    /// When it was made.
+    #[ts(type = "number")]
+    pub created_at: i64,
+    /// When it ended.
+    #[ts(type = "number | null")]
+    pub finished_at: Option<i64>,
+    /// The model that wrote it.
+    pub model: Option<String>,
+    /// The commit or content hash of that model.
+    pub model_revision: Option<String>,
+    /// SHA-256 of the chat template it was asked through.
+    pub template_hash: Option<String>,
+    /// The Thinking switch it was asked with.
+    pub thinking: Option<Thinking>,
+    /// Why it ended.
+    pub stop: Option<Stop>,
+    /// Why it failed.
+    pub error: Option<Error>,
+    /// What the user should know about it.
+    pub notices: Vec<Notice>,
+    /// Tokens counted.
+    pub usage: Option<Usage>,
+    /// Times and rates.
+    pub timing: Option<Timing>,
+}
+
+impl StoredMessage {
+    /// The answer's or question's text, reasoning left out.
+    pub fn text(&self) -> String {
+        self.parts
+            .iter()
+            .filter_map(|part| match &part.kind {
+                PartKind::Text { text } => Some(text.as_str()),
+                PartKind::Thinking { .. } | PartKind::ToolCall { .. } => None,
+            })
+            .collect()
+    }
+}
+
+/// A chat as its window shows it: the branch that is looked at.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ChatView {
+    /// The chat.
+    pub summary: ChatSummary,
+    /// What it remembers for its next turn.
+    pub settings: ChatSettings,
+    /// The text that was typed and not sent.
+    pub draft: String,
+    /// The messages of the branch, oldest first.
+    pub messages: Vec<StoredMessage>,
+}
+
+/// An answer that is being written, in this process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct RunningAnswer {
+    /// Its chat.
+    pub chat: String,
+    /// Its message.
+    pub message: String,
+}
+
+/// What happened to an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[ts(export)]
+pub enum AnswerBody {
+    /// How far loading or prefill has come.
+    Progress {
+        /// What is being waited for.
+        stage: Stage,
+        /// Units done.
+        #[ts(type = "number")]
+        done: u64,
+        /// Units in all.
+        #[ts(type = "number")]
+        total: u64,
+    },
+    /// More text at the end of the message: it continues the last part where that is of the same channel, else begins one.
+    Delta {
+        /// Where it belongs.
+        channel: Channel,
+        /// The text.
+        text: String,
+        /// When it came.
+        #[ts(type = "number")]
+        at: i64,
+    },
+    /// A complete tool call.
+    ToolCall {
+        /// The call.
+        call: ToolCall,
+        /// When it came.
+        #[ts(type = "number")]
+        at: i64,
+    },
+    /// Something the user should know.
+    Notice {
+        /// What.
+        notice: Notice,
+    },
+    /// The end, in whatever state; replaces all that was shown.
+    Finished {
+        /// The message as it is stored.
+        message: Box<StoredMessage>,
+    },
+    /// The writer of this stream is gone; the answer may go on. Attach again.
+    Detached,
+}
+
+/// One event of one answer. Numbers count from 1 without gaps, so that a window that attaches again asks for what is new.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct AnswerEvent {
+    /// The message.
+    pub message: String,
+    /// The number of the last event in here (neighbouring deltas may have been joined).
+    #[ts(type = "number")]
+    pub seq: u64,
+    /// What happened.
+    pub body: AnswerBody,
+}
+
+impl crate::Merge for AnswerEvent {
+    /// Two deltas of one channel become one that carries the later number.
+    fn merge(&mut self, next: Self) -> Option<Self> {
+        match (&mut self.body, next) {
+            (
+                AnswerBody::Delta { channel, text, at },
+                AnswerEvent { seq, body: AnswerBody::Delta { channel: next_channel, text: more, at: later }, .. },
+            ) if *channel == next_channel => {
+                text.push_str(&more);
+                *at = later;
+                self.seq = seq;
+                None
+            }
+            (_, next) => Some(next),
+        }
+    }
+
+    fn is_last(&self) -> bool {
+        matches!(self.body, AnswerBody::Finished { .. } | AnswerBody::Detached)
+    }
+
+    fn abandoned() -> Self {
+        Self { message: String::new(), seq: 0, body: AnswerBody::Detached }
+    }
+}

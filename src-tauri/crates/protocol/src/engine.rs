@@ -1,0 +1,59 @@
+//! The trait that every engine fulfils: MLX in this process now, other endpoints later.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use crate::{EngineEvent, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result};
+
+/// Asks a job to end; it is looked at between prefill chunks and between tokens. Clones ask the same job.
+#[derive(Debug, Clone, Default)]
+pub struct CancelFlag(Arc<AtomicBool>);
+
+impl CancelFlag {
+    /// Ends the job soon. Doing it twice, or after the end, changes nothing.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether somebody asked.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A running job: its events and the handle that ends it. Dropping the events does not cancel.
+#[derive(Debug)]
+pub struct Job {
+    /// What the engine says; ends with exactly one `Done` or `Failed`.
+    pub events: Receiver<EngineEvent>,
+    /// Ends the job.
+    pub cancel: CancelFlag,
+}
+
+/// Something that answers conversations. It speaks of messages, options and events, never of arrays or weights, and every
+/// call returns at once; calls may come from any thread.
+pub trait Engine: Send + Sync + 'static {
+    /// Loads a model, replacing the one that is loaded. Exactly one `Ready` or `Failed` follows any number of `Progress`.
+    /// Jobs that are asked for meanwhile wait.
+    fn load(&self, model: ModelSource) -> Receiver<LoadEvent>;
+
+    /// Makes an answer; loads the request's model first where it is not the loaded one.
+    fn generate(&self, request: Request) -> Job;
+
+    /// Frees the loaded model and all its memory.
+    fn unload(&self) -> BoxFuture<'static, Result<()>>;
+
+    /// The loaded model.
+    fn loaded(&self) -> Option<ModelInfo>;
+
+    /// The engine's memory.
+    fn memory(&self) -> BoxFuture<'static, Result<MemoryFigures>>;
+}
+
+/// Finds the model that a reference means. Lies between chat and the model folder, so that neither knows the other.
+pub trait ModelShelf: Send + Sync + 'static {
+    /// The model of this reference; errors: `ModelNotFound`, `ModelBroken`.
+    fn resolve(&self, reference: &str) -> Result<ModelSource>;
+}

@@ -1,0 +1,68 @@
+//! The one error that crosses a boundary: a code for programs, a message for people.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+/// What went wrong, as far as somebody acts on it. A variant is added when the window, the command line or a script
+/// behaves differently because of it, and removed when nobody does any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Code {
+    /// The prompt and the wanted answer do not fit the model's context. Nothing was dropped; shorten or branch.
+    ContextFull,
+    /// What the caller passed makes no sense; retrying the same does not help.
+    BadRequest,
+    /// No such chat, message or file. Retrying does not help.
+    NotFound,
+    /// No model of that name is on this computer.
+    ModelNotFound,
+    /// The model's files are there but broken or incomplete; repairing or fetching it again helps.
+    ModelBroken,
+    /// The model's family, quantisation or tokenizer is not known to this version.
+    ModelUnsupported,
+    /// The model's own chat template refused these messages.
+    TemplateRefused,
+    /// An answer is already running in this chat.
+    Busy,
+    /// The history file could not be read or written.
+    Storage,
+    /// The engine failed in the middle; the next job works.
+    Engine,
+    /// The engine's thread is gone.
+    EngineGone,
+}
+
+/// An error as it crosses IPC, the command line's JSON and the rooms' borders: `{code, message}`.
+///
+/// The message says what failed, what is safe and what to do, in words for a person.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, TS)]
+#[error("{message}")]
+#[ts(export)]
+pub struct Error {
+    /// For programs.
+    pub code: Code,
+    /// For people.
+    pub message: String,
+}
+
+impl Error {
+    /// An error of this code with this message.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}
+
+/// A result whose error may cross a boundary.
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_a_code_and_a_message() {
+        let json = serde_json::to_value(Error::new(Code::ContextFull, "too long")).unwrap();
+        assert_eq!(json, serde_json::json!({"code": "context_full", "message": "too long"}));
+    }
+}

@@ -1,0 +1,208 @@
+//! What an engine says while it works.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+use crate::mailbox::Merge;
+use crate::{Error, ModelInfo, ToolCall};
+
+/// What is being waited for before the first token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Stage {
+    /// The model is read and made resident; counted in bytes.
+    Load,
+    /// The prompt is read; counted in tokens.
+    Prefill,
+}
+
+/// Where a piece of generated text belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Channel {
+    /// Reasoning, shown apart from the answer.
+    Thinking,
+    /// The answer.
+    Text,
+}
+
+/// Something the user should know about an answer that is otherwise fine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Notice {
+    /// For programs: `thought_while_off`, `thinking_truncated`, `broken_tool_call`, `dequantised`, …
+    pub code: String,
+    /// For people.
+    pub message: String,
+}
+
+/// Why an answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Stop {
+    /// The model ended its turn, or a stop text appeared.
+    Stop,
+    /// The token limit or the context's end was reached.
+    Length,
+    /// The model called a tool and waits for its answer.
+    ToolCalls,
+    /// Somebody stopped it.
+    Cancelled,
+}
+
+/// Tokens counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Usage {
+    /// Tokens of the rendered conversation.
+    pub prompt_tokens: u32,
+    /// How many of them were still in the KV cache.
+    pub cached_tokens: u32,
+    /// How many of them were read for this answer.
+    pub prefilled_tokens: u32,
+    /// Tokens generated, the stop token not counted.
+    pub completion_tokens: u32,
+    /// How many of those were reasoning.
+    pub thinking_tokens: u32,
+}
+
+/// Times and rates of one answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Timing {
+    /// Milliseconds to load the model; 0 where it was loaded already.
+    pub load_ms: f64,
+    /// Milliseconds from the start of prefill to the first token.
+    pub first_token_ms: f64,
+    /// Prompt tokens read per second.
+    pub prefill_tokens_per_second: f64,
+    /// Tokens generated per second after the first.
+    pub decode_tokens_per_second: f64,
+}
+
+/// The end of an answer that did not fail.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Done {
+    /// Why it ended.
+    pub stop: Stop,
+    /// Tokens counted.
+    pub usage: Usage,
+    /// Times and rates.
+    pub timing: Timing,
+    /// Generated token ids that no earlier delta carried (markers at the very end).
+    pub tokens: Vec<u32>,
+}
+
+/// One event of a job. `Done` or `Failed` comes last, exactly once.
+#[derive(Debug, Clone, PartialEq)]
+pub enum EngineEvent {
+    /// How far loading or prefill has come.
+    Progress {
+        /// What is being waited for.
+        stage: Stage,
+        /// Units done.
+        done: u64,
+        /// Units in all.
+        total: u64,
+    },
+    /// The prompt is rendered and generation is about to begin.
+    Started {
+        /// Tokens of the rendered conversation.
+        prompt_tokens: u32,
+        /// The revision (commit or content hash) of the model that answers.
+        model_revision: String,
+        /// SHA-256 of the chat template, hexadecimal.
+        template_hash: String,
+    },
+    /// A piece of text, never half a character. `tokens` are the ids generated since the last delta: those of all deltas
+    /// and of `Done` in a row are what the model wrote, and decoding them gives at least the text sent so far.
+    Delta {
+        /// Where the text belongs.
+        channel: Channel,
+        /// The text.
+        text: String,
+        /// Ids generated since the last delta.
+        tokens: Vec<u32>,
+    },
+    /// A complete tool call.
+    ToolCall {
+        /// The call.
+        call: ToolCall,
+        /// Ids generated since the last delta.
+        tokens: Vec<u32>,
+    },
+    /// Something the user should know.
+    Notice(Notice),
+    /// The end.
+    Done(Done),
+    /// The end, by an error; what was sent before stays valid.
+    Failed(Error),
+}
+
+impl Merge for EngineEvent {
+    /// Two deltas of one channel become one, a newer progress of one stage replaces the older.
+    fn merge(&mut self, next: Self) -> Option<Self> {
+        match (self, next) {
+            (EngineEvent::Delta { channel, text, tokens }, EngineEvent::Delta { channel: next_channel, text: more, tokens: ids }) if *channel == next_channel => {
+                text.push_str(&more);
+                tokens.extend(ids);
+                None
+            }
+            (EngineEvent::Progress { stage, done, total }, EngineEvent::Progress { stage: next_stage, done: now, total: of }) if *stage == next_stage => {
+                (*done, *total) = (now, of);
+                None
+            }
+            (_, next) => Some(next),
+        }
+    }
+
+    fn is_last(&self) -> bool {
+        matches!(self, EngineEvent::Done(_) | EngineEvent::Failed(_))
+    }
+
+    fn abandoned() -> Self {
+        EngineEvent::Failed(Error::new(
+            crate::Code::EngineGone,
+            "the engine stopped before it answered; what was shown so far is kept, please try again",
+        ))
+    }
+}
+
+/// One event of loading a model. `Ready` or `Failed` comes last, exactly once.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LoadEvent {
+    /// Bytes made resident of bytes in all.
+    Progress {
+        /// Bytes done.
+        done: u64,
+        /// Bytes in all.
+        total: u64,
+    },
+    /// The model answers from now on.
+    Ready(Box<ModelInfo>),
+    /// The model could not be loaded; the engine lives and the model loaded before is gone.
+    Failed(Error),
+}
+
+impl Merge for LoadEvent {
+    fn merge(&mut self, next: Self) -> Option<Self> {
+        match (self, next) {
+            (LoadEvent::Progress { done, total }, LoadEvent::Progress { done: now, total: of }) => {
+                (*done, *total) = (now, of);
+                None
+            }
+            (_, next) => Some(next),
+        }
+    }
+
+    fn is_last(&self) -> bool {
+        !matches!(self, LoadEvent::Progress { .. })
+    }
+
+    fn abandoned() -> Self {
+        LoadEvent::Failed(Error::new(crate::Code::EngineGone, "the engine stopped while it loaded the model; please try again"))
+    }
+}

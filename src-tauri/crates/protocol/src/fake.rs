@@ -1,0 +1,95 @@
+//! An engine for the tests of other rooms: it says what the test scripted and remembers what it was asked.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::BoxFuture;
+
+use crate::{
+    mailbox, CancelFlag, Code, Engine, EngineEvent, Error, Job, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result,
+    Sender, ThinkingControl,
+};
+
+/// A job that the test drives by hand.
+#[derive(Debug)]
+pub struct FakeJob {
+    /// What was asked.
+    pub request: Request,
+    /// Where the test says what the engine does.
+    pub events: Sender<EngineEvent>,
+    /// Set when the other room cancels.
+    pub cancel: CancelFlag,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    jobs: VecDeque<FakeJob>,
+    loaded: Option<ModelInfo>,
+}
+
+/// The fake. Clones share one state.
+#[derive(Debug, Clone, Default)]
+pub struct FakeEngine(Arc<Mutex<State>>);
+
+impl FakeEngine {
+    /// A fake with nothing loaded.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The oldest job that the test has not taken yet.
+    pub fn take_job(&self) -> Option<FakeJob> {
+        self.state().jobs.pop_front()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine for FakeEngine {
+    fn load(&self, model: ModelSource) -> Receiver<LoadEvent> {
+        let (sender, receiver) = mailbox();
+        let info = ModelInfo {
+            reference: model.reference,
+            revision: model.revision.unwrap_or_else(|| "fake".into()),
+            family: "fake".into(),
+            quantization: "none".into(),
+            dequantised: false,
+            parameters: 0,
+            resident_bytes: 0,
+            context: 4096,
+            thinking: ThinkingControl::Switch { default_on: false },
+            template_hash: "fake".into(),
+            device: "cpu".into(),
+            load_ms: 0.0,
+        };
+        self.state().loaded = Some(info.clone());
+        sender.send(LoadEvent::Ready(Box::new(info)));
+        receiver
+    }
+
+    fn generate(&self, request: Request) -> Job {
+        let (sender, events) = mailbox();
+        let cancel = CancelFlag::default();
+        if request.messages.is_empty() {
+            sender.send(EngineEvent::Failed(Error::new(Code::BadRequest, "there is nothing to answer")));
+        } else {
+            self.state().jobs.push_back(FakeJob { request, events: sender, cancel: cancel.clone() });
+        }
+        Job { events, cancel }
+    }
+
+    fn unload(&self) -> BoxFuture<'static, Result<()>> {
+        self.state().loaded = None;
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn loaded(&self) -> Option<ModelInfo> {
+        self.state().loaded.clone()
+    }
+
+    fn memory(&self) -> BoxFuture<'static, Result<MemoryFigures>> {
+        Box::pin(std::future::ready(Ok(MemoryFigures::default())))
+    }
+}

@@ -1,0 +1,25 @@
+//! The words that cross a boundary between rooms: messages, requests, events, errors, the trait [`Engine`] and what the
+//! windows are shown. Nothing here does input or output, and every other room may lean on this one.
+//!
+//! Types marked `#[ts(export)]` are written to `ui/src/bindings` by `cargo test -p protocol`.
+
+mod conversation;
+mod engine;
+mod error;
+mod event;
+pub mod fake;
+mod mailbox;
+mod message;
+mod model;
+mod request;
+
+pub use conversation::{
+    AnswerBody, AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Part, PartKind, Role, RunningAnswer, StoredMessage,
+};
+pub use engine::{CancelFlag, Engine, Job, ModelShelf};
+pub use error::{Code, Error, Result};
+pub use event::{Channel, Done, EngineEvent, LoadEvent, Notice, Stage, Stop, Timing, Usage};
+pub use mailbox::{mailbox, Merge, Receiver, Sender};
+pub use message::{Content, Message, ToolCall};
+pub use model::{LocalModel, MemoryFigures, ModelInfo, ModelSource, ThinkingControl};
+pub use request::{Request, Sampling, Thinking};

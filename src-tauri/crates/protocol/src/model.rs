@@ -1,0 +1,111 @@
+//! Models as the rooms speak of them.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+/// A model that can be loaded: a name for people and history, and the folder its files are in.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ModelSource {
+    /// How it is called: `pebble`, a hub id such as `mlx-community/Qwen3-4B-4bit`, or a folder's path.
+    pub reference: String,
+    /// The folder with config.json and the weights.
+    pub path: PathBuf,
+    /// The commit it was fetched at; `None` for folders.
+    pub revision: Option<String>,
+}
+
+/// What a chat can do about a model's reasoning, derived from the model's own template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[ts(export)]
+pub enum ThinkingControl {
+    /// It can be switched.
+    Switch {
+        /// Whether it thinks when nothing is said.
+        default_on: bool,
+    },
+    /// It has effort levels and cannot be switched off.
+    Levels,
+    /// It always thinks.
+    Always,
+    /// It never does.
+    Never,
+}
+
+/// A loaded model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ModelInfo {
+    /// How it is called.
+    pub reference: String,
+    /// The commit or content hash of its files.
+    pub revision: String,
+    /// `model_type` of config.json.
+    pub family: String,
+    /// Such as `8 bit, groups of 64`, or `bfloat16`.
+    pub quantization: String,
+    /// Whether quantised weights were widened at load, because the device multiplies plain ones faster.
+    pub dequantised: bool,
+    /// How many parameters it has.
+    #[ts(type = "number")]
+    pub parameters: u64,
+    /// Bytes of the resident weights.
+    #[ts(type = "number")]
+    pub resident_bytes: u64,
+    /// Tokens its context holds.
+    pub context: u32,
+    /// What can be done about its reasoning.
+    pub thinking: ThinkingControl,
+    /// SHA-256 of the chat template, hexadecimal.
+    pub template_hash: String,
+    /// The device that computes: `cpu`, `metal`, `cuda`.
+    pub device: String,
+    /// Milliseconds the load took.
+    pub load_ms: f64,
+}
+
+/// A model on this computer, as the Models window lists it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct LocalModel {
+    /// How it is called.
+    pub reference: String,
+    /// A short name for people.
+    pub name: String,
+    /// Whether it came with the app.
+    pub built_in: bool,
+    /// The folder, for people.
+    pub path: String,
+    /// The commit it was fetched at.
+    pub revision: Option<String>,
+    /// `model_type` of config.json.
+    pub family: Option<String>,
+    /// Such as `8 bit`.
+    pub quantization: Option<String>,
+    /// Bytes on disk.
+    #[ts(type = "number")]
+    pub bytes: u64,
+    /// Tokens its context holds.
+    pub context: Option<u32>,
+    /// What can be done about its reasoning; `None` where the model cannot be used.
+    pub thinking: Option<ThinkingControl>,
+    /// Why it cannot be used; `None` where it can.
+    pub problem: Option<String>,
+}
+
+/// Memory of the engine, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct MemoryFigures {
+    /// Held by arrays.
+    #[ts(type = "number")]
+    pub active: u64,
+    /// The most that was ever held since the last load.
+    #[ts(type = "number")]
+    pub peak: u64,
+    /// Kept for reuse.
+    #[ts(type = "number")]
+    pub cache: u64,
+}

@@ -1,0 +1,114 @@
+//! What an engine is asked for.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+use crate::{Message, ModelSource};
+
+/// The Thinking switch of a chat. Effort levels count as on for models that only have a switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Thinking {
+    /// No reasoning before the answer.
+    Off,
+    /// Reasoning with the model's own effort.
+    On,
+    /// Little effort.
+    Low,
+    /// Some effort.
+    Medium,
+    /// All the effort it has.
+    High,
+}
+
+/// How the next token is chosen. A field that is `None` follows the model's `generation_config.json`, and where that is
+/// silent the value named here. Order and meaning are those of mlx-lm (`sample_utils.py`).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
+#[serde(default, deny_unknown_fields)]
+#[ts(export)]
+pub struct Sampling {
+    /// Softmax temperature; 0 takes the likeliest token. Default 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub temperature: Option<f32>,
+    /// Keeps the smallest set of tokens with this much probability; 0 and 1 keep all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub top_p: Option<f32>,
+    /// Keeps tokens at least this likely relative to the likeliest; 0 keeps all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub min_p: Option<f32>,
+    /// Keeps the k likeliest tokens; 0 keeps all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub top_k: Option<u32>,
+    /// The chance that XTC removes the likeliest tokens of a step; 0 never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub xtc_probability: Option<f32>,
+    /// XTC removes all but the least likely of the tokens above this probability.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub xtc_threshold: Option<f32>,
+    /// Divides positive and multiplies negative logits of recent tokens; 1 changes nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub repetition_penalty: Option<f32>,
+    /// Taken once from the logit of every recent token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub presence_penalty: Option<f32>,
+    /// Taken from the logit of a recent token for each of its occurrences.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub frequency_penalty: Option<f32>,
+    /// How many recent tokens the three penalties look at. Default 20.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub penalty_context: Option<u32>,
+    /// Added to the logits of single token ids.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[ts(type = "Record<string, number>", optional)]
+    pub logit_bias: BTreeMap<u32, f32>,
+    /// Makes sampling repeatable. Without one every answer differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional, type = "number")]
+    pub seed: Option<u64>,
+}
+
+impl Sampling {
+    /// Always the likeliest token.
+    pub fn greedy() -> Self {
+        Self { temperature: Some(0.0), ..Self::default() }
+    }
+}
+
+/// One answer to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The model that answers; the engine loads it first where it is not the loaded one.
+    pub model: ModelSource,
+    /// The conversation, oldest first.
+    pub messages: Vec<Message>,
+    /// Tools the model may call, each in the OpenAI form `{"type":"function","function":{…}}`.
+    pub tools: Vec<serde_json::Value>,
+    /// The Thinking switch; `None` leaves the template's own default.
+    pub thinking: Option<Thinking>,
+    /// How tokens are chosen.
+    pub sampling: Sampling,
+    /// At most this many tokens, thinking included; `None`: as many as the context holds.
+    pub max_tokens: Option<u32>,
+    /// Texts that end the answer where they first appear in it; they are cut off.
+    pub stop: Vec<String>,
+}
+
+impl Request {
+    /// A request with the model's own defaults.
+    pub fn new(model: ModelSource, messages: Vec<Message>) -> Self {
+        Self { model, messages, tools: Vec::new(), thinking: None, sampling: Sampling::default(), max_tokens: None, stop: Vec::new() }
+    }
+}

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Makes MLX linkable on Linux with the stock crates: the library from its PyPI wheel, mlx-c from the source inside the
+# mlx-sys crate, the bindings by bindgen; then writes .cargo/local.toml, which tells cargo to use them instead of mlx-sys'
+# build script (Cargo's documented build script override). On macOS mlx-sys builds MLX with Metal and nothing is needed.
+#
+# usage: setup.sh CACHE_DIR       does nothing where CACHE_DIR already holds this version
+set -euo pipefail
+
+version=0.32.2
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+cache=$1
+mkdir -p "$cache"
+mlx="$cache/mlx-$version"
+out="$cache/mlxc-$version"
+triple=$(rustc -vV | sed -n 's/^host: //p')
+
+if [ ! -f "$mlx/.complete" ]; then
+  rm -rf "$mlx"
+  echo "setup: fetching MLX $version"
+  python3 -m pip install --quiet --no-deps --target "$mlx" "mlx==$version" "mlx-cpu==$version"
+  touch "$mlx/.complete"
+fi
+
+source_of_mlx_c() {
+  (cd "$root" && cargo metadata --format-version 1 --locked --filter-platform "$triple" 2>/dev/null || cargo metadata --format-version 1 --filter-platform "$triple") |
+    python3 -c 'import json, os, sys
+packages = json.load(sys.stdin)["packages"]
+print(os.path.join(os.path.dirname(next(p["manifest_path"] for p in packages if p["name"] == "mlx-sys")), "src", "mlx-c"))'
+}
+
+stamp=$(cat "$here/shim.h" "$here/setup.sh" | sha256sum | cut -c1-16)
+if [ "$(cat "$out/.complete" 2>/dev/null || true)" != "$stamp" ]; then
+  echo "setup: building mlx-c and its bindings"
+  rm -rf "$out"
+  mkdir -p "$out"
+  tools="$cache/tools"
+  # bindgen-cli stays at a version that builds with the crate's minimum compiler.
+  [ -x "$tools/bin/cmake" ] || { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet cmake ninja; }
+  [ -x "$tools/bin/bindgen" ] || cargo install --quiet --locked --root "$tools" bindgen-cli --version 0.72.1
+  mlx_c=$(source_of_mlx_c)
+  PATH="$tools/bin:$PATH" cmake -S "$mlx_c" -B "$out/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMLX_C_USE_SYSTEM_MLX=ON \
+    -DMLX_C_BUILD_EXAMPLES=OFF -DCMAKE_PREFIX_PATH="$mlx/mlx" -DCMAKE_CXX_FLAGS="-include $here/shim.h" >"$out/cmake.log" 2>&1 ||
+    { tail -30 "$out/cmake.log" >&2; exit 1; }
+  PATH="$tools/bin:$PATH" cmake --build "$out/build" >>"$out/cmake.log" 2>&1 || { tail -30 "$out/cmake.log" >&2; exit 1; }
+  cp "$out/build/libmlxc.a" "$out/"
+  for header in "$mlx_c"/mlx/c/*.h; do echo "#include \"$header\""; done >"$out/all.h"
+  "$tools/bin/bindgen" "$out/all.h" --rust-target 1.73 --blocklist-function malloc --blocklist-function realloc \
+    --blocklist-type float16_t \
+    --raw-line '#[repr(transparent)] #[derive(Debug, Default, Copy, Clone, PartialEq)] pub struct float16_t(pub u16);' \
+    -o "$out/bindings.rs" -- -I "$mlx_c" -include "$here/shim.h"
+  echo "$stamp" >"$out/.complete"
+fi
+
+config="$root/.cargo/local.toml"
+new=$(cat <<TOML
+# Written by ./dev setup: where this computer keeps MLX and the build. Not part of the repository.
+[build]
+target-dir = "$cache/target"
+
+[target.$triple]
+# The first path is for the installed package, the second for builds on this computer.
+rustflags = ["-C", "link-arg=-Wl,-rpath,\$ORIGIN/../lib/ponder/mlx/lib", "-C", "link-arg=-Wl,-rpath,$mlx/mlx/lib"]
+
+[target.$triple.mlx]
+rustc-link-search = ["native=$out", "native=$mlx/mlx/lib"]
+rustc-link-lib = ["static=mlxc", "mlx", "stdc++"]
+rustc-env = { OUT_DIR = "$out" }
+TOML
+)
+if [ "$(cat "$config" 2>/dev/null || true)" != "$new" ]; then
+  printf '%s\n' "$new" >"$config"
+fi
