@@ -180,6 +180,16 @@ pub struct ChatView {
     pub messages: Vec<StoredMessage>,
 }
 
+/// A question that was stored and the answer that was begun for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Turn {
+    /// What the person asked.
+    pub question: StoredMessage,
+    /// The answer, still empty; attach to it to see it grow.
+    pub answer: StoredMessage,
+}
+
 /// An answer that is being written, in this process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]

@@ -14,12 +14,12 @@ mod model;
 mod request;
 
 pub use conversation::{
-    AnswerBody, AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Part, PartKind, Role, RunningAnswer, StoredMessage,
+    AnswerBody, AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Part, PartKind, Role, RunningAnswer, StoredMessage, Turn,
 };
 pub use engine::{CancelFlag, Engine, Job, ModelShelf};
 pub use error::{Code, Error, Result};
 pub use event::{Channel, Done, EngineEvent, LoadEvent, Notice, Stage, Stop, Timing, Usage};
 pub use mailbox::{mailbox, Merge, Receiver, Sender};
 pub use message::{Content, Message, ToolCall};
-pub use model::{LocalModel, MemoryFigures, ModelInfo, ModelSource, ThinkingControl};
+pub use model::{EngineStatus, LocalModel, MemoryFigures, ModelInfo, ModelSource, ThinkingControl};
 pub use request::{Request, Sampling, Thinking};

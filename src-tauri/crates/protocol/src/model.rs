@@ -109,3 +109,13 @@ pub struct MemoryFigures {
     #[ts(type = "number")]
     pub cache: u64,
 }
+
+/// What the engine holds at the moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct EngineStatus {
+    /// The loaded model.
+    pub loaded: Option<ModelInfo>,
+    /// The engine's memory.
+    pub memory: MemoryFigures,
+}
