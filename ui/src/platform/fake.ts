@@ -1,0 +1,1 @@
+import { tauri } from './tauri'; export const fakePlatform = () => tauri;

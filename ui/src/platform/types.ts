@@ -1,0 +1,92 @@
+/** What the windows can ask of their host. Nothing in here knows Tauri; `tauri.ts` and `fake.ts` fulfil it. */
+
+import type { AnswerEvent } from '../bindings/AnswerEvent';
+import type { ChatSettings } from '../bindings/ChatSettings';
+import type { ChatSummary } from '../bindings/ChatSummary';
+import type { ChatView } from '../bindings/ChatView';
+import type { Code } from '../bindings/Code';
+import type { EngineStatus } from '../bindings/EngineStatus';
+import type { Error as HostError } from '../bindings/Error';
+import type { LocalModel } from '../bindings/LocalModel';
+import type { RunningAnswer } from '../bindings/RunningAnswer';
+import type { Turn } from '../bindings/Turn';
+
+export type { HostError };
+
+/** Takes back a subscription. */
+export type Unsubscribe = () => void;
+
+/** The host. Every call may reject with a {@link HostError}. */
+export interface Platform {
+  /** All chats that are not in the trash. */
+  chats(): Promise<ChatSummary[]>;
+  /** One chat with the branch that is looked at. */
+  chat(id: string): Promise<ChatView>;
+  /** A new, empty chat. */
+  createChat(settings: ChatSettings): Promise<ChatView>;
+  renameChat(id: string, title: string): Promise<void>;
+  pinChat(id: string, pinned: boolean): Promise<void>;
+  /** Moves a chat to the trash. */
+  deleteChat(id: string): Promise<void>;
+  /** Takes a chat out of the trash. */
+  restoreChat(id: string): Promise<ChatSummary>;
+  setChatSettings(id: string, settings: ChatSettings): Promise<void>;
+  setDraft(id: string, draft: string): Promise<void>;
+
+  /** Stores a question and begins its answer; `attach` shows it growing. */
+  send(chat: string, text: string): Promise<Turn>;
+  /** Begins another answer beside this one; the view shows the new branch. */
+  regenerate(message: string): Promise<ChatView>;
+  /** Shows the branch that this message is on. */
+  showBranch(message: string): Promise<ChatView>;
+  stop(message: string): Promise<void>;
+  /** The answers that are being written in this process. */
+  running(): Promise<RunningAnswer[]>;
+  /** Follows an answer from the event after `from` (0: from its beginning) until `finished` or `detached`. */
+  attach(message: string, from: number, onEvent: (event: AnswerEvent) => void): Promise<void>;
+
+  models(): Promise<LocalModel[]>;
+  /** The reference of the model that new chats use. */
+  defaultModel(): Promise<string>;
+  setDefaultModel(reference: string): Promise<void>;
+  openModelsWindow(): Promise<void>;
+  engineStatus(): Promise<EngineStatus>;
+
+  /** Opens an address outside Ponder. */
+  openLink(url: string): Promise<void>;
+  /** Tells the host that the window has something to show. */
+  firstPaint(): Promise<void>;
+
+  /** Called when the list of chats is no longer what `chats` gave. */
+  onChatsChanged(listener: () => void): Promise<Unsubscribe>;
+  /** Called when the models or the default model are no longer what was given. */
+  onModelsChanged(listener: () => void): Promise<Unsubscribe>;
+}
+
+// A record rather than a list, so that the compiler notices a code that is missing here.
+const CODES: Record<Code, true> = {
+  context_full: true,
+  bad_request: true,
+  not_found: true,
+  model_not_found: true,
+  model_broken: true,
+  model_unsupported: true,
+  template_refused: true,
+  busy: true,
+  storage: true,
+  engine: true,
+  engine_gone: true,
+};
+
+function isCode(value: unknown): value is Code {
+  return typeof value === 'string' && value in CODES;
+}
+
+/** What a rejected call means. A failure without a code is the bridge itself, such as an unknown command. */
+export function asHostError(reason: unknown): HostError {
+  if (typeof reason === 'object' && reason !== null && 'message' in reason) {
+    const code = 'code' in reason && isCode(reason.code) ? reason.code : 'bad_request';
+    return { code, message: String(reason.message) };
+  }
+  return { code: 'bad_request', message: String(reason) };
+}

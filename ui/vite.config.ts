@@ -1,0 +1,30 @@
+import { svelte } from '@sveltejs/vite-plugin-svelte';
+import type { Plugin } from 'vite';
+import { defineConfig } from 'vitest/config';
+
+/** KaTeX names three formats of each font; every web view that runs Ponder reads the first, woff2. */
+function onlyWoff2(): Plugin {
+  return {
+    name: 'only-woff2',
+    enforce: 'pre',
+    transform(code, id) {
+      if (!id.includes('katex') || !id.includes('.css')) return null;
+      return code.replace(/,\s*url\([^)]*\)\s*format\("(?:woff|truetype)"\)/g, '');
+    },
+  };
+}
+
+export default defineConfig({
+  plugins: [onlyWoff2(), svelte()],
+  clearScreen: false,
+  server: { port: 5173, strictPort: true },
+  build: {
+    target: 'safari17',
+    // Fonts stay files of their own, so that only those a page needs are read.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+  },
+  // Tests mount components, which needs Svelte's browser build.
+  resolve: process.env.VITEST ? { conditions: ['browser'] } : {},
+  test: { environment: 'jsdom', include: ['src/**/*.test.ts'] },
+});
