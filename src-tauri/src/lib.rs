@@ -1,1 +1,60 @@
-//! Shell.
+//! The shell: the only room that knows Tauri. It opens the windows, turns commands into calls of the other rooms and
+//! their events into messages to the web views. It decides nothing about chats or models.
+
+mod commands;
+mod logging;
+mod state;
+mod window;
+
+use anyhow::{Context, Result};
+use tauri::{Emitter, Manager, RunEvent};
+
+use crate::state::App;
+
+/// Starts the app and returns when it is quit.
+///
+/// # Errors
+/// When the data folder, the history or the window system cannot be opened.
+pub fn run() -> Result<()> {
+    let data_dir = hub::data_dir()?;
+    let _log = logging::start(&data_dir.join("logs"))?;
+    let state = tauri::async_runtime::block_on(App::open(&data_dir))?;
+
+    let mut builder = tauri::Builder::default();
+    // A data folder of one's own is an app of one's own; only the usual one is kept to a single window.
+    if std::env::var_os("PONDER_HOME").is_none() {
+        builder = builder.plugin(tauri_plugin_single_instance::init(|app, _, _| window::show_chat(app)));
+    }
+    let app = builder
+        .plugin(tauri_plugin_opener::init())
+        .plugin(tauri_plugin_window_state::Builder::default().build())
+        .manage(state)
+        .invoke_handler(commands::all())
+        .setup(|app| {
+            window::open_chat(app.handle())?;
+            forward_changes(app.handle().clone());
+            Ok(())
+        })
+        .build(tauri::generate_context!())
+        .context("the window could not be opened")?;
+
+    app.run(|app, event| {
+        // The last words of a running answer are stored before the process ends.
+        if let RunEvent::Exit = event {
+            tauri::async_runtime::block_on(app.state::<App>().chat.shut_down());
+        }
+    });
+    Ok(())
+}
+
+/// Tells every window when the list of chats may look different.
+fn forward_changes(app: tauri::AppHandle) {
+    let mut changes = app.state::<App>().chat.changes();
+    tauri::async_runtime::spawn(async move {
+        while changes.changed().await.is_ok() {
+            if let Err(error) = app.emit(commands::CHATS_CHANGED, ()) {
+                tracing::warn!("a window missed a change of the chats: {error}");
+            }
+        }
+    });
+}

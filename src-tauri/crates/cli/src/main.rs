@@ -1,2 +1,143 @@
-//! Room.
-fn main() {}
+//! The `ponder` command: everything the window can do, for people, scripts and checks. Exit code 0 only on success;
+//! errors are one line on standard error and, with `--json`, an object on standard output.
+
+mod ask;
+mod bench;
+mod conversation;
+mod history;
+mod inspect;
+mod messages;
+mod models;
+mod output;
+mod rooms;
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use protocol::{Sampling, Thinking};
+
+#[derive(Parser)]
+#[command(name = "ponder", version, about = "Talk to language models on this computer", max_term_width = 100)]
+struct Ponder {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Ask one question (or continue a conversation from a file) and print the answer
+    Ask(ask::AskArgs),
+    /// Talk in the terminal, in the same history as the window
+    Chat(conversation::ChatArgs),
+    /// Print what the model is given, rendered by its chat template
+    Render(inspect::RenderArgs),
+    /// Print the stop tokens and where each comes from
+    Stops(inspect::StopsArgs),
+    /// Print the logits after the last of some tokens
+    Logits(inspect::LogitsArgs),
+    /// Measure a model's speed
+    Bench(bench::BenchArgs),
+    /// List the models on this computer
+    Models(models::ModelsArgs),
+    /// List, search and export chats
+    History(history::HistoryArgs),
+}
+
+/// The model of a command: a folder, a hub id or `pebble`.
+#[derive(Args, Clone)]
+pub struct ModelArg {
+    /// A folder, a hub id or `pebble`; without it the default model
+    #[arg(long, value_name = "REF")]
+    pub model: Option<String>,
+}
+
+/// How tokens are chosen; what is not given follows the model's generation_config.json.
+#[derive(Args, Clone)]
+pub struct SamplingArgs {
+    /// 0 always takes the likeliest token
+    #[arg(long)]
+    temperature: Option<f32>,
+    /// Keep the smallest set of tokens with this much probability
+    #[arg(long)]
+    top_p: Option<f32>,
+    /// Keep the N likeliest tokens
+    #[arg(long, value_name = "N")]
+    top_k: Option<u32>,
+    /// Keep tokens at least this likely relative to the likeliest
+    #[arg(long)]
+    min_p: Option<f32>,
+    /// Make the answer repeatable
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+impl SamplingArgs {
+    fn sampling(&self) -> Sampling {
+        Sampling {
+            temperature: self.temperature,
+            top_p: self.top_p,
+            top_k: self.top_k,
+            min_p: self.min_p,
+            seed: self.seed,
+            ..Sampling::default()
+        }
+    }
+}
+
+/// The Thinking switch on the command line.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum ThinkingArg {
+    On,
+    Off,
+    Low,
+    Medium,
+    High,
+}
+
+impl From<ThinkingArg> for Thinking {
+    fn from(arg: ThinkingArg) -> Self {
+        match arg {
+            ThinkingArg::On => Thinking::On,
+            ThinkingArg::Off => Thinking::Off,
+            ThinkingArg::Low => Thinking::Low,
+            ThinkingArg::Medium => Thinking::Medium,
+            ThinkingArg::High => Thinking::High,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::try_from_env("PONDER_LOG").unwrap_or_else(|_| "error".into()))
+        .with_writer(std::io::stderr)
+        .init();
+    let command = Ponder::parse().command;
+    let json = match &command {
+        Command::Ask(args) => args.json,
+        Command::Bench(args) => args.json,
+        Command::Models(args) => args.json,
+        Command::History(args) => args.json,
+        Command::Stops(_) | Command::Logits(_) => true,
+        Command::Chat(_) | Command::Render(_) => false,
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return output::fail(&error.into(), json),
+    };
+    let outcome = runtime.block_on(async {
+        match command {
+            Command::Ask(args) => ask::run(args).await,
+            Command::Chat(args) => conversation::run(args).await,
+            Command::Render(args) => inspect::render(args).await,
+            Command::Stops(args) => inspect::stops(args).await,
+            Command::Logits(args) => inspect::logits(args).await,
+            Command::Bench(args) => bench::run(args).await,
+            Command::Models(args) => models::run(args),
+            Command::History(args) => history::run(args).await,
+        }
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => output::fail(&error, json),
+    }
+}

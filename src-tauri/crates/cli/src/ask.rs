@@ -1,0 +1,162 @@
+//! `ponder ask`: one answer, not kept in the history.
+
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use protocol::{Channel, Code, Engine, EngineEvent, Error, Message, Request, Role};
+
+use crate::rooms::Rooms;
+use crate::{messages, output, ModelArg, SamplingArgs, ThinkingArg};
+
+#[derive(Args)]
+pub struct AskArgs {
+    #[command(flatten)]
+    model: ModelArg,
+    /// Instructions that stand before the conversation
+    #[arg(long, value_name = "TEXT")]
+    system: Option<String>,
+    /// The Thinking switch; without it the model's own default
+    #[arg(long, value_name = "on|off|low|medium|high", hide_possible_values = true)]
+    thinking: Option<ThinkingArg>,
+    /// A conversation to continue, as a JSON list in the OpenAI chat form
+    #[arg(long, value_name = "FILE")]
+    messages: Option<PathBuf>,
+    /// Tools the model may call, as a JSON list in the OpenAI form
+    #[arg(long, value_name = "FILE")]
+    tools: Option<PathBuf>,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+    /// At most this many tokens, thinking included
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<u32>,
+    /// End the answer where this text appears; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    stop: Vec<String>,
+    /// Print one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+    /// The question; without one it is read from standard input
+    prompt: Option<String>,
+}
+
+/// Asks and prints.
+///
+/// # Errors
+/// When the model cannot answer, or a file cannot be read.
+pub async fn run(args: AskArgs) -> Result<()> {
+    let messages = conversation(&args)?;
+    let tools = args.tools.as_deref().map(messages::read_tools).transpose()?.unwrap_or_default();
+    let rooms = Rooms::open().await?;
+    let mut request = Request::new(rooms.model(args.model.model.as_deref()).await?, messages);
+    request.tools = tools;
+    request.thinking = args.thinking.map(Into::into);
+    request.sampling = args.sampling.sampling();
+    request.max_tokens = args.max_tokens;
+    request.stop = args.stop;
+
+    let mut job = rooms.engine.generate(request);
+    let mut printer = Printer::default();
+    let cancel = job.cancel.clone();
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            cancel.cancel();
+        }
+    });
+    while let Some(event) = job.events.recv().await {
+        if let EngineEvent::Failed(error) = event {
+            return Err(error.into());
+        }
+        if args.json {
+            if let Some(value) = output::event_json(&event) {
+                output::line(&value)?;
+            }
+        } else {
+            printer.print(&event)?;
+        }
+    }
+    Ok(())
+}
+
+fn conversation(args: &AskArgs) -> Result<Vec<Message>> {
+    let mut conversation: Vec<Message> = args.system.iter().map(|text| Message::text(Role::System, text)).collect();
+    if let Some(path) = &args.messages {
+        conversation.extend(messages::read(path)?);
+    }
+    match &args.prompt {
+        Some(prompt) => conversation.push(Message::text(Role::User, prompt)),
+        None if args.messages.is_none() && !std::io::stdin().is_terminal() => {
+            let mut prompt = String::new();
+            std::io::stdin().read_to_string(&mut prompt).context("standard input is not text")?;
+            conversation.push(Message::text(Role::User, prompt.trim_end_matches('\n')));
+        }
+        None => {}
+    }
+    if conversation.iter().all(|message| message.role == Role::System) {
+        return Err(Error::new(Code::BadRequest, "there is no question; pass one, or a conversation with --messages").into());
+    }
+    Ok(conversation)
+}
+
+/// Prints an answer for people: the thought softer and apart, remarks on standard error.
+#[derive(Default)]
+pub struct Printer {
+    last: Option<Channel>,
+}
+
+impl Printer {
+    /// Prints one event.
+    ///
+    /// # Errors
+    /// When standard output is closed.
+    pub fn print(&mut self, event: &EngineEvent) -> Result<()> {
+        match event {
+            EngineEvent::Delta { channel, text, .. } => self.delta(*channel, text)?,
+            EngineEvent::ToolCall { call, .. } => output::text(&format!("{}({})\n", call.name, call.arguments))?,
+            EngineEvent::Notice(notice) => self.remark(&notice.message)?,
+            EngineEvent::Done(_) => self.end()?,
+            EngineEvent::Progress { .. } | EngineEvent::Started { .. } | EngineEvent::Failed(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Prints a piece of one channel.
+    ///
+    /// # Errors
+    /// When standard output is closed.
+    pub fn delta(&mut self, channel: Channel, text: &str) -> Result<()> {
+        if self.last.is_some_and(|last| last != channel) {
+            output::text("\n\n")?;
+        }
+        self.last = Some(channel);
+        match channel {
+            Channel::Thinking => output::text(&output::soft(text))?,
+            Channel::Text => output::text(text)?,
+        }
+        Ok(())
+    }
+
+    /// Prints a remark beside the answer.
+    ///
+    /// # Errors
+    /// When standard output is closed.
+    pub fn remark(&mut self, text: &str) -> Result<()> {
+        if self.last.take().is_some() {
+            output::text("\n")?;
+        }
+        eprintln!("({text})");
+        Ok(())
+    }
+
+    /// Ends the answer with a line end.
+    ///
+    /// # Errors
+    /// When standard output is closed.
+    pub fn end(&mut self) -> Result<()> {
+        if self.last.take().is_some() {
+            output::text("\n")?;
+        }
+        Ok(())
+    }
+}

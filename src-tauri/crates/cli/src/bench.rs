@@ -1,0 +1,144 @@
+//! `ponder bench`: a model's speed, beside the peer's where one is given, in one run.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{bail, Context, Result};
+use clap::Args;
+use engine::BenchFigures;
+use protocol::ModelSource;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::rooms::Rooms;
+use crate::{output, ModelArg};
+
+#[derive(Args)]
+pub struct BenchArgs {
+    #[command(flatten)]
+    model: ModelArg,
+    /// Length of the prompt in tokens
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    prompt_tokens: usize,
+    /// How many tokens are generated
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    generate: usize,
+    /// How often everything is measured; medians are printed
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    repeat: usize,
+    /// A script that measures mlx-lm and prints the same figures; run with the Python of PONDER_ORACLE_PYTHON
+    #[arg(long, value_name = "SCRIPT")]
+    peer: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What one engine did.
+#[derive(Debug, Clone, Deserialize, serde::Serialize)]
+struct Figures {
+    decode_tokens_per_second: f64,
+    prefill_tokens_per_second: f64,
+    first_token_ms: f64,
+    load_ms: f64,
+    peak_bytes: f64,
+    #[serde(default)]
+    versions: String,
+}
+
+impl From<BenchFigures> for Figures {
+    fn from(figures: BenchFigures) -> Self {
+        Self {
+            decode_tokens_per_second: figures.decode_tokens_per_second,
+            prefill_tokens_per_second: figures.prefill_tokens_per_second,
+            first_token_ms: figures.first_token_ms,
+            load_ms: figures.load_ms,
+            peak_bytes: figures.peak_bytes as f64,
+            versions: format!("ponder {}", env!("CARGO_PKG_VERSION")),
+        }
+    }
+}
+
+/// Measures ours and the peer by turns, so that a noisy neighbour hits both.
+///
+/// # Errors
+/// When the model cannot be loaded or the peer does not run.
+pub async fn run(args: BenchArgs) -> Result<()> {
+    if args.prompt_tokens == 0 || args.generate < 2 || args.repeat == 0 {
+        bail!("a measurement needs at least one prompt token, two generated tokens and one repetition");
+    }
+    let rooms = Rooms::open().await?;
+    let model = rooms.model(args.model.model.as_deref()).await?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..args.repeat {
+        ours.push(Figures::from(rooms.engine.bench(model.clone(), args.prompt_tokens, args.generate).await?));
+        if let Some(script) = &args.peer {
+            theirs.push(peer(script, &model, &args)?);
+        }
+    }
+    report(&args, &model, median(&ours), (!theirs.is_empty()).then(|| median(&theirs)))
+}
+
+fn peer(script: &Path, model: &ModelSource, args: &BenchArgs) -> Result<Figures> {
+    let python = std::env::var_os("PONDER_ORACLE_PYTHON").context("PONDER_ORACLE_PYTHON names no Python with mlx-lm; use ./dev bench")?;
+    let output = Command::new(python)
+        .arg(script)
+        .arg("--model")
+        .arg(&model.path)
+        .args(["--prompt-tokens", &args.prompt_tokens.to_string(), "--generate", &args.generate.to_string()])
+        .output()
+        .context("the peer could not be started")?;
+    if !output.status.success() {
+        bail!("the peer failed: {}", String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or("no reason given"));
+    }
+    serde_json::from_slice(&output.stdout).context("the peer printed something else than its figures")
+}
+
+fn median(runs: &[Figures]) -> Figures {
+    let middle = |of: fn(&Figures) -> f64| {
+        let mut values: Vec<f64> = runs.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
+    };
+    Figures {
+        decode_tokens_per_second: middle(|run| run.decode_tokens_per_second),
+        prefill_tokens_per_second: middle(|run| run.prefill_tokens_per_second),
+        first_token_ms: middle(|run| run.first_token_ms),
+        load_ms: middle(|run| run.load_ms),
+        peak_bytes: middle(|run| run.peak_bytes),
+        versions: runs.first().map(|run| run.versions.clone()).unwrap_or_default(),
+    }
+}
+
+fn report(args: &BenchArgs, model: &ModelSource, ours: Figures, theirs: Option<Figures>) -> Result<()> {
+    if args.json {
+        output::line(&json!({
+            "model": model.reference, "prompt_tokens": args.prompt_tokens, "generate": args.generate, "repeat": args.repeat,
+            "ours": ours, "peer": theirs,
+            "decode_ratio": theirs.as_ref().map(|peer| ours.decode_tokens_per_second / peer.decode_tokens_per_second),
+        }))?;
+        return Ok(());
+    }
+    let peer_name = theirs.as_ref().map_or("", |peer| peer.versions.as_str());
+    let mut table = format!(
+        "{}: prompt {} tokens, {} generated, median of {}\n{:<22}{:>12}  {:>12}  {:>6}   {peer_name}\n",
+        model.reference, args.prompt_tokens, args.generate, args.repeat, "", "ponder", if theirs.is_some() { "mlx-lm" } else { "" },
+        if theirs.is_some() { "ratio" } else { "" }
+    );
+    let rows: [(&str, fn(&Figures) -> f64); 5] = [
+        ("decode, tokens/s", |run| run.decode_tokens_per_second),
+        ("prefill, tokens/s", |run| run.prefill_tokens_per_second),
+        ("first token, ms", |run| run.first_token_ms),
+        ("load, ms", |run| run.load_ms),
+        ("peak memory, MB", |run| run.peak_bytes / 1e6),
+    ];
+    for (name, of) in rows {
+        table.push_str(&format!("{name:<22}{:>12.1}", of(&ours)));
+        if let Some(peer) = &theirs {
+            table.push_str(&format!("  {:>12.1}  {:>6.2}", of(peer), of(&ours) / of(peer)));
+        }
+        table.push('\n');
+    }
+    output::text(&table)?;
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! `ponder chat`: a conversation in the terminal, kept in the same history as the window's.
+
+use std::io::IsTerminal;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use protocol::{AnswerBody, AnswerState, ChatSettings, Code, Error};
+use rustyline::error::ReadlineError;
+use rustyline::DefaultEditor;
+
+use crate::ask::Printer;
+use crate::rooms::Rooms;
+use crate::{output, ModelArg, SamplingArgs, ThinkingArg};
+
+#[derive(Args)]
+pub struct ChatArgs {
+    #[command(flatten)]
+    model: ModelArg,
+    /// Go on with this chat instead of beginning one (ids: `ponder history`)
+    #[arg(long, value_name = "ID")]
+    chat: Option<String>,
+    /// Instructions that stand before the conversation
+    #[arg(long, value_name = "TEXT")]
+    system: Option<String>,
+    /// The Thinking switch; without it the model's own default
+    #[arg(long, value_name = "on|off|low|medium|high", hide_possible_values = true)]
+    thinking: Option<ThinkingArg>,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+}
+
+/// Talks until the end of input.
+///
+/// # Errors
+/// When the history cannot be opened or the chat does not exist. A failed answer is printed and the conversation goes on.
+pub async fn run(args: ChatArgs) -> Result<()> {
+    let rooms = Rooms::open().await?;
+    let model = rooms.model(args.model.model.as_deref()).await?;
+    let settings = ChatSettings {
+        model: args.model.model.clone(),
+        thinking: args.thinking.map(Into::into),
+        system_prompt: args.system.unwrap_or_default(),
+        sampling: args.sampling.sampling(),
+    };
+    let mut chat = match args.chat {
+        Some(id) => Some(rooms.chat.chat(&id).await?.summary.id),
+        None => None,
+    };
+    if std::io::stdin().is_terminal() {
+        println!("{}", output::soft(&format!("{} · /quit or Ctrl+D ends, Ctrl+C stops an answer; the chat is kept", model.reference)));
+    }
+    let mut input = Input::new()?;
+    while let Some(question) = input.next_question()? {
+        // A chat without a question is not worth keeping, so it begins with the first.
+        let id = match &chat {
+            Some(id) => id.clone(),
+            None => chat.insert(rooms.chat.create(settings.clone()).await?.summary.id).clone(),
+        };
+        if let Err(error) = answer(&rooms, &id, &question).await {
+            eprintln!("ponder: {error:#}");
+        }
+    }
+    rooms.chat.shut_down().await;
+    Ok(())
+}
+
+async fn answer(rooms: &Rooms, chat: &str, question: &str) -> Result<()> {
+    let turn = rooms.chat.send(chat, question).await?;
+    let message = turn.answer.id;
+    let mut events = rooms.chat.attach(&message, 0).await?;
+    let mut printer = Printer::default();
+    loop {
+        let event = tokio::select! {
+            event = events.recv() => event,
+            _ = tokio::signal::ctrl_c() => {
+                rooms.chat.stop(&message).await?;
+                continue;
+            }
+        };
+        match event.map(|event| event.body) {
+            Some(AnswerBody::Delta { channel, text, .. }) => printer.delta(channel, &text)?,
+            Some(AnswerBody::ToolCall { call, .. }) => printer.remark(&format!("the model calls {}({})", call.name, call.arguments))?,
+            Some(AnswerBody::Notice { notice }) => printer.remark(&notice.message)?,
+            Some(AnswerBody::Finished { message }) => {
+                printer.end()?;
+                return match (message.state, message.error) {
+                    (AnswerState::Failed, Some(error)) => Err(error.into()),
+                    (AnswerState::Stopped, _) => printer.remark("stopped"),
+                    _ => Ok(()),
+                };
+            }
+            Some(AnswerBody::Progress { .. }) => {}
+            Some(AnswerBody::Detached) | None => {
+                return Err(Error::new(Code::Engine, "the answer was cut off; what arrived is in the history").into())
+            }
+        }
+    }
+}
+
+/// Questions from a person at a terminal, or one per line from a pipe.
+enum Input {
+    Person(Box<DefaultEditor>),
+    Pipe(std::io::Lines<std::io::StdinLock<'static>>),
+}
+
+impl Input {
+    fn new() -> Result<Self> {
+        if std::io::stdin().is_terminal() {
+            Ok(Self::Person(Box::new(DefaultEditor::new().context("the terminal cannot be read")?)))
+        } else {
+            Ok(Self::Pipe(std::io::stdin().lines()))
+        }
+    }
+
+    /// The next question; `None` at the end.
+    fn next_question(&mut self) -> Result<Option<String>> {
+        loop {
+            let line = match self {
+                Self::Person(editor) => match editor.readline("> ") {
+                    Ok(line) => {
+                        editor.add_history_entry(&line).context("the line could not be remembered")?;
+                        Some(line)
+                    }
+                    Err(ReadlineError::Eof | ReadlineError::Interrupted) => None,
+                    Err(error) => return Err(error).context("the terminal cannot be read"),
+                },
+                Self::Pipe(lines) => lines.next().transpose().context("standard input is not text")?,
+            };
+            match line.as_deref().map(str::trim) {
+                None | Some("/quit" | "/exit") => return Ok(None),
+                Some("") => {}
+                Some(question) => return Ok(Some(question.to_owned())),
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `ponder render`, `stops`, `logits`: what a model is given and what it makes of it.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use prompt::{Dialect, RenderRequest};
+use protocol::{Message, Role};
+use serde_json::json;
+
+use crate::rooms::Rooms;
+use crate::{messages, output, ModelArg, ThinkingArg};
+
+#[derive(Args)]
+pub struct RenderArgs {
+    #[command(flatten)]
+    model: ModelArg,
+    /// The conversation, as a JSON list in the OpenAI chat form; without one a single greeting
+    #[arg(long, value_name = "FILE")]
+    messages: Option<PathBuf>,
+    /// Tools, as a JSON list in the OpenAI form
+    #[arg(long, value_name = "FILE")]
+    tools: Option<PathBuf>,
+    /// The Thinking switch; without it the model's own default
+    #[arg(long, value_name = "on|off|low|medium|high", hide_possible_values = true)]
+    thinking: Option<ThinkingArg>,
+    /// Leave out what opens the model's turn
+    #[arg(long)]
+    no_generation_prompt: bool,
+}
+
+#[derive(Args)]
+pub struct StopsArgs {
+    #[command(flatten)]
+    model: ModelArg,
+}
+
+#[derive(Args)]
+pub struct LogitsArgs {
+    #[command(flatten)]
+    model: ModelArg,
+    /// Token ids, separated by commas
+    #[arg(long, value_delimiter = ',', required = true)]
+    tokens: Vec<u32>,
+    /// One list per position instead of the last alone
+    #[arg(long)]
+    all: bool,
+    /// Read the tokens in chunks of this many
+    #[arg(long, value_name = "N")]
+    chunk: Option<usize>,
+}
+
+/// Prints the rendered conversation.
+///
+/// # Errors
+/// When the template refuses it.
+pub async fn render(args: RenderArgs) -> Result<()> {
+    let messages = match &args.messages {
+        Some(path) => messages::read(path)?,
+        None => vec![Message::text(Role::User, "Hello!")],
+    };
+    let tools = args.tools.as_deref().map(messages::read_tools).transpose()?.unwrap_or_default();
+    let dialect = open_dialect(&args.model).await?;
+    let request = RenderRequest {
+        messages: &messages,
+        tools: &tools,
+        thinking: args.thinking.map(Into::into),
+        add_generation_prompt: !args.no_generation_prompt,
+    };
+    output::text(&dialect.render(&request).map_err(protocol::Error::from)?)?;
+    Ok(())
+}
+
+/// Prints the stop set.
+///
+/// # Errors
+/// When the model's files cannot be read.
+pub async fn stops(args: StopsArgs) -> Result<()> {
+    let dialect = open_dialect(&args.model).await?;
+    output::line(&serde_json::to_value(dialect.stops())?)?;
+    Ok(())
+}
+
+/// Prints logits.
+///
+/// # Errors
+/// When a token id is outside the vocabulary, or the model cannot be loaded.
+pub async fn logits(args: LogitsArgs) -> Result<()> {
+    let rooms = Rooms::open().await?;
+    let model = rooms.model(args.model.model.as_deref()).await?;
+    let mut rows = rooms.engine.logits(model, args.tokens, args.all, args.chunk).await?;
+    let value = if args.all { json!({"logits": rows}) } else { json!({"logits": rows.pop().unwrap_or_default()}) };
+    output::line(&value)?;
+    Ok(())
+}
+
+async fn open_dialect(model: &ModelArg) -> Result<Dialect> {
+    let rooms = Rooms::open().await?;
+    let source = rooms.model(model.model.as_deref()).await?;
+    Ok(Dialect::open(&source.path).map_err(protocol::Error::from)?)
+}

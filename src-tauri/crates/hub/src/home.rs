@@ -1,0 +1,40 @@
+//! Where things lie on this computer.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use directories::{BaseDirs, ProjectDirs};
+
+use crate::Error;
+
+/// The folder of all of the app's data: `PONDER_HOME`, else the system's place for it.
+///
+/// # Errors
+/// [`Error::NoHome`] where the system names no home folder.
+pub fn data_dir() -> Result<PathBuf, Error> {
+    if let Some(home) = env::var_os("PONDER_HOME").filter(|home| !home.is_empty()) {
+        return Ok(home.into());
+    }
+    ProjectDirs::from("app", "", "Ponder").map(|dirs| dirs.data_dir().to_owned()).ok_or(Error::NoHome)
+}
+
+/// The Hugging Face cache: `HF_HUB_CACHE`, else `HF_HOME/hub`, else `~/.cache/huggingface/hub`, as every client of the hub.
+pub fn hub_cache() -> Option<PathBuf> {
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("HF_HUB_CACHE")
+        .or_else(|| set("HF_HOME").map(|home| home.join("hub")))
+        .or_else(|| set("XDG_CACHE_HOME").map(|cache| cache.join("huggingface/hub")))
+        .or_else(|| BaseDirs::new().map(|dirs| dirs.home_dir().join(".cache/huggingface/hub")))
+}
+
+/// The folder of the model that comes with the app, looked for beside the program: in a macOS bundle, in an installed
+/// package, and in the source tree for builds on a developer's computer.
+pub fn built_in_model() -> Option<PathBuf> {
+    let program = env::current_exe().ok()?;
+    let folder = program.parent()?;
+    let source_tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model");
+    [folder.join("../Resources/pebble"), folder.join("../lib/Ponder/pebble"), folder.join("pebble"), source_tree]
+        .into_iter()
+        .find(|candidate| candidate.join("config.json").is_file())
+        .and_then(|found| found.canonicalize().ok())
+}

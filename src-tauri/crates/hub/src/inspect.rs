@@ -1,0 +1,78 @@
+//! What a model folder says about itself, without loading it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use prompt::config::ModelConfig;
+use protocol::{LocalModel, ModelSource};
+use serde_json::Value;
+
+use crate::folder::BUILT_IN;
+
+/// The first file that a usable model lacks: its config, its tokenizer or one of its weight files.
+pub fn missing_file(folder: &Path) -> Option<String> {
+    let named = ["config.json", "tokenizer.json"].map(str::to_owned);
+    named.into_iter().chain(shards(folder)).find(|name| !folder.join(name).is_file())
+}
+
+/// The weight files that the index names, or `model.safetensors` where nothing else is there.
+fn shards(folder: &Path) -> BTreeSet<String> {
+    let index = fs::read_to_string(folder.join("model.safetensors.index.json")).ok();
+    let indexed: BTreeSet<String> = index
+        .and_then(|text| serde_json::from_str::<Value>(&text).ok())
+        .and_then(|index| index["weight_map"].as_object().map(|map| map.values().filter_map(|name| name.as_str().map(str::to_owned)).collect()))
+        .unwrap_or_default();
+    if !indexed.is_empty() {
+        return indexed;
+    }
+    let found: BTreeSet<String> = files(folder).filter(|name| name.starts_with("model") && name.ends_with(".safetensors")).collect();
+    if found.is_empty() {
+        BTreeSet::from(["model.safetensors".to_owned()])
+    } else {
+        found
+    }
+}
+
+fn files(folder: &Path) -> impl Iterator<Item = String> {
+    fs::read_dir(folder).into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok())
+}
+
+/// Bytes of all files, links followed, because the cache's snapshots are links to its blobs.
+fn bytes(folder: &Path) -> u64 {
+    files(folder).filter_map(|name| fs::metadata(folder.join(name)).ok()).filter(|meta| meta.is_file()).map(|meta| meta.len()).sum()
+}
+
+/// Everything the list shows about a model.
+pub fn inspect(model: &ModelSource, built_in: bool) -> LocalModel {
+    let config = ModelConfig::read(&model.path);
+    let missing = missing_file(&model.path).map(|name| format!("{name} is missing; fetch the model again"));
+    let thinking = prompt::thinking_control(&model.path);
+    let problem = match (&config, &thinking) {
+        _ if missing.is_some() => missing,
+        (Err(error), _) => Some(error.to_string()),
+        (_, Err(error)) => Some(error.to_string()),
+        (Ok(_), Ok(_)) => None,
+    };
+    LocalModel {
+        reference: model.reference.clone(),
+        name: name(&model.reference),
+        built_in,
+        path: model.path.display().to_string(),
+        revision: model.revision.clone(),
+        family: config.as_ref().ok().map(|config| config.model_type.clone()),
+        quantization: config.as_ref().ok().map(ModelConfig::quantization_label),
+        bytes: bytes(&model.path),
+        context: config.as_ref().ok().map(|config| config.context),
+        thinking: thinking.ok().filter(|_| problem.is_none()),
+        problem,
+    }
+}
+
+/// A short name for people: the last part of the id, with blanks for hyphens.
+fn name(reference: &str) -> String {
+    if reference == BUILT_IN {
+        return "Pebble".into();
+    }
+    reference.trim_end_matches('/').rsplit('/').next().unwrap_or(reference).replace(['-', '_'], " ")
+}

@@ -1,0 +1,42 @@
+//! Answers: asking, stopping, watching.
+
+use protocol::{AnswerEvent, ChatView, Result, RunningAnswer, Turn};
+use tauri::ipc::Channel;
+use tauri::State;
+
+use crate::state::App;
+
+#[tauri::command]
+pub async fn send(app: State<'_, App>, chat: String, text: String) -> Result<Turn> {
+    app.chat.send(&chat, &text).await
+}
+
+#[tauri::command]
+pub async fn regenerate(app: State<'_, App>, message: String) -> Result<ChatView> {
+    app.chat.regenerate(&message).await
+}
+
+#[tauri::command]
+pub async fn stop(app: State<'_, App>, message: String) -> Result<()> {
+    app.chat.stop(&message).await
+}
+
+#[tauri::command]
+pub async fn running(app: State<'_, App>) -> Result<Vec<RunningAnswer>> {
+    Ok(app.chat.running())
+}
+
+/// Sends what happened to an answer after event number `from` (0: everything), then what happens.
+#[tauri::command]
+pub async fn attach(app: State<'_, App>, message: String, from: u64, on_event: Channel<AnswerEvent>) -> Result<()> {
+    let mut events = app.chat.attach(&message, from).await?;
+    tauri::async_runtime::spawn(async move {
+        while let Some(event) = events.recv().await {
+            // A window that was closed or reloaded takes nothing more; the answer goes on without it.
+            if on_event.send(event).is_err() {
+                break;
+            }
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Chats: listing, opening, changing.
+
+use protocol::{ChatSettings, ChatSummary, ChatView, Result};
+use tauri::State;
+
+use crate::state::App;
+
+#[tauri::command]
+pub async fn chats(app: State<'_, App>) -> Result<Vec<ChatSummary>> {
+    app.chat.chats().await
+}
+
+#[tauri::command]
+pub async fn chat(app: State<'_, App>, id: String) -> Result<ChatView> {
+    app.chat.chat(&id).await
+}
+
+#[tauri::command]
+pub async fn create_chat(app: State<'_, App>, settings: Option<ChatSettings>) -> Result<ChatView> {
+    app.chat.create(settings.unwrap_or_default()).await
+}
+
+#[tauri::command]
+pub async fn rename_chat(app: State<'_, App>, id: String, title: String) -> Result<()> {
+    app.chat.rename(&id, &title).await
+}
+
+#[tauri::command]
+pub async fn pin_chat(app: State<'_, App>, id: String, pinned: bool) -> Result<()> {
+    app.chat.pin(&id, pinned).await
+}
+
+#[tauri::command]
+pub async fn delete_chat(app: State<'_, App>, id: String) -> Result<()> {
+    app.chat.delete(&id).await
+}
+
+#[tauri::command]
+pub async fn restore_chat(app: State<'_, App>, id: String) -> Result<ChatSummary> {
+    app.chat.restore(&id).await
+}
+
+#[tauri::command]
+pub async fn set_chat_settings(app: State<'_, App>, id: String, settings: ChatSettings) -> Result<()> {
+    app.chat.set_settings(&id, &settings).await
+}
+
+#[tauri::command]
+pub async fn set_draft(app: State<'_, App>, id: String, draft: String) -> Result<()> {
+    app.chat.set_draft(&id, &draft).await
+}
+
+#[tauri::command]
+pub async fn show_branch(app: State<'_, App>, message: String) -> Result<ChatView> {
+    app.chat.show_branch(&message).await
+}

@@ -1,0 +1,36 @@
+//! Models on this computer.
+
+use protocol::{EngineStatus, LocalModel, ModelShelf, Result};
+use tauri::{AppHandle, Emitter, State};
+
+use super::MODELS_CHANGED;
+use crate::state::App;
+
+#[tauri::command]
+pub async fn models(app: State<'_, App>) -> Result<Vec<LocalModel>> {
+    let folder = app.models.clone();
+    // Reading config files and templates of many models takes a moment; the windows stay awake.
+    tauri::async_runtime::spawn_blocking(move || folder.list())
+        .await
+        .map_err(|error| protocol::Error::new(protocol::Code::Storage, format!("the models could not be listed: {error}")))
+}
+
+#[tauri::command]
+pub async fn default_model(app: State<'_, App>) -> Result<String> {
+    app.chat.default_model().await
+}
+
+#[tauri::command]
+pub async fn set_default_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
+    app.models.resolve(&reference)?;
+    app.chat.set_default_model(&reference).await?;
+    if let Err(error) = handle.emit(MODELS_CHANGED, ()) {
+        tracing::warn!("a window missed a change of the models: {error}");
+    }
+    Ok(())
+}
+
+#[tauri::command]
+pub async fn engine_status(app: State<'_, App>) -> Result<EngineStatus> {
+    Ok(EngineStatus { loaded: app.engine.loaded(), memory: app.engine.memory().await? })
+}

@@ -1,0 +1,49 @@
+//! The two windows. The Models window is made when it is first asked for, because each window costs a web process.
+
+use tauri::{AppHandle, Manager, WebviewUrl, WebviewWindowBuilder};
+
+const CHAT: &str = "main";
+const MODELS: &str = "models";
+
+/// Opens the chat window.
+///
+/// # Errors
+/// When the window system refuses.
+pub fn open_chat(app: &AppHandle) -> tauri::Result<()> {
+    let builder = WebviewWindowBuilder::new(app, CHAT, WebviewUrl::App("index.html".into()))
+        .title("Ponder")
+        .inner_size(1180.0, 860.0)
+        .min_inner_size(480.0, 400.0);
+    // The sidebar reaches up to the traffic lights.
+    #[cfg(target_os = "macos")]
+    let builder = builder.title_bar_style(tauri::TitleBarStyle::Overlay).hidden_title(true);
+    builder.build().map(drop)
+}
+
+/// Brings the chat window to the front.
+pub fn show_chat(app: &AppHandle) {
+    if let Some(window) = app.get_webview_window(CHAT) {
+        let shown = window.unminimize().and_then(|()| window.show()).and_then(|()| window.set_focus());
+        if let Err(error) = shown {
+            tracing::warn!("the chat window did not come to the front: {error}");
+        }
+    }
+}
+
+/// Opens the Models window or brings it to the front.
+///
+/// # Errors
+/// When the window system refuses.
+pub fn show_models(app: &AppHandle) -> tauri::Result<()> {
+    if let Some(window) = app.get_webview_window(MODELS) {
+        window.unminimize()?;
+        window.show()?;
+        return window.set_focus();
+    }
+    WebviewWindowBuilder::new(app, MODELS, WebviewUrl::App("index.html?window=models".into()))
+        .title("Models")
+        .inner_size(900.0, 640.0)
+        .min_inner_size(480.0, 360.0)
+        .build()
+        .map(drop)
+}
