@@ -1,0 +1,32 @@
+//! What the whole-house tests share.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+#[cfg(target_os = "linux")]
+pub mod driver;
+
+/// The `ponder` command, built when it is not.
+pub fn ponder_program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let built = Command::new("cargo").args(["build", "--quiet", "-p", "cli"]).current_dir(env!("CARGO_MANIFEST_DIR")).status();
+        assert!(built.expect("cargo starts").success(), "the command line does not build");
+        Path::new(env!("CARGO_BIN_EXE_ponder-app")).with_file_name("ponder")
+    })
+}
+
+/// Runs `ponder` with its data in `home`.
+pub fn ponder(home: &Path, args: &[&str]) -> Output {
+    Command::new(ponder_program()).args(args).env("PONDER_HOME", home).env("HF_HOME", home.join("hub")).output().expect("ponder starts")
+}
+
+/// Runs `ponder`, which must succeed, and reads its JSON lines.
+pub fn ponder_json(home: &Path, args: &[&str]) -> Vec<Value> {
+    let output = ponder(home, args);
+    assert!(output.status.success(), "ponder {args:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text").lines().map(|line| serde_json::from_str(line).expect("a JSON line")).collect()
+}
