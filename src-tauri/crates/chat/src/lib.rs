@@ -1,1 +1,377 @@
-//! Room.
+//! One turn of a conversation: from the stored branch through the engine to the stored answer, with everybody who watches
+//! it. Knows an engine only as a trait, the history file only through `history`, and no window at all.
+//!
+//! Invariants: what an answer says is on disk within 250 ms; every answer ends, whatever fails, with one `Finished`; a
+//! window that attaches from number n gets every event after n once; a slow window holds up nobody.
+
+mod answer;
+mod conversation;
+mod elsewhere;
+mod error;
+mod owner;
+mod title;
+mod turn;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use history::{new_id, now, History, NewAnswer};
+pub use history::{ExportFormat, Found};
+use protocol::{
+    AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Engine, ModelShelf, ModelSource, Receiver, Result, Role, StoredMessage,
+    Turn,
+};
+use tokio::sync::watch;
+use tokio::time::{interval, timeout, MissedTickBehavior};
+
+use crate::answer::RunningAnswer;
+use crate::error::Error;
+use crate::owner::Owner;
+use crate::turn::{write_answer, Ask};
+
+/// The model of chats that chose none, where the user chose no default.
+const FIRST_DEFAULT_MODEL: &str = "pebble";
+
+/// The key of the default model among history's settings.
+const DEFAULT_MODEL: &str = "default_model";
+
+/// How long a chat stays in the trash, in milliseconds.
+const TRASH_LASTS: i64 = 30 * 24 * 3600 * 1000;
+
+/// How often the file is asked whether another process wrote to it; every fifth time also for dead ones.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The longest wait for stopped answers to be stored.
+const STOP_LASTS: Duration = Duration::from_secs(2);
+
+/// All chats of one history file, with one engine. Clones are the same; it lives in a tokio runtime.
+#[derive(Clone)]
+pub struct Chat(Arc<House>);
+
+struct House {
+    history: History,
+    engine: Arc<dyn Engine>,
+    shelf: Arc<dyn ModelShelf>,
+    /// This process, as the history file calls it.
+    owner: String,
+    /// The answers that this process writes, by message.
+    running: Mutex<HashMap<String, Arc<RunningAnswer>>>,
+    changes: watch::Sender<()>,
+}
+
+impl Chat {
+    /// Opens the history file. Answers whose process died are marked interrupted, and what lay in the trash for 30 days is
+    /// deleted.
+    pub async fn open(database: &Path, engine: Arc<dyn Engine>, shelf: Arc<dyn ModelShelf>) -> Result<Self> {
+        let history = History::open(database).await?;
+        let house = Arc::new(House {
+            history,
+            engine,
+            shelf,
+            owner: Owner::this_process().to_string(),
+            running: Mutex::default(),
+            changes: watch::Sender::new(()),
+        });
+        house.mark_interrupted().await?;
+        house.history.purge_trash(now() - TRASH_LASTS).await?;
+        tokio::spawn(look_around(Arc::downgrade(&house)));
+        Ok(Self(house))
+    }
+
+    /// The chats outside the trash: pinned first, then newest first.
+    pub async fn chats(&self) -> Result<Vec<ChatSummary>> {
+        Ok(self.0.history.chats().await?)
+    }
+
+    /// A chat with the branch that is looked at.
+    pub async fn chat(&self, chat: &str) -> Result<ChatView> {
+        Ok(self.0.history.chat(chat).await?)
+    }
+
+    /// A new, empty chat.
+    pub async fn create(&self, settings: &ChatSettings) -> Result<ChatView> {
+        let view = self.0.history.create_chat(settings).await?;
+        self.0.changed();
+        Ok(view)
+    }
+
+    /// Gives a chat another title.
+    pub async fn rename(&self, chat: &str, title: &str) -> Result<()> {
+        self.0.history.rename_chat(chat, title).await?;
+        self.0.changed();
+        Ok(())
+    }
+
+    /// Keeps a chat at the top, or not.
+    pub async fn pin(&self, chat: &str, pinned: bool) -> Result<()> {
+        self.0.history.pin_chat(chat, pinned).await?;
+        self.0.changed();
+        Ok(())
+    }
+
+    /// Stops what runs in a chat and puts it into the trash, where it can be restored for 30 days.
+    pub async fn delete(&self, chat: &str) -> Result<()> {
+        let answers: Vec<_> = self.0.running().values().filter(|running| running.chat == chat).cloned().collect();
+        stop_and_wait(answers).await;
+        for elsewhere in self.0.history.running().await? {
+            if elsewhere.chat == chat {
+                self.0.history.request_stop(&elsewhere.id).await?;
+            }
+        }
+        self.0.history.trash_chat(chat).await?;
+        self.0.changed();
+        Ok(())
+    }
+
+    /// Takes a chat out of the trash.
+    pub async fn restore(&self, chat: &str) -> Result<ChatSummary> {
+        let summary = self.0.history.restore_chat(chat).await?;
+        self.0.changed();
+        Ok(summary)
+    }
+
+    /// What a chat remembers for its next turn.
+    pub async fn set_settings(&self, chat: &str, settings: &ChatSettings) -> Result<()> {
+        Ok(self.0.history.set_chat_settings(chat, settings).await?)
+    }
+
+    /// The text that was typed and not sent.
+    pub async fn set_draft(&self, chat: &str, draft: &str) -> Result<()> {
+        Ok(self.0.history.set_draft(chat, draft).await?)
+    }
+
+    /// Stores a question at the end of the branch that is looked at and begins its answer. Nothing is stored where this
+    /// fails: `BadRequest` for an empty question, `Busy` while the chat has a running answer (in any process),
+    /// `ModelNotFound` and `ModelBroken` from the model folder.
+    pub async fn send(&self, chat: &str, text: &str) -> Result<Turn> {
+        if text.trim().is_empty() {
+            return Err(Error::EmptyQuestion.into());
+        }
+        let (view, _) = self.0.history.chat_head(chat).await?;
+        let (answer, mut ask) = self.prepare(view.settings).await?;
+        let turn = self.0.history.begin_turn(chat, text, &title::title(text), &answer).await?;
+        ask.question = turn.question.id.clone();
+        self.begin(turn.answer.clone(), ask);
+        Ok(turn)
+    }
+
+    /// Begins another answer to the question that this message is, or answers; earlier answers stay as its siblings.
+    /// Fails as [`Chat::send`] does.
+    pub async fn regenerate(&self, message: &str) -> Result<ChatView> {
+        let message = self.0.history.message(message).await?;
+        let question = match (message.role, message.parent) {
+            (Role::User, _) => message.id,
+            (Role::Assistant, Some(question)) => question,
+            _ => return Err(Error::NothingToAnswer.into()),
+        };
+        let (view, _) = self.0.history.chat_head(&message.chat).await?;
+        let (answer, mut ask) = self.prepare(view.settings).await?;
+        let answer = self.0.history.begin_answer(&question, &answer).await?;
+        ask.question = question;
+        self.begin(answer, ask);
+        self.chat(&message.chat).await
+    }
+
+    /// What the settings ask for; the question is filled in later.
+    async fn prepare(&self, settings: ChatSettings) -> Result<(NewAnswer, Ask)> {
+        let reference = match settings.model {
+            Some(reference) => reference,
+            None => self.default_model().await?,
+        };
+        let model = self.resolve(&reference).await?;
+        // An answer whose process died must not keep its chat busy.
+        self.0.mark_interrupted().await?;
+        let answer = NewAnswer {
+            id: new_id(),
+            model: reference,
+            thinking: settings.thinking,
+            owner: self.0.owner.clone(),
+        };
+        let ask = Ask {
+            question: String::new(),
+            model,
+            system_prompt: settings.system_prompt,
+            thinking: settings.thinking,
+            sampling: settings.sampling,
+        };
+        Ok((answer, ask))
+    }
+
+    async fn resolve(&self, reference: &str) -> Result<ModelSource> {
+        let (shelf, reference) = (self.0.shelf.clone(), reference.to_owned());
+        let resolved = tokio::task::spawn_blocking(move || shelf.resolve(&reference)).await;
+        resolved.unwrap_or_else(|_| Err(Error::Broken.into()))
+    }
+
+    fn begin(&self, answer: StoredMessage, ask: Ask) {
+        let running = RunningAnswer::new(answer);
+        self.0.running().insert(running.message.clone(), running.clone());
+        let registered = Registered {
+            house: self.0.clone(),
+            running: running.clone(),
+        };
+        self.0.changed();
+        tokio::spawn(async move {
+            let house = &registered.house;
+            write_answer(house.history.clone(), house.engine.clone(), running, ask).await;
+        });
+    }
+
+    /// Looks at the branch that goes through this message, down to its newest end.
+    pub async fn show_branch(&self, message: &str) -> Result<ChatView> {
+        let chat = self.0.history.show_branch(message).await?;
+        self.chat(&chat).await
+    }
+
+    /// Ends an answer soon, whichever process writes it; what it said stays. Changes nothing where it has ended.
+    pub async fn stop(&self, message: &str) -> Result<()> {
+        if let Some(running) = self.0.find(message) {
+            running.stop.send_replace(true);
+            return Ok(());
+        }
+        Ok(self.0.history.request_stop(message).await?)
+    }
+
+    /// The answers that this process is writing.
+    pub fn running(&self) -> Vec<protocol::RunningAnswer> {
+        let running = self.0.running();
+        running
+            .values()
+            .map(|answer| protocol::RunningAnswer {
+                chat: answer.chat.clone(),
+                message: answer.message.clone(),
+            })
+            .collect()
+    }
+
+    /// The events of an answer after number `from` (0: all), then those that come, up to `Finished`. Many may attach, also to
+    /// an answer of another process (see [`AnswerEvent`] for what the numbers mean) or one that has ended.
+    pub async fn attach(&self, message: &str, from: u64) -> Result<Receiver<AnswerEvent>> {
+        if let Some(running) = self.0.find(message) {
+            return Ok(running.attach(from));
+        }
+        let stored = self.0.history.message(message).await?;
+        Ok(match stored.state {
+            AnswerState::Streaming => elsewhere::follow(self.0.history.clone(), stored.id, from),
+            _ => elsewhere::finished(stored, from),
+        })
+    }
+
+    /// The reference of the model that answers in chats that chose none.
+    pub async fn default_model(&self) -> Result<String> {
+        let chosen: Option<String> = self.0.history.setting(DEFAULT_MODEL).await?;
+        Ok(chosen.unwrap_or_else(|| FIRST_DEFAULT_MODEL.to_owned()))
+    }
+
+    /// Chooses the default model; fails where the model folder does not have it.
+    pub async fn set_default_model(&self, reference: &str) -> Result<()> {
+        self.resolve(reference).await?;
+        Ok(self.0.history.set_setting(DEFAULT_MODEL, &reference).await?)
+    }
+
+    /// Tells whenever the list of chats may look different, or another process wrote to the history.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.0.changes.subscribe()
+    }
+
+    /// Where a text stands in titles, questions and answers.
+    pub async fn search(&self, text: &str) -> Result<Vec<Found>> {
+        Ok(self.0.history.search(text).await?)
+    }
+
+    /// A chat as a text of the user's own.
+    pub async fn export(&self, chat: &str, format: ExportFormat) -> Result<String> {
+        Ok(self.0.history.export(chat, format).await?)
+    }
+
+    /// Stops all running answers, waits up to two seconds until they are stored, and closes the file.
+    pub async fn shut_down(&self) {
+        let answers: Vec<_> = self.0.running().values().cloned().collect();
+        stop_and_wait(answers).await;
+        self.0.history.close().await;
+    }
+}
+
+impl House {
+    fn running(&self) -> MutexGuard<'_, HashMap<String, Arc<RunningAnswer>>> {
+        // Only single insertions and removals happen under this lock, so a poisoned map is still whole.
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, message: &str) -> Option<Arc<RunningAnswer>> {
+        self.running().get(message).cloned()
+    }
+
+    fn changed(&self) {
+        self.changes.send_replace(());
+    }
+
+    /// Marks the answers whose process is gone.
+    async fn mark_interrupted(&self) -> Result<()> {
+        for answer in self.history.running().await? {
+            let alive = if answer.owner == self.owner {
+                // An answer of ours that is not at work is about to begin, or its end could not be stored.
+                self.find(&answer.id).is_some() || now() - answer.heartbeat < owner::HEARTBEAT_LASTS
+            } else {
+                owner::is_alive(&answer.owner, answer.heartbeat, now())
+            };
+            if !alive && self.history.interrupt(&answer).await? {
+                self.changed();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes a running answer off the list when its task ends, however it ends.
+struct Registered {
+    house: Arc<House>,
+    running: Arc<RunningAnswer>,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.house.running().remove(&self.running.message);
+        self.house.changed();
+        self.running.ended.send_replace(true);
+    }
+}
+
+async fn stop_and_wait(answers: Vec<Arc<RunningAnswer>>) {
+    let waiting = async {
+        for answer in &answers {
+            answer.stop.send_replace(true);
+        }
+        for answer in &answers {
+            // The sender lives as long as the answer, so this waits for the end alone.
+            let _ = answer.ended.subscribe().wait_for(|ended| *ended).await;
+        }
+    };
+    if timeout(STOP_LASTS, waiting).await.is_err() {
+        tracing::warn!("a stopped answer was not stored in time");
+    }
+}
+
+/// Notices what other processes do, as long as somebody uses the chats.
+async fn look_around(house: Weak<House>) {
+    let mut ticks = interval(LOOK_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut last_change = None;
+    for tick in 0u64.. {
+        ticks.tick().await;
+        let Some(house) = house.upgrade() else { return };
+        let Ok(change) = house.history.changes_elsewhere().await else {
+            continue;
+        };
+        if last_change.replace(change).is_some_and(|last| last != change) {
+            house.changed();
+        }
+        if tick % 5 == 4 {
+            if let Err(error) = house.mark_interrupted().await {
+                tracing::warn!(%error, "the history could not be searched for interrupted answers");
+            }
+        }
+    }
+}

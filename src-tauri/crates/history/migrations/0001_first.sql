@@ -18,12 +18,15 @@ CREATE TABLE chats (
 ) STRICT;
 
 CREATE INDEX chats_by_age ON chats (deleted_at, updated_at);
+-- Lets the foreign key find the chat of a deleted message without a scan.
+CREATE INDEX chats_by_head ON chats (head);
 
 -- A tree: an edited question or a regenerated answer is a sibling, nothing is overwritten.
 CREATE TABLE messages (
     id             TEXT    PRIMARY KEY NOT NULL,
     chat_id        TEXT    NOT NULL REFERENCES chats (id) ON DELETE CASCADE,
-    parent_id      TEXT    REFERENCES messages (id) ON DELETE CASCADE,
+    -- No cascade here: it would recurse once per message of a long chat. A subtree is deleted by one statement.
+    parent_id      TEXT    REFERENCES messages (id),
     role           TEXT    NOT NULL CHECK (role IN ('system', 'user', 'assistant', 'tool')),
     state          TEXT    NOT NULL CHECK (state IN ('streaming', 'complete', 'stopped', 'failed', 'interrupted')),
     created_at     INTEGER NOT NULL,
@@ -42,11 +45,15 @@ CREATE TABLE messages (
     timing         TEXT,
     -- The process that writes a streaming answer, and when it last said that it lives.
     owner          TEXT,
-    heartbeat      INTEGER
+    heartbeat      INTEGER,
+    -- Set by another process that wants the owner to stop.
+    stop_requested INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
-CREATE INDEX messages_by_parent ON messages (chat_id, parent_id, created_at);
-CREATE INDEX messages_streaming ON messages (state) WHERE state = 'streaming';
+CREATE INDEX messages_by_chat ON messages (chat_id);
+CREATE INDEX messages_by_parent ON messages (parent_id, chat_id, created_at);
+-- A chat has one running answer at most, whichever process began it.
+CREATE UNIQUE INDEX messages_streaming ON messages (chat_id) WHERE state = 'streaming';
 
 CREATE TABLE parts (
     message_id TEXT    NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
@@ -64,3 +71,6 @@ CREATE TABLE settings (
     key   TEXT PRIMARY KEY NOT NULL,
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Part of the same transaction as the tables, so that two processes that open a new file never both create them.
+PRAGMA user_version = 1;

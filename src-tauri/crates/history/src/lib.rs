@@ -1,1 +1,36 @@
-//! Room.
+//! The history file: chats, their messages as trees, and settings, in one SQLite file that the window and the command line
+//! use at the same time. The only room that knows SQL; it never knows an engine, a window or a prompt.
+//!
+//! Times are Unix milliseconds, ids are UUIDv7 texts. An id that does not exist is [`Error::NotFound`], and a chat in the
+//! trash counts as not existing for everything but [`History::restore_chat`].
+
+mod chats;
+mod database;
+mod error;
+mod export;
+mod messages;
+mod parts;
+mod rows;
+mod search;
+mod settings;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub use database::History;
+pub use error::{Error, Result};
+pub use export::ExportFormat;
+pub use messages::{NewAnswer, StreamingAnswer};
+pub use parts::{Growth, PartGrowth};
+pub use search::Found;
+
+/// The time by the computer's clock, in Unix milliseconds.
+pub fn now() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as i64)
+}
+
+/// A new id: younger ids of one process sort after older ones.
+pub fn new_id() -> String {
+    uuid::Uuid::now_v7().to_string()
+}

@@ -1,0 +1,251 @@
+//! An answer that is being written by this process: what it is so far, who watches it, and what of it is on disk.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use history::{Growth, PartGrowth};
+use protocol::{mailbox, AnswerBody, AnswerEvent, Channel, Notice, Part, PartKind, Receiver, Sender, StoredMessage, ToolCall};
+use tokio::sync::{watch, Notify};
+
+/// A running answer, shared by the turn that writes it and everybody who watches or stops it.
+#[derive(Debug)]
+pub(crate) struct RunningAnswer {
+    pub(crate) chat: String,
+    pub(crate) message: String,
+    /// Becomes true when somebody wants it to end.
+    pub(crate) stop: watch::Sender<bool>,
+    /// Becomes true when it is stored and everybody has been told.
+    pub(crate) ended: watch::Sender<bool>,
+    /// Rings when there is something that is not on disk.
+    pub(crate) grew: Notify,
+    answer: Mutex<Answer>,
+}
+
+#[derive(Debug)]
+struct Answer {
+    message: StoredMessage,
+    tokens: Vec<u32>,
+    /// Every event, one by one: number n lies at n - 1. Joining happens on the way to a window.
+    log: Vec<AnswerBody>,
+    windows: Vec<Sender<AnswerEvent>>,
+    saved: Saved,
+}
+
+/// How much of an answer is on disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Saved {
+    parts: usize,
+    /// Bytes of the last of them; only the last part grows.
+    bytes: usize,
+    tokens: usize,
+    notices: usize,
+    /// Whether the model's revision is.
+    revision: bool,
+}
+
+impl RunningAnswer {
+    pub(crate) fn new(message: StoredMessage) -> Arc<Self> {
+        Arc::new(Self {
+            chat: message.chat.clone(),
+            message: message.id.clone(),
+            stop: watch::Sender::new(false),
+            ended: watch::Sender::new(false),
+            grew: Notify::new(),
+            answer: Mutex::new(Answer {
+                message,
+                tokens: Vec::new(),
+                log: Vec::new(),
+                windows: Vec::new(),
+                saved: Saved::default(),
+            }),
+        })
+    }
+
+    fn answer(&self) -> MutexGuard<'_, Answer> {
+        // Nothing that can panic runs between two related changes, so a poisoned answer is still whole.
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything after event number `from`, then what comes.
+    pub(crate) fn attach(&self, from: u64) -> Receiver<AnswerEvent> {
+        let (sender, receiver) = mailbox();
+        let mut answer = self.answer();
+        let seen = usize::try_from(from).unwrap_or(usize::MAX).min(answer.log.len());
+        for (index, body) in answer.log.iter().enumerate().skip(seen) {
+            sender.send(AnswerEvent {
+                message: self.message.clone(),
+                seq: index as u64 + 1,
+                body: body.clone(),
+            });
+        }
+        // Under the same lock as the log, so that no event falls between the two.
+        answer.windows.push(sender);
+        receiver
+    }
+
+    /// Passes on something that is not kept.
+    pub(crate) fn tell(&self, body: AnswerBody) {
+        self.answer().tell(body);
+    }
+
+    /// Adds text, and the tokens that made it, at the end.
+    pub(crate) fn add_text(&self, channel: Channel, text: String, tokens: Vec<u32>, at: i64) {
+        let mut answer = self.answer();
+        answer.tokens.extend(tokens);
+        if !text.is_empty() {
+            answer.append(channel, &text, at);
+            answer.tell(AnswerBody::Delta { channel, text, at });
+        }
+        drop(answer);
+        self.grew.notify_one();
+    }
+
+    /// Adds a tool call, and the tokens that made it, at the end.
+    pub(crate) fn add_tool_call(&self, call: ToolCall, tokens: Vec<u32>, at: i64) {
+        let mut answer = self.answer();
+        answer.tokens.extend(tokens);
+        answer.message.parts.push(Part {
+            kind: PartKind::ToolCall { call: call.clone() },
+            started_at: at,
+            ended_at: at,
+        });
+        answer.tell(AnswerBody::ToolCall { call, at });
+        drop(answer);
+        self.grew.notify_one();
+    }
+
+    /// Adds a notice.
+    pub(crate) fn add_notice(&self, notice: Notice) {
+        let mut answer = self.answer();
+        answer.message.notices.push(notice.clone());
+        answer.tell(AnswerBody::Notice { notice });
+        drop(answer);
+        self.grew.notify_one();
+    }
+
+    /// Notes which model answers.
+    pub(crate) fn started(&self, model_revision: String, template_hash: String) {
+        let mut answer = self.answer();
+        answer.message.model_revision = Some(model_revision);
+        answer.message.template_hash = Some(template_hash);
+        drop(answer);
+        self.grew.notify_one();
+    }
+
+    /// Changes the message in some other way, adds the last tokens, and returns both whole.
+    pub(crate) fn end(&self, last_tokens: Vec<u32>, change: impl FnOnce(&mut StoredMessage)) -> (StoredMessage, Vec<u32>) {
+        let mut answer = self.answer();
+        answer.tokens.extend(last_tokens);
+        change(&mut answer.message);
+        (answer.message.clone(), answer.tokens.clone())
+    }
+
+    /// Tells everybody how it ended.
+    pub(crate) fn finish(&self, message: StoredMessage) {
+        self.tell(AnswerBody::Finished {
+            message: Box::new(message),
+        });
+    }
+
+    /// What is not on disk yet, and how much is once that is stored; `None` where nothing is new.
+    pub(crate) fn growth(&self) -> Option<(Growth, Saved)> {
+        self.answer().growth()
+    }
+
+    /// Notes how much is on disk.
+    pub(crate) fn saved(&self, saved: Saved) {
+        self.answer().saved = saved;
+    }
+}
+
+impl Answer {
+    fn append(&mut self, to: Channel, more: &str, at: i64) {
+        if let Some(Part { kind, ended_at, .. }) = self.message.parts.last_mut() {
+            match (kind, to) {
+                (PartKind::Thinking { text }, Channel::Thinking) | (PartKind::Text { text }, Channel::Text) => {
+                    text.push_str(more);
+                    *ended_at = at;
+                    return;
+                }
+                _ => {}
+            }
+        }
+        let text = more.to_owned();
+        let kind = match to {
+            Channel::Thinking => PartKind::Thinking { text },
+            Channel::Text => PartKind::Text { text },
+        };
+        self.message.parts.push(Part {
+            kind,
+            started_at: at,
+            ended_at: at,
+        });
+    }
+
+    fn tell(&mut self, body: AnswerBody) {
+        self.log.push(body.clone());
+        let event = AnswerEvent {
+            message: self.message.id.clone(),
+            seq: self.log.len() as u64,
+            body,
+        };
+        self.windows.retain(|window| !window.is_closed());
+        for window in &self.windows {
+            window.send(event.clone());
+        }
+    }
+
+    fn growth(&self) -> Option<(Growth, Saved)> {
+        let message = &self.message;
+        let now = Saved {
+            parts: message.parts.len(),
+            bytes: message.parts.last().map_or(0, |part| bytes(&part.kind)),
+            tokens: self.tokens.len(),
+            notices: message.notices.len(),
+            revision: message.model_revision.is_some(),
+        };
+        if now == self.saved {
+            return None;
+        }
+        let mut parts = Vec::new();
+        for (position, part) in message.parts.iter().enumerate().skip(self.saved.parts.saturating_sub(1)) {
+            let from = if position + 1 == self.saved.parts { self.saved.bytes } else { 0 };
+            if position >= self.saved.parts || from < bytes(&part.kind) {
+                parts.push(PartGrowth {
+                    position,
+                    kind: tail(&part.kind, from),
+                    started_at: part.started_at,
+                    ended_at: part.ended_at,
+                });
+            }
+        }
+        let growth = Growth {
+            parts,
+            tokens: self.tokens[self.saved.tokens..].to_vec(),
+            notices: message.notices.clone(),
+            model_revision: message.model_revision.clone(),
+            template_hash: message.template_hash.clone(),
+        };
+        Some((growth, now))
+    }
+}
+
+/// How much of a part there is; a tool call comes whole.
+fn bytes(kind: &PartKind) -> usize {
+    match kind {
+        PartKind::Thinking { text } | PartKind::Text { text } => text.len(),
+        PartKind::ToolCall { .. } => 0,
+    }
+}
+
+/// The part without its first bytes, which end between two characters.
+fn tail(kind: &PartKind, from: usize) -> PartKind {
+    match kind {
+        PartKind::Thinking { text } => PartKind::Thinking {
+            text: text[from..].to_owned(),
+        },
+        PartKind::Text { text } => PartKind::Text {
+            text: text[from..].to_owned(),
+        },
+        PartKind::ToolCall { call } => PartKind::ToolCall { call: call.clone() },
+    }
+}

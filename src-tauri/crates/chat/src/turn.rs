@@ -1,0 +1,188 @@
+//! The task that writes one answer: it reads the engine, passes on what it says and keeps it on disk.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use history::{now, History};
+use protocol::{AnswerBody, AnswerState, CancelFlag, Done, Engine, EngineEvent, Merge, ModelSource, Request, Sampling, Stop, Thinking};
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout_at, Instant};
+
+use crate::answer::RunningAnswer;
+use crate::conversation::conversation;
+use crate::error::Error;
+
+/// Text that a window was shown is on disk within 250 ms: this is the longest wait, the rest is for the writing.
+const WRITE_EVERY: Duration = Duration::from_millis(150);
+
+/// An answer says at least this often that its process lives.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(2);
+
+/// How long a stopped engine may take to say so; a model that is being loaded cannot be interrupted.
+const STOP_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Waits before each further try to store the end of an answer.
+const RETRIES: [Duration; 3] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(2)];
+
+/// What is asked for.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    /// The message that is to be answered.
+    pub(crate) question: String,
+    pub(crate) model: ModelSource,
+    pub(crate) system_prompt: String,
+    pub(crate) thinking: Option<Thinking>,
+    pub(crate) sampling: Sampling,
+}
+
+/// How an answer ended.
+#[derive(Debug)]
+enum End {
+    Done(Done),
+    /// The engine did not react to a stop in time.
+    Stopped,
+    Failed(protocol::Error),
+}
+
+/// Writes the answer to its end, whatever happens on the way, and stores and tells the end.
+pub(crate) async fn write_answer(history: History, engine: Arc<dyn Engine>, running: Arc<RunningAnswer>, ask: Ask) {
+    let (listening, listened) = oneshot::channel::<()>();
+    let reading = async {
+        // A task of its own, so that a panic in it ends this answer and nothing else.
+        let end = tokio::spawn(listen(history.clone(), engine, running.clone(), ask)).await;
+        drop(listening);
+        end.unwrap_or_else(|_| End::Failed(Error::Broken.into()))
+    };
+    let (end, ()) = tokio::join!(reading, keep(&history, &running, listened));
+    store_end(&history, &running, end).await;
+}
+
+/// Reads the engine until it ends.
+async fn listen(history: History, engine: Arc<dyn Engine>, running: Arc<RunningAnswer>, ask: Ask) -> End {
+    let branch = match history.branch(&ask.question).await {
+        Ok(branch) => branch,
+        Err(error) => return End::Failed(error.into()),
+    };
+    let mut request = Request::new(ask.model, conversation(&ask.system_prompt, &branch));
+    request.thinking = ask.thinking;
+    request.sampling = ask.sampling;
+
+    let mut stop = running.stop.subscribe();
+    let mut job = engine.generate(request);
+    let _cancel = CancelOnDrop(job.cancel.clone());
+    // In this order a stop is noticed however fast the engine talks.
+    loop {
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => break,
+            event = job.events.recv() => if let Some(end) = take(&running, event) { return end },
+        }
+    }
+    job.cancel.cancel();
+    let deadline = Instant::now() + STOP_PATIENCE;
+    loop {
+        match timeout_at(deadline, job.events.recv()).await {
+            Ok(event) => {
+                if let Some(end) = take(&running, event) {
+                    return end;
+                }
+            }
+            Err(_) => return End::Stopped,
+        }
+    }
+}
+
+/// Takes one event into the answer; returns the end where it is the last.
+fn take(running: &RunningAnswer, event: Option<EngineEvent>) -> Option<End> {
+    match event.unwrap_or_else(EngineEvent::abandoned) {
+        EngineEvent::Progress { stage, done, total } => running.tell(AnswerBody::Progress { stage, done, total }),
+        EngineEvent::Started {
+            prompt_tokens: _,
+            model_revision,
+            template_hash,
+        } => running.started(model_revision, template_hash),
+        EngineEvent::Delta { channel, text, tokens } => running.add_text(channel, text, tokens, now()),
+        EngineEvent::ToolCall { call, tokens } => running.add_tool_call(call, tokens, now()),
+        EngineEvent::Notice(notice) => running.add_notice(notice),
+        EngineEvent::Done(done) => return Some(End::Done(done)),
+        EngineEvent::Failed(error) => return Some(End::Failed(error)),
+    }
+    None
+}
+
+/// Cancels the job when nobody listens to it any more.
+struct CancelOnDrop(CancelFlag);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Writes what is new and says that this process lives, until `listened` ends. A failed write is tried again with the next.
+async fn keep(history: &History, running: &RunningAnswer, mut listened: oneshot::Receiver<()>) {
+    loop {
+        tokio::select! {
+            _ = &mut listened => return,
+            _ = running.grew.notified() => {}
+            _ = sleep(HEARTBEAT_EVERY) => {}
+        }
+        let next = Instant::now() + WRITE_EVERY;
+        // Never dropped in the middle: what is noted as saved is what is on disk.
+        let (growth, saved) = running
+            .growth()
+            .map_or_else(Default::default, |(growth, saved)| (growth, Some(saved)));
+        match history.grow(&running.message, &growth).await {
+            Ok(stop_requested) => {
+                saved.into_iter().for_each(|saved| running.saved(saved));
+                if stop_requested {
+                    running.stop.send_replace(true);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a running answer could not be written");
+                running.grew.notify_one();
+            }
+        }
+        if timeout_at(next, &mut listened).await.is_ok() {
+            return;
+        }
+    }
+}
+
+async fn store_end(history: &History, running: &RunningAnswer, end: End) {
+    let (last_tokens, state, stop, error, figures) = match end {
+        End::Done(done) => {
+            let state = if done.stop == Stop::Cancelled {
+                AnswerState::Stopped
+            } else {
+                AnswerState::Complete
+            };
+            (done.tokens, state, Some(done.stop), None, Some((done.usage, done.timing)))
+        }
+        End::Stopped => (Vec::new(), AnswerState::Stopped, Some(Stop::Cancelled), None, None),
+        End::Failed(error) => (Vec::new(), AnswerState::Failed, None, Some(error), None),
+    };
+    let (mut message, tokens) = running.end(last_tokens, |message| {
+        message.state = state;
+        message.stop = stop;
+        message.error = error;
+        message.usage = figures.map(|(usage, _)| usage);
+        message.timing = figures.map(|(_, timing)| timing);
+        message.finished_at = Some(now());
+    });
+    let mut stored = Ok(());
+    for wait in RETRIES {
+        sleep(wait).await;
+        stored = history.finish(&message, &tokens).await;
+        if matches!(stored, Ok(()) | Err(history::Error::NotFound(_))) {
+            break;
+        }
+    }
+    if let Err(error) = stored {
+        tracing::error!(%error, "the end of an answer could not be written");
+        message.state = AnswerState::Failed;
+        message.error = Some(Error::NotSaved(error).into());
+    }
+    running.finish(message);
+}

@@ -1,0 +1,91 @@
+//! Opening the file: folders, connections, migrations.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, Sqlite, SqlitePool, Transaction};
+
+use crate::{Error, Result};
+
+/// Every step from an empty file to the present tables; each ends by setting `user_version` to its number. A released step
+/// never changes.
+const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_first.sql")];
+
+/// How long a statement waits for another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The open history file. Clones share its connections.
+#[derive(Debug, Clone)]
+pub struct History {
+    pub(crate) readers: SqlitePool,
+    /// One connection: SQLite has one writer at a time, and a queue is fairer than its waiting.
+    writer: SqlitePool,
+}
+
+impl History {
+    /// Opens the file, creates it and its folders where they are missing, and brings its tables up to date.
+    pub async fn open(path: &Path) -> Result<Self> {
+        Self::open_file(path).await.map_err(|source| Error::Open {
+            path: path.to_owned(),
+            source: Box::new(source),
+        })
+    }
+
+    async fn open_file(path: &Path) -> Result<Self> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(Error::Folder)?;
+        }
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(true)
+            .foreign_keys(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            // A crash of the program loses nothing; one of the whole computer loses at most the last moments.
+            .synchronous(SqliteSynchronous::Normal)
+            .busy_timeout(BUSY_TIMEOUT)
+            .disable_statement_logging();
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .connect_lazy_with(options.clone());
+        let readers = SqlitePoolOptions::new()
+            .max_connections(4)
+            .connect_lazy_with(options.pragma("query_only", "on"));
+        let history = Self { readers, writer };
+        history.migrate().await?;
+        Ok(history)
+    }
+
+    async fn migrate(&self) -> Result<()> {
+        let known = MIGRATIONS.len() as i64;
+        // The version is read under the write lock, so that of two processes only one makes the tables.
+        let mut transaction = self.write().await?;
+        let found: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *transaction).await?;
+        if found > known {
+            return Err(Error::Newer { found, known });
+        }
+        for step in MIGRATIONS.iter().skip(found as usize) {
+            sqlx::raw_sql(*step).execute(&mut *transaction).await?;
+        }
+        Ok(transaction.commit().await?)
+    }
+
+    /// A transaction that holds the write lock from its start. A lock taken later could fail instead of waiting.
+    pub(crate) async fn write(&self) -> Result<Transaction<'static, Sqlite>> {
+        Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
+    }
+
+    /// A number that changes whenever another process has written.
+    pub async fn changes_elsewhere(&self) -> Result<i64> {
+        // All writing of this process goes through the writer, and SQLite does not count a connection's own changes.
+        Ok(sqlx::query_scalar("PRAGMA data_version").fetch_one(&self.writer).await?)
+    }
+
+    /// Closes all connections; the file is whole without this, too.
+    pub async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+}

@@ -1,0 +1,91 @@
+//! What can go wrong with the history file, in words that say what is safe and what to do.
+
+use std::path::PathBuf;
+
+use protocol::Code;
+
+/// An error of the history file.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The id names nothing, or a chat in the trash. Says which kind of thing.
+    #[error("there is no such {0}; it may have been deleted")]
+    NotFound(&'static str),
+    /// The chat has a running answer, in this process or another.
+    #[error("an answer is already being written in this chat; wait for its end or stop it")]
+    Busy,
+    /// The file could not be opened; the source says why.
+    #[error("the history file {} could not be opened: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Box<Error>,
+    },
+    /// The file is not a database, or a part of it is destroyed.
+    #[error("it is damaged; nothing was changed in it. Put back a copy, or move it away (and keep it) to begin with an empty history")]
+    Damaged,
+    /// The file's tables are of a later version.
+    #[error(
+        "it was written by a newer version of Ponder (format {found}, this version knows {known}); nothing was changed. Please update"
+    )]
+    Newer {
+        /// The file's version.
+        found: i64,
+        /// The latest version that is known here.
+        known: i64,
+    },
+    /// The file or its folder refuses writing.
+    #[error("the history file or its folder may not be written; what is stored is safe. Check the folder's permissions")]
+    ReadOnly,
+    /// No room is left.
+    #[error("the disk is full; what was stored before is safe. Make room and try again")]
+    DiskFull,
+    /// Another program holds the file for longer than is waited.
+    #[error("another program is using the history file; nothing was changed. Try again in a moment")]
+    Locked,
+    /// A stored value does not read as what it should be.
+    #[error("a stored {what} cannot be read: {source}; the rest of the history is safe")]
+    Unreadable {
+        /// Which value.
+        what: &'static str,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// Creating the folder failed.
+    #[error("its folder cannot be made: {0}")]
+    Folder(std::io::Error),
+    /// Anything else that SQLite reports.
+    #[error("the history could not be read or written ({0}); what was stored before is safe. Try again")]
+    Database(sqlx::Error),
+}
+
+/// A result of the history file.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        let code = match &error {
+            sqlx::Error::Database(error) => error.code().and_then(|code| code.parse::<u32>().ok()),
+            _ => None,
+        };
+        // The low byte is the kind, the rest is detail: https://www.sqlite.org/rescode.html
+        match code.map(|code| code & 0xff) {
+            Some(5 | 6) => Error::Locked,
+            Some(8 | 14) => Error::ReadOnly,
+            Some(11 | 26) => Error::Damaged,
+            Some(13) => Error::DiskFull,
+            _ => Error::Database(error),
+        }
+    }
+}
+
+impl From<Error> for protocol::Error {
+    fn from(error: Error) -> Self {
+        let code = match &error {
+            Error::NotFound(_) => Code::NotFound,
+            Error::Busy => Code::Busy,
+            _ => Code::Storage,
+        };
+        protocol::Error::new(code, error.to_string())
+    }
+}

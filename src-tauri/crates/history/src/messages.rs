@@ -1,0 +1,283 @@
+//! The table `messages`: the tree of a chat, and the answers that are being written.
+
+use protocol::{AnswerState, Part, PartKind, Role, StoredMessage, Thinking, Turn};
+use sqlx::{Sqlite, Transaction};
+
+use crate::parts::{insert_parts, token_bytes};
+use crate::rows::{messages, select_messages, to_json, to_word, PartOfMessage};
+use crate::{new_id, now, Error, History, Result};
+
+/// An answer that is about to be written.
+#[derive(Debug, Clone)]
+pub struct NewAnswer {
+    /// Its id, made by [`new_id`].
+    pub id: String,
+    /// The reference of the model that is asked.
+    pub model: String,
+    /// The Thinking switch it is asked with.
+    pub thinking: Option<Thinking>,
+    /// The process that writes it.
+    pub owner: String,
+}
+
+/// An answer that some process is writing, as the file says.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct StreamingAnswer {
+    /// The message.
+    pub id: String,
+    /// Its chat.
+    pub chat: String,
+    /// The process.
+    pub owner: String,
+    /// When it last said that it lives.
+    pub heartbeat: i64,
+}
+
+impl History {
+    /// A message.
+    pub async fn message(&self, message: &str) -> Result<StoredMessage> {
+        let rows: Vec<PartOfMessage> = sqlx::query_as(select_messages!(
+            "",
+            "FROM messages m LEFT JOIN parts p ON p.message_id = m.id WHERE m.id = ? ORDER BY p.position"
+        ))
+        .bind(message)
+        .fetch_all(&self.readers)
+        .await?;
+        messages(rows)?.pop().ok_or(Error::NotFound("message"))
+    }
+
+    /// The messages from the first of the chat to this one.
+    pub async fn branch(&self, head: &str) -> Result<Vec<StoredMessage>> {
+        let rows: Vec<PartOfMessage> = sqlx::query_as(select_messages!(
+            "WITH RECURSIVE branch (id, parent_id, distance) AS (
+                 SELECT id, parent_id, 0 FROM messages WHERE id = ?
+                 UNION ALL
+                 SELECT above.id, above.parent_id, branch.distance + 1 FROM branch JOIN messages above ON above.id = branch.parent_id)",
+            "FROM branch JOIN messages m ON m.id = branch.id LEFT JOIN parts p ON p.message_id = m.id
+             ORDER BY branch.distance DESC, p.position"
+        ))
+        .bind(head)
+        .fetch_all(&self.readers)
+        .await?;
+        if rows.is_empty() {
+            return Err(Error::NotFound("message"));
+        }
+        messages(rows)
+    }
+
+    /// All messages of a chat, every branch, parents before children.
+    pub async fn tree(&self, chat: &str) -> Result<Vec<StoredMessage>> {
+        let rows: Vec<PartOfMessage> = sqlx::query_as(select_messages!(
+            "",
+            "FROM messages m LEFT JOIN parts p ON p.message_id = m.id WHERE m.chat_id = ? ORDER BY m.created_at, m.id, p.position"
+        ))
+        .bind(chat)
+        .fetch_all(&self.readers)
+        .await?;
+        messages(rows)
+    }
+
+    /// Stores a question below the branch that is looked at and an empty answer to it, looks at them, clears the draft, and
+    /// gives the chat this title where it has none. Fails with [`Error::Busy`] while the chat has a running answer.
+    pub async fn begin_turn(&self, chat: &str, text: &str, title: &str, answer: &NewAnswer) -> Result<Turn> {
+        let (question, now) = (new_id(), now());
+        let mut transaction = self.write().await?;
+        let head: Option<Option<String>> = sqlx::query_scalar("SELECT head FROM chats WHERE id = ? AND deleted_at IS NULL")
+            .bind(chat)
+            .fetch_optional(&mut *transaction)
+            .await?;
+        let head = head.ok_or(Error::NotFound("chat"))?;
+        sqlx::query(
+            "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, finished_at) VALUES (?1, ?2, ?3, 'user', 'complete', ?4, ?4)",
+        )
+        .bind(&question)
+        .bind(chat)
+        .bind(head)
+        .bind(now)
+        .execute(&mut *transaction)
+        .await?;
+        let part = Part {
+            kind: PartKind::Text { text: text.to_owned() },
+            started_at: now,
+            ended_at: now,
+        };
+        insert_parts(&mut transaction, &question, &[part]).await?;
+        insert_answer(&mut transaction, chat, &question, answer, now).await?;
+        sqlx::query("UPDATE chats SET title = CASE title WHEN '' THEN ?2 ELSE title END, draft = '' WHERE id = ?1")
+            .bind(chat)
+            .bind(title)
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        Ok(Turn {
+            question: self.message(&question).await?,
+            answer: self.message(&answer.id).await?,
+        })
+    }
+
+    /// Stores an empty answer to a question and looks at it; other answers of the question become its siblings. Fails with
+    /// [`Error::Busy`] while the chat has a running answer.
+    pub async fn begin_answer(&self, question: &str, answer: &NewAnswer) -> Result<StoredMessage> {
+        let mut transaction = self.write().await?;
+        let chat: Option<String> =
+            sqlx::query_scalar("SELECT m.chat_id FROM messages m JOIN chats c ON c.id = m.chat_id WHERE m.id = ? AND c.deleted_at IS NULL")
+                .bind(question)
+                .fetch_optional(&mut *transaction)
+                .await?;
+        let chat = chat.ok_or(Error::NotFound("message"))?;
+        insert_answer(&mut transaction, &chat, question, answer, now()).await?;
+        transaction.commit().await?;
+        self.message(&answer.id).await
+    }
+
+    /// Stores the end of an answer: the whole of it replaces what its growth left.
+    pub async fn finish(&self, answer: &StoredMessage, tokens: &[u32]) -> Result<()> {
+        let mut transaction = self.write().await?;
+        let updated = sqlx::query(
+            "UPDATE messages SET state = ?2, finished_at = ?3, model_revision = ?4, template_hash = ?5, tokens = ?6, stop = ?7,
+                    error_code = ?8, error_message = ?9, notices = ?10, usage = ?11, timing = ?12, owner = NULL, heartbeat = NULL
+              WHERE id = ?1",
+        )
+        .bind(&answer.id)
+        .bind(to_word(&answer.state))
+        .bind(answer.finished_at)
+        .bind(&answer.model_revision)
+        .bind(&answer.template_hash)
+        .bind(token_bytes(tokens))
+        .bind(answer.stop.as_ref().map(to_word))
+        .bind(answer.error.as_ref().map(|error| to_word(&error.code)))
+        .bind(answer.error.as_ref().map(|error| &error.message))
+        .bind(to_json(&answer.notices))
+        .bind(answer.usage.as_ref().map(to_json))
+        .bind(answer.timing.as_ref().map(to_json))
+        .execute(&mut *transaction)
+        .await?;
+        if updated.rows_affected() == 0 {
+            return Err(Error::NotFound("message"));
+        }
+        sqlx::query("DELETE FROM parts WHERE message_id = ?")
+            .bind(&answer.id)
+            .execute(&mut *transaction)
+            .await?;
+        insert_parts(&mut transaction, &answer.id, &answer.parts).await?;
+        sqlx::query("UPDATE chats SET updated_at = ?2 WHERE id = ?1")
+            .bind(&answer.chat)
+            .bind(answer.finished_at.unwrap_or_else(now))
+            .execute(&mut *transaction)
+            .await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// All answers that are being written, as the file says.
+    pub async fn running(&self) -> Result<Vec<StreamingAnswer>> {
+        Ok(sqlx::query_as(
+            "SELECT id, chat_id AS chat, coalesce(owner, '') AS owner, coalesce(heartbeat, 0) AS heartbeat FROM messages WHERE state = 'streaming'",
+        )
+        .fetch_all(&self.readers)
+        .await?)
+    }
+
+    /// Marks an answer interrupted, unless its owner said that it lives since it was read. Returns whether it was marked.
+    pub async fn interrupt(&self, answer: &StreamingAnswer) -> Result<bool> {
+        let mut transaction = self.write().await?;
+        let marked = sqlx::query(
+            "UPDATE messages SET state = ?4, finished_at = heartbeat, owner = NULL, heartbeat = NULL
+              WHERE id = ?1 AND state = 'streaming' AND coalesce(owner, '') = ?2 AND coalesce(heartbeat, 0) = ?3",
+        )
+        .bind(&answer.id)
+        .bind(&answer.owner)
+        .bind(answer.heartbeat)
+        .bind(to_word(&AnswerState::Interrupted))
+        .execute(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(marked.rows_affected() > 0)
+    }
+
+    /// Asks the process that writes an answer to stop it; changes nothing where it has ended.
+    pub async fn request_stop(&self, message: &str) -> Result<()> {
+        let mut transaction = self.write().await?;
+        let found = sqlx::query("UPDATE messages SET stop_requested = 1 WHERE id = ?")
+            .bind(message)
+            .execute(&mut *transaction)
+            .await?;
+        if found.rows_affected() == 0 {
+            return Err(Error::NotFound("message"));
+        }
+        Ok(transaction.commit().await?)
+    }
+
+    /// Looks at the branch that goes through this message, down to its newest end. Returns the chat.
+    pub async fn show_branch(&self, message: &str) -> Result<String> {
+        let mut transaction = self.write().await?;
+        let leaf: Option<(String, String)> = sqlx::query_as(
+            "WITH RECURSIVE below (id) AS (
+                 SELECT id FROM messages WHERE id = ?
+                 UNION ALL
+                 SELECT child.id FROM below JOIN messages child ON child.parent_id = below.id)
+             SELECT m.chat_id, m.id FROM below JOIN messages m ON m.id = below.id
+              WHERE NOT EXISTS (SELECT 1 FROM messages child WHERE child.parent_id = m.id)
+              ORDER BY m.created_at DESC, m.id DESC LIMIT 1",
+        )
+        .bind(message)
+        .fetch_optional(&mut *transaction)
+        .await?;
+        let (chat, leaf) = leaf.ok_or(Error::NotFound("message"))?;
+        sqlx::query("UPDATE chats SET head = ?2 WHERE id = ?1")
+            .bind(&chat)
+            .bind(leaf)
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        Ok(chat)
+    }
+
+    /// The ids of the tokens that an answer was made of, in order.
+    pub async fn tokens(&self, message: &str) -> Result<Vec<u32>> {
+        let bytes: Option<Vec<u8>> = sqlx::query_scalar("SELECT tokens FROM messages WHERE id = ?")
+            .bind(message)
+            .fetch_optional(&self.readers)
+            .await?;
+        let bytes = bytes.ok_or(Error::NotFound("message"))?;
+        Ok(bytes
+            .chunks_exact(4)
+            .map(|id| u32::from_le_bytes([id[0], id[1], id[2], id[3]]))
+            .collect())
+    }
+}
+
+async fn insert_answer(
+    transaction: &mut Transaction<'static, Sqlite>,
+    chat: &str,
+    question: &str,
+    answer: &NewAnswer,
+    now: i64,
+) -> Result<()> {
+    let inserted = sqlx::query(
+        "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, model, thinking, owner, heartbeat)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?6)",
+    )
+    .bind(&answer.id)
+    .bind(chat)
+    .bind(question)
+    .bind(to_word(&Role::Assistant))
+    .bind(to_word(&AnswerState::Streaming))
+    .bind(now)
+    .bind(&answer.model)
+    .bind(answer.thinking.as_ref().map(to_word))
+    .bind(&answer.owner)
+    .execute(&mut **transaction)
+    .await;
+    match inserted {
+        // The index that allows one streaming answer per chat.
+        Err(sqlx::Error::Database(error)) if error.is_unique_violation() => return Err(Error::Busy),
+        inserted => inserted?,
+    };
+    sqlx::query("UPDATE chats SET head = ?2, updated_at = ?3 WHERE id = ?1")
+        .bind(chat)
+        .bind(&answer.id)
+        .bind(now)
+        .execute(&mut **transaction)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! The table `parts`, and how a streaming answer grows.
+
+use protocol::{Notice, Part, PartKind};
+use sqlx::{Sqlite, Transaction};
+
+use crate::rows::{part_columns, to_json};
+use crate::{now, Error, History, Result};
+
+/// What is new in a streaming answer since the last time. All empty: the answer only says that its owner lives.
+#[derive(Debug, Clone, Default)]
+pub struct Growth {
+    /// New parts, and text at the end of the last one.
+    pub parts: Vec<PartGrowth>,
+    /// The ids of the new tokens.
+    pub tokens: Vec<u32>,
+    /// All notices so far.
+    pub notices: Vec<Notice>,
+    /// The commit or content hash of the model, once it is known.
+    pub model_revision: Option<String>,
+    /// SHA-256 of the chat template, once it is known.
+    pub template_hash: Option<String>,
+}
+
+/// A new part, or text at the end of one.
+#[derive(Debug, Clone)]
+pub struct PartGrowth {
+    /// Which part of its message, from 0.
+    pub position: usize,
+    /// The kind and only the new content.
+    pub kind: PartKind,
+    /// When its first piece came.
+    pub started_at: i64,
+    /// When its last piece came.
+    pub ended_at: i64,
+}
+
+impl History {
+    /// Stores what is new in a streaming answer and that its owner lives. Returns whether another process asks it to stop.
+    /// Fails with [`Error::NotFound`] where the answer is no longer streaming.
+    pub async fn grow(&self, message: &str, growth: &Growth) -> Result<bool> {
+        let mut transaction = self.write().await?;
+        // `||` makes text even of blobs.
+        let stop: Option<bool> = sqlx::query_scalar(
+            "UPDATE messages SET heartbeat = ?2, tokens = CAST(tokens || ?3 AS BLOB), notices = ?4,
+                    model_revision = coalesce(?5, model_revision), template_hash = coalesce(?6, template_hash)
+              WHERE id = ?1 AND state = 'streaming' RETURNING stop_requested",
+        )
+        .bind(message)
+        .bind(now())
+        .bind(token_bytes(&growth.tokens))
+        .bind(to_json(&growth.notices))
+        .bind(&growth.model_revision)
+        .bind(&growth.template_hash)
+        .fetch_optional(&mut *transaction)
+        .await?;
+        let stop = stop.ok_or(Error::NotFound("running answer"))?;
+        for part in &growth.parts {
+            insert_part(&mut transaction, message, part.position, &part.kind, part.started_at, part.ended_at).await?;
+        }
+        transaction.commit().await?;
+        Ok(stop)
+    }
+}
+
+/// Stores all parts of a message that has none.
+pub(crate) async fn insert_parts(transaction: &mut Transaction<'static, Sqlite>, message: &str, parts: &[Part]) -> Result<()> {
+    for (position, part) in parts.iter().enumerate() {
+        insert_part(transaction, message, position, &part.kind, part.started_at, part.ended_at).await?;
+    }
+    Ok(())
+}
+
+async fn insert_part(
+    transaction: &mut Transaction<'static, Sqlite>,
+    message: &str,
+    position: usize,
+    kind: &PartKind,
+    started_at: i64,
+    ended_at: i64,
+) -> Result<()> {
+    let (kind, content) = part_columns(kind);
+    sqlx::query(
+        "INSERT INTO parts (message_id, position, kind, content, started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?)
+         ON CONFLICT (message_id, position) DO UPDATE SET content = content || excluded.content, ended_at = excluded.ended_at",
+    )
+    .bind(message)
+    .bind(position as i64)
+    .bind(kind)
+    .bind(content)
+    .bind(started_at)
+    .bind(ended_at)
+    .execute(&mut **transaction)
+    .await?;
+    Ok(())
+}
+
+/// Token ids as they are stored: four bytes each, little-endian.
+pub(crate) fn token_bytes(tokens: &[u32]) -> Vec<u8> {
+    tokens.iter().flat_map(|id| id.to_le_bytes()).collect()
+}

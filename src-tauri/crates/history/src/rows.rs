@@ -1,0 +1,155 @@
+//! Rows of the message tree, and how values of `protocol` become columns.
+
+use protocol::{AnswerState, Code, Error as Failure, Notice, Part, PartKind, Role, Stop, StoredMessage, Thinking, Timing, ToolCall, Usage};
+use serde::de::DeserializeOwned;
+use serde::Serialize;
+
+use crate::{Error, Result};
+
+/// Begins a query with one row per part of the messages that the rest of it names `m`; parts are `p`.
+macro_rules! select_messages {
+    ($with:literal, $from:literal) => {
+        concat!(
+            $with,
+            " SELECT m.id, m.chat_id, m.parent_id, m.role, m.state, m.created_at, m.finished_at, m.model, m.model_revision,
+                     m.template_hash, m.thinking, m.stop, m.error_code, m.error_message, m.notices, m.usage, m.timing,
+                     (SELECT group_concat(s.id, ' ' ORDER BY s.created_at, s.id) FROM messages s
+                       WHERE s.parent_id IS m.parent_id AND s.chat_id = m.chat_id) AS siblings,
+                     p.kind, p.content, p.started_at, p.ended_at ",
+            $from
+        )
+    };
+}
+pub(crate) use select_messages;
+
+/// One part of one message, or a message without parts.
+#[derive(sqlx::FromRow)]
+pub(crate) struct PartOfMessage {
+    id: String,
+    chat_id: String,
+    parent_id: Option<String>,
+    role: String,
+    state: String,
+    created_at: i64,
+    finished_at: Option<i64>,
+    model: Option<String>,
+    model_revision: Option<String>,
+    template_hash: Option<String>,
+    thinking: Option<String>,
+    stop: Option<String>,
+    error_code: Option<String>,
+    error_message: Option<String>,
+    notices: String,
+    usage: Option<String>,
+    timing: Option<String>,
+    siblings: String,
+    kind: Option<String>,
+    content: Option<String>,
+    started_at: Option<i64>,
+    ended_at: Option<i64>,
+}
+
+/// Joins neighbouring rows of one message.
+pub(crate) fn messages(rows: Vec<PartOfMessage>) -> Result<Vec<StoredMessage>> {
+    let mut messages: Vec<StoredMessage> = Vec::new();
+    for mut row in rows {
+        let part = row.take_part()?;
+        match messages.last_mut() {
+            Some(last) if last.id == row.id => last.parts.extend(part),
+            _ => messages.push(row.message(part)?),
+        }
+    }
+    Ok(messages)
+}
+
+impl PartOfMessage {
+    fn take_part(&mut self) -> Result<Option<Part>> {
+        let (Some(kind), Some(content), Some(started_at), Some(ended_at)) =
+            (self.kind.take(), self.content.take(), self.started_at, self.ended_at)
+        else {
+            return Ok(None);
+        };
+        let kind = match kind.as_str() {
+            "thinking" => PartKind::Thinking { text: content },
+            "text" => PartKind::Text { text: content },
+            _ => PartKind::ToolCall {
+                call: from_json("tool call", &content)?,
+            },
+        };
+        Ok(Some(Part {
+            kind,
+            started_at,
+            ended_at,
+        }))
+    }
+
+    fn message(self, part: Option<Part>) -> Result<StoredMessage> {
+        Ok(StoredMessage {
+            id: self.id,
+            chat: self.chat_id,
+            parent: self.parent_id,
+            role: from_word::<Role>("role", &self.role)?,
+            state: from_word::<AnswerState>("state", &self.state)?,
+            parts: part.into_iter().collect(),
+            siblings: self.siblings.split(' ').map(str::to_owned).collect(),
+            created_at: self.created_at,
+            finished_at: self.finished_at,
+            model: self.model,
+            model_revision: self.model_revision,
+            template_hash: self.template_hash,
+            thinking: self
+                .thinking
+                .as_deref()
+                .map(|word| from_word::<Thinking>("thinking switch", word))
+                .transpose()?,
+            stop: self
+                .stop
+                .as_deref()
+                .map(|word| from_word::<Stop>("stop reason", word))
+                .transpose()?,
+            error: self.error_code.zip(self.error_message).map(|(code, message)| {
+                // A later version may know more codes; its message still says what happened.
+                Failure {
+                    code: from_word("error code", &code).unwrap_or(Code::Engine),
+                    message,
+                }
+            }),
+            notices: from_json::<Vec<Notice>>("notice", &self.notices)?,
+            usage: self
+                .usage
+                .as_deref()
+                .map(|json| from_json::<Usage>("token count", json))
+                .transpose()?,
+            timing: self.timing.as_deref().map(|json| from_json::<Timing>("timing", json)).transpose()?,
+        })
+    }
+}
+
+/// The columns `kind` and `content` of a part.
+pub(crate) fn part_columns(kind: &PartKind) -> (&'static str, String) {
+    match kind {
+        PartKind::Thinking { text } => ("thinking", text.clone()),
+        PartKind::Text { text } => ("text", text.clone()),
+        PartKind::ToolCall { call } => ("tool_call", to_json::<ToolCall>(call)),
+    }
+}
+
+/// A value as JSON.
+pub(crate) fn to_json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("values of protocol have string keys and no failing serializer")
+}
+
+/// A value from its JSON; `what` names it in the error.
+pub(crate) fn from_json<T: DeserializeOwned>(what: &'static str, json: &str) -> Result<T> {
+    serde_json::from_str(json).map_err(|source| Error::Unreadable { what, source })
+}
+
+/// A variant without fields as its word, such as `streaming`.
+pub(crate) fn to_word<T: Serialize>(value: &T) -> String {
+    to_json(value).trim_matches('"').to_owned()
+}
+
+/// A variant from its word.
+pub(crate) fn from_word<T: DeserializeOwned>(what: &'static str, word: &str) -> Result<T> {
+    serde_json::from_value(serde_json::Value::from(word)).map_err(|source| Error::Unreadable { what, source })
+}
