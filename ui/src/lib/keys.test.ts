@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest';
+
+import { commandOf, shortcutLabel, type Keys } from './keys';
+
+const none: Keys = { key: '', metaKey: false, ctrlKey: false, shiftKey: false, altKey: false };
+
+it('takes Command on a Mac and Control elsewhere', () => {
+  expect(commandOf({ ...none, key: 'n', metaKey: true }, true)).toBe('new-chat');
+  expect(commandOf({ ...none, key: 'n', ctrlKey: true }, true)).toBeNull();
+  expect(commandOf({ ...none, key: 'n', ctrlKey: true }, false)).toBe('new-chat');
+});
+
+it('tells shortcuts with Shift from those without', () => {
+  expect(commandOf({ ...none, key: 'R', ctrlKey: true, shiftKey: true }, false)).toBe('regenerate');
+  expect(commandOf({ ...none, key: 'r', ctrlKey: true }, false)).toBeNull();
+  expect(commandOf({ ...none, key: 'n', ctrlKey: true, altKey: true }, false)).toBeNull();
+});
+
+it('writes them as the platform does', () => {
+  expect(shortcutLabel('search', true)).toBe('⌘⇧F');
+  expect(shortcutLabel('search', false)).toBe('Ctrl+Shift+F');
+});

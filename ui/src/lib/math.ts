@@ -1,0 +1,68 @@
+/** Formulas: how they are found in Markdown, and KaTeX, which is read the first time one is met. */
+
+import type { MarkedExtension, Tokens } from 'marked';
+
+/** A formula in a token list. */
+export interface MathToken extends Tokens.Generic {
+  type: 'math';
+  tex: string;
+  display: boolean;
+}
+
+// A dollar opens where no blank follows and closes where no blank precedes and no digit follows, so prices stay prices.
+const INLINE = /^\$(?![\s$])((?:\\[^]|[^\\$])+?)(?<!\s)\$(?!\d)/;
+const INLINE_DISPLAY = /^\$\$((?:\\[^]|[^\\$])+?)\$\$/;
+const ROUND = /^\\\(([^]+?)\\\)/;
+const SQUARE = /^\\\[([^]+?)\\\]/;
+const BLOCK = /^ {0,3}(?:\$\$([^]+?)\$\$|\\\[([^]+?)\\\])[ \t]*(?:\n+|$)/;
+
+function token(raw: string, tex: string, display: boolean): MathToken {
+  return { type: 'math', raw, tex: tex.trim(), display };
+}
+
+/** Teaches marked `$…$`, `$$…$$`, `\(…\)` and `\[…\]`; `render` makes the HTML. */
+export function mathExtension(render: (tex: string, display: boolean) => string): MarkedExtension {
+  const renderer = (generic: Tokens.Generic) => render(String(generic.tex), generic.display === true);
+  return {
+    extensions: [
+      {
+        name: 'math',
+        level: 'block',
+        start: (source) => source.match(/^ {0,3}(?:\$\$|\\\[)/m)?.index,
+        tokenizer(source) {
+          const match = BLOCK.exec(source);
+          return match ? token(match[0], match[1] ?? match[2] ?? '', true) : undefined;
+        },
+        renderer,
+      },
+      {
+        name: 'math',
+        level: 'inline',
+        start: (source) => source.match(/\$|\\[([]/)?.index,
+        tokenizer(source) {
+          for (const [pattern, display] of [[INLINE_DISPLAY, true], [INLINE, false], [ROUND, false], [SQUARE, true]] as const) {
+            const match = pattern.exec(source);
+            if (match) return token(match[0], match[1] ?? '', display);
+          }
+          return undefined;
+        },
+        renderer,
+      },
+    ],
+  };
+}
+
+type Typeset = (tex: string, display: boolean) => string;
+let typeset: Typeset | null = null;
+
+/** Reads KaTeX and its style sheet. */
+export async function loadMath(): Promise<void> {
+  const [{ default: katex }] = await Promise.all([import('katex'), import('katex/dist/katex.min.css')]);
+  // Errors show the source in the text's own colour; `trust` stays off, so that no formula makes a link or loads an image.
+  typeset = (tex, displayMode) => katex.renderToString(tex, { displayMode, throwOnError: false, errorColor: 'inherit', strict: 'ignore', trust: false, maxSize: 40, maxExpand: 500 });
+}
+
+/** KaTeX's HTML, not yet sanitised; `null` until {@link loadMath} has ended. */
+export function mathHtml(tex: string, display: boolean): string | null {
+  return typeset ? typeset(tex, display) : null;
+}

@@ -1,0 +1,39 @@
+/** Everything that becomes HTML goes through here. */
+
+import createDOMPurify, { type Config } from 'dompurify';
+
+const purify = createDOMPurify(window);
+
+// What Markdown needs, and no more: no class, style or id with which an answer could dress up as a part of the window,
+// nothing that loads, nothing that runs, nothing to fill in.
+const ANSWER: Config = {
+  ALLOWED_TAGS: [
+    'a', 'abbr', 'b', 'blockquote', 'br', 'caption', 'cite', 'code', 'dd', 'del', 'details', 'dl', 'dt', 'em', 'figure',
+    'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'i', 'ins', 'kbd', 'li', 'mark', 'ol', 'p', 'pre', 'q', 's', 'small', 'span',
+    'strong', 'sub', 'summary', 'sup', 'table', 'tbody', 'td', 'tfoot', 'th', 'thead', 'tr', 'u', 'ul',
+  ],
+  ALLOWED_ATTR: ['align', 'colspan', 'data-slot', 'dir', 'href', 'lang', 'open', 'rowspan', 'start', 'title'],
+  ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
+  // Without this every value, not only an address, would have to match the expression above.
+  ADD_URI_SAFE_ATTR: ['align', 'colspan', 'data-slot', 'dir', 'lang', 'open', 'rowspan', 'start'],
+  ALLOW_DATA_ATTR: false,
+  ALLOW_ARIA_ATTR: false,
+};
+
+// Made by the highlighter and by KaTeX, which need classes, KaTeX inline lengths as well.
+const OURS: Config = {
+  USE_PROFILES: { html: true, mathMl: true, svg: true },
+  ADD_TAGS: ['semantics', 'annotation'],
+  ADD_ATTR: ['encoding'],
+  FORBID_TAGS: ['img', 'a', 'form', 'input', 'style', 'image', 'use'],
+};
+
+/** HTML that a model had a hand in. */
+export function sanitizeAnswer(html: string): string {
+  return purify.sanitize(html, ANSWER);
+}
+
+/** HTML that our own renderers made of a model's code or formula. */
+export function sanitizeOurs(html: string): string {
+  return purify.sanitize(html, OURS);
+}

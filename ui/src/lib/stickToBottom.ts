@@ -1,0 +1,94 @@
+/**
+ * Keeps a scroll area at its end while the user is there. The one owner of its scroll position.
+ *
+ * The mechanism is positions, no timers. Whoever scrolls up lets go; whoever comes back to the end holds on again. Content
+ * that grows is followed while held. A position that went up because the content became shorter (a thought that folds)
+ * lies at the very end, which is how it is told from a user's scrolling. A wheel that turns up lets go at once, before
+ * any position changes: otherwise a fast stream would pull the view back within the same frame.
+ */
+
+/** How near to the end counts as there when the user scrolls down. */
+const NEAR = 24;
+
+/** The part of an element that is looked at; a real one fulfils it. */
+export interface Scrollable {
+  scrollTop: number;
+  readonly scrollHeight: number;
+  readonly clientHeight: number;
+}
+
+/** Decides whether the end is followed. */
+export class StickToBottom {
+  #held = true;
+  #top = 0;
+
+  constructor(
+    private readonly area: Scrollable,
+    /** Told when following begins or ends. */
+    private readonly changed: (held: boolean) => void = () => {},
+  ) {}
+
+  /** Whether the end is followed. */
+  get held(): boolean {
+    return this.#held;
+  }
+
+  /** The position changed, whoever did it. */
+  scrolled(): void {
+    const { scrollTop, scrollHeight, clientHeight } = this.area;
+    const distance = scrollHeight - clientHeight - scrollTop;
+    if (scrollTop < this.#top - 0.5) this.#hold(distance <= 1);
+    else if (distance < NEAR) this.#hold(true);
+    this.#top = scrollTop;
+  }
+
+  /** The user asked to go up. */
+  letGo(): void {
+    if (this.area.scrollHeight > this.area.clientHeight) this.#hold(false);
+  }
+
+  /** The content or the area changed its size. */
+  resized(): void {
+    if (this.#held) this.#toEnd();
+  }
+
+  /** Goes to the end and follows it. */
+  hold(): void {
+    this.#hold(true);
+    this.#toEnd();
+  }
+
+  #toEnd(): void {
+    this.area.scrollTop = this.area.scrollHeight;
+    this.#top = this.area.scrollTop;
+  }
+
+  #hold(held: boolean): void {
+    if (held === this.#held) return;
+    this.#held = held;
+    this.changed(held);
+  }
+}
+
+/** Connects a scroll area and its content; the function takes the listeners away. */
+export function follow(area: HTMLElement, content: HTMLElement, stick: StickToBottom): () => void {
+  const scrolled = () => stick.scrolled();
+  const wheel = (event: WheelEvent) => {
+    if (event.deltaY < 0) stick.letGo();
+  };
+  const key = (event: KeyboardEvent) => {
+    if (event.key === 'PageUp' || event.key === 'Home' || event.key === 'ArrowUp') stick.letGo();
+  };
+  area.addEventListener('scroll', scrolled, { passive: true });
+  area.addEventListener('wheel', wheel, { passive: true });
+  area.addEventListener('keydown', key);
+  const observer = new ResizeObserver(() => stick.resized());
+  observer.observe(area);
+  observer.observe(content);
+  return () => {
+    area.removeEventListener('scroll', scrolled);
+    area.removeEventListener('wheel', wheel);
+    area.removeEventListener('keydown', key);
+    observer.disconnect();
+  };
+}
