@@ -17,8 +17,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+pub use history::Found;
 use history::{new_id, now, History, NewAnswer};
-pub use history::{ExportFormat, Found};
 use protocol::{
     AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Engine, ModelShelf, ModelSource, Receiver, Result, Role, StoredMessage,
     Turn,
@@ -91,8 +91,8 @@ impl Chat {
     }
 
     /// A new, empty chat.
-    pub async fn create(&self, settings: &ChatSettings) -> Result<ChatView> {
-        let view = self.0.history.create_chat(settings).await?;
+    pub async fn create(&self, settings: ChatSettings) -> Result<ChatView> {
+        let view = self.0.history.create_chat(&settings).await?;
         self.0.changed();
         Ok(view)
     }
@@ -281,9 +281,14 @@ impl Chat {
         Ok(self.0.history.search(text).await?)
     }
 
-    /// A chat as a text of the user's own.
-    pub async fn export(&self, chat: &str, format: ExportFormat) -> Result<String> {
-        Ok(self.0.history.export(chat, format).await?)
+    /// The branch of a chat that is looked at, as Markdown.
+    pub async fn export_markdown(&self, chat: &str) -> Result<String> {
+        Ok(self.0.history.export_markdown(chat).await?)
+    }
+
+    /// All of a chat, every branch, as JSON.
+    pub async fn export_json(&self, chat: &str) -> Result<serde_json::Value> {
+        Ok(self.0.history.export_json(chat).await?)
     }
 
     /// Stops all running answers, waits up to two seconds until they are stored, and closes the file.

@@ -15,10 +15,9 @@ macro_rules! select_chats {
         )
     };
 }
-pub(crate) use select_chats;
 
 #[derive(sqlx::FromRow)]
-pub(crate) struct SummaryRow {
+struct SummaryRow {
     id: String,
     title: String,
     created_at: i64,

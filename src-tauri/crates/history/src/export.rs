@@ -3,39 +3,29 @@
 use std::fmt::Write;
 
 use protocol::{ChatView, PartKind, Role, StoredMessage};
-use serde_json::json;
+use serde_json::{json, Value};
 
 use crate::{History, Result};
 
-/// What a chat is exported as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExportFormat {
-    /// The branch that is looked at, for reading. Reasoning stands in quotes above its answer.
-    Markdown,
-    /// Everything: settings and all branches, for programs.
-    Json,
-}
-
 impl History {
-    /// A chat as text in this format.
-    pub async fn export(&self, chat: &str, format: ExportFormat) -> Result<String> {
-        match format {
-            ExportFormat::Markdown => Ok(markdown(&self.chat(chat).await?)),
-            ExportFormat::Json => {
-                let (view, head) = self.chat_head(chat).await?;
-                let messages = self.tree(chat).await?;
-                let export = json!({
-                    "format": "ponder-chat",
-                    "version": 1,
-                    "chat": view.summary,
-                    "settings": view.settings,
-                    "draft": view.draft,
-                    "head": head,
-                    "messages": messages,
-                });
-                Ok(format!("{export:#}\n"))
-            }
-        }
+    /// The branch of a chat that is looked at, for reading: Markdown with reasoning in quotes above its answer.
+    pub async fn export_markdown(&self, chat: &str) -> Result<String> {
+        Ok(markdown(&self.chat(chat).await?))
+    }
+
+    /// All of a chat, for programs: settings and the messages of every branch, parents before children.
+    pub async fn export_json(&self, chat: &str) -> Result<Value> {
+        let (view, head) = self.chat_head(chat).await?;
+        let messages = self.tree(chat).await?;
+        Ok(json!({
+            "format": "ponder-chat",
+            "version": 1,
+            "chat": view.summary,
+            "settings": view.settings,
+            "draft": view.draft,
+            "head": head,
+            "messages": messages,
+        }))
     }
 }
 

@@ -18,7 +18,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use database::History;
 pub use error::{Error, Result};
-pub use export::ExportFormat;
 pub use messages::{NewAnswer, StreamingAnswer};
 pub use parts::{Growth, PartGrowth};
 pub use search::Found;

@@ -1,28 +1,22 @@
 //! Finding chats by what was said in them.
 
-use protocol::ChatSummary;
 use serde::Serialize;
 
-use crate::chats::{select_chats, SummaryRow};
 use crate::{History, Result};
 
 /// One place where a text was found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow)]
 pub struct Found {
     /// The chat.
-    pub chat: ChatSummary,
-    /// The message; `None` where it is the chat's title.
+    pub chat: String,
+    /// Its title.
+    pub title: String,
+    /// The message; `None` where the text stands in the title.
     pub message: Option<String>,
-    /// The place with some text around it, on one line.
-    pub excerpt: String,
-}
-
-#[derive(sqlx::FromRow)]
-struct FoundRow {
-    #[sqlx(flatten)]
-    chat: SummaryRow,
-    message: Option<String>,
-    excerpt: String,
+    /// When it was said, in Unix milliseconds.
+    pub at: i64,
+    /// The place with some text around it.
+    pub snippet: String,
 }
 
 impl History {
@@ -32,27 +26,19 @@ impl History {
         if text.is_empty() {
             return Ok(Vec::new());
         }
-        let rows: Vec<FoundRow> = sqlx::query_as(concat!(
-            select_chats!(
-                ", m.id AS message, m.created_at AS said_at,
-                    substr(p.content, max(1, instr(lower(p.content), lower(?1)) - 40), 120) AS excerpt
+        // Not LIKE: its patterns are limited in length, and end at a NUL.
+        Ok(sqlx::query_as(
+            "SELECT c.id AS chat, c.title, m.id AS message, m.created_at AS at,
+                    substr(p.content, max(1, instr(lower(p.content), lower(?1)) - 40), 120) AS snippet
                FROM parts p JOIN messages m ON m.id = p.message_id JOIN chats c ON c.id = m.chat_id
-              WHERE c.deleted_at IS NULL AND p.kind = 'text' AND instr(lower(p.content), lower(?1)) "
-            ),
-            "UNION ALL ",
-            select_chats!(
-                ", NULL, c.updated_at, c.title FROM chats c WHERE c.deleted_at IS NULL AND instr(lower(c.title), lower(?1))
-              ORDER BY said_at DESC LIMIT 200"
-            )
-        ))
+              WHERE c.deleted_at IS NULL AND p.kind = 'text' AND instr(lower(p.content), lower(?1))
+             UNION ALL
+             SELECT c.id, c.title, NULL, c.updated_at, c.title FROM chats c
+              WHERE c.deleted_at IS NULL AND instr(lower(c.title), lower(?1))
+              ORDER BY at DESC LIMIT 200",
+        )
         .bind(text)
         .fetch_all(&self.readers)
-        .await?;
-        let found = |row: FoundRow| Found {
-            chat: row.chat.into(),
-            message: row.message,
-            excerpt: row.excerpt.split_whitespace().collect::<Vec<_>>().join(" "),
-        };
-        Ok(rows.into_iter().map(found).collect())
+        .await?)
     }
 }
