@@ -1,0 +1,94 @@
+//! A conversation as the variables of a chat template.
+
+use std::borrow::Cow;
+
+use protocol::{Message, Role, Thinking};
+use serde_json::{json, Map, Value};
+
+/// What a prompt is rendered from.
+#[derive(Debug, Clone, Copy)]
+pub struct RenderRequest<'a> {
+    /// The conversation, oldest first.
+    pub messages: &'a [Message],
+    /// Tools in the OpenAI form `{"type":"function","function":{…}}`.
+    pub tools: &'a [Value],
+    /// The Thinking switch; `None` passes nothing and leaves the template's default.
+    pub thinking: Option<Thinking>,
+    /// Whether the prompt ends where an answer begins.
+    pub add_generation_prompt: bool,
+}
+
+impl RenderRequest<'_> {
+    /// The variables that transformers' `apply_chat_template` passes for the same conversation.
+    pub(crate) fn variables(&self) -> Map<String, Value> {
+        let mut variables = Map::new();
+        variables.insert("messages".into(), self.messages.iter().map(message).collect());
+        variables.insert("tools".into(), if self.tools.is_empty() { Value::Null } else { self.tools.into() });
+        variables.insert("documents".into(), Value::Null);
+        variables.insert("add_generation_prompt".into(), self.add_generation_prompt.into());
+        let Some(thinking) = self.thinking else { return variables };
+        // Templates call the switch one or the other.
+        for name in ["enable_thinking", "thinking"] {
+            variables.insert(name.into(), (thinking != Thinking::Off).into());
+        }
+        let effort = match thinking {
+            Thinking::Low => "low",
+            Thinking::Medium => "medium",
+            Thinking::High => "high",
+            Thinking::Off | Thinking::On => return variables,
+        };
+        variables.insert("reasoning_effort".into(), effort.into());
+        variables
+    }
+}
+
+/// A message in the form that templates expect: content as one text, arguments as objects.
+fn message(message: &Message) -> Value {
+    let role = match message.role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    };
+    let mut fields = Map::new();
+    fields.insert("role".into(), role.into());
+    fields.insert("content".into(), message.plain_text().into());
+    if let Some(reasoning) = &message.reasoning {
+        // gpt-oss templates read the second.
+        fields.insert("reasoning_content".into(), reasoning.as_str().into());
+        fields.insert("thinking".into(), reasoning.as_str().into());
+    }
+    if !message.tool_calls.is_empty() {
+        let calls = message.tool_calls.iter().map(|call| json!({"type": "function", "id": call.id, "function": {"name": call.name, "arguments": call.arguments}}));
+        fields.insert("tool_calls".into(), calls.collect());
+    }
+    for (name, value) in [("name", &message.name), ("tool_call_id", &message.tool_call_id)] {
+        if let Some(value) = value {
+            fields.insert(name.into(), value.as_str().into());
+        }
+    }
+    fields.into()
+}
+
+/// All texts of a value, keys included.
+pub(crate) fn texts<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) => found.push(text),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Value::Object(fields) => fields.iter().for_each(|(key, value)| {
+            found.push(key);
+            texts(value, found);
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The value with every text, keys included, changed.
+pub(crate) fn map_texts(value: &Value, change: &impl Fn(&str) -> Cow<'_, str>) -> Value {
+    match value {
+        Value::String(text) => change(text).into(),
+        Value::Array(items) => items.iter().map(|item| map_texts(item, change)).collect(),
+        Value::Object(fields) => fields.iter().map(|(key, value)| (change(key).into_owned(), map_texts(value, change))).collect::<Map<_, _>>().into(),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,49 @@
+//! Token ids to text, one id at a time.
+
+use std::sync::Arc;
+
+use crate::tokenizer::Tokenizer;
+
+/// A streaming detokenizer: characters leave it whole and as soon as their last byte is there.
+///
+/// Joined pieces and [`finish`](Self::finish) are the lossy UTF-8 reading of all bytes: every maximal invalid stretch becomes one
+/// U+FFFD. The `tokenizers` crate instead turns a whole run of byte tokens into replacement characters when one byte
+/// of it is wrong, which would take back characters that were already shown.
+#[derive(Debug)]
+pub struct Detokenizer {
+    tokenizer: Arc<Tokenizer>,
+    // At most three bytes: the beginning of a character that may still be completed.
+    pending: Vec<u8>,
+}
+
+impl Detokenizer {
+    /// A detokenizer at the start of a text.
+    pub fn new(tokenizer: Arc<Tokenizer>) -> Self {
+        Self { tokenizer, pending: Vec::new() }
+    }
+
+    /// The text that this id completes; empty while a character is incomplete. Unknown ids have no text.
+    pub fn push(&mut self, id: u32) -> String {
+        self.pending.extend(self.tokenizer.bytes(id));
+        let mut text = String::new();
+        let mut rest = self.pending.as_slice();
+        while let Err(error) = std::str::from_utf8(rest) {
+            let (valid, broken) = rest.split_at(error.valid_up_to());
+            text.push_str(&String::from_utf8_lossy(valid));
+            let Some(length) = error.error_len() else {
+                self.pending = broken.to_vec();
+                return text;
+            };
+            text.push(char::REPLACEMENT_CHARACTER);
+            rest = &broken[length..];
+        }
+        text.push_str(&String::from_utf8_lossy(rest));
+        self.pending.clear();
+        text
+    }
+
+    /// What is left at the end, or before a marker: U+FFFD for the beginning of a character that never came.
+    pub fn finish(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.pending)).into_owned()
+    }
+}

@@ -1,0 +1,61 @@
+//! What can go wrong between a conversation and its token ids.
+
+use std::path::PathBuf;
+
+use protocol::Code;
+
+/// An error of this room. Messages name the file or the template, never a word of a chat.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file of the model cannot be read.
+    #[error("{} cannot be read ({source}); the model's folder is incomplete, repair it or fetch it again", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file of the model is not the JSON it should be.
+    #[error("{} is not valid JSON ({source}); the file is broken, repair the model or fetch it again", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// Where it breaks.
+        source: serde_json::Error,
+    },
+    /// tokenizer.json does not make a tokenizer.
+    #[error("the tokenizer cannot be used ({0}); tokenizer.json is broken or of a kind this version does not know")]
+    Tokenizer(String),
+    /// The tokenizer spells its tokens in a way that cannot be streamed.
+    #[error("the tokenizer's decoder `{0}` is not known to this version; the model cannot be used with it")]
+    UnknownDecoder(String),
+    /// A base model without a chat template.
+    #[error("the model has no chat template, so it cannot hold a conversation; choose an instruction-tuned one")]
+    NoTemplate,
+    /// The chat template does not parse.
+    #[error("the model's chat template does not parse: {0}")]
+    TemplateSyntax(String),
+    /// The chat template called `raise_exception`.
+    #[error("the model's chat template refused this conversation: {0}")]
+    TemplateRefused(String),
+    /// The chat template failed on these messages.
+    #[error("the model's chat template failed on this conversation: {0}")]
+    TemplateFailed(String),
+    /// The chat template was stopped because it did not end.
+    #[error("the model's chat template ran for too long and was stopped; nothing was sent to the model")]
+    TemplateEndless,
+}
+
+/// A result of this room.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<Error> for protocol::Error {
+    fn from(error: Error) -> Self {
+        let code = match &error {
+            Error::File { .. } | Error::Json { .. } | Error::Tokenizer(_) => Code::ModelBroken,
+            Error::UnknownDecoder(_) | Error::NoTemplate | Error::TemplateSyntax(_) => Code::ModelUnsupported,
+            Error::TemplateRefused(_) | Error::TemplateFailed(_) | Error::TemplateEndless => Code::TemplateRefused,
+        };
+        protocol::Error::new(code, error.to_string())
+    }
+}

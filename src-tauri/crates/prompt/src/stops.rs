@@ -1,0 +1,85 @@
+//! Which token ids end an answer, and who says so.
+
+use std::collections::BTreeMap;
+
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use serde_json::{json, Value};
+
+use crate::template::token_content;
+use crate::tokenizer::Tokenizer;
+
+/// One token that ends an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopToken {
+    /// How it is spelled, for people.
+    pub text: String,
+    /// The places that name it, such as `config.json eos_token_id`.
+    pub sources: Vec<String>,
+}
+
+/// The tokens that end an answer: the union of all places that name some, because each of them alone is incomplete in
+/// real models. Serialises as `{"stops":[{"id","text","sources"}]}`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StopSet {
+    /// The tokens by id.
+    pub ids: BTreeMap<u32, StopToken>,
+}
+
+impl StopSet {
+    /// Collects from the parsed files of a model (`null` where one is missing).
+    pub fn collect(tokenizer: &Tokenizer, tokenizer_config: &Value, config: &Value, generation_config: &Value) -> Self {
+        let eos = tokenizer_config.get("eos_token").and_then(token_content).and_then(|content| tokenizer.id(content));
+        let mut set = Self::default();
+        if let Some(id) = eos {
+            set.add(tokenizer, id, "tokenizer_config.json eos_token");
+        }
+        // Some configs list the padding or the beginning among the ends.
+        let never: Vec<u32> = [config, &config["text_config"], generation_config]
+            .iter()
+            .flat_map(|file| [ids(&file["bos_token_id"]), ids(&file["pad_token_id"])].concat())
+            .chain(["bos_token", "pad_token"].iter().filter_map(|name| tokenizer.id(token_content(tokenizer_config.get(name)?)?)))
+            .filter(|id| Some(*id) != eos)
+            .collect();
+        let sources = [
+            (config, "config.json eos_token_id"),
+            (&config["text_config"], "config.json text_config.eos_token_id"),
+            (generation_config, "generation_config.json eos_token_id"),
+        ];
+        for (file, source) in sources {
+            for id in ids(&file["eos_token_id"]).into_iter().filter(|id| !never.contains(id)) {
+                set.add(tokenizer, id, source);
+            }
+        }
+        set
+    }
+
+    /// Whether this id ends an answer.
+    pub fn contains(&self, id: u32) -> bool {
+        self.ids.contains_key(&id)
+    }
+
+    fn add(&mut self, tokenizer: &Tokenizer, id: u32, source: &str) {
+        let token = self.ids.entry(id).or_insert_with(|| StopToken { text: tokenizer.content(id).unwrap_or_default(), sources: Vec::new() });
+        if !token.sources.iter().any(|known| known == source) {
+            token.sources.push(source.to_owned());
+        }
+    }
+}
+
+impl Serialize for StopSet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let stops: Vec<Value> = self.ids.iter().map(|(id, token)| json!({"id": id, "text": token.text, "sources": token.sources})).collect();
+        let mut set = serializer.serialize_struct("StopSet", 1)?;
+        set.serialize_field("stops", &stops)?;
+        set.end()
+    }
+}
+
+/// An id, a list of ids or nothing.
+fn ids(value: &Value) -> Vec<u32> {
+    let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
+    match value {
+        Value::Array(list) => list.iter().filter_map(id).collect(),
+        one => id(one).into_iter().collect(),
+    }
+}

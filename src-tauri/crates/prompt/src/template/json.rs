@@ -1,0 +1,233 @@
+//! Values as Python writes them: JSON as `json.dumps` does, and `repr`. Templates were written and models trained with those.
+
+use minijinja::value::{Kwargs, Value, ValueKind};
+use minijinja::{Error, ErrorKind};
+
+/// The layout of `json.dumps`.
+struct Layout {
+    item_separator: String,
+    key_separator: String,
+    indent: Option<String>,
+    ensure_ascii: bool,
+    sort_keys: bool,
+}
+
+/// The filter `tojson(ensure_ascii=false, indent=none, separators=none, sort_keys=false)` of transformers.
+pub(super) fn tojson(value: &Value, kwargs: Kwargs) -> Result<String, Error> {
+    let indent = kwargs.get::<Option<Value>>("indent")?.filter(|indent| !indent.is_none());
+    let indent = match indent {
+        Some(indent) => Some(match indent.as_str() {
+            Some(text) => text.to_owned(),
+            None => " ".repeat(usize::try_from(indent)?.min(64)),
+        }),
+        None => None,
+    };
+    let separators = kwargs.get::<Option<Vec<String>>>("separators")?;
+    let (item_separator, key_separator) = match separators.as_deref() {
+        Some([item, key]) => (item.clone(), key.clone()),
+        Some(_) => return Err(Error::new(ErrorKind::InvalidOperation, "separators must be two texts")),
+        None if indent.is_some() => (",".into(), ": ".into()),
+        None => (", ".into(), ": ".into()),
+    };
+    let layout = Layout {
+        item_separator,
+        key_separator,
+        indent,
+        ensure_ascii: kwargs.get::<Option<bool>>("ensure_ascii")?.unwrap_or(false),
+        sort_keys: kwargs.get::<Option<bool>>("sort_keys")?.unwrap_or(false),
+    };
+    kwargs.assert_all_used()?;
+    let mut out = String::new();
+    write_json(&mut out, value, &layout, 0)?;
+    Ok(out)
+}
+
+fn write_json(out: &mut String, value: &Value, layout: &Layout, depth: usize) -> Result<(), Error> {
+    match value.kind() {
+        ValueKind::None | ValueKind::Undefined => out.push_str("null"),
+        ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
+        ValueKind::Number => out.push_str(&match number(value).as_str() {
+            "inf" => "Infinity".to_owned(),
+            "-inf" => "-Infinity".to_owned(),
+            "nan" => "NaN".to_owned(),
+            plain => plain.to_owned(),
+        }),
+        ValueKind::Seq | ValueKind::Iterable => {
+            let items: Vec<Value> = value.try_iter()?.collect();
+            write_items(out, ('[', ']'), items.iter(), layout, depth, |out, item| write_json(out, item, layout, depth + 1))?;
+        }
+        ValueKind::Map => {
+            let mut keys: Vec<Value> = value.try_iter()?.collect();
+            if layout.sort_keys {
+                keys.sort();
+            }
+            write_items(out, ('{', '}'), keys.iter(), layout, depth, |out, key| {
+                let name = if key.is_none() || key.kind() == ValueKind::Bool { json_word(key) } else { key.to_string() };
+                write_json_string(out, &name, layout.ensure_ascii);
+                out.push_str(&layout.key_separator);
+                write_json(out, &value.get_item(key)?, layout, depth + 1)
+            })?;
+        }
+        _ => write_json_string(out, &value.to_string(), layout.ensure_ascii),
+    }
+    Ok(())
+}
+
+fn json_word(value: &Value) -> String {
+    if value.is_none() { "null".into() } else { value.is_true().to_string() }
+}
+
+fn write_items<'a>(
+    out: &mut String,
+    (open, close): (char, char),
+    items: impl Iterator<Item = &'a Value>,
+    layout: &Layout,
+    depth: usize,
+    mut write: impl FnMut(&mut String, &Value) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let new_line = |out: &mut String, depth: usize| {
+        if let Some(indent) = &layout.indent {
+            out.push('\n');
+            out.push_str(&indent.repeat(depth));
+        }
+    };
+    out.push(open);
+    let mut empty = true;
+    for item in items {
+        if !empty {
+            out.push_str(&layout.item_separator);
+        }
+        empty = false;
+        new_line(out, depth + 1);
+        write(out, item)?;
+    }
+    if !empty {
+        new_line(out, depth);
+    }
+    out.push(close);
+    Ok(())
+}
+
+fn write_json_string(out: &mut String, text: &str, ensure_ascii: bool) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            c if c < ' ' || (ensure_ascii && c > '~') => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    out.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+/// What Python's `str` gives: a text as it is, everything else as `repr`.
+pub(super) fn python_str(value: &Value) -> String {
+    match value.kind() {
+        ValueKind::Undefined => String::new(),
+        ValueKind::String => value.to_string(),
+        _ => python_repr(value),
+    }
+}
+
+fn python_repr(value: &Value) -> String {
+    match value.kind() {
+        ValueKind::None => "None".into(),
+        ValueKind::Bool => if value.is_true() { "True" } else { "False" }.into(),
+        ValueKind::Number => number(value),
+        ValueKind::String => quoted(&value.to_string()),
+        ValueKind::Seq => {
+            let items: Vec<String> = value.try_iter().into_iter().flatten().map(|item| python_repr(&item)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        ValueKind::Map => {
+            let pair = |key: Value| format!("{}: {}", python_repr(&key), python_repr(&value.get_item(&key).unwrap_or_default()));
+            let items: Vec<String> = value.try_iter().into_iter().flatten().map(pair).collect();
+            format!("{{{}}}", items.join(", "))
+        }
+        _ => value.to_string(),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mut out = String::from(quote);
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c == quote => out.extend(['\\', c]),
+            c if c < ' ' || c == '\u{7f}' => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push(quote);
+    out
+}
+
+/// A number as Python's `repr` writes it: `1.0`, `1e-07`, `1e+16`, integers plain.
+fn number(value: &Value) -> String {
+    if value.is_integer() {
+        return value.to_string();
+    }
+    let Ok(float) = f64::try_from(value.clone()) else { return value.to_string() };
+    if float.is_nan() {
+        return "nan".into();
+    }
+    let magnitude = float.abs();
+    if magnitude.is_infinite() || magnitude == 0.0 || (1e-4..1e16).contains(&magnitude) {
+        return if magnitude.fract() == 0.0 && magnitude.is_finite() { format!("{float:.1}") } else { float.to_string() };
+    }
+    let scientific = format!("{float:e}");
+    let (mantissa, exponent) = scientific.split_once('e').expect("the format writes an exponent");
+    let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
+    format!("{mantissa}e{sign}{digits:0>2}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use minijinja::value::Serde;
+    use serde_json::json;
+
+    fn dumps(value: serde_json::Value, kwargs: &[(&str, Value)]) -> String {
+        tojson(&Value::from(Serde(&value)), Kwargs::from_iter(kwargs.iter().cloned())).unwrap()
+    }
+
+    // The expected texts are what Python 3's json.dumps(…, ensure_ascii=False) prints.
+    #[test]
+    fn json_is_laid_out_as_python_does() {
+        let value = json!({"b": [1, 2.0, 1e-7, 1e16, -0.5, true, null], "a": {"ü": "<&'\"\\\n\u{1}>"}, "e": [], "o": {}});
+        assert_eq!(
+            dumps(value.clone(), &[]),
+            r#"{"b": [1, 2.0, 1e-07, 1e+16, -0.5, true, null], "a": {"ü": "<&'\"\\\n\u0001>"}, "e": [], "o": {}}"#
+        );
+        assert_eq!(
+            dumps(value.clone(), &[("separators", Value::from(vec![",", ":"])), ("sort_keys", Value::from(true)), ("ensure_ascii", Value::from(true))]),
+            r#"{"a":{"\u00fc":"<&'\"\\\n\u0001>"},"b":[1,2.0,1e-07,1e+16,-0.5,true,null],"e":[],"o":{}}"#
+        );
+        assert_eq!(dumps(json!({"a": [1, {}], "b": []}), &[("indent", Value::from(2))]), "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": []\n}");
+        assert_eq!(dumps(json!("🐱"), &[("ensure_ascii", Value::from(true))]), r#""\ud83d\udc31""#);
+    }
+
+    #[test]
+    fn printing_follows_python() {
+        let value = json!([null, true, 1, 1.0, 123456789012345680.0, 0.0001, "it's", "a\"b'c\n", {"k": "v"}]);
+        assert_eq!(
+            python_str(&Value::from(Serde(&value))),
+            r#"[None, True, 1, 1.0, 1.2345678901234568e+17, 0.0001, "it's", 'a"b\'c\n', {'k': 'v'}]"#
+        );
+        assert_eq!(python_str(&Value::from("plain")), "plain");
+    }
+}

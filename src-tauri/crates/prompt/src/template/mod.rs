@@ -1,0 +1,121 @@
+//! A model's chat template: where it is read from and how it is rendered.
+
+mod environment;
+mod json;
+
+use std::path::Path;
+
+use minijinja::value::Serde;
+use minijinja::{Environment, ErrorKind};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::{Error, Result};
+use environment::{environment, without_generation_tags, Refusal};
+
+const DEFAULT: &str = "default";
+const TOOL_USE: &str = "tool_use";
+
+/// A compiled chat template with the variables that the model's own files set.
+#[derive(Debug)]
+pub struct Template {
+    environment: Environment<'static>,
+    source: String,
+    hash: String,
+    variables: Map<String, Value>,
+}
+
+impl Template {
+    /// Reads the template of the model in `dir`: chat_template.jinja, else chat_template.json, else `chat_template` of
+    /// tokenizer_config.json, which is passed as `config`; that may be a list of named ones.
+    pub fn open(dir: &Path, config: &Value) -> Result<Self> {
+        let path = dir.join("chat_template.jinja");
+        let sources = match std::fs::read_to_string(&path) {
+            Ok(source) => Value::String(source),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let processor = crate::read_json(&dir.join("chat_template.json"))?;
+                processor.get("chat_template").or_else(|| config.get("chat_template")).cloned().unwrap_or_default()
+            }
+            Err(source) => return Err(Error::File { path, source }),
+        };
+        Self::new(&sources, special_tokens(config))
+    }
+
+    /// Compiles a template from its source, or from a list of `{"name", "template"}`.
+    pub fn new(sources: &Value, variables: Map<String, Value>) -> Result<Self> {
+        let named: Vec<(&str, &str)> = match sources {
+            Value::String(source) => vec![(DEFAULT, source)],
+            Value::Array(list) => list.iter().filter_map(|entry| Some((entry.get("name")?.as_str()?, entry.get("template")?.as_str()?))).collect(),
+            _ => Vec::new(),
+        };
+        let source = named.iter().find(|(name, _)| *name == DEFAULT).or(named.first()).ok_or(Error::NoTemplate)?.1.to_owned();
+        let mut environment = environment();
+        let mut add = |name: &'static str, source: &str| {
+            environment.add_template_owned(name, without_generation_tags(source)).map_err(|error| Error::TemplateSyntax(error.to_string()))
+        };
+        add(DEFAULT, &source)?;
+        if let Some((_, source)) = named.iter().find(|(name, _)| *name == TOOL_USE) {
+            add(TOOL_USE, source)?;
+        }
+        let hash = Sha256::digest(&source).iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { environment, source, hash, variables })
+    }
+
+    /// The source that is used without tools.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// SHA-256 of [`source`](Self::source), hexadecimal.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// Renders with these variables; `messages` and whatever else the template asks for. Where `tools` is set, a
+    /// template named `tool_use` is preferred.
+    pub fn render(&self, mut variables: Map<String, Value>) -> Result<String> {
+        for (name, value) in &self.variables {
+            variables.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        let tools = variables.get("tools").is_some_and(|tools| !tools.is_null());
+        let template = self.environment.get_template(TOOL_USE).ok().filter(|_| tools);
+        let template = template.map_or_else(|| self.environment.get_template(DEFAULT), Ok).expect("the default template is always there");
+        template.render(minijinja::Value::from(Serde(&variables))).map_err(failure)
+    }
+}
+
+/// The `bos_token` and so on that transformers passes to templates.
+fn special_tokens(config: &Value) -> Map<String, Value> {
+    let names = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
+    let mut variables = Map::new();
+    let extra = config.get("extra_special_tokens").and_then(Value::as_object);
+    let standard = names.iter().filter_map(|name| Some((*name, config.get(*name)?)));
+    for (name, token) in standard.chain(extra.into_iter().flatten().map(|(name, token)| (name.as_str(), token))) {
+        if let Some(content) = token_content(token) {
+            variables.insert(name.to_owned(), content.into());
+        }
+    }
+    variables
+}
+
+/// The text of a token in tokenizer_config.json, which is a string or an object with `content`.
+pub(crate) fn token_content(token: &Value) -> Option<&str> {
+    token.as_str().or_else(|| token.get("content").and_then(Value::as_str))
+}
+
+fn failure(error: minijinja::Error) -> Error {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+    while let Some(cause) = source {
+        if let Some(Refusal(message)) = cause.downcast_ref() {
+            return Error::TemplateRefused(message.clone());
+        }
+        if cause.downcast_ref::<minijinja::Error>().is_some_and(|error| error.kind() == ErrorKind::OutOfFuel) {
+            return Error::TemplateEndless;
+        }
+        source = cause.source();
+    }
+    Error::TemplateFailed(error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! Text to token ids and back. Knows which tokens are control tokens and keeps typed text from becoming one.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use serde_json::Value;
+use tokenizers::AddedToken;
+
+use crate::detokenizer::Detokenizer;
+use crate::{Error, Result};
+
+/// Noncharacters that may break up a control token that somebody typed. One that no text contains is taken.
+const SENTINELS: std::ops::RangeInclusive<char> = '\u{FDD0}'..='\u{FDEF}';
+
+/// A model's tokenizer.json, with the tokens that tokenizer_config.json adds to it.
+#[derive(Debug)]
+pub struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+    /// `inner` that also splits at the first sentinel; built when somebody first types a control token.
+    guarded: OnceLock<tokenizers::Tokenizer>,
+    spelling: Spelling,
+    /// Control tokens by their first character.
+    control: HashMap<char, Vec<String>>,
+    control_ids: HashMap<u32, String>,
+}
+
+impl Tokenizer {
+    /// Reads `tokenizer.json` in `dir`. `config` is tokenizer_config.json, `template` the chat template's source.
+    pub fn open(dir: &Path, config: &Value, template: &str) -> Result<Self> {
+        let path = dir.join("tokenizer.json");
+        let bytes = std::fs::read(&path).map_err(|source| Error::File { path: path.clone(), source })?;
+        // Says where broken JSON breaks; the tokenizer's own message does not.
+        serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).map_err(|source| Error::Json { path, source })?;
+        let mut inner = tokenizers::Tokenizer::from_bytes(&bytes).map_err(broken)?;
+        inner.with_truncation(None).map_err(broken)?.with_padding(None);
+        add_configured_tokens(&mut inner, config)?;
+
+        let spelling = Spelling::of(&serde_json::to_value(inner.get_decoder()).unwrap_or_default())?;
+        let mut control: HashMap<char, Vec<String>> = HashMap::new();
+        let mut control_ids = HashMap::new();
+        for (id, token) in inner.get_added_tokens_decoder() {
+            if is_control(&token, template) {
+                let first = token.content.chars().next().expect("a control token is not empty");
+                control.entry(first).or_default().push(token.content.clone());
+                control_ids.insert(id, token.content);
+            }
+        }
+        Ok(Self { inner, guarded: OnceLock::new(), spelling, control, control_ids })
+    }
+
+    /// The id of the token with this content, added or of the model's vocabulary.
+    pub fn id(&self, content: &str) -> Option<u32> {
+        self.inner.token_to_id(content)
+    }
+
+    /// The content of a token, for people.
+    pub fn content(&self, id: u32) -> Option<String> {
+        self.inner.id_to_token(id)
+    }
+
+    /// Whether this id steers the model rather than spelling text.
+    pub fn is_control(&self, id: u32) -> bool {
+        self.control_ids.contains_key(&id)
+    }
+
+    /// The ids and contents of all control tokens.
+    pub fn control_tokens(&self) -> &HashMap<u32, String> {
+        &self.control_ids
+    }
+
+    /// Encodes a rendered template, control tokens and all. A `sentinel` in it splits the text and gets no id.
+    pub(crate) fn encode_rendered(&self, text: &str, sentinel: Option<char>) -> Result<Vec<u32>> {
+        let Some(sentinel) = sentinel.filter(|sentinel| text.contains(*sentinel)) else {
+            return Ok(self.inner.encode_fast(text, false).map_err(broken)?.get_ids().to_vec());
+        };
+        let one_off;
+        let guarded = if sentinel == *SENTINELS.start() {
+            self.guarded.get_or_init(|| guard(&self.inner, sentinel))
+        } else {
+            one_off = guard(&self.inner, sentinel);
+            &one_off
+        };
+        let split = guarded.token_to_id(sentinel.encode_utf8(&mut [0; 4]));
+        let encoding = guarded.encode_fast(text, false).map_err(broken)?;
+        Ok(encoding.get_ids().iter().copied().filter(|id| Some(*id) != split).collect())
+    }
+
+    /// Encodes plain text; control tokens spelled in it become the text they look like.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        let sentinel = Self::sentinel_for([text]);
+        self.encode_rendered(&self.break_up(text, sentinel), Some(sentinel))
+    }
+
+    /// Decodes ids, control tokens as they are spelled; broken UTF-8 becomes U+FFFD. Unknown ids have no text.
+    pub fn decode(self: &Arc<Self>, ids: &[u32]) -> String {
+        let mut detokenizer = Detokenizer::new(self.clone());
+        let mut text: String = ids.iter().map(|id| detokenizer.push(*id)).collect();
+        text.push_str(&detokenizer.finish());
+        text
+    }
+
+    /// The bytes a token stands for; empty for unknown ids.
+    pub(crate) fn bytes(&self, id: u32) -> Vec<u8> {
+        self.inner.id_to_token(id).map(|token| self.spelling.bytes(&token)).unwrap_or_default()
+    }
+
+    /// A noncharacter that none of the texts contains.
+    pub(crate) fn sentinel_for<'a>(texts: impl IntoIterator<Item = &'a str> + Clone) -> char {
+        SENTINELS
+            .into_iter()
+            .find(|candidate| !texts.clone().into_iter().any(|text| text.contains(*candidate)))
+            .unwrap_or(*SENTINELS.start())
+    }
+
+    /// The text with a sentinel inside of every control token that it spells.
+    pub(crate) fn break_up<'a>(&self, text: &'a str, sentinel: char) -> Cow<'a, str> {
+        let mut broken = String::new();
+        let mut copied = 0;
+        for (start, first) in text.char_indices() {
+            let spelled = self.control.get(&first).is_some_and(|tokens| tokens.iter().any(|token| text[start..].starts_with(token.as_str())));
+            if spelled {
+                let end = start + first.len_utf8();
+                broken.push_str(&text[copied..end]);
+                broken.push(sentinel);
+                copied = end;
+            }
+        }
+        if copied == 0 {
+            return Cow::Borrowed(text);
+        }
+        broken.push_str(&text[copied..]);
+        Cow::Owned(broken)
+    }
+
+    /// Whether the text begins or ends with a piece of a control token, which its neighbours in a template could complete.
+    pub(crate) fn has_loose_edge(&self, text: &str) -> bool {
+        let text = text.trim();
+        !text.is_empty()
+            && self.control.values().flatten().any(|token| {
+                let mut cuts = token.char_indices().map(|(cut, _)| cut).skip(1);
+                cuts.any(|cut| text.ends_with(&token[..cut]) || text.starts_with(&token[cut..]))
+            })
+    }
+}
+
+/// Special tokens always; others where the template or their form shows that they steer: `<think>`, `<|…|>`. Runs of
+/// blanks, HTML tags and the like are added tokens of some models and stay text. A single character cannot be broken up.
+fn is_control(token: &AddedToken, template: &str) -> bool {
+    let content = token.content.as_str();
+    let blank = content.chars().all(|c| c.is_whitespace() || c == '▁');
+    let word = content.chars().all(char::is_alphanumeric);
+    let marker = ["think>", "tool_call>", "tool_response>", "THINK]"].iter().any(|end| content.ends_with(end));
+    let bars = content.starts_with("<|") || content.ends_with("|>");
+    !blank && content.chars().count() > 1 && (token.special || bars || marker || (!word && template.contains(content)))
+}
+
+/// Tokens of `added_tokens_decoder` that tokenizer.json lacks; transformers adds them too.
+fn add_configured_tokens(inner: &mut tokenizers::Tokenizer, config: &Value) -> Result<()> {
+    let Some(configured) = config.get("added_tokens_decoder").and_then(Value::as_object) else { return Ok(()) };
+    let mut missing: Vec<(u32, AddedToken)> = configured
+        .iter()
+        .filter_map(|(id, token)| {
+            let content = token.get("content")?.as_str()?;
+            let flag = |name: &str| token.get(name).and_then(Value::as_bool).unwrap_or(false);
+            let added = AddedToken::from(content, flag("special"))
+                .single_word(flag("single_word"))
+                .lstrip(flag("lstrip"))
+                .rstrip(flag("rstrip"))
+                .normalized(flag("normalized"));
+            Some((id.parse().ok()?, added)).filter(|_| inner.token_to_id(content).is_none())
+        })
+        .collect();
+    missing.sort_by_key(|(id, _)| *id);
+    for (id, token) in missing {
+        let content = token.content.clone();
+        inner.add_tokens([token]).map_err(broken)?;
+        if inner.token_to_id(&content) != Some(id) {
+            return Err(Error::Tokenizer(format!("tokenizer_config.json gives `{content}` the id {id}, which tokenizer.json does not have room for")));
+        }
+    }
+    Ok(())
+}
+
+/// A copy that also splits at the sentinel.
+fn guard(inner: &tokenizers::Tokenizer, sentinel: char) -> tokenizers::Tokenizer {
+    let mut guarded = inner.clone();
+    guarded
+        .add_tokens([AddedToken::from(sentinel, false).normalized(false)])
+        .expect("adding a token that is not normalized calls nothing that fails");
+    guarded
+}
+
+fn broken(error: tokenizers::Error) -> Error {
+    Error::Tokenizer(error.to_string())
+}
+
+/// How a tokenizer writes bytes into its tokens, from the `decoder` of tokenizer.json.
+#[derive(Debug)]
+enum Spelling {
+    /// GPT-2's alphabet: one character for each byte.
+    ByteLevel,
+    /// SentencePiece: replacements such as `▁` for a blank, and tokens `<0xNN>` for single bytes.
+    Pieces { replace: Vec<(String, String)>, byte_fallback: bool },
+}
+
+impl Spelling {
+    fn of(decoder: &Value) -> Result<Self> {
+        let steps = match decoder.get("decoders").and_then(Value::as_array) {
+            Some(steps) => steps.as_slice(),
+            None => std::slice::from_ref(decoder),
+        };
+        let mut replace = Vec::new();
+        let mut byte_fallback = false;
+        for step in steps {
+            match step.get("type").and_then(Value::as_str) {
+                Some("ByteLevel") => return Ok(Self::ByteLevel),
+                Some("ByteFallback") => byte_fallback = true,
+                Some("Replace") => {
+                    let pattern = step.pointer("/pattern/String").and_then(Value::as_str);
+                    let pattern = pattern.ok_or_else(|| Error::UnknownDecoder("Replace with a regular expression".into()))?;
+                    replace.push((pattern.to_owned(), step["content"].as_str().unwrap_or_default().to_owned()));
+                }
+                Some("Metaspace") => replace.push((step["replacement"].as_str().unwrap_or("▁").to_owned(), " ".into())),
+                // Strip takes a blank off the start of a whole text, and a streamed answer is never one.
+                Some("Fuse" | "Strip") => {}
+                other => return Err(Error::UnknownDecoder(other.unwrap_or("none").to_owned())),
+            }
+        }
+        Ok(Self::Pieces { replace, byte_fallback })
+    }
+
+    fn bytes(&self, token: &str) -> Vec<u8> {
+        match self {
+            // Added tokens with characters outside of the alphabet stand for themselves.
+            Self::ByteLevel => {
+                token.chars().map(|c| BYTE_OF.get(&c).copied()).collect::<Option<Vec<u8>>>().unwrap_or_else(|| token.as_bytes().to_vec())
+            }
+            Self::Pieces { replace, byte_fallback } => {
+                let byte = token.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>')).filter(|hex| hex.len() == 2);
+                if let Some(byte) = byte.filter(|_| *byte_fallback).and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+                    return vec![byte];
+                }
+                let mut text = token.to_owned();
+                for (pattern, content) in replace {
+                    text = text.replace(pattern, content);
+                }
+                text.into_bytes()
+            }
+        }
+    }
+}
+
+/// GPT-2's alphabet: printable bytes stand for themselves, the others follow from U+0100 on.
+static BYTE_OF: LazyLock<HashMap<char, u8>> = LazyLock::new(|| {
+    let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
+    let others = (0..=u8::MAX).filter(|byte| !printable(*byte)).zip('\u{100}'..).map(|(byte, c)| (c, byte));
+    (0..=u8::MAX).filter(|byte| printable(*byte)).map(|byte| (char::from(byte), byte)).chain(others).collect()
+});
