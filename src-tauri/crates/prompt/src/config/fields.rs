@@ -1,0 +1,82 @@
+//! Typed reading of JSON objects as `config.json` files have them: `null` means absent, and floats that JSON cannot write
+//! come as `{"__float__": "Infinity"}`.
+
+use serde_json::{Map, Value};
+
+use super::ConfigError;
+
+/// One JSON object of a config.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fields<'a>(&'a Map<String, Value>);
+
+/// A number that a config may hold.
+pub(super) trait Number: Sized {
+    fn from_f64(value: f64) -> Option<Self>;
+}
+
+impl Number for u32 {
+    fn from_f64(value: f64) -> Option<Self> {
+        (value >= 0.0 && value <= f64::from(u32::MAX) && value.fract() == 0.0).then_some(value as u32)
+    }
+}
+
+impl Number for f32 {
+    fn from_f64(value: f64) -> Option<Self> {
+        Some(value as f32)
+    }
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(object: &'a Map<String, Value>) -> Self {
+        Self(object)
+    }
+
+    fn get(self, field: &str) -> Option<&'a Value> {
+        self.0.get(field).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn number<T: Number>(self, field: &'static str) -> Result<Option<T>, ConfigError> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let tagged = || value.get("__float__").and_then(Value::as_str).and_then(|text| text.parse::<f64>().ok());
+        let number = value.as_f64().or_else(tagged).and_then(T::from_f64);
+        number.map(Some).ok_or_else(|| ConfigError::Unusable { field, reason: format!("{value} is not a number that fits") })
+    }
+
+    pub(super) fn required(self, field: &'static str) -> Result<u32, ConfigError> {
+        match self.number(field)? {
+            Some(0) => Err(ConfigError::Unusable { field, reason: "it is 0".into() }),
+            Some(number) => Ok(number),
+            None => Err(ConfigError::Missing(field)),
+        }
+    }
+
+    pub(super) fn flag(self, field: &'static str) -> Result<Option<bool>, ConfigError> {
+        match self.get(field) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(other) => Err(ConfigError::Unusable { field, reason: format!("{other} is not true or false") }),
+        }
+    }
+
+    pub(super) fn text(self, field: &'static str) -> Result<Option<String>, ConfigError> {
+        match self.get(field) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(other) => Err(ConfigError::Unusable { field, reason: format!("{other} is not a text") }),
+        }
+    }
+
+    pub(super) fn texts(self, field: &'static str) -> Result<Option<Vec<&'a str>>, ConfigError> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let texts = value.as_array().and_then(|items| items.iter().map(Value::as_str).collect());
+        texts.map(Some).ok_or_else(|| ConfigError::Unusable { field, reason: "it is not a list of texts".into() })
+    }
+
+    pub(super) fn object(self, field: &'static str) -> Result<Option<Fields<'a>>, ConfigError> {
+        match self.get(field) {
+            None => Ok(None),
+            Some(Value::Object(object)) => Ok(Some(Fields(object))),
+            Some(_) => Err(ConfigError::Unusable { field, reason: "it is not an object".into() }),
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Shapes of the Gemma 4 text models. Names are those of `config.json`; what it leaves out follows transformers'
+//! `Gemma4TextConfig`.
+
+use super::fields::Fields;
+use super::ConfigError;
+
+/// How far a layer looks back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attention {
+    /// The last `sliding_window` tokens.
+    Sliding,
+    /// Everything.
+    Full,
+}
+
+/// How the rotation angles of one kind of layer grow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RopeParameters {
+    /// The base of the periods.
+    pub theta: f32,
+    /// The part of the head that turns; the rest keeps still.
+    pub partial_rotary_factor: f32,
+    /// Whether the periods are spread over the whole head (`proportional`) rather than over the part that turns.
+    pub proportional: bool,
+}
+
+/// The shapes of one model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gemma4Config {
+    /// Width of the residual stream.
+    pub hidden_size: u32,
+    /// What each layer sees; one entry per layer.
+    pub layers: Vec<Attention>,
+    /// Layers at the end that use the keys and values of an earlier one.
+    pub num_kv_shared_layers: u32,
+    /// Width of the MLP.
+    pub intermediate_size: u32,
+    /// Whether layers with shared keys and values have an MLP of twice that width.
+    pub use_double_wide_mlp: bool,
+    /// Query heads.
+    pub num_attention_heads: u32,
+    /// Key and value heads.
+    pub num_key_value_heads: u32,
+    /// Key and value heads of full layers, where they differ.
+    pub num_global_key_value_heads: Option<u32>,
+    /// Width of a head in sliding layers.
+    pub head_dim: u32,
+    /// Width of a head in full layers.
+    pub global_head_dim: u32,
+    /// Tokens that sliding layers see.
+    pub sliding_window: u32,
+    /// Width of the per-layer inputs; `None` for models without them.
+    pub hidden_size_per_layer_input: Option<u32>,
+    /// Tokens of the vocabulary.
+    pub vocab_size: u32,
+    /// Tokens that have per-layer inputs.
+    pub vocab_size_per_layer_input: u32,
+    /// Added to the variance in every norm.
+    pub rms_norm_eps: f32,
+    /// Logits are squeezed into plus and minus this.
+    pub final_logit_softcapping: Option<f32>,
+    /// Whether the embedding is also the output layer.
+    pub tie_word_embeddings: bool,
+    /// Rotation of sliding layers.
+    pub sliding_rope: RopeParameters,
+    /// Rotation of full layers.
+    pub full_rope: RopeParameters,
+    /// Whether full layers have no values of their own (26B, 31B).
+    pub attention_k_eq_v: bool,
+    /// Experts per layer beside the dense MLP (26B).
+    pub num_experts: Option<u32>,
+}
+
+impl Gemma4Config {
+    /// Reads the text part; the wrapper's `vocab_size` counts where both say one.
+    pub(super) fn parse(text: Fields<'_>, vocab_size: Option<u32>) -> Result<Self, ConfigError> {
+        let num_hidden_layers = text.required("num_hidden_layers")?;
+        let layers = layer_types(text, num_hidden_layers)?;
+        let config = Self {
+            hidden_size: text.required("hidden_size")?,
+            num_kv_shared_layers: text.number("num_kv_shared_layers")?.unwrap_or(0),
+            intermediate_size: text.required("intermediate_size")?,
+            use_double_wide_mlp: text.flag("use_double_wide_mlp")?.unwrap_or(false),
+            num_attention_heads: text.required("num_attention_heads")?,
+            num_key_value_heads: text.required("num_key_value_heads")?,
+            num_global_key_value_heads: text.number("num_global_key_value_heads")?,
+            head_dim: text.number("head_dim")?.unwrap_or(256),
+            global_head_dim: text.number("global_head_dim")?.unwrap_or(512),
+            sliding_window: text.number("sliding_window")?.unwrap_or(512),
+            hidden_size_per_layer_input: text.number("hidden_size_per_layer_input")?.filter(|width| *width > 0),
+            vocab_size: vocab_size.or(text.number("vocab_size")?).ok_or(ConfigError::Missing("vocab_size"))?,
+            vocab_size_per_layer_input: text.number("vocab_size_per_layer_input")?.or(vocab_size).unwrap_or(262_144),
+            rms_norm_eps: text.number("rms_norm_eps")?.unwrap_or(1e-6),
+            final_logit_softcapping: text.number("final_logit_softcapping")?,
+            tie_word_embeddings: text.flag("tie_word_embeddings")?.unwrap_or(true),
+            sliding_rope: rope(text, "sliding_attention", 10_000.0)?,
+            full_rope: rope(text, "full_attention", 1_000_000.0)?,
+            attention_k_eq_v: text.flag("attention_k_eq_v")?.unwrap_or(false),
+            num_experts: if text.flag("enable_moe_block")?.unwrap_or(false) { text.number("num_experts")? } else { None },
+            layers,
+        };
+        config.check(text)
+    }
+
+    /// The layer whose keys and values this one uses: itself, or the last earlier one of its kind that has its own.
+    pub fn donor(&self, layer: usize) -> usize {
+        let own = self.own_kv_layers();
+        if layer < own {
+            return layer;
+        }
+        let kind = self.layers[layer];
+        self.layers[..own].iter().rposition(|other| *other == kind).expect("checked when the config was read")
+    }
+
+    /// How many layers, from the first, have keys and values of their own.
+    pub fn own_kv_layers(&self) -> usize {
+        self.layers.len() - self.num_kv_shared_layers as usize
+    }
+
+    /// Width of a layer's MLP.
+    pub fn mlp_width(&self, layer: usize) -> u32 {
+        let wide = self.use_double_wide_mlp && layer >= self.own_kv_layers();
+        self.intermediate_size * if wide { 2 } else { 1 }
+    }
+
+    fn check(self, text: Fields<'_>) -> Result<Self, ConfigError> {
+        let unusable = |field, reason: String| Err(ConfigError::Unusable { field, reason });
+        if !self.num_attention_heads.is_multiple_of(self.num_key_value_heads) {
+            return unusable("num_key_value_heads", format!("{} heads cannot share {}", self.num_attention_heads, self.num_key_value_heads));
+        }
+        if self.num_kv_shared_layers as usize >= self.layers.len() {
+            return unusable("num_kv_shared_layers", "no layer would have keys and values of its own".into());
+        }
+        let own = &self.layers[..self.own_kv_layers()];
+        if self.layers.iter().any(|kind| !own.contains(kind)) {
+            return unusable("num_kv_shared_layers", "a kind of layer has no keys and values to share".into());
+        }
+        if !self.head_dim.is_multiple_of(2) || !self.global_head_dim.is_multiple_of(2) {
+            return unusable("head_dim", "it is odd".into());
+        }
+        if self.sliding_window == 0 {
+            return unusable("sliding_window", "it is 0".into());
+        }
+        match text.text("hidden_activation")?.as_deref() {
+            None | Some("gelu_pytorch_tanh") => Ok(self),
+            Some(other) => Err(ConfigError::NotYet(format!("the activation `{other}`"))),
+        }
+    }
+}
+
+fn layer_types(text: Fields<'_>, count: u32) -> Result<Vec<Attention>, ConfigError> {
+    const FIELD: &str = "layer_types";
+    let Some(names) = text.texts(FIELD)? else {
+        let pattern = text.number("sliding_window_pattern")?.unwrap_or(6).max(1);
+        let is_full = |layer: u32| (layer + 1).is_multiple_of(pattern) || layer + 1 == count;
+        return Ok((0..count).map(|layer| if is_full(layer) { Attention::Full } else { Attention::Sliding }).collect());
+    };
+    if names.len() != count as usize {
+        return Err(ConfigError::Unusable { field: FIELD, reason: format!("it names {} of {count} layers", names.len()) });
+    }
+    names
+        .into_iter()
+        .map(|name| match name {
+            "sliding_attention" => Ok(Attention::Sliding),
+            "full_attention" => Ok(Attention::Full),
+            other => Err(ConfigError::NotYet(format!("layers of type `{other}`"))),
+        })
+        .collect()
+}
+
+fn rope(text: Fields<'_>, kind: &'static str, theta: f32) -> Result<RopeParameters, ConfigError> {
+    let default = RopeParameters { theta, partial_rotary_factor: 1.0, proportional: false };
+    let Some(all) = text.object("rope_parameters")? else {
+        // The published models: only full layers turn a quarter of the head.
+        let full = kind == "full_attention";
+        return Ok(RopeParameters { partial_rotary_factor: if full { 0.25 } else { 1.0 }, proportional: full, ..default });
+    };
+    let Some(fields) = all.object(kind)? else { return Ok(default) };
+    let theta = fields.number("rope_theta")?.unwrap_or(theta);
+    match fields.text("rope_type")?.as_deref() {
+        // mlx-lm turns the whole head where no type is given, whatever the factor says.
+        None | Some("default") => Ok(RopeParameters { theta, ..default }),
+        Some("proportional") => {
+            Ok(RopeParameters { theta, partial_rotary_factor: fields.number("partial_rotary_factor")?.unwrap_or(1.0), proportional: true })
+        }
+        Some(other) => Err(ConfigError::NotYet(format!("rotary positions of type `{other}`"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{json, Value};
+
+    fn parse(value: Value) -> Result<Gemma4Config, ConfigError> {
+        Gemma4Config::parse(Fields::new(value.as_object().unwrap()), Some(262_144))
+    }
+
+    fn text_config(hidden: u32, layers: u32, shared: u32, pattern: u32) -> Value {
+        json!({"hidden_size": hidden, "num_hidden_layers": layers, "intermediate_size": 4 * hidden, "num_attention_heads": 8,
+               "num_key_value_heads": 1, "num_kv_shared_layers": shared, "sliding_window_pattern": pattern})
+    }
+
+    #[test]
+    fn shared_layers_of_the_published_models_find_their_donors() {
+        let e2b = parse(text_config(1536, 35, 20, 5)).unwrap();
+        assert_eq!((e2b.donor(15), e2b.donor(19), e2b.donor(34), e2b.donor(3)), (13, 14, 14, 3));
+        let e4b = parse(text_config(2560, 42, 18, 6)).unwrap();
+        assert_eq!((e4b.donor(24), e4b.donor(29), e4b.donor(41)), (22, 23, 23));
+    }
+
+    #[test]
+    fn the_last_layer_without_a_given_type_is_full() {
+        let config = parse(text_config(64, 8, 0, 6)).unwrap();
+        assert_eq!(config.layers.iter().filter(|kind| **kind == Attention::Full).count(), 2);
+        assert_eq!(config.layers[7], Attention::Full);
+    }
+
+    #[test]
+    fn impossible_shapes_are_refused_by_name() {
+        let mut config = text_config(64, 8, 8, 6);
+        assert!(parse(config.clone()).unwrap_err().to_string().contains("num_kv_shared_layers"));
+        config["num_kv_shared_layers"] = json!(2);
+        config["num_key_value_heads"] = json!(3);
+        assert!(parse(config).unwrap_err().to_string().contains("num_key_value_heads"));
+    }
+}

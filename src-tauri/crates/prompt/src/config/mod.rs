@@ -1,0 +1,171 @@
+//! A model's `config.json`, read without MLX: its family, shapes, context and quantisation. The loader builds from it, the
+//! list of models shows it.
+
+mod fields;
+pub mod gemma4;
+mod quantization;
+
+use std::path::{Path, PathBuf};
+
+use protocol::Code;
+use serde_json::Value;
+
+use fields::Fields;
+pub use gemma4::Gemma4Config;
+pub use quantization::{Mode, Quantization};
+
+/// Every `model_type` that can be loaded.
+pub const KNOWN_MODEL_TYPES: [&str; 3] = ["gemma4", "gemma4_text", "gemma4_unified"];
+
+/// Why a `config.json` cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file is missing or unreadable.
+    #[error("cannot read {path}: {source}; the model's folder is incomplete, fetch it again")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file holds something else than a JSON object.
+    #[error("config.json is not a JSON object ({0}); the model's folder is broken, fetch it again")]
+    NotJson(String),
+    /// The family is not known.
+    #[error("models of type `{0}` are not supported; the supported types are {known}", known = KNOWN_MODEL_TYPES.join(", "))]
+    UnknownFamily(String),
+    /// A value that every model of the family has is missing.
+    #[error("config.json lacks `{0}`; the model's folder is broken, fetch it again")]
+    Missing(&'static str),
+    /// A value makes no sense.
+    #[error("config.json has an unusable `{field}`: {reason}")]
+    Unusable {
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A feature that is known and not supported yet.
+    #[error("this model needs {0}, which is not supported yet")]
+    NotYet(String),
+}
+
+impl From<ConfigError> for protocol::Error {
+    fn from(error: ConfigError) -> Self {
+        let code = match error {
+            ConfigError::UnknownFamily(_) | ConfigError::NotYet(_) => Code::ModelUnsupported,
+            ConfigError::Unreadable { .. } | ConfigError::NotJson(_) | ConfigError::Missing(_) | ConfigError::Unusable { .. } => Code::ModelBroken,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+/// What a family needs to be built.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Family {
+    /// Gemma 4, its text part.
+    Gemma4(Gemma4Config),
+}
+
+/// A model's `config.json`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelConfig {
+    /// `model_type`, as written.
+    pub model_type: String,
+    /// Tokens the context holds.
+    pub context: u32,
+    /// How the weights were quantised, as the file says; the loader goes by the shapes of the weights.
+    pub quantization: Option<Quantization>,
+    /// The type of the weights that are not quantised, such as `bfloat16`, where the file says.
+    pub dtype: Option<String>,
+    /// The family and its shapes.
+    pub family: Family,
+}
+
+impl ModelConfig {
+    /// Reads `config.json` in a model's folder.
+    pub fn read(dir: &Path) -> Result<Self, ConfigError> {
+        let path = dir.join("config.json");
+        let json = std::fs::read_to_string(&path).map_err(|source| ConfigError::Unreadable { path, source })?;
+        Self::parse(&json)
+    }
+
+    /// Parses the text of a `config.json`.
+    pub fn parse(json: &str) -> Result<Self, ConfigError> {
+        let value: Value = serde_json::from_str(json).map_err(|error| ConfigError::NotJson(error.to_string()))?;
+        let Value::Object(object) = &value else {
+            return Err(ConfigError::NotJson("it holds another kind of value".into()));
+        };
+        let top = Fields::new(object);
+        let model_type = top.text("model_type")?.ok_or(ConfigError::Missing("model_type"))?;
+        if !KNOWN_MODEL_TYPES.contains(&model_type.as_str()) {
+            return Err(ConfigError::UnknownFamily(model_type));
+        }
+        let text = top.object("text_config")?.unwrap_or(top);
+        let gemma4 = Gemma4Config::parse(text, top.number("vocab_size")?)?;
+        Ok(Self {
+            context: text.number("max_position_embeddings")?.unwrap_or(131_072),
+            quantization: Quantization::parse(top, text)?,
+            dtype: [top, text].iter().find_map(|fields| ["dtype", "torch_dtype"].iter().find_map(|name| fields.text(name).ok().flatten())),
+            family: Family::Gemma4(gemma4),
+            model_type,
+        })
+    }
+
+    /// The quantisation for people, such as `8 bit, groups of 64`, or the type of plain weights.
+    pub fn quantization_label(&self) -> String {
+        match &self.quantization {
+            Some(quantization) => quantization.to_string(),
+            None => self.dtype.clone().unwrap_or_else(|| "not quantised".into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEBBLE: &str = include_str!("../../../../pebble/model/config.json");
+
+    #[test]
+    fn pebbles_config_is_read_whole() {
+        let config = ModelConfig::parse(PEBBLE).unwrap();
+        assert_eq!((config.model_type.as_str(), config.context), ("gemma4", 4096));
+        assert_eq!(config.quantization_label(), "8 bit, groups of 64");
+        let Family::Gemma4(gemma4) = config.family;
+        assert_eq!((gemma4.hidden_size, gemma4.layers.len(), gemma4.vocab_size, gemma4.sliding_window), (320, 8, 4096, 128));
+        assert_eq!(gemma4.hidden_size_per_layer_input, Some(64));
+        assert_eq!(gemma4.final_logit_softcapping, Some(30.0));
+    }
+
+    #[test]
+    fn an_unknown_model_type_is_named_beside_the_known_ones() {
+        let error = ModelConfig::parse(r#"{"model_type": "mamba9"}"#).unwrap_err();
+        assert!(error.to_string().contains("mamba9") && error.to_string().contains("gemma4"), "{error}");
+        assert_eq!(protocol::Error::from(error).code, Code::ModelUnsupported);
+    }
+
+    #[test]
+    fn what_is_not_a_json_object_is_refused() {
+        for text in ["", "hello", "[1, 2]", "{\"model_type\": "] {
+            assert!(matches!(ModelConfig::parse(text), Err(ConfigError::NotJson(_))), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn null_means_absent_and_tagged_floats_are_numbers() {
+        let json = PEBBLE
+            .replace("\"hidden_size_per_layer_input\": 64", "\"hidden_size_per_layer_input\": null")
+            .replace("\"final_logit_softcapping\": 30.0", "\"final_logit_softcapping\": {\"__float__\": \"Infinity\"}");
+        let Family::Gemma4(gemma4) = ModelConfig::parse(&json).unwrap().family;
+        assert_eq!(gemma4.hidden_size_per_layer_input, None);
+        assert_eq!(gemma4.final_logit_softcapping, Some(f32::INFINITY));
+    }
+
+    #[test]
+    fn a_foreign_quantisation_is_named() {
+        let json = PEBBLE.replace("\"quantization\"", "\"quantization_config\"").replace("\"mode\": \"affine\"", "\"quant_method\": \"gptq\"");
+        let error = ModelConfig::parse(&json).unwrap_err();
+        assert!(error.to_string().contains("gptq"), "{error}");
+    }
+}
