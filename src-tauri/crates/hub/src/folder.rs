@@ -1,7 +1,10 @@
 //! Finding models by name and listing all of them.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use protocol::{LocalModel, ModelShelf, ModelSource};
 
@@ -11,29 +14,33 @@ use crate::{home, Error};
 /// The reference of the model that comes with the app.
 pub const BUILT_IN: &str = "pebble";
 
-/// The models on this computer.
+/// What was read of a model, and when its folder was last changed then.
+type Inspected = HashMap<PathBuf, (SystemTime, LocalModel)>;
+
+/// The models on this computer. Clones share what they have read.
 #[derive(Debug, Clone, Default)]
 pub struct ModelFolder {
     built_in: Option<PathBuf>,
     hub_cache: Option<PathBuf>,
+    inspected: Arc<Mutex<Inspected>>,
 }
 
 impl ModelFolder {
     /// The folders this computer uses.
     pub fn open() -> Self {
-        Self { built_in: home::built_in_model(), hub_cache: home::hub_cache() }
+        Self { built_in: home::built_in_model(), hub_cache: home::hub_cache(), inspected: Arc::default() }
     }
 
     /// Folders of one's own choice, for tests.
     pub fn at(built_in: Option<PathBuf>, hub_cache: Option<PathBuf>) -> Self {
-        Self { built_in, hub_cache }
+        Self { built_in, hub_cache, inspected: Arc::default() }
     }
 
     /// All models, the built-in one first, the others by name. Folders of the cache that hold something else (datasets,
     /// models without a config.json) are left out; models that cannot be used say why.
     pub fn list(&self) -> Vec<LocalModel> {
-        let built_in = self.built_in.iter().map(|path| inspect(&source(BUILT_IN, path.clone(), None), true));
-        let mut others: Vec<_> = self.cached().into_iter().map(|model| inspect(&model, false)).collect();
+        let built_in = self.built_in.iter().map(|path| self.inspect(&source(BUILT_IN, path.clone(), None), true));
+        let mut others: Vec<_> = self.cached().into_iter().map(|model| self.inspect(&model, false)).collect();
         others.sort_by(|a, b| a.name.to_lowercase().cmp(&b.name.to_lowercase()).then_with(|| a.reference.cmp(&b.reference)));
         built_in.chain(others).collect()
     }
@@ -48,6 +55,18 @@ impl ModelFolder {
             Some(missing) => Err(Error::Incomplete { reference: reference.into(), missing, path: model.path }),
             None => Ok(model),
         }
+    }
+
+    /// Reading a tokenizer takes up to a second, so a folder that has not changed is not read twice.
+    fn inspect(&self, model: &ModelSource, built_in: bool) -> LocalModel {
+        let changed = fs::metadata(&model.path).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+        let known = self.inspected.lock().unwrap_or_else(PoisonError::into_inner).get(&model.path).cloned();
+        if let Some((_, known)) = known.filter(|(when, known)| *when == changed && known.problem.is_none()) {
+            return known;
+        }
+        let read = inspect(model, built_in);
+        self.inspected.lock().unwrap_or_else(PoisonError::into_inner).insert(model.path.clone(), (changed, read.clone()));
+        read
     }
 
     fn locate(&self, reference: &str) -> Option<ModelSource> {

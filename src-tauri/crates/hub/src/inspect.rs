@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use prompt::config::ModelConfig;
+use prompt::Dialect;
 use protocol::{LocalModel, ModelSource};
 use serde_json::Value;
 
@@ -47,7 +48,7 @@ fn bytes(folder: &Path) -> u64 {
 pub fn inspect(model: &ModelSource, built_in: bool) -> LocalModel {
     let config = ModelConfig::read(&model.path);
     let missing = missing_file(&model.path).map(|name| format!("{name} is missing; fetch the model again"));
-    let thinking = prompt::thinking_control(&model.path);
+    let thinking = Dialect::open(&model.path).map(|dialect| dialect.thinking_control());
     let problem = match (&config, &thinking) {
         _ if missing.is_some() => missing,
         (Err(error), _) => Some(error.to_string()),
