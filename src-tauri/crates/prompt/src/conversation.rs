@@ -59,7 +59,10 @@ fn message(message: &Message) -> Value {
         fields.insert("thinking".into(), reasoning.as_str().into());
     }
     if !message.tool_calls.is_empty() {
-        let calls = message.tool_calls.iter().map(|call| json!({"type": "function", "id": call.id, "function": {"name": call.name, "arguments": call.arguments}}));
+        let calls = message
+            .tool_calls
+            .iter()
+            .map(|call| json!({"type": "function", "id": call.id, "function": {"name": call.name, "arguments": call.arguments}}));
         fields.insert("tool_calls".into(), calls.collect());
     }
     for (name, value) in [("name", &message.name), ("tool_call_id", &message.tool_call_id)] {
@@ -88,7 +91,11 @@ pub(crate) fn map_texts(value: &Value, change: &impl Fn(&str) -> Cow<'_, str>) -
     match value {
         Value::String(text) => change(text).into(),
         Value::Array(items) => items.iter().map(|item| map_texts(item, change)).collect(),
-        Value::Object(fields) => fields.iter().map(|(key, value)| (change(key).into_owned(), map_texts(value, change))).collect::<Map<_, _>>().into(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| (change(key).into_owned(), map_texts(value, change)))
+            .collect::<Map<_, _>>()
+            .into(),
         other => other.clone(),
     }
 }

@@ -19,7 +19,10 @@ pub struct Detokenizer {
 impl Detokenizer {
     /// A detokenizer at the start of a text.
     pub fn new(tokenizer: Arc<Tokenizer>) -> Self {
-        Self { tokenizer, pending: Vec::new() }
+        Self {
+            tokenizer,
+            pending: Vec::new(),
+        }
     }
 
     /// The text that this id completes; empty while a character is incomplete. Unknown ids have no text.

@@ -76,18 +76,33 @@ impl Dialect {
             let start = broken.len() - broken.trim_start().len();
             format!("{}{sentinel}{words}{sentinel}{}", &broken[..start], &broken[start + words.len()..]).into()
         })?;
-        let control = |prompt: &Prompt| prompt.ids.iter().copied().filter(|id| self.tokenizer.is_control(*id)).collect::<Vec<_>>();
+        let control = |prompt: &Prompt| {
+            prompt
+                .ids
+                .iter()
+                .copied()
+                .filter(|id| self.tokenizer.is_control(*id))
+                .collect::<Vec<_>>()
+        };
         Ok(if control(&prompt) == control(&fenced) { prompt } else { fenced })
     }
 
-    fn prompt_with(&self, variables: &Map<String, Value>, sentinel: char, change: &impl Fn(&str) -> std::borrow::Cow<'_, str>) -> Result<Prompt> {
+    fn prompt_with(
+        &self,
+        variables: &Map<String, Value>,
+        sentinel: char,
+        change: &impl Fn(&str) -> std::borrow::Cow<'_, str>,
+    ) -> Result<Prompt> {
         let mut variables = variables.clone();
         for name in ["messages", "tools"] {
             variables[name] = map_texts(&variables[name], change);
         }
         let text = self.template.render(variables)?;
         let ids = self.tokenizer.encode_rendered(&text, Some(sentinel))?;
-        Ok(Prompt { text: text.replace(sentinel, ""), ids })
+        Ok(Prompt {
+            text: text.replace(sentinel, ""),
+            ids,
+        })
     }
 
     /// Plain text as ids, without control tokens.
@@ -128,14 +143,26 @@ impl Dialect {
     /// The tokens XTC never removes: the ends and those of a line's end.
     pub fn eos_and_newline_ids(&self) -> Vec<u32> {
         let newline = self.tokenizer.encode("\n").unwrap_or_default();
-        self.stops.ids.keys().copied().chain(newline).collect::<BTreeSet<_>>().into_iter().collect()
+        self.stops
+            .ids
+            .keys()
+            .copied()
+            .chain(newline)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
     }
 
     /// What can be done about the model's reasoning, derived by rendering a question with and without each switch.
     pub fn thinking_control(&self) -> ThinkingControl {
         let messages = [Message::text(Role::User, "Hi")];
         let probe = |thinking| {
-            let request = RenderRequest { messages: &messages, tools: &[], thinking, add_generation_prompt: true };
+            let request = RenderRequest {
+                messages: &messages,
+                tools: &[],
+                thinking,
+                add_generation_prompt: true,
+            };
             self.render(&request).ok()
         };
         let (unsaid, on, off) = (probe(None), probe(Some(Thinking::On)), probe(Some(Thinking::Off)));

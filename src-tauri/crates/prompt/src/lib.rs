@@ -26,8 +26,14 @@ pub use tokenizer::Tokenizer;
 /// A JSON file of a model; `null` where it is missing.
 fn read_json(path: &std::path::Path) -> Result<serde_json::Value> {
     match std::fs::read(path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|source| Error::Json { path: path.to_owned(), source }),
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|source| Error::Json {
+            path: path.to_owned(),
+            source,
+        }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(serde_json::Value::Null),
-        Err(source) => Err(Error::File { path: path.to_owned(), source }),
+        Err(source) => Err(Error::File {
+            path: path.to_owned(),
+            source,
+        }),
     }
 }

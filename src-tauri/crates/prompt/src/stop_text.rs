@@ -12,7 +12,11 @@ pub(crate) struct StopText {
 
 impl StopText {
     pub(crate) fn new(texts: &[String]) -> Self {
-        Self { texts: texts.iter().filter(|text| !text.is_empty()).cloned().collect(), held: String::new(), matched: false }
+        Self {
+            texts: texts.iter().filter(|text| !text.is_empty()).cloned().collect(),
+            held: String::new(),
+            matched: false,
+        }
     }
 
     /// Whether a stop text has appeared; everything after it is swallowed.
@@ -30,7 +34,12 @@ impl StopText {
         text.push_str(piece);
         let ends = text.char_indices().map(|(at, c)| at + c.len_utf8()).filter(|end| *end > known);
         for end in ends {
-            if let Some(stop) = self.texts.iter().filter(|stop| text[..end].ends_with(stop.as_str())).max_by_key(|stop| stop.len()) {
+            if let Some(stop) = self
+                .texts
+                .iter()
+                .filter(|stop| text[..end].ends_with(stop.as_str()))
+                .max_by_key(|stop| stop.len())
+            {
                 self.matched = true;
                 text.truncate(end - stop.len());
                 return text;
@@ -56,7 +65,14 @@ mod tests {
 
     fn one_shot(text: &str, stops: &[String]) -> String {
         let first_end = (1..=text.len()).find(|end| stops.iter().any(|stop| text[..*end].ends_with(stop.as_str())));
-        let cut = first_end.map(|end| end - stops.iter().filter(|stop| text[..end].ends_with(stop.as_str())).map(String::len).max().unwrap());
+        let cut = first_end.map(|end| {
+            end - stops
+                .iter()
+                .filter(|stop| text[..end].ends_with(stop.as_str()))
+                .map(String::len)
+                .max()
+                .unwrap()
+        });
         text[..cut.unwrap_or(text.len())].to_owned()
     }
 

@@ -28,7 +28,10 @@ pub struct StopSet {
 impl StopSet {
     /// Collects from the parsed files of a model (`null` where one is missing).
     pub fn collect(tokenizer: &Tokenizer, tokenizer_config: &Value, config: &Value, generation_config: &Value) -> Self {
-        let eos = tokenizer_config.get("eos_token").and_then(token_content).and_then(|content| tokenizer.id(content));
+        let eos = tokenizer_config
+            .get("eos_token")
+            .and_then(token_content)
+            .and_then(|content| tokenizer.id(content));
         let mut set = Self::default();
         if let Some(id) = eos {
             set.add(tokenizer, id, "tokenizer_config.json eos_token");
@@ -37,7 +40,11 @@ impl StopSet {
         let never: Vec<u32> = [config, &config["text_config"], generation_config]
             .iter()
             .flat_map(|file| [ids(&file["bos_token_id"]), ids(&file["pad_token_id"])].concat())
-            .chain(["bos_token", "pad_token"].iter().filter_map(|name| tokenizer.id(token_content(tokenizer_config.get(name)?)?)))
+            .chain(
+                ["bos_token", "pad_token"]
+                    .iter()
+                    .filter_map(|name| tokenizer.id(token_content(tokenizer_config.get(name)?)?)),
+            )
             .filter(|id| Some(*id) != eos)
             .collect();
         let sources = [
@@ -59,7 +66,10 @@ impl StopSet {
     }
 
     fn add(&mut self, tokenizer: &Tokenizer, id: u32, source: &str) {
-        let token = self.ids.entry(id).or_insert_with(|| StopToken { text: tokenizer.content(id).unwrap_or_default(), sources: Vec::new() });
+        let token = self.ids.entry(id).or_insert_with(|| StopToken {
+            text: tokenizer.content(id).unwrap_or_default(),
+            sources: Vec::new(),
+        });
         if !token.sources.iter().any(|known| known == source) {
             token.sources.push(source.to_owned());
         }
@@ -68,7 +78,11 @@ impl StopSet {
 
 impl Serialize for StopSet {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let stops: Vec<Value> = self.ids.iter().map(|(id, token)| json!({"id": id, "text": token.text, "sources": token.sources})).collect();
+        let stops: Vec<Value> = self
+            .ids
+            .iter()
+            .map(|(id, token)| json!({"id": id, "text": token.text, "sources": token.sources}))
+            .collect();
         let mut set = serializer.serialize_struct("StopSet", 1)?;
         set.serialize_field("stops", &stops)?;
         set.end()

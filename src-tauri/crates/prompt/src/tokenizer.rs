@@ -30,7 +30,10 @@ impl Tokenizer {
     /// Reads `tokenizer.json` in `dir`. `config` is tokenizer_config.json, `template` the chat template's source.
     pub fn open(dir: &Path, config: &Value, template: &str) -> Result<Self> {
         let path = dir.join("tokenizer.json");
-        let bytes = std::fs::read(&path).map_err(|source| Error::File { path: path.clone(), source })?;
+        let bytes = std::fs::read(&path).map_err(|source| Error::File {
+            path: path.clone(),
+            source,
+        })?;
         // Says where broken JSON breaks; the tokenizer's own message does not.
         serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).map_err(|source| Error::Json { path, source })?;
         let mut inner = tokenizers::Tokenizer::from_bytes(&bytes).map_err(broken)?;
@@ -47,7 +50,13 @@ impl Tokenizer {
                 control_ids.insert(id, token.content);
             }
         }
-        Ok(Self { inner, guarded: OnceLock::new(), spelling, control, control_ids })
+        Ok(Self {
+            inner,
+            guarded: OnceLock::new(),
+            spelling,
+            control,
+            control_ids,
+        })
     }
 
     /// The id of the token with this content, added or of the model's vocabulary.
@@ -103,7 +112,10 @@ impl Tokenizer {
 
     /// The bytes a token stands for; empty for unknown ids.
     pub(crate) fn bytes(&self, id: u32) -> Vec<u8> {
-        self.inner.id_to_token(id).map(|token| self.spelling.bytes(&token)).unwrap_or_default()
+        self.inner
+            .id_to_token(id)
+            .map(|token| self.spelling.bytes(&token))
+            .unwrap_or_default()
     }
 
     /// A noncharacter that none of the texts contains.
@@ -119,7 +131,10 @@ impl Tokenizer {
         let mut broken = String::new();
         let mut copied = 0;
         for (start, first) in text.char_indices() {
-            let spelled = self.control.get(&first).is_some_and(|tokens| tokens.iter().any(|token| text[start..].starts_with(token.as_str())));
+            let spelled = self
+                .control
+                .get(&first)
+                .is_some_and(|tokens| tokens.iter().any(|token| text[start..].starts_with(token.as_str())));
             if spelled {
                 let end = start + first.len_utf8();
                 broken.push_str(&text[copied..end]);
@@ -151,14 +166,18 @@ fn is_control(token: &AddedToken, template: &str) -> bool {
     let content = token.content.as_str();
     let blank = content.chars().all(|c| c.is_whitespace() || c == '▁');
     let word = content.chars().all(char::is_alphanumeric);
-    let marker = ["think>", "tool_call>", "tool_response>", "THINK]"].iter().any(|end| content.ends_with(end));
+    let marker = ["think>", "tool_call>", "tool_response>", "THINK]"]
+        .iter()
+        .any(|end| content.ends_with(end));
     let bars = content.starts_with("<|") || content.ends_with("|>");
     !blank && content.chars().count() > 1 && (token.special || bars || marker || (!word && template.contains(content)))
 }
 
 /// Tokens of `added_tokens_decoder` that tokenizer.json lacks; transformers adds them too.
 fn add_configured_tokens(inner: &mut tokenizers::Tokenizer, config: &Value) -> Result<()> {
-    let Some(configured) = config.get("added_tokens_decoder").and_then(Value::as_object) else { return Ok(()) };
+    let Some(configured) = config.get("added_tokens_decoder").and_then(Value::as_object) else {
+        return Ok(());
+    };
     let mut missing: Vec<(u32, AddedToken)> = configured
         .iter()
         .filter_map(|(id, token)| {
@@ -177,7 +196,9 @@ fn add_configured_tokens(inner: &mut tokenizers::Tokenizer, config: &Value) -> R
         let content = token.content.clone();
         inner.add_tokens([token]).map_err(broken)?;
         if inner.token_to_id(&content) != Some(id) {
-            return Err(Error::Tokenizer(format!("tokenizer_config.json gives `{content}` the id {id}, which tokenizer.json does not have room for")));
+            return Err(Error::Tokenizer(format!(
+                "tokenizer_config.json gives `{content}` the id {id}, which tokenizer.json does not have room for"
+            )));
         }
     }
     Ok(())
@@ -202,7 +223,10 @@ enum Spelling {
     /// GPT-2's alphabet: one character for each byte.
     ByteLevel,
     /// SentencePiece: replacements such as `▁` for a blank, and tokens `<0xNN>` for single bytes.
-    Pieces { replace: Vec<(String, String)>, byte_fallback: bool },
+    Pieces {
+        replace: Vec<(String, String)>,
+        byte_fallback: bool,
+    },
 }
 
 impl Spelling {
@@ -234,11 +258,16 @@ impl Spelling {
     fn bytes(&self, token: &str) -> Vec<u8> {
         match self {
             // Added tokens with characters outside of the alphabet stand for themselves.
-            Self::ByteLevel => {
-                token.chars().map(|c| BYTE_OF.get(&c).copied()).collect::<Option<Vec<u8>>>().unwrap_or_else(|| token.as_bytes().to_vec())
-            }
+            Self::ByteLevel => token
+                .chars()
+                .map(|c| BYTE_OF.get(&c).copied())
+                .collect::<Option<Vec<u8>>>()
+                .unwrap_or_else(|| token.as_bytes().to_vec()),
             Self::Pieces { replace, byte_fallback } => {
-                let byte = token.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>')).filter(|hex| hex.len() == 2);
+                let byte = token
+                    .strip_prefix("<0x")
+                    .and_then(|rest| rest.strip_suffix('>'))
+                    .filter(|hex| hex.len() == 2);
                 if let Some(byte) = byte.filter(|_| *byte_fallback).and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
                     return vec![byte];
                 }
@@ -255,6 +284,13 @@ impl Spelling {
 /// GPT-2's alphabet: printable bytes stand for themselves, the others follow from U+0100 on.
 static BYTE_OF: LazyLock<HashMap<char, u8>> = LazyLock::new(|| {
     let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
-    let others = (0..=u8::MAX).filter(|byte| !printable(*byte)).zip('\u{100}'..).map(|(byte, c)| (c, byte));
-    (0..=u8::MAX).filter(|byte| printable(*byte)).map(|byte| (char::from(byte), byte)).chain(others).collect()
+    let others = (0..=u8::MAX)
+        .filter(|byte| !printable(*byte))
+        .zip('\u{100}'..)
+        .map(|(byte, c)| (c, byte));
+    (0..=u8::MAX)
+        .filter(|byte| printable(*byte))
+        .map(|byte| (char::from(byte), byte))
+        .chain(others)
+        .collect()
 });

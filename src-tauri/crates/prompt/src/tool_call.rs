@@ -121,7 +121,9 @@ impl Reader<'_> {
             '{' => self.object(depth),
             '[' => {
                 let mut items = Vec::new();
-                self.list(["[", "]"], depth, |reader, depth| reader.value(depth).map(|value| items.push(value)))?;
+                self.list(["[", "]"], depth, |reader, depth| {
+                    reader.value(depth).map(|value| items.push(value))
+                })?;
                 Some(items.into())
             }
             // A quotation mark that is never closed.
@@ -138,6 +140,8 @@ fn bare(text: &str) -> Option<Value> {
         "true" | "True" => Some(true.into()),
         "false" | "False" => Some(false.into()),
         "null" | "None" => Some(Value::Null),
+        // Something nested that is not closed.
+        text if text.contains(['{', '[', '"', '<']) => None,
         text => Some(text.parse::<Number>().map_or_else(|_| text.into(), Value::Number)),
     }
 }
@@ -156,7 +160,9 @@ mod tests {
         let text = r#"call:f{a:[1,-2.5,<|"|>x<|"|>],b:true,city:<|"|>Oslo, "N" {ü}<|"|>,e:{},l:[],n:null,o:{k:1e3,<|"|>q r<|"|>:false}}"#;
         assert_eq!(
             gemma(text),
-            Some(json!([["f", {"a": [1, -2.5, "x"], "b": true, "city": "Oslo, \"N\" {ü}", "e": {}, "l": [], "n": null, "o": {"k": 1e3, "q r": false}}]]))
+            Some(
+                json!([["f", {"a": [1, -2.5, "x"], "b": true, "city": "Oslo, \"N\" {ü}", "e": {}, "l": [], "n": null, "o": {"k": 1e3, "q r": false}}]])
+            )
         );
         assert_eq!(gemma("call:now{}"), Some(json!([["now", {}]])));
         assert_eq!(gemma(" call:f{ a : 1 , b : Oslo }\n"), Some(json!([["f", {"a": 1, "b": "Oslo"}]])));
@@ -165,7 +171,21 @@ mod tests {
 
     #[test]
     fn broken_gemma_calls_are_none() {
-        for text in ["", "call:f", "call:f{", "call:{}", "call:f{a}", "call:f{a:}", "call:f{a:1", "call:f{a:<|\"|>Oslo}", "call:f{a:1}}", "call:f{:1}", "f{a:1}", "call:f{a:1,}"] {
+        for text in [
+            "",
+            "call:f",
+            "call:f{",
+            "call:{}",
+            "call:f{a}",
+            "call:f{a:}",
+            "call:f{a:1",
+            "call:f{a:<|\"|>Oslo}",
+            "call:f{a:1}}",
+            "call:f{:1}",
+            "f{a:1}",
+            "call:f{a:1,}",
+            "call:f{a:g{b:1}",
+        ] {
             assert_eq!(gemma(text), None, "{text}");
         }
         assert_eq!(gemma(&format!("call:f{{a:{}", "[".repeat(100_000))), None);
@@ -174,10 +194,22 @@ mod tests {
     #[test]
     fn json_calls_are_read() {
         let read = |text: &str| Syntax::Json.read(text).map(|calls| json!(calls));
-        assert_eq!(read("\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n"), Some(json!([["f", {"a": 1}]])));
+        assert_eq!(
+            read("\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n"),
+            Some(json!([["f", {"a": 1}]]))
+        );
         assert_eq!(read(r#"{"name": "f", "arguments": "{\"a\": 1}"}"#), Some(json!([["f", {"a": 1}]])));
-        assert_eq!(read(r#"[{"name": "f"}, {"name": "g", "parameters": {"b": []}}]"#), Some(json!([["f", {}], ["g", {"b": []}]])));
-        for text in ["", "{\"name\": \"f\"", "{\"arguments\": {}}", "[]", "{\"name\": \"f\", \"arguments\": 3}"] {
+        assert_eq!(
+            read(r#"[{"name": "f"}, {"name": "g", "parameters": {"b": []}}]"#),
+            Some(json!([["f", {}], ["g", {"b": []}]]))
+        );
+        for text in [
+            "",
+            "{\"name\": \"f\"",
+            "{\"arguments\": {}}",
+            "[]",
+            "{\"name\": \"f\", \"arguments\": 3}",
+        ] {
             assert_eq!(read(text), None, "{text}");
         }
     }

@@ -45,8 +45,20 @@ impl Format {
     }
 
     pub(super) fn new(pairs: &[(Mark, &'static str)], tokenizer: &Tokenizer) -> Self {
-        let markers = pairs.iter().map(|(mark, text)| Marker { mark: *mark, text, id: tokenizer.id(text) }).collect();
-        Self { markers, label: None, calls: Syntax::Json, calls_end_thoughts: false }
+        let markers = pairs
+            .iter()
+            .map(|(mark, text)| Marker {
+                mark: *mark,
+                text,
+                id: tokenizer.id(text),
+            })
+            .collect();
+        Self {
+            markers,
+            label: None,
+            calls: Syntax::Json,
+            calls_end_thoughts: false,
+        }
     }
 
     pub(super) fn marker(&self, mark: Mark) -> Option<&Marker> {

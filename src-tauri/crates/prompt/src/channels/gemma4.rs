@@ -6,7 +6,12 @@ use crate::tool_call::Syntax;
 
 /// Gemma 4's format, where the tokenizer has its channel tokens.
 pub(super) fn format(tokenizer: &Tokenizer) -> Option<Format> {
-    let markers = [(Mark::Open, "<|channel>"), (Mark::Close, "<channel|>"), (Mark::CallOpen, "<|tool_call>"), (Mark::CallClose, "<tool_call|>")];
+    let markers = [
+        (Mark::Open, "<|channel>"),
+        (Mark::Close, "<channel|>"),
+        (Mark::CallOpen, "<|tool_call>"),
+        (Mark::CallClose, "<tool_call|>"),
+    ];
     let mut format = Format::new(&markers, tokenizer);
     format.markers.retain(|marker| marker.id.is_some());
     format.label = Some("thought");

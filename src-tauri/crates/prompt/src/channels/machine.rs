@@ -133,7 +133,10 @@ impl Machine {
             // Whitespace behind a block is a boundary's; whitespace alone is an answer of whitespace.
             State::Answer if !self.after_block => self.emit_held(),
             State::Answer => {}
-            State::Label { read, origin: Origin::Answer } => self.answer(&format!("{}{read}", self.format.spelled(Mark::Open))),
+            State::Label {
+                read,
+                origin: Origin::Answer,
+            } => self.answer(&format!("{}{read}", self.format.spelled(Mark::Open))),
             // An opening marker that was cut off within its label.
             State::Label { .. } => {}
             State::Thought { begun } => {
@@ -183,11 +186,18 @@ impl Machine {
         let rest = self.held.split_off(words);
         let text = std::mem::replace(&mut self.held, rest);
         let first = !std::mem::replace(begun, true);
-        let text = if first && self.trim_newline { text.strip_prefix('\n').unwrap_or(&text) } else { &text };
+        let text = if first && self.trim_newline {
+            text.strip_prefix('\n').unwrap_or(&text)
+        } else {
+            &text
+        };
         if self.thinking_on {
             self.emit(Piece::Thinking(text.to_owned()));
         } else if !std::mem::replace(&mut self.reported, true) {
-            self.notice("thought_while_off", "This model thought anyway; its thought is kept out of the answer.");
+            self.notice(
+                "thought_while_off",
+                "This model thought anyway; its thought is kept out of the answer.",
+            );
         }
     }
 
@@ -198,14 +208,19 @@ impl Machine {
         }
         self.trim_newline = self.format.label.is_none();
         self.state = match self.format.label {
-            Some(_) => State::Label { read: String::new(), origin },
+            Some(_) => State::Label {
+                read: String::new(),
+                origin,
+            },
             None => State::Thought { begun: false },
         };
     }
 
     /// Decides as soon as it can whether what stands behind an opening marker is the label and a line's end.
     fn label(&mut self) {
-        let (State::Label { read, .. }, Some(label)) = (&self.state, self.format.label) else { return };
+        let (State::Label { read, .. }, Some(label)) = (&self.state, self.format.label) else {
+            return;
+        };
         if let Some((line, _)) = read.split_once('\n') {
             self.decide_label(line.trim_end() == label);
         } else if !label.starts_with(read.as_str()) && read.trim_end() != label {
@@ -215,14 +230,18 @@ impl Machine {
 
     /// A marker comes where a label was being read. A closing one makes an empty thought of a whole or missing label.
     fn end_label(&mut self, closing: bool) {
-        let (State::Label { read, origin }, Some(label)) = (&self.state, self.format.label) else { return };
+        let (State::Label { read, origin }, Some(label)) = (&self.state, self.format.label) else {
+            return;
+        };
         let whole = read.trim_end() == label;
         let missing = read.is_empty() && closing && *origin != Origin::Answer;
         self.decide_label(whole || missing);
     }
 
     fn decide_label(&mut self, is_thought: bool) {
-        let State::Label { read, origin } = std::mem::replace(&mut self.state, State::Answer) else { return };
+        let State::Label { read, origin } = std::mem::replace(&mut self.state, State::Answer) else {
+            return;
+        };
         if is_thought {
             self.state = State::Thought { begun: false };
             if let Some((_, rest)) = read.split_once('\n') {
@@ -261,19 +280,29 @@ impl Machine {
     }
 
     fn end_call(&mut self) {
-        let State::Call { body } = std::mem::replace(&mut self.state, State::Answer) else { return };
+        let State::Call { body } = std::mem::replace(&mut self.state, State::Answer) else {
+            return;
+        };
         match self.format.calls.read(&body) {
-            Some(calls) => calls.into_iter().for_each(|(name, arguments)| self.emit(Piece::ToolCall { name, arguments })),
+            Some(calls) => calls
+                .into_iter()
+                .for_each(|(name, arguments)| self.emit(Piece::ToolCall { name, arguments })),
             None => {
                 self.answer(&body);
-                self.notice("broken_tool_call", "The model began to call a tool and did not write it in full; what it wrote is shown as text.");
+                self.notice(
+                    "broken_tool_call",
+                    "The model began to call a tool and did not write it in full; what it wrote is shown as text.",
+                );
             }
         }
         self.boundary();
     }
 
     fn notice(&mut self, code: &str, message: &str) {
-        self.pieces.push(Piece::Notice { code: code.into(), message: message.into() });
+        self.pieces.push(Piece::Notice {
+            code: code.into(),
+            message: message.into(),
+        });
     }
 
     /// Neighbouring text becomes one piece.

@@ -80,15 +80,22 @@ impl ChannelParser {
 
     /// Takes over what the prompt left: a thought it opened, or one it opened and closed.
     fn begin(&mut self, tokenizer: &Arc<Tokenizer>, prompt: &Prompt) {
-        let (Some(open), Some(close)) = (self.format.marker(Mark::Open), self.format.marker(Mark::Close)) else { return };
+        let (Some(open), Some(close)) = (self.format.marker(Mark::Open), self.format.marker(Mark::Close)) else {
+            return;
+        };
         let (last, rest) = if let (Some(open), Some(close)) = (open.id, close.id) {
-            let Some(at) = prompt.ids.iter().rposition(|id| *id == open || *id == close) else { return };
+            let Some(at) = prompt.ids.iter().rposition(|id| *id == open || *id == close) else {
+                return;
+            };
             let rest = &prompt.ids[at + 1..];
             // Another control token means that the marker was an earlier turn's.
             if rest.iter().any(|id| tokenizer.is_control(*id)) {
                 return;
             }
-            (if prompt.ids[at] == open { Mark::Open } else { Mark::Close }, tokenizer.decode(rest))
+            (
+                if prompt.ids[at] == open { Mark::Open } else { Mark::Close },
+                tokenizer.decode(rest),
+            )
         } else {
             let text = prompt.text.trim_end();
             let last = [open, close].into_iter().find(|marker| text.ends_with(marker.text));
@@ -111,7 +118,12 @@ impl ChannelParser {
             return Vec::new();
         }
         let was_inside = self.machine.inside();
-        let mark = self.format.markers.iter().find(|marker| marker.id == Some(id)).map(|marker| marker.mark);
+        let mark = self
+            .format
+            .markers
+            .iter()
+            .find(|marker| marker.id == Some(id))
+            .map(|marker| marker.mark);
         if let Some(mark) = mark {
             self.flush();
             self.machine.mark(mark);

@@ -18,7 +18,10 @@ pub(super) struct Scanner {
 
 impl Scanner {
     pub(super) fn new(markers: &[Marker]) -> Self {
-        Self { markers: markers.iter().filter(|marker| marker.id.is_none()).cloned().collect(), held: String::new() }
+        Self {
+            markers: markers.iter().filter(|marker| marker.id.is_none()).cloned().collect(),
+            held: String::new(),
+        }
     }
 
     /// Whether something is held back.
@@ -30,7 +33,12 @@ impl Scanner {
         let mut found = Vec::new();
         let mut text = std::mem::take(&mut self.held);
         text.push_str(piece);
-        let first = |text: &str| self.markers.iter().filter_map(|marker| Some((text.find(marker.text)?, marker))).min_by_key(|(at, _)| *at);
+        let first = |text: &str| {
+            self.markers
+                .iter()
+                .filter_map(|marker| Some((text.find(marker.text)?, marker)))
+                .min_by_key(|(at, _)| *at)
+        };
         while let Some((at, marker)) = first(&text) {
             let rest = text.split_off(at + marker.text.len());
             text.truncate(at);

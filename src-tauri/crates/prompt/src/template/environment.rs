@@ -36,7 +36,9 @@ pub(super) fn environment() -> Environment<'static> {
     environment.add_filter("tojson", tojson);
     environment.add_filter("string", |value: &Value| python_str(value));
     // None is not iterable in Python.
-    environment.add_test("iterable", |value: &Value| !value.is_none() && !value.is_undefined() && value.try_iter().is_ok());
+    environment.add_test("iterable", |value: &Value| {
+        !value.is_none() && !value.is_undefined() && value.try_iter().is_ok()
+    });
     environment.add_function("raise_exception", |message: String| -> Result<Value, minijinja::Error> {
         Err(minijinja::Error::new(ErrorKind::InvalidOperation, "the template raised an exception").with_source(Refusal(message)))
     });

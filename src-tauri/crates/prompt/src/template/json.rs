@@ -54,7 +54,9 @@ fn write_json(out: &mut String, value: &Value, layout: &Layout, depth: usize) ->
         }),
         ValueKind::Seq | ValueKind::Iterable => {
             let items: Vec<Value> = value.try_iter()?.collect();
-            write_items(out, ('[', ']'), items.iter(), layout, depth, |out, item| write_json(out, item, layout, depth + 1))?;
+            write_items(out, ('[', ']'), items.iter(), layout, depth, |out, item| {
+                write_json(out, item, layout, depth + 1)
+            })?;
         }
         ValueKind::Map => {
             let mut keys: Vec<Value> = value.try_iter()?.collect();
@@ -62,7 +64,11 @@ fn write_json(out: &mut String, value: &Value, layout: &Layout, depth: usize) ->
                 keys.sort();
             }
             write_items(out, ('{', '}'), keys.iter(), layout, depth, |out, key| {
-                let name = if key.is_none() || key.kind() == ValueKind::Bool { json_word(key) } else { key.to_string() };
+                let name = if key.is_none() || key.kind() == ValueKind::Bool {
+                    json_word(key)
+                } else {
+                    key.to_string()
+                };
                 write_json_string(out, &name, layout.ensure_ascii);
                 out.push_str(&layout.key_separator);
                 write_json(out, &value.get_item(key)?, layout, depth + 1)
@@ -74,7 +80,11 @@ fn write_json(out: &mut String, value: &Value, layout: &Layout, depth: usize) ->
 }
 
 fn json_word(value: &Value) -> String {
-    if value.is_none() { "null".into() } else { value.is_true().to_string() }
+    if value.is_none() {
+        "null".into()
+    } else {
+        value.is_true().to_string()
+    }
 }
 
 fn write_items<'a>(
@@ -181,13 +191,19 @@ fn number(value: &Value) -> String {
     if value.is_integer() {
         return value.to_string();
     }
-    let Ok(float) = f64::try_from(value.clone()) else { return value.to_string() };
+    let Ok(float) = f64::try_from(value.clone()) else {
+        return value.to_string();
+    };
     if float.is_nan() {
         return "nan".into();
     }
     let magnitude = float.abs();
     if magnitude.is_infinite() || magnitude == 0.0 || (1e-4..1e16).contains(&magnitude) {
-        return if magnitude.fract() == 0.0 && magnitude.is_finite() { format!("{float:.1}") } else { float.to_string() };
+        return if magnitude.fract() == 0.0 && magnitude.is_finite() {
+            format!("{float:.1}")
+        } else {
+            float.to_string()
+        };
     }
     let scientific = format!("{float:e}");
     let (mantissa, exponent) = scientific.split_once('e').expect("the format writes an exponent");
@@ -214,10 +230,20 @@ mod tests {
             r#"{"b": [1, 2.0, 1e-07, 1e+16, -0.5, true, null], "a": {"ü": "<&'\"\\\n\u0001>"}, "e": [], "o": {}}"#
         );
         assert_eq!(
-            dumps(value.clone(), &[("separators", Value::from(vec![",", ":"])), ("sort_keys", Value::from(true)), ("ensure_ascii", Value::from(true))]),
+            dumps(
+                value.clone(),
+                &[
+                    ("separators", Value::from(vec![",", ":"])),
+                    ("sort_keys", Value::from(true)),
+                    ("ensure_ascii", Value::from(true))
+                ]
+            ),
             r#"{"a":{"\u00fc":"<&'\"\\\n\u0001>"},"b":[1,2.0,1e-07,1e+16,-0.5,true,null],"e":[],"o":{}}"#
         );
-        assert_eq!(dumps(json!({"a": [1, {}], "b": []}), &[("indent", Value::from(2))]), "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": []\n}");
+        assert_eq!(
+            dumps(json!({"a": [1, {}], "b": []}), &[("indent", Value::from(2))]),
+            "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": []\n}"
+        );
         assert_eq!(dumps(json!("🐱"), &[("ensure_ascii", Value::from(true))]), r#""\ud83d\udc31""#);
     }
 

@@ -34,7 +34,11 @@ impl Template {
             Ok(source) => Value::String(source),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let processor = crate::read_json(&dir.join("chat_template.json"))?;
-                processor.get("chat_template").or_else(|| config.get("chat_template")).cloned().unwrap_or_default()
+                processor
+                    .get("chat_template")
+                    .or_else(|| config.get("chat_template"))
+                    .cloned()
+                    .unwrap_or_default()
             }
             Err(source) => return Err(Error::File { path, source }),
         };
@@ -45,20 +49,36 @@ impl Template {
     pub fn new(sources: &Value, variables: Map<String, Value>) -> Result<Self> {
         let named: Vec<(&str, &str)> = match sources {
             Value::String(source) => vec![(DEFAULT, source)],
-            Value::Array(list) => list.iter().filter_map(|entry| Some((entry.get("name")?.as_str()?, entry.get("template")?.as_str()?))).collect(),
+            Value::Array(list) => list
+                .iter()
+                .filter_map(|entry| Some((entry.get("name")?.as_str()?, entry.get("template")?.as_str()?)))
+                .collect(),
             _ => Vec::new(),
         };
-        let source = named.iter().find(|(name, _)| *name == DEFAULT).or(named.first()).ok_or(Error::NoTemplate)?.1.to_owned();
+        let source = named
+            .iter()
+            .find(|(name, _)| *name == DEFAULT)
+            .or(named.first())
+            .ok_or(Error::NoTemplate)?
+            .1
+            .to_owned();
         let mut environment = environment();
         let mut add = |name: &'static str, source: &str| {
-            environment.add_template_owned(name, without_generation_tags(source)).map_err(|error| Error::TemplateSyntax(error.to_string()))
+            environment
+                .add_template_owned(name, without_generation_tags(source))
+                .map_err(|error| Error::TemplateSyntax(error.to_string()))
         };
         add(DEFAULT, &source)?;
         if let Some((_, source)) = named.iter().find(|(name, _)| *name == TOOL_USE) {
             add(TOOL_USE, source)?;
         }
         let hash = Sha256::digest(&source).iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { environment, source, hash, variables })
+        Ok(Self {
+            environment,
+            source,
+            hash,
+            variables,
+        })
     }
 
     /// The source that is used without tools.
@@ -79,14 +99,24 @@ impl Template {
         }
         let tools = variables.get("tools").is_some_and(|tools| !tools.is_null());
         let template = self.environment.get_template(TOOL_USE).ok().filter(|_| tools);
-        let template = template.map_or_else(|| self.environment.get_template(DEFAULT), Ok).expect("the default template is always there");
+        let template = template
+            .map_or_else(|| self.environment.get_template(DEFAULT), Ok)
+            .expect("the default template is always there");
         template.render(minijinja::Value::from(Serde(&variables))).map_err(failure)
     }
 }
 
 /// The `bos_token` and so on that transformers passes to templates.
 fn special_tokens(config: &Value) -> Map<String, Value> {
-    let names = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
+    let names = [
+        "bos_token",
+        "eos_token",
+        "unk_token",
+        "sep_token",
+        "pad_token",
+        "cls_token",
+        "mask_token",
+    ];
     let mut variables = Map::new();
     let extra = config.get("extra_special_tokens").and_then(Value::as_object);
     let standard = names.iter().filter_map(|name| Some((*name, config.get(*name)?)));
@@ -109,7 +139,10 @@ fn failure(error: minijinja::Error) -> Error {
         if let Some(Refusal(message)) = cause.downcast_ref() {
             return Error::TemplateRefused(message.clone());
         }
-        if cause.downcast_ref::<minijinja::Error>().is_some_and(|error| error.kind() == ErrorKind::OutOfFuel) {
+        if cause
+            .downcast_ref::<minijinja::Error>()
+            .is_some_and(|error| error.kind() == ErrorKind::OutOfFuel)
+        {
             return Error::TemplateEndless;
         }
         source = cause.source();

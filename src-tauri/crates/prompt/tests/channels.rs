@@ -1,0 +1,473 @@
+//! Reasoning, answer and calls set apart, in every way a model may write them.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use prompt::{Dialect, Piece, Prompt};
+use proptest::prelude::*;
+
+/// A model that speaks Pebble's tokens under other names.
+struct Speaker {
+    dialect: Dialect,
+    library: tokenizers::Tokenizer,
+}
+
+impl Speaker {
+    fn new(template: &str, renamed: &[(&str, &str)]) -> Self {
+        let pebble = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model/tokenizer.json");
+        let mut tokenizer = std::fs::read_to_string(pebble).unwrap();
+        for (from, to) in renamed {
+            tokenizer = tokenizer.replace(&format!("\"{from}\""), &format!("\"{to}\""));
+        }
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("tokenizer.json"), tokenizer).unwrap();
+        std::fs::write(dir.path().join("chat_template.jinja"), template).unwrap();
+        let library = tokenizers::Tokenizer::from_file(dir.path().join("tokenizer.json")).unwrap();
+        Self {
+            dialect: Dialect::open(dir.path()).unwrap(),
+            library,
+        }
+    }
+
+    fn gemma() -> Self {
+        Self::new("x", &[])
+    }
+
+    /// `<think>` as a token of its own.
+    fn think() -> Self {
+        Self::new(
+            "x",
+            &[
+                ("<|channel>", "<think>"),
+                ("<channel|>", "</think>"),
+                ("<|tool_call>", "<tool_call>"),
+                ("<tool_call|>", "</tool_call>"),
+            ],
+        )
+    }
+
+    /// `<think>` in several tokens, known from the template alone.
+    fn spelled_think() -> Self {
+        Self::new(
+            "<think> </think> <tool_call>",
+            &[("<|channel>", "<unused100>"), ("<channel|>", "<unused101>")],
+        )
+    }
+
+    fn ids(&self, text: &str) -> Vec<u32> {
+        self.library.encode_fast(text, false).unwrap().get_ids().to_vec()
+    }
+
+    fn prompt(&self, text: &str) -> Prompt {
+        Prompt {
+            text: text.into(),
+            ids: self.ids(text),
+        }
+    }
+
+    fn answer(&self, prompt: &str, thinking_on: bool, stops: &[&str], ids: &[u32]) -> Answer {
+        let stops: Vec<String> = stops.iter().map(|stop| stop.to_string()).collect();
+        let mut parser = self.dialect.parser(&self.prompt(prompt), thinking_on, &stops);
+        let mut pieces: Vec<Piece> = ids.iter().flat_map(|id| parser.push(*id)).collect();
+        pieces.extend(parser.finish());
+        let mut answer = Answer {
+            tokens: parser.thinking_tokens(),
+            stopped: parser.stopped_by_text(),
+            ..Answer::default()
+        };
+        for piece in pieces {
+            answer.take(piece);
+        }
+        answer
+    }
+
+    /// Gemma's markers in this speaker's words.
+    fn translate(&self, text: &str) -> String {
+        if self.library.token_to_id("<|channel>").is_some() {
+            return text.into();
+        }
+        text.replace("<|channel>", "<think>")
+            .replace("<channel|>", "</think>")
+            .replace("<|tool_call>", "<tool_call>")
+            .replace("<tool_call|>", "</tool_call>")
+    }
+
+    /// The parts of the answer, in order.
+    fn parts(&self, text: &str) -> Vec<String> {
+        self.answer("", true, &[], &self.ids(text)).parts
+    }
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Answer {
+    /// `T:` reasoning, `A:` answer, `C:` a call; notices are elsewhere.
+    parts: Vec<String>,
+    notices: Vec<String>,
+    tokens: u32,
+    stopped: bool,
+}
+
+impl Answer {
+    fn take(&mut self, piece: Piece) {
+        let (kind, text) = match piece {
+            Piece::Text(text) => ("A:", text),
+            Piece::Thinking(text) => ("T:", text),
+            Piece::ToolCall { name, arguments } => return self.parts.push(format!("C:{name}{arguments}")),
+            Piece::Notice { code, .. } => return self.notices.push(code),
+        };
+        assert!(!text.is_empty(), "an empty piece");
+        match self.parts.last_mut() {
+            Some(last) if last.starts_with(kind) => last.push_str(&text),
+            _ => self.parts.push(format!("{kind}{text}")),
+        }
+    }
+}
+
+#[test]
+fn gemma_channels_are_told_apart() {
+    let gemma = Speaker::gemma();
+    for (text, parts) in [
+        ("<|channel>thought\nT\n<channel|>A", vec!["T:T", "A:A"]),
+        ("  <|channel>thought\n\n  T\n\n<channel|>\n\n A \n", vec!["T:\n  T", "A:A \n"]),
+        ("A", vec!["A:A"]),
+        ("\n A", vec!["A:\n A"]),
+        (" \n", vec!["A: \n"]),
+        ("", vec![]),
+        // What is held back as the beginning of something comes out at the end.
+        ("1 <", vec!["A:1 <"]),
+        // An empty thought is none, with or without its label.
+        ("<|channel>thought\n<channel|>A", vec!["A:A"]),
+        ("<|channel>thought<channel|>\n\nA", vec!["A:A"]),
+        ("<|channel><channel|>A", vec!["A:A"]),
+        ("<|channel>thought\n \n<channel|>", vec![]),
+        // Blocks alternate.
+        (
+            "<|channel>thought\nT1<channel|>A1<|channel>thought\nT2<channel|>A2",
+            vec!["T:T1", "A:A1", "T:T2", "A:A2"],
+        ),
+        (
+            "<|channel>thought\nT1<channel|> <|channel>thought\nT2<channel|>A",
+            vec!["T:T1T2", "A:A"],
+        ),
+        (
+            "<|channel>thought\nT1<channel|>A1\n<|channel>thought\nT2<channel|>\nA2",
+            vec!["T:T1", "A:A1\n", "T:T2", "A:\nA2"],
+        ),
+        // Not the label: content without the marker, and without that channel's closing one.
+        ("<|channel>thoughtful reply", vec!["A:thoughtful reply"]),
+        ("<|channel>final\nA<channel|>B", vec!["A:final\nAB"]),
+        // Literal among words.
+        ("use <|channel> here and more", vec!["A:use <|channel> here and more"]),
+        ("a <channel|> b", vec!["A:a <channel|> b"]),
+        ("a <|channel>", vec!["A:a <|channel>"]),
+        ("a <|channel>thou", vec!["A:a <|channel>thou"]),
+        (
+            "<|channel>thought\nT <|channel>thought\nU<channel|>A",
+            vec!["T:T <|channel>thought\nU", "A:A"],
+        ),
+        ("<|channel>thought\n<|channel>thought\nT<channel|>A", vec!["T:T", "A:A"]),
+        // Whitespace inside is kept.
+        ("<|channel>thought\na\n\n  b \n<channel|>c\n\n  d", vec!["T:a\n\n  b", "A:c\n\n  d"]),
+        ("<|channel>thought\n🐱<channel|>🐱", vec!["T:🐱", "A:🐱"]),
+    ] {
+        assert_eq!(gemma.parts(text), parts, "{text:?}");
+    }
+}
+
+#[test]
+fn a_think_block_opens_before_the_first_words_only() {
+    for speaker in [Speaker::think(), Speaker::spelled_think()] {
+        for (text, parts) in [
+            ("<think>\nT\n</think>\n\nA", vec!["T:T", "A:A"]),
+            ("\n<think>T</think>A", vec!["T:T", "A:A"]),
+            ("<think>\n\n</think>\n\nA", vec!["A:A"]),
+            (
+                "Use <think> tags, like <think>x</think>.",
+                vec!["A:Use <think> tags, like <think>x</think>."],
+            ),
+            ("a </think> b", vec!["A:a </think> b"]),
+            ("</think>A", vec!["A:</think>A"]),
+            ("<think>a <think> b</think>A", vec!["T:a <think> b", "A:A"]),
+            ("<think><think>\na</think>A", vec!["T:a", "A:A"]),
+            ("<think>a</think><think>b</think>A", vec!["T:ab", "A:A"]),
+            ("1 <", vec!["A:1 <"]),
+            ("1 </thin", vec!["A:1 </thin"]),
+            ("<thin", vec!["A:<thin"]),
+            ("<think>a < b</think>A<think", vec!["T:a < b", "A:A<think"]),
+            ("A, no tags", vec!["A:A, no tags"]),
+            (
+                "Sure.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"Zür\"}}\n</tool_call>\n",
+                vec!["A:Sure.\n", "C:f{\"a\":\"Zür\"}"],
+            ),
+            ("<think>I may <tool_call> it</think>A", vec!["T:I may <tool_call> it", "A:A"]),
+        ] {
+            assert_eq!(speaker.parts(text), parts, "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn unclosed_thought_is_thinking() {
+    let gemma = Speaker::gemma();
+    let answer = gemma.answer("", true, &[], &gemma.ids("<|channel>thought\nlong \n"));
+    assert_eq!(
+        (answer.parts, answer.notices),
+        (vec!["T:long \n".into()], vec!["thinking_truncated".into()])
+    );
+    for cut in ["<|channel>", "<|channel>thought", "<|channel>thought\n", "<|channel>thought\n \n"] {
+        assert_eq!(gemma.answer("", true, &[], &gemma.ids(cut)).parts, [""; 0], "{cut:?}");
+        assert_eq!(gemma.answer("", true, &[], &gemma.ids(cut)).notices, [""; 0], "{cut:?}");
+    }
+}
+
+#[test]
+fn a_thought_while_off_is_kept_out_and_told_once() {
+    for (speaker, text) in [
+        (Speaker::gemma(), "<|channel>thought\na b<channel|>A<|channel>thought\nb<channel|>B"),
+        (Speaker::think(), "<think>\na b</think>AB"),
+        (Speaker::spelled_think(), "<think>\na b</think>AB"),
+    ] {
+        let answer = speaker.answer("", false, &[], &speaker.ids(text));
+        assert_eq!(
+            (answer.parts, answer.notices),
+            (vec!["A:AB".into()], vec!["thought_while_off".into()]),
+            "{text}"
+        );
+        assert!(answer.tokens >= 2);
+    }
+    let gemma = Speaker::gemma();
+    let empty = gemma.answer("", false, &[], &gemma.ids("<|channel>thought\n<channel|>A"));
+    assert_eq!((empty.parts, empty.notices), (vec!["A:A".into()], vec![]));
+    let unclosed = gemma.answer("", false, &[], &gemma.ids("<|channel>thought\na"));
+    assert_eq!((unclosed.parts, unclosed.notices), (vec![], vec!["thought_while_off".into()]));
+}
+
+#[test]
+fn a_thought_that_the_prompt_opened_goes_on() {
+    let gemma = Speaker::gemma();
+    let go = |speaker: &Speaker, prompt: &str, text: &str| speaker.answer(prompt, true, &[], &speaker.ids(text)).parts;
+    for prompt in ["<|turn>model\n<|channel>thought\n", "<|turn>model\n<|channel>"] {
+        let text = if prompt.ends_with('\n') {
+            "T<channel|>A"
+        } else {
+            "thought\nT<channel|>A"
+        };
+        assert_eq!(go(&gemma, prompt, text), ["T:T", "A:A"], "{prompt:?}");
+    }
+    assert_eq!(go(&gemma, "<|channel>thought\n", "<|channel>thought\nT<channel|>A"), ["T:T", "A:A"]);
+    assert_eq!(go(&gemma, "<|channel>thought\n", "T"), ["T:T"]);
+    assert_eq!(
+        go(&gemma, "<|channel>thought\nfirst half", " second<channel|>A"),
+        ["T: second", "A:A"]
+    );
+    // Empty blocks, and what a model writes behind one.
+    assert_eq!(go(&gemma, "<|channel>thought\n<channel|>", "\nA"), ["A:A"]);
+    assert_eq!(
+        go(&gemma, "<|channel>thought\n<channel|>", "<channel|>A<channel|>"),
+        ["A:A<channel|>"]
+    );
+    assert_eq!(
+        go(&gemma, "<|channel>thought\n<channel|>", "<|channel>thought\nT<channel|>A"),
+        ["T:T", "A:A"]
+    );
+    // A thought of an earlier turn is over.
+    assert_eq!(go(&gemma, "<|channel>thought\nx<turn|>\n<|turn>model\n", "A"), ["A:A"]);
+    for speaker in [Speaker::think(), Speaker::spelled_think()] {
+        assert_eq!(go(&speaker, "<|turn>model\n<think>\n", "T\n</think>\n\nA"), ["T:T", "A:A"]);
+        assert_eq!(go(&speaker, "<|turn>model\n<think>\n", "<think>\nT</think>A"), ["T:T", "A:A"]);
+        assert_eq!(go(&speaker, "<|turn>model\n<think>\n\n</think>\n\n", "A"), ["A:A"]);
+        assert_eq!(go(&speaker, "<|turn>model\n<think>\n\n</think>\n\n", "</think>\n\nA"), ["A:A"]);
+        assert_eq!(go(&speaker, "<|turn>model\n", "A"), ["A:A"]);
+    }
+}
+
+#[test]
+fn gemma_calls_become_calls() {
+    let gemma = Speaker::gemma();
+    let call = "<|tool_call>call:get_weather{city:<|\"|>Oslo<|\"|>}<tool_call|>";
+    assert_eq!(gemma.parts(call), ["C:get_weather{\"city\":\"Oslo\"}"]);
+    assert_eq!(
+        gemma.parts(&format!("Sure. {call}\n{call}")),
+        ["A:Sure. ", "C:get_weather{\"city\":\"Oslo\"}", "C:get_weather{\"city\":\"Oslo\"}"]
+    );
+    assert_eq!(
+        gemma.parts(&format!("<|channel>thought\nT<channel|>{call}")),
+        ["T:T", "C:get_weather{\"city\":\"Oslo\"}"]
+    );
+    // A call ends a thought that was left open, and a stop token may stand for its closing marker.
+    assert_eq!(
+        gemma.parts(&format!("<|channel>thought\nT\n{call}A")),
+        ["T:T", "C:get_weather{\"city\":\"Oslo\"}", "A:A"]
+    );
+    assert_eq!(gemma.parts("<|tool_call>call:now{}"), ["C:now{}"]);
+    assert_eq!(
+        gemma.parts(&format!("{call}<|channel>thought\nT<channel|>A")),
+        ["C:get_weather{\"city\":\"Oslo\"}", "T:T", "A:A"]
+    );
+    assert_eq!(gemma.parts("a <tool_call|> b"), ["A:a <tool_call|> b"]);
+}
+
+#[test]
+fn a_broken_call_becomes_text_and_a_notice() {
+    let gemma = Speaker::gemma();
+    for (text, body) in [
+        ("<|tool_call>call:get_weather{city:<tool_call|>", "A:call:get_weather{city:"),
+        ("<|tool_call>call:get_weather{city:<|\"|>Os", "A:call:get_weather{city:<|\"|>Os"),
+        ("<|tool_call>hello", "A:hello"),
+    ] {
+        let answer = gemma.answer("", true, &[], &gemma.ids(text));
+        assert_eq!(
+            (answer.parts, answer.notices),
+            (vec![body.to_owned()], vec!["broken_tool_call".to_owned()]),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn thinking_tokens_are_those_between_the_markers() {
+    let gemma = Speaker::gemma();
+    let inside = "thought\n12345";
+    let count = |text: &str| gemma.answer("", true, &[], &gemma.ids(text)).tokens as usize;
+    assert_eq!(count(&format!("<|channel>{inside}<channel|>67890")), gemma.ids(inside).len());
+    assert_eq!(count(&format!("<|channel>{inside}")), gemma.ids(inside).len());
+    assert_eq!(count("<|channel>thoughtful 12345<channel|>"), 0);
+    assert_eq!(count("12345"), 0);
+    let spelled = Speaker::spelled_think();
+    assert_eq!(spelled.answer("", true, &[], &spelled.ids("<think>12345</think>67")).tokens, 5);
+    assert_eq!(spelled.answer("<think>\n", true, &[], &spelled.ids("12345</think>67")).tokens, 5);
+}
+
+#[test]
+fn stop_texts_cut_the_answer_alone() {
+    let gemma = Speaker::gemma();
+    let answer = gemma.answer(
+        "",
+        true,
+        &["END", "STOP"],
+        &gemma.ids("<|channel>thought\na END b<channel|>one STOP two END"),
+    );
+    assert_eq!((answer.parts, answer.stopped), (vec!["T:a END b".into(), "A:one ".into()], true));
+    let answer = gemma.answer("", true, &["END"], &gemma.ids("one EN"));
+    assert_eq!((answer.parts, answer.stopped), (vec!["A:one EN".into()], false));
+    // A stop text does not reach across a block, and whitespace may be one.
+    let answer = gemma.answer("", true, &["END"], &gemma.ids("E<|channel>thought\nx<channel|>ND"));
+    assert_eq!(answer.parts, ["A:E", "T:x", "A:ND"]);
+    assert_eq!(gemma.answer("", true, &["\n\n"], &gemma.ids("a\n\nb")).parts, ["A:a"]);
+}
+
+#[test]
+fn half_a_character_before_a_marker_is_replaced() {
+    let gemma = Speaker::gemma();
+    let cat = gemma.ids("🐱");
+    let mut ids = gemma.ids("<|channel>thought\n");
+    ids.extend(&cat[..2]);
+    ids.extend(gemma.ids("<channel|>A"));
+    ids.extend(&cat[..3]);
+    assert_eq!(gemma.answer("", true, &[], &ids).parts, ["T:\u{FFFD}", "A:A\u{FFFD}"]);
+}
+
+/// What a model may write, marker by marker, in any order.
+fn script() -> impl Strategy<Value = String> {
+    let words = [
+        "<|channel>",
+        "<|channel>thought\n",
+        "<channel|>",
+        "<|tool_call>",
+        "<tool_call|>",
+        "call:f{a:1}",
+        "call:f{",
+        "thought",
+        "\n",
+        "tho",
+        "ught",
+    ];
+    let texts = [" ", "\n\n", "a", "b c", "<", "🐱", "12", "x\n", "▁"];
+    prop::collection::vec(prop::sample::select([words.as_slice(), &texts].concat()), 0..16).prop_map(|words| words.concat())
+}
+
+/// A turn built from its parts, whose reading is known: thought, answer, call.
+fn turn() -> impl Strategy<Value = (String, String, bool)> {
+    let words = |least: usize| prop::collection::vec(prop::sample::select(vec!["a", "b\n", " c", "🐱", "<", "\n\n", "thought"]), least..6);
+    (words(0), words(0), any::<bool>()).prop_map(|(thought, answer, call)| (thought.concat(), answer.concat(), call))
+}
+
+/// The same text in the smallest tokens that spell it, so that markers stay whole and all else is cut.
+fn in_small_tokens(speaker: &Speaker, text: &str) -> Vec<u32> {
+    let ids = speaker.ids(text).into_iter();
+    ids.flat_map(|id| {
+        let spelled = speaker.dialect.decode(&[id]).unwrap();
+        if speaker.dialect.tokenizer().is_control(id) || spelled.chars().count() < 2 || spelled.contains('\u{FFFD}') {
+            return vec![id];
+        }
+        spelled.chars().flat_map(|c| speaker.ids(&c.to_string())).collect()
+    })
+    .collect()
+}
+
+/// What has to come out again, in this order: everything but markers, blanks and the letters of the label.
+fn content(text: &str) -> String {
+    let markers = ["<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>"];
+    let text = markers.iter().fold(text.to_owned(), |text, marker| text.replace(marker, ""));
+    text.chars().filter(|c| !c.is_whitespace() && !"thoug▁".contains(*c)).collect()
+}
+
+proptest! {
+    #[test]
+    fn the_reading_does_not_depend_on_the_tokens(text in script(), thinking_on in any::<bool>()) {
+        for speaker in [&*GEMMA, &*THINK, &*SPELLED] {
+            let text = speaker.translate(&text);
+            let whole = speaker.answer("", thinking_on, &[], &speaker.ids(&text));
+            let small = speaker.answer("", thinking_on, &[], &in_small_tokens(speaker, &text));
+            prop_assert_eq!((whole.parts, whole.notices), (small.parts, small.notices), "{}", text);
+        }
+    }
+
+    #[test]
+    fn nothing_is_lost_doubled_or_moved(text in script()) {
+        let parts = GEMMA.parts(&text);
+        let said: String = parts.iter().map(|part| if part.starts_with("C:") { "call:f{a:1}" } else { &part[2..] }).collect();
+        prop_assert_eq!(content(&said), content(&text), "{:?} from {:?}", parts, text);
+    }
+
+    #[test]
+    fn what_a_turn_is_made_of_is_what_is_read(turns in prop::collection::vec(turn(), 0..4)) {
+        let (mut text, mut expected, mut spoken) = (String::new(), Answer::default(), false);
+        for (thought, answer, call) in &turns {
+            text.push_str(&format!("<|channel>thought\n{thought}<channel|>{answer}"));
+            if !thought.trim().is_empty() {
+                expected.take(Piece::Thinking(thought.trim_end().into()));
+            }
+            // Leading whitespace belongs to the boundary until something was said, trailing to the answer.
+            if !answer.trim().is_empty() {
+                expected.take(Piece::Text(if spoken { answer.clone() } else { answer.trim_start().into() }));
+                spoken = true;
+            }
+            if *call {
+                text.push_str("<|tool_call>call:f{a:1}<tool_call|>");
+                expected.take(Piece::ToolCall { name: "f".into(), arguments: serde_json::json!({"a": 1}) });
+            }
+        }
+        prop_assert_eq!(GEMMA.parts(&text), expected.parts, "{:?}", text);
+    }
+
+    #[test]
+    fn thinking_off_hides_thoughts_and_nothing_else(text in script()) {
+        let (on, off) = (GEMMA.answer("", true, &[], &GEMMA.ids(&text)), GEMMA.answer("", false, &[], &GEMMA.ids(&text)));
+        let mut visible = Answer::default();
+        for part in on.parts.iter().filter(|part| !part.starts_with("T:")) {
+            match part.strip_prefix("A:") {
+                Some(text) => visible.take(Piece::Text(text.into())),
+                None => visible.parts.push(part.clone()),
+            }
+        }
+        prop_assert_eq!(&visible.parts, &off.parts, "{:?}", text);
+        let thought = on.parts.iter().any(|part| part.starts_with("T:"));
+        prop_assert_eq!(off.notices.iter().filter(|code| *code == "thought_while_off").count(), usize::from(thought));
+        prop_assert_eq!(on.tokens, off.tokens);
+    }
+}
+
+static GEMMA: LazyLock<Speaker> = LazyLock::new(Speaker::gemma);
+static THINK: LazyLock<Speaker> = LazyLock::new(Speaker::think);
+static SPELLED: LazyLock<Speaker> = LazyLock::new(Speaker::spelled_think);
