@@ -3,7 +3,32 @@ import { mount } from 'svelte';
 import './app.css';
 import App from './App.svelte';
 import { openPlatform } from './platform';
+import type { Frame, Keepsake } from './stores/conversation.svelte';
+
+/** Frames stand still in a hidden window, where an answer must not wait for them. */
+const HIDDEN_FRAME = 250;
+
+const frame: Frame = (run) => {
+  let ran = false;
+  const once = (): void => {
+    if (ran) return;
+    ran = true;
+    clearTimeout(timer);
+    run();
+  };
+  const timer = setTimeout(once, HIDDEN_FRAME);
+  requestAnimationFrame(once);
+};
+
+const keepsake: Keepsake = {
+  get: (name) => localStorage.getItem(`ponder.${name}`) ?? '',
+  set: (name, value) => localStorage.setItem(`ponder.${name}`, value),
+};
 
 const target = document.getElementById('app');
 if (!target) throw new Error('index.html has no #app');
-mount(App, { target, props: { platform: await openPlatform() } });
+const asked = new URLSearchParams(location.search).get('window');
+mount(App, {
+  target,
+  props: { platform: await openPlatform(), window: asked === 'models' ? 'models' : 'chat', frame, keepsake },
+});

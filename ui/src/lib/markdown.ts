@@ -107,7 +107,7 @@ const marked = new Marked(
     renderer: {
       // Nothing is loaded from an answer, so a picture is shown as the link it is.
       image({ href, text }) {
-        return `<a href="${escapeHtml(href)}">${escapeHtml(text || href)}</a>`;
+        return `<a href="${escapeHtml(href)}" title="A picture, not loaded">${escapeHtml(text || href)}</a>`;
       },
       code({ text, lang }) {
         const label = labelOf(lang);

@@ -1,1 +1,334 @@
-import { tauri } from './tauri'; export const fakePlatform = () => tauri;
+/**
+ * An in-memory host for developing in a browser and for tests. It keeps the rules of the real one: events are numbered
+ * from 1, `attach` tells everything after a number, and an answer ends with exactly one `finished`.
+ *
+ * In a browser `?pace=MS` sets the time between two pieces.
+ */
+
+import type { AnswerBody } from '../bindings/AnswerBody';
+import type { AnswerEvent } from '../bindings/AnswerEvent';
+import type { AnswerState } from '../bindings/AnswerState';
+import type { ChatSettings } from '../bindings/ChatSettings';
+import type { ChatSummary } from '../bindings/ChatSummary';
+import type { ChatView } from '../bindings/ChatView';
+import type { Error as HostError } from '../bindings/Error';
+import type { LocalModel } from '../bindings/LocalModel';
+import type { Part } from '../bindings/Part';
+import type { StoredMessage } from '../bindings/StoredMessage';
+import { pieces, scriptFor } from './fakeText';
+import type { Platform } from './types';
+
+interface Chat {
+  summary: ChatSummary;
+  settings: ChatSettings;
+  draft: string;
+  messages: StoredMessage[];
+  /** The last message of the branch that is shown. */
+  leaf: string | null;
+  trashed: boolean;
+}
+
+interface Run {
+  events: AnswerEvent[];
+  listeners: ((event: AnswerEvent) => void)[];
+  stop: boolean;
+}
+
+const MODELS: LocalModel[] = [
+  { reference: 'pebble', name: 'Pebble', built_in: true, path: '/apps/Ponder/pebble', revision: null, family: 'gemma4_text', quantization: '8 bit', bytes: 14_900_000, context: 2048, thinking: { kind: 'switch', default_on: true }, problem: null },
+  { reference: 'mlx-community/gemma-4-e4b-it-4bit', name: 'Gemma 4 E4B', built_in: false, path: '/models/gemma-4-e4b-it-4bit', revision: '4f1c', family: 'gemma4', quantization: '4 bit', bytes: 4_200_000_000, context: 131_072, thinking: { kind: 'switch', default_on: false }, problem: null },
+  { reference: 'mlx-community/gpt-oss-20b', name: 'gpt-oss 20B', built_in: false, path: '/models/gpt-oss-20b', revision: '77aa', family: 'gpt_oss', quantization: 'mxfp4', bytes: 12_100_000_000, context: 131_072, thinking: { kind: 'levels' }, problem: null },
+  { reference: 'mlx-community/mystery-7b', name: 'Mystery 7B', built_in: false, path: '/models/mystery-7b', revision: null, family: 'mystery', quantization: null, bytes: 3_900_000_000, context: null, thinking: null, problem: 'The family “mystery” is not known to this version of Ponder.' },
+];
+
+/** A host with these chats; `pace` is the time between two pieces, in milliseconds. */
+export class FakeHost implements Platform {
+  readonly #chats = new Map<string, Chat>();
+  readonly #runs = new Map<string, Run>();
+  readonly #chatListeners = new Set<() => void>();
+  readonly #modelListeners = new Set<() => void>();
+  #default = 'pebble';
+  #next = 1;
+  /** Calls of this name are rejected. */
+  refuse: { call: 'send' | 'regenerate' | 'renameChat'; error: HostError } | null = null;
+  /** Streams break off after this many events, once. */
+  detachAfter: number | null = null;
+  /** Every link that was opened. */
+  readonly opened: string[] = [];
+
+  constructor(private readonly pace: number) {}
+
+  async chats(): Promise<ChatSummary[]> {
+    return [...this.#chats.values()].filter((chat) => !chat.trashed).map((chat) => ({ ...chat.summary, running: this.#isRunning(chat) }));
+  }
+  async chat(id: string): Promise<ChatView> {
+    return this.#view(this.#chat(id));
+  }
+  async createChat(settings: ChatSettings): Promise<ChatView> {
+    return this.#view(this.addChat('', Date.now(), settings));
+  }
+  async renameChat(id: string, title: string): Promise<void> {
+    if (this.refuse?.call === 'renameChat') throw this.refuse.error;
+    this.#change(id, { title });
+  }
+  async pinChat(id: string, pinned: boolean): Promise<void> {
+    this.#change(id, { pinned });
+  }
+  async deleteChat(id: string): Promise<void> {
+    this.#chat(id).trashed = true;
+    this.#tell(this.#chatListeners);
+  }
+  async restoreChat(id: string): Promise<ChatSummary> {
+    const chat = this.#chat(id);
+    chat.trashed = false;
+    this.#tell(this.#chatListeners);
+    return chat.summary;
+  }
+  async setChatSettings(id: string, settings: ChatSettings): Promise<void> {
+    this.#chat(id).settings = settings;
+  }
+  async setDraft(id: string, draft: string): Promise<void> {
+    this.#chat(id).draft = draft;
+  }
+
+  async send(id: string, text: string): Promise<{ question: StoredMessage; answer: StoredMessage }> {
+    if (this.refuse?.call === 'send') throw this.refuse.error;
+    const chat = this.#chat(id);
+    const question = this.#add(chat, { role: 'user', parent: chat.leaf, state: 'complete', parts: [textPart(text)] });
+    if (!chat.summary.title) chat.summary = { ...chat.summary, title: text.slice(0, 60) };
+    const answer = this.#begin(chat, question, text);
+    return { question, answer };
+  }
+  async regenerate(id: string): Promise<ChatView> {
+    if (this.refuse?.call === 'regenerate') throw this.refuse.error;
+    const { chat, message } = this.#message(id);
+    const question = chat.messages.find((other) => other.id === message.parent);
+    if (!question) throw notFound('question');
+    this.#begin(chat, question, question.parts.map((part) => (part.kind === 'text' ? part.text : '')).join(''));
+    return this.#view(chat);
+  }
+  async showBranch(id: string): Promise<ChatView> {
+    const { chat, message } = this.#message(id);
+    chat.leaf = message.id;
+    for (let child; (child = chat.messages.findLast((other) => other.parent === chat.leaf)); ) chat.leaf = child.id;
+    return this.#view(chat);
+  }
+  async stop(id: string): Promise<void> {
+    const run = this.#runs.get(id);
+    if (run) run.stop = true;
+  }
+  async running(): Promise<{ chat: string; message: string }[]> {
+    return [...this.#runs.keys()].map((message) => ({ chat: this.#message(message).chat.summary.id, message }));
+  }
+  async attach(id: string, from: number, onEvent: (event: AnswerEvent) => void): Promise<void> {
+    const run = this.#runs.get(id);
+    if (!run) {
+      const { message } = this.#message(id);
+      queueMicrotask(() => onEvent({ message: id, seq: from + 1, body: { type: 'finished', message } }));
+      return;
+    }
+    let left = this.detachAfter ?? Infinity;
+    this.detachAfter = null;
+    const listener = (event: AnswerEvent): void => {
+      if (left-- > 0) return onEvent(event);
+      run.listeners = run.listeners.filter((other) => other !== listener);
+      onEvent({ message: '', seq: 0, body: { type: 'detached' } });
+    };
+    run.listeners.push(listener);
+    for (const event of run.events) if (event.seq > from && run.listeners.includes(listener)) listener(event);
+  }
+
+  async models(): Promise<LocalModel[]> {
+    return MODELS;
+  }
+  async defaultModel(): Promise<string> {
+    return this.#default;
+  }
+  async setDefaultModel(reference: string): Promise<void> {
+    this.#default = reference;
+    this.#tell(this.#modelListeners);
+  }
+  async openModelsWindow(): Promise<void> {
+    window.open('?window=models', '_blank', 'width=900,height=640');
+  }
+  async engineStatus(): ReturnType<Platform['engineStatus']> {
+    return {
+      loaded: { reference: 'pebble', revision: 'a0', family: 'gemma4_text', quantization: '8 bit, groups of 64', dequantised: true, parameters: 12_000_000, resident_bytes: 48_000_000, context: 2048, thinking: { kind: 'switch', default_on: true }, template_hash: 'e3b0', device: 'cpu', load_ms: 180 },
+      memory: { active: 52_000_000, peak: 61_000_000, cache: 4_000_000 },
+    };
+  }
+
+  async openLink(url: string): Promise<void> {
+    this.opened.push(url);
+  }
+  async firstPaint(): Promise<void> {}
+  async onChatsChanged(listener: () => void): Promise<() => void> {
+    this.#chatListeners.add(listener);
+    return () => this.#chatListeners.delete(listener);
+  }
+  async onModelsChanged(listener: () => void): Promise<() => void> {
+    this.#modelListeners.add(listener);
+    return () => this.#modelListeners.delete(listener);
+  }
+
+  /** Puts a chat into the store. */
+  addChat(title: string, updated: number, settings: ChatSettings = { model: null, thinking: null, system_prompt: '', sampling: {} }): Chat {
+    const id = `chat-${this.#next++}`;
+    const summary = { id, title, created_at: updated, updated_at: updated, pinned: false, running: false };
+    const chat: Chat = { summary, settings, draft: '', messages: [], leaf: null, trashed: false };
+    this.#chats.set(id, chat);
+    return chat;
+  }
+
+  /** Puts a question and its ended answer into a chat. */
+  addTurn(chat: Chat, text: string, answer: Partial<StoredMessage>): StoredMessage {
+    const question = this.#add(chat, { role: 'user', parent: chat.leaf, state: 'complete', parts: [textPart(text)] });
+    const usage = { prompt_tokens: 1162, cached_tokens: 1020, prefilled_tokens: 142, completion_tokens: 187, thinking_tokens: 61 };
+    const timing = { load_ms: 0, first_token_ms: 312, prefill_tokens_per_second: 455, decode_tokens_per_second: 41.6 };
+    return this.#add(chat, { role: 'assistant', parent: question.id, state: 'complete', model: 'pebble', stop: 'stop', usage, timing, ...answer });
+  }
+
+  #begin(chat: Chat, question: StoredMessage, text: string): StoredMessage {
+    const answer = this.#add(chat, { role: 'assistant', parent: question.id, state: 'streaming', model: chat.settings.model ?? this.#default });
+    const run: Run = { events: [], listeners: [], stop: false };
+    this.#runs.set(answer.id, run);
+    chat.summary = { ...chat.summary, updated_at: Date.now() };
+    this.#tell(this.#chatListeners);
+    void this.#write(chat, answer, run, text);
+    return answer;
+  }
+
+  async #write(chat: Chat, answer: StoredMessage, run: Run, question: string): Promise<void> {
+    const emit = (body: AnswerBody): void => {
+      const event = { message: answer.id, seq: run.events.length + 1, body };
+      run.events.push(event);
+      for (const listener of [...run.listeners]) listener(event);
+    };
+    const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, this.pace));
+    let message = answer;
+    let state: AnswerState = 'complete';
+    for (let done = 0; done <= 800 && !run.stop; done += 200) {
+      emit({ type: 'progress', stage: 'prefill', done, total: 800 });
+      await pause();
+    }
+    const fails = /fail/i.test(question);
+    const script = scriptFor(question, chat.settings.thinking !== 'off');
+    writing: for (const { channel, text } of script) {
+      for (const piece of pieces(text)) {
+        if (run.stop) state = 'stopped';
+        if (fails && message.parts.length > 0 && message.parts.some((part) => part.kind === 'text')) state = 'failed';
+        if (state !== 'complete') break writing;
+        const at = Date.now();
+        const last = message.parts.at(-1);
+        const parts: Part[] =
+          last?.kind === channel
+            ? [...message.parts.slice(0, -1), { ...last, text: last.text + piece, ended_at: at }]
+            : [...message.parts, { kind: channel, text: piece, started_at: at, ended_at: at }];
+        message = { ...message, parts };
+        this.#replace(chat, message);
+        emit({ type: 'delta', channel, text: piece, at });
+        await pause();
+      }
+    }
+    const count = run.events.length;
+    message = {
+      ...this.#message(answer.id).message,
+      parts: message.parts,
+      state,
+      finished_at: Date.now(),
+      stop: state === 'stopped' ? 'cancelled' : 'stop',
+      error: state === 'failed' ? { code: 'engine', message: 'The engine failed in the middle of the answer. What has come is kept; trying again usually helps.' } : null,
+      usage: { prompt_tokens: 800, cached_tokens: 640, prefilled_tokens: 160, completion_tokens: count, thinking_tokens: Math.round(count / 3) },
+      timing: { load_ms: 0, first_token_ms: 240, prefill_tokens_per_second: 900, decode_tokens_per_second: 1000 / Math.max(1, this.pace) },
+    };
+    this.#replace(chat, message);
+    this.#runs.delete(answer.id);
+    emit({ type: 'finished', message });
+    this.#tell(this.#chatListeners);
+  }
+
+  #add(chat: Chat, message: Pick<StoredMessage, 'role' | 'parent' | 'state'> & Partial<StoredMessage>): StoredMessage {
+    const id = `message-${this.#next++}`;
+    const siblings = [...chat.messages.filter((other) => other.parent === message.parent).map((other) => other.id), id];
+    const complete: StoredMessage = {
+      id, chat: chat.summary.id, parts: [], siblings, created_at: Date.now(), finished_at: null, model: null, model_revision: null,
+      template_hash: null, thinking: null, stop: null, error: null, notices: [], usage: null, timing: null, ...message,
+    };
+    chat.messages = [...chat.messages.map((other) => (siblings.includes(other.id) ? { ...other, siblings } : other)), complete];
+    chat.leaf = id;
+    return complete;
+  }
+
+  #replace(chat: Chat, message: StoredMessage): void {
+    chat.messages = chat.messages.map((other) => (other.id === message.id ? { ...message, siblings: other.siblings } : other));
+  }
+
+  #view(chat: Chat): ChatView {
+    const branch: StoredMessage[] = [];
+    for (let id = chat.leaf; id !== null; ) {
+      const message = chat.messages.find((other) => other.id === id);
+      if (!message) break;
+      branch.unshift(message);
+      id = message.parent;
+    }
+    return { summary: chat.summary, settings: chat.settings, draft: chat.draft, messages: branch };
+  }
+
+  #change(id: string, change: Partial<ChatSummary>): void {
+    const chat = this.#chat(id);
+    chat.summary = { ...chat.summary, ...change };
+    this.#tell(this.#chatListeners);
+  }
+
+  #isRunning(chat: Chat): boolean {
+    return chat.messages.some((message) => this.#runs.has(message.id));
+  }
+
+  #chat(id: string): Chat {
+    const chat = this.#chats.get(id);
+    if (!chat) throw notFound('chat');
+    return chat;
+  }
+
+  #message(id: string): { chat: Chat; message: StoredMessage } {
+    for (const chat of this.#chats.values()) {
+      const message = chat.messages.find((other) => other.id === id);
+      if (message) return { chat, message };
+    }
+    throw notFound('message');
+  }
+
+  #tell(listeners: Set<() => void>): void {
+    for (const listener of listeners) queueMicrotask(listener);
+  }
+}
+
+function textPart(text: string): Part {
+  return { kind: 'text', text, started_at: Date.now(), ended_at: Date.now() };
+}
+
+function notFound(what: string): HostError {
+  return { code: 'not_found', message: `There is no such ${what} any more. Nothing was changed.` };
+}
+
+/** The host of a browser during development, with a few chats in it. */
+export function fakePlatform(): Platform {
+  const pace = Number(new URLSearchParams(location.search).get('pace') ?? 35);
+  const host = new FakeHost(pace);
+  const now = Date.now();
+  const day = 86_400_000;
+  const chat = host.addChat('Squares and a sum', now);
+  const thought: Part = { kind: 'thinking', text: 'The squares are 1, 4, 9 and 16.\nA table first, then code.', started_at: now - 3000, ended_at: now };
+  const squares = scriptFor('squares', false).map((part): Part => ({ kind: 'text', text: part.text, started_at: now, ended_at: now }));
+  host.addTurn(chat, 'Make a table of the squares from 1 to 4, and show me how to compute them in Rust.', { parts: [thought, ...squares] });
+  const trouble = host.addChat('Names for a sailing boat', now - 3 * day);
+  host.addTurn(trouble, 'What should I call my boat?', { state: 'interrupted', parts: [textPart('Some names that sailors have liked:\n\n1. **Windhover**, after the')], usage: null, timing: null });
+  const failed = host.addChat('What changed in the tax form?', now - 4 * day);
+  host.addTurn(failed, 'What changed in the tax form?', { state: 'failed', error: { code: 'context_full', message: 'The chat and the answer need 2,310 tokens, but Pebble holds 2,048. Nothing was dropped. Begin a new chat, or choose a model with a longer context.' }, usage: null, timing: null });
+  const off = host.addChat('Rust lifetimes, once more', now - day);
+  host.addTurn(off, 'What is 347 * 58?', { parts: [textPart('347 x 58 = **20126**')], thinking: 'off', notices: [{ code: 'thought_while_off', message: 'The model thought although Thinking is off. Its thought was left out.' }] });
+  host.addChat('Thesis outline, chapter 3', now - 9 * day).summary.pinned = true;
+  host.addChat('Letter to the landlord', now - 2 * day);
+  host.addChat('Explain this regular expression', now - 12 * day);
+  return host;
+}

@@ -1,0 +1,151 @@
+/**
+ * An answer that is being written.
+ *
+ * Events are collected and applied once per frame. The message is built from its events alone: the parts that came with
+ * the chat are left aside, because following from 0 tells them all again. Numbers that were seen are dropped, and a
+ * stream that breaks off is taken up from the last number, so that nothing is lost and nothing comes twice.
+ */
+
+import type { AnswerBody } from '../bindings/AnswerBody';
+import type { AnswerEvent } from '../bindings/AnswerEvent';
+import type { Part } from '../bindings/Part';
+import type { StoredMessage } from '../bindings/StoredMessage';
+import type { Platform } from '../platform';
+
+/** Runs something before the next frame is drawn. */
+export type Frame = (run: () => void) => void;
+
+/** What is waited for before the first word. */
+export type Progress = Extract<AnswerBody, { type: 'progress' }>;
+
+/** How an answer left this window: with its last message, or because it can no longer be followed. */
+export type Ending = { kind: 'finished'; message: StoredMessage } | { kind: 'lost'; reason: unknown };
+
+const RETRIES = 5;
+
+export class LiveAnswer {
+  /** The message as far as it has come. */
+  message: StoredMessage;
+  progress = $state.raw<Progress | null>(null);
+  /** Whether the user asked it to stop. */
+  stopping = $state(false);
+
+  #seen = 0;
+  #queue: AnswerEvent[] = [];
+  #scheduled = false;
+  #ended = false;
+  #retries = 0;
+
+  constructor(
+    message: StoredMessage,
+    private readonly platform: Platform,
+    private readonly frame: Frame,
+    private readonly ended: (ending: Ending) => void,
+  ) {
+    this.message = $state.raw({ ...message, parts: [], notices: [] });
+  }
+
+  /** Follows the answer until it ends. */
+  async follow(): Promise<void> {
+    try {
+      await this.platform.attach(this.message.id, this.#seen, (event) => this.#receive(event));
+    } catch (reason) {
+      this.#end({ kind: 'lost', reason });
+    }
+  }
+
+  /** Asks it to end; what has come stays. */
+  async stop(): Promise<void> {
+    if (this.stopping) return;
+    this.stopping = true;
+    try {
+      await this.platform.stop(this.message.id);
+    } catch (reason) {
+      this.stopping = false;
+      throw reason;
+    }
+  }
+
+  #receive(event: AnswerEvent): void {
+    this.#queue.push(event);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.frame(() => this.#flush());
+  }
+
+  #flush(): void {
+    this.#scheduled = false;
+    const events = this.#queue;
+    this.#queue = [];
+    let message = this.message;
+    let progress = this.progress;
+    for (const { body, seq } of events) {
+      if (this.#ended) return;
+      if (body.type === 'finished') {
+        this.#end({ kind: 'finished', message: body.message });
+        return;
+      }
+      if (body.type === 'detached') {
+        this.#again();
+        continue;
+      }
+      if (seq <= this.#seen) continue;
+      this.#seen = seq;
+      this.#retries = 0;
+      if (body.type === 'progress') {
+        progress = body;
+      } else {
+        progress = null;
+        message = grown(message, body);
+      }
+    }
+    this.message = message;
+    this.progress = progress;
+  }
+
+  /** Takes the stream up again, later each time that brought nothing. */
+  #again(): void {
+    if (this.#retries >= RETRIES) {
+      this.#end({ kind: 'lost', reason: new Error('The answer can no longer be followed. What has come is kept.') });
+      return;
+    }
+    const wait = this.#retries === 0 ? 0 : 100 * 2 ** this.#retries;
+    this.#retries += 1;
+    setTimeout(() => void this.follow(), wait);
+  }
+
+  #end(ending: Ending): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.ended(ending);
+  }
+}
+
+/** The message with what an event adds to it. */
+export function grown(
+  message: StoredMessage,
+  body: Extract<AnswerBody, { type: 'delta' | 'tool_call' | 'notice' }>,
+): StoredMessage {
+  switch (body.type) {
+    case 'delta': {
+      const last = message.parts.at(-1);
+      if (last && last.kind !== 'tool_call' && last.kind === body.channel) {
+        const part: Part = { ...last, text: last.text + body.text, ended_at: body.at };
+        return { ...message, parts: [...message.parts.slice(0, -1), part] };
+      }
+      const part: Part = { kind: body.channel, text: body.text, started_at: body.at, ended_at: body.at };
+      return { ...message, parts: [...message.parts, part] };
+    }
+    case 'tool_call': {
+      const part: Part = { kind: 'tool_call', call: body.call, started_at: body.at, ended_at: body.at };
+      return { ...message, parts: [...message.parts, part] };
+    }
+    case 'notice':
+      return { ...message, notices: [...message.notices, body.notice] };
+  }
+}
+
+/** What an answer says, reasoning left out. */
+export function answerText(message: StoredMessage): string {
+  return message.parts.map((part) => (part.kind === 'text' ? part.text : '')).join('');
+}

@@ -1,0 +1,89 @@
+/** The list of chats. */
+
+import type { ChatSummary } from '../bindings/ChatSummary';
+import { chatTitle } from '../lib/format';
+import type { Platform, Unsubscribe } from '../platform';
+import type { Toasts } from './toasts.svelte';
+
+export class Chats {
+  list = $state.raw<readonly ChatSummary[]>([]);
+  /** What the search field holds. */
+  query = $state('');
+
+  constructor(
+    private readonly platform: Platform,
+    private readonly toasts: Toasts,
+  ) {}
+
+  /** Lists the chats and keeps the list right from then on. */
+  async open(): Promise<Unsubscribe> {
+    const unsubscribe = await this.platform.onChatsChanged(() => void this.refresh());
+    await this.refresh();
+    return unsubscribe;
+  }
+
+  find(id: string | null): ChatSummary | null {
+    return this.list.find((chat) => chat.id === id) ?? null;
+  }
+
+  async refresh(): Promise<void> {
+    try {
+      this.list = await this.platform.chats();
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+  }
+
+  async rename(id: string, title: string): Promise<void> {
+    const name = title.trim();
+    const chat = this.find(id);
+    if (!chat || !name || name === chat.title) return;
+    await this.#change({ ...chat, title: name }, () => this.platform.renameChat(id, name));
+  }
+
+  async pin(id: string, pinned: boolean): Promise<void> {
+    const chat = this.find(id);
+    if (chat) await this.#change({ ...chat, pinned }, () => this.platform.pinChat(id, pinned));
+  }
+
+  /** Moves a chat to the trash and offers to take it back; `restored` is told when that was done. */
+  async remove(id: string, restored: () => void): Promise<void> {
+    const chat = this.find(id);
+    try {
+      await this.platform.deleteChat(id);
+    } catch (reason) {
+      this.toasts.report(reason);
+      return;
+    }
+    this.list = this.list.filter((other) => other.id !== id);
+    this.toasts.say(`“${chatTitle(chat?.title ?? '')}” was deleted.`, {
+      label: 'Undo',
+      run: () => void this.#restore(id, restored),
+    });
+  }
+
+  async #restore(id: string, restored: () => void): Promise<void> {
+    try {
+      const chat = await this.platform.restoreChat(id);
+      this.list = [...this.list.filter((other) => other.id !== id), chat];
+      restored();
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+  }
+
+  /** Shows a change at once and takes it back where the host refuses it. */
+  async #change(changed: ChatSummary, call: () => Promise<void>): Promise<void> {
+    const replace = (chat: ChatSummary) => {
+      this.list = this.list.map((other) => (other.id === chat.id ? chat : other));
+    };
+    const before = this.find(changed.id);
+    replace(changed);
+    try {
+      await call();
+    } catch (reason) {
+      if (before) replace(before);
+      this.toasts.report(reason);
+    }
+  }
+}

@@ -1,0 +1,268 @@
+/** The chat that is looked at: its branch, its draft, its settings and the answers that are being written. */
+
+import { SvelteMap } from 'svelte/reactivity';
+
+import type { ChatSettings } from '../bindings/ChatSettings';
+import type { ChatView } from '../bindings/ChatView';
+import type { StoredMessage } from '../bindings/StoredMessage';
+import type { Thinking } from '../bindings/Thinking';
+import type { Platform } from '../platform';
+export type { Frame } from './answer.svelte';
+import { answerText, LiveAnswer, type Ending, type Frame } from './answer.svelte';
+import type { Toasts } from './toasts.svelte';
+
+/** Keeps small texts between two starts: which chat was open, what was typed before there was a chat. */
+export interface Keepsake {
+  get(name: 'open-chat' | 'new-draft'): string;
+  set(name: 'open-chat' | 'new-draft', value: string): void;
+}
+
+const DRAFT_DELAY = 300;
+const FOREIGN_DELAY = 1000;
+const FRESH: ChatSettings = { model: null, thinking: null, system_prompt: '', sampling: {} };
+
+export class Conversation {
+  /** `null`: a new chat, which is made when its first question is sent. */
+  id = $state<string | null>(null);
+  messages = $state.raw<readonly StoredMessage[]>([]);
+  settings = $state.raw<ChatSettings>(FRESH);
+  draft = $state('');
+  /** Whether a question is on its way to the host. */
+  sending = $state(false);
+  /** What a screen reader is told: the answer that has just ended. */
+  announcement = $state('');
+  /** Grows when the view should go to its end: a chat was opened, a question was asked. */
+  jumps = $state(0);
+  /** Answers of any chat that are being written, by their message. */
+  readonly live = new SvelteMap<string, LiveAnswer>();
+
+  /** Answers that could not be followed; they are read again instead. */
+  readonly #lost = new Set<string>();
+  #opening = 0;
+  #draftPending = false;
+  #draftTimer: ReturnType<typeof setTimeout> | undefined;
+  #foreignTimer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly platform: Platform,
+    private readonly toasts: Toasts,
+    private readonly frame: Frame,
+    private readonly keepsake: Keepsake,
+  ) {}
+
+  /** The answer of this chat that is being written, on whichever branch. */
+  get running(): LiveAnswer | null {
+    for (const answer of this.live.values()) if (answer.message.chat === this.id) return answer;
+    return null;
+  }
+
+  /** Whether this chat has an answer that is being written here. */
+  isRunning(chat: string): boolean {
+    for (const answer of this.live.values()) if (answer.message.chat === chat) return true;
+    return false;
+  }
+
+  /** The last answer of the branch. */
+  get lastAnswer(): StoredMessage | null {
+    return this.messages.findLast((message) => message.role === 'assistant') ?? null;
+  }
+
+  /** Opens what was open last. */
+  async reopen(): Promise<void> {
+    const id = this.keepsake.get('open-chat');
+    const opening = ++this.#opening;
+    // A chat that is gone meanwhile is no error at the start.
+    const view = id ? await this.platform.chat(id).catch(() => null) : null;
+    if (opening !== this.#opening) return;
+    if (view) await this.#enter(view);
+    else this.openNew();
+  }
+
+  async open(id: string): Promise<void> {
+    if (id === this.id) return;
+    this.flushDraft();
+    const opening = ++this.#opening;
+    try {
+      const view = await this.platform.chat(id);
+      if (opening === this.#opening) await this.#enter(view);
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+  }
+
+  openNew(): void {
+    this.flushDraft();
+    clearTimeout(this.#foreignTimer);
+    this.#opening += 1;
+    this.id = null;
+    this.messages = [];
+    this.settings = FRESH;
+    this.draft = this.keepsake.get('new-draft');
+    this.keepsake.set('open-chat', '');
+  }
+
+  async #enter(view: ChatView): Promise<void> {
+    this.id = view.summary.id;
+    this.draft = view.draft;
+    this.messages = [];
+    this.keepsake.set('open-chat', view.summary.id);
+    await this.#show(view);
+    this.jumps += 1;
+  }
+
+  /** Reads the open chat again, for instance when another process wrote to it. */
+  async reload(): Promise<void> {
+    const id = this.id;
+    if (id === null) return;
+    try {
+      const view = await this.platform.chat(id);
+      if (id === this.id) await this.#show(view);
+    } catch (reason) {
+      if (id === this.id) this.toasts.report(reason);
+    }
+  }
+
+  /** Sends a question. The text comes back to the draft where that fails. */
+  async send(text: string): Promise<void> {
+    const question = text.trim();
+    if (!question || this.sending || this.running) return;
+    this.sending = true;
+    this.draft = '';
+    this.#draftPending = false;
+    clearTimeout(this.#draftTimer);
+    const opening = this.#opening;
+    let chat = this.id;
+    try {
+      if (chat === null) {
+        chat = (await this.platform.createChat(this.settings)).summary.id;
+        this.keepsake.set('new-draft', '');
+        if (opening === this.#opening) {
+          this.id = chat;
+          this.keepsake.set('open-chat', chat);
+        }
+      }
+      const turn = await this.platform.send(chat, question);
+      void this.#storeDraft(chat, '');
+      this.#follow(turn.answer);
+      if (this.id === chat) {
+        this.messages = [...this.messages, turn.question, turn.answer];
+        this.jumps += 1;
+      }
+    } catch (reason) {
+      this.toasts.report(reason);
+      if (this.id === chat) this.setDraft(this.draft ? `${text}\n${this.draft}` : text);
+      else if (chat !== null) void this.#storeDraft(chat, text);
+    } finally {
+      this.sending = false;
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.running?.stop().catch((reason: unknown) => this.toasts.report(reason));
+  }
+
+  /** Begins another answer beside this one. */
+  async regenerate(message: string): Promise<void> {
+    if (this.running) return;
+    await this.#branch(() => this.platform.regenerate(message));
+    this.jumps += 1;
+  }
+
+  /** Shows the branch that this message is on. */
+  async showBranch(message: string): Promise<void> {
+    await this.#branch(() => this.platform.showBranch(message));
+  }
+
+  async setThinking(thinking: Thinking | null): Promise<void> {
+    await this.#set({ ...this.settings, thinking });
+  }
+
+  async setModel(reference: string): Promise<void> {
+    await this.#set({ ...this.settings, model: reference });
+  }
+
+  /** Keeps what is being typed. */
+  setDraft(text: string): void {
+    this.draft = text;
+    clearTimeout(this.#draftTimer);
+    this.#draftTimer = setTimeout(() => this.flushDraft(), DRAFT_DELAY);
+    this.#draftPending = true;
+  }
+
+  /** Stores the draft now, before the chat or the window is left. */
+  flushDraft(): void {
+    clearTimeout(this.#draftTimer);
+    if (!this.#draftPending) return;
+    this.#draftPending = false;
+    if (this.id === null) this.keepsake.set('new-draft', this.draft);
+    else void this.#storeDraft(this.id, this.draft);
+  }
+
+  async #storeDraft(chat: string, text: string): Promise<void> {
+    try {
+      await this.platform.setDraft(chat, text);
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+  }
+
+  async #set(settings: ChatSettings): Promise<void> {
+    const before = this.settings;
+    this.settings = settings;
+    if (this.id === null) return;
+    try {
+      await this.platform.setChatSettings(this.id, settings);
+    } catch (reason) {
+      this.settings = before;
+      this.toasts.report(reason);
+    }
+  }
+
+  async #branch(call: () => Promise<ChatView>): Promise<void> {
+    const id = this.id;
+    try {
+      const view = await call();
+      if (id === this.id) await this.#show(view);
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+  }
+
+  async #show(view: ChatView): Promise<void> {
+    this.settings = view.settings;
+    const streaming = view.messages.filter((message) => message.state === 'streaming' && !this.live.has(message.id));
+    if (streaming.length > 0) {
+      const here = new Set((await this.platform.running()).map((answer) => answer.message));
+      for (const message of streaming) if (here.has(message.id)) this.#follow(message);
+    }
+    if (this.id !== view.summary.id) return;
+    this.messages = view.messages;
+    clearTimeout(this.#foreignTimer);
+    // An answer that another process writes, or that ended between two calls, can only be read again.
+    if (view.messages.some((message) => message.state === 'streaming' && !this.live.has(message.id))) {
+      this.#foreignTimer = setTimeout(() => void this.reload(), FOREIGN_DELAY);
+    }
+  }
+
+  #follow(message: StoredMessage): void {
+    if (message.state !== 'streaming' || this.live.has(message.id) || this.#lost.has(message.id)) return;
+    const answer = new LiveAnswer(message, this.platform, this.frame, (ending) => this.#ended(message.id, ending));
+    this.live.set(message.id, answer);
+    void answer.follow();
+  }
+
+  #ended(id: string, ending: Ending): void {
+    const answer = this.live.get(id);
+    this.live.delete(id);
+    if (ending.kind === 'lost') {
+      this.#lost.add(id);
+      if (answer?.message.chat === this.id) void this.reload();
+      this.toasts.report(ending.reason);
+      return;
+    }
+    const { message } = ending;
+    if (message.chat !== this.id) return;
+    this.messages = this.messages.map((other) => (other.id === id ? message : other));
+    this.announcement = answerText(message) || message.error?.message || 'The answer ended without text.';
+  }
+}
