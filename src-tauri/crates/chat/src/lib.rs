@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 pub use history::Found;
-use history::{new_id, now, History, NewAnswer};
+use history::{now, History, NewAnswer};
 use protocol::{
     AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Engine, ModelShelf, ModelSource, Receiver, Result, Role, StoredMessage,
     Turn,
@@ -184,7 +184,6 @@ impl Chat {
         // An answer whose process died must not keep its chat busy.
         self.0.mark_interrupted().await?;
         let answer = NewAnswer {
-            id: new_id(),
             model: reference,
             thinking: settings.thinking,
             owner: self.0.owner.clone(),

@@ -1,10 +1,11 @@
 //! Opening the file: folders, connections, migrations.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, Sqlite, SqlitePool, Transaction};
+use sqlx::{ConnectOptions, Connection, Sqlite, SqlitePool, Transaction};
+use tokio::time::sleep;
 
 use crate::{Error, Result};
 
@@ -26,10 +27,19 @@ pub struct History {
 impl History {
     /// Opens the file, creates it and its folders where they are missing, and brings its tables up to date.
     pub async fn open(path: &Path) -> Result<Self> {
-        Self::open_file(path).await.map_err(|source| Error::Open {
-            path: path.to_owned(),
-            source: Box::new(source),
-        })
+        let begun = Instant::now();
+        loop {
+            match Self::open_file(path).await {
+                // SQLite does not wait while another process turns a new file into one with a write-ahead log.
+                Err(Error::Locked) if begun.elapsed() < BUSY_TIMEOUT => sleep(Duration::from_millis(20)).await,
+                opened => {
+                    return opened.map_err(|source| Error::Open {
+                        path: path.to_owned(),
+                        source: Box::new(source),
+                    })
+                }
+            }
+        }
     }
 
     async fn open_file(path: &Path) -> Result<Self> {
@@ -49,6 +59,9 @@ impl History {
             .max_connections(1)
             .idle_timeout(None)
             .max_lifetime(None)
+            // On a full disk SQLite ends the transaction by itself, which sqlx does not notice: a connection that believes to
+            // be in the middle of one is replaced.
+            .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
             .connect_lazy_with(options.clone());
         let readers = SqlitePoolOptions::new()
             .max_connections(4)
@@ -87,5 +100,24 @@ impl History {
     pub async fn close(&self) {
         self.readers.close().await;
         self.writer.close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_disk_is_reported_and_leaves_what_was_stored() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = History::open(&folder.path().join("history.sqlite")).await.unwrap();
+        history.set_setting("small", &"kept").await.unwrap();
+        // SQLite reports its own limit with the code of a full disk.
+        sqlx::query("PRAGMA max_page_count = 40").execute(&history.writer).await.unwrap();
+        let error = history.set_setting("large", &"x".repeat(1_000_000)).await.unwrap_err();
+        assert!(matches!(error, Error::DiskFull), "{error}");
+        assert_eq!(history.setting::<String>("small").await.unwrap().as_deref(), Some("kept"));
+        assert_eq!(history.setting::<String>("large").await.unwrap(), None);
+        history.set_setting("small", &"still writable").await.unwrap();
     }
 }

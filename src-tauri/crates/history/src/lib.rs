@@ -29,7 +29,7 @@ pub fn now() -> i64 {
         .map_or(0, |since| since.as_millis() as i64)
 }
 
-/// A new id: younger ids of one process sort after older ones.
-pub fn new_id() -> String {
+/// A new id; of one process, younger ids sort after older ones.
+fn new_id() -> String {
     uuid::Uuid::now_v7().to_string()
 }

@@ -10,8 +10,6 @@ use crate::{new_id, now, Error, History, Result};
 /// An answer that is about to be written.
 #[derive(Debug, Clone)]
 pub struct NewAnswer {
-    /// Its id, made by [`new_id`].
-    pub id: String,
     /// The reference of the model that is asked.
     pub model: String,
     /// The Thinking switch it is asked with.
@@ -69,7 +67,7 @@ impl History {
     pub async fn tree(&self, chat: &str) -> Result<Vec<StoredMessage>> {
         let rows: Vec<PartOfMessage> = sqlx::query_as(select_messages!(
             "",
-            "FROM messages m LEFT JOIN parts p ON p.message_id = m.id WHERE m.chat_id = ? ORDER BY m.created_at, m.id, p.position"
+            "FROM messages m LEFT JOIN parts p ON p.message_id = m.id WHERE m.chat_id = ? ORDER BY m.rowid, p.position"
         ))
         .bind(chat)
         .fetch_all(&self.readers)
@@ -102,7 +100,7 @@ impl History {
             ended_at: now,
         };
         insert_parts(&mut transaction, &question, &[part]).await?;
-        insert_answer(&mut transaction, chat, &question, answer, now).await?;
+        let answer = insert_answer(&mut transaction, chat, &question, answer, now).await?;
         sqlx::query("UPDATE chats SET title = CASE title WHEN '' THEN ?2 ELSE title END, draft = '' WHERE id = ?1")
             .bind(chat)
             .bind(title)
@@ -111,7 +109,7 @@ impl History {
         transaction.commit().await?;
         Ok(Turn {
             question: self.message(&question).await?,
-            answer: self.message(&answer.id).await?,
+            answer: self.message(&answer).await?,
         })
     }
 
@@ -125,9 +123,9 @@ impl History {
                 .fetch_optional(&mut *transaction)
                 .await?;
         let chat = chat.ok_or(Error::NotFound("message"))?;
-        insert_answer(&mut transaction, &chat, question, answer, now()).await?;
+        let answer = insert_answer(&mut transaction, &chat, question, answer, now()).await?;
         transaction.commit().await?;
-        self.message(&answer.id).await
+        self.message(&answer).await
     }
 
     /// Stores the end of an answer: the whole of it replaces what its growth left.
@@ -252,12 +250,13 @@ async fn insert_answer(
     question: &str,
     answer: &NewAnswer,
     now: i64,
-) -> Result<()> {
+) -> Result<String> {
+    let id = new_id();
     let inserted = sqlx::query(
         "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, model, thinking, owner, heartbeat)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?6)",
     )
-    .bind(&answer.id)
+    .bind(&id)
     .bind(chat)
     .bind(question)
     .bind(to_word(&Role::Assistant))
@@ -275,9 +274,9 @@ async fn insert_answer(
     };
     sqlx::query("UPDATE chats SET head = ?2, updated_at = ?3 WHERE id = ?1")
         .bind(chat)
-        .bind(&answer.id)
+        .bind(&id)
         .bind(now)
         .execute(&mut **transaction)
         .await?;
-    Ok(())
+    Ok(id)
 }

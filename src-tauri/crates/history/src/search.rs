@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::{History, Result};
 
 /// One place where a text was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Found {
     /// The chat.
     pub chat: String,
@@ -15,8 +15,18 @@ pub struct Found {
     pub message: Option<String>,
     /// When it was said, in Unix milliseconds.
     pub at: i64,
-    /// The place with some text around it.
+    /// The place with some text around it, on one line.
     pub snippet: String,
+}
+
+#[derive(sqlx::FromRow)]
+struct FoundRow {
+    chat: String,
+    title: String,
+    message: Option<String>,
+    at: i64,
+    /// Some bytes around the place, perhaps with parts of characters at their ends.
+    around: Vec<u8>,
 }
 
 impl History {
@@ -26,19 +36,36 @@ impl History {
         if text.is_empty() {
             return Ok(Vec::new());
         }
-        // Not LIKE: its patterns are limited in length, and end at a NUL.
-        Ok(sqlx::query_as(
+        // Not LIKE: its patterns are limited in length. Bytes, because texts end at a NUL for most of SQLite's functions.
+        let rows: Vec<FoundRow> = sqlx::query_as(
             "SELECT c.id AS chat, c.title, m.id AS message, m.created_at AS at,
-                    substr(p.content, max(1, instr(lower(p.content), lower(?1)) - 40), 120) AS snippet
+                    substr(CAST(p.content AS BLOB), max(1, instr(CAST(lower(p.content) AS BLOB), CAST(lower(?1) AS BLOB)) - 60), 200) AS around
                FROM parts p JOIN messages m ON m.id = p.message_id JOIN chats c ON c.id = m.chat_id
               WHERE c.deleted_at IS NULL AND p.kind = 'text' AND instr(lower(p.content), lower(?1))
              UNION ALL
-             SELECT c.id, c.title, NULL, c.updated_at, c.title FROM chats c
+             SELECT c.id, c.title, NULL, c.updated_at, CAST(c.title AS BLOB) FROM chats c
               WHERE c.deleted_at IS NULL AND instr(lower(c.title), lower(?1))
               ORDER BY at DESC LIMIT 200",
         )
         .bind(text)
         .fetch_all(&self.readers)
-        .await?)
+        .await?;
+        let found = |row: FoundRow| Found {
+            chat: row.chat,
+            title: row.title,
+            message: row.message,
+            at: row.at,
+            snippet: one_line(&String::from_utf8_lossy(&row.around)),
+        };
+        Ok(rows.into_iter().map(found).collect())
     }
+}
+
+fn one_line(text: &str) -> String {
+    let whole = text.trim_matches(char::REPLACEMENT_CHARACTER);
+    whole
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }

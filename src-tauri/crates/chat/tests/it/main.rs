@@ -1,0 +1,163 @@
+//! Turns over a real history file, with an engine that says what the test wants.
+
+#![allow(clippy::unwrap_used)]
+
+mod processes;
+mod turns;
+mod watching;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chat::Chat;
+use protocol::fake::{FakeEngine, FakeJob};
+use protocol::{
+    AnswerBody, AnswerEvent, Channel, ChatSettings, Code, Done, EngineEvent, Error, ModelShelf, ModelSource, Receiver, Result, Stop,
+    StoredMessage, Timing, Usage,
+};
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+
+/// Has every model but `missing`.
+struct Shelf;
+
+impl ModelShelf for Shelf {
+    fn resolve(&self, reference: &str) -> Result<ModelSource> {
+        match reference {
+            "missing" => Err(Error::new(Code::ModelNotFound, "there is no such model")),
+            _ => Ok(ModelSource {
+                reference: reference.into(),
+                path: PathBuf::from("/models").join(reference),
+                revision: None,
+            }),
+        }
+    }
+}
+
+struct House {
+    _folder: TempDir,
+    path: PathBuf,
+    engine: FakeEngine,
+    chat: Chat,
+}
+
+async fn open(path: &Path) -> (FakeEngine, Chat) {
+    let engine = FakeEngine::new();
+    let chat = Chat::open(path, Arc::new(engine.clone()), Arc::new(Shelf)).await.unwrap();
+    (engine, chat)
+}
+
+impl House {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("history.sqlite");
+        let (engine, chat) = open(&path).await;
+        Self {
+            _folder: folder,
+            path,
+            engine,
+            chat,
+        }
+    }
+
+    async fn new_chat(&self) -> String {
+        self.chat.create(ChatSettings::default()).await.unwrap().summary.id
+    }
+
+    /// A question, and the job that the engine got for it.
+    async fn ask(&self, chat: &str, question: &str) -> (String, FakeJob) {
+        let turn = self.chat.send(chat, question).await.unwrap();
+        (turn.answer.id, self.job().await)
+    }
+
+    async fn job(&self) -> FakeJob {
+        for _ in 0..500 {
+            if let Some(job) = self.engine.take_job() {
+                return job;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the engine was not asked");
+    }
+
+    /// How the answer ended.
+    async fn end(&self, message: &str) -> StoredMessage {
+        let events = all(self.chat.attach(message, 0).await.unwrap()).await;
+        finished(events.last().unwrap())
+    }
+
+    async fn stored(&self, chat: &str) -> Vec<StoredMessage> {
+        self.chat.chat(chat).await.unwrap().messages
+    }
+}
+
+fn text(text: &str, token: u32) -> EngineEvent {
+    EngineEvent::Delta {
+        channel: Channel::Text,
+        text: text.into(),
+        tokens: vec![token],
+    }
+}
+
+fn thought(text: &str, token: u32) -> EngineEvent {
+    EngineEvent::Delta {
+        channel: Channel::Thinking,
+        text: text.into(),
+        tokens: vec![token],
+    }
+}
+
+fn done(stop: Stop) -> EngineEvent {
+    EngineEvent::Done(Done {
+        stop,
+        usage: usage(),
+        timing: timing(),
+        tokens: vec![99],
+    })
+}
+
+fn usage() -> Usage {
+    Usage {
+        prompt_tokens: 28,
+        cached_tokens: 0,
+        prefilled_tokens: 28,
+        completion_tokens: 3,
+        thinking_tokens: 1,
+    }
+}
+
+fn timing() -> Timing {
+    Timing {
+        load_ms: 1.0,
+        first_token_ms: 2.0,
+        prefill_tokens_per_second: 3.0,
+        decode_tokens_per_second: 4.0,
+    }
+}
+
+async fn next(events: &mut Receiver<AnswerEvent>) -> AnswerEvent {
+    timeout(Duration::from_secs(20), events.recv())
+        .await
+        .expect("an event comes in time")
+        .expect("there is another event")
+}
+
+/// All events to the end.
+async fn all(mut events: Receiver<AnswerEvent>) -> Vec<AnswerEvent> {
+    let mut all = Vec::new();
+    while let Some(event) = timeout(Duration::from_secs(20), events.recv())
+        .await
+        .expect("an event comes in time")
+    {
+        all.push(event);
+    }
+    all
+}
+
+fn finished(event: &AnswerEvent) -> StoredMessage {
+    match &event.body {
+        AnswerBody::Finished { message } => (**message).clone(),
+        other => panic!("not the end: {other:?}"),
+    }
+}

@@ -1,0 +1,227 @@
+//! Several processes, kills, and what is on disk when.
+
+use std::io::{BufRead, BufReader, Lines};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use history::History;
+use protocol::{AnswerBody, AnswerState, Channel, ChatSettings, Code, EngineEvent, Stop};
+use tokio::time::{sleep, timeout};
+
+use crate::{all, done, finished, open, text, House};
+
+/// Where the child finds the history file.
+const FILE: &str = "PONDER_TEST_HISTORY";
+
+/// Not a test: the other process of the tests below, which is this same binary. It answers until it is stopped or killed, and
+/// prints the chat, the message, and every piece just after the engine said it.
+#[tokio::test]
+#[ignore = "started by other tests"]
+async fn other_process() {
+    let Some(file) = std::env::var_os(FILE) else { return };
+    let (engine, chats) = open(Path::new(&file)).await;
+    let chat = chats.create(ChatSettings::default()).await.unwrap().summary.id;
+    let message = chats.send(&chat, "question").await.unwrap().answer.id;
+    println!("\nchat {chat}\nmessage {message}");
+    let job = loop {
+        match engine.take_job() {
+            Some(job) => break job,
+            None => sleep(Duration::from_millis(1)).await,
+        }
+    };
+    for i in 0.. {
+        if job.cancel.is_cancelled() {
+            break;
+        }
+        job.events.send(text(&piece(i), i));
+        println!("piece {}", history::now());
+        sleep(Duration::from_millis(20)).await;
+    }
+    job.events.send(done(Stop::Cancelled));
+    all(chats.attach(&message, 0).await.unwrap()).await;
+}
+
+fn piece(i: u32) -> String {
+    format!("{i} 猫 ")
+}
+
+struct Other {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    chat: String,
+    message: String,
+}
+
+impl Other {
+    fn start(file: &Path) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "processes::other_process", "--ignored", "--nocapture"])
+            .env(FILE, file)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut find = |mark: &str| loop {
+            let line = lines.next().expect("the other process prints its ids").unwrap();
+            if let Some(id) = line.strip_prefix(mark) {
+                return id.to_owned();
+            }
+        };
+        let (chat, message) = (find("chat "), find("message "));
+        Self {
+            child,
+            lines,
+            chat,
+            message,
+        }
+    }
+
+    /// The next pieces' times, in Unix milliseconds.
+    fn pieces(&mut self, count: usize) -> Vec<i64> {
+        let time = |line: std::io::Result<String>| line.unwrap().strip_prefix("piece ").unwrap().parse().unwrap();
+        self.lines.by_ref().take(count).map(time).collect()
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test]
+async fn a_killed_process_leaves_its_words_up_to_a_quarter_second_before_marked_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("history.sqlite");
+    let mut other = Other::start(&file);
+    let times = other.pieces(60);
+    other.child.kill().unwrap();
+    other.child.wait().unwrap();
+    let killed = history::now();
+
+    let (_, chats) = open(&file).await;
+    let answer = chats.chat(&other.chat).await.unwrap().messages.pop().unwrap();
+    assert_eq!((&answer.id, answer.state), (&other.message, AnswerState::Interrupted));
+    let said: String = (0..200).map(piece).collect();
+    let safe: String = (0..)
+        .zip(&times)
+        .filter(|(_, time)| **time < killed - 250)
+        .map(|(i, _)| piece(i))
+        .collect();
+    let kept = answer.text();
+    assert!(
+        said.starts_with(&kept) && kept.starts_with(&safe) && !safe.is_empty(),
+        "kept {kept:?}, safe {safe:?}"
+    );
+    let tokens = History::open(&file).await.unwrap().tokens(&answer.id).await.unwrap();
+    assert_eq!(kept, tokens.into_iter().map(piece).collect::<String>());
+    // The chat goes on.
+    chats.send(&other.chat, "go on").await.unwrap();
+}
+
+#[tokio::test]
+async fn the_answer_of_a_living_process_is_left_alone_and_can_be_watched_and_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("history.sqlite");
+    let mut other = Other::start(&file);
+    other.pieces(10);
+    let (_, chats) = open(&file).await;
+    assert_eq!(chats.chat(&other.chat).await.unwrap().messages[1].state, AnswerState::Streaming);
+    assert!(chats.chats().await.unwrap()[0].running && chats.running().is_empty());
+    assert_eq!(chats.send(&other.chat, "more").await.unwrap_err().code, Code::Busy);
+    assert_eq!(chats.regenerate(&other.message).await.unwrap_err().code, Code::Busy);
+
+    // One window stays, one leaves and comes back for the rest.
+    let staying = tokio::spawn(all(chats.attach(&other.message, 0).await.unwrap()));
+    let mut leaving = chats.attach(&other.message, 0).await.unwrap();
+    let mut got = vec![crate::next(&mut leaving).await, crate::next(&mut leaving).await];
+    drop(leaving);
+    other.pieces(10);
+    let coming_back = chats.attach(&other.message, got[1].seq).await.unwrap();
+    chats.stop(&other.message).await.unwrap();
+    got.extend(all(coming_back).await);
+    let events = staying.await.unwrap();
+    let end = finished(events.last().unwrap());
+    assert_eq!((end.state, end.stop), (AnswerState::Stopped, Some(Stop::Cancelled)));
+    for events in [&events, &got] {
+        let mut text = String::new();
+        let mut seq = 0;
+        for event in events {
+            assert!(event.seq > seq);
+            seq = event.seq;
+            if let AnswerBody::Delta {
+                channel: Channel::Text,
+                text: more,
+                ..
+            } = &event.body
+            {
+                text.push_str(more);
+                assert_eq!(seq, text.chars().count() as u64);
+            }
+        }
+        assert_eq!(text, end.text());
+    }
+    assert!(other.child.wait().unwrap().success());
+}
+
+#[tokio::test]
+async fn the_death_of_another_process_is_noticed_by_those_who_watch() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("history.sqlite");
+    let mut other = Other::start(&file);
+    let (_, chats) = open(&file).await;
+    other.pieces(10);
+    let window = chats.attach(&other.message, 0).await.unwrap();
+    let killed = Instant::now();
+    other.child.kill().unwrap();
+    // Not waited for: a zombie is as dead.
+    let end = finished(all(window).await.last().unwrap());
+    assert_eq!(end.state, AnswerState::Interrupted);
+    assert!(killed.elapsed() < Duration::from_secs(8), "{:?}", killed.elapsed());
+}
+
+#[tokio::test]
+async fn what_was_shown_is_on_disk_within_a_quarter_second() {
+    let house = House::new().await;
+    let chat = house.new_chat().await;
+    let (message, job) = house.ask(&chat, "question").await;
+    let reader = History::open(&house.path).await.unwrap();
+    let mut window = house.chat.attach(&message, 0).await.unwrap();
+    let mut waits = Vec::new();
+    for i in 0..40u32 {
+        // Pieces arrive at all moments of the writer's rhythm.
+        sleep(Duration::from_millis(u64::from(i * 37 % 190))).await;
+        job.events.send(text(&format!("<{i}>"), i));
+        crate::next(&mut window).await;
+        let shown = Instant::now();
+        while !reader.message(&message).await.unwrap().text().ends_with(&format!("<{i}>")) {
+            assert!(shown.elapsed() < Duration::from_secs(5), "piece {i} is not stored");
+            sleep(Duration::from_millis(2)).await;
+        }
+        waits.push(shown.elapsed());
+    }
+    waits.sort();
+    // A computer busy with other things may delay a single one.
+    assert!(waits[37] < Duration::from_millis(250), "{waits:?}");
+}
+
+#[tokio::test]
+async fn a_silent_answer_says_that_it_lives() {
+    let house = House::new().await;
+    let chat = house.new_chat().await;
+    let (message, job) = house.ask(&chat, "question").await;
+    let reader = History::open(&house.path).await.unwrap();
+    let first = reader.running().await.unwrap()[0].heartbeat;
+    let beats = async {
+        while reader.running().await.unwrap()[0].heartbeat == first {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(Duration::from_millis(2800), beats).await.unwrap();
+    job.events.send(EngineEvent::Failed(protocol::Error::new(Code::Engine, "broken")));
+    house.end(&message).await;
+    assert!(reader.running().await.unwrap().is_empty());
+}

@@ -1,0 +1,61 @@
+//! Chats as texts of the user's own.
+
+use protocol::{AnswerState, ChatSettings, Part, PartKind, StoredMessage};
+
+use crate::{new_answer, words, Fresh};
+
+#[tokio::test]
+async fn markdown_shows_the_branch_and_keeps_reasoning_apart() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    fresh
+        .history
+        .set_chat_settings(
+            &chat,
+            &ChatSettings {
+                system_prompt: "Be brief.".into(),
+                ..ChatSettings::default()
+            },
+        )
+        .await
+        .unwrap();
+    let mut answer = fresh
+        .history
+        .begin_turn(&chat, "What is 1+1?", "Sums", &new_answer())
+        .await
+        .unwrap()
+        .answer;
+    let thought = PartKind::Thinking {
+        text: "one\n\nand one".into(),
+    };
+    answer.parts = vec![
+        Part {
+            kind: thought,
+            started_at: 0,
+            ended_at: 12_000,
+        },
+        Part {
+            kind: words("**2**"),
+            started_at: 0,
+            ended_at: 0,
+        },
+    ];
+    answer.state = AnswerState::Complete;
+    fresh.history.finish(&answer, &[]).await.unwrap();
+    let expected = "# Sums\n\n## Instructions\n\nBe brief.\n\n## You\n\nWhat is 1+1?\n\n## pebble\n\n> **Thought for 12 s**\n>\n> one\n> \n> and one\n\n**2**\n";
+    assert_eq!(fresh.history.export_markdown(&chat).await.unwrap(), expected);
+}
+
+#[tokio::test]
+async fn json_holds_every_branch_and_reads_back() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let turn = fresh.turn(&chat, "q", "a").await;
+    let sibling = fresh.sibling(&turn.question.id, "a'").await;
+    let export = fresh.history.export_json(&chat).await.unwrap();
+    let messages: Vec<StoredMessage> = serde_json::from_value(export["messages"].clone()).unwrap();
+    assert_eq!(messages, fresh.history.tree(&chat).await.unwrap());
+    assert_eq!(messages.len(), 3);
+    assert_eq!(export["head"], sibling.id.as_str());
+    assert_eq!(export["chat"]["id"], chat.as_str());
+}

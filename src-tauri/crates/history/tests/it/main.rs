@@ -1,0 +1,94 @@
+//! The history file as other rooms use it: a real SQLite file in a folder of its own.
+
+#![allow(clippy::unwrap_used)]
+
+mod chats;
+mod export;
+mod file;
+mod messages;
+mod search;
+
+use std::path::PathBuf;
+
+use history::{Growth, History, NewAnswer, PartGrowth};
+use protocol::{AnswerState, ChatSettings, PartKind, Stop, StoredMessage, Turn};
+use tempfile::TempDir;
+
+/// A history of its own; the folder goes with it.
+struct Fresh {
+    folder: TempDir,
+    history: History,
+}
+
+impl Fresh {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let history = History::open(&folder.path().join("history.sqlite")).await.unwrap();
+        Self { folder, history }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("history.sqlite")
+    }
+
+    async fn chat(&self) -> String {
+        self.history.create_chat(&ChatSettings::default()).await.unwrap().summary.id
+    }
+
+    /// A question and its finished answer.
+    async fn turn(&self, chat: &str, question: &str, answer: &str) -> Turn {
+        let mut turn = self.history.begin_turn(chat, question, question, &new_answer()).await.unwrap();
+        self.end(&mut turn.answer, answer).await;
+        turn
+    }
+
+    /// Another finished answer.
+    async fn sibling(&self, question: &str, answer: &str) -> StoredMessage {
+        let mut message = self.history.begin_answer(question, &new_answer()).await.unwrap();
+        self.end(&mut message, answer).await;
+        message
+    }
+
+    async fn end(&self, message: &mut StoredMessage, text: &str) {
+        message.parts = vec![protocol::Part {
+            kind: words(text),
+            started_at: 1,
+            ended_at: 2,
+        }];
+        message.state = AnswerState::Complete;
+        message.stop = Some(Stop::Stop);
+        message.finished_at = Some(history::now());
+        self.history.finish(message, &[]).await.unwrap();
+    }
+}
+
+fn new_answer() -> NewAnswer {
+    NewAnswer {
+        model: "pebble".into(),
+        thinking: None,
+        owner: "1:1@test".into(),
+    }
+}
+
+fn words(text: &str) -> PartKind {
+    PartKind::Text { text: text.into() }
+}
+
+/// More text at the end of part 0.
+fn growth(text: &str, tokens: &[u32]) -> Growth {
+    let parts = vec![PartGrowth {
+        position: 0,
+        kind: words(text),
+        started_at: 1,
+        ended_at: 2,
+    }];
+    Growth {
+        parts,
+        tokens: tokens.to_vec(),
+        ..Growth::default()
+    }
+}
+
+fn texts(messages: &[StoredMessage]) -> Vec<String> {
+    messages.iter().map(StoredMessage::text).collect()
+}

@@ -1,0 +1,364 @@
+//! The tree, and answers while they are written.
+
+use std::time::{Duration, Instant};
+
+use history::{Error, Growth, PartGrowth};
+use protocol::{AnswerState, Code, Notice, Part, PartKind, Role, Stop, Thinking, Timing, ToolCall, Usage};
+
+use crate::{growth, new_answer, texts, words, Fresh};
+
+#[tokio::test]
+async fn a_turn_stores_the_question_and_an_empty_answer_below_it() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    fresh.history.set_draft(&chat, "What is").await.unwrap();
+    let turn = fresh
+        .history
+        .begin_turn(&chat, " What is 1+1? ", "What is 1+1?", &new_answer())
+        .await
+        .unwrap();
+    assert_eq!(turn.question.text(), " What is 1+1? ");
+    assert_eq!(
+        (turn.question.role, turn.question.state, turn.question.parent),
+        (Role::User, AnswerState::Complete, None)
+    );
+    assert_eq!((turn.answer.role, turn.answer.state), (Role::Assistant, AnswerState::Streaming));
+    assert_eq!(turn.answer.parent.as_ref(), Some(&turn.question.id));
+    assert!(turn.answer.parts.is_empty());
+    let view = fresh.history.chat(&chat).await.unwrap();
+    assert_eq!((view.summary.title.as_str(), view.draft.as_str()), ("What is 1+1?", ""));
+    assert_eq!(view.messages.last(), Some(&turn.answer));
+}
+
+#[tokio::test]
+async fn the_title_is_that_of_the_first_question() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    fresh.turn(&chat, "first", "a").await;
+    fresh.turn(&chat, "second", "b").await;
+    assert_eq!(fresh.history.chat(&chat).await.unwrap().summary.title, "first");
+}
+
+#[tokio::test]
+async fn a_chat_has_one_running_answer_at_most() {
+    let fresh = Fresh::new().await;
+    let (chat, other) = (fresh.chat().await, fresh.chat().await);
+    let mut turn = fresh.history.begin_turn(&chat, "question", "", &new_answer()).await.unwrap();
+    assert!(matches!(
+        fresh.history.begin_turn(&chat, "more", "", &new_answer()).await,
+        Err(Error::Busy)
+    ));
+    assert!(matches!(
+        fresh.history.begin_answer(&turn.question.id, &new_answer()).await,
+        Err(Error::Busy)
+    ));
+    // Nothing of the refused question is left.
+    assert_eq!(texts(&fresh.history.tree(&chat).await.unwrap()), ["question", ""]);
+    fresh.turn(&other, "question", "answer").await;
+    fresh.end(&mut turn.answer, "answer").await;
+    fresh.turn(&chat, "more", "answer").await;
+}
+
+#[tokio::test]
+async fn another_answer_is_a_sibling_and_nothing_is_overwritten() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let first = fresh.turn(&chat, "q1", "a1").await;
+    fresh.turn(&chat, "q2", "a2").await;
+    let sibling = fresh.sibling(&first.question.id, "a1'").await;
+    let view = fresh.history.chat(&chat).await.unwrap();
+    assert_eq!(texts(&view.messages), ["q1", "a1'"]);
+    let siblings = vec![first.answer.id.clone(), sibling.id.clone()];
+    assert_eq!(view.messages[1].siblings, siblings);
+    assert_eq!(fresh.history.message(&first.answer.id).await.unwrap().siblings, siblings);
+    assert_eq!(
+        fresh.history.message(&first.question.id).await.unwrap().siblings,
+        [first.question.id.clone()]
+    );
+
+    assert_eq!(fresh.history.show_branch(&first.answer.id).await.unwrap(), chat);
+    assert_eq!(texts(&fresh.history.chat(&chat).await.unwrap().messages), ["q1", "a1", "q2", "a2"]);
+    fresh.history.show_branch(&sibling.id).await.unwrap();
+    assert_eq!(texts(&fresh.history.chat(&chat).await.unwrap().messages), ["q1", "a1'"]);
+    // Of the whole tree the newest end is shown.
+    fresh.turn(&chat, "q3", "a3").await;
+    fresh.history.show_branch(&first.question.id).await.unwrap();
+    assert_eq!(texts(&fresh.history.chat(&chat).await.unwrap().messages), ["q1", "a1'", "q3", "a3"]);
+}
+
+#[tokio::test]
+async fn first_questions_of_different_chats_are_no_siblings() {
+    let fresh = Fresh::new().await;
+    let (one, two) = (fresh.chat().await, fresh.chat().await);
+    let turn = fresh.turn(&one, "q", "a").await;
+    fresh.turn(&two, "q", "a").await;
+    assert_eq!(turn.question.siblings, [turn.question.id.clone()]);
+}
+
+#[tokio::test]
+async fn growth_adds_to_the_end_and_starts_new_parts() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let answer = fresh
+        .history
+        .begin_turn(&chat, "question", "", &new_answer())
+        .await
+        .unwrap()
+        .answer
+        .id;
+    let thought = |text: &str, ended_at| PartGrowth {
+        position: 0,
+        kind: PartKind::Thinking { text: text.into() },
+        started_at: 10,
+        ended_at,
+    };
+    let call = ToolCall {
+        id: "1".into(),
+        name: "weather".into(),
+        arguments: serde_json::json!({"city": "Oslo\u{0}"}),
+    };
+    let notice = Notice {
+        code: "thought_while_off".into(),
+        message: "it's a notice".into(),
+    };
+    let all = [
+        Growth {
+            parts: vec![thought("ca", 10)],
+            tokens: vec![1],
+            model_revision: Some("abc".into()),
+            ..Growth::default()
+        },
+        Growth {
+            parts: vec![thought("rry 猫", 12)],
+            tokens: vec![u32::MAX],
+            template_hash: Some("def".into()),
+            ..Growth::default()
+        },
+        Growth::default(),
+        Growth {
+            parts: vec![
+                thought("", 13),
+                PartGrowth {
+                    position: 1,
+                    kind: words("It is "),
+                    started_at: 20,
+                    ended_at: 21,
+                },
+                PartGrowth {
+                    position: 2,
+                    kind: PartKind::ToolCall { call: call.clone() },
+                    started_at: 22,
+                    ended_at: 22,
+                },
+            ],
+            notices: vec![notice.clone()],
+            ..Growth::default()
+        },
+    ];
+    for growth in &all {
+        assert!(!fresh.history.grow(&answer, growth).await.unwrap());
+    }
+    let message = fresh.history.message(&answer).await.unwrap();
+    let parts = [
+        Part {
+            kind: PartKind::Thinking { text: "carry 猫".into() },
+            started_at: 10,
+            ended_at: 13,
+        },
+        Part {
+            kind: words("It is "),
+            started_at: 20,
+            ended_at: 21,
+        },
+        Part {
+            kind: PartKind::ToolCall { call },
+            started_at: 22,
+            ended_at: 22,
+        },
+    ];
+    assert_eq!(message.parts, parts);
+    assert_eq!(
+        (message.model_revision.as_deref(), message.template_hash.as_deref()),
+        (Some("abc"), Some("def"))
+    );
+    assert_eq!(message.notices, [notice]);
+    assert_eq!(fresh.history.tokens(&answer).await.unwrap(), [1, u32::MAX]);
+}
+
+#[tokio::test]
+async fn token_ids_of_all_bytes_survive_being_added() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let answer = fresh
+        .history
+        .begin_turn(&chat, "question", "", &new_answer())
+        .await
+        .unwrap()
+        .answer
+        .id;
+    let ids: Vec<u32> = (0..=255u32)
+        .map(|byte| u32::from_le_bytes([byte as u8, 0, 255 - byte as u8, byte as u8]))
+        .collect();
+    for chunk in ids.chunks(7) {
+        fresh.history.grow(&answer, &growth("x", chunk)).await.unwrap();
+    }
+    assert_eq!(fresh.history.tokens(&answer).await.unwrap(), ids);
+}
+
+#[tokio::test]
+async fn the_end_replaces_the_growth_and_keeps_every_field() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let begun = new_answer();
+    let begun = history::NewAnswer {
+        thinking: Some(Thinking::High),
+        ..begun
+    };
+    let mut answer = fresh.history.begin_turn(&chat, "question", "", &begun).await.unwrap().answer;
+    fresh.history.grow(&answer.id, &growth("partly", &[1, 2])).await.unwrap();
+    answer.parts = vec![Part {
+        kind: words("partly and wholly"),
+        started_at: 5,
+        ended_at: 6,
+    }];
+    answer.state = AnswerState::Failed;
+    answer.finished_at = Some(77);
+    answer.model_revision = Some("abc".into());
+    answer.template_hash = Some("def".into());
+    answer.stop = Some(Stop::Length);
+    answer.error = Some(protocol::Error::new(Code::ContextFull, "too 'long'"));
+    answer.notices = vec![Notice {
+        code: "a".into(),
+        message: "b".into(),
+    }];
+    answer.usage = Some(Usage {
+        prompt_tokens: 1,
+        cached_tokens: 2,
+        prefilled_tokens: 3,
+        completion_tokens: 4,
+        thinking_tokens: 5,
+    });
+    answer.timing = Some(Timing {
+        load_ms: 0.1,
+        first_token_ms: 2.5,
+        prefill_tokens_per_second: 1e9,
+        decode_tokens_per_second: 1.0 / 3.0,
+    });
+    fresh.history.finish(&answer, &[1, 2, 3]).await.unwrap();
+    assert_eq!(fresh.history.message(&answer.id).await.unwrap(), answer);
+    assert_eq!(fresh.history.tokens(&answer.id).await.unwrap(), [1, 2, 3]);
+    assert!(matches!(
+        fresh.history.grow(&answer.id, &growth("late", &[])).await,
+        Err(Error::NotFound(_))
+    ));
+}
+
+#[tokio::test]
+async fn any_text_is_stored_as_it_is() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let long = "Ünïcödé 猫🐈‍⬛ ".repeat(60_000);
+    assert!(long.len() > 1_000_000);
+    let hostile = [
+        "'; DROP TABLE messages; --",
+        "\"\\%_?1:a$b",
+        "NUL\u{0}in\u{0}side",
+        "\u{202e}\u{feff}\u{fffd}e\u{301}",
+        "\r\n\t ",
+        &long,
+    ];
+    for text in hostile {
+        let mut turn = fresh.history.begin_turn(&chat, text, text, &new_answer()).await.unwrap();
+        assert_eq!(turn.question.text(), text);
+        fresh.history.grow(&turn.answer.id, &growth(text, &[])).await.unwrap();
+        fresh.history.grow(&turn.answer.id, &growth(text, &[])).await.unwrap();
+        assert_eq!(fresh.history.message(&turn.answer.id).await.unwrap().text(), text.repeat(2));
+        fresh.end(&mut turn.answer, text).await;
+    }
+    let messages = fresh.history.chat(&chat).await.unwrap().messages;
+    assert!(texts(&messages).iter().eq(hostile.iter().flat_map(|text| [text, text])));
+}
+
+#[tokio::test]
+async fn a_chat_of_two_thousand_messages_is_read_and_purged_in_a_moment() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    for i in 0..1000 {
+        fresh.turn(&chat, &format!("question {i}"), "answer ").await;
+    }
+    let begun = Instant::now();
+    let messages = fresh.history.chat(&chat).await.unwrap().messages;
+    let read = begun.elapsed();
+    assert_eq!(messages.len(), 2000);
+    assert_eq!(messages[1998].text(), "question 999");
+    assert!(messages.windows(2).all(|pair| pair[1].parent.as_ref() == Some(&pair[0].id)));
+    // One query per message would take several times as long, even on a slow computer.
+    assert!(read < Duration::from_millis(500), "{read:?}");
+    fresh.history.trash_chat(&chat).await.unwrap();
+    let begun = Instant::now();
+    assert_eq!(fresh.history.purge_trash(i64::MAX).await.unwrap(), 1);
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn only_an_answer_whose_owner_stayed_silent_is_interrupted() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let answer = fresh
+        .history
+        .begin_turn(&chat, "question", "", &new_answer())
+        .await
+        .unwrap()
+        .answer
+        .id;
+    fresh.history.grow(&answer, &growth("half", &[1])).await.unwrap();
+    let seen = fresh.history.running().await.unwrap().pop().unwrap();
+    assert_eq!((&seen.id, &seen.chat, seen.owner.as_str()), (&answer, &chat, "1:1@test"));
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    fresh.history.grow(&answer, &Growth::default()).await.unwrap();
+    assert!(!fresh.history.interrupt(&seen).await.unwrap());
+    let seen = fresh.history.running().await.unwrap().pop().unwrap();
+    assert!(fresh.history.interrupt(&seen).await.unwrap());
+    let message = fresh.history.message(&answer).await.unwrap();
+    assert_eq!((message.state, message.text().as_str()), (AnswerState::Interrupted, "half"));
+    assert!(fresh.history.running().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_stop_that_another_process_asks_for_reaches_the_owner() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let answer = fresh
+        .history
+        .begin_turn(&chat, "question", "", &new_answer())
+        .await
+        .unwrap()
+        .answer
+        .id;
+    assert!(!fresh.history.grow(&answer, &Growth::default()).await.unwrap());
+    let other = history::History::open(&fresh.path()).await.unwrap();
+    other.request_stop(&answer).await.unwrap();
+    assert!(fresh.history.grow(&answer, &Growth::default()).await.unwrap());
+}
+
+#[tokio::test]
+async fn an_unknown_message_is_not_found() {
+    let fresh = Fresh::new().await;
+    let history = &fresh.history;
+    let chat = fresh.chat().await;
+    let mut unknown = fresh.turn(&chat, "q", "a").await.answer;
+    unknown.id = "nothing".into();
+    let results = [
+        history.message("nothing").await.map(drop),
+        history.branch("nothing").await.map(drop),
+        history.begin_answer("nothing", &new_answer()).await.map(drop),
+        history.grow("nothing", &Growth::default()).await.map(drop),
+        history.finish(&unknown, &[]).await,
+        history.request_stop("nothing").await,
+        history.show_branch("nothing").await.map(drop),
+        history.tokens("nothing").await.map(drop),
+    ];
+    for result in results {
+        assert!(matches!(result, Err(Error::NotFound(_))), "{result:?}");
+    }
+}
