@@ -13,14 +13,24 @@ import { escapeHtml, grammarOf, highlight, loadGrammar } from './highlight';
 import { loadMath, mathExtension, mathHtml } from './math';
 import { sanitizeAnswer, sanitizeOurs } from './sanitize';
 
-/** A block at the top level of a text. An open one may still grow; `needs` reads what was missing to render it fully. */
+/** A block at the top level of a text. An open one may still grow; `needs` names what was missing to render it fully. */
 export type Block = { source: string; open: boolean; needs: Need[] } & (
   | { kind: 'html'; html: string }
   | { kind: 'code'; label: string; code: string; html: string | null }
 );
 
-/** Something that is read from the app's files when it is first met. */
-export type Need = () => Promise<void>;
+/** Something that is read from the app's files when it is first met: the typesetter of formulas, or a grammar. */
+export type Need = { kind: 'math' } | { kind: 'grammar'; name: string };
+
+/** Reads what a block needs, once. */
+export function meet(need: Need): Promise<void> {
+  switch (need.kind) {
+    case 'math':
+      return loadMath();
+    case 'grammar':
+      return loadGrammar(need.name);
+  }
+}
 
 /** The text of a growing answer as blocks. */
 export class MarkdownText {
@@ -125,7 +135,7 @@ const marked = new Marked(
   },
   mathExtension((tex, display) => {
     const html = mathHtml(tex, display);
-    if (html === null) needs.push(loadMath);
+    if (html === null) needs.push({ kind: 'math' });
     return slot(html === null ? `<span class="tex">${escapeHtml(tex)}</span>` : sanitizeOurs(html));
   }),
 );
@@ -164,7 +174,7 @@ function render(token: Token, open = false): Block {
 function colours(code: string, label: string): string | null {
   const grammar = grammarOf(label);
   const html = highlight(code, label);
-  if (html === null && grammar !== null) needs.push(() => loadGrammar(grammar));
+  if (html === null && grammar !== null) needs.push({ kind: 'grammar', name: grammar });
   return html;
 }
 
