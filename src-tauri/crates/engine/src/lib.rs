@@ -1,1 +1,185 @@
-//! Room.
+//! Answers conversations with models on MLX. The only room that knows MLX: worker, loader, layers, models, caches,
+//! sampling.
+//!
+//! One thread owns everything MLX, from load to drop; [`MlxEngine`] is the handle that any thread may hold. Messages to and
+//! from that thread carry text, numbers and events, never an array: [`tensor::Tensor`] cannot be sent.
+
+mod cache;
+mod error;
+mod generate;
+mod layers;
+mod load;
+mod measure;
+mod memory;
+mod models;
+mod ops;
+mod safetensors;
+mod sample;
+mod tensor;
+mod weights;
+mod worker;
+
+use std::sync::mpsc::{self, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use futures::future::BoxFuture;
+use protocol::{CancelFlag, Done, Engine, EngineEvent, Job, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Stage, Stop};
+use tokio::sync::oneshot;
+
+pub use error::Error;
+use layers::Parameters;
+pub use measure::{bench_prompt, BenchFigures};
+use worker::{guard, Command, Report, Shared, Worker};
+
+/// The engine. Clones share one worker; when the last one is dropped, the running job is cancelled and the worker ends.
+#[derive(Clone)]
+pub struct MlxEngine(Arc<Handle>);
+
+struct Handle {
+    /// `None` only while the handle is being dropped.
+    commands: Option<mpsc::Sender<Command>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    shared: Arc<Shared>,
+}
+
+impl MlxEngine {
+    /// Starts the worker. Nothing is loaded; MLX is touched for the first time by the worker.
+    pub fn start() -> Self {
+        let (sender, commands) = channel();
+        let shared = Arc::new(Shared::default());
+        let workers = shared.clone();
+        let thread = std::thread::Builder::new().name("engine".into()).spawn(move || Worker::run(&commands, workers));
+        let thread = thread.map_err(|error| tracing::error!(%error, "the engine's thread could not be started")).ok();
+        Self(Arc::new(Handle { commands: Some(sender), thread: Mutex::new(thread), shared }))
+    }
+
+    /// Logits after the last of `tokens`, or after each of them where `all`, read in chunks of `chunk` tokens (by default
+    /// all at once). Loads the model where it is not loaded. Blocks; not for async code.
+    pub fn logits(&self, model: ModelSource, tokens: Vec<u32>, all: bool, chunk: Option<usize>) -> protocol::Result<Vec<Vec<f32>>> {
+        self.ask(move |worker| measure::logits(worker, &model, &tokens, all, chunk))
+    }
+
+    /// Loads the model anew and measures reading `prompt_tokens` and generating `generate` tokens. Blocks; not for async
+    /// code.
+    pub fn bench(&self, model: ModelSource, prompt_tokens: usize, generate: usize) -> protocol::Result<BenchFigures> {
+        self.ask(move |worker| measure::bench(worker, &model, prompt_tokens, generate))
+    }
+
+    /// Counts what the worker holds. For tests.
+    #[doc(hidden)]
+    pub fn inspect(&self) -> protocol::Result<Inspection> {
+        self.ask(|worker| {
+            let tensors = worker.loaded().map(|loaded| loaded.model.tensors()).unwrap_or_default();
+            let available = tensors.iter().map(|tensor| tensor.is_available()).collect::<error::Result<Vec<_>>>()?;
+            Ok(Inspection {
+                tensors: tensors.len(),
+                unevaluated: available.iter().filter(|available| !**available).count(),
+                living: tensor::living_tensors(),
+            })
+        })
+    }
+
+    /// A job that panics after its first token. For tests.
+    #[doc(hidden)]
+    pub fn panicking_job(&self, request: Request) -> Job {
+        self.job(move |worker, report| {
+            let load_ms = worker.ensure(&request.model, &mut |_, _| ())?;
+            let loaded = worker.loaded().expect("just loaded");
+            let one = Request { max_tokens: Some(1), ..request };
+            generate::answer(loaded, &one, load_ms, report)?;
+            panic!("asked for by a test");
+        })
+    }
+
+    fn job(&self, work: impl FnOnce(&mut Worker, &Report) -> error::Result<Done> + Send + 'static) -> Job {
+        let (sender, events) = protocol::mailbox();
+        let cancel = CancelFlag::default();
+        let report = Report { events: sender, cancel: cancel.clone(), shared: self.0.shared.clone() };
+        self.send(Command::Job { work: Box::new(work), report });
+        Job { events, cancel }
+    }
+
+    /// Where the worker is gone, the command is dropped, and with it the sender whose listener then hears of it.
+    fn send(&self, command: Command) {
+        if let Some(commands) = &self.0.commands {
+            let _ = commands.send(command);
+        }
+    }
+
+    fn ask<T: Send + 'static>(&self, verb: impl FnOnce(&mut Worker) -> error::Result<T> + Send + 'static) -> protocol::Result<T> {
+        let (sender, answer) = channel();
+        self.send(Command::Verb(Box::new(move |worker| {
+            let _ = sender.send(guard(|| verb(worker)));
+        })));
+        Ok(answer.recv().unwrap_or(Err(Error::Gone))?)
+    }
+
+    fn ask_later<T: Send + 'static>(
+        &self,
+        verb: impl FnOnce(&mut Worker) -> error::Result<T> + Send + 'static,
+    ) -> BoxFuture<'static, protocol::Result<T>> {
+        let (sender, answer) = oneshot::channel();
+        self.send(Command::Verb(Box::new(move |worker| {
+            let _ = sender.send(guard(|| verb(worker)));
+        })));
+        Box::pin(async move { Ok(answer.await.unwrap_or(Err(Error::Gone))?) })
+    }
+}
+
+/// What the worker holds.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inspection {
+    /// Tensors of the loaded model.
+    pub tensors: usize,
+    /// How many of them are still to be computed.
+    pub unevaluated: usize,
+    /// All handles of the worker's thread.
+    pub living: i64,
+}
+
+impl Engine for MlxEngine {
+    fn load(&self, model: ModelSource) -> Receiver<LoadEvent> {
+        let (events, receiver) = protocol::mailbox();
+        self.send(Command::Load { source: model, events });
+        receiver
+    }
+
+    fn generate(&self, request: Request) -> Job {
+        self.job(move |worker, report| {
+            if report.cancelled() {
+                return Ok(Done { stop: Stop::Cancelled, usage: Default::default(), timing: Default::default(), tokens: Vec::new() });
+            }
+            let mut progress = |done, total| report.send(EngineEvent::Progress { stage: Stage::Load, done, total });
+            let load_ms = worker.ensure(&request.model, &mut progress)?;
+            generate::answer(worker.loaded().expect("just loaded"), &request, load_ms, report)
+        })
+    }
+
+    fn unload(&self) -> BoxFuture<'static, protocol::Result<()>> {
+        self.ask_later(|worker| {
+            worker.unload();
+            Ok(())
+        })
+    }
+
+    fn loaded(&self) -> Option<ModelInfo> {
+        self.0.shared.loaded()
+    }
+
+    fn memory(&self) -> BoxFuture<'static, protocol::Result<MemoryFigures>> {
+        self.ask_later(|_| memory::figures())
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.close();
+        self.commands = None;
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The cache of sliding attention.
+
+use crate::error::Result;
+use crate::layers::Parameters;
+use crate::ops::{concatenate, Mask};
+use crate::tensor::Tensor;
+
+/// Keeps the last `window` positions: single ones are written into a ring, several at once are appended in order, with as
+/// much before them as the first of them may see.
+pub struct RotatingCache {
+    window: i32,
+    offset: i32,
+    buffers: Option<Buffers>,
+}
+
+/// Keys and values, and how they lie.
+struct Buffers {
+    keys: Tensor,
+    values: Tensor,
+    layout: Layout,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// Oldest first, nothing else.
+    Ordered,
+    /// `window` places; position p lies at p modulo `window`.
+    Ring,
+}
+
+impl RotatingCache {
+    /// An empty cache.
+    pub fn new(window: u32) -> Self {
+        Self { window: window as i32, offset: 0, buffers: None }
+    }
+
+    /// How many positions have been read.
+    pub fn offset(&self) -> usize {
+        self.offset as usize
+    }
+
+    /// Adds positions and returns what they may look at.
+    pub fn update(&mut self, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {
+        match keys.dim(2) {
+            1 => self.write(keys, values),
+            _ => self.append(keys, values),
+        }
+    }
+
+    /// Which of the keys each of the next `length` positions may see.
+    pub fn mask(&self, length: usize) -> Mask {
+        let (length, window) = (length as i32, self.window);
+        let before = self.offset.min(window - 1);
+        if before + length <= window {
+            return Mask::Causal;
+        }
+        let sees = |query: i32, key: i32| key <= query && query < key + window;
+        let marks: Vec<bool> = (before..before + length).flat_map(|query| (0..before + length).map(move |key| sees(query, key))).collect();
+        Mask::Array(Tensor::from_bool(&marks, &[length, before + length]))
+    }
+
+    fn append(&mut self, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {
+        let before = self.offset.min(self.window - 1);
+        let (all_keys, all_values) = match self.buffers.take() {
+            None => (keys.clone(), values.clone()),
+            Some(old) => (
+                concatenate(&[&self.last(&old.keys, old.layout, before)?, keys], 2)?,
+                concatenate(&[&self.last(&old.values, old.layout, before)?, values], 2)?,
+            ),
+        };
+        self.offset += keys.dim(2);
+        self.buffers = Some(Buffers { keys: all_keys.clone(), values: all_values.clone(), layout: Layout::Ordered });
+        Ok((all_keys, all_values))
+    }
+
+    fn write(&mut self, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {
+        let place = self.offset % self.window;
+        let (old_keys, old_values) = match self.buffers.take() {
+            Some(Buffers { keys, values, layout: Layout::Ring }) => (keys, values),
+            Some(old) => (self.ring(&old.keys)?, self.ring(&old.values)?),
+            None => (self.space(keys, self.window)?, self.space(values, self.window)?),
+        };
+        let all_keys = old_keys.slice_update(keys, 2, place)?;
+        let all_values = old_values.slice_update(values, 2, place)?;
+        self.offset += 1;
+        let used = self.offset.min(self.window);
+        let seen = if used == self.window {
+            // The order inside the ring does not matter: positions are turned into the keys, and one query sees them all.
+            (all_keys.clone(), all_values.clone())
+        } else {
+            (all_keys.slice(2, 0, used)?, all_values.slice(2, 0, used)?)
+        };
+        self.buffers = Some(Buffers { keys: all_keys, values: all_values, layout: Layout::Ring });
+        Ok(seen)
+    }
+
+    /// The last `count` positions, oldest first.
+    fn last(&self, buffer: &Tensor, layout: Layout, count: i32) -> Result<Tensor> {
+        let place = self.offset % self.window;
+        match layout {
+            Layout::Ordered => buffer.slice(2, buffer.dim(2) - count, buffer.dim(2)),
+            Layout::Ring if count <= place => buffer.slice(2, place - count, place),
+            Layout::Ring => {
+                let older = buffer.slice(2, self.window - (count - place), self.window)?;
+                concatenate(&[&older, &buffer.slice(2, 0, place)?], 2)
+            }
+        }
+    }
+
+    /// An ordered buffer as a ring.
+    fn ring(&self, buffer: &Tensor) -> Result<Tensor> {
+        let kept = self.offset.min(self.window);
+        let last = self.last(buffer, Layout::Ordered, kept)?;
+        if kept < self.window {
+            return concatenate(&[&last, &self.space(buffer, self.window - kept)?], 2);
+        }
+        let place = self.offset % self.window;
+        concatenate(&[&last.slice(2, kept - place, kept)?, &last.slice(2, 0, kept - place)?], 2)
+    }
+
+    fn space(&self, like: &Tensor, positions: i32) -> Result<Tensor> {
+        Tensor::zeros(&[1, like.dim(1), positions, like.dim(3)], like.dtype())
+    }
+}
+
+impl Parameters for RotatingCache {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self { window: _, offset: _, buffers } = self;
+        if let Some(Buffers { keys, values, layout: _ }) = buffers {
+            visitor(keys);
+            visitor(values);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What can go wrong in the engine.
+
+use protocol::Code;
+
+/// An error of the engine. It becomes a [`protocol::Error`] where it leaves the worker.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// `config.json` cannot be used.
+    #[error(transparent)]
+    Config(#[from] prompt::config::ConfigError),
+    /// The tokenizer or the chat template cannot be used, or refused.
+    #[error(transparent)]
+    Prompt(#[from] prompt::Error),
+    /// A file of weights is missing or unreadable.
+    #[error("cannot read {file}: {reason}; the model's folder is incomplete, fetch or repair it")]
+    Unreadable {
+        /// The file's name.
+        file: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// A file of weights is broken.
+    #[error("{file} is broken: {reason}; fetch or repair the model")]
+    BrokenFile {
+        /// The file's name.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The weights lack a tensor.
+    #[error("the weights lack `{0}`; the model's folder is incomplete or belongs to another config.json, fetch or repair it")]
+    MissingTensor(String),
+    /// A tensor does not fit `config.json`.
+    #[error("`{name}` has the shape {found:?} where config.json asks for {expected}; fetch or repair the model")]
+    WrongShape {
+        /// The tensor.
+        name: String,
+        /// What the config asks for.
+        expected: String,
+        /// What the file holds.
+        found: Vec<i32>,
+    },
+    /// A feature of the model that is not supported yet.
+    #[error("this model needs {0}, which is not supported yet")]
+    NotYet(String),
+    /// The request makes no sense.
+    #[error("{0}")]
+    BadRequest(String),
+    /// The conversation does not fit.
+    #[error(
+        "the conversation has {prompt} tokens and the model's context holds {context}, so no answer fits; nothing was dropped: \
+         shorten the last message or begin a new chat"
+    )]
+    ContextFull {
+        /// Tokens of the rendered conversation.
+        prompt: usize,
+        /// Tokens the context holds.
+        context: u32,
+    },
+    /// MLX refused or failed.
+    #[error("the computation failed: {0}; what was shown so far is kept, please try again")]
+    Mlx(String),
+    /// A defect of this program.
+    #[error("the engine stopped at a defect of its own: {0}; what was shown so far is kept, please try again")]
+    Panicked(String),
+    /// The worker is gone.
+    #[error("the engine's thread is gone; restart the app")]
+    Gone,
+}
+
+/// A result of the engine.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<Error> for protocol::Error {
+    fn from(error: Error) -> Self {
+        let code = match error {
+            Error::Config(error) => return error.into(),
+            Error::Prompt(error) => return error.into(),
+            Error::Unreadable { .. } | Error::BrokenFile { .. } | Error::MissingTensor(_) | Error::WrongShape { .. } => Code::ModelBroken,
+            Error::NotYet(_) => Code::ModelUnsupported,
+            Error::BadRequest(_) => Code::BadRequest,
+            Error::ContextFull { .. } => Code::ContextFull,
+            Error::Mlx(_) | Error::Panicked(_) => Code::Engine,
+            Error::Gone => Code::EngineGone,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<mlx_rs::error::Exception> for Error {
+    fn from(error: mlx_rs::error::Exception) -> Self {
+        Self::Mlx(error.what().to_owned())
+    }
+}

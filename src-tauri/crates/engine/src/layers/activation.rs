@@ -1,0 +1,45 @@
+//! Activation functions, in the type of their input: constants are made at load, because a 32 bit scalar would widen a
+//! 16 bit model.
+
+use mlx_rs::Dtype;
+
+use crate::error::Result;
+use crate::layers::Parameters;
+use crate::tensor::Tensor;
+
+/// The tanh approximation of GELU: `x · sigmoid(2·sqrt(2/π) · (x + 0.044715 x³))`, which is the same function as the usual
+/// form with `tanh` and takes fewer operations.
+pub struct Gelu {
+    linear: Tensor,
+    cubic: Tensor,
+}
+
+impl Gelu {
+    /// The constants for activations of this type.
+    pub fn new(dtype: Dtype) -> Result<Self> {
+        let slope = 2.0 * (2.0 / std::f64::consts::PI).sqrt();
+        Ok(Self { linear: Tensor::scalar(slope as f32, dtype)?, cubic: Tensor::scalar((slope * 0.044_715) as f32, dtype)? })
+    }
+
+    /// GELU of every element.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let slope = x.square()?.mul(&self.cubic)?.add(&self.linear)?;
+        x.mul(&slope)?.sigmoid()?.mul(x)
+    }
+}
+
+impl Parameters for Gelu {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self { linear, cubic } = self;
+        visitor(linear);
+        visitor(cubic);
+    }
+}
+
+/// `gelu(gate) · up`, where both stand side by side in the last axis of `x`.
+pub fn gated_gelu(gelu: &Gelu, x: &Tensor) -> Result<Tensor> {
+    let width = x.dim(-1);
+    let gate = x.slice(1, 0, width / 2)?;
+    let up = x.slice(1, width / 2, width)?;
+    gelu.forward(&gate)?.mul(&up)
+}

@@ -1,0 +1,59 @@
+//! Tables of token vectors.
+
+use crate::error::Result;
+use crate::layers::{Linear, Parameters};
+use crate::ops::Packed;
+use crate::tensor::Tensor;
+use crate::weights::{Matrix, Weights};
+
+/// The largest table that is widened for the CPU, in bytes: of a per-layer table every step reads one row of a
+/// quarter million, so widening it would buy nothing for many gigabytes.
+const WIDEST: u64 = 2 << 30;
+
+/// A table with one row per token.
+pub enum Embedding {
+    /// Plain numbers.
+    Plain(Tensor),
+    /// Quantised rows; those that are asked for are widened.
+    Packed(Packed),
+}
+
+impl Embedding {
+    /// Loads `path.weight` `[tokens, width]`.
+    pub fn load(weights: &mut Weights<'_>, path: &str, tokens: i32, width: i32) -> Result<Self> {
+        let embedding = match weights.take_matrix(path, tokens, width, WIDEST)? {
+            Matrix::Plain(rows) => Self::Plain(rows),
+            Matrix::Packed(rows) => Self::Packed(rows),
+        };
+        weights.settle(embedding.tensors())?;
+        Ok(embedding)
+    }
+
+    /// The rows of `ids` `[length]`, as `[length, width]`.
+    pub fn forward(&self, ids: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Plain(rows) => rows.take(ids, 0),
+            Self::Packed(Packed { weight, scales, biases, format }) => {
+                let biases = biases.as_ref().map(|biases| biases.take(ids, 0)).transpose()?;
+                Packed { weight: weight.take(ids, 0)?, scales: scales.take(ids, 0)?, biases, format: *format }.dequantize()
+            }
+        }
+    }
+
+    /// The projection back to the vocabulary.
+    pub fn as_linear(&self) -> Result<Linear> {
+        match self {
+            Self::Plain(rows) => Linear::from_rows(rows),
+            Self::Packed(packed) => Ok(Linear::Packed(packed.clone())),
+        }
+    }
+}
+
+impl Parameters for Embedding {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::Plain(rows) => visitor(rows),
+            Self::Packed(packed) => packed.visit(visitor),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The parts that model families are built of. Activations are `[length, width]`: one sequence at a time, no batch axis, so
+//! that no step spends operations on reshaping it away.
+
+mod activation;
+mod attention;
+mod embedding;
+mod linear;
+mod norm;
+mod rope;
+
+pub use activation::{gated_gelu, Gelu};
+pub use attention::attend;
+pub use embedding::Embedding;
+pub use linear::Linear;
+pub use norm::RmsNorm;
+pub use rope::{Rope, Rotation};
+
+use crate::tensor::Tensor;
+
+/// Something that holds tensors. What is held must be visited: loading computes what is visited, and a test checks it.
+pub trait Parameters {
+    /// Shows every tensor. Implementations take `self` apart field by field, so that a new field cannot be forgotten.
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor));
+
+    /// Every tensor in a list.
+    fn tensors(&self) -> Vec<&Tensor> {
+        let mut all = Vec::new();
+        self.visit(&mut |tensor| all.push(tensor));
+        all
+    }
+}
+
+impl Parameters for Tensor {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        visitor(self);
+    }
+}
+
+impl<T: Parameters> Parameters for Option<T> {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        if let Some(inner) = self {
+            inner.visit(visitor);
+        }
+    }
+}
+
+impl<T: Parameters> Parameters for Vec<T> {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        self.iter().for_each(|inner| inner.visit(visitor));
+    }
+}

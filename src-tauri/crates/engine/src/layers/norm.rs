@@ -1,0 +1,86 @@
+//! Root mean square norms.
+
+use mlx_rs::Dtype;
+
+use crate::error::Result;
+use crate::layers::Parameters;
+use crate::tensor::{device, Device, Tensor};
+use crate::weights::Weights;
+
+/// `x / sqrt(mean(x²) + eps) · weight` over the last axis.
+pub enum RmsNorm {
+    /// One kernel.
+    Fast {
+        /// Factors of the last axis.
+        weight: Option<Tensor>,
+        /// Factors of the last two axes, where heads differ; applied after the kernel.
+        heads: Option<Tensor>,
+        /// Added to the mean.
+        eps: f32,
+    },
+    /// For the CPU, which has no such kernel and would run eight operations: with the mean's divisor moved into the factor,
+    /// four or five are enough.
+    Composed {
+        /// Factors times `sqrt(width)`.
+        weight: Tensor,
+        /// `width · eps`, `[1, 1]`.
+        floor: Tensor,
+    },
+}
+
+impl RmsNorm {
+    /// Loads `path.weight` `[width]`.
+    pub fn load(weights: &mut Weights<'_>, path: &str, width: i32, eps: f32) -> Result<Self> {
+        let weight = weights.take(&format!("{path}.weight"), &[width])?;
+        let norm = Self::new(weight, eps)?;
+        weights.settle(norm.tensors())?;
+        Ok(norm)
+    }
+
+    /// A norm with these factors, `[width]` or `[heads, width]`.
+    pub fn new(weight: Tensor, eps: f32) -> Result<Self> {
+        if device() == Device::Cpu {
+            let width = weight.dim(-1) as f32;
+            let floor = Tensor::from_f32(&[width * eps], &[1, 1]);
+            return Ok(Self::Composed { weight: weight.mul(&Tensor::scalar(width.sqrt(), Dtype::Float32)?)?, floor });
+        }
+        Ok(match weight.shape() {
+            [_] => Self::Fast { weight: Some(weight), heads: None, eps },
+            _ => Self::Fast { weight: None, heads: Some(weight), eps },
+        })
+    }
+
+    /// Same shape as `x`.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Fast { weight, heads, eps } => {
+                let normed = x.fast_rms_norm(weight.as_ref(), *eps)?;
+                heads.as_ref().map_or(Ok(normed.clone()), |heads| normed.mul(heads))
+            }
+            Self::Composed { weight, floor } => {
+                let width = x.dim(-1);
+                let squares = if x.size() == width as usize {
+                    x.addmm(&x.reshape(&[width, 1])?, floor)?
+                } else {
+                    x.square()?.sum(-1, true)?.add(floor)?
+                };
+                x.mul(&squares.rsqrt()?)?.mul(weight)
+            }
+        }
+    }
+}
+
+impl Parameters for RmsNorm {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::Fast { weight, heads, eps: _ } => {
+                weight.visit(visitor);
+                heads.visit(visitor);
+            }
+            Self::Composed { weight, floor } => {
+                visitor(weight);
+                visitor(floor);
+            }
+        }
+    }
+}

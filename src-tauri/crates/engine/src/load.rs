@@ -1,0 +1,86 @@
+//! From a folder to a model that can answer.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::time::Instant;
+
+use prompt::config::ModelConfig;
+use prompt::Dialect;
+use protocol::{ModelInfo, ModelSource};
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+use crate::layers::Parameters;
+use crate::models::Model;
+use crate::safetensors;
+use crate::tensor::device;
+use crate::weights::Weights;
+
+/// A model, its way of speaking, and what the windows are told about it.
+pub struct LoadedModel {
+    /// Where it came from.
+    pub source: ModelSource,
+    /// The weights.
+    pub model: Model,
+    /// Tokenizer and chat template.
+    pub dialect: Dialect,
+    /// For the windows.
+    pub info: ModelInfo,
+}
+
+impl LoadedModel {
+    /// Loads a model; `progress` hears resident and total bytes.
+    pub fn load(source: &ModelSource, progress: &mut dyn FnMut(u64, u64)) -> Result<Self> {
+        let start = Instant::now();
+        let dir = &source.path;
+        let config = ModelConfig::read(dir)?;
+        let dialect = Dialect::open(dir)?;
+        let mut weights = Weights::open(dir, progress)?;
+        let model = Model::load(&config, &mut weights)?;
+        let (dequantised, parameters) = (weights.dequantised(), weights.parameters());
+        weights.finish()?;
+        let info = ModelInfo {
+            reference: source.reference.clone(),
+            revision: match &source.revision {
+                Some(revision) => revision.clone(),
+                None => fingerprint(dir)?,
+            },
+            family: config.model_type.clone(),
+            quantization: config.quantization_label(),
+            dequantised,
+            parameters,
+            resident_bytes: model.tensors().iter().map(|tensor| tensor.nbytes() as u64).sum(),
+            context: config.context,
+            thinking: dialect.thinking_control(),
+            template_hash: dialect.template_hash().to_owned(),
+            device: device().name().into(),
+            load_ms: start.elapsed().as_secs_f64() * 1000.0,
+        };
+        Ok(Self { source: source.clone(), model, dialect, info })
+    }
+}
+
+/// Names the content of a folder that no hub gave a commit: a hash of the config and of each weight file's size, first and
+/// last mebibyte. Whole files would cost a minute where a model has 20 GB.
+fn fingerprint(dir: &Path) -> Result<String> {
+    const PART: u64 = 1 << 20;
+    let mut hash = Sha256::new();
+    for path in std::iter::once(dir.join("config.json")).chain(safetensors::shards(dir)?) {
+        let mut read = || -> std::io::Result<()> {
+            let mut file = File::open(&path)?;
+            let size = file.metadata()?.len();
+            hash.update(size.to_le_bytes());
+            let mut bytes = Vec::new();
+            Read::by_ref(&mut file).take(PART).read_to_end(&mut bytes)?;
+            if size > PART {
+                file.seek(SeekFrom::Start(size.saturating_sub(PART).max(PART)))?;
+                file.read_to_end(&mut bytes)?;
+            }
+            hash.update(&bytes);
+            Ok(())
+        };
+        read().map_err(|error| Error::Unreadable { file: path.display().to_string(), reason: error.to_string() })?;
+    }
+    Ok(hash.finalize().iter().take(20).map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,86 @@
+//! Verbs beside answering: logits for comparing engines, figures for comparing speeds.
+
+use prompt::config::ModelConfig;
+use protocol::ModelSource;
+
+use crate::error::{Error, Result};
+use crate::generate::{ids_tensor, run, Sequence};
+use crate::sample::{Choice, Sampler};
+use crate::worker::Worker;
+use crate::memory;
+
+/// What one run of [`crate::MlxEngine::bench`] measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BenchFigures {
+    /// Milliseconds to load the model.
+    pub load_ms: f64,
+    /// Prompt tokens read per second.
+    pub prefill_tokens_per_second: f64,
+    /// Milliseconds from the start of prefill to the first token.
+    pub first_token_ms: f64,
+    /// Tokens generated per second after the first.
+    pub decode_tokens_per_second: f64,
+    /// The most memory that MLX held, in bytes.
+    pub peak_bytes: u64,
+}
+
+/// Logits after the last of `tokens`, or after each where `all`; read in chunks of `chunk`.
+pub fn logits(worker: &mut Worker, source: &ModelSource, tokens: &[u32], all: bool, chunk: Option<usize>) -> Result<Vec<Vec<f32>>> {
+    worker.ensure(source, &mut |_, _| ())?;
+    let loaded = worker.loaded().expect("just loaded");
+    let (model, vocabulary) = (&loaded.model, loaded.model.vocabulary());
+    if tokens.is_empty() || chunk == Some(0) {
+        return Err(Error::BadRequest("logits need at least one token and chunks of at least one".into()));
+    }
+    if tokens.len() > loaded.info.context as usize {
+        return Err(Error::ContextFull { prompt: tokens.len(), context: loaded.info.context });
+    }
+    if let Some(token) = tokens.iter().find(|token| **token >= vocabulary) {
+        return Err(Error::BadRequest(format!("{token} is no token of this model; they go from 0 to {}", vocabulary - 1)));
+    }
+    let mut caches = model.caches();
+    let mut rows = Vec::new();
+    for part in tokens.chunks(chunk.unwrap_or(tokens.len())) {
+        let states = model.forward(&ids_tensor(part), &mut caches)?;
+        let length = part.len() as i32;
+        let wanted = if all { states } else { states.slice(0, length - 1, length)? };
+        let flat = model.logits(&wanted)?.to_f32()?;
+        if !all {
+            rows.clear();
+        }
+        rows.extend(flat.chunks(vocabulary as usize).map(<[f32]>::to_vec));
+    }
+    Ok(rows)
+}
+
+/// Loads the model anew, reads `prompt_tokens` made-up tokens and generates `generate` more, whatever they are.
+pub fn bench(worker: &mut Worker, source: &ModelSource, prompt_tokens: usize, generate: usize) -> Result<BenchFigures> {
+    if prompt_tokens == 0 || generate == 0 {
+        return Err(Error::BadRequest("a measurement needs at least one prompt token and one generated token".into()));
+    }
+    let context = ModelConfig::read(&source.path)?.context;
+    if prompt_tokens + generate > context as usize {
+        return Err(Error::ContextFull { prompt: prompt_tokens + generate, context });
+    }
+    worker.unload();
+    let load_ms = worker.ensure(source, &mut |_, _| ())?;
+    let model = &worker.loaded().expect("just loaded").model;
+    let vocabulary = model.vocabulary();
+    let prompt = bench_prompt(prompt_tokens, vocabulary);
+    let greedy = Choice::new(&protocol::Sampling::greedy(), &protocol::Sampling::default(), vocabulary)?;
+    let sequence = Sequence::new(model, Sampler::new(greedy, &prompt, &[], vocabulary)?);
+    let (_, times) = run(sequence, &prompt, generate, &|| false, &|_| (), &mut |_| true)?;
+    let timing = times.timing(prompt_tokens, load_ms);
+    Ok(BenchFigures {
+        load_ms,
+        prefill_tokens_per_second: timing.prefill_tokens_per_second,
+        first_token_ms: timing.first_token_ms,
+        decode_tokens_per_second: timing.decode_tokens_per_second,
+        peak_bytes: memory::figures()?.peak,
+    })
+}
+
+/// The tokens a measurement reads: spread over the vocabulary, the same every time; `tests/oracle/bench.py` makes the same.
+pub fn bench_prompt(length: usize, vocabulary: u32) -> Vec<u32> {
+    (0..length as u64).map(|index| ((index * 7919 + 13) % u64::from(vocabulary)) as u32).collect()
+}

@@ -1,0 +1,24 @@
+//! What MLX holds, and what a forward pass needs besides.
+
+use protocol::MemoryFigures;
+
+use crate::error::Result;
+
+/// The figures of now.
+pub fn figures() -> Result<MemoryFigures> {
+    Ok(MemoryFigures {
+        active: mlx_rs::memory::active_memory()? as u64,
+        peak: mlx_rs::memory::peak_memory()? as u64,
+        cache: mlx_rs::memory::cache_memory()? as u64,
+    })
+}
+
+/// Gives buffers that were kept for reuse back to the system.
+pub fn clear_cache() -> Result<()> {
+    Ok(mlx_rs::memory::clear_cache()?)
+}
+
+/// Begins a new peak.
+pub fn reset_peak() -> Result<()> {
+    Ok(mlx_rs::memory::reset_peak_memory()?)
+}

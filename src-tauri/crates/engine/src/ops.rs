@@ -1,0 +1,298 @@
+//! Operations on [`Tensor`]s, fallible, each one call into MLX on the thread's own stream. mlx-rs looks the stream up and
+//! guards every call anew and lacks a few of them, so this layer speaks to mlx-sys itself.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+
+use mlx_rs::Dtype;
+use mlx_sys::{mlx_array, mlx_optional_dtype, mlx_optional_float, mlx_optional_int};
+
+use crate::error::Result;
+use crate::tensor::{stream, Handles, Tensor};
+
+/// Calls one function of MLX that writes an array and takes the stream last.
+macro_rules! op {
+    ($function:ident, $($argument:expr),* $(,)?) => {
+        // SAFETY: every handle among the arguments is borrowed from a living tensor, every pointer from a living slice whose
+        // length is passed beside it, and MLX checks shapes and types.
+        Tensor::make(|result| unsafe { mlx_sys::$function(result, $($argument,)* stream()) })
+    };
+}
+
+/// Methods that MLX has under the same name: `name => function (tensors) (numbers)`.
+macro_rules! methods {
+    ($($(#[$doc:meta])* $name:ident => $function:ident ($($tensor:ident),*) ($($number:ident: $kind:ty),*);)*) => {
+        impl Tensor {
+            $($(#[$doc])*
+            pub fn $name(&self, $($tensor: &Tensor,)* $($number: $kind),*) -> Result<Tensor> {
+                op!($function, self.raw(), $($tensor.raw(),)* $($number),*)
+            })*
+        }
+    };
+}
+
+methods! {
+    /// Sum of two tensors.
+    add => mlx_add (other) ();
+    /// Difference of two tensors.
+    sub => mlx_subtract (other) ();
+    /// Product, element by element.
+    mul => mlx_multiply (other) ();
+    /// Quotient, element by element.
+    div => mlx_divide (other) ();
+    /// Matrix product over the last two axes.
+    matmul => mlx_matmul (other) ();
+    /// The square of every element.
+    square => mlx_square () ();
+    /// One over the square root of every element.
+    rsqrt => mlx_rsqrt () ();
+    /// e to every element.
+    exp => mlx_exp () ();
+    /// The logistic function.
+    sigmoid => mlx_sigmoid () ();
+    /// The hyperbolic tangent.
+    tanh => mlx_tanh () ();
+    /// Minus every element.
+    negative => mlx_negative () ();
+    /// Whether elements are smaller.
+    less => mlx_less (other) ();
+    /// Whether elements are greater.
+    greater => mlx_greater (other) ();
+    /// Whether elements are not smaller.
+    greater_equal => mlx_greater_equal (other) ();
+    /// Rows (entries of one axis) by index.
+    take => mlx_take_axis (indices) (axis: i32);
+    /// Entries along an axis by index, one index per result.
+    take_along => mlx_take_along_axis (indices) (axis: i32);
+    /// Writes values along an axis at the indices.
+    put_along => mlx_put_along_axis (indices, values) (axis: i32);
+    /// Adds values along an axis at the indices, once for every time an index occurs.
+    add_along => mlx_scatter_add_axis (indices, values) (axis: i32);
+    /// The indices that split an axis at its k-th smallest element.
+    argpartition => mlx_argpartition_axis () (kth: i32, axis: i32);
+    /// An axis in rising order.
+    sort => mlx_sort_axis () (axis: i32);
+    /// Sums over an axis.
+    sum => mlx_sum_axis () (axis: i32, keep: bool);
+    /// Greatest elements of an axis.
+    max => mlx_max_axis () (axis: i32, keep: bool);
+    /// Smallest elements of an axis.
+    min => mlx_min_axis () (axis: i32, keep: bool);
+    /// Index of the greatest element of an axis, as unsigned 32 bit.
+    argmax => mlx_argmax_axis () (axis: i32, keep: bool);
+    /// Logarithm of the sum of exponentials over an axis.
+    logsumexp => mlx_logsumexp_axis () (axis: i32, keep: bool);
+    /// Softmax over an axis; `precise` sums in 32 bit.
+    softmax => mlx_softmax_axis () (axis: i32, precise: bool);
+    /// Exchanges two axes; a view.
+    swapaxes => mlx_swapaxes () (first: i32, second: i32);
+}
+
+impl Tensor {
+    /// One number of a type.
+    pub fn scalar(value: f32, dtype: Dtype) -> Result<Tensor> {
+        Tensor::from_f32(&[value], &[]).astype(dtype)
+    }
+
+    /// Nothing but zeros.
+    pub fn zeros(shape: &[i32], dtype: Dtype) -> Result<Tensor> {
+        op!(mlx_zeros, shape.as_ptr(), shape.len(), dtype.into())
+    }
+
+    /// The same elements as another type.
+    pub fn astype(&self, dtype: Dtype) -> Result<Tensor> {
+        op!(mlx_astype, self.raw(), dtype.into())
+    }
+
+    /// The same elements in rows, one behind another.
+    pub fn contiguous(&self) -> Result<Tensor> {
+        op!(mlx_contiguous, self.raw(), false)
+    }
+
+    /// The same elements in another shape; one axis may be -1.
+    pub fn reshape(&self, shape: &[i32]) -> Result<Tensor> {
+        op!(mlx_reshape, self.raw(), shape.as_ptr(), shape.len())
+    }
+
+    /// The axes in another order; a view.
+    pub fn transpose(&self, axes: &[i32]) -> Result<Tensor> {
+        op!(mlx_transpose_axes, self.raw(), axes.as_ptr(), axes.len())
+    }
+
+    /// `self · b + c`.
+    pub fn addmm(&self, b: &Tensor, c: &Tensor) -> Result<Tensor> {
+        op!(mlx_addmm, c.raw(), self.raw(), b.raw(), 1.0, 1.0)
+    }
+
+    /// From `start` up to `stop` along one axis; a view.
+    pub fn slice(&self, axis: usize, start: i32, stop: i32) -> Result<Tensor> {
+        let (mut from, mut to) = ([0; MAX_AXES], [0; MAX_AXES]);
+        let axes = self.shape().len();
+        to[..axes].copy_from_slice(self.shape());
+        (from[axis], to[axis]) = (start, stop);
+        op!(mlx_slice, self.raw(), from.as_ptr(), axes, to.as_ptr(), axes, ONES.as_ptr(), axes)
+    }
+
+    /// This tensor with `update` written from `start` on along one axis. Done in place where this is the only handle.
+    pub fn slice_update(&self, update: &Tensor, axis: usize, start: i32) -> Result<Tensor> {
+        let (mut from, mut to) = ([0; MAX_AXES], [0; MAX_AXES]);
+        let axes = self.shape().len();
+        to[..axes].copy_from_slice(self.shape());
+        (from[axis], to[axis]) = (start, start + update.shape()[axis]);
+        op!(mlx_slice_update, self.raw(), update.raw(), from.as_ptr(), axes, to.as_ptr(), axes, ONES.as_ptr(), axes)
+    }
+
+    /// Sums of the elements from each one to the end of the axis, that one left out.
+    pub fn sum_of_later(&self, axis: i32) -> Result<Tensor> {
+        op!(mlx_cumsum_axis, self.raw(), axis, true, false, AUTOMATIC)
+    }
+
+    /// Elements of `yes` where `self` is true, of `no` elsewhere.
+    pub fn choose(&self, yes: &Tensor, no: &Tensor) -> Result<Tensor> {
+        op!(mlx_where, self.raw(), yes.raw(), no.raw())
+    }
+
+    /// Root mean square norm over the last axis in one kernel.
+    pub fn fast_rms_norm(&self, weight: Option<&Tensor>, eps: f32) -> Result<Tensor> {
+        op!(mlx_fast_rms_norm, self.raw(), maybe(weight), eps)
+    }
+
+    /// Rotary positions in one kernel: halves of the last axis turn against each other. Either a base or periods.
+    pub fn fast_rope(&self, dims: i32, base: Option<f32>, periods: Option<&Tensor>, offset: i32) -> Result<Tensor> {
+        let base = mlx_optional_float { value: base.unwrap_or(0.0), has_value: base.is_some() };
+        op!(mlx_fast_rope, self.raw(), dims, false, base, 1.0, offset, maybe(periods))
+    }
+
+    /// Attention in one kernel where the device has one. `self` are queries `[1, heads, length, width]`.
+    pub fn fast_attention(&self, keys: &Tensor, values: &Tensor, scale: f32, mask: &Mask) -> Result<Tensor> {
+        let (mode, array): (&CStr, _) = match mask {
+            Mask::None => (c"", None),
+            Mask::Causal => (c"causal", None),
+            Mask::Array(array) => (c"array", Some(array)),
+        };
+        op!(
+            mlx_fast_scaled_dot_product_attention,
+            self.raw(),
+            keys.raw(),
+            values.raw(),
+            scale,
+            mode.as_ptr(),
+            maybe(array),
+            maybe(None),
+            false
+        )
+    }
+
+    /// `self` times the transpose of a quantised matrix.
+    pub fn quantized_matmul(&self, matrix: &Packed) -> Result<Tensor> {
+        let format = &matrix.format;
+        op!(
+            mlx_quantized_matmul,
+            self.raw(),
+            matrix.weight.raw(),
+            matrix.scales.raw(),
+            maybe(matrix.biases.as_ref()),
+            true,
+            some(format.group_size),
+            some(format.bits),
+            format.mode.as_ptr()
+        )
+    }
+}
+
+/// Which keys a query may see.
+#[derive(Debug, Clone)]
+pub enum Mask {
+    /// All of them.
+    None,
+    /// Those up to its own position; queries are the last positions.
+    Causal,
+    /// Those marked true, `[queries, keys]`.
+    Array(Tensor),
+}
+
+/// The number format of a quantised matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Format {
+    /// Weights that share a scale.
+    pub group_size: i32,
+    /// Bits of a weight.
+    pub bits: i32,
+    /// MLX's name of the format.
+    pub mode: &'static CStr,
+}
+
+/// A quantised matrix: `weight` holds 32 bit words full of small numbers, one row per output.
+#[derive(Debug, Clone)]
+pub struct Packed {
+    /// The words.
+    pub weight: Tensor,
+    /// One scale per group.
+    pub scales: Tensor,
+    /// One bias per group, in the affine format.
+    pub biases: Option<Tensor>,
+    /// The format.
+    pub format: Format,
+}
+
+impl Packed {
+    /// The numbers it stands for, in the type of its scales (16 bit for formats without such).
+    pub fn dequantize(&self) -> Result<Tensor> {
+        let (weight, scales, format) = (&self.weight, &self.scales, &self.format);
+        op!(
+            mlx_dequantize,
+            weight.raw(),
+            scales.raw(),
+            maybe(self.biases.as_ref()),
+            some(format.group_size),
+            some(format.bits),
+            format.mode.as_ptr(),
+            maybe(None),
+            AUTOMATIC
+        )
+    }
+}
+
+/// Joins tensors along an axis.
+pub fn concatenate(tensors: &[&Tensor], axis: i32) -> Result<Tensor> {
+    let handles = Handles::new(tensors.iter().copied());
+    op!(mlx_concatenate_axis, handles.0, axis)
+}
+
+/// A random key from a seed.
+pub fn random_key(seed: u64) -> Result<Tensor> {
+    // SAFETY: writes one array.
+    Tensor::make(|result| unsafe { mlx_sys::mlx_random_key(result, seed) })
+}
+
+/// Two keys from one: the next state and the one to use.
+pub fn random_split(key: &Tensor) -> Result<(Tensor, Tensor)> {
+    let pair = op!(mlx_random_split_num, key.raw(), 2)?;
+    let half = |index| pair.slice(0, index, index + 1)?.reshape(&[2]);
+    Ok((half(0)?, half(1)?))
+}
+
+/// An index drawn from unnormalised log-probabilities over the last axis, as unsigned 32 bit.
+pub fn random_categorical(logits: &Tensor, key: &Tensor) -> Result<Tensor> {
+    op!(mlx_random_categorical, logits.raw(), -1, key.raw())
+}
+
+/// A number between 0 and 1.
+pub fn random_uniform(key: &Tensor) -> Result<Tensor> {
+    let (low, high) = (Tensor::from_f32(&[0.0], &[]), Tensor::from_f32(&[1.0], &[]));
+    let shape: [i32; 0] = [];
+    op!(mlx_random_uniform, low.raw(), high.raw(), shape.as_ptr(), 0, Dtype::Float32.into(), key.raw())
+}
+
+const MAX_AXES: usize = 5;
+/// Leaves the type of a result to MLX.
+const AUTOMATIC: mlx_optional_dtype = mlx_optional_dtype { value: 0, has_value: false };
+const ONES: [i32; MAX_AXES] = [1; MAX_AXES];
+
+fn maybe(tensor: Option<&Tensor>) -> mlx_array {
+    tensor.map_or(mlx_array { ctx: std::ptr::null_mut() }, Tensor::raw)
+}
+
+fn some(value: i32) -> mlx_optional_int {
+    mlx_optional_int { value, has_value: true }
+}

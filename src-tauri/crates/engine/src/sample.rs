@@ -1,0 +1,242 @@
+//! How the next token is chosen. Order and meaning are those of mlx-lm: logit bias, repetition, presence and frequency
+//! penalties act on logits; then either the likeliest token, or top-p, min-p, XTC and top-k act on log-probabilities at
+//! temperature 1 and the draw is made at the asked temperature.
+
+use mlx_rs::Dtype;
+use protocol::Sampling;
+
+use crate::error::{Error, Result};
+use crate::ops::{concatenate, random_categorical, random_key, random_split, random_uniform};
+use crate::tensor::Tensor;
+
+/// Tokens the penalties look at where nothing else is asked.
+const PENALTY_CONTEXT: u32 = 20;
+
+/// Checked values of a [`Sampling`], its gaps filled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    temperature: f32,
+    top_p: f32,
+    min_p: f32,
+    top_k: u32,
+    xtc_probability: f32,
+    xtc_threshold: f32,
+    repetition_penalty: f32,
+    presence_penalty: f32,
+    frequency_penalty: f32,
+    penalty_context: u32,
+    logit_bias: Vec<(u32, f32)>,
+    seed: Option<u64>,
+}
+
+impl Choice {
+    /// What was asked, else what the model's own defaults say, else nothing done to the logits; errors name the value.
+    pub fn new(asked: &Sampling, defaults: &Sampling, vocabulary: u32) -> Result<Self> {
+        let choice = Self {
+            temperature: asked.temperature.or(defaults.temperature).unwrap_or(0.0),
+            top_p: asked.top_p.or(defaults.top_p).unwrap_or(0.0),
+            min_p: asked.min_p.or(defaults.min_p).unwrap_or(0.0),
+            top_k: asked.top_k.or(defaults.top_k).unwrap_or(0),
+            xtc_probability: asked.xtc_probability.or(defaults.xtc_probability).unwrap_or(0.0),
+            xtc_threshold: asked.xtc_threshold.or(defaults.xtc_threshold).unwrap_or(0.1),
+            repetition_penalty: asked.repetition_penalty.or(defaults.repetition_penalty).unwrap_or(1.0),
+            presence_penalty: asked.presence_penalty.or(defaults.presence_penalty).unwrap_or(0.0),
+            frequency_penalty: asked.frequency_penalty.or(defaults.frequency_penalty).unwrap_or(0.0),
+            penalty_context: asked.penalty_context.or(defaults.penalty_context).unwrap_or(PENALTY_CONTEXT),
+            logit_bias: asked.logit_bias.iter().map(|(token, bias)| (*token, *bias)).collect(),
+            seed: asked.seed,
+        };
+        choice.check(vocabulary)?;
+        Ok(choice)
+    }
+
+    fn check(&self, vocabulary: u32) -> Result<()> {
+        let within = |name: &str, value: f32, low: f32, high: f32| {
+            if value >= low && value <= high {
+                return Ok(());
+            }
+            Err(Error::BadRequest(format!("{name} is {value}; it has to be between {low} and {high}")))
+        };
+        within("temperature", self.temperature, 0.0, 100.0)?;
+        within("top_p", self.top_p, 0.0, 1.0)?;
+        within("min_p", self.min_p, 0.0, 1.0)?;
+        within("xtc_probability", self.xtc_probability, 0.0, 1.0)?;
+        within("xtc_threshold", self.xtc_threshold, 0.0, 0.5)?;
+        within("repetition_penalty", self.repetition_penalty, 0.0, 100.0)?;
+        within("presence_penalty", self.presence_penalty, -100.0, 100.0)?;
+        within("frequency_penalty", self.frequency_penalty, -100.0, 100.0)?;
+        match self.logit_bias.iter().find(|(token, bias)| *token >= vocabulary || !bias.is_finite()) {
+            Some((token, bias)) => Err(Error::BadRequest(format!(
+                "the logit bias {bias} of token {token} cannot be used; tokens go from 0 to {} and biases are finite",
+                vocabulary - 1
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn penalises(&self) -> bool {
+        self.penalty_context > 0 && (!matches!(self.repetition_penalty, 0.0 | 1.0) || self.presence_penalty != 0.0 || self.frequency_penalty != 0.0)
+    }
+}
+
+/// Chooses the tokens of one sequence. All of it happens on the device: nothing waits for the token that is still being
+/// computed.
+pub struct Sampler {
+    choice: Choice,
+    key: Tensor,
+    /// The bias of every token, `[1, vocabulary]`.
+    bias: Option<Tensor>,
+    /// The last tokens, `[1, at most penalty_context]`.
+    recent: Option<Tensor>,
+    /// Tokens that XTC never removes, `[1, count]`.
+    xtc_kept: Option<Tensor>,
+}
+
+impl Sampler {
+    /// A sampler for a sequence that begins with `prompt`; `xtc_kept` are tokens that XTC leaves alone.
+    pub fn new(choice: Choice, prompt: &[u32], xtc_kept: &[u32], vocabulary: u32) -> Result<Self> {
+        let seed = choice.seed.unwrap_or_else(clock_seed);
+        let bias = (!choice.logit_bias.is_empty()).then(|| {
+            let mut row = vec![0.0; vocabulary as usize];
+            for (token, value) in &choice.logit_bias {
+                row[*token as usize] = *value;
+            }
+            Tensor::from_f32(&row, &[1, vocabulary as i32])
+        });
+        // The last token of the prompt joins with the step that reads it.
+        let earlier = &prompt[..prompt.len().saturating_sub(1)];
+        let recent = choice.penalises().then(|| row_of(&earlier[earlier.len().saturating_sub(choice.penalty_context as usize)..]));
+        let xtc_kept = (choice.xtc_probability > 0.0 && !xtc_kept.is_empty()).then(|| row_of(xtc_kept));
+        Ok(Self { key: random_key(seed)?, bias, recent, xtc_kept, choice })
+    }
+
+    /// The token `[1]` that follows `input` `[1]`, whose logits are `[1, vocabulary]`.
+    pub fn choose(&mut self, input: &Tensor, logits: Tensor) -> Result<Tensor> {
+        let mut logits = logits;
+        if let Some(bias) = &self.bias {
+            logits = logits.add(&bias.astype(logits.dtype())?)?;
+        }
+        if let Some(recent) = self.recent.take() {
+            let all = concatenate(&[&recent, &input.astype(Dtype::Int32)?.reshape(&[1, 1])?], 1)?;
+            let (length, context) = (all.dim(1), self.choice.penalty_context as i32);
+            let recent = all.slice(1, (length - context).max(0), length)?;
+            logits = self.penalise(logits, &recent)?;
+            self.recent = Some(recent);
+        }
+        if self.choice.temperature == 0.0 {
+            return logits.argmax(-1, false);
+        }
+        let mut logprobs = logits.sub(&logits.logsumexp(-1, true)?)?;
+        if self.choice.top_p > 0.0 && self.choice.top_p < 1.0 {
+            logprobs = top_p(&logprobs, self.choice.top_p)?;
+        }
+        if self.choice.min_p > 0.0 {
+            logprobs = min_p(&logprobs, self.choice.min_p)?;
+        }
+        if self.choice.xtc_probability > 0.0 {
+            let chance = random_uniform(&self.next_key()?)?;
+            logprobs = xtc(&logprobs, &chance, self.choice.xtc_probability, self.choice.xtc_threshold, self.xtc_kept.as_ref())?;
+        }
+        if self.choice.top_k > 0 && (self.choice.top_k as i32) < logprobs.dim(-1) {
+            logprobs = top_k(&logprobs, self.choice.top_k as i32)?;
+        }
+        let scaled = logprobs.mul(&Tensor::scalar(1.0 / self.choice.temperature, logprobs.dtype())?)?;
+        random_categorical(&scaled, &self.next_key()?)
+    }
+
+    fn next_key(&mut self) -> Result<Tensor> {
+        let (state, key) = random_split(&self.key)?;
+        self.key = state;
+        Ok(key)
+    }
+
+    fn penalise(&self, logits: Tensor, recent: &Tensor) -> Result<Tensor> {
+        let Choice { repetition_penalty, presence_penalty, frequency_penalty, .. } = self.choice;
+        let mut logits = logits;
+        if !matches!(repetition_penalty, 0.0 | 1.0) {
+            logits = repetition(&logits, recent, repetition_penalty)?;
+        }
+        if presence_penalty != 0.0 {
+            logits = presence(&logits, recent, presence_penalty)?;
+        }
+        if frequency_penalty != 0.0 {
+            logits = frequency(&logits, recent, frequency_penalty)?;
+        }
+        Ok(logits)
+    }
+}
+
+fn row_of(tokens: &[u32]) -> Tensor {
+    let ids: Vec<i32> = tokens.iter().map(|id| *id as i32).collect();
+    Tensor::from_i32(&ids, &[1, ids.len() as i32])
+}
+
+fn clock_seed() -> u64 {
+    // Only has to differ between answers, not to be secret.
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
+fn number(value: f32, like: &Tensor) -> Result<Tensor> {
+    Tensor::scalar(value, like.dtype())
+}
+
+/// Positive logits of recent tokens are divided by the penalty, negative ones multiplied.
+fn repetition(logits: &Tensor, recent: &Tensor, penalty: f32) -> Result<Tensor> {
+    let chosen = logits.take_along(recent, -1)?;
+    let penalty = number(penalty, logits)?;
+    let changed = chosen.less(&number(0.0, logits)?)?.choose(&chosen.mul(&penalty)?, &chosen.div(&penalty)?)?;
+    logits.put_along(recent, &changed, -1)
+}
+
+/// Taken once from every recent token.
+fn presence(logits: &Tensor, recent: &Tensor, penalty: f32) -> Result<Tensor> {
+    let changed = logits.take_along(recent, -1)?.sub(&number(penalty, logits)?)?;
+    logits.put_along(recent, &changed, -1)
+}
+
+/// Taken from a recent token for each of its occurrences.
+fn frequency(logits: &Tensor, recent: &Tensor, penalty: f32) -> Result<Tensor> {
+    let taken = Tensor::zeros(recent.shape(), logits.dtype())?.sub(&number(penalty, logits)?)?;
+    logits.add_along(recent, &taken, -1)
+}
+
+/// Keeps the smallest set of tokens with the probability `p`, ties with its last one included.
+fn top_p(logprobs: &Tensor, p: f32) -> Result<Tensor> {
+    let sorted = logprobs.sort(-1)?;
+    let shares = sorted.astype(Dtype::Float32)?.exp()?;
+    let above = shares.sum_of_later(-1)?;
+    let total = above.slice(1, 0, 1)?.add(&shares.slice(1, 0, 1)?)?;
+    let dropped = above.greater_equal(&total.mul(&number(p, &total)?)?)?.astype(Dtype::Int32)?.sum(-1, true)?;
+    let threshold = sorted.take_along(&dropped, -1)?;
+    logprobs.less(&threshold)?.choose(&number(f32::NEG_INFINITY, logprobs)?, logprobs)
+}
+
+/// Keeps tokens at least `p` times as likely as the likeliest.
+fn min_p(logprobs: &Tensor, p: f32) -> Result<Tensor> {
+    let threshold = logprobs.max(-1, true)?.add(&number(p.ln(), logprobs)?)?;
+    logprobs.less(&threshold)?.choose(&number(f32::NEG_INFINITY, logprobs)?, logprobs)
+}
+
+/// Removes all but the least likely of the tokens above the threshold, where `chance` is not above the probability.
+fn xtc(logprobs: &Tensor, chance: &Tensor, probability: f32, threshold: f32, kept: Option<&Tensor>) -> Result<Tensor> {
+    let shares = logprobs.softmax(-1, false)?;
+    let infinity = number(f32::INFINITY, &shares)?;
+    let least = shares.greater(&number(threshold, &shares)?)?.choose(&shares, &infinity)?.min(-1, true)?;
+    let mut removed = shares.greater(&least)?;
+    if let Some(kept) = kept {
+        removed = removed.put_along(kept, &Tensor::from_bool(&[false], &[1, 1]), -1)?;
+    }
+    let without = removed.choose(&number(f32::NEG_INFINITY, logprobs)?, logprobs)?;
+    chance.greater(&Tensor::from_f32(&[probability], &[]))?.choose(logprobs, &without)
+}
+
+/// Keeps the k likeliest tokens.
+fn top_k(logprobs: &Tensor, k: i32) -> Result<Tensor> {
+    let order = logprobs.negative()?.argpartition(k - 1, -1)?;
+    let rest = order.slice(1, k, order.dim(1))?;
+    logprobs.put_along(&rest, &number(f32::NEG_INFINITY, logprobs)?.reshape(&[1, 1])?, -1)
+}
+
+#[cfg(test)]
+#[path = "sample_tests.rs"]
+mod tests;

@@ -1,0 +1,207 @@
+//! The weights of a model by name, handed out once each and made resident piece by piece.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use mlx_rs::{Array, Dtype};
+
+use crate::error::{Error, Result};
+use crate::ops::{Format, Packed};
+use crate::safetensors;
+use crate::tensor::{self, device, eval, Device, Tensor};
+
+/// Parts of a checkpoint that the text model does not use.
+const UNUSED: [&str; 11] = [
+    "vision_tower.",
+    "multi_modal_projector.",
+    "audio_tower.",
+    "embed_audio.",
+    "embed_vision.",
+    "vision_embedder.",
+    "rotary_emb",
+    "input_max",
+    "input_min",
+    "output_max",
+    "output_min",
+];
+
+/// A tensor of the checkpoint: plain, or quantised with its parameters inferred from the shapes.
+pub enum Matrix {
+    /// Numbers as they are.
+    Plain(Tensor),
+    /// Small numbers with scales.
+    Packed(Packed),
+}
+
+/// All weights of a model that nobody has taken yet.
+pub struct Weights<'a> {
+    tensors: HashMap<String, Tensor>,
+    total: u64,
+    taken: u64,
+    resident: u64,
+    dequantised: bool,
+    parameters: u64,
+    progress: &'a mut dyn FnMut(u64, u64),
+}
+
+impl<'a> Weights<'a> {
+    /// Opens every shard of a folder. Nothing is read but the headers; `progress` hears resident and total bytes.
+    pub fn open(dir: &Path, progress: &'a mut dyn FnMut(u64, u64)) -> Result<Self> {
+        let shards = safetensors::shards(dir)?;
+        let (mut tensors, mut total) = (HashMap::new(), 0);
+        let checked = shards.iter().map(|path| safetensors::check(path)).collect::<Result<Vec<_>>>()?;
+        for (path, sizes) in shards.iter().zip(checked) {
+            for (name, array) in Array::load_safetensors(path).map_err(|error| Error::Mlx(error.to_string()))? {
+                let tensor = Tensor::new(array);
+                if let Some(short) = canonical(&name) {
+                    total += sizes.get(&name).copied().unwrap_or_default();
+                    tensors.insert(short.to_owned(), tensor);
+                }
+            }
+        }
+        progress(0, total);
+        Ok(Self { tensors, total, taken: 0, resident: 0, dequantised: false, parameters: 0, progress })
+    }
+
+    /// Whether a tensor is there and not taken.
+    pub fn has(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
+    }
+
+    /// A tensor that is used as it is, in the device's working type.
+    pub fn take(&mut self, name: &str, shape: &[i32]) -> Result<Tensor> {
+        let tensor = self.take_raw(name)?;
+        if tensor.shape() != shape {
+            return Err(wrong_shape(name, &tensor, format!("{shape:?}")));
+        }
+        self.parameters += tensor.size() as u64;
+        working_type(tensor)
+    }
+
+    /// A matrix `[rows, columns]` that may be quantised. Where the device multiplies plain numbers faster it comes
+    /// dequantised, unless that would take more than `limit` bytes.
+    pub fn take_matrix(&mut self, path: &str, rows: i32, columns: i32, limit: u64) -> Result<Matrix> {
+        let name = format!("{path}.weight");
+        if !self.has(&format!("{path}.scales")) {
+            return Ok(Matrix::Plain(self.take(&name, &[rows, columns])?));
+        }
+        let weight = self.take_raw(&name)?;
+        let scales = self.take_raw(&format!("{path}.scales"))?;
+        let biases = if self.has(&format!("{path}.biases")) { Some(self.take_raw(&format!("{path}.biases"))?) } else { None };
+        let expected = || format!("a quantised [{rows}, {columns}]");
+        let format = infer_format(&weight, &scales, columns).ok_or_else(|| wrong_shape(&name, &weight, expected()))?;
+        if weight.dim(0) != rows || scales.dim(0) != rows {
+            return Err(wrong_shape(&name, &weight, expected()));
+        }
+        if (format.mode == c"affine") != biases.is_some() || biases.as_ref().is_some_and(|biases| biases.shape() != scales.shape()) {
+            return Err(wrong_shape(&format!("{path}.biases"), &scales, "one bias per scale in the affine format".into()));
+        }
+        self.parameters += rows as u64 * columns as u64;
+        let packed = Packed { weight, scales, biases, format };
+        if device() != Device::Cpu || rows as u64 * columns as u64 * 4 > limit {
+            return Ok(Matrix::Packed(packed));
+        }
+        self.dequantised = true;
+        Ok(Matrix::Plain(widen(packed)?))
+    }
+
+    /// Computes what was made of the tensors taken since the last call, so that their source can be freed, and reports.
+    pub fn settle<'t>(&mut self, tensors: impl IntoIterator<Item = &'t Tensor>) -> Result<()> {
+        eval(tensors)?;
+        self.resident += std::mem::take(&mut self.taken);
+        (self.progress)(self.resident, self.total);
+        Ok(())
+    }
+
+    /// Whether any quantised matrix was widened.
+    pub fn dequantised(&self) -> bool {
+        self.dequantised
+    }
+
+    /// How many parameters were taken.
+    pub fn parameters(&self) -> u64 {
+        self.parameters
+    }
+
+    /// Ends the load: what is left is freed, the rest of the progress told.
+    pub fn finish(self) -> Result<()> {
+        if !self.tensors.is_empty() {
+            tracing::debug!(count = self.tensors.len(), "tensors that this model does not use");
+        }
+        drop(self.tensors);
+        (self.progress)(self.total, self.total);
+        tensor::synchronize()
+    }
+
+    fn take_raw(&mut self, name: &str) -> Result<Tensor> {
+        let tensor = self.tensors.remove(name).ok_or_else(|| Error::MissingTensor(name.to_owned()))?;
+        self.taken += tensor.nbytes() as u64;
+        Ok(tensor)
+    }
+}
+
+/// The name inside the text model, without the wrappers' prefixes; `None` for parts that are not used.
+fn canonical(name: &str) -> Option<&str> {
+    if UNUSED.iter().any(|part| name.contains(part)) {
+        return None;
+    }
+    let mut short = name;
+    while let Some(rest) = short.strip_prefix("language_model.").or_else(|| short.strip_prefix("model.")) {
+        short = rest;
+    }
+    Some(short)
+}
+
+/// The format by the shapes alone, as mlx-lm infers it; the config's own words may name other paths or be wrong.
+fn infer_format(weight: &Tensor, scales: &Tensor, columns: i32) -> Option<Format> {
+    let (&[_, words], &[_, groups]) = (weight.shape(), scales.shape()) else { return None };
+    if weight.dtype() != Dtype::Uint32 || groups == 0 || columns % groups != 0 || (words * 32) % columns != 0 {
+        return None;
+    }
+    let (group_size, bits) = (columns / groups, words * 32 / columns);
+    let mode = match (scales.dtype(), bits, group_size) {
+        (Dtype::Uint8, 4, 16) => c"nvfp4",
+        (Dtype::Uint8, 4, 32) => c"mxfp4",
+        (Dtype::Uint8, 8, 32) => c"mxfp8",
+        (Dtype::Uint8, ..) => return None,
+        (_, 2..=6 | 8, 32 | 64 | 128) => c"affine",
+        _ => return None,
+    };
+    Some(Format { group_size, bits, mode })
+}
+
+/// The numbers of a quantised matrix as 32 bit floats. Scales and biases are widened first: the product is then exact,
+/// which rounding it to the scales' 16 bits would undo.
+fn widen(packed: Packed) -> Result<Tensor> {
+    let Packed { weight, scales, biases, format } = packed;
+    let scales = if scales.dtype() == Dtype::Uint8 { scales } else { scales.astype(Dtype::Float32)? };
+    let biases = biases.map(|biases| biases.astype(Dtype::Float32)).transpose()?;
+    Packed { weight, scales, biases, format }.dequantize()?.astype(Dtype::Float32)
+}
+
+/// The type the device computes in: the checkpoint's own on a GPU, 32 bit floats on the CPU, where 16 bit ones are slow.
+fn working_type(tensor: Tensor) -> Result<Tensor> {
+    if device() == Device::Cpu && tensor.dtype().is_float() {
+        return tensor.astype(Dtype::Float32);
+    }
+    Ok(tensor)
+}
+
+fn wrong_shape(name: &str, tensor: &Tensor, expected: String) -> Error {
+    Error::WrongShape { name: name.to_owned(), expected, found: tensor.shape().to_vec() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::canonical;
+
+    #[test]
+    fn every_prefix_of_the_text_model_is_stripped() {
+        for name in ["language_model.model.norm.weight", "model.language_model.norm.weight", "model.norm.weight", "norm.weight"] {
+            assert_eq!(canonical(name), Some("norm.weight"));
+        }
+        assert_eq!(canonical("language_model.lm_head.weight"), Some("lm_head.weight"));
+        assert_eq!(canonical("vision_tower.encoder.layers.0.input_max"), None);
+        assert_eq!(canonical("model.embed_vision.embedding_projection.weight"), None);
+    }
+}

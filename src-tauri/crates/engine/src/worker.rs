@@ -1,0 +1,185 @@
+//! The one thread that touches MLX: it loads, computes and drops, one command after another.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use protocol::{CancelFlag, Done, EngineEvent, LoadEvent, ModelInfo, ModelSource, Sender};
+
+use crate::error::{Error, Result};
+use crate::load::LoadedModel;
+use crate::{memory, tensor};
+
+/// What other threads may look at while the worker works.
+#[derive(Debug, Default)]
+pub struct Shared {
+    loaded: Mutex<Option<ModelInfo>>,
+    /// Set when the engine is being dropped: the running job ends, waiting ones are not begun.
+    closing: AtomicBool,
+}
+
+impl Shared {
+    /// The loaded model.
+    pub fn loaded(&self) -> Option<ModelInfo> {
+        self.lock().clone()
+    }
+
+    /// Asks the worker to end soon.
+    pub fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+    }
+
+    fn closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<ModelInfo>> {
+        // Nothing that can panic runs under this lock, so a poisoned value is still whole.
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Work of a job: it may load a model first, and reports while it goes on.
+pub type Work = Box<dyn FnOnce(&mut Worker, &Report) -> Result<Done> + Send>;
+
+/// What the worker is asked for.
+pub enum Command {
+    /// Load a model.
+    Load {
+        /// Which.
+        source: ModelSource,
+        /// Who listens.
+        events: Sender<LoadEvent>,
+    },
+    /// Make an answer.
+    Job {
+        /// How.
+        work: Work,
+        /// Who listens.
+        report: Report,
+    },
+    /// Anything else; it answers by itself and does not panic.
+    Verb(Box<dyn FnOnce(&mut Worker) + Send>),
+}
+
+/// Where a job reports, and where it hears that it shall end.
+pub struct Report {
+    /// Who listens.
+    pub events: Sender<EngineEvent>,
+    /// The job's own flag.
+    pub cancel: CancelFlag,
+    /// The engine's.
+    pub shared: Arc<Shared>,
+}
+
+impl Report {
+    /// Tells the listener.
+    pub fn send(&self, event: EngineEvent) {
+        self.events.send(event);
+    }
+
+    /// Whether the job shall end.
+    pub fn cancelled(&self) -> bool {
+        self.cancel.is_cancelled() || self.shared.closing()
+    }
+}
+
+/// What lives on the thread. It holds tensors and therefore cannot leave.
+pub struct Worker {
+    loaded: Option<LoadedModel>,
+    shared: Arc<Shared>,
+}
+
+impl Worker {
+    /// Takes commands until nobody can send any.
+    pub fn run(commands: &Receiver<Command>, shared: Arc<Shared>) {
+        // Were MLX unusable, every job would say so.
+        let connected = guard(tensor::connect);
+        if let Err(error) = &connected {
+            tracing::error!(%error, "MLX cannot be used");
+        }
+        let mut worker = Self { loaded: None, shared };
+        while let Ok(command) = commands.recv() {
+            if worker.shared.closing() {
+                // Dropping the command tells its listener that the engine is gone.
+                continue;
+            }
+            worker.obey(command);
+        }
+        worker.unload();
+        drop(worker);
+        tensor::disconnect();
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Load { source, events } => {
+                let loaded = guard(|| self.ensure(&source, &mut |done, total| events.send(LoadEvent::Progress { done, total })));
+                events.send(match loaded {
+                    Ok(_) => LoadEvent::Ready(Box::new(self.loaded.as_ref().expect("just loaded").info.clone())),
+                    Err(error) => {
+                        self.recover();
+                        LoadEvent::Failed(error.into())
+                    }
+                });
+            }
+            Command::Job { work, report } => {
+                let done = guard(|| work(self, &report));
+                report.send(match done {
+                    Ok(done) => EngineEvent::Done(done),
+                    Err(error) => {
+                        self.recover();
+                        EngineEvent::Failed(error.into())
+                    }
+                });
+            }
+            Command::Verb(verb) => verb(self),
+        }
+    }
+
+    /// Makes a model the loaded one; `progress` hears resident and total bytes. The result are the milliseconds it took,
+    /// 0 where it was loaded already.
+    pub fn ensure(&mut self, source: &ModelSource, progress: &mut dyn FnMut(u64, u64)) -> Result<f64> {
+        let same = |loaded: &LoadedModel| loaded.source.path == source.path && loaded.source.revision == source.revision;
+        if self.loaded.as_ref().is_some_and(same) {
+            return Ok(0.0);
+        }
+        self.unload();
+        memory::reset_peak()?;
+        let loaded = LoadedModel::load(source, progress)?;
+        let load_ms = loaded.info.load_ms;
+        *self.shared.lock() = Some(loaded.info.clone());
+        self.loaded = Some(loaded);
+        Ok(load_ms)
+    }
+
+    /// Frees the loaded model.
+    pub fn unload(&mut self) {
+        *self.shared.lock() = None;
+        self.loaded = None;
+        self.recover();
+    }
+
+    /// The loaded model.
+    pub fn loaded(&self) -> Option<&LoadedModel> {
+        self.loaded.as_ref()
+    }
+
+    /// After an end that may have left work in flight or buffers behind.
+    fn recover(&self) {
+        let cleared = guard(|| tensor::synchronize().and_then(|()| memory::clear_cache()));
+        if let Err(error) = cleared {
+            tracing::warn!(%error, "MLX reported an error of work that was given up");
+        }
+    }
+}
+
+/// Turns a panic into an error.
+pub fn guard<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(Error::Panicked(text.unwrap_or_else(|| "no reason given".into())))
+    })
+}

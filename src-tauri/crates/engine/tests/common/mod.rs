@@ -1,0 +1,122 @@
+//! What the engine's tests share: Pebble, events in a list, and safetensors files without MLX.
+#![allow(dead_code)]
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use protocol::{Channel, Done, EngineEvent, Job, Message, ModelSource, Notice, Request, Role, Sampling, Thinking, ToolCall};
+
+/// The folder of the model that comes with the app.
+pub fn pebble_dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model")
+}
+
+/// A model in a folder.
+pub fn source(path: &Path) -> ModelSource {
+    ModelSource { reference: path.display().to_string(), path: path.to_owned(), revision: None }
+}
+
+pub fn pebble() -> ModelSource {
+    ModelSource { reference: "pebble".into(), ..source(&pebble_dir()) }
+}
+
+/// A greedy question to Pebble.
+pub fn question(text: &str, thinking: Thinking) -> Request {
+    Request {
+        thinking: Some(thinking),
+        sampling: Sampling::greedy(),
+        ..Request::new(pebble(), vec![Message::text(Role::User, text)])
+    }
+}
+
+/// Everything that a job said.
+#[derive(Debug, Default)]
+pub struct Heard {
+    pub text: String,
+    pub thinking: String,
+    pub calls: Vec<ToolCall>,
+    pub notices: Vec<Notice>,
+    pub tokens: Vec<u32>,
+    pub prefill: Vec<u64>,
+    pub started: Option<u32>,
+    pub ends: Vec<Result<Done, protocol::Error>>,
+}
+
+impl Heard {
+    pub fn done(&self) -> &Done {
+        match &self.ends[..] {
+            [Ok(done)] => done,
+            other => panic!("exactly one good end was expected: {other:?}"),
+        }
+    }
+
+    pub fn error(&self) -> &protocol::Error {
+        match &self.ends[..] {
+            [Err(error)] => error,
+            other => panic!("exactly one error was expected: {other:?}"),
+        }
+    }
+}
+
+/// Listens to the end.
+pub async fn hear(mut job: Job) -> Heard {
+    let mut heard = Heard::default();
+    while let Some(event) = job.events.recv().await {
+        match event {
+            EngineEvent::Progress { stage: protocol::Stage::Prefill, done, .. } => heard.prefill.push(done),
+            EngineEvent::Progress { .. } => {}
+            EngineEvent::Started { prompt_tokens, .. } => heard.started = Some(prompt_tokens),
+            EngineEvent::Delta { channel, text, tokens } => {
+                match channel {
+                    Channel::Text => heard.text.push_str(&text),
+                    Channel::Thinking => heard.thinking.push_str(&text),
+                }
+                heard.tokens.extend(tokens);
+            }
+            EngineEvent::ToolCall { call, tokens } => {
+                heard.calls.push(call);
+                heard.tokens.extend(tokens);
+            }
+            EngineEvent::Notice(notice) => heard.notices.push(notice),
+            EngineEvent::Done(done) => {
+                heard.tokens.extend(&done.tokens);
+                heard.ends.push(Ok(done));
+            }
+            EngineEvent::Failed(error) => heard.ends.push(Err(error)),
+        }
+    }
+    heard
+}
+
+/// A tensor of a safetensors file: its shape and its four-byte elements.
+pub struct Stored {
+    pub shape: Vec<usize>,
+    pub words: Vec<[u8; 4]>,
+}
+
+impl Stored {
+    pub fn floats(&self) -> Vec<f32> {
+        self.words.iter().map(|word| f32::from_le_bytes(*word)).collect()
+    }
+
+    pub fn ids(&self) -> Vec<u32> {
+        self.words.iter().map(|word| u32::from_le_bytes(*word)).collect()
+    }
+}
+
+/// Reads a safetensors file whose tensors all have four-byte elements.
+pub fn read_safetensors(path: &Path) -> HashMap<String, Stored> {
+    let bytes = std::fs::read(path).unwrap();
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+    let numbers = |value: &serde_json::Value| -> Vec<usize> { value.as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect() };
+    let entries = header.as_object().unwrap().iter().filter(|(name, _)| *name != "__metadata__");
+    entries
+        .map(|(name, entry)| {
+            let place = numbers(&entry["data_offsets"]);
+            let data = &bytes[8 + length + place[0]..8 + length + place[1]];
+            let words = data.chunks_exact(4).map(|word| word.try_into().unwrap()).collect();
+            (name.clone(), Stored { shape: numbers(&entry["shape"]), words })
+        })
+        .collect()
+}

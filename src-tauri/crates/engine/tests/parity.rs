@@ -1,0 +1,58 @@
+//! Pebble against mlx-lm in 32 bit floats, the same weights on the same computer.
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::{pebble, pebble_dir, read_safetensors, Stored};
+use engine::MlxEngine;
+
+const TOLERANCE: f32 = 1e-3;
+const CHUNKS: [Option<usize>; 4] = [Some(1), Some(7), Some(128), None];
+
+fn largest_difference(rows: &[Vec<f32>], expected: &[f32]) -> f32 {
+    let found = rows.iter().flatten();
+    assert_eq!(rows.iter().map(Vec::len).sum::<usize>(), expected.len());
+    found.zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, |worst, difference| if difference > worst || difference.is_nan() { difference } else { worst })
+}
+
+fn likeliest(row: &[f32]) -> u32 {
+    let best = row.iter().enumerate().fold(0, |best, (index, value)| if *value > row[best] { index } else { best });
+    best as u32
+}
+
+#[test]
+fn every_logit_and_every_greedy_token_agree_with_mlx_lm() {
+    let Ok(python) = std::env::var("PONDER_ORACLE_PYTHON") else {
+        println!("skipped: PONDER_ORACLE_PYTHON names no Python with mlx-lm; `./dev test` provides one");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("parity.safetensors");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/oracle/parity.py");
+    let ran = Command::new(python).arg(script).arg("--model").arg(pebble_dir()).arg("--out").arg(&file).status().unwrap();
+    assert!(ran.success(), "the oracle failed: {ran}");
+    let oracle = read_safetensors(&file);
+
+    let engine = MlxEngine::start();
+    let mut worst: f32 = 0.0;
+    let count = oracle.keys().filter(|name| name.starts_with("prompt.")).count();
+    assert_eq!(count, 20);
+    for index in 0..count {
+        let stored = |kind: &str| -> &Stored { &oracle[&format!("{kind}.{index}")] };
+        let (prompt, expected, greedy) = (stored("prompt").ids(), stored("logits").floats(), stored("greedy").ids());
+        for chunk in CHUNKS {
+            let rows = engine.logits(pebble(), prompt.clone(), true, chunk).unwrap();
+            let difference = largest_difference(&rows, &expected);
+            assert!(difference <= TOLERANCE, "prompt {index} of {} tokens in chunks of {chunk:?}: {difference}", prompt.len());
+            worst = worst.max(difference);
+        }
+        // Every greedy token has to be the likeliest after all before it, which is what a greedy run makes.
+        let all: Vec<u32> = prompt.iter().chain(&greedy).copied().collect();
+        let rows = engine.logits(pebble(), all, true, Some(1)).unwrap();
+        let made: Vec<u32> = rows[prompt.len() - 1..].iter().take(greedy.len()).map(|row| likeliest(row)).collect();
+        assert_eq!(made, greedy, "prompt {index}");
+    }
+    println!("{count} prompts agree; the largest difference of a logit is {worst:e}");
+}
