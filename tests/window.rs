@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{json, Value};
 
 use crate::support::driver::Window;
 use crate::support::{ponder, ponder_json};
@@ -27,71 +27,70 @@ fn text_of(message: &Value) -> String {
     message["parts"].as_array().expect("parts").iter().filter(|part| part["kind"] == "text").filter_map(|part| part["text"].as_str()).collect()
 }
 
-async fn wait_for_some_answer(window: &Window, characters: usize) -> String {
-    window.wait_until("some of the answer is there", || async { window.answer().await.len() >= characters }).await;
-    window.answer().await
+fn wait_for_some_answer(window: &Window, characters: usize) -> String {
+    window.wait_until("some of the answer is there", || { window.answer().len() >= characters });
+    window.answer()
 }
 
-async fn set_thinking(window: &Window, on: bool) {
-    let switch = window.wait_for("thinking-switch").await;
-    if (switch.attr("aria-checked").await.expect("an attribute").as_deref() == Some("true")) != on {
-        switch.click().await.expect("it can be clicked");
+fn set_thinking(window: &Window, on: bool) {
+    window.wait_for("thinking-switch");
+    let wanted = if on { "true" } else { "false" };
+    if window.attribute("thinking-switch", "aria-checked") != wanted {
+        window.click("thinking-switch");
     }
-    assert_eq!(switch.attr("aria-checked").await.expect("an attribute").as_deref(), Some(if on { "true" } else { "false" }));
+    window.wait_until("the switch is where it should be", || window.attribute("thinking-switch", "aria-checked") == wanted);
 }
 
-#[tokio::test]
-async fn a_question_is_answered_below_a_folded_thought() {
+#[test]
+fn a_question_is_answered_below_a_folded_thought() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path()).await;
-    window.wait_for("empty-state").await;
-    window.picture("first-start").await;
-    set_thinking(&window, true).await;
-    window.ask("What is 347 + 589?").await;
-    window.wait_for("thought-text").await;
-    window.picture("thinking").await;
-    window.wait_until_answer_is("complete").await;
-    assert_eq!(window.answer().await, "347 + 589 = 936");
-    let thought = window.wait_for("thought").await;
-    assert_eq!(thought.attr("data-open").await.expect("an attribute").as_deref(), Some("false"), "a finished thought is folded");
-    window.picture("answered").await;
-    window.click("thought-toggle").await;
-    assert!(window.newest("thought-text").await.contains("carry 1"));
+    let window = Window::open(home.path());
+    window.wait_for("empty-state");
+    window.picture("first-start");
+    set_thinking(&window, true);
+    window.ask("What is 347 + 589?");
+    window.wait_for("thought-text");
+    window.picture("thinking");
+    window.wait_until_answer_is("complete");
+    assert_eq!(window.answer(), "347 + 589 = 936");
+    assert_eq!(window.attribute("thought", "data-open"), "false", "a finished thought is folded");
+    window.picture("answered");
+    window.click("thought-toggle");
+    assert!(window.newest("thought-text").contains("carry 1"));
 
     // Switching off is remembered by this chat, and the same question is answered without a thought.
-    set_thinking(&window, false).await;
-    window.ask("What is 2 + 3?").await;
-    window.wait_until("two answers", || async { window.all("message-assistant").await.len() == 2 }).await;
-    window.wait_until_answer_is("complete").await;
-    assert_eq!(window.answer().await, "2 + 3 = 5");
-    assert_eq!(window.all("thought").await.len(), 1);
-    window.close().await;
+    set_thinking(&window, false);
+    window.ask("What is 2 + 3?");
+    window.wait_until("two answers", || { window.count("message-assistant") == 2 });
+    window.wait_until_answer_is("complete");
+    assert_eq!(window.answer(), "2 + 3 = 5");
+    assert_eq!(window.count("thought"), 1);
+    window.close();
 
-    let window = Window::open(home.path()).await;
-    window.click("chat-item").await;
-    window.wait_until("the chat is back", || async { window.all("message-assistant").await.len() == 2 }).await;
-    let switch = window.wait_for("thinking-switch").await;
-    assert_eq!(switch.attr("aria-checked").await.expect("an attribute").as_deref(), Some("false"));
-    window.close().await;
+    let window = Window::open(home.path());
+    window.click("chat-item");
+    window.wait_until("the chat is back", || { window.count("message-assistant") == 2 });
+    assert_eq!(window.attribute("thinking-switch", "aria-checked"), "false");
+    window.close();
 }
 
-#[tokio::test]
-async fn tokens_arrive_one_after_another_and_stop_keeps_what_came() {
+#[test]
+fn tokens_arrive_one_after_another_and_stop_keeps_what_came() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path()).await;
-    set_thinking(&window, false).await;
-    window.ask(LONG).await;
-    let mut seen = vec![wait_for_some_answer(&window, 3).await];
+    let window = Window::open(home.path());
+    set_thinking(&window, false);
+    window.ask(LONG);
+    let mut seen = vec![wait_for_some_answer(&window, 3)];
     while seen.len() < 12 {
-        let now = window.answer().await;
+        let now = window.answer();
         if seen.last() != Some(&now) {
             seen.push(now);
         }
     }
-    window.picture("streaming").await;
-    window.click("stop").await;
-    window.wait_until_answer_is("stopped").await;
-    let kept = window.answer().await;
+    window.picture("streaming");
+    window.click("stop");
+    window.wait_until_answer_is("stopped");
+    let kept = window.answer();
     let whole = counting(120);
     for text in &seen {
         assert!(whole.starts_with(text.trim_end()), "{text:?} is not how the answer begins");
@@ -101,100 +100,101 @@ async fn tokens_arrive_one_after_another_and_stop_keeps_what_came() {
     assert_eq!(text_of(&stored(home.path())[1]).trim(), kept);
 
     // A new answer is a sibling, and both can be seen.
-    window.click("regenerate").await;
-    window.wait_until("the new answer is there", || async { window.answer_attribute("data-state").await == "complete" }).await;
-    assert_eq!(window.answer().await, whole);
-    assert!(window.wait_for("pager").await.text().await.expect("text").contains("2 / 2"));
-    window.close().await;
+    window.click("regenerate");
+    window.wait_until("the new answer is there", || { window.answer_state() == "complete" });
+    assert_eq!(window.answer(), whole);
+    window.wait_for("pager");
+    assert!(window.newest("pager").contains("2 / 2"));
+    window.close();
 }
 
-#[tokio::test]
-async fn a_reload_in_the_middle_loses_and_repeats_nothing() {
+#[test]
+fn a_reload_in_the_middle_loses_and_repeats_nothing() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path()).await;
-    set_thinking(&window, false).await;
-    window.ask(LONG).await;
-    let before = wait_for_some_answer(&window, 60).await;
-    window.reload().await;
+    let window = Window::open(home.path());
+    set_thinking(&window, false);
+    window.ask(LONG);
+    let before = wait_for_some_answer(&window, 60);
+    window.reload();
     // The page finds the running answer by itself.
-    let after = wait_for_some_answer(&window, before.len()).await;
-    let still_running = window.answer_attribute("data-state").await;
+    let after = wait_for_some_answer(&window, before.len());
+    let still_running = window.answer_state();
     let whole = counting(120);
     assert!(whole.starts_with(after.trim_end()), "a gap or a repeat: {after:?}");
     assert_eq!(still_running, "streaming", "the reload came too late to prove anything");
-    while window.answer_attribute("data-state").await == "streaming" {
-        let now = window.answer().await;
+    while window.answer_state() == "streaming" {
+        let now = window.answer();
         assert!(whole.starts_with(now.trim_end()), "a gap or a repeat: {now:?}");
     }
-    assert_eq!(window.answer().await, whole);
-    window.close().await;
+    assert_eq!(window.answer(), whole);
+    window.close();
 }
 
-#[tokio::test]
-async fn a_killed_app_finds_its_answer_again() {
+#[test]
+fn a_killed_app_finds_its_answer_again() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path()).await;
-    set_thinking(&window, false).await;
-    window.ask(LONG).await;
-    wait_for_some_answer(&window, 60).await;
-    let seen = window.answer().await;
-    tokio::time::sleep(Duration::from_millis(250)).await;
-    window.kill().await;
+    let window = Window::open(home.path());
+    set_thinking(&window, false);
+    window.ask(LONG);
+    wait_for_some_answer(&window, 60);
+    let seen = window.answer();
+    std::thread::sleep(Duration::from_millis(250));
+    window.kill();
 
-    let window = Window::open(home.path()).await;
-    window.click("chat-item").await;
-    window.wait_until_answer_is("interrupted").await;
-    let kept = window.answer().await;
+    let window = Window::open(home.path());
+    window.click("chat-item");
+    window.wait_until_answer_is("interrupted");
+    let kept = window.answer();
     assert!(kept.starts_with(seen.trim_end()), "{seen:?} was on the screen 250 ms before the kill and only {kept:?} is left");
     assert!(counting(120).starts_with(kept.trim_end()));
-    window.picture("interrupted").await;
-    window.close().await;
+    window.picture("interrupted");
+    window.close();
 }
 
-#[tokio::test]
-async fn the_command_line_runs_beside_a_busy_window() {
+#[test]
+fn the_command_line_runs_beside_a_busy_window() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path()).await;
-    set_thinking(&window, false).await;
-    window.ask(LONG).await;
-    wait_for_some_answer(&window, 20).await;
+    let window = Window::open(home.path());
+    set_thinking(&window, false);
+    window.ask(LONG);
+    wait_for_some_answer(&window, 20);
     let events = ponder_json(home.path(), &["ask", "--json", "--temperature", "0", "What is 2 + 3?"]);
     assert_eq!(events.last().expect("events")["stop"], "stop");
     let listed = ponder(home.path(), &["history"]);
     assert!(listed.status.success() && String::from_utf8_lossy(&listed.stdout).contains(LONG));
-    window.wait_until("the answer ends", || async { window.answer_attribute("data-state").await != "streaming" }).await;
-    assert_eq!(window.answer_attribute("data-state").await, "complete");
-    assert_eq!(window.answer().await, counting(120));
-    window.close().await;
+    window.wait_until("the answer ends", || { window.answer_state() != "streaming" });
+    assert_eq!(window.answer_state(), "complete");
+    assert_eq!(window.answer(), counting(120));
+    window.close();
 }
 
-#[tokio::test]
-async fn a_deleted_chat_comes_back_and_a_renamed_one_keeps_its_name() {
+#[test]
+fn a_deleted_chat_comes_back_and_a_renamed_one_keeps_its_name() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path()).await;
-    window.ask("Hello").await;
-    window.wait_until_answer_is("complete").await;
-    let item = window.wait_for("chat-item").await;
-    assert!(item.text().await.expect("text").contains("Hello"));
-    window.run("document.querySelector('[data-testid=delete-chat]').click()", vec![]).await;
-    window.wait_until("the chat is gone", || async { window.all("chat-item").await.is_empty() }).await;
-    window.picture("undo").await;
-    window.click("toast-undo").await;
-    window.wait_until("the chat is back", || async { window.all("chat-item").await.len() == 1 }).await;
-    window.close().await;
+    let window = Window::open(home.path());
+    window.ask("Hello");
+    window.wait_until_answer_is("complete");
+    window.wait_until("the chat has its title", || window.newest("chat-item").contains("Hello"));
+    window.click("chat-menu");
+    window.click("delete-chat");
+    window.wait_until("the chat is gone", || { window.count("chat-item") == 0 });
+    window.picture("undo");
+    window.click("toast-undo");
+    window.wait_until("the chat is back", || { window.count("chat-item") == 1 });
+    window.close();
 }
 
-#[tokio::test]
-async fn a_model_that_vanished_is_an_error_with_words_and_nothing_is_lost() {
+#[test]
+fn a_model_that_vanished_is_an_error_with_words_and_nothing_is_lost() {
     let home = tempfile::tempdir().expect("a folder");
     let created = ponder_json_chat(home.path());
-    let window = Window::open(home.path()).await;
-    window.click("chat-item").await;
-    window.wait_for("error-box").await;
-    assert_eq!(window.answer_attribute("data-state").await, "failed");
-    assert!(window.newest("message-user").await.contains(&created));
-    window.picture("error").await;
-    window.close().await;
+    let window = Window::open(home.path());
+    window.click("chat-item");
+    window.wait_for("error-box");
+    assert_eq!(window.answer_state(), "failed");
+    assert!(window.newest("message-user").contains(&created));
+    window.picture("error");
+    window.close();
 }
 
 /// Asks a folder that is no model through the terminal chat, which leaves a failed answer in the history.
@@ -219,49 +219,49 @@ fn ponder_json_chat(home: &Path) -> String {
     "Is anybody there?".into()
 }
 
-#[tokio::test]
-async fn the_models_window_lists_what_is_here() {
+#[test]
+fn the_models_window_lists_what_is_here() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path()).await;
-    window.click("open-models").await;
-    window.switch_to("Models").await;
-    let row = window.wait_for("model-row").await;
-    assert!(row.text().await.expect("text").contains("Pebble"));
-    window.picture("models").await;
-    window.close().await;
+    let window = Window::open(home.path());
+    window.click("open-models");
+    window.switch_to("Models");
+    window.wait_for("model-row");
+    assert!(window.newest("model-row").contains("Pebble"));
+    window.picture("models");
+    window.close();
 }
 
-#[tokio::test]
-async fn the_dark_window_is_drawn_dark() {
+#[test]
+fn the_dark_window_is_drawn_dark() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open_with(home.path(), &[("GTK_THEME", "Adwaita:dark")]).await;
-    window.ask("Make a table of the squares from 1 to 4").await;
-    window.wait_until_answer_is("complete").await;
-    let paper = window.run("return getComputedStyle(document.body).backgroundColor", vec![]).await;
+    let window = Window::open_with(home.path(), &[("GTK_THEME", "Adwaita:dark")]);
+    window.ask("Make a table of the squares from 1 to 4");
+    window.wait_until_answer_is("complete");
+    let paper = window.run("return getComputedStyle(document.body).backgroundColor", json!([]));
     assert_eq!(paper.as_str(), Some("rgb(28, 28, 30)"));
-    window.picture("dark").await;
-    window.close().await;
+    window.picture("dark");
+    window.close();
 }
 
 /// The time from the start of the process to the first painted frame, and the memory of all its processes: printed for the
 /// report, not judged, because the machine may be busy.
-#[tokio::test]
-async fn the_first_paint_is_reported() {
+#[test]
+fn the_first_paint_is_reported() {
     let home = tempfile::tempdir().expect("a folder");
     let started = Instant::now();
-    let window = Window::open(home.path()).await;
+    let window = Window::open(home.path());
     let opened = started.elapsed();
     let mut paint = None;
     window
         .wait_until("the first paint is in the log", || {
             paint = paint.or_else(|| first_paint(home.path()));
-            async move { paint.is_some() }
+            paint.is_some()
         })
-        .await;
+        ;
     let paint = paint.expect("waited for");
     println!("report: first paint {paint} ms after the start, session ready after {} ms, {} MB of memory", opened.as_millis(), memory_mb(window.process()));
     assert!(paint > 0);
-    window.close().await;
+    window.close();
 }
 
 fn first_paint(home: &Path) -> Option<u64> {

@@ -1,19 +1,20 @@
-//! The real app in a real web view, driven by WebDriver. One window at a time: two would fight for the two cores and the
-//! answers under watch would end too late.
+//! The real app in a real web view, driven by WebDriver (the W3C protocol, spoken plainly over HTTP). One window at a time:
+//! two would fight for the two cores, and the answers under watch would end too late.
 
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fantoccini::elements::Element;
-use fantoccini::{Client, ClientBuilder, Locator};
 use serde_json::{json, Value};
-use tokio::sync::{Mutex, MutexGuard};
 
 const APP: &str = env!("CARGO_BIN_EXE_ponder-app");
-static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+/// The key of an element's id, fixed by the protocol.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// A driver process that does not outlive its test.
 struct Driver(Child);
@@ -28,7 +29,8 @@ impl Drop for Driver {
 
 /// The running app with its window.
 pub struct Window {
-    client: Client,
+    session: String,
+    http: ureq::Agent,
     driver: Driver,
     home: PathBuf,
     _turn: MutexGuard<'static, ()>,
@@ -36,13 +38,13 @@ pub struct Window {
 
 impl Window {
     /// Starts the app with its data in `home` and waits for its first page.
-    pub async fn open(home: &Path) -> Self {
-        Self::open_with(home, &[]).await
+    pub fn open(home: &Path) -> Self {
+        Self::open_with(home, &[])
     }
 
     /// As [`Window::open`], with more of an environment.
-    pub async fn open_with(home: &Path, environment: &[(&str, &str)]) -> Self {
-        let turn = ONE_AT_A_TIME.lock().await;
+    pub fn open_with(home: &Path, environment: &[(&str, &str)]) -> Self {
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         assert!(std::env::var_os("DISPLAY").is_some(), "the window needs a display; ./dev test brings one");
         let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
         let driver = Driver(
@@ -58,120 +60,156 @@ impl Window {
                 .spawn()
                 .expect("WebKitWebDriver is installed (webkit2gtk-driver)"),
         );
-        let wanted = json!({"webkitgtk:browserOptions": {"binary": APP, "args": []}});
-        let capabilities = wanted.as_object().expect("an object").clone();
-        let connector = hyper_util::client::legacy::connect::HttpConnector::new();
+        let http: ureq::Agent =
+            ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(Duration::from_secs(90))).build().into();
+        let base = format!("http://127.0.0.1:{port}");
+        let wanted = json!({"capabilities": {"alwaysMatch": {"webkitgtk:browserOptions": {"binary": APP, "args": []}}}});
         let deadline = Instant::now() + Duration::from_secs(60);
-        let client = loop {
-            let attempt = ClientBuilder::new(connector.clone()).capabilities(capabilities.clone()).connect(&format!("http://127.0.0.1:{port}")).await;
-            match attempt {
-                Ok(client) => break client,
-                Err(error) => assert!(Instant::now() < deadline, "no session with the app: {error}"),
+        let id = loop {
+            let reply = http.post(format!("{base}/session")).send_json(&wanted);
+            let value: Option<Value> = reply.ok().and_then(|mut reply| reply.body_mut().read_json().ok());
+            if let Some(id) = value.as_ref().and_then(|value| value["value"]["sessionId"].as_str()) {
+                break id.to_owned();
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert!(Instant::now() < deadline, "no session with the app: {value:?}");
+            sleep(Duration::from_millis(100));
         };
-        let window = Self { client, driver, home: home.to_owned(), _turn: turn };
-        window.wait_for("composer").await;
+        let window = Self { session: format!("{base}/session/{id}"), http, driver, home: home.to_owned(), _turn: turn };
+        window.wait_for("composer");
         window
     }
 
-    /// The element with this test id, waited for.
-    pub async fn wait_for(&self, test_id: &str) -> Element {
-        let css = selector(test_id);
-        match self.client.wait().at_most(Duration::from_secs(30)).for_element(Locator::Css(&css)).await {
-            Ok(element) => element,
-            Err(error) => {
-                self.picture("failure").await;
-                panic!("no {test_id} appeared: {error}\n{}", self.client.source().await.unwrap_or_default().chars().take(4000).collect::<String>());
+    fn post(&self, path: &str, body: Value) -> Result<Value, String> {
+        let mut reply = self.http.post(format!("{}/{path}", self.session)).send_json(&body).map_err(|error| error.to_string())?;
+        read(&mut reply)
+    }
+
+    fn get(&self, path: &str) -> Result<Value, String> {
+        let mut reply = self.http.get(format!("{}/{path}", self.session)).call().map_err(|error| error.to_string())?;
+        read(&mut reply)
+    }
+
+    fn find(&self, test_id: &str) -> Option<String> {
+        let found = self.post("element", json!({"using": "css selector", "value": selector(test_id)})).ok()?;
+        found[ELEMENT].as_str().map(str::to_owned)
+    }
+
+    /// Waits for the element with this test id.
+    pub fn wait_for(&self, test_id: &str) {
+        self.element(test_id);
+    }
+
+    fn element(&self, test_id: &str) -> String {
+        let mut found = None;
+        self.wait_until(&format!("{test_id} is on the page"), || {
+            found = self.find(test_id);
+            found.is_some()
+        });
+        found.expect("waited for")
+    }
+
+    /// Clicks the element with this test id as a mouse does.
+    pub fn click(&self, test_id: &str) {
+        let mut last = String::new();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        // An element may be drawn anew between being found and being clicked.
+        while Instant::now() < deadline {
+            match self.post(&format!("element/{}/click", self.element(test_id)), json!({})) {
+                Ok(_) => return,
+                Err(error) => last = error,
             }
+            sleep(Duration::from_millis(50));
         }
+        self.picture("failure");
+        panic!("{test_id} cannot be clicked: {last}");
     }
 
-    /// All elements with this test id.
-    pub async fn all(&self, test_id: &str) -> Vec<Element> {
-        self.client.find_all(Locator::Css(&selector(test_id))).await.expect("the page answers")
-    }
-
-    /// Clicks the element with this test id.
-    pub async fn click(&self, test_id: &str) {
-        self.wait_for(test_id).await.click().await.unwrap_or_else(|error| panic!("{test_id} cannot be clicked: {error}"));
+    /// Types into the element with this test id.
+    pub fn type_into(&self, test_id: &str, text: &str) {
+        self.post(&format!("element/{}/value", self.element(test_id)), json!({"text": text})).expect("it takes text");
     }
 
     /// Types a question and sends it.
-    pub async fn ask(&self, question: &str) {
-        self.wait_for("composer").await.send_keys(question).await.expect("the composer takes text");
-        self.click("send").await;
+    pub fn ask(&self, question: &str) {
+        self.type_into("composer", question);
+        self.click("send");
     }
 
     /// Runs a function body in the page.
-    pub async fn run(&self, script: &str, args: Vec<Value>) -> Value {
-        self.client.execute(script, args).await.unwrap_or_else(|error| panic!("{script} failed: {error}"))
+    pub fn run(&self, script: &str, args: Value) -> Value {
+        self.post("execute/sync", json!({"script": script, "args": args})).unwrap_or_else(|error| panic!("{script} failed: {error}"))
+    }
+
+    /// How many elements have this test id.
+    pub fn count(&self, test_id: &str) -> u64 {
+        self.run("return document.querySelectorAll(arguments[0]).length", json!([selector(test_id)])).as_u64().expect("a number")
     }
 
     /// The text of the newest answer, without its thought.
-    pub async fn answer(&self) -> String {
-        self.newest("answer-text").await
+    pub fn answer(&self) -> String {
+        self.newest("answer-text")
     }
 
-    /// The text of the newest element with this test id, also where it is folded away; empty where there is none.
-    pub async fn newest(&self, test_id: &str) -> String {
-        let value = self.run("const all = document.querySelectorAll(arguments[0]); return all.length ? all[all.length - 1].textContent : ''", vec![json!(selector(test_id))]).await;
-        value.as_str().expect("text").trim().to_owned()
+    /// The text of the newest element with this test id; empty where there is none.
+    pub fn newest(&self, test_id: &str) -> String {
+        let script = "const all = document.querySelectorAll(arguments[0]); return all.length ? all[all.length - 1].textContent : ''";
+        self.run(script, json!([selector(test_id)])).as_str().expect("text").trim().to_owned()
     }
 
-    /// An attribute of the newest answer.
-    pub async fn answer_attribute(&self, name: &str) -> String {
-        let script = "const all = document.querySelectorAll(arguments[0]); return all.length ? all[all.length - 1].getAttribute(arguments[1]) || '' : ''";
-        self.run(script, vec![json!(selector("message-assistant")), json!(name)]).await.as_str().expect("text").to_owned()
+    /// An attribute of the newest element with this test id; empty where there is none.
+    pub fn attribute(&self, test_id: &str, name: &str) -> String {
+        let script =
+            "const all = document.querySelectorAll(arguments[0]); return all.length ? all[all.length - 1].getAttribute(arguments[1]) || '' : ''";
+        self.run(script, json!([selector(test_id), name])).as_str().expect("text").to_owned()
+    }
+
+    /// Where the newest answer stands.
+    pub fn answer_state(&self) -> String {
+        self.attribute("message-assistant", "data-state")
     }
 
     /// Waits until the newest answer is in this state.
-    pub async fn wait_until_answer_is(&self, state: &str) {
-        self.wait_until(&format!("the answer is {state}"), || async { self.answer_attribute("data-state").await == state }).await;
+    pub fn wait_until_answer_is(&self, state: &str) {
+        self.wait_until(&format!("the answer is {state}"), || self.answer_state() == state);
     }
 
     /// Waits until something holds.
-    pub async fn wait_until<F, Fut>(&self, what: &str, mut holds: F)
-    where
-        F: FnMut() -> Fut,
-        Fut: std::future::Future<Output = bool>,
-    {
+    pub fn wait_until(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let deadline = Instant::now() + Duration::from_secs(60);
-        while !holds().await {
+        while !holds() {
             if Instant::now() > deadline {
-                self.picture("failure").await;
-                panic!("it never came to this: {what}");
+                let picture = self.picture("failure");
+                panic!("it never came to this: {what}; the window looks like {}", picture.display());
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            sleep(Duration::from_millis(20));
         }
     }
 
     /// Loads the page again, as a crashed web view would.
-    pub async fn reload(&self) {
-        self.client.refresh().await.expect("the page loads again");
-        self.wait_for("composer").await;
+    pub fn reload(&self) {
+        self.post("refresh", json!({})).expect("the page loads again");
+        self.wait_for("composer");
     }
 
     /// Stores a screenshot beside the build as `pictures/NAME.png`.
-    pub async fn picture(&self, name: &str) -> PathBuf {
+    pub fn picture(&self, name: &str) -> PathBuf {
         let folder = Path::new(APP).parent().expect("a folder").join("pictures");
         fs::create_dir_all(&folder).expect("a folder");
         let path = folder.join(format!("{name}.png"));
-        fs::write(&path, self.client.screenshot().await.expect("a picture")).expect("written");
+        if let Some(picture) = self.get("screenshot").ok().and_then(|value| decode(value.as_str()?)) {
+            fs::write(&path, picture).expect("written");
+        }
         path
     }
 
     /// Shows another of the app's windows, by its title.
-    pub async fn switch_to(&self, title: &str) {
-        self.wait_until(&format!("a window called {title}"), || async {
-            for handle in self.client.windows().await.expect("windows") {
-                if self.client.switch_to_window(handle).await.is_ok() && self.client.title().await.is_ok_and(|found| found == title) {
-                    return true;
-                }
-            }
-            false
-        })
-        .await;
+    pub fn switch_to(&self, title: &str) {
+        self.wait_until(&format!("a window called {title}"), || {
+            let handles = self.get("window/handles").expect("windows");
+            handles.as_array().expect("a list").iter().any(|handle| {
+                self.post("window", json!({"handle": handle})).is_ok() && self.get("title").is_ok_and(|found| found == title)
+            })
+        });
     }
 
     /// The process of the app.
@@ -179,22 +217,57 @@ impl Window {
         processes(&self.home).into_iter().next().expect("the app runs")
     }
 
-    /// Ends the app as a person does, by closing its window.
-    pub async fn close(self) {
-        self.client.clone().close().await.expect("the window closes");
+    /// Ends the app as a person does, by closing its windows.
+    pub fn close(self) {
+        // The session ends with the app; an answer is not always given.
+        let _ = self.http.delete(&self.session).call();
         let deadline = Instant::now() + Duration::from_secs(10);
         while !processes(&self.home).is_empty() && Instant::now() < deadline {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            sleep(Duration::from_millis(50));
         }
         drop(self.driver);
     }
 
     /// Ends the app as a power cut does.
-    pub async fn kill(self) {
+    pub fn kill(self) {
         let killed = Command::new("kill").args(["-9", &self.process().to_string()]).status().expect("kill runs");
         assert!(killed.success());
         drop(self.driver);
     }
+}
+
+fn read(reply: &mut ureq::http::Response<ureq::Body>) -> Result<Value, String> {
+    let status = reply.status();
+    let mut body: Value = reply.body_mut().with_config().limit(64 << 20).read_json().map_err(|error| error.to_string())?;
+    let value = body["value"].take();
+    if status.is_success() {
+        Ok(value)
+    } else {
+        Err(value["message"].as_str().unwrap_or("no reason given").to_owned())
+    }
+}
+
+/// The bytes of a base64 text.
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut held) = (0u32, 0);
+    for letter in text.bytes().filter(|letter| *letter != b'=') {
+        let value = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held & 0xff) as u8);
+        }
+    }
+    Some(bytes)
 }
 
 /// The processes of the app whose data lies in `home`.
@@ -205,7 +278,9 @@ fn processes(home: &Path) -> Vec<u32> {
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|pid: &u32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|program| program == Path::new(APP)))
-        .filter(|pid| fs::read(format!("/proc/{pid}/environ")).is_ok_and(|text| text.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())))
+        .filter(|pid| {
+            fs::read(format!("/proc/{pid}/environ")).is_ok_and(|text| text.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()))
+        })
         .collect()
 }
 

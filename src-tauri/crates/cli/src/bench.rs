@@ -71,7 +71,7 @@ pub async fn run(args: BenchArgs) -> Result<()> {
     let model = rooms.model(args.model.model.as_deref()).await?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..args.repeat {
-        ours.push(Figures::from(rooms.engine.bench(model.clone(), args.prompt_tokens, args.generate).await?));
+        ours.push(Figures::from(rooms.engine.bench(model.clone(), args.prompt_tokens, args.generate)?));
         if let Some(script) = &args.peer {
             theirs.push(peer(script, &model, &args)?);
         }

@@ -87,10 +87,15 @@ impl SamplingArgs {
 /// The Thinking switch on the command line.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum ThinkingArg {
+    /// Think, with the model's own effort
     On,
+    /// Do not think
     Off,
+    /// Think a little
     Low,
+    /// Think
     Medium,
+    /// Think hard
     High,
 }
 
