@@ -1,7 +1,7 @@
 //! A minijinja environment that renders chat templates as transformers' jinja environment does.
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Value;
+use minijinja::value::{Kwargs, Value};
 use minijinja::{escape_formatter, Environment, ErrorKind};
 
 use super::json::{python_str, tojson};
@@ -34,6 +34,7 @@ pub(super) fn environment() -> Environment<'static> {
         }
     });
     environment.add_filter("tojson", tojson);
+    environment.add_filter("indent", indent);
     environment.add_filter("string", |value: &Value| python_str(value));
     // None is not iterable in Python.
     environment.add_test("iterable", |value: &Value| {
@@ -47,6 +48,24 @@ pub(super) fn environment() -> Environment<'static> {
             .map_err(|error| minijinja::Error::new(ErrorKind::InvalidOperation, error.to_string()))
     });
     environment
+}
+
+/// `indent(width=4, first=false, blank=false)`; unlike minijinja's it keeps a newline at the end, as Python's does.
+fn indent(text: &str, width: Option<Value>, first: Option<bool>, blank: Option<bool>, kwargs: Kwargs) -> Result<String, minijinja::Error> {
+    let width = width.or(kwargs.get("width")?);
+    let first = first.or(kwargs.get("first")?).unwrap_or(false);
+    let blank = blank.or(kwargs.get("blank")?).unwrap_or(false);
+    kwargs.assert_all_used()?;
+    let indention = match &width {
+        Some(width) if width.as_str().is_some() => width.to_string(),
+        Some(width) => " ".repeat(usize::try_from(width.clone())?.min(1024)),
+        None => " ".repeat(4),
+    };
+    let lines = text.split('\n').enumerate().map(|(number, line)| {
+        let indented = if number == 0 { first } else { blank || !line.is_empty() };
+        format!("{}{line}", if indented { indention.as_str() } else { "" })
+    });
+    Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// The source with `{% generation %}` blocks, which mark an assistant's tokens for training, made into plain blocks.

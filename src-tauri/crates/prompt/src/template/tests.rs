@@ -72,6 +72,12 @@ fn python_habits_hold() {
 }
 
 #[test]
+fn indent_keeps_the_last_newline() {
+    let source = r"{{ '{\n'|indent(4, first=true) }}|{{ 'a\n\nb'|indent(2) }}|{{ 'a\n\nb'|indent('>', blank=true) }}|{{ 'a\nb'|indent }}";
+    assert_eq!(render(source, json!({})).unwrap(), "    {\n|a\n\n  b|a\n>\n>b|a\n    b");
+}
+
+#[test]
 fn the_date_is_todays() {
     let date = render("{{ strftime_now('%Y-%m-%d') }}", json!({})).unwrap();
     assert_eq!(date, jiff::Zoned::now().date().to_string());
