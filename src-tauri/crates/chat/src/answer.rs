@@ -31,15 +31,12 @@ struct Answer {
 }
 
 /// How much of an answer is on disk.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Saved {
     parts: usize,
     /// Bytes of the last of them; only the last part grows.
     bytes: usize,
     tokens: usize,
-    notices: usize,
-    /// Whether the model's revision is.
-    revision: bool,
 }
 
 impl RunningAnswer {
@@ -146,8 +143,8 @@ impl RunningAnswer {
         });
     }
 
-    /// What is not on disk yet, and how much is once that is stored; `None` where nothing is new.
-    pub(crate) fn growth(&self) -> Option<(Growth, Saved)> {
+    /// What is not on disk yet (perhaps nothing), and how much is once that is stored.
+    pub(crate) fn growth(&self) -> (Growth, Saved) {
         self.answer().growth()
     }
 
@@ -194,18 +191,13 @@ impl Answer {
         }
     }
 
-    fn growth(&self) -> Option<(Growth, Saved)> {
+    fn growth(&self) -> (Growth, Saved) {
         let message = &self.message;
         let now = Saved {
             parts: message.parts.len(),
             bytes: message.parts.last().map_or(0, |part| bytes(&part.kind)),
             tokens: self.tokens.len(),
-            notices: message.notices.len(),
-            revision: message.model_revision.is_some(),
         };
-        if now == self.saved {
-            return None;
-        }
         let mut parts = Vec::new();
         for (position, part) in message.parts.iter().enumerate().skip(self.saved.parts.saturating_sub(1)) {
             let from = if position + 1 == self.saved.parts { self.saved.bytes } else { 0 };
@@ -225,7 +217,7 @@ impl Answer {
             model_revision: message.model_revision.clone(),
             template_hash: message.template_hash.clone(),
         };
-        Some((growth, now))
+        (growth, now)
     }
 }
 

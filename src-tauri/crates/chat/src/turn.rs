@@ -119,8 +119,10 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Writes what is new and says that this process lives, until `listened` ends. A failed write is tried again with the next.
+/// Writes what is new and says that this process lives, until `listened` ends. What could not be written is tried again
+/// together with what comes next.
 async fn keep(history: &History, running: &RunningAnswer, mut listened: oneshot::Receiver<()>) {
+    let mut failing = false;
     loop {
         tokio::select! {
             _ = &mut listened => return,
@@ -129,20 +131,21 @@ async fn keep(history: &History, running: &RunningAnswer, mut listened: oneshot:
         }
         let next = Instant::now() + WRITE_EVERY;
         // Never dropped in the middle: what is noted as saved is what is on disk.
-        let (growth, saved) = running
-            .growth()
-            .map_or_else(Default::default, |(growth, saved)| (growth, Some(saved)));
+        let (growth, saved) = running.growth();
         match history.grow(&running.message, &growth).await {
             Ok(stop_requested) => {
-                saved.into_iter().for_each(|saved| running.saved(saved));
+                failing = false;
+                running.saved(saved);
                 if stop_requested {
                     running.stop.send_replace(true);
                 }
             }
-            Err(error) => {
+            // Once, not for every piece.
+            Err(error) if !failing => {
+                failing = true;
                 tracing::warn!(%error, "a running answer could not be written");
-                running.grew.notify_one();
             }
+            Err(_) => {}
         }
         if timeout_at(next, &mut listened).await.is_ok() {
             return;

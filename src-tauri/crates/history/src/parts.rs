@@ -6,7 +6,7 @@ use sqlx::{Sqlite, Transaction};
 use crate::rows::{part_columns, to_json};
 use crate::{now, Error, History, Result};
 
-/// What is new in a streaming answer since the last time. All empty: the answer only says that its owner lives.
+/// What is new in a streaming answer since the last time. Where nothing is, it still says that its owner lives.
 #[derive(Debug, Clone, Default)]
 pub struct Growth {
     /// New parts, and text at the end of the last one.

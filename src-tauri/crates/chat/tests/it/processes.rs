@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use history::History;
-use protocol::{AnswerBody, AnswerState, Channel, ChatSettings, Code, EngineEvent, Stop};
+use protocol::{AnswerBody, AnswerState, Channel, ChatSettings, Code, EngineEvent, Notice, Stop};
 use tokio::time::{sleep, timeout};
 
 use crate::{all, done, finished, open, text, House};
@@ -214,6 +214,15 @@ async fn a_silent_answer_says_that_it_lives() {
     let chat = house.new_chat().await;
     let (message, job) = house.ask(&chat, "question").await;
     let reader = History::open(&house.path).await.unwrap();
+    let notice = Notice {
+        code: "a".into(),
+        message: "b".into(),
+    };
+    job.events.send(EngineEvent::Notice(notice.clone()));
+    job.events.send(text("half", 1));
+    while reader.message(&message).await.unwrap().text() != "half" {
+        sleep(Duration::from_millis(20)).await;
+    }
     let first = reader.running().await.unwrap()[0].heartbeat;
     let beats = async {
         while reader.running().await.unwrap()[0].heartbeat == first {
@@ -221,6 +230,8 @@ async fn a_silent_answer_says_that_it_lives() {
         }
     };
     timeout(Duration::from_millis(2800), beats).await.unwrap();
+    let stored = reader.message(&message).await.unwrap();
+    assert_eq!((stored.text().as_str(), stored.notices), ("half", vec![notice]));
     job.events.send(EngineEvent::Failed(protocol::Error::new(Code::Engine, "broken")));
     house.end(&message).await;
     assert!(reader.running().await.unwrap().is_empty());

@@ -9,6 +9,7 @@ use protocol::{
     AnswerBody, AnswerState, ChatSettings, Code, Content, Engine, EngineEvent, Error, Job, LoadEvent, MemoryFigures, ModelInfo,
     ModelSource, Notice, PartKind, Receiver, Request, Role, Sampling, Stage, Stop, Thinking, ToolCall,
 };
+use sqlx::Connection;
 
 use crate::{all, done, finished, open, text, thought, timing, usage, House, Shelf};
 
@@ -409,6 +410,34 @@ async fn a_question_after_a_failure_stands_for_both() {
     house.end(&message).await;
     let (_, job) = house.ask(&chat, "What is my name?").await;
     assert_eq!(job.request.messages.len(), 1);
-    let Content::Text { text } = &job.request.messages[0].content[0];
+    let text = job.request.messages[0].plain_text();
     assert_eq!(text, "My name is Yara.\n\nWhat is my name?");
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_stored_is_shown_and_says_so_and_the_chat_goes_on() {
+    let house = House::new().await;
+    let chat = house.new_chat().await;
+    let (message, job) = house.ask(&chat, "question").await;
+    let mut file = sqlx::SqliteConnection::connect(house.path.to_str().unwrap()).await.unwrap();
+    let refuse = "CREATE TRIGGER refuse BEFORE UPDATE ON messages BEGIN SELECT RAISE (ABORT, 'no'); END";
+    sqlx::query(refuse).execute(&mut file).await.unwrap();
+    job.events.send(text("answer", 1));
+    job.events.send(done(Stop::Stop));
+    let answer = house.end(&message).await;
+    assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Failed, "answer"));
+    let error = answer.error.unwrap();
+    assert!(
+        error.code == Code::Storage && error.message.contains("could not be saved"),
+        "{error}"
+    );
+
+    sqlx::query("DROP TRIGGER refuse").execute(&mut file).await.unwrap();
+    // As if its last heartbeat were long ago.
+    sqlx::query("UPDATE messages SET heartbeat = 0 WHERE state = 'streaming'")
+        .execute(&mut file)
+        .await
+        .unwrap();
+    house.ask(&chat, "more").await;
+    assert_eq!(house.stored(&chat).await[1].state, AnswerState::Interrupted);
 }

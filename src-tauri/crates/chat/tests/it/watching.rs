@@ -123,8 +123,10 @@ async fn windows_that_come_and_go_while_tokens_pour_miss_nothing() {
     assert_eq!(answer.text(), text);
     for visitor in visitors {
         let got = visitor.await.unwrap();
-        assert_eq!(joined(&got, Channel::Text), text);
-        assert_eq!(joined(&got, Channel::Thinking), thought);
+        // One that was away at the end is given the end alone, which holds everything.
+        assert!(text.starts_with(&joined(&got, Channel::Text)));
+        assert!(thought.starts_with(&joined(&got, Channel::Thinking)));
+        assert_eq!(finished(got.last().unwrap()), answer);
     }
 }
 
