@@ -1,1 +1,5 @@
-fn main() { tauri_build::build() }
+//! Reads tauri.conf.json into the program.
+
+fn main() {
+    tauri_build::build();
+}

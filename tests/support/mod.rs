@@ -6,7 +6,6 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-#[cfg(target_os = "linux")]
 pub mod driver;
 
 /// The `ponder` command, beside the app in the build folder.

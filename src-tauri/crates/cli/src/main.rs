@@ -55,16 +55,16 @@ pub struct ModelArg {
 #[derive(Args, Clone)]
 pub struct SamplingArgs {
     /// 0 always takes the likeliest token
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     temperature: Option<f32>,
     /// Keep the smallest set of tokens with this much probability
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     top_p: Option<f32>,
     /// Keep the N likeliest tokens
     #[arg(long, value_name = "N")]
     top_k: Option<u32>,
     /// Keep tokens at least this likely relative to the likeliest
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     min_p: Option<f32>,
     /// Make the answer repeatable
     #[arg(long, value_name = "N")]
@@ -111,12 +111,26 @@ impl From<ThinkingArg> for Thinking {
     }
 }
 
+/// Help and version are answers; anything else that cannot be understood is one line, like every error.
+fn misused(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    let rendered = error.to_string();
+    let reason = rendered.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    let error = protocol::Error::new(protocol::Code::BadRequest, format!("{reason} (ponder --help tells how)"));
+    output::fail(&error.into(), std::env::args().any(|argument| argument == "--json"))
+}
+
 fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::try_from_env("PONDER_LOG").unwrap_or_else(|_| "error".into()))
         .with_writer(std::io::stderr)
         .init();
-    let command = Ponder::parse().command;
+    let command = match Ponder::try_parse() {
+        Ok(ponder) => ponder.command,
+        Err(error) => return misused(&error),
+    };
     let json = match &command {
         Command::Ask(args) => args.json,
         Command::Bench(args) => args.json,

@@ -108,8 +108,8 @@ fn content(value: Value) -> Result<Vec<Content>> {
                 (kind, _) => bail!("a content part of type {:?} is not supported; only text is", kind.unwrap_or("none")),
             })
             .collect(),
-        // A tool's answer may be data; templates are given it as the text it is sent as.
-        data => Ok(vec![Content::Text { text: data.to_string() }]),
+        data @ Value::Object(_) => Ok(vec![Content::Data { data }]),
+        other => bail!("the content {other} is neither text, a list of parts, nor a tool's data"),
     }
 }
 

@@ -41,7 +41,7 @@ impl Expected {
         match self {
             Expected::Text(wanted) => text.trim() == wanted,
             Expected::OneOf(wanted) => wanted.iter().any(|wanted| text.trim() == wanted),
-            Expected::Story(_) => text.trim().starts_with("Once upon") && text.trim().len() > 100,
+            Expected::Story(wanted) => *wanted && text.trim().starts_with("Once upon") && text.trim().len() > 100,
             Expected::Call { name, arguments } => calls.len() == 1 && calls[0].name == *name && calls[0].arguments == *arguments,
         }
     }

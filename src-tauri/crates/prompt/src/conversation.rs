@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use protocol::{Message, Role, Thinking};
+use protocol::{Content, Message, Role, Thinking};
 use serde_json::{json, Map, Value};
 
 /// What a prompt is rendered from.
@@ -42,7 +42,7 @@ impl RenderRequest<'_> {
     }
 }
 
-/// A message in the form that templates expect: content as one text, arguments as objects.
+/// A message in the form that templates expect: content as one text or as a tool's data, arguments as objects.
 fn message(message: &Message) -> Value {
     let role = match message.role {
         Role::System => "system",
@@ -52,7 +52,11 @@ fn message(message: &Message) -> Value {
     };
     let mut fields = Map::new();
     fields.insert("role".into(), role.into());
-    fields.insert("content".into(), message.plain_text().into());
+    let content = match message.content.as_slice() {
+        [Content::Data { data }] => data.clone(),
+        _ => message.plain_text().into(),
+    };
+    fields.insert("content".into(), content);
     if let Some(reasoning) = &message.reasoning {
         // gpt-oss templates read the second.
         fields.insert("reasoning_content".into(), reasoning.as_str().into());

@@ -15,6 +15,11 @@ pub enum Content {
         /// The text.
         text: String,
     },
+    /// What a tool answered, as data: templates that know tools print it in the model's own notation.
+    Data {
+        /// A JSON object.
+        data: serde_json::Value,
+    },
 }
 
 /// A call of a tool that a model made.
@@ -56,12 +61,13 @@ impl Message {
         Self { role, content: vec![Content::Text { text: text.into() }], reasoning: None, tool_calls: Vec::new(), name: None, tool_call_id: None }
     }
 
-    /// All text of the content, joined.
+    /// All content joined as text, data as JSON.
     pub fn plain_text(&self) -> String {
         self.content
             .iter()
             .map(|part| match part {
-                Content::Text { text } => text.as_str(),
+                Content::Text { text } => text.clone(),
+                Content::Data { data } => data.to_string(),
             })
             .collect()
     }

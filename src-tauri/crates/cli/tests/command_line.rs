@@ -2,11 +2,28 @@
 
 use std::fs;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{json, Value};
 
-use crate::support::{ponder, ponder_json, ponder_program};
+/// `ponder` with its data in `home`, and no models but Pebble.
+fn command(home: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ponder"));
+    command.args(args).env("PONDER_HOME", home).env("HF_HOME", home.join("hub")).stdin(Stdio::null());
+    command
+}
+
+fn ponder(home: &Path, args: &[&str]) -> Output {
+    command(home, args).output().expect("ponder starts")
+}
+
+/// The JSON lines of a run that must succeed.
+fn ponder_json(home: &Path, args: &[&str]) -> Vec<Value> {
+    let output = ponder(home, args);
+    assert!(output.status.success(), "ponder {args:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text").lines().map(|line| serde_json::from_str(line).expect("a JSON line")).collect()
+}
 
 /// The text of all events of one type, joined.
 fn joined(events: &[Value], kind: &str) -> String {
@@ -17,7 +34,7 @@ fn last(events: &[Value]) -> &Value {
     events.last().expect("there are events")
 }
 
-fn ask(home: &std::path::Path, args: &[&str]) -> Vec<Value> {
+fn ask(home: &Path, args: &[&str]) -> Vec<Value> {
     let mut all = vec!["ask", "--json", "--temperature", "0"];
     all.extend(args);
     ponder_json(home, &all)
@@ -62,12 +79,12 @@ fn a_tool_is_called_and_its_answer_becomes_a_sentence() {
     let conversation = json!([
         {"role": "user", "content": "What is the weather in Oslo?"},
         {"role": "assistant", "content": null, "tool_calls": [{"id": call["id"], "type": "function", "function": {"name": "get_weather", "arguments": "{\"city\":\"Oslo\"}"}}]},
-        {"role": "tool", "tool_call_id": call["id"], "content": "{\"condition\":\"sunny\",\"temperature\":12}"},
+        {"role": "tool", "tool_call_id": call["id"], "content": {"condition": "sunny", "temperature": 12}},
     ]);
     fs::write(&messages, conversation.to_string()).expect("written");
     let events = ask(home.path(), &["--tools", tools, "--messages", messages.to_str().expect("text")]);
     let sentence = joined(&events, "text");
-    assert!(sentence.contains("Oslo") && sentence.ends_with('.'), "{sentence:?}");
+    assert_eq!(sentence, "It is sunny in Oslo, with 12 degrees.");
     assert_eq!(last(&events)["stop"], "stop");
 }
 
@@ -130,10 +147,7 @@ fn logits_can_be_read_for_every_position() {
 #[test]
 fn the_conversation_in_the_terminal_is_kept() {
     let home = tempfile::tempdir().expect("a folder");
-    let mut chat = Command::new(ponder_program())
-        .args(["chat", "--temperature", "0"])
-        .env("PONDER_HOME", home.path())
-        .env("HF_HOME", home.path())
+    let mut chat = command(home.path(), &["chat", "--temperature", "0"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -159,9 +173,9 @@ fn errors_are_one_line_and_a_code() {
         (vec!["ask", "--json", "--temperature", "-1", "Hi"], "bad_request"),
         (vec!["ask", "--json", "--system", "Be brief."], "bad_request"),
         (vec!["history", "export", "--json", "nothing"], "not_found"),
+        (vec!["ask", "--json", "--top-k", "many", "Hi"], "bad_request"),
     ] {
-        let output = Command::new(ponder_program()).args(&args).env("PONDER_HOME", home.path()).env("HF_HOME", home.path()).stdin(Stdio::null()).output();
-        let output = output.expect("it starts");
+        let output = ponder(home.path(), &args);
         assert!(!output.status.success(), "{args:?}");
         assert_eq!(String::from_utf8_lossy(&output.stderr).trim_end().lines().count(), 1, "{output:?}");
         let line: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{args:?} printed {output:?}"));
