@@ -1,6 +1,6 @@
 //! What the commands share.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,6 +17,8 @@ pub struct App {
     pub models: ModelFolder,
     /// What answers.
     pub engine: Arc<dyn Engine>,
+    /// The folder of all data, the web views' own included.
+    pub data_dir: PathBuf,
     /// When the process began, for the time to the first paint.
     pub started: Instant,
 }
@@ -31,6 +33,6 @@ impl App {
         let engine: Arc<dyn Engine> = Arc::new(MlxEngine::start());
         let models = ModelFolder::open();
         let chat = Chat::open(&data_dir.join("history.sqlite"), engine.clone(), Arc::new(models.clone())).await?;
-        Ok(Self { chat, models, engine, started })
+        Ok(Self { chat, models, engine, data_dir: data_dir.to_owned(), started })
     }
 }

@@ -1,9 +1,18 @@
 //! The two windows. The Models window is made when it is first asked for, because each window costs a web process.
 
+use std::path::PathBuf;
+
 use tauri::{AppHandle, Manager, WebviewUrl, WebviewWindowBuilder};
+
+use crate::state::App;
 
 const CHAT: &str = "main";
 const MODELS: &str = "models";
+
+/// Where the web views keep what is theirs, so that moving the data folder moves all of it.
+fn web_data(app: &AppHandle) -> PathBuf {
+    app.state::<App>().data_dir.join("webview")
+}
 
 /// Opens the chat window.
 ///
@@ -13,7 +22,8 @@ pub fn open_chat(app: &AppHandle) -> tauri::Result<()> {
     let builder = WebviewWindowBuilder::new(app, CHAT, WebviewUrl::App("index.html".into()))
         .title("Ponder")
         .inner_size(1180.0, 860.0)
-        .min_inner_size(480.0, 400.0);
+        .min_inner_size(480.0, 400.0)
+        .data_directory(web_data(app));
     // The sidebar reaches up to the traffic lights.
     #[cfg(target_os = "macos")]
     let builder = builder.title_bar_style(tauri::TitleBarStyle::Overlay).hidden_title(true);
@@ -44,6 +54,7 @@ pub fn show_models(app: &AppHandle) -> tauri::Result<()> {
         .title("Models")
         .inner_size(900.0, 640.0)
         .min_inner_size(480.0, 360.0)
+        .data_directory(web_data(app))
         .build()
         .map(drop)
 }

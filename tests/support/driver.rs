@@ -196,6 +196,8 @@ impl Window {
 
     /// Stores a screenshot beside the build as `pictures/NAME.png`.
     pub fn picture(&self, name: &str) -> PathBuf {
+        // What the page holds is painted a frame later; fonts and fades take a moment more.
+        sleep(Duration::from_millis(400));
         let folder = Path::new(APP).parent().expect("a folder").join("pictures");
         fs::create_dir_all(&folder).expect("a folder");
         let path = folder.join(format!("{name}.png"));

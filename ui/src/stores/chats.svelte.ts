@@ -7,6 +7,8 @@ import type { Toasts } from './toasts.svelte';
 
 export class Chats {
   list = $state.raw<readonly ChatSummary[]>([]);
+  /** Whether the list was read at least once. */
+  listed = $state(false);
   /** What the search field holds. */
   query = $state('');
 
@@ -29,6 +31,7 @@ export class Chats {
   async refresh(): Promise<void> {
     try {
       this.list = await this.platform.chats();
+      this.listed = true;
     } catch (reason) {
       this.toasts.report(reason);
     }
