@@ -31,7 +31,11 @@ pub struct Sequence<'a> {
 impl<'a> Sequence<'a> {
     /// A sequence that has read nothing.
     pub fn new(model: &'a Model, sampler: Sampler) -> Self {
-        Self { model, caches: model.caches(), sampler }
+        Self {
+            model,
+            caches: model.caches(),
+            sampler,
+        }
     }
 
     /// Reads tokens for the sake of the caches alone. Nothing that the caches do not need is computed: not the output
@@ -100,7 +104,9 @@ pub fn run(
     accept: &mut dyn FnMut(u32) -> bool,
 ) -> Result<(End, Times)> {
     let (start, mut times) = (Instant::now(), Times::default());
-    let (last, earlier) = prompt.split_last().ok_or_else(|| Error::BadRequest("there is nothing to answer: the prompt is empty".into()))?;
+    let (last, earlier) = prompt
+        .split_last()
+        .ok_or_else(|| Error::BadRequest("there is nothing to answer: the prompt is empty".into()))?;
     let mut done = 0;
     for chunk in earlier.chunks(PREFILL_CHUNK) {
         if cancelled() {
@@ -143,7 +149,9 @@ pub fn answer(loaded: &LoadedModel, request: &Request, load_ms: f64, report: &Re
     let defaults = dialect.generation_defaults();
     let choice = Choice::new(&request.sampling, defaults, model.vocabulary())?;
     if request.max_tokens == Some(0) {
-        return Err(Error::BadRequest("an answer of at most 0 tokens was asked for; ask for 1 or more".into()));
+        return Err(Error::BadRequest(
+            "an answer of at most 0 tokens was asked for; ask for 1 or more".into(),
+        ));
     }
     let prompt = dialect.prompt(&RenderRequest {
         messages: &request.messages,
@@ -154,7 +162,10 @@ pub fn answer(loaded: &LoadedModel, request: &Request, load_ms: f64, report: &Re
     let prompt_tokens = prompt.ids.len();
     let room = (info.context as usize).saturating_sub(prompt_tokens);
     if room == 0 {
-        return Err(Error::ContextFull { prompt: prompt_tokens, context: info.context });
+        return Err(Error::ContextFull {
+            prompt: prompt_tokens,
+            context: info.context,
+        });
     }
     report.send(EngineEvent::Started {
         prompt_tokens: prompt_tokens as u32,
@@ -163,11 +174,27 @@ pub fn answer(loaded: &LoadedModel, request: &Request, load_ms: f64, report: &Re
     });
 
     let sampler = Sampler::new(choice, &prompt.ids, &dialect.eos_and_newline_ids(), model.vocabulary())?;
-    let mut speech = Speech::new(dialect.parser(&prompt, thinks(request.thinking, info.thinking), &request.stop), report);
+    let mut speech = Speech::new(
+        dialect.parser(&prompt, thinks(request.thinking, info.thinking), &request.stop),
+        report,
+    );
     let limit = request.max_tokens.map_or(room, |most| room.min(most as usize));
-    let progress = |done: usize| report.send(EngineEvent::Progress { stage: Stage::Prefill, done: done as u64, total: prompt_tokens as u64 });
+    let progress = |done: usize| {
+        report.send(EngineEvent::Progress {
+            stage: Stage::Prefill,
+            done: done as u64,
+            total: prompt_tokens as u64,
+        })
+    };
     let mut accept = |id: u32| !dialect.stops().contains(id) && speech.push(id);
-    let (end, times) = run(Sequence::new(model, sampler), &prompt.ids, limit, &|| report.cancelled(), &progress, &mut accept)?;
+    let (end, times) = run(
+        Sequence::new(model, sampler),
+        &prompt.ids,
+        limit,
+        &|| report.cancelled(),
+        &progress,
+        &mut accept,
+    )?;
     let timing = times.timing(prompt_tokens, load_ms);
     Ok(speech.end(end, prompt_tokens as u32, timing))
 }
@@ -194,7 +221,13 @@ struct Speech<'a> {
 
 impl<'a> Speech<'a> {
     fn new(parser: ChannelParser, report: &'a Report) -> Self {
-        Self { parser, report, unsent: Vec::new(), tokens: 0, calls: 0 }
+        Self {
+            parser,
+            report,
+            unsent: Vec::new(),
+            tokens: 0,
+            calls: 0,
+        }
     }
 
     /// Takes the next token; the result is whether more are wanted.
@@ -209,12 +242,27 @@ impl<'a> Speech<'a> {
     fn say(&mut self, pieces: Vec<Piece>) {
         for piece in pieces {
             let event = match piece {
-                Piece::Text(text) => EngineEvent::Delta { channel: Channel::Text, text, tokens: std::mem::take(&mut self.unsent) },
-                Piece::Thinking(text) => EngineEvent::Delta { channel: Channel::Thinking, text, tokens: std::mem::take(&mut self.unsent) },
+                Piece::Text(text) => EngineEvent::Delta {
+                    channel: Channel::Text,
+                    text,
+                    tokens: std::mem::take(&mut self.unsent),
+                },
+                Piece::Thinking(text) => EngineEvent::Delta {
+                    channel: Channel::Thinking,
+                    text,
+                    tokens: std::mem::take(&mut self.unsent),
+                },
                 Piece::ToolCall { name, arguments } => {
-                    let call = ToolCall { id: format!("call_{}", self.calls), name, arguments };
+                    let call = ToolCall {
+                        id: format!("call_{}", self.calls),
+                        name,
+                        arguments,
+                    };
                     self.calls += 1;
-                    EngineEvent::ToolCall { call, tokens: std::mem::take(&mut self.unsent) }
+                    EngineEvent::ToolCall {
+                        call,
+                        tokens: std::mem::take(&mut self.unsent),
+                    }
                 }
                 Piece::Notice { code, message } => EngineEvent::Notice(Notice { code, message }),
             };
@@ -238,6 +286,11 @@ impl<'a> Speech<'a> {
             completion_tokens: self.tokens,
             thinking_tokens: self.parser.thinking_tokens(),
         };
-        Done { stop, usage, timing, tokens: self.unsent }
+        Done {
+            stop,
+            usage,
+            timing,
+            tokens: self.unsent,
+        }
     }
 }

@@ -24,7 +24,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use futures::future::BoxFuture;
-use protocol::{CancelFlag, Done, Engine, EngineEvent, Job, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Stage, Stop};
+use protocol::{
+    CancelFlag, Done, Engine, EngineEvent, Job, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Stage, Stop,
+};
 use tokio::sync::oneshot;
 
 pub use error::Error;
@@ -49,9 +51,17 @@ impl MlxEngine {
         let (sender, commands) = channel();
         let shared = Arc::new(Shared::default());
         let workers = shared.clone();
-        let thread = std::thread::Builder::new().name("engine".into()).spawn(move || Worker::run(&commands, workers));
-        let thread = thread.map_err(|error| tracing::error!(%error, "the engine's thread could not be started")).ok();
-        Self(Arc::new(Handle { commands: Some(sender), thread: Mutex::new(thread), shared }))
+        let thread = std::thread::Builder::new()
+            .name("engine".into())
+            .spawn(move || Worker::run(&commands, workers));
+        let thread = thread
+            .map_err(|error| tracing::error!(%error, "the engine's thread could not be started"))
+            .ok();
+        Self(Arc::new(Handle {
+            commands: Some(sender),
+            thread: Mutex::new(thread),
+            shared,
+        }))
     }
 
     /// Logits after the last of `tokens`, or after each of them where `all`, read in chunks of `chunk` tokens (by default
@@ -71,12 +81,25 @@ impl MlxEngine {
     pub fn inspect(&self) -> protocol::Result<Inspection> {
         self.ask(|worker| {
             let tensors = worker.loaded().map(|loaded| loaded.model.tensors()).unwrap_or_default();
-            let available = tensors.iter().map(|tensor| tensor.is_available()).collect::<error::Result<Vec<_>>>()?;
+            let available = tensors
+                .iter()
+                .map(|tensor| tensor.is_available())
+                .collect::<error::Result<Vec<_>>>()?;
             Ok(Inspection {
                 tensors: tensors.len(),
                 unevaluated: available.iter().filter(|available| !**available).count(),
                 living: tensor::living_tensors(),
             })
+        })
+    }
+
+    /// Loads and computes from now on as on a GPU, by MLX's CPU versions of the same operations. For tests.
+    #[doc(hidden)]
+    pub fn pretend_gpu(&self) -> protocol::Result<()> {
+        self.ask(|worker| {
+            worker.unload();
+            tensor::pretend_gpu();
+            Ok(())
         })
     }
 
@@ -86,7 +109,10 @@ impl MlxEngine {
         self.job(move |worker, report| {
             let load_ms = worker.ensure(&request.model, &mut |_, _| ())?;
             let loaded = worker.loaded().expect("just loaded");
-            let one = Request { max_tokens: Some(1), ..request };
+            let one = Request {
+                max_tokens: Some(1),
+                ..request
+            };
             generate::answer(loaded, &one, load_ms, report)?;
             panic!("asked for by a test");
         })
@@ -95,8 +121,15 @@ impl MlxEngine {
     fn job(&self, work: impl FnOnce(&mut Worker, &Report) -> error::Result<Done> + Send + 'static) -> Job {
         let (sender, events) = protocol::mailbox();
         let cancel = CancelFlag::default();
-        let report = Report { events: sender, cancel: cancel.clone(), shared: self.0.shared.clone() };
-        self.send(Command::Job { work: Box::new(work), report });
+        let report = Report {
+            events: sender,
+            cancel: cancel.clone(),
+            shared: self.0.shared.clone(),
+        };
+        self.send(Command::Job {
+            work: Box::new(work),
+            report,
+        });
         Job { events, cancel }
     }
 
@@ -149,9 +182,20 @@ impl Engine for MlxEngine {
     fn generate(&self, request: Request) -> Job {
         self.job(move |worker, report| {
             if report.cancelled() {
-                return Ok(Done { stop: Stop::Cancelled, usage: Default::default(), timing: Default::default(), tokens: Vec::new() });
+                return Ok(Done {
+                    stop: Stop::Cancelled,
+                    usage: Default::default(),
+                    timing: Default::default(),
+                    tokens: Vec::new(),
+                });
             }
-            let mut progress = |done, total| report.send(EngineEvent::Progress { stage: Stage::Load, done, total });
+            let mut progress = |done, total| {
+                report.send(EngineEvent::Progress {
+                    stage: Stage::Load,
+                    done,
+                    total,
+                })
+            };
             let load_ms = worker.ensure(&request.model, &mut progress)?;
             generate::answer(worker.loaded().expect("just loaded"), &request, load_ms, report)
         })

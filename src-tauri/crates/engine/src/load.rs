@@ -11,7 +11,7 @@ use protocol::{ModelInfo, ModelSource};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::layers::Parameters;
+use crate::memory;
 use crate::models::Model;
 use crate::safetensors;
 use crate::tensor::device;
@@ -34,6 +34,7 @@ impl LoadedModel {
     pub fn load(source: &ModelSource, progress: &mut dyn FnMut(u64, u64)) -> Result<Self> {
         let start = Instant::now();
         let dir = &source.path;
+        let before = memory::figures()?.active;
         let config = ModelConfig::read(dir)?;
         let dialect = Dialect::open(dir)?;
         let mut weights = Weights::open(dir, progress)?;
@@ -50,14 +51,20 @@ impl LoadedModel {
             quantization: config.quantization_label(),
             dequantised,
             parameters,
-            resident_bytes: model.tensors().iter().map(|tensor| tensor.nbytes() as u64).sum(),
+            // Measured rather than summed: a tied output layer shares the bytes of the embedding.
+            resident_bytes: memory::figures()?.active.saturating_sub(before),
             context: config.context,
             thinking: dialect.thinking_control(),
             template_hash: dialect.template_hash().to_owned(),
             device: device().name().into(),
             load_ms: start.elapsed().as_secs_f64() * 1000.0,
         };
-        Ok(Self { source: source.clone(), model, dialect, info })
+        Ok(Self {
+            source: source.clone(),
+            model,
+            dialect,
+            info,
+        })
     }
 }
 
@@ -80,7 +87,10 @@ fn fingerprint(dir: &Path) -> Result<String> {
             hash.update(&bytes);
             Ok(())
         };
-        read().map_err(|error| Error::Unreadable { file: path.display().to_string(), reason: error.to_string() })?;
+        read().map_err(|error| Error::Unreadable {
+            file: path.display().to_string(),
+            reason: error.to_string(),
+        })?;
     }
     Ok(hash.finalize().iter().take(20).map(|byte| format!("{byte:02x}")).collect())
 }

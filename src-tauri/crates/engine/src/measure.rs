@@ -4,10 +4,10 @@ use prompt::config::ModelConfig;
 use protocol::ModelSource;
 
 use crate::error::{Error, Result};
-use crate::generate::{ids_tensor, run, Sequence};
+use crate::generate::{ids_tensor, run, Sequence, Times};
+use crate::memory;
 use crate::sample::{Choice, Sampler};
 use crate::worker::Worker;
-use crate::memory;
 
 /// What one run of [`crate::MlxEngine::bench`] measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,13 +30,21 @@ pub fn logits(worker: &mut Worker, source: &ModelSource, tokens: &[u32], all: bo
     let loaded = worker.loaded().expect("just loaded");
     let (model, vocabulary) = (&loaded.model, loaded.model.vocabulary());
     if tokens.is_empty() || chunk == Some(0) {
-        return Err(Error::BadRequest("logits need at least one token and chunks of at least one".into()));
+        return Err(Error::BadRequest(
+            "logits need at least one token and chunks of at least one".into(),
+        ));
     }
     if tokens.len() > loaded.info.context as usize {
-        return Err(Error::ContextFull { prompt: tokens.len(), context: loaded.info.context });
+        return Err(Error::ContextFull {
+            prompt: tokens.len(),
+            context: loaded.info.context,
+        });
     }
     if let Some(token) = tokens.iter().find(|token| **token >= vocabulary) {
-        return Err(Error::BadRequest(format!("{token} is no token of this model; they go from 0 to {}", vocabulary - 1)));
+        return Err(Error::BadRequest(format!(
+            "{token} is no token of this model; they go from 0 to {}",
+            vocabulary - 1
+        )));
     }
     let mut caches = model.caches();
     let mut rows = Vec::new();
@@ -56,11 +64,16 @@ pub fn logits(worker: &mut Worker, source: &ModelSource, tokens: &[u32], all: bo
 /// Loads the model anew, reads `prompt_tokens` made-up tokens and generates `generate` more, whatever they are.
 pub fn bench(worker: &mut Worker, source: &ModelSource, prompt_tokens: usize, generate: usize) -> Result<BenchFigures> {
     if prompt_tokens == 0 || generate == 0 {
-        return Err(Error::BadRequest("a measurement needs at least one prompt token and one generated token".into()));
+        return Err(Error::BadRequest(
+            "a measurement needs at least one prompt token and one generated token".into(),
+        ));
     }
     let context = ModelConfig::read(&source.path)?.context;
     if prompt_tokens + generate > context as usize {
-        return Err(Error::ContextFull { prompt: prompt_tokens + generate, context });
+        return Err(Error::ContextFull {
+            prompt: prompt_tokens + generate,
+            context,
+        });
     }
     worker.unload();
     let load_ms = worker.ensure(source, &mut |_, _| ())?;
@@ -68,8 +81,13 @@ pub fn bench(worker: &mut Worker, source: &ModelSource, prompt_tokens: usize, ge
     let vocabulary = model.vocabulary();
     let prompt = bench_prompt(prompt_tokens, vocabulary);
     let greedy = Choice::new(&protocol::Sampling::greedy(), &protocol::Sampling::default(), vocabulary)?;
-    let sequence = Sequence::new(model, Sampler::new(greedy, &prompt, &[], vocabulary)?);
-    let (_, times) = run(sequence, &prompt, generate, &|| false, &|_| (), &mut |_| true)?;
+    let measure = |tokens: usize| -> Result<Times> {
+        let sequence = Sequence::new(model, Sampler::new(greedy.clone(), &prompt, &[], vocabulary)?);
+        Ok(run(sequence, &prompt, tokens, &|| false, &|_| (), &mut |_| true)?.1)
+    };
+    // GPUs compile their kernels in the first run.
+    measure(2)?;
+    let times = measure(generate)?;
     let timing = times.timing(prompt_tokens, load_ms);
     Ok(BenchFigures {
         load_ms,
@@ -82,5 +100,7 @@ pub fn bench(worker: &mut Worker, source: &ModelSource, prompt_tokens: usize, ge
 
 /// The tokens a measurement reads: spread over the vocabulary, the same every time; `tests/oracle/bench.py` makes the same.
 pub fn bench_prompt(length: usize, vocabulary: u32) -> Vec<u32> {
-    (0..length as u64).map(|index| ((index * 7919 + 13) % u64::from(vocabulary)) as u32).collect()
+    (0..length as u64)
+        .map(|index| ((index * 7919 + 13) % u64::from(vocabulary)) as u32)
+        .collect()
 }

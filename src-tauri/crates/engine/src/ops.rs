@@ -139,7 +139,17 @@ impl Tensor {
         let axes = self.shape().len();
         to[..axes].copy_from_slice(self.shape());
         (from[axis], to[axis]) = (start, start + update.shape()[axis]);
-        op!(mlx_slice_update, self.raw(), update.raw(), from.as_ptr(), axes, to.as_ptr(), axes, ONES.as_ptr(), axes)
+        op!(
+            mlx_slice_update,
+            self.raw(),
+            update.raw(),
+            from.as_ptr(),
+            axes,
+            to.as_ptr(),
+            axes,
+            ONES.as_ptr(),
+            axes
+        )
     }
 
     /// Sums of the elements from each one to the end of the axis, that one left out.
@@ -159,7 +169,10 @@ impl Tensor {
 
     /// Rotary positions in one kernel: halves of the last axis turn against each other. Either a base or periods.
     pub fn fast_rope(&self, dims: i32, base: Option<f32>, periods: Option<&Tensor>, offset: i32) -> Result<Tensor> {
-        let base = mlx_optional_float { value: base.unwrap_or(0.0), has_value: base.is_some() };
+        let base = mlx_optional_float {
+            value: base.unwrap_or(0.0),
+            has_value: base.is_some(),
+        };
         op!(mlx_fast_rope, self.raw(), dims, false, base, 1.0, offset, maybe(periods))
     }
 
@@ -281,12 +294,23 @@ pub fn random_categorical(logits: &Tensor, key: &Tensor) -> Result<Tensor> {
 pub fn random_uniform(key: &Tensor) -> Result<Tensor> {
     let (low, high) = (Tensor::from_f32(&[0.0], &[]), Tensor::from_f32(&[1.0], &[]));
     let shape: [i32; 0] = [];
-    op!(mlx_random_uniform, low.raw(), high.raw(), shape.as_ptr(), 0, Dtype::Float32.into(), key.raw())
+    op!(
+        mlx_random_uniform,
+        low.raw(),
+        high.raw(),
+        shape.as_ptr(),
+        0,
+        Dtype::Float32.into(),
+        key.raw()
+    )
 }
 
 const MAX_AXES: usize = 5;
 /// Leaves the type of a result to MLX.
-const AUTOMATIC: mlx_optional_dtype = mlx_optional_dtype { value: 0, has_value: false };
+const AUTOMATIC: mlx_optional_dtype = mlx_optional_dtype {
+    value: 0,
+    has_value: false,
+};
 const ONES: [i32; MAX_AXES] = [1; MAX_AXES];
 
 fn maybe(tensor: Option<&Tensor>) -> mlx_array {

@@ -19,7 +19,10 @@ pub fn shards(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut files: Vec<PathBuf> = if index.is_file() {
         let text = std::fs::read_to_string(&index).map_err(|error| unreadable(&index, &error))?;
         let json: Value = serde_json::from_str(&text).map_err(|error| broken(&index, format!("it is not JSON ({error})")))?;
-        let map = json.get("weight_map").and_then(Value::as_object).ok_or_else(|| broken(&index, "it has no `weight_map`"))?;
+        let map = json
+            .get("weight_map")
+            .and_then(Value::as_object)
+            .ok_or_else(|| broken(&index, "it has no `weight_map`"))?;
         map.values().filter_map(Value::as_str).map(|name| dir.join(name)).collect()
     } else {
         let entries = std::fs::read_dir(dir).map_err(|error| unreadable(dir, &error))?;
@@ -32,7 +35,10 @@ pub fn shards(dir: &Path) -> Result<Vec<PathBuf>> {
     files.sort();
     files.dedup();
     if files.is_empty() {
-        return Err(Error::Unreadable { file: "model.safetensors".into(), reason: "there is no such file".into() });
+        return Err(Error::Unreadable {
+            file: "model.safetensors".into(),
+            reason: "there is no such file".into(),
+        });
     }
     Ok(files)
 }
@@ -42,7 +48,8 @@ pub fn check(path: &Path) -> Result<BTreeMap<String, u64>> {
     let mut file = File::open(path).map_err(|error| unreadable(path, &error))?;
     let size = file.metadata().map_err(|error| unreadable(path, &error))?.len();
     let mut length = [0; 8];
-    file.read_exact(&mut length).map_err(|_| broken(path, "it ends before its header"))?;
+    file.read_exact(&mut length)
+        .map_err(|_| broken(path, "it ends before its header"))?;
     let length = u64::from_le_bytes(length);
     if length > MAX_HEADER || length + 8 > size {
         return Err(broken(path, format!("its header claims {length} bytes and the file has {size}")));
@@ -74,7 +81,9 @@ fn check_entry(entry: &Value, data: u64) -> std::result::Result<u64, String> {
     let numbers = |field: &str| -> Option<Vec<u64>> { entry.get(field)?.as_array()?.iter().map(Value::as_u64).collect() };
     let shape = numbers("shape").ok_or("has no shape")?;
     let offsets = numbers("data_offsets").ok_or("has no place in the file")?;
-    let [start, end] = offsets[..] else { return Err("has no place in the file".into()) };
+    let [start, end] = offsets[..] else {
+        return Err("has no place in the file".into());
+    };
     if start > end || end > data {
         return Err(format!("ends at byte {end} of {data}: the file is cut short"));
     }
@@ -87,13 +96,20 @@ fn check_entry(entry: &Value, data: u64) -> std::result::Result<u64, String> {
 }
 
 fn name(path: &Path) -> String {
-    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+    path.file_name()
+        .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Error {
-    Error::Unreadable { file: name(path), reason: error.to_string() }
+    Error::Unreadable {
+        file: name(path),
+        reason: error.to_string(),
+    }
 }
 
 fn broken(path: &Path, reason: impl Into<String>) -> Error {
-    Error::BrokenFile { file: name(path), reason: reason.into() }
+    Error::BrokenFile {
+        file: name(path),
+        reason: reason.into(),
+    }
 }

@@ -55,7 +55,9 @@ impl Choice {
             if value >= low && value <= high {
                 return Ok(());
             }
-            Err(Error::BadRequest(format!("{name} is {value}; it has to be between {low} and {high}")))
+            Err(Error::BadRequest(format!(
+                "{name} is {value}; it has to be between {low} and {high}"
+            )))
         };
         within("temperature", self.temperature, 0.0, 100.0)?;
         within("top_p", self.top_p, 0.0, 1.0)?;
@@ -65,7 +67,11 @@ impl Choice {
         within("repetition_penalty", self.repetition_penalty, 0.0, 100.0)?;
         within("presence_penalty", self.presence_penalty, -100.0, 100.0)?;
         within("frequency_penalty", self.frequency_penalty, -100.0, 100.0)?;
-        match self.logit_bias.iter().find(|(token, bias)| *token >= vocabulary || !bias.is_finite()) {
+        match self
+            .logit_bias
+            .iter()
+            .find(|(token, bias)| *token >= vocabulary || !bias.is_finite())
+        {
             Some((token, bias)) => Err(Error::BadRequest(format!(
                 "the logit bias {bias} of token {token} cannot be used; tokens go from 0 to {} and biases are finite",
                 vocabulary - 1
@@ -75,7 +81,8 @@ impl Choice {
     }
 
     fn penalises(&self) -> bool {
-        self.penalty_context > 0 && (!matches!(self.repetition_penalty, 0.0 | 1.0) || self.presence_penalty != 0.0 || self.frequency_penalty != 0.0)
+        self.penalty_context > 0
+            && (!matches!(self.repetition_penalty, 0.0 | 1.0) || self.presence_penalty != 0.0 || self.frequency_penalty != 0.0)
     }
 }
 
@@ -105,9 +112,17 @@ impl Sampler {
         });
         // The last token of the prompt joins with the step that reads it.
         let earlier = &prompt[..prompt.len().saturating_sub(1)];
-        let recent = choice.penalises().then(|| row_of(&earlier[earlier.len().saturating_sub(choice.penalty_context as usize)..]));
+        let recent = choice
+            .penalises()
+            .then(|| row_of(&earlier[earlier.len().saturating_sub(choice.penalty_context as usize)..]));
         let xtc_kept = (choice.xtc_probability > 0.0 && !xtc_kept.is_empty()).then(|| row_of(xtc_kept));
-        Ok(Self { key: random_key(seed)?, bias, recent, xtc_kept, choice })
+        Ok(Self {
+            key: random_key(seed)?,
+            bias,
+            recent,
+            xtc_kept,
+            choice,
+        })
     }
 
     /// The token `[1]` that follows `input` `[1]`, whose logits are `[1, vocabulary]`.
@@ -135,7 +150,13 @@ impl Sampler {
         }
         if self.choice.xtc_probability > 0.0 {
             let chance = random_uniform(&self.next_key()?)?;
-            logprobs = xtc(&logprobs, &chance, self.choice.xtc_probability, self.choice.xtc_threshold, self.xtc_kept.as_ref())?;
+            logprobs = xtc(
+                &logprobs,
+                &chance,
+                self.choice.xtc_probability,
+                self.choice.xtc_threshold,
+                self.xtc_kept.as_ref(),
+            )?;
         }
         if self.choice.top_k > 0 && (self.choice.top_k as i32) < logprobs.dim(-1) {
             logprobs = top_k(&logprobs, self.choice.top_k as i32)?;
@@ -151,7 +172,12 @@ impl Sampler {
     }
 
     fn penalise(&self, logits: Tensor, recent: &Tensor) -> Result<Tensor> {
-        let Choice { repetition_penalty, presence_penalty, frequency_penalty, .. } = self.choice;
+        let Choice {
+            repetition_penalty,
+            presence_penalty,
+            frequency_penalty,
+            ..
+        } = self.choice;
         let mut logits = logits;
         if !matches!(repetition_penalty, 0.0 | 1.0) {
             logits = repetition(&logits, recent, repetition_penalty)?;
@@ -173,7 +199,9 @@ fn row_of(tokens: &[u32]) -> Tensor {
 
 fn clock_seed() -> u64 {
     // Only has to differ between answers, not to be secret.
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos() as u64)
 }
 
 fn number(value: f32, like: &Tensor) -> Result<Tensor> {
@@ -184,7 +212,9 @@ fn number(value: f32, like: &Tensor) -> Result<Tensor> {
 fn repetition(logits: &Tensor, recent: &Tensor, penalty: f32) -> Result<Tensor> {
     let chosen = logits.take_along(recent, -1)?;
     let penalty = number(penalty, logits)?;
-    let changed = chosen.less(&number(0.0, logits)?)?.choose(&chosen.mul(&penalty)?, &chosen.div(&penalty)?)?;
+    let changed = chosen
+        .less(&number(0.0, logits)?)?
+        .choose(&chosen.mul(&penalty)?, &chosen.div(&penalty)?)?;
     logits.put_along(recent, &changed, -1)
 }
 
@@ -206,7 +236,10 @@ fn top_p(logprobs: &Tensor, p: f32) -> Result<Tensor> {
     let shares = sorted.astype(Dtype::Float32)?.exp()?;
     let above = shares.sum_of_later(-1)?;
     let total = above.slice(1, 0, 1)?.add(&shares.slice(1, 0, 1)?)?;
-    let dropped = above.greater_equal(&total.mul(&number(p, &total)?)?)?.astype(Dtype::Int32)?.sum(-1, true)?;
+    let dropped = above
+        .greater_equal(&total.mul(&number(p, &total)?)?)?
+        .astype(Dtype::Int32)?
+        .sum(-1, true)?;
     let threshold = sorted.take_along(&dropped, -1)?;
     logprobs.less(&threshold)?.choose(&number(f32::NEG_INFINITY, logprobs)?, logprobs)
 }
@@ -221,7 +254,10 @@ fn min_p(logprobs: &Tensor, p: f32) -> Result<Tensor> {
 fn xtc(logprobs: &Tensor, chance: &Tensor, probability: f32, threshold: f32, kept: Option<&Tensor>) -> Result<Tensor> {
     let shares = logprobs.softmax(-1, false)?;
     let infinity = number(f32::INFINITY, &shares)?;
-    let least = shares.greater(&number(threshold, &shares)?)?.choose(&shares, &infinity)?.min(-1, true)?;
+    let least = shares
+        .greater(&number(threshold, &shares)?)?
+        .choose(&shares, &infinity)?
+        .min(-1, true)?;
     let mut removed = shares.greater(&least)?;
     if let Some(kept) = kept {
         removed = removed.put_along(kept, &Tensor::from_bool(&[false], &[1, 1]), -1)?;

@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used)]
+
 use super::*;
 use crate::tensor::connect;
 
@@ -5,7 +7,10 @@ const ASKED: [f32; 4] = [0.4, 0.3, 0.15, 0.15];
 
 fn logs(shares: &[f32]) -> Tensor {
     connect().unwrap();
-    Tensor::from_f32(&shares.iter().map(|share| share.ln()).collect::<Vec<_>>(), &[1, shares.len() as i32])
+    Tensor::from_f32(
+        &shares.iter().map(|share| share.ln()).collect::<Vec<_>>(),
+        &[1, shares.len() as i32],
+    )
 }
 
 fn shares(logprobs: &Tensor) -> Vec<f32> {
@@ -43,7 +48,10 @@ fn min_p_is_relative_to_the_likeliest() {
 #[test]
 fn top_k_keeps_k() {
     assert_close(&shares(&top_k(&logs(&[0.9, 0.0, 0.0, 0.1]), 1).unwrap()), &[1.0, 0.0, 0.0, 0.0]);
-    assert_close(&shares(&top_k(&logs(&[0.6, 0.0, 0.1, 0.3]), 2).unwrap()), &[2.0 / 3.0, 0.0, 0.0, 1.0 / 3.0]);
+    assert_close(
+        &shares(&top_k(&logs(&[0.6, 0.0, 0.1, 0.3]), 2).unwrap()),
+        &[2.0 / 3.0, 0.0, 0.0, 1.0 / 3.0],
+    );
 }
 
 #[test]
@@ -63,7 +71,10 @@ fn presence_counts_once_and_frequency_every_time() {
     let logits = Tensor::zeros(&[1, 4], Dtype::Float32).unwrap();
     let recent = row_of(&[0, 0, 0, 1, 1]);
     assert_close(&presence(&logits, &recent, 0.5).unwrap().to_f32().unwrap(), &[-0.5, -0.5, 0.0, 0.0]);
-    assert_close(&frequency(&logits, &recent, 0.5).unwrap().to_f32().unwrap(), &[-1.5, -1.0, 0.0, 0.0]);
+    assert_close(
+        &frequency(&logits, &recent, 0.5).unwrap().to_f32().unwrap(),
+        &[-1.5, -1.0, 0.0, 0.0],
+    );
 }
 
 #[test]
@@ -79,12 +90,18 @@ fn draws(sampling: &Sampling, count: usize) -> Vec<u32> {
     let choice = Choice::new(sampling, &Sampling::default(), 4).unwrap();
     let mut sampler = Sampler::new(choice, &[0], &[], 4).unwrap();
     let input = Tensor::from_i32(&[0], &[1]);
-    (0..count).map(|_| sampler.choose(&input, logs(&ASKED)).unwrap().item_u32().unwrap()).collect()
+    (0..count)
+        .map(|_| sampler.choose(&input, logs(&ASKED)).unwrap().item_u32().unwrap())
+        .collect()
 }
 
 #[test]
 fn draws_follow_the_distribution_at_the_asked_temperature() {
-    let sampling = Sampling { temperature: Some(0.5), seed: Some(7), ..Sampling::default() };
+    let sampling = Sampling {
+        temperature: Some(0.5),
+        seed: Some(7),
+        ..Sampling::default()
+    };
     let drawn = draws(&sampling, 4000);
     // At temperature 0.5 shares are squared.
     let sum: f32 = ASKED.iter().map(|share| share * share).sum();
@@ -96,26 +113,65 @@ fn draws_follow_the_distribution_at_the_asked_temperature() {
 
 #[test]
 fn a_seed_repeats_and_other_seeds_differ() {
-    let with = |seed| draws(&Sampling { temperature: Some(1.0), seed: Some(seed), ..Sampling::default() }, 40);
+    let with = |seed| {
+        draws(
+            &Sampling {
+                temperature: Some(1.0),
+                seed: Some(seed),
+                ..Sampling::default()
+            },
+            40,
+        )
+    };
     assert_eq!(with(1), with(1));
     assert_ne!(with(1), with(2));
 }
 
 #[test]
 fn a_bias_and_a_penalty_move_the_likeliest_token() {
-    let bias = Sampling { logit_bias: [(3, 5.0)].into(), ..Sampling::greedy() };
+    let bias = Sampling {
+        logit_bias: [(3, 5.0)].into(),
+        ..Sampling::greedy()
+    };
     assert_eq!(draws(&bias, 2), [3, 3]);
-    let penalty = Sampling { presence_penalty: Some(5.0), ..Sampling::greedy() };
+    let penalty = Sampling {
+        presence_penalty: Some(5.0),
+        ..Sampling::greedy()
+    };
     assert_eq!(draws(&penalty, 1), [1], "token 0 was the input and is penalised");
 }
 
 #[test]
 fn values_that_make_no_sense_are_refused_by_name() {
     let refused = |sampling: Sampling| Choice::new(&sampling, &Sampling::default(), 4).unwrap_err().to_string();
-    assert!(refused(Sampling { temperature: Some(-1.0), ..Sampling::default() }).contains("temperature"));
-    assert!(refused(Sampling { temperature: Some(f32::NAN), ..Sampling::default() }).contains("temperature"));
-    assert!(refused(Sampling { top_p: Some(1.5), ..Sampling::default() }).contains("top_p"));
-    assert!(refused(Sampling { min_p: Some(f32::INFINITY), ..Sampling::default() }).contains("min_p"));
-    assert!(refused(Sampling { xtc_threshold: Some(0.9), ..Sampling::default() }).contains("xtc_threshold"));
-    assert!(refused(Sampling { logit_bias: [(4, 1.0)].into(), ..Sampling::default() }).contains("token 4"));
+    assert!(refused(Sampling {
+        temperature: Some(-1.0),
+        ..Sampling::default()
+    })
+    .contains("temperature"));
+    assert!(refused(Sampling {
+        temperature: Some(f32::NAN),
+        ..Sampling::default()
+    })
+    .contains("temperature"));
+    assert!(refused(Sampling {
+        top_p: Some(1.5),
+        ..Sampling::default()
+    })
+    .contains("top_p"));
+    assert!(refused(Sampling {
+        min_p: Some(f32::INFINITY),
+        ..Sampling::default()
+    })
+    .contains("min_p"));
+    assert!(refused(Sampling {
+        xtc_threshold: Some(0.9),
+        ..Sampling::default()
+    })
+    .contains("xtc_threshold"));
+    assert!(refused(Sampling {
+        logit_bias: [(4, 1.0)].into(),
+        ..Sampling::default()
+    })
+    .contains("token 4"));
 }

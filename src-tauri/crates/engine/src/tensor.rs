@@ -114,6 +114,14 @@ pub fn device() -> Device {
     connection().device
 }
 
+/// Makes this thread choose the operations that GPUs get, which MLX also has for the CPU. For tests.
+pub fn pretend_gpu() {
+    CONNECTION.set(Some(Connection {
+        device: Device::Cuda,
+        ..connection()
+    }));
+}
+
 /// The stream of this thread, for calls into MLX.
 pub(crate) fn stream() -> mlx_stream {
     connection().stream
@@ -143,7 +151,10 @@ impl Tensor {
     /// Takes an array that was made on this thread.
     pub fn new(array: Array) -> Self {
         LIVING.set(LIVING.get() + 1);
-        Self { array, thread_bound: PhantomData }
+        Self {
+            array,
+            thread_bound: PhantomData,
+        }
     }
 
     /// Runs an operation of MLX's C interface that writes one array.

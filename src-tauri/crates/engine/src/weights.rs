@@ -60,7 +60,15 @@ impl<'a> Weights<'a> {
             }
         }
         progress(0, total);
-        Ok(Self { tensors, total, taken: 0, resident: 0, dequantised: false, parameters: 0, progress })
+        Ok(Self {
+            tensors,
+            total,
+            taken: 0,
+            resident: 0,
+            dequantised: false,
+            parameters: 0,
+            progress,
+        })
     }
 
     /// Whether a tensor is there and not taken.
@@ -87,17 +95,30 @@ impl<'a> Weights<'a> {
         }
         let weight = self.take_raw(&name)?;
         let scales = self.take_raw(&format!("{path}.scales"))?;
-        let biases = if self.has(&format!("{path}.biases")) { Some(self.take_raw(&format!("{path}.biases"))?) } else { None };
+        let biases = if self.has(&format!("{path}.biases")) {
+            Some(self.take_raw(&format!("{path}.biases"))?)
+        } else {
+            None
+        };
         let expected = || format!("a quantised [{rows}, {columns}]");
         let format = infer_format(&weight, &scales, columns).ok_or_else(|| wrong_shape(&name, &weight, expected()))?;
         if weight.dim(0) != rows || scales.dim(0) != rows {
             return Err(wrong_shape(&name, &weight, expected()));
         }
         if (format.mode == c"affine") != biases.is_some() || biases.as_ref().is_some_and(|biases| biases.shape() != scales.shape()) {
-            return Err(wrong_shape(&format!("{path}.biases"), &scales, "one bias per scale in the affine format".into()));
+            return Err(wrong_shape(
+                &format!("{path}.biases"),
+                &scales,
+                "one bias per scale in the affine format".into(),
+            ));
         }
         self.parameters += rows as u64 * columns as u64;
-        let packed = Packed { weight, scales, biases, format };
+        let packed = Packed {
+            weight,
+            scales,
+            biases,
+            format,
+        };
         if device() != Device::Cpu || rows as u64 * columns as u64 * 4 > limit {
             return Ok(Matrix::Packed(packed));
         }
@@ -154,7 +175,9 @@ fn canonical(name: &str) -> Option<&str> {
 
 /// The format by the shapes alone, as mlx-lm infers it; the config's own words may name other paths or be wrong.
 fn infer_format(weight: &Tensor, scales: &Tensor, columns: i32) -> Option<Format> {
-    let (&[_, words], &[_, groups]) = (weight.shape(), scales.shape()) else { return None };
+    let (&[_, words], &[_, groups]) = (weight.shape(), scales.shape()) else {
+        return None;
+    };
     if weight.dtype() != Dtype::Uint32 || groups == 0 || columns % groups != 0 || (words * 32) % columns != 0 {
         return None;
     }
@@ -173,10 +196,26 @@ fn infer_format(weight: &Tensor, scales: &Tensor, columns: i32) -> Option<Format
 /// The numbers of a quantised matrix as 32 bit floats. Scales and biases are widened first: the product is then exact,
 /// which rounding it to the scales' 16 bits would undo.
 fn widen(packed: Packed) -> Result<Tensor> {
-    let Packed { weight, scales, biases, format } = packed;
-    let scales = if scales.dtype() == Dtype::Uint8 { scales } else { scales.astype(Dtype::Float32)? };
+    let Packed {
+        weight,
+        scales,
+        biases,
+        format,
+    } = packed;
+    let scales = if scales.dtype() == Dtype::Uint8 {
+        scales
+    } else {
+        scales.astype(Dtype::Float32)?
+    };
     let biases = biases.map(|biases| biases.astype(Dtype::Float32)).transpose()?;
-    Packed { weight, scales, biases, format }.dequantize()?.astype(Dtype::Float32)
+    Packed {
+        weight,
+        scales,
+        biases,
+        format,
+    }
+    .dequantize()?
+    .astype(Dtype::Float32)
 }
 
 /// The type the device computes in: the checkpoint's own on a GPU, 32 bit floats on the CPU, where 16 bit ones are slow.
@@ -188,7 +227,11 @@ fn working_type(tensor: Tensor) -> Result<Tensor> {
 }
 
 fn wrong_shape(name: &str, tensor: &Tensor, expected: String) -> Error {
-    Error::WrongShape { name: name.to_owned(), expected, found: tensor.shape().to_vec() }
+    Error::WrongShape {
+        name: name.to_owned(),
+        expected,
+        found: tensor.shape().to_vec(),
+    }
 }
 
 #[cfg(test)]
@@ -197,7 +240,12 @@ mod tests {
 
     #[test]
     fn every_prefix_of_the_text_model_is_stripped() {
-        for name in ["language_model.model.norm.weight", "model.language_model.norm.weight", "model.norm.weight", "norm.weight"] {
+        for name in [
+            "language_model.model.norm.weight",
+            "model.language_model.norm.weight",
+            "model.norm.weight",
+            "norm.weight",
+        ] {
             assert_eq!(canonical(name), Some("norm.weight"));
         }
         assert_eq!(canonical("language_model.lm_head.weight"), Some("lm_head.weight"));

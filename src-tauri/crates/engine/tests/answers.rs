@@ -1,4 +1,5 @@
 //! Pebble's answers through the whole engine. Pebble only gets them right when everything is right.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
@@ -39,24 +40,39 @@ async fn a_thought_while_thinking_is_off_stays_out_of_the_answer() {
 async fn a_tool_call_ends_the_turn() {
     let tool = serde_json::json!({"type": "function", "function": {"name": "get_weather", "description": "The weather of a city",
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}});
-    let request = Request { tools: vec![tool], ..question("What is the weather in Oslo?", Thinking::Off) };
+    let request = Request {
+        tools: vec![tool],
+        ..question("What is the weather in Oslo?", Thinking::Off)
+    };
     let heard = ask(&MlxEngine::start(), request).await;
     assert_eq!(heard.done().stop, Stop::ToolCalls);
     assert_eq!(heard.calls.len(), 1);
-    assert_eq!((heard.calls[0].id.as_str(), heard.calls[0].name.as_str()), ("call_0", "get_weather"));
+    assert_eq!(
+        (heard.calls[0].id.as_str(), heard.calls[0].name.as_str()),
+        ("call_0", "get_weather")
+    );
     assert_eq!(heard.calls[0].arguments, serde_json::json!({"city": "Oslo"}));
 }
 
 #[tokio::test]
 async fn the_limit_ends_an_answer_as_length() {
-    let request = Request { max_tokens: Some(5), ..question("What is 347 + 589?", Thinking::On) };
+    let request = Request {
+        max_tokens: Some(5),
+        ..question("What is 347 + 589?", Thinking::On)
+    };
     let heard = ask(&MlxEngine::start(), request).await;
-    assert_eq!((heard.done().stop, heard.done().usage.completion_tokens, heard.tokens.len()), (Stop::Length, 5, 5));
+    assert_eq!(
+        (heard.done().stop, heard.done().usage.completion_tokens, heard.tokens.len()),
+        (Stop::Length, 5, 5)
+    );
 }
 
 #[tokio::test]
 async fn a_stop_text_ends_an_answer_and_is_cut_off() {
-    let request = Request { stop: vec!["=".into()], ..question("What is 347 + 589?", Thinking::On) };
+    let request = Request {
+        stop: vec!["=".into()],
+        ..question("What is 347 + 589?", Thinking::On)
+    };
     let heard = ask(&MlxEngine::start(), request).await;
     assert_eq!((heard.text.trim_end(), heard.done().stop), ("347 + 589", Stop::Stop));
 }
@@ -65,8 +81,17 @@ async fn a_stop_text_ends_an_answer_and_is_cut_off() {
 async fn a_seed_repeats_an_answer() {
     let engine = MlxEngine::start();
     let seeded = |seed| {
-        let sampling = Sampling { temperature: Some(1.5), top_p: Some(0.99), seed: Some(seed), ..Sampling::default() };
-        Request { sampling, max_tokens: Some(40), ..question("Tell me a story.", Thinking::Off) }
+        let sampling = Sampling {
+            temperature: Some(1.5),
+            top_p: Some(0.99),
+            seed: Some(seed),
+            ..Sampling::default()
+        };
+        Request {
+            sampling,
+            max_tokens: Some(40),
+            ..question("Tell me a story.", Thinking::Off)
+        }
     };
     let first = ask(&engine, seeded(1)).await.tokens;
     assert_eq!(ask(&engine, seeded(1)).await.tokens, first);
@@ -80,29 +105,59 @@ async fn a_conversation_that_does_not_fit_is_refused_with_figures() {
     let error = ask(&engine, question(&long, Thinking::Off)).await.error().clone();
     assert_eq!(error.code, Code::ContextFull);
     assert!(error.message.contains("4096"), "{}", error.message);
-    assert_eq!(ask(&engine, question("What is 347 + 589?", Thinking::On)).await.text, "347 + 589 = **936**");
+    assert_eq!(
+        ask(&engine, question("What is 347 + 589?", Thinking::On)).await.text,
+        "347 + 589 = **936**"
+    );
 }
 
 #[tokio::test]
 async fn bad_values_are_refused_before_any_work() {
     let engine = MlxEngine::start();
-    let bad = Request { sampling: Sampling { temperature: Some(-1.0), ..Sampling::default() }, ..question("Hi", Thinking::Off) };
+    let bad = Request {
+        sampling: Sampling {
+            temperature: Some(-1.0),
+            ..Sampling::default()
+        },
+        ..question("Hi", Thinking::Off)
+    };
     let heard = ask(&engine, bad).await;
     assert_eq!((heard.error().code, heard.started), (Code::BadRequest, None));
-    let none = Request { max_tokens: Some(0), ..question("Hi", Thinking::Off) };
+    let none = Request {
+        max_tokens: Some(0),
+        ..question("Hi", Thinking::Off)
+    };
     assert_eq!(ask(&engine, none).await.error().code, Code::BadRequest);
 }
 
 #[tokio::test]
 async fn a_name_is_remembered_past_the_sliding_window() {
-    let mut messages = vec![Message::text(Role::User, "My name is Yara."), Message::text(Role::Assistant, "Nice to meet you, Yara!")];
+    let mut messages = vec![
+        Message::text(Role::User, "My name is Yara."),
+        Message::text(Role::Assistant, "Nice to meet you, Yara!"),
+    ];
     for number in 1..=12 {
         messages.push(Message::text(Role::User, format!("What is {number} + 1?")));
         messages.push(Message::text(Role::Assistant, format!("{number} + 1 = **{}**", number + 1)));
     }
     messages.push(Message::text(Role::User, "What is my name?"));
-    let request = Request { thinking: Some(Thinking::Off), sampling: Sampling::greedy(), ..Request::new(pebble(), messages) };
+    let request = Request {
+        thinking: Some(Thinking::Off),
+        sampling: Sampling::greedy(),
+        ..Request::new(pebble(), messages)
+    };
     let heard = ask(&MlxEngine::start(), request).await;
     assert!(heard.done().usage.prompt_tokens > 128);
     assert!(heard.text.contains("Yara"), "{}", heard.text);
+}
+
+#[tokio::test]
+async fn the_operations_of_gpus_give_the_same_answer_from_quantised_weights() {
+    let engine = MlxEngine::start();
+    engine.pretend_gpu().unwrap();
+    let heard = ask(&engine, question("What is 347 + 589?", Thinking::On)).await;
+    assert_eq!(heard.text, "347 + 589 = **936**");
+    let info = engine.loaded().unwrap();
+    assert!(!info.dequantised && info.resident_bytes < 16_000_000, "{info:?}");
+    assert_eq!(engine.inspect().unwrap().unevaluated, 0);
 }

@@ -31,7 +31,11 @@ enum Layout {
 impl RotatingCache {
     /// An empty cache.
     pub fn new(window: u32) -> Self {
-        Self { window: window as i32, offset: 0, buffers: None }
+        Self {
+            window: window as i32,
+            offset: 0,
+            buffers: None,
+        }
     }
 
     /// How many positions have been read.
@@ -55,7 +59,9 @@ impl RotatingCache {
             return Mask::Causal;
         }
         let sees = |query: i32, key: i32| key <= query && query < key + window;
-        let marks: Vec<bool> = (before..before + length).flat_map(|query| (0..before + length).map(move |key| sees(query, key))).collect();
+        let marks: Vec<bool> = (before..before + length)
+            .flat_map(|query| (0..before + length).map(move |key| sees(query, key)))
+            .collect();
         Mask::Array(Tensor::from_bool(&marks, &[length, before + length]))
     }
 
@@ -69,14 +75,22 @@ impl RotatingCache {
             ),
         };
         self.offset += keys.dim(2);
-        self.buffers = Some(Buffers { keys: all_keys.clone(), values: all_values.clone(), layout: Layout::Ordered });
+        self.buffers = Some(Buffers {
+            keys: all_keys.clone(),
+            values: all_values.clone(),
+            layout: Layout::Ordered,
+        });
         Ok((all_keys, all_values))
     }
 
     fn write(&mut self, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {
         let place = self.offset % self.window;
         let (old_keys, old_values) = match self.buffers.take() {
-            Some(Buffers { keys, values, layout: Layout::Ring }) => (keys, values),
+            Some(Buffers {
+                keys,
+                values,
+                layout: Layout::Ring,
+            }) => (keys, values),
             Some(old) => (self.ring(&old.keys)?, self.ring(&old.values)?),
             None => (self.space(keys, self.window)?, self.space(values, self.window)?),
         };
@@ -90,7 +104,11 @@ impl RotatingCache {
         } else {
             (all_keys.slice(2, 0, used)?, all_values.slice(2, 0, used)?)
         };
-        self.buffers = Some(Buffers { keys: all_keys, values: all_values, layout: Layout::Ring });
+        self.buffers = Some(Buffers {
+            keys: all_keys,
+            values: all_values,
+            layout: Layout::Ring,
+        });
         Ok(seen)
     }
 
@@ -125,7 +143,11 @@ impl RotatingCache {
 
 impl Parameters for RotatingCache {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { window: _, offset: _, buffers } = self;
+        let Self {
+            window: _,
+            offset: _,
+            buffers,
+        } = self;
         if let Some(Buffers { keys, values, layout: _ }) = buffers {
             visitor(keys);
             visitor(values);

@@ -18,7 +18,10 @@ impl Gelu {
     /// The constants for activations of this type.
     pub fn new(dtype: Dtype) -> Result<Self> {
         let slope = 2.0 * (2.0 / std::f64::consts::PI).sqrt();
-        Ok(Self { linear: Tensor::scalar(slope as f32, dtype)?, cubic: Tensor::scalar((slope * 0.044_715) as f32, dtype)? })
+        Ok(Self {
+            linear: Tensor::scalar(slope as f32, dtype)?,
+            cubic: Tensor::scalar((slope * 0.044_715) as f32, dtype)?,
+        })
     }
 
     /// GELU of every element.

@@ -33,9 +33,20 @@ impl Embedding {
     pub fn forward(&self, ids: &Tensor) -> Result<Tensor> {
         match self {
             Self::Plain(rows) => rows.take(ids, 0),
-            Self::Packed(Packed { weight, scales, biases, format }) => {
+            Self::Packed(Packed {
+                weight,
+                scales,
+                biases,
+                format,
+            }) => {
                 let biases = biases.as_ref().map(|biases| biases.take(ids, 0)).transpose()?;
-                Packed { weight: weight.take(ids, 0)?, scales: scales.take(ids, 0)?, biases, format: *format }.dequantize()
+                Packed {
+                    weight: weight.take(ids, 0)?,
+                    scales: scales.take(ids, 0)?,
+                    biases,
+                    format: *format,
+                }
+                .dequantize()
             }
         }
     }

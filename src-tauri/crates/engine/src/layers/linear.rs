@@ -24,7 +24,10 @@ impl Linear {
 
     /// Loads projections of one input and joins them, so that a step launches one product instead of several.
     pub fn load_joined(weights: &mut Weights<'_>, parts: &[(String, i32)], inputs: i32) -> Result<Self> {
-        let matrices = parts.iter().map(|(path, outputs)| weights.take_matrix(path, *outputs, inputs, u64::MAX)).collect::<Result<Vec<_>>>()?;
+        let matrices = parts
+            .iter()
+            .map(|(path, outputs)| weights.take_matrix(path, *outputs, inputs, u64::MAX))
+            .collect::<Result<Vec<_>>>()?;
         let linear = Self::join(matrices)?;
         weights.settle(linear.tensors())?;
         Ok(linear)
@@ -85,7 +88,12 @@ fn join_rows(parts: &[&Tensor]) -> Result<Tensor> {
 
 impl Parameters for Packed {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { weight, scales, biases, format: _ } = self;
+        let Self {
+            weight,
+            scales,
+            biases,
+            format: _,
+        } = self;
         visitor(weight);
         visitor(scales);
         biases.visit(visitor);

@@ -42,11 +42,22 @@ impl RmsNorm {
         if device() == Device::Cpu {
             let width = weight.dim(-1) as f32;
             let floor = Tensor::from_f32(&[width * eps], &[1, 1]);
-            return Ok(Self::Composed { weight: weight.mul(&Tensor::scalar(width.sqrt(), Dtype::Float32)?)?, floor });
+            return Ok(Self::Composed {
+                weight: weight.mul(&Tensor::scalar(width.sqrt(), Dtype::Float32)?)?,
+                floor,
+            });
         }
         Ok(match weight.shape() {
-            [_] => Self::Fast { weight: Some(weight), heads: None, eps },
-            _ => Self::Fast { weight: None, heads: Some(weight), eps },
+            [_] => Self::Fast {
+                weight: Some(weight),
+                heads: None,
+                eps,
+            },
+            _ => Self::Fast {
+                weight: None,
+                heads: Some(weight),
+                eps,
+            },
         })
     }
 

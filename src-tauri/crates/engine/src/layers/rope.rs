@@ -28,7 +28,9 @@ impl Rope {
     pub fn new(width: u32, theta: f32, partial: f32) -> Self {
         let turning = (partial * width as f32) as usize / 2;
         let period = |pair: usize| theta.powf(2.0 * pair as f32 / width as f32);
-        let periods: Vec<f32> = (0..width as usize / 2).map(|pair| if pair < turning { period(pair) } else { f32::INFINITY }).collect();
+        let periods: Vec<f32> = (0..width as usize / 2)
+            .map(|pair| if pair < turning { period(pair) } else { f32::INFINITY })
+            .collect();
         Self {
             width: width as i32,
             speeds: periods.iter().map(|period| 1.0 / period).collect(),
@@ -65,7 +67,11 @@ impl Rope {
 
 impl Parameters for Rope {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { width: _, speeds: _, periods } = self;
+        let Self {
+            width: _,
+            speeds: _,
+            periods,
+        } = self;
         visitor(periods);
     }
 }

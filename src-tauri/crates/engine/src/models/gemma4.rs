@@ -40,7 +40,11 @@ impl Attention {
         let path = |part: &str| format!("layers.{layer}.self_attn.{part}");
         let full = config.layers[layer] == Kind::Full;
         let width = if full { config.global_head_dim } else { config.head_dim } as i32;
-        let key_heads = if full { config.num_global_key_value_heads.unwrap_or(config.num_key_value_heads) } else { config.num_key_value_heads } as i32;
+        let key_heads = if full {
+            config.num_global_key_value_heads.unwrap_or(config.num_key_value_heads)
+        } else {
+            config.num_key_value_heads
+        } as i32;
         let heads = config.num_attention_heads as i32;
         let own = config.donor(layer) == layer;
         let mut parts = vec![(path("q_proj"), heads * width)];
@@ -74,7 +78,11 @@ impl Attention {
         let all = self.qkv_proj.forward(x)?;
         let rows = all.dim(-1) / self.width;
         let all = self.head_norms.forward(&all.reshape(&[length, rows, self.width])?)?;
-        let all = if length == 1 { all.reshape(&[1, rows, 1, self.width])? } else { all.reshape(&[1, length, rows, self.width])?.swapaxes(1, 2)? };
+        let all = if length == 1 {
+            all.reshape(&[1, rows, 1, self.width])?
+        } else {
+            all.reshape(&[1, length, rows, self.width])?.swapaxes(1, 2)?
+        };
         let Some(cache) = cache else {
             let (keys, values) = shared.as_ref().expect("a donor stands before the layers that share its keys");
             return self.o_proj.forward(&attend(&step.rotate(&all)?, keys, values, &step.mask)?);
@@ -128,7 +136,8 @@ impl InputGate {
 
     fn forward(&self, x: &Tensor, input: &Tensor, gelu: &Gelu) -> Result<Tensor> {
         let gate = gelu.forward(&self.per_layer_input_gate.forward(x)?)?;
-        self.post_per_layer_input_norm.forward(&self.per_layer_projection.forward(&gate.mul(input)?)?)
+        self.post_per_layer_input_norm
+            .forward(&self.per_layer_projection.forward(&gate.mul(input)?)?)
     }
 }
 
@@ -234,9 +243,15 @@ impl Gemma4 {
                 Some(width) => Some(PerLayerInputs::load(config, width, dtype, weights)?),
                 None => None,
             },
-            layers: (0..config.layers.len()).map(|layer| Layer::load(config, layer, weights)).collect::<Result<_>>()?,
+            layers: (0..config.layers.len())
+                .map(|layer| Layer::load(config, layer, weights))
+                .collect::<Result<_>>()?,
             norm: RmsNorm::new(final_norm, config.rms_norm_eps)?,
-            lm_head: if config.tie_word_embeddings { embed_tokens.as_linear()? } else { Linear::load(weights, "lm_head", hidden, vocabulary)? },
+            lm_head: if config.tie_word_embeddings {
+                embed_tokens.as_linear()?
+            } else {
+                Linear::load(weights, "lm_head", hidden, vocabulary)?
+            },
             // Rounded to the model's type, as the training code and mlx-lm have it.
             embed_scale: Tensor::scalar((hidden as f32).sqrt(), dtype)?,
             embed_tokens,
@@ -280,7 +295,9 @@ impl Gemma4 {
                 Kind::Full => (&full, &mut full_shared),
             };
             let step = step.as_ref().expect("every kind of layer has one with a cache");
-            let attended = layer.self_attn.forward(&layer.input_layernorm.forward(&h)?, step, caches.get_mut(index), shared)?;
+            let attended = layer
+                .self_attn
+                .forward(&layer.input_layernorm.forward(&h)?, step, caches.get_mut(index), shared)?;
             h = h.add(&layer.post_attention_layernorm.forward(&attended)?)?;
             let fed = layer.mlp.forward(&layer.pre_feedforward_layernorm.forward(&h)?, &self.gelu)?;
             h = h.add(&layer.post_feedforward_layernorm.forward(&fed)?)?;
@@ -298,7 +315,11 @@ impl Gemma4 {
     fn step(&self, kind: Kind, length: usize, caches: &[Cache]) -> Option<Step<'_>> {
         let rope = if kind == Kind::Full { &self.full_rope } else { &self.sliding_rope };
         let (_, cache) = self.config.layers.iter().zip(caches).find(|(other, _)| **other == kind)?;
-        Some(Step { rope, rotation: rope.at(cache.offset(), length), mask: cache.mask(length) })
+        Some(Step {
+            rope,
+            rotation: rope.at(cache.offset(), length),
+            mask: cache.mask(length),
+        })
     }
 
     /// Logits `[length, vocabulary]` of states.
@@ -313,7 +334,14 @@ impl Gemma4 {
 
 impl Parameters for Attention {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { heads: _, key_heads: _, width: _, qkv_proj, head_norms, o_proj } = self;
+        let Self {
+            heads: _,
+            key_heads: _,
+            width: _,
+            qkv_proj,
+            head_norms,
+            o_proj,
+        } = self;
         qkv_proj.visit(visitor);
         head_norms.visit(visitor);
         o_proj.visit(visitor);
@@ -330,7 +358,11 @@ impl Parameters for Mlp {
 
 impl Parameters for InputGate {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { per_layer_input_gate, per_layer_projection, post_per_layer_input_norm } = self;
+        let Self {
+            per_layer_input_gate,
+            per_layer_projection,
+            post_per_layer_input_norm,
+        } = self;
         per_layer_input_gate.visit(visitor);
         per_layer_projection.visit(visitor);
         post_per_layer_input_norm.visit(visitor);
@@ -351,7 +383,12 @@ impl Parameters for Layer {
         } = self;
         self_attn.visit(visitor);
         mlp.visit(visitor);
-        for norm in [input_layernorm, post_attention_layernorm, pre_feedforward_layernorm, post_feedforward_layernorm] {
+        for norm in [
+            input_layernorm,
+            post_attention_layernorm,
+            pre_feedforward_layernorm,
+            post_feedforward_layernorm,
+        ] {
             norm.visit(visitor);
         }
         input_gate.visit(visitor);
@@ -381,7 +418,19 @@ impl Parameters for PerLayerInputs {
 
 impl Parameters for Gemma4 {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { config: _, embed_tokens, embed_scale, per_layer_inputs, layers, norm, lm_head, softcap, gelu, sliding_rope, full_rope } = self;
+        let Self {
+            config: _,
+            embed_tokens,
+            embed_scale,
+            per_layer_inputs,
+            layers,
+            norm,
+            lm_head,
+            softcap,
+            gelu,
+            sliding_rope,
+            full_rope,
+        } = self;
         embed_tokens.visit(visitor);
         visitor(embed_scale);
         per_layer_inputs.visit(visitor);

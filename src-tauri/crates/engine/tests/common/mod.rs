@@ -1,5 +1,5 @@
 //! What the engine's tests share: Pebble, events in a list, and safetensors files without MLX.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,18 @@ pub fn pebble_dir() -> PathBuf {
 
 /// A model in a folder.
 pub fn source(path: &Path) -> ModelSource {
-    ModelSource { reference: path.display().to_string(), path: path.to_owned(), revision: None }
+    ModelSource {
+        reference: path.display().to_string(),
+        path: path.to_owned(),
+        revision: None,
+    }
 }
 
 pub fn pebble() -> ModelSource {
-    ModelSource { reference: "pebble".into(), ..source(&pebble_dir()) }
+    ModelSource {
+        reference: "pebble".into(),
+        ..source(&pebble_dir())
+    }
 }
 
 /// A greedy question to Pebble.
@@ -63,7 +70,11 @@ pub async fn hear(mut job: Job) -> Heard {
     let mut heard = Heard::default();
     while let Some(event) = job.events.recv().await {
         match event {
-            EngineEvent::Progress { stage: protocol::Stage::Prefill, done, .. } => heard.prefill.push(done),
+            EngineEvent::Progress {
+                stage: protocol::Stage::Prefill,
+                done,
+                ..
+            } => heard.prefill.push(done),
             EngineEvent::Progress { .. } => {}
             EngineEvent::Started { prompt_tokens, .. } => heard.started = Some(prompt_tokens),
             EngineEvent::Delta { channel, text, tokens } => {
@@ -109,14 +120,21 @@ pub fn read_safetensors(path: &Path) -> HashMap<String, Stored> {
     let bytes = std::fs::read(path).unwrap();
     let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
-    let numbers = |value: &serde_json::Value| -> Vec<usize> { value.as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect() };
+    let numbers =
+        |value: &serde_json::Value| -> Vec<usize> { value.as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect() };
     let entries = header.as_object().unwrap().iter().filter(|(name, _)| *name != "__metadata__");
     entries
         .map(|(name, entry)| {
             let place = numbers(&entry["data_offsets"]);
             let data = &bytes[8 + length + place[0]..8 + length + place[1]];
             let words = data.chunks_exact(4).map(|word| word.try_into().unwrap()).collect();
-            (name.clone(), Stored { shape: numbers(&entry["shape"]), words })
+            (
+                name.clone(),
+                Stored {
+                    shape: numbers(&entry["shape"]),
+                    words,
+                },
+            )
         })
         .collect()
 }

@@ -37,14 +37,25 @@ impl<'a> Fields<'a> {
 
     pub(super) fn number<T: Number>(self, field: &'static str) -> Result<Option<T>, ConfigError> {
         let Some(value) = self.get(field) else { return Ok(None) };
-        let tagged = || value.get("__float__").and_then(Value::as_str).and_then(|text| text.parse::<f64>().ok());
+        let tagged = || {
+            value
+                .get("__float__")
+                .and_then(Value::as_str)
+                .and_then(|text| text.parse::<f64>().ok())
+        };
         let number = value.as_f64().or_else(tagged).and_then(T::from_f64);
-        number.map(Some).ok_or_else(|| ConfigError::Unusable { field, reason: format!("{value} is not a number that fits") })
+        number.map(Some).ok_or_else(|| ConfigError::Unusable {
+            field,
+            reason: format!("{value} is not a number that fits"),
+        })
     }
 
     pub(super) fn required(self, field: &'static str) -> Result<u32, ConfigError> {
         match self.number(field)? {
-            Some(0) => Err(ConfigError::Unusable { field, reason: "it is 0".into() }),
+            Some(0) => Err(ConfigError::Unusable {
+                field,
+                reason: "it is 0".into(),
+            }),
             Some(number) => Ok(number),
             None => Err(ConfigError::Missing(field)),
         }
@@ -54,7 +65,10 @@ impl<'a> Fields<'a> {
         match self.get(field) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
-            Some(other) => Err(ConfigError::Unusable { field, reason: format!("{other} is not true or false") }),
+            Some(other) => Err(ConfigError::Unusable {
+                field,
+                reason: format!("{other} is not true or false"),
+            }),
         }
     }
 
@@ -62,21 +76,30 @@ impl<'a> Fields<'a> {
         match self.get(field) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(other) => Err(ConfigError::Unusable { field, reason: format!("{other} is not a text") }),
+            Some(other) => Err(ConfigError::Unusable {
+                field,
+                reason: format!("{other} is not a text"),
+            }),
         }
     }
 
     pub(super) fn texts(self, field: &'static str) -> Result<Option<Vec<&'a str>>, ConfigError> {
         let Some(value) = self.get(field) else { return Ok(None) };
         let texts = value.as_array().and_then(|items| items.iter().map(Value::as_str).collect());
-        texts.map(Some).ok_or_else(|| ConfigError::Unusable { field, reason: "it is not a list of texts".into() })
+        texts.map(Some).ok_or_else(|| ConfigError::Unusable {
+            field,
+            reason: "it is not a list of texts".into(),
+        })
     }
 
     pub(super) fn object(self, field: &'static str) -> Result<Option<Fields<'a>>, ConfigError> {
         match self.get(field) {
             None => Ok(None),
             Some(Value::Object(object)) => Ok(Some(Fields(object))),
-            Some(_) => Err(ConfigError::Unusable { field, reason: "it is not an object".into() }),
+            Some(_) => Err(ConfigError::Unusable {
+                field,
+                reason: "it is not an object".into(),
+            }),
         }
     }
 }

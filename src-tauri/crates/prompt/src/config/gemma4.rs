@@ -88,7 +88,9 @@ impl Gemma4Config {
             global_head_dim: text.number("global_head_dim")?.unwrap_or(512),
             sliding_window: text.number("sliding_window")?.unwrap_or(512),
             hidden_size_per_layer_input: text.number("hidden_size_per_layer_input")?.filter(|width| *width > 0),
-            vocab_size: vocab_size.or(text.number("vocab_size")?).ok_or(ConfigError::Missing("vocab_size"))?,
+            vocab_size: vocab_size
+                .or(text.number("vocab_size")?)
+                .ok_or(ConfigError::Missing("vocab_size"))?,
             vocab_size_per_layer_input: text.number("vocab_size_per_layer_input")?.or(vocab_size).unwrap_or(262_144),
             rms_norm_eps: text.number("rms_norm_eps")?.unwrap_or(1e-6),
             final_logit_softcapping: text.number("final_logit_softcapping")?,
@@ -96,7 +98,11 @@ impl Gemma4Config {
             sliding_rope: rope(text, "sliding_attention", 10_000.0)?,
             full_rope: rope(text, "full_attention", 1_000_000.0)?,
             attention_k_eq_v: text.flag("attention_k_eq_v")?.unwrap_or(false),
-            num_experts: if text.flag("enable_moe_block")?.unwrap_or(false) { text.number("num_experts")? } else { None },
+            num_experts: if text.flag("enable_moe_block")?.unwrap_or(false) {
+                text.number("num_experts")?
+            } else {
+                None
+            },
             layers,
         };
         config.check(text)
@@ -109,7 +115,10 @@ impl Gemma4Config {
             return layer;
         }
         let kind = self.layers[layer];
-        self.layers[..own].iter().rposition(|other| *other == kind).expect("checked when the config was read")
+        self.layers[..own]
+            .iter()
+            .rposition(|other| *other == kind)
+            .expect("checked when the config was read")
     }
 
     /// How many layers, from the first, have keys and values of their own.
@@ -126,7 +135,10 @@ impl Gemma4Config {
     fn check(self, text: Fields<'_>) -> Result<Self, ConfigError> {
         let unusable = |field, reason: String| Err(ConfigError::Unusable { field, reason });
         if !self.num_attention_heads.is_multiple_of(self.num_key_value_heads) {
-            return unusable("num_key_value_heads", format!("{} heads cannot share {}", self.num_attention_heads, self.num_key_value_heads));
+            return unusable(
+                "num_key_value_heads",
+                format!("{} heads cannot share {}", self.num_attention_heads, self.num_key_value_heads),
+            );
         }
         if self.num_kv_shared_layers as usize >= self.layers.len() {
             return unusable("num_kv_shared_layers", "no layer would have keys and values of its own".into());
@@ -153,10 +165,15 @@ fn layer_types(text: Fields<'_>, count: u32) -> Result<Vec<Attention>, ConfigErr
     let Some(names) = text.texts(FIELD)? else {
         let pattern = text.number("sliding_window_pattern")?.unwrap_or(6).max(1);
         let is_full = |layer: u32| (layer + 1).is_multiple_of(pattern) || layer + 1 == count;
-        return Ok((0..count).map(|layer| if is_full(layer) { Attention::Full } else { Attention::Sliding }).collect());
+        return Ok((0..count)
+            .map(|layer| if is_full(layer) { Attention::Full } else { Attention::Sliding })
+            .collect());
     };
     if names.len() != count as usize {
-        return Err(ConfigError::Unusable { field: FIELD, reason: format!("it names {} of {count} layers", names.len()) });
+        return Err(ConfigError::Unusable {
+            field: FIELD,
+            reason: format!("it names {} of {count} layers", names.len()),
+        });
     }
     names
         .into_iter()
@@ -169,25 +186,36 @@ fn layer_types(text: Fields<'_>, count: u32) -> Result<Vec<Attention>, ConfigErr
 }
 
 fn rope(text: Fields<'_>, kind: &'static str, theta: f32) -> Result<RopeParameters, ConfigError> {
-    let default = RopeParameters { theta, partial_rotary_factor: 1.0, proportional: false };
+    let default = RopeParameters {
+        theta,
+        partial_rotary_factor: 1.0,
+        proportional: false,
+    };
     let Some(all) = text.object("rope_parameters")? else {
         // The published models: only full layers turn a quarter of the head.
         let full = kind == "full_attention";
-        return Ok(RopeParameters { partial_rotary_factor: if full { 0.25 } else { 1.0 }, proportional: full, ..default });
+        return Ok(RopeParameters {
+            partial_rotary_factor: if full { 0.25 } else { 1.0 },
+            proportional: full,
+            ..default
+        });
     };
     let Some(fields) = all.object(kind)? else { return Ok(default) };
     let theta = fields.number("rope_theta")?.unwrap_or(theta);
     match fields.text("rope_type")?.as_deref() {
         // mlx-lm turns the whole head where no type is given, whatever the factor says.
         None | Some("default") => Ok(RopeParameters { theta, ..default }),
-        Some("proportional") => {
-            Ok(RopeParameters { theta, partial_rotary_factor: fields.number("partial_rotary_factor")?.unwrap_or(1.0), proportional: true })
-        }
+        Some("proportional") => Ok(RopeParameters {
+            theta,
+            partial_rotary_factor: fields.number("partial_rotary_factor")?.unwrap_or(1.0),
+            proportional: true,
+        }),
         Some(other) => Err(ConfigError::NotYet(format!("rotary positions of type `{other}`"))),
     }
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use serde_json::{json, Value};

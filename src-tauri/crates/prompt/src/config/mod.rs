@@ -54,7 +54,9 @@ impl From<ConfigError> for protocol::Error {
     fn from(error: ConfigError) -> Self {
         let code = match error {
             ConfigError::UnknownFamily(_) | ConfigError::NotYet(_) => Code::ModelUnsupported,
-            ConfigError::Unreadable { .. } | ConfigError::NotJson(_) | ConfigError::Missing(_) | ConfigError::Unusable { .. } => Code::ModelBroken,
+            ConfigError::Unreadable { .. } | ConfigError::NotJson(_) | ConfigError::Missing(_) | ConfigError::Unusable { .. } => {
+                Code::ModelBroken
+            }
         };
         Self::new(code, error.to_string())
     }
@@ -106,7 +108,9 @@ impl ModelConfig {
         Ok(Self {
             context: text.number("max_position_embeddings")?.unwrap_or(131_072),
             quantization: Quantization::parse(top, text)?,
-            dtype: [top, text].iter().find_map(|fields| ["dtype", "torch_dtype"].iter().find_map(|name| fields.text(name).ok().flatten())),
+            dtype: [top, text]
+                .iter()
+                .find_map(|fields| ["dtype", "torch_dtype"].iter().find_map(|name| fields.text(name).ok().flatten())),
             family: Family::Gemma4(gemma4),
             model_type,
         })
@@ -122,6 +126,7 @@ impl ModelConfig {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -133,7 +138,10 @@ mod tests {
         assert_eq!((config.model_type.as_str(), config.context), ("gemma4", 4096));
         assert_eq!(config.quantization_label(), "8 bit, groups of 64");
         let Family::Gemma4(gemma4) = config.family;
-        assert_eq!((gemma4.hidden_size, gemma4.layers.len(), gemma4.vocab_size, gemma4.sliding_window), (320, 8, 4096, 128));
+        assert_eq!(
+            (gemma4.hidden_size, gemma4.layers.len(), gemma4.vocab_size, gemma4.sliding_window),
+            (320, 8, 4096, 128)
+        );
         assert_eq!(gemma4.hidden_size_per_layer_input, Some(64));
         assert_eq!(gemma4.final_logit_softcapping, Some(30.0));
     }
@@ -141,7 +149,10 @@ mod tests {
     #[test]
     fn an_unknown_model_type_is_named_beside_the_known_ones() {
         let error = ModelConfig::parse(r#"{"model_type": "mamba9"}"#).unwrap_err();
-        assert!(error.to_string().contains("mamba9") && error.to_string().contains("gemma4"), "{error}");
+        assert!(
+            error.to_string().contains("mamba9") && error.to_string().contains("gemma4"),
+            "{error}"
+        );
         assert_eq!(protocol::Error::from(error).code, Code::ModelUnsupported);
     }
 
@@ -156,7 +167,10 @@ mod tests {
     fn null_means_absent_and_tagged_floats_are_numbers() {
         let json = PEBBLE
             .replace("\"hidden_size_per_layer_input\": 64", "\"hidden_size_per_layer_input\": null")
-            .replace("\"final_logit_softcapping\": 30.0", "\"final_logit_softcapping\": {\"__float__\": \"Infinity\"}");
+            .replace(
+                "\"final_logit_softcapping\": 30.0",
+                "\"final_logit_softcapping\": {\"__float__\": \"Infinity\"}",
+            );
         let Family::Gemma4(gemma4) = ModelConfig::parse(&json).unwrap().family;
         assert_eq!(gemma4.hidden_size_per_layer_input, None);
         assert_eq!(gemma4.final_logit_softcapping, Some(f32::INFINITY));
@@ -164,7 +178,9 @@ mod tests {
 
     #[test]
     fn a_foreign_quantisation_is_named() {
-        let json = PEBBLE.replace("\"quantization\"", "\"quantization_config\"").replace("\"mode\": \"affine\"", "\"quant_method\": \"gptq\"");
+        let json = PEBBLE
+            .replace("\"quantization\"", "\"quantization_config\"")
+            .replace("\"mode\": \"affine\"", "\"quant_method\": \"gptq\"");
         let error = ModelConfig::parse(&json).unwrap_err();
         assert!(error.to_string().contains("gptq"), "{error}");
     }

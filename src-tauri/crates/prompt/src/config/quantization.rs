@@ -62,7 +62,11 @@ impl Quantization {
             Some("nvfp4") => Mode::Nvfp4,
             Some(other) => return Err(ConfigError::NotYet(format!("the quantisation mode `{other}`"))),
         };
-        Ok(Some(Self { group_size: fields.required("group_size")?, bits: fields.required("bits")?, mode }))
+        Ok(Some(Self {
+            group_size: fields.required("group_size")?,
+            bits: fields.required("bits")?,
+            mode,
+        }))
     }
 }
 

@@ -1,0 +1,134 @@
+//! A model that cannot be loaded gives one clear error, and the worker lives.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::Path;
+
+use common::{hear, pebble, pebble_dir, question, source};
+use engine::MlxEngine;
+use protocol::{Code, Engine, Error, LoadEvent, Thinking};
+use serde_json::Value;
+
+/// Pebble with something broken.
+fn broken(engine: &MlxEngine, spoil: impl FnOnce(&Path)) -> Error {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(pebble_dir()).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+    }
+    spoil(folder.path());
+    let mut events = engine.load(source(folder.path()));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut ends = Vec::new();
+    while let Some(event) = runtime.block_on(events.recv()) {
+        match event {
+            LoadEvent::Progress { .. } => {}
+            LoadEvent::Ready(info) => panic!("a broken model was loaded: {info:?}"),
+            LoadEvent::Failed(error) => ends.push(error),
+        }
+    }
+    assert_eq!(ends.len(), 1);
+    assert!(engine.loaded().is_none());
+    ends.remove(0)
+}
+
+fn edit(path: &Path, change: impl FnOnce(String) -> String) {
+    std::fs::write(path, change(std::fs::read_to_string(path).unwrap())).unwrap();
+}
+
+/// Rewrites the header of a safetensors file; its length stays, so that the data stays in place.
+fn edit_header(path: &Path, change: impl FnOnce(&mut Value)) {
+    let bytes = std::fs::read(path).unwrap();
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let mut header: Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+    change(&mut header);
+    let mut text = serde_json::to_vec(&header).unwrap();
+    assert!(text.len() <= length);
+    text.resize(length, b' ');
+    std::fs::write(path, [&bytes[..8], &text, &bytes[8 + length..]].concat()).unwrap();
+}
+
+#[test]
+fn every_kind_of_broken_model_gives_its_own_error() {
+    let engine = MlxEngine::start();
+    let shard = "model.safetensors";
+    let assert_error = |error: Error, code: Code, words: &[&str]| {
+        assert_eq!(error.code, code, "{error}");
+        assert!(
+            words.iter().all(|word| error.message.contains(word)),
+            "{words:?} are missing in: {error}"
+        );
+    };
+
+    let error = broken(&engine, |dir| std::fs::remove_file(dir.join(shard)).unwrap());
+    assert_error(error, Code::ModelBroken, &[shard, "repair"]);
+
+    let error = broken(&engine, |dir| {
+        edit(&dir.join("model.safetensors.index.json"), |text| {
+            text.replacen(shard, "model-2.safetensors", 1)
+        })
+    });
+    assert_error(error, Code::ModelBroken, &["model-2.safetensors"]);
+
+    let error = broken(&engine, |dir| {
+        let file = std::fs::OpenOptions::new().write(true).open(dir.join(shard)).unwrap();
+        file.set_len(file.metadata().unwrap().len() - 1000).unwrap();
+    });
+    assert_error(error, Code::ModelBroken, &[shard, "cut short"]);
+
+    let error = broken(&engine, |dir| {
+        let file = std::fs::OpenOptions::new().write(true).open(dir.join(shard)).unwrap();
+        file.set_len(100).unwrap();
+    });
+    assert_error(error, Code::ModelBroken, &[shard, "header"]);
+
+    let error = broken(&engine, |dir| {
+        edit_header(&dir.join(shard), |header| {
+            let name = "language_model.model.layers.0.self_attn.o_proj.weight";
+            header[name]["shape"] = serde_json::json!([64, 320]);
+        });
+    });
+    assert_error(error, Code::ModelBroken, &["layers.0.self_attn.o_proj.weight", "shape"]);
+
+    let error = broken(&engine, |dir| {
+        edit_header(&dir.join(shard), |header| {
+            header
+                .as_object_mut()
+                .unwrap()
+                .shift_remove("language_model.model.layers.3.mlp.up_proj.weight")
+                .unwrap();
+        });
+    });
+    assert_error(error, Code::ModelBroken, &["layers.3.mlp.up_proj.weight", "lack"]);
+
+    let error = broken(&engine, |dir| {
+        edit(&dir.join("config.json"), |text| {
+            text.replacen("\"model_type\": \"gemma4\"", "\"model_type\": \"mamba9\"", 1)
+        })
+    });
+    assert_error(error, Code::ModelUnsupported, &["mamba9", "gemma4"]);
+
+    let error = broken(&engine, |dir| std::fs::write(dir.join("config.json"), "not JSON at all").unwrap());
+    assert_error(error, Code::ModelBroken, &["config.json", "JSON"]);
+
+    let error = broken(&engine, |dir| std::fs::remove_file(dir.join("config.json")).unwrap());
+    assert_error(error, Code::ModelBroken, &["config.json"]);
+
+    let error = broken(&engine, |dir| {
+        edit(&dir.join("config.json"), |text| {
+            text.replacen("\"attention_k_eq_v\": false", "\"attention_k_eq_v\": true", 1)
+        })
+    });
+    assert_error(error, Code::ModelUnsupported, &["not supported yet"]);
+
+    let error = broken(&engine, |dir| std::fs::remove_file(dir.join("tokenizer.json")).unwrap());
+    assert_error(error, Code::ModelBroken, &["tokenizer.json"]);
+
+    // The worker has seen it all and works.
+    assert_eq!(engine.inspect().unwrap().living, 0);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let heard = runtime.block_on(hear(engine.generate(question("What is 347 + 589?", Thinking::On))));
+    assert_eq!(heard.text, "347 + 589 = **936**");
+    assert_eq!(engine.loaded().unwrap().reference, pebble().reference);
+}

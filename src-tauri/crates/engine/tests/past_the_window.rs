@@ -1,0 +1,52 @@
+//! Reading token by token, in chunks and at once is the same, also where the sliding window ends and the caches turn.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::pebble;
+use engine::{bench_prompt, MlxEngine};
+
+fn assert_close(found: &[Vec<f32>], expected: &[Vec<f32>], name: &str) {
+    assert_eq!(found.len(), expected.len());
+    for (position, (a, b)) in found.iter().zip(expected).enumerate() {
+        let difference = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(difference < 1e-3, "{name}: position {position} differs by {difference}");
+    }
+}
+
+#[test]
+fn decoding_equals_one_forward_pass_past_the_window() {
+    let engine = MlxEngine::start();
+    // More than two windows of 128, so that the ring has turned.
+    let tokens = bench_prompt(300, 4096);
+    let whole = engine.logits(pebble(), tokens.clone(), true, None).unwrap();
+    for chunk in [1, 7, 100, 128, 129] {
+        let parts = engine.logits(pebble(), tokens.clone(), true, Some(chunk)).unwrap();
+        assert_close(&parts, &whole, &format!("chunks of {chunk}"));
+    }
+    let last = engine.logits(pebble(), tokens, false, Some(64)).unwrap();
+    assert_close(&last, &whole[299..], "the last alone");
+}
+
+#[test]
+fn tokens_that_do_not_exist_are_refused() {
+    let engine = MlxEngine::start();
+    for (tokens, chunk) in [(vec![], None), (vec![4096], None), (vec![1; 5000], None), (vec![1], Some(0))] {
+        assert!(engine.logits(pebble(), tokens, false, chunk).is_err());
+    }
+}
+
+#[test]
+fn the_operations_of_gpus_agree_with_themselves_past_the_window() {
+    let engine = MlxEngine::start();
+    let tokens = bench_prompt(140, 4096);
+    let exact = engine.logits(pebble(), tokens.clone(), true, None).unwrap();
+    engine.pretend_gpu().unwrap();
+    let likeliest = |row: &Vec<f32>| row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).unwrap().0;
+    for chunk in [Some(1), Some(100)] {
+        let rows = engine.logits(pebble(), tokens.clone(), true, chunk).unwrap();
+        let agree = rows.iter().zip(&exact).filter(|(a, b)| likeliest(a) == likeliest(b)).count();
+        // Sixteen bits round, and these tokens are noise: nearly all is what can agree.
+        assert!(agree >= 126, "chunks of {chunk:?}: {agree} of 140 positions agree");
+    }
+}
