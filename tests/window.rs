@@ -220,6 +220,26 @@ fn ponder_json_chat(home: &Path) -> String {
 }
 
 #[test]
+fn a_rich_answer_is_drawn_with_tables_code_and_formulas() {
+    let home = tempfile::tempdir().expect("a folder");
+    let window = Window::open(home.path());
+    set_thinking(&window, true);
+    for (number, question) in ["Make a table of the squares from 1 to 4", "Write FizzBuzz in Rust", "What is the quadratic formula?"].iter().enumerate() {
+        window.ask(question);
+        window.wait_until("the answer is there", || window.count("message-assistant") == number as u64 + 1 && window.answer_state() == "complete");
+        if number == 1 {
+            window.picture("chat");
+        }
+    }
+    let drawn = |css: &str| window.run("return document.querySelectorAll(arguments[0]).length", json!([css])).as_u64().expect("a number");
+    assert_eq!(drawn("[data-testid=answer-text] table tr"), 5);
+    window.wait_until("the code has colours", || drawn("[data-testid=answer-text] pre code span[style], [data-testid=answer-text] pre code span[class]") > 10);
+    window.wait_until("the formula is set", || drawn("[data-testid=answer-text] .katex") >= 1);
+    window.picture("rich");
+    window.close();
+}
+
+#[test]
 fn the_models_window_lists_what_is_here() {
     let home = tempfile::tempdir().expect("a folder");
     let window = Window::open(home.path());

@@ -62,12 +62,18 @@ pub fn inspect(model: &ModelSource, built_in: bool) -> LocalModel {
         path: model.path.display().to_string(),
         revision: model.revision.clone(),
         family: config.as_ref().ok().map(|config| config.model_type.clone()),
-        quantization: config.as_ref().ok().map(ModelConfig::quantization_label),
+        quantization: config.as_ref().ok().map(bits),
         bytes: bytes(&model.path),
         context: config.as_ref().ok().map(|config| config.context),
         thinking: thinking.ok().filter(|_| problem.is_none()),
         problem,
     }
+}
+
+/// The quantisation without its grouping, which only says something to those who make models.
+fn bits(config: &ModelConfig) -> String {
+    let label = config.quantization_label();
+    label.split(',').next().unwrap_or(&label).to_owned()
 }
 
 /// A short name for people: the last part of the id, with blanks for hyphens.
