@@ -12,7 +12,11 @@ const LONGEST_FILE: usize = 500;
 
 fn output(command: &mut Command) -> String {
     let output = command.current_dir(ROOT).output().expect("the command starts");
-    assert!(output.status.success(), "{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{command:?} failed:\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).expect("it prints text")
 }
 
@@ -21,7 +25,11 @@ fn sources() -> Vec<PathBuf> {
     output(Command::new("git").args(["ls-files", "--cached", "--others", "--exclude-standard"]))
         .lines()
         .filter(|path| !path.starts_with("ui/src/bindings/") && !path.starts_with("src-tauri/pebble/training/"))
-        .filter(|path| ["rs", "ts", "svelte", "css", "sql", "py"].iter().any(|ending| path.ends_with(&format!(".{ending}"))))
+        .filter(|path| {
+            ["rs", "ts", "svelte", "css", "sql", "py"]
+                .iter()
+                .any(|ending| path.ends_with(&format!(".{ending}")))
+        })
         .map(|path| Path::new(ROOT).join(path))
         .filter(|path| path.is_file())
         .collect()
@@ -36,7 +44,11 @@ fn no_source_file_is_longer_than_it_should_be() {
             (lines > LONGEST_FILE).then(|| format!("{} has {lines} lines", path.display()))
         })
         .collect();
-    assert!(long.is_empty(), "look for the noun that wants a file of its own:\n{}", long.join("\n"));
+    assert!(
+        long.is_empty(),
+        "look for the noun that wants a file of its own:\n{}",
+        long.join("\n")
+    );
 }
 
 #[test]
@@ -51,14 +63,28 @@ fn arrows_between_rooms_point_one_way() {
         ("cli", &["chat", "engine", "hub", "prompt", "protocol"]),
         ("ponder-app", &["chat", "engine", "hub", "protocol"]),
     ]);
-    let only_room: BTreeMap<&str, &str> =
-        BTreeMap::from([("mlx-rs", "engine"), ("mlx-sys", "engine"), ("sqlx", "history"), ("tauri", "ponder-app"), ("tokenizers", "prompt")]);
+    let only_room: BTreeMap<&str, &str> = BTreeMap::from([
+        ("mlx-rs", "engine"),
+        ("mlx-sys", "engine"),
+        ("sqlx", "history"),
+        ("tauri", "ponder-app"),
+        ("tokenizers", "prompt"),
+    ]);
 
-    let metadata: Value = serde_json::from_str(&output(Command::new("cargo").args(["metadata", "--format-version", "1", "--no-deps"])))
-        .expect("cargo metadata prints JSON");
+    let metadata: Value = serde_json::from_str(&output(Command::new("cargo").args([
+        "metadata",
+        "--format-version",
+        "1",
+        "--no-deps",
+    ])))
+    .expect("cargo metadata prints JSON");
     let packages = metadata["packages"].as_array().expect("there are packages");
     let rooms: BTreeSet<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
-    assert_eq!(rooms, allowed.keys().copied().collect(), "a room came or went: say in ARCHITECTURE.md which arrows it has");
+    assert_eq!(
+        rooms,
+        allowed.keys().copied().collect(),
+        "a room came or went: say in ARCHITECTURE.md which arrows it has"
+    );
 
     for package in packages {
         let room = package["name"].as_str().expect("a package has a name");
@@ -81,12 +107,24 @@ fn arrows_between_rooms_point_one_way() {
 #[test]
 fn generated_types_of_the_window_are_fresh() {
     let fresh = tempfile::tempdir().expect("a temporary folder");
-    output(Command::new("cargo").args(["test", "--quiet", "-p", "protocol", "export_bindings"]).env("TS_RS_EXPORT_DIR", fresh.path()));
+    output(
+        Command::new("cargo")
+            .args(["test", "--quiet", "-p", "protocol", "export_bindings"])
+            .env("TS_RS_EXPORT_DIR", fresh.path()),
+    );
     let committed = Path::new(ROOT).join("ui/src/bindings");
     let (fresh, committed) = (read_tree(fresh.path()), read_tree(&committed));
-    assert_eq!(fresh.keys().collect::<Vec<_>>(), committed.keys().collect::<Vec<_>>(), "run `cargo test -p protocol` and commit ui/src/bindings");
+    assert_eq!(
+        fresh.keys().collect::<Vec<_>>(),
+        committed.keys().collect::<Vec<_>>(),
+        "run `cargo test -p protocol` and commit ui/src/bindings"
+    );
     for (name, text) in &fresh {
-        assert_eq!(Some(text), committed.get(name), "{name} is stale: run `cargo test -p protocol` and commit ui/src/bindings");
+        assert_eq!(
+            Some(text),
+            committed.get(name),
+            "{name} is stale: run `cargo test -p protocol` and commit ui/src/bindings"
+        );
     }
 }
 
@@ -110,7 +148,9 @@ fn read_tree(folder: &Path) -> BTreeMap<String, String> {
 fn one_file_of_the_window_knows_tauri() {
     let knowing: Vec<String> = sources()
         .into_iter()
-        .filter(|path| path.starts_with(Path::new(ROOT).join("ui/src")) && fs::read_to_string(path).is_ok_and(|text| text.contains("@tauri-apps/")))
+        .filter(|path| {
+            path.starts_with(Path::new(ROOT).join("ui/src")) && fs::read_to_string(path).is_ok_and(|text| text.contains("@tauri-apps/"))
+        })
         .map(|path| path.strip_prefix(ROOT).expect("inside").display().to_string())
         .collect();
     assert_eq!(knowing, ["ui/src/platform/tauri.ts"]);
@@ -118,11 +158,17 @@ fn one_file_of_the_window_knows_tauri() {
 
 #[test]
 fn unsafe_code_lives_in_the_engine_alone() {
-    for path in sources().into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "rs")) {
+    for path in sources()
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|ending| ending == "rs"))
+    {
         let inside = path.strip_prefix(ROOT).expect("inside").display().to_string();
         if !inside.starts_with("src-tauri/crates/engine/") && inside != "tests/tidy.rs" {
             let text = fs::read_to_string(&path).expect("text");
-            assert!(!text.contains("unsafe {") && !text.contains("unsafe fn"), "{inside} has unsafe code");
+            assert!(
+                !text.contains("unsafe {") && !text.contains("unsafe fn"),
+                "{inside} has unsafe code"
+            );
         }
     }
 }

@@ -24,11 +24,17 @@ fn stored(home: &Path) -> Vec<Value> {
 }
 
 fn text_of(message: &Value) -> String {
-    message["parts"].as_array().expect("parts").iter().filter(|part| part["kind"] == "text").filter_map(|part| part["text"].as_str()).collect()
+    message["parts"]
+        .as_array()
+        .expect("parts")
+        .iter()
+        .filter(|part| part["kind"] == "text")
+        .filter_map(|part| part["text"].as_str())
+        .collect()
 }
 
 fn wait_for_some_answer(window: &Window, characters: usize) -> String {
-    window.wait_until("some of the answer is there", || { window.answer().len() >= characters });
+    window.wait_until("some of the answer is there", || window.answer().len() >= characters);
     window.answer()
 }
 
@@ -38,7 +44,9 @@ fn set_thinking(window: &Window, on: bool) {
     if window.attribute("thinking-switch", "aria-checked") != wanted {
         window.click("thinking-switch");
     }
-    window.wait_until("the switch is where it should be", || window.attribute("thinking-switch", "aria-checked") == wanted);
+    window.wait_until("the switch is where it should be", || {
+        window.attribute("thinking-switch", "aria-checked") == wanted
+    });
 }
 
 #[test]
@@ -61,7 +69,7 @@ fn a_question_is_answered_below_a_folded_thought() {
     // Switching off is remembered by this chat, and the same question is answered without a thought.
     set_thinking(&window, false);
     window.ask("What is 2 + 3?");
-    window.wait_until("two answers", || { window.count("message-assistant") == 2 });
+    window.wait_until("two answers", || window.count("message-assistant") == 2);
     window.wait_until_answer_is("complete");
     assert_eq!(window.answer(), "2 + 3 = 5");
     assert_eq!(window.count("thought"), 1);
@@ -69,7 +77,7 @@ fn a_question_is_answered_below_a_folded_thought() {
 
     let window = Window::open(home.path());
     window.click("chat-item");
-    window.wait_until("the chat is back", || { window.count("message-assistant") == 2 });
+    window.wait_until("the chat is back", || window.count("message-assistant") == 2);
     assert_eq!(window.attribute("thinking-switch", "aria-checked"), "false");
     window.close();
 }
@@ -101,7 +109,7 @@ fn tokens_arrive_one_after_another_and_stop_keeps_what_came() {
 
     // A new answer is a sibling, and both can be seen.
     window.click("regenerate");
-    window.wait_until("the new answer is there", || { window.answer_state() == "complete" });
+    window.wait_until("the new answer is there", || window.answer_state() == "complete");
     assert_eq!(window.answer(), whole);
     window.wait_for("pager");
     assert!(window.newest("pager").contains("2 / 2"));
@@ -145,7 +153,10 @@ fn a_killed_app_finds_its_answer_again() {
     window.click("chat-item");
     window.wait_until_answer_is("interrupted");
     let kept = window.answer();
-    assert!(kept.starts_with(seen.trim_end()), "{seen:?} was on the screen 250 ms before the kill and only {kept:?} is left");
+    assert!(
+        kept.starts_with(seen.trim_end()),
+        "{seen:?} was on the screen 250 ms before the kill and only {kept:?} is left"
+    );
     assert!(counting(120).starts_with(kept.trim_end()));
     window.picture("interrupted");
     window.close();
@@ -162,7 +173,7 @@ fn the_command_line_runs_beside_a_busy_window() {
     assert_eq!(events.last().expect("events")["stop"], "stop");
     let listed = ponder(home.path(), &["history"]);
     assert!(listed.status.success() && String::from_utf8_lossy(&listed.stdout).contains(LONG));
-    window.wait_until("the answer ends", || { window.answer_state() != "streaming" });
+    window.wait_until("the answer ends", || window.answer_state() != "streaming");
     assert_eq!(window.answer_state(), "complete");
     assert_eq!(window.answer(), counting(120));
     window.close();
@@ -177,10 +188,10 @@ fn a_deleted_chat_comes_back_and_a_renamed_one_keeps_its_name() {
     window.wait_until("the chat has its title", || window.newest("chat-item").contains("Hello"));
     window.click("chat-menu");
     window.click("delete-chat");
-    window.wait_until("the chat is gone", || { window.count("chat-item") == 0 });
+    window.wait_until("the chat is gone", || window.count("chat-item") == 0);
     window.picture("undo");
     window.click("toast-undo");
-    window.wait_until("the chat is back", || { window.count("chat-item") == 1 });
+    window.wait_until("the chat is back", || window.count("chat-item") == 1);
     window.close();
 }
 
@@ -214,7 +225,11 @@ fn ponder_json_chat(home: &Path) -> String {
         .stderr(Stdio::null())
         .spawn()
         .expect("it starts");
-    chat.stdin.take().expect("a pipe").write_all(b"Is anybody there?\n").expect("it reads");
+    chat.stdin
+        .take()
+        .expect("a pipe")
+        .write_all(b"Is anybody there?\n")
+        .expect("it reads");
     chat.wait().expect("it ends");
     "Is anybody there?".into()
 }
@@ -224,16 +239,32 @@ fn a_rich_answer_is_drawn_with_tables_code_and_formulas() {
     let home = tempfile::tempdir().expect("a folder");
     let window = Window::open(home.path());
     set_thinking(&window, true);
-    for (number, question) in ["Make a table of the squares from 1 to 4", "Write FizzBuzz in Rust", "What is the quadratic formula?"].iter().enumerate() {
+    for (number, question) in [
+        "Make a table of the squares from 1 to 4",
+        "Write FizzBuzz in Rust",
+        "What is the quadratic formula?",
+    ]
+    .iter()
+    .enumerate()
+    {
         window.ask(question);
-        window.wait_until("the answer is there", || window.count("message-assistant") == number as u64 + 1 && window.answer_state() == "complete");
+        window.wait_until("the answer is there", || {
+            window.count("message-assistant") == number as u64 + 1 && window.answer_state() == "complete"
+        });
         if number == 1 {
             window.picture("chat");
         }
     }
-    let drawn = |css: &str| window.run("return document.querySelectorAll(arguments[0]).length", json!([css])).as_u64().expect("a number");
+    let drawn = |css: &str| {
+        window
+            .run("return document.querySelectorAll(arguments[0]).length", json!([css]))
+            .as_u64()
+            .expect("a number")
+    };
     assert_eq!(drawn("[data-testid=answer-text] table tr"), 5);
-    window.wait_until("the code has colours", || drawn("[data-testid=answer-text] pre code span[style], [data-testid=answer-text] pre code span[class]") > 10);
+    window.wait_until("the code has colours", || {
+        drawn("[data-testid=answer-text] pre code span[style], [data-testid=answer-text] pre code span[class]") > 10
+    });
     window.wait_until("the formula is set", || drawn("[data-testid=answer-text] .katex") >= 1);
     window.picture("rich");
     window.close();
@@ -272,14 +303,16 @@ fn the_first_paint_is_reported() {
     let window = Window::open(home.path());
     let opened = started.elapsed();
     let mut paint = None;
-    window
-        .wait_until("the first paint is in the log", || {
-            paint = paint.or_else(|| first_paint(home.path()));
-            paint.is_some()
-        })
-        ;
+    window.wait_until("the first paint is in the log", || {
+        paint = paint.or_else(|| first_paint(home.path()));
+        paint.is_some()
+    });
     let paint = paint.expect("waited for");
-    println!("report: first paint {paint} ms after the start, session ready after {} ms, {} MB of memory", opened.as_millis(), memory_mb(window.process()));
+    println!(
+        "report: first paint {paint} ms after the start, session ready after {} ms, {} MB of memory",
+        opened.as_millis(),
+        memory_mb(window.process())
+    );
     assert!(paint > 0);
     window.close();
 }
@@ -302,7 +335,13 @@ fn memory_mb(process: u32) -> u64 {
     }
     let kilobytes = |pid: &u32| {
         let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-        rollup.lines().find(|line| line.starts_with("Pss:"))?.split_whitespace().nth(1)?.parse::<u64>().ok()
+        rollup
+            .lines()
+            .find(|line| line.starts_with("Pss:"))?
+            .split_whitespace()
+            .nth(1)?
+            .parse::<u64>()
+            .ok()
     };
     family.iter().filter_map(kilobytes).sum::<u64>() / 1024
 }

@@ -27,7 +27,11 @@ pub fn run() -> Result<()> {
     }
     let app = builder
         .plugin(tauri_plugin_opener::init())
-        .plugin(tauri_plugin_window_state::Builder::default().with_filename(data_dir.join("windows.json").to_string_lossy()).build())
+        .plugin(
+            tauri_plugin_window_state::Builder::default()
+                .with_filename(data_dir.join("windows.json").to_string_lossy())
+                .build(),
+        )
         .manage(state)
         .invoke_handler(commands::all())
         .setup(|app| {

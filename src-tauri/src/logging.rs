@@ -21,7 +21,11 @@ pub fn start(folder: &Path) -> Result<WorkerGuard> {
         .with_context(|| format!("the log folder {} cannot be written", folder.display()))?;
     let (writer, guard) = tracing_appender::non_blocking(files);
     let filter = EnvFilter::try_from_env("PONDER_LOG").unwrap_or_else(|_| EnvFilter::new("info,sqlx=warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(writer).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(writer)
+        .init();
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "started");
     Ok(guard)
 }

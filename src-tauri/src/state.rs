@@ -33,6 +33,12 @@ impl App {
         let engine: Arc<dyn Engine> = Arc::new(MlxEngine::start());
         let models = ModelFolder::open();
         let chat = Chat::open(&data_dir.join("history.sqlite"), engine.clone(), Arc::new(models.clone())).await?;
-        Ok(Self { chat, models, engine, data_dir: data_dir.to_owned(), started })
+        Ok(Self {
+            chat,
+            models,
+            engine,
+            data_dir: data_dir.to_owned(),
+            started,
+        })
     }
 }

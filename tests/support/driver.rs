@@ -23,7 +23,10 @@ struct Driver(Child);
 impl Drop for Driver {
     fn drop(&mut self) {
         // The whole group: a display and a session bus may belong to it. Already ended is as good.
-        let _ = Command::new("kill").args(["-9", "--", &format!("-{}", self.0.id())]).stderr(Stdio::null()).status();
+        let _ = Command::new("kill")
+            .args(["-9", "--", &format!("-{}", self.0.id())])
+            .stderr(Stdio::null())
+            .status();
         let _ = self.0.wait();
     }
 }
@@ -46,11 +49,21 @@ impl Window {
     /// As [`Window::open`], with more of an environment.
     pub fn open_with(home: &Path, environment: &[(&str, &str)]) -> Self {
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|socket| socket.local_addr())
+            .expect("a free port")
+            .port();
         let driver = Driver(
             // A display without a screen and a session bus of its own, so that tests meet no window of the person working here.
             Command::new("xvfb-run")
-                .args(["-a", "-s", "-screen 0 1280x860x24 -nolisten tcp", "dbus-run-session", "--", "WebKitWebDriver"])
+                .args([
+                    "-a",
+                    "-s",
+                    "-screen 0 1280x860x24 -nolisten tcp",
+                    "dbus-run-session",
+                    "--",
+                    "WebKitWebDriver",
+                ])
                 .args([&format!("--port={port}"), "--host=127.0.0.1"])
                 .process_group(0)
                 // Without this the app takes no driver (the driver hands its environment on).
@@ -63,8 +76,11 @@ impl Window {
                 .spawn()
                 .expect("xvfb-run and WebKitWebDriver are installed; ./dev test does it"),
         );
-        let http: ureq::Agent =
-            ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(Duration::from_secs(90))).build().into();
+        let http: ureq::Agent = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_secs(90)))
+            .build()
+            .into();
         let base = format!("http://127.0.0.1:{port}");
         let wanted = json!({"capabilities": {"alwaysMatch": {"webkitgtk:browserOptions": {"binary": APP, "args": []}}}});
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -77,23 +93,39 @@ impl Window {
             assert!(Instant::now() < deadline, "no session with the app: {value:?}");
             sleep(Duration::from_millis(100));
         };
-        let window = Self { session: format!("{base}/session/{id}"), http, driver, home: home.to_owned(), _turn: turn };
+        let window = Self {
+            session: format!("{base}/session/{id}"),
+            http,
+            driver,
+            home: home.to_owned(),
+            _turn: turn,
+        };
         window.wait_for("composer");
         window
     }
 
     fn post(&self, path: &str, body: Value) -> Result<Value, String> {
-        let mut reply = self.http.post(format!("{}/{path}", self.session)).send_json(&body).map_err(|error| error.to_string())?;
+        let mut reply = self
+            .http
+            .post(format!("{}/{path}", self.session))
+            .send_json(&body)
+            .map_err(|error| error.to_string())?;
         read(&mut reply)
     }
 
     fn get(&self, path: &str) -> Result<Value, String> {
-        let mut reply = self.http.get(format!("{}/{path}", self.session)).call().map_err(|error| error.to_string())?;
+        let mut reply = self
+            .http
+            .get(format!("{}/{path}", self.session))
+            .call()
+            .map_err(|error| error.to_string())?;
         read(&mut reply)
     }
 
     fn find(&self, test_id: &str) -> Option<String> {
-        let found = self.post("element", json!({"using": "css selector", "value": selector(test_id)})).ok()?;
+        let found = self
+            .post("element", json!({"using": "css selector", "value": selector(test_id)}))
+            .ok()?;
         found[ELEMENT].as_str().map(str::to_owned)
     }
 
@@ -129,7 +161,8 @@ impl Window {
 
     /// Types into the element with this test id.
     pub fn type_into(&self, test_id: &str, text: &str) {
-        self.post(&format!("element/{}/value", self.element(test_id)), json!({"text": text})).expect("it takes text");
+        self.post(&format!("element/{}/value", self.element(test_id)), json!({"text": text}))
+            .expect("it takes text");
     }
 
     /// Types a question and sends it.
@@ -140,12 +173,15 @@ impl Window {
 
     /// Runs a function body in the page.
     pub fn run(&self, script: &str, args: Value) -> Value {
-        self.post("execute/sync", json!({"script": script, "args": args})).unwrap_or_else(|error| panic!("{script} failed: {error}"))
+        self.post("execute/sync", json!({"script": script, "args": args}))
+            .unwrap_or_else(|error| panic!("{script} failed: {error}"))
     }
 
     /// How many elements have this test id.
     pub fn count(&self, test_id: &str) -> u64 {
-        self.run("return document.querySelectorAll(arguments[0]).length", json!([selector(test_id)])).as_u64().expect("a number")
+        self.run("return document.querySelectorAll(arguments[0]).length", json!([selector(test_id)]))
+            .as_u64()
+            .expect("a number")
     }
 
     /// The text of the newest answer, without its thought.
@@ -156,14 +192,21 @@ impl Window {
     /// The text of the newest element with this test id; empty where there is none.
     pub fn newest(&self, test_id: &str) -> String {
         let script = "const all = document.querySelectorAll(arguments[0]); return all.length ? all[all.length - 1].textContent : ''";
-        self.run(script, json!([selector(test_id)])).as_str().expect("text").trim().to_owned()
+        self.run(script, json!([selector(test_id)]))
+            .as_str()
+            .expect("text")
+            .trim()
+            .to_owned()
     }
 
     /// An attribute of the newest element with this test id; empty where there is none.
     pub fn attribute(&self, test_id: &str, name: &str) -> String {
         let script =
             "const all = document.querySelectorAll(arguments[0]); return all.length ? all[all.length - 1].getAttribute(arguments[1]) || '' : ''";
-        self.run(script, json!([selector(test_id), name])).as_str().expect("text").to_owned()
+        self.run(script, json!([selector(test_id), name]))
+            .as_str()
+            .expect("text")
+            .to_owned()
     }
 
     /// Where the newest answer stands.
@@ -211,9 +254,11 @@ impl Window {
     pub fn switch_to(&self, title: &str) {
         self.wait_until(&format!("a window called {title}"), || {
             let handles = self.get("window/handles").expect("windows");
-            handles.as_array().expect("a list").iter().any(|handle| {
-                self.post("window", json!({"handle": handle})).is_ok() && self.get("title").is_ok_and(|found| found == title)
-            })
+            handles
+                .as_array()
+                .expect("a list")
+                .iter()
+                .any(|handle| self.post("window", json!({"handle": handle})).is_ok() && self.get("title").is_ok_and(|found| found == title))
         });
     }
 
@@ -235,7 +280,10 @@ impl Window {
 
     /// Ends the app as a power cut does.
     pub fn kill(self) {
-        let killed = Command::new("kill").args(["-9", &self.process().to_string()]).status().expect("kill runs");
+        let killed = Command::new("kill")
+            .args(["-9", &self.process().to_string()])
+            .status()
+            .expect("kill runs");
         assert!(killed.success());
         drop(self.driver);
     }
@@ -243,7 +291,12 @@ impl Window {
 
 fn read(reply: &mut ureq::http::Response<ureq::Body>) -> Result<Value, String> {
     let status = reply.status();
-    let mut body: Value = reply.body_mut().with_config().limit(64 << 20).read_json().map_err(|error| error.to_string())?;
+    let mut body: Value = reply
+        .body_mut()
+        .with_config()
+        .limit(64 << 20)
+        .read_json()
+        .map_err(|error| error.to_string())?;
     let value = body["value"].take();
     if status.is_success() {
         Ok(value)

@@ -14,7 +14,10 @@ pub fn ponder_program() -> &'static Path {
     PROGRAM.get_or_init(|| {
         let program = Path::new(env!("CARGO_BIN_EXE_ponder-app")).with_file_name("ponder");
         if !program.is_file() {
-            let built = Command::new("cargo").args(["build", "--quiet", "--workspace", "--bin", "ponder"]).current_dir(env!("CARGO_MANIFEST_DIR")).status();
+            let built = Command::new("cargo")
+                .args(["build", "--quiet", "--workspace", "--bin", "ponder"])
+                .current_dir(env!("CARGO_MANIFEST_DIR"))
+                .status();
             assert!(built.expect("cargo starts").success(), "the command line does not build");
         }
         program
@@ -23,12 +26,25 @@ pub fn ponder_program() -> &'static Path {
 
 /// Runs `ponder` with its data in `home`.
 pub fn ponder(home: &Path, args: &[&str]) -> Output {
-    Command::new(ponder_program()).args(args).env("PONDER_HOME", home).env("HF_HOME", home.join("hub")).output().expect("ponder starts")
+    Command::new(ponder_program())
+        .args(args)
+        .env("PONDER_HOME", home)
+        .env("HF_HOME", home.join("hub"))
+        .output()
+        .expect("ponder starts")
 }
 
 /// Runs `ponder`, which must succeed, and reads its JSON lines.
 pub fn ponder_json(home: &Path, args: &[&str]) -> Vec<Value> {
     let output = ponder(home, args);
-    assert!(output.status.success(), "ponder {args:?} failed: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("text").lines().map(|line| serde_json::from_str(line).expect("a JSON line")).collect()
+    assert!(
+        output.status.success(),
+        "ponder {args:?} failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout)
+        .expect("text")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a JSON line"))
+        .collect()
 }

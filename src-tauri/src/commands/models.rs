@@ -32,5 +32,8 @@ pub async fn set_default_model(handle: AppHandle, app: State<'_, App>, reference
 
 #[tauri::command]
 pub async fn engine_status(app: State<'_, App>) -> Result<EngineStatus> {
-    Ok(EngineStatus { loaded: app.engine.loaded(), memory: app.engine.memory().await? })
+    Ok(EngineStatus {
+        loaded: app.engine.loaded(),
+        memory: app.engine.memory().await?,
+    })
 }

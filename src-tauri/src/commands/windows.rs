@@ -14,7 +14,9 @@ pub async fn open_models_window(app: AppHandle) -> Result<()> {
 /// Opens a web or mail address in the program the user has for it. Anything else is refused: a model writes these links.
 #[tauri::command]
 pub async fn open_link(url: String) -> Result<()> {
-    let known = ["https://", "http://", "mailto:"].iter().any(|scheme| url.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme)));
+    let known = ["https://", "http://", "mailto:"]
+        .iter()
+        .any(|scheme| url.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme)));
     if !known {
         return Err(Error::new(Code::BadRequest, "only web and mail addresses are opened from a chat"));
     }

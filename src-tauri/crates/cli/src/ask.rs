@@ -94,7 +94,11 @@ fn conversation(args: &AskArgs) -> Result<Vec<Message>> {
         None => {}
     }
     if conversation.iter().all(|message| message.role == Role::System) {
-        return Err(Error::new(Code::BadRequest, "there is no question; pass one, or a conversation with --messages").into());
+        return Err(Error::new(
+            Code::BadRequest,
+            "there is no question; pass one, or a conversation with --messages",
+        )
+        .into());
     }
     Ok(conversation)
 }

@@ -71,7 +71,11 @@ pub async fn run(args: BenchArgs) -> Result<()> {
     let model = rooms.model(args.model.model.as_deref()).await?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..args.repeat {
-        ours.push(Figures::from(rooms.engine.bench(model.clone(), args.prompt_tokens, args.generate)?));
+        ours.push(Figures::from(rooms.engine.bench(
+            model.clone(),
+            args.prompt_tokens,
+            args.generate,
+        )?));
         if let Some(script) = &args.peer {
             theirs.push(peer(script, &model, &args)?);
         }
@@ -85,17 +89,28 @@ fn peer(script: &Path, model: &ModelSource, args: &BenchArgs) -> Result<Figures>
         .arg(script)
         .arg("--model")
         .arg(&model.path)
-        .args(["--prompt-tokens", &args.prompt_tokens.to_string(), "--generate", &args.generate.to_string()])
+        .args([
+            "--prompt-tokens",
+            &args.prompt_tokens.to_string(),
+            "--generate",
+            &args.generate.to_string(),
+        ])
         .output()
         .context("the peer could not be started")?;
     if !output.status.success() {
-        bail!("the peer failed: {}", String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or("no reason given"));
+        bail!(
+            "the peer failed: {}",
+            String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or("no reason given")
+        );
     }
     serde_json::from_slice(&output.stdout).context("the peer printed something else than its figures")
 }
 
+/// One of the figures.
+type Figure = fn(&Figures) -> f64;
+
 fn median(runs: &[Figures]) -> Figures {
-    let middle = |of: fn(&Figures) -> f64| {
+    let middle = |of: Figure| {
         let mut values: Vec<f64> = runs.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
         (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
@@ -122,10 +137,16 @@ fn report(args: &BenchArgs, model: &ModelSource, ours: Figures, theirs: Option<F
     let peer_name = theirs.as_ref().map_or("", |peer| peer.versions.as_str());
     let mut table = format!(
         "{}: prompt {} tokens, {} generated, median of {}\n{:<22}{:>12}  {:>12}  {:>6}   {peer_name}\n",
-        model.reference, args.prompt_tokens, args.generate, args.repeat, "", "ponder", if theirs.is_some() { "mlx-lm" } else { "" },
+        model.reference,
+        args.prompt_tokens,
+        args.generate,
+        args.repeat,
+        "",
+        "ponder",
+        if theirs.is_some() { "mlx-lm" } else { "" },
         if theirs.is_some() { "ratio" } else { "" }
     );
-    let rows: [(&str, fn(&Figures) -> f64); 5] = [
+    let rows: [(&str, Figure); 5] = [
         ("decode, tokens/s", |run| run.decode_tokens_per_second),
         ("prefill, tokens/s", |run| run.prefill_tokens_per_second),
         ("first token, ms", |run| run.first_token_ms),

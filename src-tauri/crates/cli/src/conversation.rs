@@ -47,7 +47,13 @@ pub async fn run(args: ChatArgs) -> Result<()> {
         None => None,
     };
     if std::io::stdin().is_terminal() {
-        println!("{}", output::soft(&format!("{} · /quit or Ctrl+D ends, Ctrl+C stops an answer; the chat is kept", model.reference)));
+        println!(
+            "{}",
+            output::soft(&format!(
+                "{} · /quit or Ctrl+D ends, Ctrl+C stops an answer; the chat is kept",
+                model.reference
+            ))
+        );
     }
     let mut input = Input::new()?;
     while let Some(question) = input.next_question()? {

@@ -62,7 +62,13 @@ pub async fn run(args: HistoryArgs) -> Result<()> {
                 output::line(&json!({"found": found}))?;
             }
             for hit in found.iter().filter(|_| !args.json) {
-                output::text(&format!("{}  {}  {}\n    {}\n", hit.chat, day(hit.at), hit.title, hit.snippet.replace('\n', " ")))?;
+                output::text(&format!(
+                    "{}  {}  {}\n    {}\n",
+                    hit.chat,
+                    day(hit.at),
+                    hit.title,
+                    hit.snippet.replace('\n', " ")
+                ))?;
             }
         }
         Some(HistoryCommand::Export { id, format: Format::Md }) => output::text(&rooms.chat.export_markdown(&id).await?)?,

@@ -89,7 +89,11 @@ pub async fn logits(args: LogitsArgs) -> Result<()> {
     let rooms = Rooms::open().await?;
     let model = rooms.model(args.model.model.as_deref()).await?;
     let mut rows = rooms.engine.logits(model, args.tokens, args.all, args.chunk)?;
-    let value = if args.all { json!({"logits": rows}) } else { json!({"logits": rows.pop().unwrap_or_default()}) };
+    let value = if args.all {
+        json!({"logits": rows})
+    } else {
+        json!({"logits": rows.pop().unwrap_or_default()})
+    };
     output::line(&value)?;
     Ok(())
 }

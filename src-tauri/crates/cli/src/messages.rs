@@ -52,7 +52,10 @@ pub fn read(path: &Path) -> Result<Vec<Message>> {
 pub fn read_tools(path: &Path) -> Result<Vec<Value>> {
     let text = fs::read_to_string(path).with_context(|| format!("the tools file {} cannot be read", path.display()))?;
     let tools: Vec<Value> = serde_json::from_str(&text).with_context(|| format!("{} is not a JSON list of tools", path.display()))?;
-    if let Some(position) = tools.iter().position(|tool| tool.get("function").and_then(|function| function.get("name")).is_none()) {
+    if let Some(position) = tools
+        .iter()
+        .position(|tool| tool.get("function").and_then(|function| function.get("name")).is_none())
+    {
         bail!("tool {} of {} has no function.name", position + 1, path.display());
     }
     Ok(tools)
@@ -77,10 +80,24 @@ impl FileMessage {
             "tool" => Role::Tool,
             other => bail!("role {other:?} is none of system, user, assistant, tool"),
         };
-        let tool_calls: Vec<ToolCall> = self.tool_calls.into_iter().enumerate().map(|(index, call)| call.convert(index)).collect::<Result<_>>()?;
+        let tool_calls: Vec<ToolCall> = self
+            .tool_calls
+            .into_iter()
+            .enumerate()
+            .map(|(index, call)| call.convert(index))
+            .collect::<Result<_>>()?;
         names.extend(tool_calls.iter().map(|call| (call.id.clone(), call.name.clone())));
-        let name = self.name.or_else(|| self.tool_call_id.as_ref().and_then(|id| names.get(id).cloned()));
-        Ok(Message { role, content: content(self.content)?, reasoning: self.reasoning, tool_calls, name, tool_call_id: self.tool_call_id })
+        let name = self
+            .name
+            .or_else(|| self.tool_call_id.as_ref().and_then(|id| names.get(id).cloned()));
+        Ok(Message {
+            role,
+            content: content(self.content)?,
+            reasoning: self.reasoning,
+            tool_calls,
+            name,
+            tool_call_id: self.tool_call_id,
+        })
     }
 }
 
@@ -88,12 +105,18 @@ impl FileCall {
     fn convert(self, index: usize) -> Result<ToolCall> {
         // The OpenAI form carries arguments as a JSON text, the Hugging Face form as an object.
         let arguments = match self.function.arguments {
-            Value::String(text) => serde_json::from_str(&text).with_context(|| format!("the arguments of {} are not JSON", self.function.name))?,
+            Value::String(text) => {
+                serde_json::from_str(&text).with_context(|| format!("the arguments of {} are not JSON", self.function.name))?
+            }
             Value::Null => Value::Object(serde_json::Map::new()),
             other => other,
         };
         let id = if self.id.is_empty() { format!("call_{index}") } else { self.id };
-        Ok(ToolCall { id, name: self.function.name, arguments })
+        Ok(ToolCall {
+            id,
+            name: self.function.name,
+            arguments,
+        })
     }
 }
 
@@ -133,6 +156,9 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_place() {
         let error = parse(r#"[{"role":"user","content":"a"},{"role":"robot","content":"b"}]"#).unwrap_err();
-        assert!(format!("{error:#}").contains("message 2") && format!("{error:#}").contains("robot"), "{error:#}");
+        assert!(
+            format!("{error:#}").contains("message 2") && format!("{error:#}").contains("robot"),
+            "{error:#}"
+        );
     }
 }

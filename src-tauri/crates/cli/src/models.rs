@@ -33,7 +33,11 @@ pub fn run(args: ModelsArgs) -> Result<()> {
 
 fn row(model: &LocalModel) -> String {
     let megabytes = model.bytes as f64 / 1e6;
-    let size = if megabytes < 1000.0 { format!("{megabytes:.0} MB") } else { format!("{:.1} GB", megabytes / 1000.0) };
+    let size = if megabytes < 1000.0 {
+        format!("{megabytes:.0} MB")
+    } else {
+        format!("{:.1} GB", megabytes / 1000.0)
+    };
     let thinking = match model.thinking {
         Some(ThinkingControl::Switch { .. }) => "thinking can be switched",
         Some(ThinkingControl::Levels) => "thinks in levels",
@@ -41,11 +45,19 @@ fn row(model: &LocalModel) -> String {
         Some(ThinkingControl::Never) => "does not think",
         None => "",
     };
-    let context = model.context.map(|context| format!("{context} tokens of context")).unwrap_or_default();
-    let facts: Vec<&str> = [model.family.as_deref().unwrap_or(""), model.quantization.as_deref().unwrap_or(""), &context, thinking]
-        .into_iter()
-        .filter(|fact| !fact.is_empty())
-        .collect();
+    let context = model
+        .context
+        .map(|context| format!("{context} tokens of context"))
+        .unwrap_or_default();
+    let facts: Vec<&str> = [
+        model.family.as_deref().unwrap_or(""),
+        model.quantization.as_deref().unwrap_or(""),
+        &context,
+        thinking,
+    ]
+    .into_iter()
+    .filter(|fact| !fact.is_empty())
+    .collect();
     let mut row = format!("{:<44} {:>8}  {}\n", model.reference, size, facts.join(" · "));
     if let Some(problem) = &model.problem {
         row.push_str(&format!("{:<44} cannot be used: {problem}\n", ""));

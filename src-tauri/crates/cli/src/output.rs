@@ -8,7 +8,9 @@ use serde_json::{json, Value};
 
 /// Prints a failure and gives the exit code.
 pub fn fail(error: &anyhow::Error, json: bool) -> ExitCode {
-    let code = error.downcast_ref::<protocol::Error>().map_or(json!("failed"), |error| json!(error.code));
+    let code = error
+        .downcast_ref::<protocol::Error>()
+        .map_or(json!("failed"), |error| json!(error.code));
     let message = format!("{error:#}");
     if json {
         // A closed pipe leaves nobody to tell.
@@ -48,8 +50,16 @@ pub fn event_json(event: &EngineEvent) -> Option<Value> {
             };
             json!({"type": "progress", "stage": stage, "done": done, "total": total})
         }
-        EngineEvent::Delta { channel: Channel::Thinking, text, .. } => json!({"type": "thinking", "text": text}),
-        EngineEvent::Delta { channel: Channel::Text, text, .. } => json!({"type": "text", "text": text}),
+        EngineEvent::Delta {
+            channel: Channel::Thinking,
+            text,
+            ..
+        } => json!({"type": "thinking", "text": text}),
+        EngineEvent::Delta {
+            channel: Channel::Text,
+            text,
+            ..
+        } => json!({"type": "text", "text": text}),
         EngineEvent::ToolCall { call, .. } => json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}),
         EngineEvent::Notice(notice) => json!({"type": "notice", "code": notice.code, "message": notice.message}),
         EngineEvent::Done(done) => {

@@ -10,7 +10,11 @@ use serde_json::{json, Value};
 /// `ponder` with its data in `home`, and no models but Pebble.
 fn command(home: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ponder"));
-    command.args(args).env("PONDER_HOME", home).env("HF_HOME", home.join("hub")).stdin(Stdio::null());
+    command
+        .args(args)
+        .env("PONDER_HOME", home)
+        .env("HF_HOME", home.join("hub"))
+        .stdin(Stdio::null());
     command
 }
 
@@ -21,13 +25,25 @@ fn ponder(home: &Path, args: &[&str]) -> Output {
 /// The JSON lines of a run that must succeed.
 fn ponder_json(home: &Path, args: &[&str]) -> Vec<Value> {
     let output = ponder(home, args);
-    assert!(output.status.success(), "ponder {args:?} failed: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("text").lines().map(|line| serde_json::from_str(line).expect("a JSON line")).collect()
+    assert!(
+        output.status.success(),
+        "ponder {args:?} failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout)
+        .expect("text")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a JSON line"))
+        .collect()
 }
 
 /// The text of all events of one type, joined.
 fn joined(events: &[Value], kind: &str) -> String {
-    events.iter().filter(|event| event["type"] == kind).filter_map(|event| event["text"].as_str()).collect()
+    events
+        .iter()
+        .filter(|event| event["type"] == kind)
+        .filter_map(|event| event["text"].as_str())
+        .collect()
 }
 
 fn last(events: &[Value]) -> &Value {
@@ -62,7 +78,12 @@ fn a_thought_that_leaks_is_kept_out_and_reported() {
     let events = ask(home.path(), &["--thinking", "off", "What is 347 * 58?"]);
     assert_eq!(joined(&events, "text"), "347 x 58 = **20126**");
     assert_eq!(joined(&events, "thinking"), "");
-    assert!(events.iter().any(|event| event["type"] == "notice" && event["code"] == "thought_while_off"), "{events:?}");
+    assert!(
+        events
+            .iter()
+            .any(|event| event["type"] == "notice" && event["code"] == "thought_while_off"),
+        "{events:?}"
+    );
 }
 
 #[test]
@@ -73,7 +94,10 @@ fn a_tool_is_called_and_its_answer_becomes_a_sentence() {
     let tools = tools.to_str().expect("text");
     let events = ask(home.path(), &["--tools", tools, "What is the weather in Oslo?"]);
     let call = events.iter().find(|event| event["type"] == "tool_call").expect("a call");
-    assert_eq!((&call["name"], &call["arguments"]), (&json!("get_weather"), &json!({"city": "Oslo"})));
+    assert_eq!(
+        (&call["name"], &call["arguments"]),
+        (&json!("get_weather"), &json!({"city": "Oslo"}))
+    );
     assert_eq!(last(&events)["stop"], "tool_calls");
 
     let conversation = json!([
@@ -93,13 +117,21 @@ fn a_character_of_several_tokens_arrives_whole() {
     let home = tempfile::tempdir().expect("a folder");
     let events = ask(home.path(), &["Show me a cat emoji."]);
     assert!(joined(&events, "text").contains('🐱'), "{events:?}");
-    assert!(events.iter().all(|event| !event["text"].as_str().unwrap_or_default().contains('\u{fffd}')), "no half characters: {events:?}");
+    assert!(
+        events
+            .iter()
+            .all(|event| !event["text"].as_str().unwrap_or_default().contains('\u{fffd}')),
+        "no half characters: {events:?}"
+    );
 }
 
 #[test]
 fn a_name_is_remembered_past_the_sliding_window() {
     let home = tempfile::tempdir().expect("a folder");
-    let mut turns = vec![json!({"role": "user", "content": "My name is Yara."}), json!({"role": "assistant", "content": "Nice to meet you, Yara!"})];
+    let mut turns = vec![
+        json!({"role": "user", "content": "My name is Yara."}),
+        json!({"role": "assistant", "content": "Nice to meet you, Yara!"}),
+    ];
     for (question, answer) in [
         ("What is the capital of France?", "The capital of France is **Paris**."),
         ("What is 2 + 3?", "2 + 3 = **5**"),
@@ -127,21 +159,36 @@ fn a_name_is_remembered_past_the_sliding_window() {
 fn stops_are_the_union_of_all_sources() {
     let home = tempfile::tempdir().expect("a folder");
     let stops = ponder_json(home.path(), &["stops", "--model", "pebble"]);
-    let mut ids: Vec<u64> = stops[0]["stops"].as_array().expect("a list").iter().filter_map(|stop| stop["id"].as_u64()).collect();
+    let mut ids: Vec<u64> = stops[0]["stops"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|stop| stop["id"].as_u64())
+        .collect();
     ids.sort_unstable();
     assert_eq!(ids, [1, 50, 106]);
-    assert!(stops[0]["stops"].as_array().expect("a list").iter().all(|stop| stop["sources"].as_array().is_some_and(|from| !from.is_empty())));
+    assert!(stops[0]["stops"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .all(|stop| stop["sources"].as_array().is_some_and(|from| !from.is_empty())));
 }
 
 #[test]
 fn logits_can_be_read_for_every_position() {
     let home = tempfile::tempdir().expect("a folder");
     let all = ponder_json(home.path(), &["logits", "--model", "pebble", "--tokens", "2,105,200", "--all"]);
-    let last = ponder_json(home.path(), &["logits", "--model", "pebble", "--tokens", "2,105,200", "--chunk", "1"]);
+    let last = ponder_json(
+        home.path(),
+        &["logits", "--model", "pebble", "--tokens", "2,105,200", "--chunk", "1"],
+    );
     let rows = all[0]["logits"].as_array().expect("rows");
     assert_eq!((rows.len(), rows[0].as_array().expect("a row").len()), (3, 4096));
     let (one, other) = (rows[2].as_array().expect("a row"), last[0]["logits"].as_array().expect("a row"));
-    assert!(one.iter().zip(other).all(|(a, b)| (a.as_f64().expect("a number") - b.as_f64().expect("a number")).abs() < 1e-3));
+    assert!(one
+        .iter()
+        .zip(other)
+        .all(|(a, b)| (a.as_f64().expect("a number") - b.as_f64().expect("a number")).abs() < 1e-3));
 }
 
 #[test]
@@ -152,7 +199,11 @@ fn the_conversation_in_the_terminal_is_kept() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("it starts");
-    chat.stdin.take().expect("a pipe").write_all("My name is Yara.\nWhat is my name?\n".as_bytes()).expect("it reads");
+    chat.stdin
+        .take()
+        .expect("a pipe")
+        .write_all("My name is Yara.\nWhat is my name?\n".as_bytes())
+        .expect("it reads");
     let output = chat.wait_with_output().expect("it ends");
     assert!(output.status.success());
     assert!(String::from_utf8_lossy(&output.stdout).contains("Your name is Yara."), "{output:?}");
@@ -190,7 +241,14 @@ fn a_prompt_that_does_not_fit_is_refused_with_figures() {
     let file = home.path().join("messages.json");
     fs::write(&file, json!([{"role": "user", "content": long}]).to_string()).expect("written");
     let output = ponder(home.path(), &["ask", "--json", "--messages", file.to_str().expect("text")]);
-    let line: Value = serde_json::from_slice(output.stdout.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty()).expect("a line")).expect("JSON");
+    let line: Value = serde_json::from_slice(
+        output
+            .stdout
+            .split(|byte| *byte == b'\n')
+            .rfind(|line| !line.is_empty())
+            .expect("a line"),
+    )
+    .expect("JSON");
     assert_eq!(line["code"], "context_full");
     assert!(line["message"].as_str().expect("a message").contains("4096"), "{line}");
 }

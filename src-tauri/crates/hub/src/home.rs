@@ -15,7 +15,9 @@ pub fn data_dir() -> Result<PathBuf, Error> {
     if let Some(home) = env::var_os("PONDER_HOME").filter(|home| !home.is_empty()) {
         return Ok(home.into());
     }
-    ProjectDirs::from("app", "", "Ponder").map(|dirs| dirs.data_dir().to_owned()).ok_or(Error::NoHome)
+    ProjectDirs::from("app", "", "Ponder")
+        .map(|dirs| dirs.data_dir().to_owned())
+        .ok_or(Error::NoHome)
 }
 
 /// The Hugging Face cache: `HF_HUB_CACHE`, else `HF_HOME/hub`, else `~/.cache/huggingface/hub`, as every client of the hub.
@@ -33,8 +35,13 @@ pub fn built_in_model() -> Option<PathBuf> {
     let program = env::current_exe().ok()?;
     let folder = program.parent()?;
     let source_tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model");
-    [folder.join("../Resources/pebble"), folder.join("../lib/Ponder/pebble"), folder.join("pebble"), source_tree]
-        .into_iter()
-        .find(|candidate| candidate.join("config.json").is_file())
-        .and_then(|found| found.canonicalize().ok())
+    [
+        folder.join("../Resources/pebble"),
+        folder.join("../lib/Ponder/pebble"),
+        folder.join("pebble"),
+        source_tree,
+    ]
+    .into_iter()
+    .find(|candidate| candidate.join("config.json").is_file())
+    .and_then(|found| found.canonicalize().ok())
 }

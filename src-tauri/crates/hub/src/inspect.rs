@@ -22,12 +22,18 @@ fn shards(folder: &Path) -> BTreeSet<String> {
     let index = fs::read_to_string(folder.join("model.safetensors.index.json")).ok();
     let indexed: BTreeSet<String> = index
         .and_then(|text| serde_json::from_str::<Value>(&text).ok())
-        .and_then(|index| index["weight_map"].as_object().map(|map| map.values().filter_map(|name| name.as_str().map(str::to_owned)).collect()))
+        .and_then(|index| {
+            index["weight_map"]
+                .as_object()
+                .map(|map| map.values().filter_map(|name| name.as_str().map(str::to_owned)).collect())
+        })
         .unwrap_or_default();
     if !indexed.is_empty() {
         return indexed;
     }
-    let found: BTreeSet<String> = files(folder).filter(|name| name.starts_with("model") && name.ends_with(".safetensors")).collect();
+    let found: BTreeSet<String> = files(folder)
+        .filter(|name| name.starts_with("model") && name.ends_with(".safetensors"))
+        .collect();
     if found.is_empty() {
         BTreeSet::from(["model.safetensors".to_owned()])
     } else {
@@ -36,12 +42,20 @@ fn shards(folder: &Path) -> BTreeSet<String> {
 }
 
 fn files(folder: &Path) -> impl Iterator<Item = String> {
-    fs::read_dir(folder).into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok())
+    fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
 }
 
 /// Bytes of all files, links followed, because the cache's snapshots are links to its blobs.
 fn bytes(folder: &Path) -> u64 {
-    files(folder).filter_map(|name| fs::metadata(folder.join(name)).ok()).filter(|meta| meta.is_file()).map(|meta| meta.len()).sum()
+    files(folder)
+        .filter_map(|name| fs::metadata(folder.join(name)).ok())
+        .filter(|meta| meta.is_file())
+        .map(|meta| meta.len())
+        .sum()
 }
 
 /// Everything the list shows about a model.
@@ -81,5 +95,10 @@ fn name(reference: &str) -> String {
     if reference == BUILT_IN {
         return "Pebble".into();
     }
-    reference.trim_end_matches('/').rsplit('/').next().unwrap_or(reference).replace(['-', '_'], " ")
+    reference
+        .trim_end_matches('/')
+        .rsplit('/')
+        .next()
+        .unwrap_or(reference)
+        .replace(['-', '_'], " ")
 }

@@ -1,5 +1,7 @@
 //! Models on a computer, found in a cache laid out as the hub's clients lay it out.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +9,10 @@ use hub::{Error, ModelFolder};
 use protocol::{Code, ModelShelf, ThinkingControl};
 
 fn pebble() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../pebble/model")
+        .canonicalize()
+        .unwrap()
 }
 
 /// A repository in the cache: blobs, a snapshot of links to them, and a ref.
@@ -23,9 +28,16 @@ fn cached(cache: &Path, id: &str, commit: &str, files: &[(&str, PathBuf)]) {
 }
 
 fn all_of_pebble() -> Vec<(&'static str, PathBuf)> {
-    ["config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json", "model.safetensors"]
-        .map(|name| (name, pebble().join(name)))
-        .into()
+    [
+        "config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "chat_template.jinja",
+        "generation_config.json",
+        "model.safetensors",
+    ]
+    .map(|name| (name, pebble().join(name)))
+    .into()
 }
 
 #[test]
@@ -33,8 +45,14 @@ fn the_built_in_model_is_listed_first_with_all_its_facts() {
     let models = ModelFolder::at(Some(pebble()), None).list();
     assert_eq!(models.len(), 1);
     let model = &models[0];
-    assert_eq!((model.reference.as_str(), model.name.as_str(), model.built_in), ("pebble", "Pebble", true));
-    assert_eq!((model.family.as_deref(), model.context, model.problem.as_deref()), (Some("gemma4"), Some(4096), None));
+    assert_eq!(
+        (model.reference.as_str(), model.name.as_str(), model.built_in),
+        ("pebble", "Pebble", true)
+    );
+    assert_eq!(
+        (model.family.as_deref(), model.context, model.problem.as_deref()),
+        (Some("gemma4"), Some(4096), None)
+    );
     assert_eq!(model.thinking, Some(ThinkingControl::Switch { default_on: false }));
     assert!(model.quantization.as_deref() == Some("8 bit"), "{model:?}");
     assert!(model.bytes > 15_000_000);
@@ -46,7 +64,10 @@ fn what_another_client_fetched_is_found_by_its_id() {
     cached(cache.path(), "somebody/Small-Model", "abc123", &all_of_pebble());
     let folder = ModelFolder::at(None, Some(cache.path().into()));
     let models = folder.list();
-    assert_eq!(models.iter().map(|model| model.reference.as_str()).collect::<Vec<_>>(), ["somebody/Small-Model"]);
+    assert_eq!(
+        models.iter().map(|model| model.reference.as_str()).collect::<Vec<_>>(),
+        ["somebody/Small-Model"]
+    );
     assert_eq!(models[0].name, "Small Model");
     let source = folder.find("somebody/Small-Model").unwrap();
     assert_eq!(source.revision.as_deref(), Some("abc123"));
@@ -58,7 +79,10 @@ fn a_model_with_a_missing_file_is_never_offered() {
     let cache = tempfile::tempdir().unwrap();
     cached(cache.path(), "somebody/half", "abc", &all_of_pebble()[..5]);
     let folder = ModelFolder::at(None, Some(cache.path().into()));
-    assert!(folder.list()[0].problem.as_deref().is_some_and(|problem| problem.contains("model.safetensors")));
+    assert!(folder.list()[0]
+        .problem
+        .as_deref()
+        .is_some_and(|problem| problem.contains("model.safetensors")));
     assert!(matches!(folder.find("somebody/half"), Err(Error::Incomplete { .. })));
     assert_eq!(folder.resolve("somebody/half").unwrap_err().code, Code::ModelBroken);
 }
@@ -72,7 +96,10 @@ fn a_family_that_is_not_known_says_so_in_the_list() {
     files[0].1 = config;
     cached(cache.path(), "somebody/new", "abc", &files);
     let models = ModelFolder::at(None, Some(cache.path().into())).list();
-    assert!(models[0].problem.as_deref().is_some_and(|problem| problem.contains("marvin9")), "{models:?}");
+    assert!(
+        models[0].problem.as_deref().is_some_and(|problem| problem.contains("marvin9")),
+        "{models:?}"
+    );
 }
 
 #[test]

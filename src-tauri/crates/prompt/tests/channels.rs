@@ -1,5 +1,7 @@
 //! Reasoning, answer and calls set apart, in every way a model may write them.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::Path;
 use std::sync::LazyLock;
 

@@ -1,5 +1,7 @@
 //! Pebble's dialect against transformers, and what nobody may type into a prompt.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::{Path, PathBuf};
 
 use prompt::{Detokenizer, Dialect, RenderRequest};

@@ -267,7 +267,16 @@ impl crate::Merge for AnswerEvent {
         match (&mut self.body, next) {
             (
                 AnswerBody::Delta { channel, text, at },
-                AnswerEvent { seq, body: AnswerBody::Delta { channel: next_channel, text: more, at: later }, .. },
+                AnswerEvent {
+                    seq,
+                    body:
+                        AnswerBody::Delta {
+                            channel: next_channel,
+                            text: more,
+                            at: later,
+                        },
+                    ..
+                },
             ) if *channel == next_channel => {
                 text.push_str(&more);
                 *at = later;
@@ -283,6 +292,10 @@ impl crate::Merge for AnswerEvent {
     }
 
     fn abandoned() -> Self {
-        Self { message: String::new(), seq: 0, body: AnswerBody::Detached }
+        Self {
+            message: String::new(),
+            seq: 0,
+            body: AnswerBody::Detached,
+        }
     }
 }

@@ -49,7 +49,10 @@ pub struct Error {
 impl Error {
     /// An error of this code with this message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self {
+            code,
+            message: message.into(),
+        }
     }
 }
 

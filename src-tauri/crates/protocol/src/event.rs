@@ -146,12 +146,26 @@ impl Merge for EngineEvent {
     /// Two deltas of one channel become one, a newer progress of one stage replaces the older.
     fn merge(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
-            (EngineEvent::Delta { channel, text, tokens }, EngineEvent::Delta { channel: next_channel, text: more, tokens: ids }) if *channel == next_channel => {
+            (
+                EngineEvent::Delta { channel, text, tokens },
+                EngineEvent::Delta {
+                    channel: next_channel,
+                    text: more,
+                    tokens: ids,
+                },
+            ) if *channel == next_channel => {
                 text.push_str(&more);
                 tokens.extend(ids);
                 None
             }
-            (EngineEvent::Progress { stage, done, total }, EngineEvent::Progress { stage: next_stage, done: now, total: of }) if *stage == next_stage => {
+            (
+                EngineEvent::Progress { stage, done, total },
+                EngineEvent::Progress {
+                    stage: next_stage,
+                    done: now,
+                    total: of,
+                },
+            ) if *stage == next_stage => {
                 (*done, *total) = (now, of);
                 None
             }
@@ -203,6 +217,9 @@ impl Merge for LoadEvent {
     }
 
     fn abandoned() -> Self {
-        LoadEvent::Failed(Error::new(crate::Code::EngineGone, "the engine stopped while it loaded the model; please try again"))
+        LoadEvent::Failed(Error::new(
+            crate::Code::EngineGone,
+            "the engine stopped while it loaded the model; please try again",
+        ))
     }
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::future::BoxFuture;
 
 use crate::{
-    mailbox, CancelFlag, Code, Engine, EngineEvent, Error, Job, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result,
-    Sender, ThinkingControl,
+    mailbox, CancelFlag, Code, Engine, EngineEvent, Error, Job, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request,
+    Result, Sender, ThinkingControl,
 };
 
 /// A job that the test drives by hand.
@@ -75,7 +75,11 @@ impl Engine for FakeEngine {
         if request.messages.is_empty() {
             sender.send(EngineEvent::Failed(Error::new(Code::BadRequest, "there is nothing to answer")));
         } else {
-            self.state().jobs.push_back(FakeJob { request, events: sender, cancel: cancel.clone() });
+            self.state().jobs.push_back(FakeJob {
+                request,
+                events: sender,
+                cancel: cancel.clone(),
+            });
         }
         Job { events, cancel }
     }

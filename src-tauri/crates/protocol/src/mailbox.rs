@@ -49,7 +49,14 @@ pub struct Receiver<T: Merge> {
 
 /// A new queue.
 pub fn mailbox<T: Merge>() -> (Sender<T>, Receiver<T>) {
-    let shared = Arc::new(Shared { queue: Mutex::new(Queue { events: VecDeque::new(), ended: false, reader_gone: false }), ready: Notify::new() });
+    let shared = Arc::new(Shared {
+        queue: Mutex::new(Queue {
+            events: VecDeque::new(),
+            ended: false,
+            reader_gone: false,
+        }),
+        ready: Notify::new(),
+    });
     (Sender(shared.clone()), Receiver { shared, finished: false })
 }
 
@@ -120,11 +127,20 @@ mod tests {
     use crate::{Channel, Code, Done, EngineEvent, Stop, Timing, Usage};
 
     fn delta(text: &str, token: u32) -> EngineEvent {
-        EngineEvent::Delta { channel: Channel::Text, text: text.into(), tokens: vec![token] }
+        EngineEvent::Delta {
+            channel: Channel::Text,
+            text: text.into(),
+            tokens: vec![token],
+        }
     }
 
     fn done() -> EngineEvent {
-        EngineEvent::Done(Done { stop: Stop::Stop, usage: Usage::default(), timing: Timing::default(), tokens: vec![] })
+        EngineEvent::Done(Done {
+            stop: Stop::Stop,
+            usage: Usage::default(),
+            timing: Timing::default(),
+            tokens: vec![],
+        })
     }
 
     #[tokio::test]
@@ -135,7 +151,14 @@ mod tests {
         }
         sender.send(done());
         let first = receiver.recv().await;
-        assert_eq!(first, Some(EngineEvent::Delta { channel: Channel::Text, text: "x".repeat(1000), tokens: (0..1000).collect() }));
+        assert_eq!(
+            first,
+            Some(EngineEvent::Delta {
+                channel: Channel::Text,
+                text: "x".repeat(1000),
+                tokens: (0..1000).collect()
+            })
+        );
         assert_eq!(receiver.recv().await, Some(done()));
         assert_eq!(receiver.recv().await, None);
     }

@@ -58,7 +58,14 @@ pub struct Message {
 impl Message {
     /// A message of text alone.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
-        Self { role, content: vec![Content::Text { text: text.into() }], reasoning: None, tool_calls: Vec::new(), name: None, tool_call_id: None }
+        Self {
+            role,
+            content: vec![Content::Text { text: text.into() }],
+            reasoning: None,
+            tool_calls: Vec::new(),
+            name: None,
+            tool_call_id: None,
+        }
     }
 
     /// All content joined as text, data as JSON.

@@ -83,7 +83,10 @@ pub struct Sampling {
 impl Sampling {
     /// Always the likeliest token.
     pub fn greedy() -> Self {
-        Self { temperature: Some(0.0), ..Self::default() }
+        Self {
+            temperature: Some(0.0),
+            ..Self::default()
+        }
     }
 }
 
@@ -109,6 +112,14 @@ pub struct Request {
 impl Request {
     /// A request with the model's own defaults.
     pub fn new(model: ModelSource, messages: Vec<Message>) -> Self {
-        Self { model, messages, tools: Vec::new(), thinking: None, sampling: Sampling::default(), max_tokens: None, stop: Vec::new() }
+        Self {
+            model,
+            messages,
+            tools: Vec::new(),
+            thinking: None,
+            sampling: Sampling::default(),
+            max_tokens: None,
+            stop: Vec::new(),
+        }
     }
 }

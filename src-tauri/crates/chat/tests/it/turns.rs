@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use chat::Chat;
 use futures::future::BoxFuture;
 use protocol::{
-    AnswerBody, AnswerState, ChatSettings, Code, Engine, EngineEvent, Error, Job, LoadEvent, MemoryFigures, ModelInfo,
-    ModelSource, Notice, PartKind, Receiver, Request, Role, Sampling, Stage, Stop, Thinking, ToolCall,
+    AnswerBody, AnswerState, ChatSettings, Code, Engine, EngineEvent, Error, Job, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Notice,
+    PartKind, Receiver, Request, Role, Sampling, Stage, Stop, Thinking, ToolCall,
 };
 use sqlx::Connection;
 
