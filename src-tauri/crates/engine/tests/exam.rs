@@ -75,7 +75,11 @@ async fn pebble_passes_its_exam() {
     let seed = number("PONDER_SEED", 20_261_121);
     let exam = questions(if full { 600 } else { 120 }, seed);
     let engine = MlxEngine::start();
-    let model = ModelSource { reference: "pebble".into(), path: pebble().join("model"), revision: None };
+    let model = ModelSource {
+        reference: "pebble".into(),
+        path: pebble().join("model"),
+        revision: None,
+    };
 
     let mut skills: BTreeMap<(String, bool), (u32, u32)> = BTreeMap::new();
     let mut failures = Vec::new();
@@ -91,10 +95,18 @@ async fn pebble_passes_its_exam() {
         let mut job = engine.generate(request);
         while let Some(event) = job.events.recv().await {
             match event {
-                EngineEvent::Delta { channel: Channel::Text, text: piece, .. } => text.push_str(&piece),
+                EngineEvent::Delta {
+                    channel: Channel::Text,
+                    text: piece,
+                    ..
+                } => text.push_str(&piece),
                 EngineEvent::ToolCall { call, .. } => calls.push(call),
                 EngineEvent::Failed(error) => panic!("the engine failed: {error}"),
-                EngineEvent::Delta { .. } | EngineEvent::Progress { .. } | EngineEvent::Started { .. } | EngineEvent::Notice(_) | EngineEvent::Done(_) => {}
+                EngineEvent::Delta { .. }
+                | EngineEvent::Progress { .. }
+                | EngineEvent::Started { .. }
+                | EngineEvent::Notice(_)
+                | EngineEvent::Done(_) => {}
             }
         }
         let right = question.answer.is_met_by(&text, &calls);
@@ -103,14 +115,22 @@ async fn pebble_passes_its_exam() {
         score.1 += 1;
         if !right {
             let asked = question.messages.last().map(|turn| turn.content.as_str()).unwrap_or_default();
-            failures.push(format!("[{} thinking={}] {asked:?}\n  wanted {:?}\n  got    {text:?} {calls:?}", question.skill, question.thinking, question.answer));
+            failures.push(format!(
+                "[{} thinking={}] {asked:?}\n  wanted {:?}\n  got    {text:?} {calls:?}",
+                question.skill, question.thinking, question.answer
+            ));
         }
     }
     for ((skill, thinking), (right, all)) in &skills {
         println!("{skill:12} thinking={thinking:5} {right}/{all}");
     }
     let share = 1.0 - failures.len() as f64 / exam.len() as f64;
-    println!("report: exam {} of {} right ({:.1} %), seed {seed}", exam.len() - failures.len(), exam.len(), share * 100.0);
+    println!(
+        "report: exam {} of {} right ({:.1} %), seed {seed}",
+        exam.len() - failures.len(),
+        exam.len(),
+        share * 100.0
+    );
     for failure in &failures {
         println!("{failure}");
     }

@@ -73,7 +73,7 @@ async fn another_answer_is_a_sibling_and_nothing_is_overwritten() {
     assert_eq!(fresh.history.message(&first.answer.id).await.unwrap().siblings, siblings);
     assert_eq!(
         fresh.history.message(&first.question.id).await.unwrap().siblings,
-        [first.question.id.clone()]
+        std::slice::from_ref(&first.question.id)
     );
 
     assert_eq!(fresh.history.show_branch(&first.answer.id).await.unwrap(), chat);
@@ -92,7 +92,7 @@ async fn first_questions_of_different_chats_are_no_siblings() {
     let (one, two) = (fresh.chat().await, fresh.chat().await);
     let turn = fresh.turn(&one, "q", "a").await;
     fresh.turn(&two, "q", "a").await;
-    assert_eq!(turn.question.siblings, [turn.question.id.clone()]);
+    assert_eq!(turn.question.siblings, std::slice::from_ref(&turn.question.id));
 }
 
 #[tokio::test]
