@@ -192,6 +192,15 @@ fn a_deleted_chat_comes_back_and_a_renamed_one_keeps_its_name() {
     window.picture("undo");
     window.click("toast-undo");
     window.wait_until("the chat is back", || window.count("chat-item") == 1);
+
+    window.click("chat-menu");
+    window.click("rename-chat");
+    window.type_into("rename-field", "A short greeting\u{e007}");
+    window.wait_until("the new name is shown", || window.newest("chat-item").contains("A short greeting"));
+    window.close();
+
+    let window = Window::open(home.path());
+    window.wait_until("the name was kept", || window.newest("chat-item").contains("A short greeting"));
     window.close();
 }
 
