@@ -15,10 +15,14 @@ mlx="$cache/mlx-$version"
 out="$cache/mlxc-$version"
 triple=$(rustc -vV | sed -n 's/^host: //p')
 
+# Python's packages are only used from environments of our own, never from the system's.
+tools="$cache/tools"
+[ -x "$tools/bin/cmake" ] || { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet --disable-pip-version-check cmake ninja; }
+
 if [ ! -f "$mlx/.complete" ]; then
   rm -rf "$mlx"
   echo "setup: fetching MLX $version"
-  python3 -m pip install --quiet --no-deps --target "$mlx" "mlx==$version" "mlx-cpu==$version"
+  "$tools/bin/pip" install --quiet --disable-pip-version-check --no-deps --target "$mlx" "mlx==$version" "mlx-cpu==$version"
   touch "$mlx/.complete"
 fi
 
@@ -34,9 +38,7 @@ if [ "$(cat "$out/.complete" 2>/dev/null || true)" != "$stamp" ]; then
   echo "setup: building mlx-c and its bindings"
   rm -rf "$out"
   mkdir -p "$out"
-  tools="$cache/tools"
-  # bindgen-cli stays at a version that builds with the crate's minimum compiler.
-  [ -x "$tools/bin/cmake" ] || { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet cmake ninja; }
+  # The version whose bindings were checked against mlx-rs.
   [ -x "$tools/bin/bindgen" ] || cargo install --quiet --locked --root "$tools" bindgen-cli --version 0.72.1
   mlx_c=$(source_of_mlx_c)
   PATH="$tools/bin:$PATH" cmake -S "$mlx_c" -B "$out/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMLX_C_USE_SYSTEM_MLX=ON \

@@ -6,13 +6,18 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
 
-const APP: &str = env!("CARGO_BIN_EXE_ponder-app");
+/// The app under test: the built one, or the installed one that `PONDER_APP` names.
+fn app() -> &'static Path {
+    static APP: OnceLock<PathBuf> = OnceLock::new();
+    APP.get_or_init(|| std::env::var_os("PONDER_APP").map_or_else(|| env!("CARGO_BIN_EXE_ponder-app").into(), PathBuf::from))
+}
+
 /// The key of an element's id, fixed by the protocol.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -82,7 +87,7 @@ impl Window {
             .build()
             .into();
         let base = format!("http://127.0.0.1:{port}");
-        let wanted = json!({"capabilities": {"alwaysMatch": {"webkitgtk:browserOptions": {"binary": APP, "args": []}}}});
+        let wanted = json!({"capabilities": {"alwaysMatch": {"webkitgtk:browserOptions": {"binary": app(), "args": []}}}});
         let deadline = Instant::now() + Duration::from_secs(60);
         let id = loop {
             let reply = http.post(format!("{base}/session")).send_json(&wanted);
@@ -241,7 +246,10 @@ impl Window {
     pub fn picture(&self, name: &str) -> PathBuf {
         // What the page holds is painted a frame later; fonts and fades take a moment more.
         sleep(Duration::from_millis(400));
-        let folder = Path::new(APP).parent().expect("a folder").join("pictures");
+        let folder = Path::new(env!("CARGO_BIN_EXE_ponder-app"))
+            .parent()
+            .expect("a folder")
+            .join("pictures");
         fs::create_dir_all(&folder).expect("a folder");
         let path = folder.join(format!("{name}.png"));
         if let Some(picture) = self.get("screenshot").ok().and_then(|value| decode(value.as_str()?)) {
@@ -335,7 +343,7 @@ fn processes(home: &Path) -> Vec<u32> {
         .expect("processes")
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid: &u32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|program| program == Path::new(APP)))
+        .filter(|pid: &u32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|program| program == app()))
         .filter(|pid| {
             fs::read(format!("/proc/{pid}/environ")).is_ok_and(|text| text.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()))
         })

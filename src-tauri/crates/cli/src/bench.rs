@@ -86,6 +86,8 @@ pub async fn run(args: BenchArgs) -> Result<()> {
 fn peer(script: &Path, model: &ModelSource, args: &BenchArgs) -> Result<Figures> {
     let python = std::env::var_os("PONDER_ORACLE_PYTHON").context("PONDER_ORACLE_PYTHON names no Python with mlx-lm; use ./dev bench")?;
     let output = Command::new(python)
+        // The peer finds an MLX of its own; ours must not come first there.
+        .env_remove("LD_LIBRARY_PATH")
         .arg(script)
         .arg("--model")
         .arg(&model.path)

@@ -1,7 +1,7 @@
 //! Where things lie on this computer.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use directories::{BaseDirs, ProjectDirs};
 
@@ -30,16 +30,16 @@ pub fn hub_cache() -> Option<PathBuf> {
 }
 
 /// The folder of the model that comes with the app, looked for beside the program: in a macOS bundle, in an installed
-/// package, and in the source tree for builds on a developer's computer.
+/// package, and, by debug builds alone, in the source tree.
 pub fn built_in_model() -> Option<PathBuf> {
     let program = env::current_exe().ok()?;
     let folder = program.parent()?;
-    let source_tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model");
     [
         folder.join("../Resources/pebble"),
         folder.join("../lib/Ponder/pebble"),
         folder.join("pebble"),
-        source_tree,
+        #[cfg(debug_assertions)]
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model"),
     ]
     .into_iter()
     .find(|candidate| candidate.join("config.json").is_file())
