@@ -2,21 +2,12 @@
 import argparse
 import json
 import time
-from pathlib import Path
 
 import mlx.core as mx
 import mlx_lm
 from mlx_lm.generate import generate_step
-from mlx_lm.utils import dequantize_model, load_model
 
-
-def load_in_f32(path):
-    model, _ = load_model(Path(path))
-    model.set_dtype(mx.float32)
-    model = dequantize_model(model)
-    model.eval()
-    mx.eval(model.parameters())
-    return model
+from oracle import load_in_f32
 
 
 def main():

@@ -1,28 +1,16 @@
-"""Logits and greedy continuations of mlx-lm in 32 bit floats, for the engine's parity test.
-
-The model is cast to float32 first and dequantised then: the other order rounds the weights to the scales' 16 bits.
-"""
+"""Logits and greedy continuations of mlx-lm in 32 bit floats, for the engine's parity test."""
 import argparse
 import random
 
 import mlx.core as mx
 from mlx_lm.models.cache import make_prompt_cache
-from mlx_lm.utils import dequantize_model, load_model
-from pathlib import Path
+
+from oracle import load_in_f32
 
 PROMPTS = 20
 LONGEST = 300
 CONTINUATION = 100
 FIRST_ORDINARY_TOKEN = 300
-
-
-def load_in_f32(path):
-    model, _ = load_model(Path(path))
-    model.set_dtype(mx.float32)
-    model = dequantize_model(model)
-    model.eval()
-    mx.eval(model.parameters())
-    return model
 
 
 def prompts(vocabulary):

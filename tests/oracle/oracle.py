@@ -1,0 +1,15 @@
+"""mlx-lm's model as the oracle wants it."""
+from pathlib import Path
+
+import mlx.core as mx
+from mlx_lm.utils import dequantize_model, load_model
+
+
+def load_in_f32(path):
+    """The model in 32 bit floats: cast first, dequantised then. The other order rounds the weights to the scales' 16 bits."""
+    model, _ = load_model(Path(path))
+    model.set_dtype(mx.float32)
+    model = dequantize_model(model)
+    model.eval()
+    mx.eval(model.parameters())
+    return model
