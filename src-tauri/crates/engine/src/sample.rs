@@ -12,6 +12,10 @@ use crate::tensor::Tensor;
 /// Tokens the penalties look at where nothing else is asked.
 const PENALTY_CONTEXT: u32 = 20;
 
+/// Below this temperature the likeliest token is taken: the draw would take it too, if the temperature's inverse did not
+/// carry log-probabilities out of the range of 16 bit floats.
+const COLDEST: f32 = 1e-3;
+
 /// Checked values of a [`Sampling`], its gaps filled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
@@ -133,12 +137,12 @@ impl Sampler {
         }
         if let Some(recent) = self.recent.take() {
             let all = concatenate(&[&recent, &input.astype(Dtype::Int32)?.reshape(&[1, 1])?], 1)?;
-            let (length, context) = (all.dim(1), self.choice.penalty_context as i32);
-            let recent = all.slice(1, (length - context).max(0), length)?;
+            let length = all.dim(1);
+            let recent = all.slice(1, length.saturating_sub_unsigned(self.choice.penalty_context).max(0), length)?;
             logits = self.penalise(logits, &recent)?;
             self.recent = Some(recent);
         }
-        if self.choice.temperature == 0.0 {
+        if self.choice.temperature < COLDEST {
             return logits.argmax(-1, false);
         }
         let mut logprobs = logits.sub(&logits.logsumexp(-1, true)?)?;
@@ -158,8 +162,8 @@ impl Sampler {
                 self.xtc_kept.as_ref(),
             )?;
         }
-        if self.choice.top_k > 0 && (self.choice.top_k as i32) < logprobs.dim(-1) {
-            logprobs = top_k(&logprobs, self.choice.top_k as i32)?;
+        if let Some(k) = i32::try_from(self.choice.top_k).ok().filter(|k| (1..logprobs.dim(-1)).contains(k)) {
+            logprobs = top_k(&logprobs, k)?;
         }
         let scaled = logprobs.mul(&Tensor::scalar(1.0 / self.choice.temperature, logprobs.dtype())?)?;
         random_categorical(&scaled, &self.next_key()?)

@@ -142,6 +142,34 @@ fn a_bias_and_a_penalty_move_the_likeliest_token() {
 }
 
 #[test]
+fn a_top_k_or_penalty_context_beyond_all_tokens_means_all() {
+    let plain = Sampling {
+        temperature: Some(1.0),
+        presence_penalty: Some(0.5),
+        penalty_context: Some(1000),
+        seed: Some(7),
+        ..Sampling::default()
+    };
+    let beyond = Sampling {
+        top_k: Some(u32::MAX),
+        penalty_context: Some(u32::MAX),
+        ..plain.clone()
+    };
+    assert_eq!(draws(&beyond, 40), draws(&plain, 40));
+}
+
+#[test]
+fn the_coldest_temperatures_take_the_likeliest_token() {
+    for temperature in [1e-3, 1e-5, 1e-40] {
+        let cold = Sampling {
+            temperature: Some(temperature),
+            ..Sampling::default()
+        };
+        assert_eq!(draws(&cold, 5), [0; 5], "{temperature}");
+    }
+}
+
+#[test]
 fn values_that_make_no_sense_are_refused_by_name() {
     let refused = |sampling: Sampling| Choice::new(&sampling, &Sampling::default(), 4).unwrap_err().to_string();
     assert!(refused(Sampling {
