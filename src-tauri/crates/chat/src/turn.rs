@@ -18,7 +18,8 @@ const WRITE_EVERY: Duration = Duration::from_millis(150);
 /// An answer says at least this often that its process lives.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(2);
 
-/// How long a stopped engine may take to say so; a model that is being loaded cannot be interrupted.
+/// How long a stopped engine may take to say so: it looks between two tensors of a load, prefill chunks or tokens, and
+/// another chat's answer may be before this one.
 const STOP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Waits before each further try to store the end of an answer.

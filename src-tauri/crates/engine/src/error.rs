@@ -43,6 +43,9 @@ pub enum Error {
     /// A feature of the model that is not supported yet.
     #[error("this model needs {0}, which is not supported yet")]
     NotYet(String),
+    /// Somebody asked the job to end; it is no failure, and no listener sees it.
+    #[error("it was cancelled")]
+    Cancelled,
     /// The request makes no sense.
     #[error("{0}")]
     BadRequest(String),
@@ -81,7 +84,7 @@ impl From<Error> for protocol::Error {
             Error::BadRequest(_) => Code::BadRequest,
             Error::ContextFull { .. } => Code::ContextFull,
             Error::Mlx(_) | Error::Panicked(_) => Code::Engine,
-            Error::Gone => Code::EngineGone,
+            Error::Cancelled | Error::Gone => Code::EngineGone,
         };
         Self::new(code, error.to_string())
     }

@@ -25,7 +25,7 @@ use std::thread::JoinHandle;
 
 use futures::future::BoxFuture;
 use protocol::{
-    CancelFlag, Done, Engine, EngineEvent, Job, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Stage, Stop,
+    CancelFlag, Done, Engine, EngineEvent, Job, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Stage,
 };
 use tokio::sync::oneshot;
 
@@ -107,7 +107,7 @@ impl MlxEngine {
     #[doc(hidden)]
     pub fn panicking_job(&self, request: Request) -> Job {
         self.job(move |worker, report| {
-            let load_ms = worker.ensure(&request.model, &mut |_, _| ())?;
+            let load_ms = worker.ensure(&request.model, &mut |_, _| Ok(()))?;
             let loaded = worker.loaded().expect("just loaded");
             let one = Request {
                 max_tokens: Some(1),
@@ -181,20 +181,14 @@ impl Engine for MlxEngine {
 
     fn generate(&self, request: Request) -> Job {
         self.job(move |worker, report| {
-            if report.cancelled() {
-                return Ok(Done {
-                    stop: Stop::Cancelled,
-                    usage: Default::default(),
-                    timing: Default::default(),
-                    tokens: Vec::new(),
-                });
-            }
+            report.go_on()?;
             let mut progress = |done, total| {
                 report.send(EngineEvent::Progress {
                     stage: Stage::Load,
                     done,
                     total,
-                })
+                });
+                report.go_on()
             };
             let load_ms = worker.ensure(&request.model, &mut progress)?;
             generate::answer(worker.loaded().expect("just loaded"), &request, load_ms, report)

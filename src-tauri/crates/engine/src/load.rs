@@ -17,6 +17,9 @@ use crate::safetensors;
 use crate::tensor::device;
 use crate::weights::Weights;
 
+/// Hears of resident and total bytes between two pieces of a load; an error from it ends the load.
+pub type Progress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
+
 /// A model, its way of speaking, and what the windows are told about it.
 pub struct LoadedModel {
     /// Where it came from.
@@ -31,7 +34,7 @@ pub struct LoadedModel {
 
 impl LoadedModel {
     /// Loads a model; `progress` hears resident and total bytes.
-    pub fn load(source: &ModelSource, progress: &mut dyn FnMut(u64, u64)) -> Result<Self> {
+    pub fn load(source: &ModelSource, progress: &mut Progress<'_>) -> Result<Self> {
         let start = Instant::now();
         let dir = &source.path;
         let before = memory::figures()?.active;

@@ -26,7 +26,7 @@ pub struct BenchFigures {
 
 /// Logits after the last of `tokens`, or after each where `all`; read in chunks of `chunk`.
 pub fn logits(worker: &mut Worker, source: &ModelSource, tokens: &[u32], all: bool, chunk: Option<usize>) -> Result<Vec<Vec<f32>>> {
-    worker.ensure(source, &mut |_, _| ())?;
+    worker.ensure(source, &mut |_, _| Ok(()))?;
     let loaded = worker.loaded().expect("just loaded");
     let (model, vocabulary) = (&loaded.model, loaded.model.vocabulary());
     if tokens.is_empty() || chunk == Some(0) {
@@ -69,14 +69,15 @@ pub fn bench(worker: &mut Worker, source: &ModelSource, prompt_tokens: usize, ge
         ));
     }
     let context = ModelConfig::read(&source.path)?.context;
-    if prompt_tokens + generate > context as usize {
+    let wanted = prompt_tokens.saturating_add(generate);
+    if wanted > context as usize {
         return Err(Error::ContextFull {
-            prompt: prompt_tokens + generate,
+            prompt: wanted,
             context,
         });
     }
     worker.unload();
-    let load_ms = worker.ensure(source, &mut |_, _| ())?;
+    let load_ms = worker.ensure(source, &mut |_, _| Ok(()))?;
     let model = &worker.loaded().expect("just loaded").model;
     let vocabulary = model.vocabulary();
     let prompt = bench_prompt(prompt_tokens, vocabulary);

@@ -6,6 +6,7 @@ use std::path::Path;
 use mlx_rs::{Array, Dtype};
 
 use crate::error::{Error, Result};
+use crate::load::Progress;
 use crate::ops::{Format, Packed};
 use crate::safetensors;
 use crate::tensor::{self, device, eval, Device, Tensor};
@@ -41,12 +42,12 @@ pub struct Weights<'a> {
     resident: u64,
     dequantised: bool,
     parameters: u64,
-    progress: &'a mut dyn FnMut(u64, u64),
+    progress: &'a mut Progress<'a>,
 }
 
 impl<'a> Weights<'a> {
     /// Opens every shard of a folder. Nothing is read but the headers; `progress` hears resident and total bytes.
-    pub fn open(dir: &Path, progress: &'a mut dyn FnMut(u64, u64)) -> Result<Self> {
+    pub fn open(dir: &Path, progress: &'a mut Progress<'a>) -> Result<Self> {
         let shards = safetensors::shards(dir)?;
         let (mut tensors, mut total) = (HashMap::new(), 0);
         let checked = shards.iter().map(|path| safetensors::check(path)).collect::<Result<Vec<_>>>()?;
@@ -59,7 +60,7 @@ impl<'a> Weights<'a> {
                 }
             }
         }
-        progress(0, total);
+        progress(0, total)?;
         Ok(Self {
             tensors,
             total,
@@ -130,8 +131,7 @@ impl<'a> Weights<'a> {
     pub fn settle<'t>(&mut self, tensors: impl IntoIterator<Item = &'t Tensor>) -> Result<()> {
         eval(tensors)?;
         self.resident += std::mem::take(&mut self.taken);
-        (self.progress)(self.resident, self.total);
-        Ok(())
+        (self.progress)(self.resident, self.total)
     }
 
     /// Whether any quantised matrix was widened.
@@ -150,7 +150,7 @@ impl<'a> Weights<'a> {
             tracing::debug!(count = self.tensors.len(), "tensors that this model does not use");
         }
         drop(self.tensors);
-        (self.progress)(self.total, self.total);
+        (self.progress)(self.total, self.total)?;
         tensor::synchronize()
     }
 

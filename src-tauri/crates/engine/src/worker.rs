@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use protocol::{CancelFlag, Done, EngineEvent, LoadEvent, ModelInfo, ModelSource, Sender};
+use protocol::{CancelFlag, Done, EngineEvent, LoadEvent, ModelInfo, ModelSource, Sender, Stop};
 
 use crate::error::{Error, Result};
-use crate::load::LoadedModel;
+use crate::load::{LoadedModel, Progress};
 use crate::{memory, tensor};
 
 /// What other threads may look at while the worker works.
@@ -83,6 +83,14 @@ impl Report {
     pub fn cancelled(&self) -> bool {
         self.cancel.is_cancelled() || self.shared.closing()
     }
+
+    /// [`Error::Cancelled`] where the job shall end.
+    pub fn go_on(&self) -> Result<()> {
+        if self.cancelled() {
+            return Err(Error::Cancelled);
+        }
+        Ok(())
+    }
 }
 
 /// What lives on the thread. It holds tensors and therefore cannot leave.
@@ -115,7 +123,16 @@ impl Worker {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Load { source, events } => {
-                let loaded = guard(|| self.ensure(&source, &mut |done, total| events.send(LoadEvent::Progress { done, total })));
+                let shared = self.shared.clone();
+                let mut progress = |done, total| {
+                    events.send(LoadEvent::Progress { done, total });
+                    if shared.closing() {
+                        Err(Error::Gone)
+                    } else {
+                        Ok(())
+                    }
+                };
+                let loaded = guard(|| self.ensure(&source, &mut progress));
                 events.send(match loaded {
                     Ok(_) => LoadEvent::Ready(Box::new(self.loaded.as_ref().expect("just loaded").info.clone())),
                     Err(error) => {
@@ -128,6 +145,15 @@ impl Worker {
                 let done = guard(|| work(self, &report));
                 report.send(match done {
                     Ok(done) => EngineEvent::Done(done),
+                    Err(Error::Cancelled) => {
+                        self.recover();
+                        EngineEvent::Done(Done {
+                            stop: Stop::Cancelled,
+                            usage: Default::default(),
+                            timing: Default::default(),
+                            tokens: Vec::new(),
+                        })
+                    }
                     Err(error) => {
                         self.recover();
                         EngineEvent::Failed(error.into())
@@ -140,7 +166,7 @@ impl Worker {
 
     /// Makes a model the loaded one; `progress` hears resident and total bytes. The result are the milliseconds it took,
     /// 0 where it was loaded already.
-    pub fn ensure(&mut self, source: &ModelSource, progress: &mut dyn FnMut(u64, u64)) -> Result<f64> {
+    pub fn ensure(&mut self, source: &ModelSource, progress: &mut Progress<'_>) -> Result<f64> {
         let same = |loaded: &LoadedModel| loaded.source.path == source.path && loaded.source.revision == source.revision;
         if self.loaded.as_ref().is_some_and(same) {
             return Ok(0.0);

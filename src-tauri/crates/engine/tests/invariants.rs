@@ -112,6 +112,26 @@ async fn a_cancelled_job_ends_soon_and_says_so() {
 }
 
 #[tokio::test]
+async fn a_load_is_given_up_when_its_job_is_cancelled() {
+    let engine = MlxEngine::start();
+    let mut given_up = false;
+    // On a busy computer the load may be over before the cancel arrives.
+    for _ in 0..10 {
+        let mut job = engine.generate(question("Hi", Thinking::Off));
+        assert!(matches!(job.events.recv().await, Some(EngineEvent::Progress { .. })));
+        job.cancel.cancel();
+        let heard = hear(job).await;
+        assert_eq!(heard.done().stop, Stop::Cancelled);
+        given_up |= heard.started.is_none() && engine.loaded().is_none();
+        engine.unload().await.unwrap();
+    }
+    assert!(given_up);
+    assert_eq!(engine.inspect().unwrap().living, 0, "nothing of the given up load is left");
+    let heard = hear(engine.generate(question("Hi", Thinking::Off))).await;
+    assert_eq!(heard.done().stop, Stop::Stop);
+}
+
+#[tokio::test]
 async fn dropping_the_engine_ends_running_and_waiting_jobs() {
     let engine = MlxEngine::start();
     let running = engine.generate(question("Tell me a story.", Thinking::Off));
