@@ -4,6 +4,12 @@
 use super::fields::Fields;
 use super::ConfigError;
 
+/// More layers than any model has; a config that claims more is broken.
+const MOST_LAYERS: u32 = 4096;
+
+/// Wider than any layer or vocabulary, and far inside of what the engine counts with.
+const WIDEST: u64 = 1 << 24;
+
 /// How far a layer looks back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attention {
@@ -75,6 +81,12 @@ impl Gemma4Config {
     /// Reads the text part; the wrapper's `vocab_size` counts where both say one.
     pub(super) fn parse(text: Fields<'_>, vocab_size: Option<u32>) -> Result<Self, ConfigError> {
         let num_hidden_layers = text.required("num_hidden_layers")?;
+        if num_hidden_layers > MOST_LAYERS {
+            return Err(ConfigError::Unusable {
+                field: "num_hidden_layers",
+                reason: format!("{num_hidden_layers} is more than {MOST_LAYERS}"),
+            });
+        }
         let layers = layer_types(text, num_hidden_layers)?;
         let config = Self {
             hidden_size: text.required("hidden_size")?,
@@ -134,11 +146,28 @@ impl Gemma4Config {
 
     fn check(self, text: Fields<'_>) -> Result<Self, ConfigError> {
         let unusable = |field, reason: String| Err(ConfigError::Unusable { field, reason });
-        if !self.num_attention_heads.is_multiple_of(self.num_key_value_heads) {
-            return unusable(
-                "num_key_value_heads",
-                format!("{} heads cannot share {}", self.num_attention_heads, self.num_key_value_heads),
-            );
+        let key_heads = [
+            ("num_key_value_heads", Some(self.num_key_value_heads)),
+            ("num_global_key_value_heads", self.num_global_key_value_heads),
+        ];
+        for (field, count) in key_heads.into_iter().filter_map(|(field, count)| Some((field, count?))) {
+            if count == 0 || !self.num_attention_heads.is_multiple_of(count) {
+                return unusable(field, format!("{} heads cannot share {count}", self.num_attention_heads));
+            }
+        }
+        let per_layer_inputs = u64::from(self.hidden_size_per_layer_input.unwrap_or(0));
+        let widths = [
+            ("hidden_size", u64::from(self.hidden_size)),
+            ("intermediate_size", 2 * u64::from(self.intermediate_size)),
+            ("head_dim", u64::from(self.num_attention_heads) * u64::from(self.head_dim)),
+            ("global_head_dim", u64::from(self.num_attention_heads) * u64::from(self.global_head_dim)),
+            ("hidden_size_per_layer_input", per_layer_inputs * self.layers.len() as u64),
+            ("sliding_window", u64::from(self.sliding_window)),
+            ("vocab_size", u64::from(self.vocab_size)),
+            ("vocab_size_per_layer_input", u64::from(self.vocab_size_per_layer_input)),
+        ];
+        if let Some((field, width)) = widths.into_iter().find(|(_, width)| *width > WIDEST) {
+            return unusable(field, format!("it makes something {width} wide, and nothing is wider than {WIDEST}"));
         }
         if self.num_kv_shared_layers as usize >= self.layers.len() {
             return unusable("num_kv_shared_layers", "no layer would have keys and values of its own".into());
@@ -147,8 +176,10 @@ impl Gemma4Config {
         if self.layers.iter().any(|kind| !own.contains(kind)) {
             return unusable("num_kv_shared_layers", "a kind of layer has no keys and values to share".into());
         }
-        if !self.head_dim.is_multiple_of(2) || !self.global_head_dim.is_multiple_of(2) {
-            return unusable("head_dim", "it is odd".into());
+        for (field, width) in [("head_dim", self.head_dim), ("global_head_dim", self.global_head_dim)] {
+            if width == 0 || !width.is_multiple_of(2) {
+                return unusable(field, format!("{width} is not an even number above 0"));
+            }
         }
         if self.sliding_window == 0 {
             return unusable("sliding_window", "it is 0".into());
@@ -251,5 +282,28 @@ mod tests {
         config["num_kv_shared_layers"] = json!(2);
         config["num_key_value_heads"] = json!(3);
         assert!(parse(config).unwrap_err().to_string().contains("num_key_value_heads"));
+    }
+
+    #[test]
+    fn shapes_beyond_all_reason_are_refused_before_anything_is_allocated() {
+        for (field, value) in [
+            ("num_hidden_layers", u32::MAX),
+            ("hidden_size", u32::MAX),
+            ("intermediate_size", u32::MAX),
+            ("head_dim", 1 << 31),
+            ("head_dim", 0),
+            ("global_head_dim", u32::MAX - 1),
+            ("num_global_key_value_heads", 0),
+            ("hidden_size_per_layer_input", u32::MAX),
+            ("sliding_window", u32::MAX),
+        ] {
+            let mut config = text_config(64, 8, 2, 6);
+            config[field] = json!(value);
+            let error = parse(config).unwrap_err().to_string();
+            assert!(error.contains(&format!("`{field}`")), "{field} {value}: {error}");
+        }
+        let mut heads = text_config(64, 8, 2, 6);
+        heads["num_attention_heads"] = json!(2_000_000_000);
+        assert!(parse(heads).unwrap_err().to_string().contains("head_dim"));
     }
 }
