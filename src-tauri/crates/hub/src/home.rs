@@ -7,13 +7,15 @@ use directories::{BaseDirs, ProjectDirs};
 
 use crate::Error;
 
-/// The folder of all of the app's data: `PONDER_HOME`, else the system's place for it.
+/// The folder of all of the app's data, as an absolute path: `PONDER_HOME`, else the system's place for it.
 ///
 /// # Errors
 /// [`Error::NoHome`] where the system names no home folder.
 pub fn data_dir() -> Result<PathBuf, Error> {
     if let Some(home) = env::var_os("PONDER_HOME").filter(|home| !home.is_empty()) {
-        return Ok(home.into());
+        // Parts of the app that resolve paths by themselves would each take a relative one from another folder.
+        let home = PathBuf::from(home);
+        return Ok(std::path::absolute(&home).unwrap_or(home));
     }
     ProjectDirs::from("app", "", "Ponder")
         .map(|dirs| dirs.data_dir().to_owned())
