@@ -7,7 +7,7 @@ mod state;
 mod window;
 
 use anyhow::{Context, Result};
-use tauri::{Emitter, Manager, RunEvent};
+use tauri::{Emitter, Manager, RunEvent, WindowEvent};
 
 use crate::state::App;
 
@@ -18,7 +18,8 @@ use crate::state::App;
 pub fn run() -> Result<()> {
     let data_dir = hub::data_dir()?;
     let _log = logging::start(&data_dir.join("logs"))?;
-    let state = tauri::async_runtime::block_on(App::open(&data_dir))?;
+    // Started by a double click there is no terminal to read the reason in.
+    let state = tauri::async_runtime::block_on(App::open(&data_dir)).inspect_err(|error| tracing::error!(%error, "could not start"))?;
 
     let mut builder = tauri::Builder::default();
     // A data folder of one's own is an app of one's own; only the usual one is kept to a single window.
@@ -42,11 +43,15 @@ pub fn run() -> Result<()> {
         .build(tauri::generate_context!())
         .context("the window could not be opened")?;
 
-    app.run(|app, event| {
+    app.run(|app, event| match event {
+        RunEvent::WindowEvent {
+            label,
+            event: WindowEvent::Destroyed,
+            ..
+        } => window::closed(app, &label),
         // The last words of a running answer are stored before the process ends.
-        if let RunEvent::Exit = event {
-            tauri::async_runtime::block_on(app.state::<App>().chat.shut_down());
-        }
+        RunEvent::Exit => tauri::async_runtime::block_on(app.state::<App>().shut_down()),
+        _ => {}
     });
     Ok(())
 }

@@ -2,12 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use chat::Chat;
 use engine::MlxEngine;
 use hub::ModelFolder;
 use protocol::Engine;
+use tokio::time::timeout;
+
+/// How long the end of the app waits for the engine.
+const ENGINE_RESTS: Duration = Duration::from_secs(2);
 
 /// The rooms, put together once at start.
 pub struct App {
@@ -40,5 +44,14 @@ impl App {
             data_dir: data_dir.to_owned(),
             started,
         })
+    }
+
+    /// Stores the last words of running answers, then waits until the engine rests: a process that ends while MLX computes
+    /// may crash at its very end.
+    pub async fn shut_down(&self) {
+        self.chat.shut_down().await;
+        if !matches!(timeout(ENGINE_RESTS, self.engine.unload()).await, Ok(Ok(()))) {
+            tracing::warn!("the engine was still at work when the app ended");
+        }
     }
 }

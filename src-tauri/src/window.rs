@@ -40,6 +40,16 @@ pub fn show_chat(app: &AppHandle) {
     }
 }
 
+/// Goes on after a window was closed: without the chat window there is no way back to it, so the Models window goes too and
+/// with the last window the app.
+pub fn closed(app: &AppHandle, label: &str) {
+    if let Some(models) = app.get_webview_window(MODELS).filter(|_| label == CHAT) {
+        if let Err(error) = models.close() {
+            tracing::warn!("the Models window could not be closed: {error}");
+        }
+    }
+}
+
 /// Opens the Models window or brings it to the front.
 ///
 /// # Errors
