@@ -85,11 +85,11 @@ fn conversation(args: &AskArgs) -> Result<Vec<Message>> {
         conversation.extend(messages::read(path)?);
     }
     match &args.prompt {
-        Some(prompt) => conversation.push(Message::text(Role::User, prompt)),
+        Some(prompt) => push_question(&mut conversation, prompt),
         None if args.messages.is_none() && !std::io::stdin().is_terminal() => {
             let mut prompt = String::new();
             std::io::stdin().read_to_string(&mut prompt).context("standard input is not text")?;
-            conversation.push(Message::text(Role::User, prompt.trim_end_matches('\n')));
+            push_question(&mut conversation, prompt.trim_end_matches('\n'));
         }
         None => {}
     }
@@ -101,6 +101,13 @@ fn conversation(args: &AskArgs) -> Result<Vec<Message>> {
         .into());
     }
     Ok(conversation)
+}
+
+/// A question of nothing but blanks is none.
+fn push_question(conversation: &mut Vec<Message>, text: &str) {
+    if !text.trim().is_empty() {
+        conversation.push(Message::text(Role::User, text));
+    }
 }
 
 /// Prints an answer for people: the thought softer and apart, remarks on standard error.

@@ -16,8 +16,8 @@ use crate::{output, ModelArg, SamplingArgs, ThinkingArg};
 pub struct ChatArgs {
     #[command(flatten)]
     model: ModelArg,
-    /// Go on with this chat instead of beginning one (ids: `ponder history`)
-    #[arg(long, value_name = "ID")]
+    /// Go on with this chat and its own settings instead of beginning one (ids: `ponder history`)
+    #[arg(long, value_name = "ID", conflicts_with_all = ["model", "system", "thinking", "temperature", "top_p", "top_k", "min_p", "seed"])]
     chat: Option<String>,
     /// Instructions that stand before the conversation
     #[arg(long, value_name = "TEXT")]
@@ -35,16 +35,20 @@ pub struct ChatArgs {
 /// When the history cannot be opened or the chat does not exist. A failed answer is printed and the conversation goes on.
 pub async fn run(args: ChatArgs) -> Result<()> {
     let rooms = Rooms::open().await?;
-    let model = rooms.model(args.model.model.as_deref()).await?;
+    let (mut chat, asked) = match args.chat {
+        Some(id) => {
+            let view = rooms.chat.chat(&id).await?;
+            (Some(view.summary.id), view.settings.model)
+        }
+        None => (None, args.model.model),
+    };
+    let model = rooms.model(asked.as_deref()).await?;
     let settings = ChatSettings {
-        model: args.model.model.clone(),
+        // As it was found: a folder's path that is relative means nothing to the window.
+        model: asked.map(|_| model.reference.clone()),
         thinking: args.thinking.map(Into::into),
         system_prompt: args.system.unwrap_or_default(),
         sampling: args.sampling.sampling(),
-    };
-    let mut chat = match args.chat {
-        Some(id) => Some(rooms.chat.chat(&id).await?.summary.id),
-        None => None,
     };
     if std::io::stdin().is_terminal() {
         println!(

@@ -217,12 +217,46 @@ fn the_conversation_in_the_terminal_is_kept() {
 }
 
 #[test]
+fn a_folder_named_in_the_terminal_is_found_from_anywhere() {
+    let home = tempfile::tempdir().expect("a folder");
+    let pebble = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble");
+    let talk = |folder: &Path, args: &[&str]| {
+        let mut chat = command(home.path(), args)
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let mut questions = chat.stdin.take().expect("a pipe");
+        questions.write_all(b"Hi\n").expect("it reads");
+        drop(questions);
+        assert!(chat.wait().expect("it ends").success());
+    };
+    talk(&pebble, &["chat", "--model", "./model"]);
+    let chats = ponder_json(home.path(), &["history", "--json"]);
+    let id = chats[0]["chats"][0]["id"].as_str().expect("one chat");
+    talk(home.path(), &["chat", "--chat", id]);
+    let exported = ponder_json(home.path(), &["history", "export", "--format", "json", id]);
+    let answers = exported[0]["messages"].as_array().expect("a list");
+    assert_eq!(answers.iter().filter(|answer| answer["stop"] == "stop").count(), 2, "{answers:?}");
+}
+
+#[test]
+fn settings_of_a_chat_that_goes_on_are_not_silently_ignored() {
+    let home = tempfile::tempdir().expect("a folder");
+    let output = ponder(home.path(), &["chat", "--chat", "an-id", "--temperature", "0"]);
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--temperature"), "{output:?}");
+}
+
+#[test]
 fn errors_are_one_line_and_a_code() {
     let home = tempfile::tempdir().expect("a folder");
     for (args, code) in [
         (vec!["ask", "--json", "--model", "no/such-model", "Hi"], "model_not_found"),
         (vec!["ask", "--json", "--temperature", "-1", "Hi"], "bad_request"),
         (vec!["ask", "--json", "--system", "Be brief."], "bad_request"),
+        (vec!["ask", "--json", " \n"], "bad_request"),
         (vec!["history", "export", "--json", "nothing"], "not_found"),
         (vec!["ask", "--json", "--top-k", "many", "Hi"], "bad_request"),
     ] {
