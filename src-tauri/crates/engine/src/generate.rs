@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use prompt::{ChannelParser, Piece, RenderRequest};
-use protocol::{Channel, Done, EngineEvent, Notice, Request, Stage, Stop, Thinking, ThinkingControl, Timing, ToolCall, Usage};
+use protocol::{Channel, Done, EngineEvent, Notice, Request, Sampling, Stage, Stop, Thinking, ThinkingControl, Timing, ToolCall, Usage};
 
 use crate::cache::Cache;
 use crate::error::{Error, Result};
@@ -143,16 +143,23 @@ pub fn run(
     Ok((End::Limit, times))
 }
 
-/// Makes the answer to a request and reports it piece by piece.
-pub fn answer(loaded: &LoadedModel, request: &Request, load_ms: f64, report: &Report) -> Result<Done> {
-    let LoadedModel { model, dialect, info, .. } = loaded;
-    let defaults = dialect.generation_defaults();
-    let choice = Choice::new(&request.sampling, defaults, model.vocabulary())?;
+/// Refuses what no model can do, before one is loaded for it.
+pub fn check(request: &Request) -> Result<()> {
+    // The model's vocabulary is not known yet.
+    Choice::new(&request.sampling, &Sampling::default(), u32::MAX)?;
     if request.max_tokens == Some(0) {
         return Err(Error::BadRequest(
             "an answer of at most 0 tokens was asked for; ask for 1 or more".into(),
         ));
     }
+    Ok(())
+}
+
+/// Makes the answer to a request and reports it piece by piece.
+pub fn answer(loaded: &LoadedModel, request: &Request, load_ms: f64, report: &Report) -> Result<Done> {
+    let LoadedModel { model, dialect, info, .. } = loaded;
+    let defaults = dialect.generation_defaults();
+    let choice = Choice::new(&request.sampling, defaults, model.vocabulary())?;
     let prompt = dialect.prompt(&RenderRequest {
         messages: &request.messages,
         tools: &request.tools,

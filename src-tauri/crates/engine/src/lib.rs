@@ -24,9 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use futures::future::BoxFuture;
-use protocol::{
-    CancelFlag, Done, Engine, EngineEvent, Job, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Stage,
-};
+use protocol::{CancelFlag, Done, Engine, EngineEvent, Job, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Stage};
 use tokio::sync::oneshot;
 
 pub use error::Error;
@@ -182,6 +180,7 @@ impl Engine for MlxEngine {
     fn generate(&self, request: Request) -> Job {
         self.job(move |worker, report| {
             report.go_on()?;
+            generate::check(&request)?;
             let mut progress = |done, total| {
                 report.send(EngineEvent::Progress {
                     stage: Stage::Load,
@@ -207,7 +206,13 @@ impl Engine for MlxEngine {
     }
 
     fn memory(&self) -> BoxFuture<'static, protocol::Result<MemoryFigures>> {
-        self.ask_later(|_| memory::figures())
+        // A running job answers too, between two tokens, so that a window that asks does not wait for the job's end.
+        let (asker, answer) = self.0.shared.ask_memory();
+        self.send(Command::Verb(Box::new(move |worker| {
+            worker.tell_memory();
+            drop(asker);
+        })));
+        Box::pin(async move { Ok(answer.await.unwrap_or(Err(Error::Gone))?) })
     }
 }
 

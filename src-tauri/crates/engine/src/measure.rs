@@ -71,10 +71,7 @@ pub fn bench(worker: &mut Worker, source: &ModelSource, prompt_tokens: usize, ge
     let context = ModelConfig::read(&source.path)?.context;
     let wanted = prompt_tokens.saturating_add(generate);
     if wanted > context as usize {
-        return Err(Error::ContextFull {
-            prompt: wanted,
-            context,
-        });
+        return Err(Error::ContextFull { prompt: wanted, context });
     }
     worker.unload();
     let load_ms = worker.ensure(source, &mut |_, _| Ok(()))?;

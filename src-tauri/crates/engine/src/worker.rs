@@ -3,9 +3,10 @@
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use protocol::{CancelFlag, Done, EngineEvent, LoadEvent, ModelInfo, ModelSource, Sender, Stop};
+use protocol::{CancelFlag, Done, EngineEvent, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Sender, Stop};
+use tokio::sync::oneshot;
 
 use crate::error::{Error, Result};
 use crate::load::{LoadedModel, Progress};
@@ -17,7 +18,12 @@ pub struct Shared {
     loaded: Mutex<Option<ModelInfo>>,
     /// Set when the engine is being dropped: the running job ends, waiting ones are not begun.
     closing: AtomicBool,
+    /// Who wants to know the memory. Each is kept alive by its command in the queue, so that it hears of a worker that is gone.
+    askers: Mutex<Vec<Weak<MemoryAsker>>>,
 }
+
+/// Takes the answer about the memory, once.
+pub type MemoryAsker = Mutex<Option<oneshot::Sender<Result<MemoryFigures>>>>;
 
 impl Shared {
     /// The loaded model.
@@ -32,6 +38,28 @@ impl Shared {
 
     fn closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
+    }
+
+    /// Asks for the memory; the answer fails when the asker is dropped unanswered.
+    pub fn ask_memory(&self) -> (Arc<MemoryAsker>, oneshot::Receiver<Result<MemoryFigures>>) {
+        let (sender, answer) = oneshot::channel();
+        let asker = Arc::new(Mutex::new(Some(sender)));
+        self.askers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::downgrade(&asker));
+        (asker, answer)
+    }
+
+    /// Answers everybody who asked; called on the worker's thread.
+    fn tell_memory(&self) {
+        let askers = std::mem::take(&mut *self.askers.lock().unwrap_or_else(PoisonError::into_inner));
+        for asker in askers.iter().filter_map(Weak::upgrade) {
+            if let Some(sender) = asker.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                // Nobody may listen any more.
+                let _ = sender.send(guard(memory::figures));
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<ModelInfo>> {
@@ -79,8 +107,9 @@ impl Report {
         self.events.send(event);
     }
 
-    /// Whether the job shall end.
+    /// Whether the job shall end. Asked between any two steps of a job, and what others ask is answered then.
     pub fn cancelled(&self) -> bool {
+        self.shared.tell_memory();
         self.cancel.is_cancelled() || self.shared.closing()
     }
 
@@ -178,6 +207,11 @@ impl Worker {
         *self.shared.lock() = Some(loaded.info.clone());
         self.loaded = Some(loaded);
         Ok(load_ms)
+    }
+
+    /// Answers everybody who asked for the memory.
+    pub fn tell_memory(&self) {
+        self.shared.tell_memory();
     }
 
     /// Frees the loaded model.

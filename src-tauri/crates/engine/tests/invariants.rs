@@ -112,6 +112,25 @@ async fn a_cancelled_job_ends_soon_and_says_so() {
 }
 
 #[tokio::test]
+async fn the_memory_is_told_while_an_answer_runs() {
+    let engine = MlxEngine::start();
+    let mut story = engine.generate(question("Tell me a story.", Thinking::Off));
+    while !matches!(story.events.recv().await, Some(EngineEvent::Delta { .. })) {}
+    assert!(engine.memory().await.unwrap().active > 0);
+    story.cancel.cancel();
+    assert_eq!(hear(story).await.done().stop, Stop::Cancelled, "the answer was still running");
+}
+
+#[tokio::test]
+async fn a_request_that_makes_no_sense_loads_nothing() {
+    let engine = MlxEngine::start();
+    let mut request = question("Hi", Thinking::Off);
+    request.sampling.temperature = Some(-1.0);
+    assert_eq!(hear(engine.generate(request)).await.error().code, Code::BadRequest);
+    assert!(engine.loaded().is_none());
+}
+
+#[tokio::test]
 async fn a_load_is_given_up_when_its_job_is_cancelled() {
     let engine = MlxEngine::start();
     let mut given_up = false;

@@ -160,14 +160,20 @@ impl Gemma4Config {
             ("hidden_size", u64::from(self.hidden_size)),
             ("intermediate_size", 2 * u64::from(self.intermediate_size)),
             ("head_dim", u64::from(self.num_attention_heads) * u64::from(self.head_dim)),
-            ("global_head_dim", u64::from(self.num_attention_heads) * u64::from(self.global_head_dim)),
+            (
+                "global_head_dim",
+                u64::from(self.num_attention_heads) * u64::from(self.global_head_dim),
+            ),
             ("hidden_size_per_layer_input", per_layer_inputs * self.layers.len() as u64),
             ("sliding_window", u64::from(self.sliding_window)),
             ("vocab_size", u64::from(self.vocab_size)),
             ("vocab_size_per_layer_input", u64::from(self.vocab_size_per_layer_input)),
         ];
         if let Some((field, width)) = widths.into_iter().find(|(_, width)| *width > WIDEST) {
-            return unusable(field, format!("it makes something {width} wide, and nothing is wider than {WIDEST}"));
+            return unusable(
+                field,
+                format!("it makes something {width} wide, and nothing is wider than {WIDEST}"),
+            );
         }
         if self.num_kv_shared_layers as usize >= self.layers.len() {
             return unusable("num_kv_shared_layers", "no layer would have keys and values of its own".into());
