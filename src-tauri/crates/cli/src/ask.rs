@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use protocol::{Channel, Code, Engine, EngineEvent, Error, Message, Request, Role};
 
-use crate::rooms::Rooms;
+use crate::rooms::engine_and_model;
 use crate::{messages, output, ModelArg, SamplingArgs, ThinkingArg};
 
 #[derive(Args)]
@@ -48,15 +48,15 @@ pub struct AskArgs {
 pub async fn run(args: AskArgs) -> Result<()> {
     let messages = conversation(&args)?;
     let tools = args.tools.as_deref().map(messages::read_tools).transpose()?.unwrap_or_default();
-    let rooms = Rooms::open().await?;
-    let mut request = Request::new(rooms.model(args.model.model.as_deref()).await?, messages);
+    let (engine, model) = engine_and_model(args.model.model.as_deref()).await?;
+    let mut request = Request::new(model, messages);
     request.tools = tools;
     request.thinking = args.thinking.map(Into::into);
     request.sampling = args.sampling.sampling();
     request.max_tokens = args.max_tokens;
     request.stop = args.stop;
 
-    let mut job = rooms.engine.generate(request);
+    let mut job = engine.generate(request);
     let mut printer = Printer::default();
     let cancel = job.cancel.clone();
     tokio::spawn(async move {

@@ -10,7 +10,7 @@ use protocol::ModelSource;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::rooms::Rooms;
+use crate::rooms::engine_and_model;
 use crate::{output, ModelArg};
 
 #[derive(Args)]
@@ -67,15 +67,10 @@ pub async fn run(args: BenchArgs) -> Result<()> {
     if args.prompt_tokens == 0 || args.generate < 2 || args.repeat == 0 {
         bail!("a measurement needs at least one prompt token, two generated tokens and one repetition");
     }
-    let rooms = Rooms::open().await?;
-    let model = rooms.model(args.model.model.as_deref()).await?;
+    let (engine, model) = engine_and_model(args.model.model.as_deref()).await?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..args.repeat {
-        ours.push(Figures::from(rooms.engine.bench(
-            model.clone(),
-            args.prompt_tokens,
-            args.generate,
-        )?));
+        ours.push(Figures::from(engine.bench(model.clone(), args.prompt_tokens, args.generate)?));
         if let Some(script) = &args.peer {
             theirs.push(peer(script, &model, &args)?);
         }

@@ -8,8 +8,7 @@ use prompt::{Dialect, RenderRequest};
 use protocol::{Message, Role};
 use serde_json::json;
 
-use crate::rooms::Rooms;
-use crate::{messages, output, ModelArg, ThinkingArg};
+use crate::{messages, output, rooms, ModelArg, ThinkingArg};
 
 #[derive(Args)]
 pub struct RenderArgs {
@@ -86,9 +85,8 @@ pub async fn stops(args: StopsArgs) -> Result<()> {
 /// # Errors
 /// When a token id is outside the vocabulary, or the model cannot be loaded.
 pub async fn logits(args: LogitsArgs) -> Result<()> {
-    let rooms = Rooms::open().await?;
-    let model = rooms.model(args.model.model.as_deref()).await?;
-    let mut rows = rooms.engine.logits(model, args.tokens, args.all, args.chunk)?;
+    let (engine, model) = rooms::engine_and_model(args.model.model.as_deref()).await?;
+    let mut rows = engine.logits(model, args.tokens, args.all, args.chunk)?;
     let value = if args.all {
         json!({"logits": rows})
     } else {
@@ -99,7 +97,6 @@ pub async fn logits(args: LogitsArgs) -> Result<()> {
 }
 
 async fn open_dialect(model: &ModelArg) -> Result<Dialect> {
-    let rooms = Rooms::open().await?;
-    let source = rooms.model(model.model.as_deref()).await?;
+    let source = rooms::model(model.model.as_deref()).await?;
     Ok(Dialect::open(&source.path).map_err(protocol::Error::from)?)
 }

@@ -43,3 +43,30 @@ impl Rooms {
         Ok(self.models.find(&reference).map_err(protocol::Error::from)?)
     }
 }
+
+/// The model of this reference, or the default model, for commands that keep nothing: the history, which knows the default,
+/// is left alone where a model is named.
+///
+/// # Errors
+/// When it is not on this computer, or the history cannot be opened.
+pub async fn model(reference: Option<&str>) -> Result<ModelSource> {
+    match reference {
+        Some(reference) => Ok(ModelFolder::open().find(reference).map_err(protocol::Error::from)?),
+        None => Rooms::open().await?.model(None).await,
+    }
+}
+
+/// What answers, and [`model`].
+///
+/// # Errors
+/// As [`model`].
+pub async fn engine_and_model(reference: Option<&str>) -> Result<(MlxEngine, ModelSource)> {
+    match reference {
+        Some(_) => Ok((MlxEngine::start(), model(reference).await?)),
+        None => {
+            let rooms = Rooms::open().await?;
+            let model = rooms.model(None).await?;
+            Ok((rooms.engine, model))
+        }
+    }
+}

@@ -242,6 +242,16 @@ fn a_folder_named_in_the_terminal_is_found_from_anywhere() {
 }
 
 #[test]
+fn what_keeps_nothing_needs_no_history_where_a_model_is_named() {
+    let home = tempfile::tempdir().expect("a folder");
+    fs::write(home.path().join("history.sqlite"), "no database ".repeat(1000)).expect("written");
+    assert!(!ponder(home.path(), &["history"]).status.success());
+    let events = ask(home.path(), &["--model", "pebble", "--thinking", "off", "What is 2 + 3?"]);
+    assert_eq!(last(&events)["stop"], "stop");
+    assert_eq!(ponder_json(home.path(), &["stops", "--model", "pebble"]).len(), 1);
+}
+
+#[test]
 fn settings_of_a_chat_that_goes_on_are_not_silently_ignored() {
     let home = tempfile::tempdir().expect("a folder");
     let output = ponder(home.path(), &["chat", "--chat", "an-id", "--temperature", "0"]);
