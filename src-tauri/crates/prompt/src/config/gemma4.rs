@@ -24,10 +24,8 @@ pub enum Attention {
 pub struct RopeParameters {
     /// The base of the periods.
     pub theta: f32,
-    /// The part of the head that turns; the rest keeps still.
+    /// The part of the head that turns, with periods that are spread over the whole head; the rest keeps still.
     pub partial_rotary_factor: f32,
-    /// Whether the periods are spread over the whole head (`proportional`) rather than over the part that turns.
-    pub proportional: bool,
 }
 
 /// The shapes of one model.
@@ -226,14 +224,12 @@ fn rope(text: Fields<'_>, kind: &'static str, theta: f32) -> Result<RopeParamete
     let default = RopeParameters {
         theta,
         partial_rotary_factor: 1.0,
-        proportional: false,
     };
     let Some(all) = text.object("rope_parameters")? else {
         // The published models: only full layers turn a quarter of the head.
         let full = kind == "full_attention";
         return Ok(RopeParameters {
             partial_rotary_factor: if full { 0.25 } else { 1.0 },
-            proportional: full,
             ..default
         });
     };
@@ -245,7 +241,6 @@ fn rope(text: Fields<'_>, kind: &'static str, theta: f32) -> Result<RopeParamete
         Some("proportional") => Ok(RopeParameters {
             theta,
             partial_rotary_factor: fields.number("partial_rotary_factor")?.unwrap_or(1.0),
-            proportional: true,
         }),
         Some(other) => Err(ConfigError::NotYet(format!("rotary positions of type `{other}`"))),
     }
