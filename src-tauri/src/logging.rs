@@ -12,13 +12,16 @@ use tracing_subscriber::EnvFilter;
 /// # Errors
 /// When the folder cannot be written.
 pub fn start(folder: &Path) -> Result<WorkerGuard> {
+    let unwritable = || format!("the log folder {} cannot be written", folder.display());
+    // Looking for old files in a folder that is not there yet would be complained about.
+    std::fs::create_dir_all(folder).with_context(unwritable)?;
     let files = Builder::new()
         .rotation(Rotation::DAILY)
         .filename_prefix("ponder")
         .filename_suffix("log")
         .max_log_files(7)
         .build(folder)
-        .with_context(|| format!("the log folder {} cannot be written", folder.display()))?;
+        .with_context(unwritable)?;
     let (writer, guard) = tracing_appender::non_blocking(files);
     let filter = EnvFilter::try_from_env("PONDER_LOG").unwrap_or_else(|_| EnvFilter::new("info,sqlx=warn"));
     tracing_subscriber::fmt()
