@@ -66,8 +66,10 @@ pub async fn run(args: ChatArgs) -> Result<()> {
             Some(id) => id.clone(),
             None => chat.insert(rooms.chat.create(settings.clone()).await?.summary.id).clone(),
         };
-        if let Err(error) = answer(&rooms, &id, &question).await {
-            eprintln!("ponder: {error:#}");
+        match answer(&rooms, &id, &question).await {
+            // A person reads what failed and goes on; a script must not take the next question for the answer to this one.
+            Err(error) if matches!(input, Input::Person(_)) => eprintln!("ponder: {error:#}"),
+            outcome => outcome?,
         }
     }
     rooms.chat.shut_down().await;

@@ -211,8 +211,8 @@ fn thinks(asked: Option<Thinking>, control: ThinkingControl) -> bool {
     match (control, asked) {
         (ThinkingControl::Switch { .. }, Some(asked)) => asked != Thinking::Off,
         (ThinkingControl::Switch { default_on }, None) => default_on,
-        (ThinkingControl::Levels | ThinkingControl::Always, _) => true,
-        (ThinkingControl::Never, _) => false,
+        // Where nothing can be switched off, a thought that comes all the same is shown as one.
+        (ThinkingControl::Levels | ThinkingControl::Always | ThinkingControl::Never, _) => true,
     }
 }
 

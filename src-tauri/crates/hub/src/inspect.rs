@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::panic::catch_unwind;
 use std::path::Path;
 
 use prompt::config::ModelConfig;
@@ -62,11 +63,18 @@ fn bytes(folder: &Path) -> u64 {
 pub fn inspect(model: &ModelSource, built_in: bool) -> LocalModel {
     let config = ModelConfig::read(&model.path);
     let missing = missing_file(&model.path).map(|name| format!("{name} is missing; fetch the model again"));
-    let thinking = Dialect::open(&model.path).map(|dialect| dialect.thinking_control());
+    // A tokenizer file that breaks the library that reads it is a broken model, not the end of the list.
+    let path = model.path.clone();
+    let thinking = catch_unwind(move || {
+        Dialect::open(&path)
+            .map(|dialect| dialect.thinking_control())
+            .map_err(|error| error.to_string())
+    })
+    .unwrap_or_else(|_| Err("tokenizer.json cannot be read; fetch the model again".into()));
     let problem = match (&config, &thinking) {
         _ if missing.is_some() => missing,
         (Err(error), _) => Some(error.to_string()),
-        (_, Err(error)) => Some(error.to_string()),
+        (_, Err(error)) => Some(error.clone()),
         (Ok(_), Ok(_)) => None,
     };
     LocalModel {

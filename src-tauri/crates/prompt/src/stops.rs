@@ -36,24 +36,14 @@ impl StopSet {
         if let Some(id) = eos {
             set.add(tokenizer, id, "tokenizer_config.json eos_token");
         }
-        // Some configs list the padding or the beginning among the ends.
-        let never: Vec<u32> = [config, &config["text_config"], generation_config]
-            .iter()
-            .flat_map(|file| [ids(&file["bos_token_id"]), ids(&file["pad_token_id"])].concat())
-            .chain(
-                ["bos_token", "pad_token"]
-                    .iter()
-                    .filter_map(|name| tokenizer.id(token_content(tokenizer_config.get(name)?)?)),
-            )
-            .filter(|id| Some(*id) != eos)
-            .collect();
+        // Also what is padding or a beginning elsewhere: Qwen's end of text is all three, and no model says anything after one.
         let sources = [
             (config, "config.json eos_token_id"),
             (&config["text_config"], "config.json text_config.eos_token_id"),
             (generation_config, "generation_config.json eos_token_id"),
         ];
         for (file, source) in sources {
-            for id in ids(&file["eos_token_id"]).into_iter().filter(|id| !never.contains(id)) {
+            for id in ids(&file["eos_token_id"]) {
                 set.add(tokenizer, id, source);
             }
         }

@@ -224,7 +224,7 @@ fn pebbles_stops_are_the_union_of_all_sources() {
 }
 
 #[test]
-fn every_form_of_a_stop_is_read_and_padding_is_none() {
+fn every_form_of_a_stop_is_read_and_all_are_kept() {
     let open = |tokenizer_config: Value, config: Value, generation_config: Value| {
         let dir = tempfile::tempdir().unwrap();
         std::fs::copy(folder().join("tokenizer.json"), dir.path().join("tokenizer.json")).unwrap();
@@ -251,10 +251,10 @@ fn every_form_of_a_stop_is_read_and_padding_is_none() {
         [1, 50, 106]
     );
     let listed = json!({"eos_token_id": [0, 1, 2], "pad_token_id": 0, "bos_token_id": 2});
-    assert_eq!(open(json!({"eos_token": "<eos>"}), listed.clone(), Value::Null), [1]);
+    assert_eq!(open(json!({"eos_token": "<eos>"}), listed.clone(), Value::Null), [0, 1, 2]);
     assert_eq!(
         open(json!({"eos_token": "<pad>", "pad_token": "<pad>"}), listed, Value::Null),
-        [0, 1]
+        [0, 1, 2]
     );
     assert_eq!(open(Value::Null, Value::Null, Value::Null), [0; 0]);
 }
