@@ -280,6 +280,22 @@ fn a_rich_answer_is_drawn_with_tables_code_and_formulas() {
 }
 
 #[test]
+fn a_history_that_cannot_be_read_is_explained_in_a_window() {
+    let home = tempfile::tempdir().expect("a folder");
+    let file = home.path().join("history.sqlite");
+    std::fs::write(&file, "this is no database, but it may be somebody's").expect("written");
+    let window = Window::start(home.path(), &[]);
+    window.wait_for("failure");
+    assert!(window.newest("failure").contains("history.sqlite"), "{}", window.newest("failure"));
+    window.picture("failed-start");
+    window.close();
+    assert_eq!(
+        std::fs::read_to_string(&file).expect("it is still there"),
+        "this is no database, but it may be somebody's"
+    );
+}
+
+#[test]
 fn the_models_window_lists_what_is_here() {
     let home = tempfile::tempdir().expect("a folder");
     let window = Window::open(home.path());

@@ -2,24 +2,32 @@
 //! their events into messages to the web views. It decides nothing about chats or models.
 
 mod commands;
+mod failure;
 mod logging;
 mod state;
 mod window;
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
 use tauri::{Emitter, Manager, RunEvent, WindowEvent};
+use tracing_appender::non_blocking::WorkerGuard;
 
 use crate::state::App;
 
 /// Starts the app and returns when it is quit.
 ///
 /// # Errors
-/// When the data folder, the history or the window system cannot be opened.
+/// When the data folder, the history or the window system cannot be opened; a window has said so then.
 pub fn run() -> Result<()> {
-    let data_dir = hub::data_dir()?;
-    let _log = logging::start(&data_dir.join("logs"))?;
-    // Started by a double click there is no terminal to read the reason in.
-    let state = tauri::async_runtime::block_on(App::open(&data_dir)).inspect_err(|error| tracing::error!(%error, "could not start"))?;
+    let (data_dir, state, _log) = match open() {
+        Ok(opened) => opened,
+        Err(error) => {
+            tracing::error!("could not start: {error:#}");
+            failure::show(&error)?;
+            return Err(error);
+        }
+    };
 
     let mut builder = tauri::Builder::default();
     // A data folder of one's own is an app of one's own; only the usual one is kept to a single window.
@@ -40,7 +48,7 @@ pub fn run() -> Result<()> {
             forward_changes(app.handle().clone());
             Ok(())
         })
-        .build(tauri::generate_context!())
+        .build(context())
         .context("the window could not be opened")?;
 
     app.run(|app, event| match event {
@@ -54,6 +62,19 @@ pub fn run() -> Result<()> {
         _ => {}
     });
     Ok(())
+}
+
+/// The folder of all data, what lies in it, and the log.
+fn open() -> Result<(PathBuf, App, WorkerGuard)> {
+    let data_dir = hub::data_dir()?;
+    let log = logging::start(&data_dir.join("logs"))?;
+    let state = tauri::async_runtime::block_on(App::open(&data_dir))?;
+    Ok((data_dir, state, log))
+}
+
+/// What the build put into the program: tauri.conf.json and the pages.
+fn context() -> tauri::Context {
+    tauri::generate_context!()
 }
 
 /// Tells every window when the list of chats may look different.

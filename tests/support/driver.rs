@@ -53,6 +53,13 @@ impl Window {
 
     /// As [`Window::open`], with more of an environment.
     pub fn open_with(home: &Path, environment: &[(&str, &str)]) -> Self {
+        let window = Self::start(home, environment);
+        window.wait_for("composer");
+        window
+    }
+
+    /// Starts the app, whatever its first page is.
+    pub fn start(home: &Path, environment: &[(&str, &str)]) -> Self {
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let port = TcpListener::bind("127.0.0.1:0")
             .and_then(|socket| socket.local_addr())
@@ -98,15 +105,13 @@ impl Window {
             assert!(Instant::now() < deadline, "no session with the app: {value:?}");
             sleep(Duration::from_millis(100));
         };
-        let window = Self {
+        Self {
             session: format!("{base}/session/{id}"),
             http,
             driver,
             home: home.to_owned(),
             _turn: turn,
-        };
-        window.wait_for("composer");
-        window
+        }
     }
 
     fn post(&self, path: &str, body: Value) -> Result<Value, String> {

@@ -37,6 +37,7 @@ async function open(which: 'chat' | 'models' = 'chat', openChat = ''): Promise<v
       platform: host,
       window: which,
       frame: (run) => void setTimeout(run, 16),
+      failure: '',
       keepsake: { get: (name) => kept.get(name) ?? '', set: (name, value) => void kept.set(name, value) },
     },
   });

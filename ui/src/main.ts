@@ -25,10 +25,21 @@ const keepsake: Keepsake = {
   set: (name, value) => localStorage.setItem(`ponder.${name}`, value),
 };
 
+declare global {
+  /** Put there by the shell in the window that says why the app could not start. */
+  var ponderFailure: string | undefined;
+}
+
 const target = document.getElementById('app');
 if (!target) throw new Error('index.html has no #app');
 const asked = new URLSearchParams(location.search).get('window');
 mount(App, {
   target,
-  props: { platform: await openPlatform(), window: asked === 'models' ? 'models' : 'chat', frame, keepsake },
+  props: {
+    platform: await openPlatform(),
+    window: asked === 'models' || asked === 'failure' ? asked : 'chat',
+    failure: globalThis.ponderFailure ?? '',
+    frame,
+    keepsake,
+  },
 });
