@@ -177,7 +177,7 @@ impl Tensor {
     }
 
     /// Attention in one kernel where the device has one. `self` are queries `[1, heads, length, width]`.
-    pub fn fast_attention(&self, keys: &Tensor, values: &Tensor, scale: f32, mask: &Mask) -> Result<Tensor> {
+    pub fn fast_attention(&self, keys: &Tensor, values: &Tensor, scale: f32, mask: &Mask, sinks: Option<&Tensor>) -> Result<Tensor> {
         let (mode, array): (&CStr, _) = match mask {
             Mask::None => (c"", None),
             Mask::Causal => (c"causal", None),
@@ -191,7 +191,7 @@ impl Tensor {
             scale,
             mode.as_ptr(),
             maybe(array),
-            maybe(None),
+            maybe(sinks),
             false
         )
     }

@@ -12,6 +12,18 @@ use crate::layers::Parameters;
 use crate::ops::Mask;
 use crate::tensor::Tensor;
 
+/// The keys and values that a query may look at, as their cache keeps them.
+#[derive(Clone)]
+pub enum Seen {
+    /// As they were computed, `[1, key heads, positions, width]` each.
+    Plain {
+        /// Keys, positions turned into them.
+        keys: Tensor,
+        /// Values.
+        values: Tensor,
+    },
+}
+
 /// The cache of one layer.
 pub enum Cache {
     /// Keeps every position.
@@ -30,11 +42,12 @@ impl Cache {
     }
 
     /// Adds the keys and values of the next positions and returns those that these positions may look at.
-    pub fn update(&mut self, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {
-        match self {
-            Self::Plain(cache) => cache.update(keys, values),
-            Self::Rotating(cache) => cache.update(keys, values),
-        }
+    pub fn update(&mut self, keys: &Tensor, values: &Tensor) -> Result<Seen> {
+        let (keys, values) = match self {
+            Self::Plain(cache) => cache.update(keys, values)?,
+            Self::Rotating(cache) => cache.update(keys, values)?,
+        };
+        Ok(Seen::Plain { keys, values })
     }
 
     /// Which of the keys that the next [`Cache::update`] returns each of the next `length` positions may see.

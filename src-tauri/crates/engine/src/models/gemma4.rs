@@ -4,12 +4,15 @@
 use mlx_rs::Dtype;
 use prompt::config::gemma4::{Attention as Kind, Gemma4Config, RopeParameters};
 
-use crate::cache::{Cache, PlainCache, RotatingCache};
+use crate::cache::{Cache, PlainCache, RotatingCache, Seen};
 use crate::error::{Error, Result};
 use crate::layers::{attend, gated_gelu, Embedding, Gelu, Linear, Parameters, RmsNorm, Rope, Rotation};
 use crate::ops::{concatenate, Mask};
 use crate::tensor::Tensor;
 use crate::weights::Weights;
+
+/// Queries and keys are normed, so that nothing is left to scale.
+const SCALE: f32 = 1.0;
 
 /// What all layers of a kind share in one step.
 struct Step<'a> {
@@ -72,7 +75,7 @@ impl Attention {
     }
 
     /// `x` `[length, hidden]`; keys and values come from the own cache, or from the layer that shares its.
-    fn forward(&self, x: &Tensor, step: &Step<'_>, cache: Option<&mut Cache>, shared: &mut Option<(Tensor, Tensor)>) -> Result<Tensor> {
+    fn forward(&self, x: &Tensor, step: &Step<'_>, cache: Option<&mut Cache>, shared: &mut Option<Seen>) -> Result<Tensor> {
         let length = x.dim(0);
         let (heads, turned) = (self.heads, self.heads + if cache.is_some() { self.key_heads } else { 0 });
         let all = self.qkv_proj.forward(x)?;
@@ -84,12 +87,12 @@ impl Attention {
             all.reshape(&[1, length, rows, self.width])?.swapaxes(1, 2)?
         };
         let Some(cache) = cache else {
-            let (keys, values) = shared.as_ref().expect("a donor stands before the layers that share its keys");
-            return self.o_proj.forward(&attend(&step.rotate(&all)?, keys, values, &step.mask)?);
+            let seen = shared.as_ref().expect("a donor stands before the layers that share its keys");
+            return self.o_proj.forward(&attend(&step.rotate(&all)?, seen, SCALE, &step.mask, None)?);
         };
         let turning = step.rotate(&all.slice(1, 0, turned)?)?;
         let seen = cache.update(&turning.slice(1, heads, turned)?, &all.slice(1, turned, rows)?)?;
-        let attended = attend(&turning.slice(1, 0, heads)?, &seen.0, &seen.1, &step.mask)?;
+        let attended = attend(&turning.slice(1, 0, heads)?, &seen, SCALE, &step.mask, None)?;
         *shared = Some(seen);
         self.o_proj.forward(&attended)
     }
