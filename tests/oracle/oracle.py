@@ -10,6 +10,8 @@ def load_in_f32(path):
     model, _ = load_model(Path(path))
     model.set_dtype(mx.float32)
     model = dequantize_model(model)
+    # Formats with bytes as scales come dequantised in 16 bits, which hold their numbers exactly.
+    model.set_dtype(mx.float32)
     model.eval()
     mx.eval(model.parameters())
     return model

@@ -74,6 +74,11 @@ impl MlxEngine {
         self.ask(move |worker| measure::bench(worker, &model, prompt_tokens, generate))
     }
 
+    /// The version of MLX. Blocks; not for async code.
+    pub fn mlx_version(&self) -> protocol::Result<String> {
+        self.ask(|_| tensor::version())
+    }
+
     /// Counts what the worker holds. For tests.
     #[doc(hidden)]
     pub fn inspect(&self) -> protocol::Result<Inspection> {

@@ -109,6 +109,18 @@ fn connection() -> Connection {
     CONNECTION.get().expect("only the engine's worker, which connects first, computes")
 }
 
+/// The version of MLX that this program was linked with.
+pub fn version() -> Result<String> {
+    // SAFETY: the string is made here, filled by MLX, and freed once, after its last use.
+    unsafe {
+        let mut text = mlx_sys::mlx_string_new();
+        let told =
+            check(mlx_sys::mlx_version(&mut text)).map(|()| CStr::from_ptr(mlx_sys::mlx_string_data(text)).to_string_lossy().into_owned());
+        mlx_sys::mlx_string_free(text);
+        told
+    }
+}
+
 /// The device that computes on this thread.
 pub fn device() -> Device {
     connection().device

@@ -1,0 +1,113 @@
+//! Tiny random models of every family, and what mlx-lm computes with them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+
+use super::{read_safetensors, Stored};
+
+/// The Python that has mlx-lm; `None`, and a word about it, where none is named.
+pub fn python() -> Option<PathBuf> {
+    let python = std::env::var_os("PONDER_ORACLE_PYTHON");
+    if python.is_none() {
+        println!("skipped: PONDER_ORACLE_PYTHON names no Python with mlx-lm; `./dev test` provides one");
+    }
+    python.map(PathBuf::from)
+}
+
+/// The seed of this run.
+pub fn seed() -> u64 {
+    std::env::var("PONDER_SEED").map_or(20_261_121, |seed| seed.parse().unwrap())
+}
+
+/// A model that was written.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Variant {
+    pub name: String,
+    pub model_type: String,
+    pub quantized: bool,
+    /// Whether there is a copy in which all but the packed weights are 32 bit floats; else the model is such itself, or is not
+    /// quantised.
+    pub packed_in_f32: bool,
+    /// Whether reading token by token has to give what reading all at once gives.
+    pub steps_alike: bool,
+}
+
+#[derive(Deserialize)]
+struct Table {
+    versions: std::collections::BTreeMap<String, String>,
+    variants: Vec<Variant>,
+}
+
+/// A folder of models and figures.
+pub struct Written {
+    folder: tempfile::TempDir,
+    /// What wrote it, such as `mlx 0.32.4, mlx-lm 0.32.2`.
+    pub versions: String,
+    pub variants: Vec<Variant>,
+}
+
+/// What mlx-lm computed with one variant.
+pub struct Figures {
+    pub prompt: Vec<u32>,
+    pub greedy: Vec<u32>,
+    /// In 32 bit floats, all positions one after another.
+    pub logits: Vec<f32>,
+    /// The same, read token by token.
+    pub steps: Vec<f32>,
+    /// In the file's own number format.
+    pub native: Option<Vec<f32>>,
+}
+
+impl Written {
+    /// Has the variants called `only` written, or all of them; `options` go to the writer.
+    pub fn new(python: &Path, seed: u64, only: &[&str], options: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/oracle/families.py");
+        let mut command = Command::new(python);
+        // The oracle brings an MLX of its own.
+        command.env_remove("LD_LIBRARY_PATH").arg(script).arg("--out").arg(folder.path());
+        command.args(["--seed", &seed.to_string()]).args(options);
+        if !only.is_empty() {
+            command.args(["--only", &only.join(",")]);
+        }
+        let ran = command.output().unwrap();
+        assert!(ran.status.success(), "the oracle failed: {}", String::from_utf8_lossy(&ran.stderr));
+        let table = std::fs::read_to_string(folder.path().join("table.json")).unwrap();
+        let table: Table = serde_json::from_str(&table).unwrap();
+        let versions: Vec<String> = table.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        Self {
+            folder,
+            versions: versions.join(", "),
+            variants: table.variants,
+        }
+    }
+
+    /// The model's folder.
+    pub fn model(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The folder in which only packed weights are no 32 bit floats.
+    pub fn packed_in_f32(&self, variant: &Variant) -> PathBuf {
+        self.model(&if variant.packed_in_f32 {
+            format!("{}.f32", variant.name)
+        } else {
+            variant.name.clone()
+        })
+    }
+
+    /// What mlx-lm computed.
+    pub fn figures(&self, name: &str) -> Figures {
+        let mut stored = read_safetensors(&self.folder.path().join(format!("{name}.safetensors")));
+        let logits = stored["logits"].floats();
+        Figures {
+            prompt: stored["prompt"].ids(),
+            greedy: stored["greedy"].ids(),
+            steps: stored.remove("steps").as_ref().map_or_else(|| logits.clone(), Stored::floats),
+            native: stored.remove("native").as_ref().map(Stored::floats),
+            logits,
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Every family, kind of rope, quantisation and file layout against mlx-lm, on tiny random models.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::fmt::Write;
+use std::path::Path;
+
+use common::oracle::{python, seed, Figures, Variant, Written};
+use common::source;
+use engine::MlxEngine;
+use protocol::Code;
+
+/// How far a logit may be off in 32 bit floats, where logits spread over some ten.
+const EXACT: f32 = 2e-3;
+/// The share of positions whose likeliest token has to be the same.
+const SAME_TOKEN: f32 = 0.99;
+const CHUNK: usize = 7;
+
+/// What was found out about a variant; `None` where it did not apply.
+#[derive(Default)]
+struct Row {
+    /// Widened to 32 bit floats, as on a CPU.
+    exact: Option<Exact>,
+    /// With packed weights and 32 bit floats between them.
+    packed: Option<Packed>,
+    /// As the files are, mostly with 16 bit floats between the weights.
+    native: Option<Native>,
+    failures: Vec<String>,
+    missing: Option<String>,
+}
+
+/// Differences to mlx-lm, reading all at once, in chunks and token by token, and how many greedy tokens are the same.
+struct Exact {
+    all: f32,
+    chunks: f32,
+    steps: f32,
+    greedy: usize,
+}
+
+/// The same, and the share of positions with the same likeliest token.
+struct Packed {
+    all: f32,
+    steps: f32,
+    same: f32,
+}
+
+/// The difference, and twice the one that rounding makes inside mlx-lm.
+struct Native {
+    all: f32,
+    bound: f32,
+    same: f32,
+}
+
+fn largest_difference(rows: &[Vec<f32>], expected: &[f32]) -> f32 {
+    assert_eq!(rows.iter().map(Vec::len).sum::<usize>(), expected.len());
+    spread(rows.iter().flatten().zip(expected))
+}
+
+/// The largest difference of two numbers; infinite where one is not a number.
+fn spread<'a>(pairs: impl Iterator<Item = (&'a f32, &'a f32)>) -> f32 {
+    pairs.map(|(a, b)| (a - b).abs()).fold(0.0, |worst, difference| {
+        if difference.is_nan() {
+            f32::INFINITY
+        } else {
+            worst.max(difference)
+        }
+    })
+}
+
+fn likeliest(row: &[f32]) -> u32 {
+    let best = row
+        .iter()
+        .enumerate()
+        .fold(0, |best, (index, value)| if *value > row[best] { index } else { best });
+    best as u32
+}
+
+fn same_token(rows: &[Vec<f32>], expected: &[f32]) -> f32 {
+    let expected = expected.chunks(rows[0].len());
+    let same = rows.iter().zip(expected).filter(|(a, b)| likeliest(a) == likeliest(b)).count();
+    same as f32 / rows.len() as f32
+}
+
+/// The share of positions whose likeliest token is the same or is as good to mlx-lm, whose own logits are off by what `wide`
+/// and `native` differ.
+fn as_good_token(rows: &[Vec<f32>], native: &[f32], wide: &[f32]) -> f32 {
+    let width = rows[0].len();
+    let good = rows
+        .iter()
+        .zip(native.chunks(width).zip(wide.chunks(width)))
+        .filter(|(row, (native, wide))| {
+            let noise = spread(native.iter().zip(*wide));
+            native[likeliest(native) as usize] - native[likeliest(row) as usize] <= 2.0 * noise
+        });
+    good.count() as f32 / rows.len() as f32
+}
+
+impl Row {
+    fn expect(&mut self, what: &str, found: f32, bound: f32) {
+        if found > bound {
+            self.failures.push(format!("{what}: {found:.2e} is more than {bound:.2e}"));
+        }
+    }
+
+    fn expect_share(&mut self, what: &str, found: f32) {
+        if found < SAME_TOKEN {
+            self.failures
+                .push(format!("{what}: {:.0} % of the likeliest tokens", found * 100.0));
+        }
+    }
+
+    fn check_exact(&mut self, engine: &MlxEngine, written: &Written, variant: &Variant, figures: &Figures) -> protocol::Result<()> {
+        let model = source(&written.model(&variant.name));
+        let ask = |tokens: &[u32], chunk| engine.logits(model.clone(), tokens.to_vec(), true, chunk);
+        let all = largest_difference(&ask(&figures.prompt, None)?, &figures.logits);
+        let chunks = match variant.steps_alike {
+            true => largest_difference(&ask(&figures.prompt, Some(CHUNK))?, &figures.logits),
+            false => 0.0,
+        };
+        // One by one, and on through the greedy tokens: each has to be the likeliest after all before it, which is what a
+        // greedy run makes.
+        let (length, count) = (figures.prompt.len(), figures.greedy.len());
+        let tokens: Vec<u32> = figures.prompt.iter().chain(&figures.greedy[..count - 1]).copied().collect();
+        let rows = ask(&tokens, Some(1))?;
+        let steps = largest_difference(&rows[..length], &figures.steps);
+        let made = rows[length - 1..].iter().map(|row| likeliest(row));
+        let greedy = made.zip(&figures.greedy).take_while(|(a, b)| a == *b).count();
+        self.expect("all at once", all, EXACT);
+        self.expect("in chunks", chunks, EXACT);
+        self.expect("token by token", steps, EXACT);
+        if greedy < count {
+            self.failures.push(format!("the greedy text differs after {greedy} tokens"));
+        }
+        self.exact = Some(Exact {
+            all,
+            chunks,
+            steps,
+            greedy,
+        });
+        Ok(())
+    }
+
+    /// On an engine that takes a GPU's ways.
+    fn check_gpu(&mut self, engine: &MlxEngine, written: &Written, variant: &Variant, figures: &Figures) -> protocol::Result<()> {
+        let ask = |folder: &Path, chunk| engine.logits(source(folder), figures.prompt.clone(), true, chunk);
+        if variant.quantized {
+            let folder = written.packed_in_f32(variant);
+            let rows = ask(&folder, None)?;
+            let all = largest_difference(&rows, &figures.logits);
+            let steps = largest_difference(&ask(&folder, Some(1))?, &figures.steps);
+            let same = same_token(&rows, &figures.logits);
+            self.expect("packed", all, EXACT);
+            self.expect("packed, token by token", steps, EXACT);
+            self.expect_share("packed", same);
+            self.packed = Some(Packed { all, steps, same });
+        }
+        if let Some(expected) = &figures.native {
+            let rows = ask(&written.model(&variant.name), None)?;
+            let bound = (2.0 * spread(expected.iter().zip(&figures.logits))).max(EXACT);
+            let all = largest_difference(&rows, expected);
+            let same = same_token(&rows, expected);
+            self.expect("native", all, bound);
+            self.expect_share("native, as good as", as_good_token(&rows, expected, &figures.logits));
+            self.native = Some(Native { all, bound, same });
+        }
+        Ok(())
+    }
+}
+
+type Check = fn(&mut Row, &MlxEngine, &Written, &Variant, &Figures) -> protocol::Result<()>;
+
+/// Checks all variants on one engine.
+fn check(engine: &MlxEngine, written: &Written, check: Check) -> Vec<Row> {
+    let row_of = |variant: &Variant| {
+        let mut row = Row::default();
+        match check(&mut row, engine, written, variant, &written.figures(&variant.name)) {
+            Ok(()) => {}
+            Err(error) if error.code == Code::ModelUnsupported => row.missing = Some(error.message),
+            Err(error) => row.failures.push(error.to_string()),
+        }
+        row
+    };
+    written.variants.iter().map(row_of).collect()
+}
+
+/// The table for people.
+fn table(written: &Written, rows: &[Row]) -> String {
+    let mut text = format!(
+        "{:26} {:>8} {:>8} {:>8} {:>6} | {:>8} {:>8} {:>5} | {:>8} {:>8} {:>5}\n",
+        "variant", "all", "chunks", "steps", "greedy", "packed", "steps", "same", "native", "bound", "same"
+    );
+    for (variant, row) in written.variants.iter().zip(rows) {
+        write!(text, "{:26}", variant.name).unwrap();
+        if let Some(reason) = &row.missing {
+            write!(text, " missing: {}", reason.chars().take(100).collect::<String>()).unwrap();
+        } else {
+            let exact = row.exact.as_ref().map(
+                |Exact {
+                     all,
+                     chunks,
+                     steps,
+                     greedy,
+                 }| format!("{all:8.1e} {chunks:8.1e} {steps:8.1e} {greedy:6}"),
+            );
+            let packed = row
+                .packed
+                .as_ref()
+                .map(|Packed { all, steps, same }| format!("{all:8.1e} {steps:8.1e} {:4.0}%", same * 100.0));
+            let native = row
+                .native
+                .as_ref()
+                .map(|Native { all, bound, same }| format!("{all:8.1e} {bound:8.1e} {:4.0}%", same * 100.0));
+            let text_of = |figures: Option<String>, width| figures.unwrap_or_else(|| " ".repeat(width));
+            write!(text, " {} | {} | {}", text_of(exact, 33), text_of(packed, 23), text_of(native, 23)).unwrap();
+        }
+        text.push('\n');
+        row.failures
+            .iter()
+            .for_each(|failure| writeln!(text, "    FAILED {failure}").unwrap());
+    }
+    text
+}
+
+fn compare(python: &Path, seed: u64) {
+    let only = std::env::var("PONDER_ORACLE_ONLY").unwrap_or_default();
+    let only: Vec<&str> = only.split(',').filter(|name| !name.is_empty()).collect();
+    let written = Written::new(python, seed, &only, &[]);
+    let (cpu, gpu) = (MlxEngine::start(), MlxEngine::start());
+    gpu.pretend_gpu().unwrap();
+    let (mut rows, gpu_rows) = std::thread::scope(|scope| {
+        let gpu_rows = scope.spawn(|| check(&gpu, &written, Row::check_gpu));
+        (check(&cpu, &written, Row::check_exact), gpu_rows.join().unwrap())
+    });
+    for (row, gpu) in rows.iter_mut().zip(gpu_rows) {
+        row.failures.extend(gpu.failures);
+        row.missing = row.missing.take().or(gpu.missing);
+        (row.packed, row.native) = (gpu.packed, gpu.native);
+    }
+    println!("{}", table(&written, &rows));
+    let missing: Vec<&str> = named(&written, &rows, |row| row.missing.is_some());
+    let failed: Vec<&str> = named(&written, &rows, |row| !row.failures.is_empty());
+    let exact = rows.iter().filter_map(|row| row.exact.as_ref());
+    let worst = exact.fold(0.0, |worst: f32, exact| worst.max(exact.all).max(exact.chunks).max(exact.steps));
+    println!(
+        "report: families seed {seed}: {} of {} variants agree with {} on our MLX {}; the largest difference in 32 bit floats is {worst:.1e}",
+        rows.len() - missing.len() - failed.len(),
+        rows.len(),
+        written.versions,
+        cpu.mlx_version().unwrap()
+    );
+    if !missing.is_empty() {
+        println!("report: families missing: {}", missing.join(", "));
+    }
+    assert!(failed.is_empty(), "these differ from mlx-lm: {failed:?}");
+}
+
+fn named<'a>(written: &'a Written, rows: &[Row], which: impl Fn(&Row) -> bool) -> Vec<&'a str> {
+    let pairs = written.variants.iter().zip(rows);
+    pairs
+        .filter(|(_, row)| which(row))
+        .map(|(variant, _)| variant.name.as_str())
+        .collect()
+}
+
+#[test]
+fn every_variant_computes_what_mlx_lm_computes() {
+    let Some(python) = python() else { return };
+    if std::env::var_os("PONDER_FULL").is_some() {
+        (0..3).for_each(|run| compare(&python, seed() + run));
+    } else {
+        compare(&python, seed());
+    }
+}

@@ -1,0 +1,116 @@
+"""Writes a tiny random model per variant, and what mlx-lm computes with it.
+
+OUT/table.json lists the variants; OUT/NAME is a model's folder, OUT/NAME.f32 the same with packed weights and everything
+else in 32 bit floats, where that is another one, and OUT/NAME.safetensors the figures:
+  prompt   token ids
+  logits   of every position, in 32 bit floats
+  steps    the same read token by token, where that differs by design
+  greedy   the tokens that follow the prompt, in 32 bit floats
+  native   logits of every position as the files are: packed weights and their own number format
+"""
+import argparse
+import json
+import random
+import shutil
+import zlib
+from pathlib import Path
+
+import mlx.core as mx
+import mlx_lm
+from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.utils import load_model
+
+from oracle import load_in_f32
+from random_model import write_model
+from tokens import write_tokenizer
+from variants import VARIANTS
+
+PROMPT = 100
+GREEDY = 50
+
+
+def logits_of(model, ids):
+    logits = model(mx.array(ids)[None], cache=make_prompt_cache(model))[0].astype(mx.float32)
+    mx.eval(logits)
+    return logits
+
+
+def write_in_f32(folder, copy):
+    """A copy of a model's folder in which only packed weights stay as they are."""
+    shutil.copytree(folder, copy)
+    for file in copy.glob("*.safetensors"):
+        weights = {name: value.astype(mx.float32) if mx.issubdtype(value.dtype, mx.floating) else value for name, value in mx.load(str(file)).items()}
+        mx.eval(weights)
+        mx.save_safetensors(str(file), weights, {"format": "mlx"})
+
+
+def figures(variant, folder, ids):
+    """The arrays of one variant."""
+    model = load_in_f32(folder)
+    cache = make_prompt_cache(model)
+    if variant.steps_alike:
+        last = model(mx.array(ids)[None], cache=cache)[0, -1]
+        arrays = {}
+    else:
+        steps = mx.concatenate([model(mx.array([[token]]), cache=cache)[0] for token in ids])
+        last, arrays = steps[-1], {"steps": steps.astype(mx.float32)}
+    made = []
+    for _ in range(GREEDY):
+        made.append(mx.argmax(last).item())
+        last = model(mx.array([[made[-1]]]), cache=cache)[0, -1]
+    arrays |= {
+        "prompt": mx.array(ids, dtype=mx.int32),
+        "logits": logits_of(model, ids),
+        "greedy": mx.array(made, dtype=mx.int32),
+    }
+    if variant.quantization or variant.dtype != "float32":
+        arrays["native"] = logits_of(load_model(Path(folder))[0], ids)
+    mx.eval(arrays)
+    return arrays
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", required=True, type=Path, help="the folder to write into")
+    parser.add_argument("--seed", required=True, type=int)
+    parser.add_argument("--only", help="names of variants, with commas")
+    parser.add_argument("--folders", action="store_true", help="write the models and compute nothing")
+    args = parser.parse_args()
+    mx.set_default_device(mx.cpu)
+    # On a CPU, compiling needs a C++ compiler at run time and changes no figure.
+    mx.disable_compile()
+
+    wanted = args.only.split(",") if args.only else [variant.name for variant in VARIANTS]
+    unknown = set(wanted) - {variant.name for variant in VARIANTS}
+    assert not unknown, f"no such variants: {unknown}"
+    table = []
+    for variant in VARIANTS:
+        if variant.name not in wanted:
+            continue
+        # A variant alone is the same as among all.
+        seed = args.seed + zlib.crc32(variant.name.encode())
+        folder = args.out / variant.name
+        folder.mkdir(parents=True, exist_ok=True)
+        special = write_tokenizer(folder)
+        write_model(variant, folder, seed, special)
+        if not args.folders:
+            source = random.Random(seed)
+            ids = [source.randrange(special["ordinary"]) for _ in range(PROMPT)]
+            mx.save_safetensors(str(args.out / f"{variant.name}.safetensors"), figures(variant, folder, ids))
+        if packed_in_f32 := variant.quantization is not None and variant.dtype != "float32" and not args.folders:
+            write_in_f32(folder, args.out / f"{variant.name}.f32")
+        table.append(
+            {
+                "name": variant.name,
+                "model_type": variant.config["model_type"],
+                "quantized": variant.quantization is not None,
+                "packed_in_f32": packed_in_f32,
+                "steps_alike": variant.steps_alike,
+            }
+        )
+    versions = {"mlx": mx.__version__, "mlx-lm": mlx_lm.__version__}
+    (args.out / "table.json").write_text(json.dumps({"versions": versions, "variants": table}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

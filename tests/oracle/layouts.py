@@ -1,0 +1,90 @@
+"""From mlx-lm's names of weights to those of the repositories that models are first published in.
+
+Each function takes and gives a dictionary of arrays by name; mlx-lm's own loader turns them back, which checks them.
+"""
+import re
+
+import mlx.core as mx
+
+
+def inside_model(weights):
+    """`language_model.model.X` is `model.language_model.X` in files of transformers; the output layer stands outside."""
+    renamed = {}
+    for name, value in weights.items():
+        name = name.replace("language_model.model.", "model.language_model.")
+        renamed[name.removeprefix("language_model.")] = value
+    return renamed
+
+
+def single_experts(weights):
+    """One tensor per expert instead of one for all."""
+    renamed = {}
+    for name, value in weights.items():
+        if ".switch_mlp." in name:
+            for expert in range(value.shape[0]):
+                renamed[name.replace(".switch_mlp.", f".experts.{expert}.")] = value[expert]
+        else:
+            renamed[name] = value
+    return renamed
+
+
+def _gate_and_up(weights, marker, joined):
+    """Joins the gates and ups of all experts by `joined(gate, up)`."""
+    renamed = {}
+    for name, value in weights.items():
+        if f"{marker}.gate_proj." in name:
+            up = weights[name.replace("gate_proj", "up_proj")]
+            renamed[name.replace("gate_proj", "gate_up_proj")] = joined(value, up)
+        elif f"{marker}.up_proj." not in name:
+            renamed[name] = value
+    return renamed
+
+
+def joined_experts(weights):
+    """Gates and ups of all experts in one tensor, one after the other."""
+    joined = _gate_and_up(weights, "switch_mlp", lambda gate, up: mx.concatenate([gate, up], axis=-2))
+    return {re.sub(r"\.switch_mlp\.(\w+)\.weight$", r".experts.\1", name): value for name, value in joined.items()}
+
+
+def gemma4_experts(weights):
+    """As `joined_experts`, in Gemma's names."""
+    joined = _gate_and_up(weights, "switch_glu", lambda gate, up: mx.concatenate([gate, up], axis=-2))
+    return {re.sub(r"\.switch_glu\.(\w+)\.weight$", r".\1", name): value for name, value in joined.items()}
+
+
+def _interleave(gate, up):
+    """Gates and ups by turns, along the rows of matrices and the elements of biases."""
+    axis = 1
+    return mx.stack([gate, up], axis=axis + 1).reshape(gate.shape[0], 2 * gate.shape[axis], *gate.shape[axis + 1 :])
+
+
+def packed_blocks(weights):
+    """gpt-oss as published: gates and ups by turns, and the experts in mxfp4 as bytes, `_blocks` and `_scales`."""
+    joined = _gate_and_up(weights, "experts", _interleave)
+    renamed = {}
+    for name, value in joined.items():
+        name = re.sub(r"(experts\.\w+)\.(bias|scales)$", r"\1_\2", name)
+        if re.search(r"experts\.\w+\.weight$", name):
+            experts, rows, _ = value.shape
+            value = mx.contiguous(value).view(mx.uint8).reshape(experts, rows, -1, 16)
+            name = name.replace(".weight", "_blocks")
+        renamed[name] = value
+    return renamed
+
+
+def raw_delta_net(weights):
+    """Qwen 3.5 as published: the convolution's axes as in torch, and norms whose weights count from 1."""
+    norms = ("input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "q_norm.weight", "k_norm.weight")
+    renamed = {}
+    for name, value in weights.items():
+        if name.endswith("conv1d.weight"):
+            value = value.moveaxis(2, 1)
+        elif name.endswith(norms):
+            value = value - 1.0
+        renamed[name] = value
+    return renamed
+
+
+def raw_short_conv(weights):
+    """LFM2 as published: the convolution's axes as in torch."""
+    return {name: value.moveaxis(2, 1) if name.endswith("conv.weight") else value for name, value in weights.items()}

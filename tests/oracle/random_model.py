@@ -1,0 +1,126 @@
+"""Random weights of a model's shapes, written as a repository has them."""
+import copy
+import json
+import math
+
+import mlx.core as mx
+from mlx.utils import tree_flatten, tree_map_with_path
+from mlx_lm.utils import _get_classes, quantize_model
+
+from layouts import packed_blocks
+
+# Above 1, so that what layers add outweighs the embedding and a tied model does more than repeat its input.
+GAIN = 1.6
+LOGIT_SPREAD = 4.0
+
+
+def embedding_factor(config):
+    """What the model multiplies its embedding with."""
+    if config["model_type"].startswith("gemma"):
+        return math.sqrt(config["hidden_size"])
+    return config.get("embedding_multiplier", 1.0)
+
+
+def draw(name, shape, offset, factor, sharp):
+    """Random numbers that suit a weight: `offset` is what a norm's weight is counted from, `factor` the embedding's, and
+    `sharp` that attention divides scores by nothing, so that queries and keys have to be small."""
+    noise = mx.random.normal(shape)
+    if name.endswith("layer_scalar"):
+        return 1.0 + 0.2 * noise
+    if name.endswith("A_log"):
+        return mx.log(mx.random.uniform(1.0, 8.0, shape))
+    if name.endswith("sinks") or name.endswith("dt_bias"):
+        return noise
+    if name.endswith("e_score_correction_bias"):
+        return 0.1 * noise
+    if name.endswith("per_expert_scale") or name.endswith("router.scale"):
+        return 1.0 + 0.2 * noise
+    if name.endswith("bias"):
+        return 0.3 * noise
+    if len(shape) == 1:
+        assert "norm" in name, f"what is {name}?"
+        # What an output layer tied to a small embedding lacks, the norm before it gives.
+        scale = factor if name.endswith("model.norm.weight") else 2.0 if "post_" in name else 1.0
+        if sharp and name.endswith(("q_norm.weight", "k_norm.weight")):
+            scale = 1.2 * shape[0] ** -0.25
+        return scale * (1.0 + 0.2 * noise) - offset
+    if "conv" in name:
+        return noise / math.sqrt(shape[1])
+    if "embed_tokens" in name:
+        return 0.5 * noise / factor
+    if name.startswith("lm_head") or name.endswith("lm_head.weight"):
+        return LOGIT_SPREAD * noise / math.sqrt(shape[-1])
+    gain = 1.0 if name.endswith(("q_proj.weight", "k_proj.weight")) else GAIN
+    return gain * noise / math.sqrt(shape[-1])
+
+
+def mixed(path, module):
+    """Some layers in other bits, some not at all, as files that were quantised with care have it."""
+    if not hasattr(module, "to_quantized"):
+        return False
+    if "layers.0.self_attn.v_proj" in path or path.endswith("lm_head"):
+        return {"group_size": 32, "bits": 8}
+    return "layers.1.mlp" not in path and "layers.2.self_attn.q_proj" not in path
+
+
+def only_experts(path, module):
+    return hasattr(module, "to_quantized") and ".mlp.experts." in path
+
+
+def write_weights(weights, folder, variant):
+    """One file, or several with or without an index."""
+    metadata = {"format": "mlx"}
+    if variant.shards == 1:
+        mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata)
+        return
+    names = sorted(weights)
+    places = {}
+    for shard in range(variant.shards):
+        file = f"model-{shard + 1:05}-of-{variant.shards:05}.safetensors"
+        part = names[shard :: variant.shards]
+        mx.save_safetensors(str(folder / file), {name: weights[name] for name in part}, metadata)
+        places.update(dict.fromkeys(part, file))
+    if variant.index:
+        index = {"metadata": {"total_size": sum(value.nbytes for value in weights.values())}, "weight_map": places}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=1))
+
+
+def write_model(variant, folder, seed, special):
+    """Writes config.json and the weights of a variant."""
+    mx.random.seed(seed)
+    config = {**copy.deepcopy(variant.config), "eos_token_id": special["end"], "dtype": variant.dtype}
+    model_class, args_class = _get_classes(config)
+    model = model_class(args_class.from_dict(copy.deepcopy(config)))
+    if variant.name.startswith("gemma3") and "untied" not in variant.name:
+        # mlx-lm ties the output layer where the file has none.
+        model.pop("lm_head")
+        model.tie_word_embeddings = True
+    factor = embedding_factor(config.get("text_config", config))
+    sharp = config["model_type"].startswith("gemma4")
+    offset = 1.0 if variant.name.startswith("gemma3") else 0.0
+    dtype = getattr(mx, variant.dtype)
+    tied = not any("lm_head" in name for name, _ in tree_flatten(model.parameters()))
+    keep = getattr(model, "cast_predicate", lambda name: True)
+
+    def fill(name, old):
+        made = draw(name, old.shape, offset, factor if tied or "embed" in name else 1.0, sharp)
+        return made.astype(dtype) if keep(name) else made
+
+    model.update(tree_map_with_path(fill, model.parameters()))
+    if quantization := variant.quantization:
+        predicate = None
+        if quantization.mixed:
+            predicate = only_experts if variant.config["model_type"] == "gpt_oss" else mixed
+        model, config = quantize_model(
+            model, config, quantization.group, quantization.bits, mode=quantization.mode, quant_predicate=predicate
+        )
+    if packed_blocks in variant.layout:
+        del config["quantization"]
+        config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn"]}
+    weights = dict(tree_flatten(model.parameters()))
+    for change in variant.layout:
+        weights = change(weights)
+    for tower in variant.towers:
+        weights[f"{tower}.encoder.layers.0.self_attn.q_proj.linear.weight"] = mx.random.normal((32, 32)).astype(dtype)
+    write_weights(weights, folder, variant)
+    (folder / "config.json").write_text(json.dumps(config, indent=1))

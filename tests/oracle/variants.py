@@ -1,0 +1,135 @@
+"""Every model that the engine is compared on: families, kinds of rope, quantisation, number formats and file layouts."""
+from dataclasses import dataclass
+
+import layouts
+from shapes import (
+    WINDOW, deepseek_v2, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe, gpt_oss, granite, lfm2, llama, ministral3,
+    mistral, mistral3, olmo2, olmo3, phi3, qwen2, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, smollm3,
+)
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """What mlx-lm's `quantize_model` is told; `mixed` gives some layers other bits and leaves some plain."""
+
+    bits: int = 4
+    group: int = 64
+    mode: str = "affine"
+    mixed: bool = False
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One model folder. `layout` turns mlx-lm's names into those of the real repository."""
+
+    name: str
+    config: dict
+    dtype: str = "float32"
+    quantization: Quantization | None = None
+    layout: tuple = ()
+    shards: int = 1
+    index: bool = True
+    # Added to the weights beside the text model, which has to skip them.
+    towers: tuple = ()
+    # False where a step of one token differs from reading all at once by design.
+    steps_alike: bool = True
+
+
+def rope(kind, **values):
+    return {"rope_scaling": {"rope_type": kind, **values}}
+
+
+LLAMA3 = rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64)
+YARN = rope("yarn", factor=4.0, beta_fast=32.0, beta_slow=1.0, original_max_position_embeddings=64)
+
+
+def long_factors(half):
+    return {
+        "long_factor": [1.0 + 0.37 * index for index in range(half)],
+        "short_factor": [1.0 + 0.05 * index for index in range(half)],
+    }
+
+
+Q = Quantization
+BF16, F16, F32 = "bfloat16", "float16", "float32"
+
+GEMMA4 = [
+    Variant("gemma4-e2b", gemma4(), layout=(layouts.inside_model,), towers=("model.vision_tower", "model.audio_tower", "model.embed_vision")),
+    Variant("gemma4-e2b-4bit", gemma4(), BF16, Q(4, 64)),
+    Variant("gemma4-e4b-8bit", gemma4(num_key_value_heads=2, use_double_wide_mlp=False), BF16, Q(8, 32), towers=("vision_tower", "audio_tower")),
+    Variant("gemma4-text-f16", gemma4("gemma4_text"), F16),
+    Variant("gemma4-unified", gemma4("gemma4_unified"), BF16, layout=(layouts.inside_model,), towers=("model.vision_embedder",)),
+    Variant("gemma4-31b", gemma4_31b(), layout=(layouts.inside_model,), towers=("model.vision_tower",)),
+    Variant("gemma4-31b-4bit", gemma4_31b(), BF16, Q(4, 32)),
+    Variant("gemma4-26b", gemma4_26b(), layout=(layouts.gemma4_experts, layouts.inside_model), towers=("model.vision_tower",)),
+    Variant("gemma4-26b-4bit", gemma4_26b(), F32, Q(4, 64)),
+    Variant("gemma4-26b-mxfp4", gemma4_26b(), F32, Q(4, 32, "mxfp4")),
+]
+
+LLAMA = [
+    Variant("llama-llama3", llama(**LLAMA3)),
+    Variant("llama-linear", llama(**rope("linear", factor=4.0), tie_word_embeddings=True)),
+    Variant("llama-dynamic", llama(**rope("dynamic", factor=4.0), max_position_embeddings=64), steps_alike=False),
+    Variant("llama-yarn-bf16", llama(**YARN), BF16),
+    Variant("llama-longrope", llama(**rope("longrope", original_max_position_embeddings=64, **long_factors(8)))),
+    Variant("llama-bias-f16", llama(attention_bias=True, mlp_bias=True, head_dim=32), F16),
+    Variant("llama-sliding-4bit", llama(layer_types=["sliding_attention", "full_attention"] * 2, sliding_window=WINDOW, num_hidden_layers=4), BF16, Q(4, 32)),
+    Variant("llama-2bit", llama(), F32, Q(2, 32)),
+    Variant("llama-3bit", llama(), BF16, Q(3, 64)),
+    Variant("llama-5bit", llama(tie_word_embeddings=True), BF16, Q(5, 32)),
+    Variant("llama-6bit", llama(hidden_size=128, intermediate_size=256), F16, Q(6, 128)),
+    Variant("llama-4bit-128", llama(hidden_size=128, intermediate_size=256), BF16, Q(4, 128)),
+    Variant("llama-mixed", llama(), BF16, Q(4, 64, mixed=True)),
+    Variant("llama-nvfp4", llama(tie_word_embeddings=True), BF16, Q(4, 16, "nvfp4")),
+    Variant("mistral-sharded", mistral(), BF16, shards=3),
+    Variant("mistral-8bit-no-index", mistral(), BF16, Q(8, 64), shards=2, index=False),
+    Variant("ministral3", ministral3()),
+    Variant("ministral3-4bit", ministral3(tie_word_embeddings=True), BF16, Q(4, 32)),
+    Variant("mistral3-ministral3", mistral3(ministral3()), layout=(layouts.inside_model,), towers=("model.vision_tower", "model.multi_modal_projector")),
+    Variant("mistral3-mistral-4bit", mistral3(mistral()), BF16, Q(4, 64), towers=("vision_tower",)),
+]
+
+QWEN = [
+    Variant("qwen2", qwen2()),
+    Variant("qwen2-tied-6bit", qwen2(tie_word_embeddings=True), F16, Q(6, 64)),
+    Variant("qwen3", qwen3(tie_word_embeddings=True)),
+    Variant("qwen3-4bit", qwen3(tie_word_embeddings=True), BF16, Q(4, 64), shards=2),
+    Variant("qwen3-mxfp8", qwen3(), BF16, Q(8, 32, "mxfp8")),
+    Variant("qwen3-yarn", qwen3(**YARN)),
+    Variant("qwen3-moe", qwen3_moe(), layout=(layouts.single_experts,)),
+    Variant("qwen3-moe-4bit", qwen3_moe(), F32, Q(4, 64)),
+    Variant("qwen3-moe-mxfp4", qwen3_moe(tie_word_embeddings=True), F32, Q(4, 32, "mxfp4")),
+    Variant("qwen3.5", qwen3_5(), layout=(layouts.raw_delta_net, layouts.inside_model), towers=("model.visual", "mtp.layers.0")),
+    Variant("qwen3.5-tied-4bit", qwen3_5(tie_word_embeddings=True), BF16, Q(4, 64), towers=("vision_tower",)),
+    Variant("qwen3.5-moe", qwen3_5_moe(), layout=(layouts.joined_experts, layouts.raw_delta_net, layouts.inside_model), towers=("model.visual",)),
+    Variant("qwen3.5-moe-4bit", qwen3_5_moe(tie_word_embeddings=True), F32, Q(4, 64)),
+]
+
+OTHERS = [
+    Variant("gemma3-text", gemma3_text()),
+    Variant("gemma3-text-untied-4bit", gemma3_text(num_hidden_layers=3), BF16, Q(4, 32)),
+    Variant("gpt-oss", gpt_oss()),
+    Variant("gpt-oss-mxfp4", gpt_oss(), F16, Q(4, 32, "mxfp4", mixed=True), layout=(layouts.packed_blocks,)),
+    Variant("gpt-oss-4bit", gpt_oss(), F32, Q(4, 64)),
+    Variant("phi3", phi3()),
+    Variant("phi3-su-4bit", phi3(rope_scaling={"type": "su", **long_factors(8)}), BF16, Q(4, 64)),
+    Variant("phi3-partial-longrope", phi3(partial_rotary_factor=0.5, rope_scaling={"type": "longrope", **long_factors(4)}, tie_word_embeddings=True)),
+    Variant("smollm3", smollm3()),
+    Variant("smollm3-4bit", smollm3(), BF16, Q(4, 64)),
+    Variant("glm4", glm4()),
+    Variant("glm4-4bit", glm4(), BF16, Q(4, 64)),
+    Variant("glm4-moe", glm4_moe(), layout=(layouts.single_experts,)),
+    Variant("glm4-moe-groups-4bit", glm4_moe(n_group=4, topk_group=2, use_qk_norm=False), F32, Q(4, 64)),
+    Variant("lfm2", lfm2(), layout=(layouts.raw_short_conv,)),
+    Variant("lfm2-8bit", lfm2(), BF16, Q(8, 64)),
+    Variant("granite", granite()),
+    Variant("granite-tied-4bit", granite(tie_word_embeddings=True), BF16, Q(4, 64)),
+    Variant("olmo2", olmo2()),
+    Variant("olmo2-5bit", olmo2(), BF16, Q(5, 64)),
+    Variant("olmo3", olmo3()),
+    Variant("olmo3-4bit", olmo3(), BF16, Q(4, 64)),
+    Variant("deepseek-v2", deepseek_v2(), layout=(layouts.single_experts,)),
+    Variant("deepseek-v2-4bit", deepseek_v2(), F32, Q(4, 64)),
+]
+
+VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS
