@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use protocol::{Channel, Code, Engine, EngineEvent, Error, Message, Request, Role};
+use protocol::{Channel, Code, Engine, EngineEvent, Error, KvBits, Message, Request, Role};
 
 use crate::rooms::engine_and_model;
 use crate::{messages, output, ModelArg, SamplingArgs, ThinkingArg};
@@ -34,6 +34,9 @@ pub struct AskArgs {
     /// End the answer where this text appears; may be given several times
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
+    /// Keep keys and values of full attention in 4 or 8 bits, so that a long conversation takes less memory
+    #[arg(long, value_name = "4|8", value_parser = crate::kv_bits)]
+    kv_bits: Option<KvBits>,
     /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
@@ -55,6 +58,7 @@ pub async fn run(args: AskArgs) -> Result<()> {
     request.sampling = args.sampling.sampling();
     request.max_tokens = args.max_tokens;
     request.stop = args.stop;
+    request.kv_bits = args.kv_bits;
 
     let mut job = engine.generate(request);
     let mut printer = Printer::default();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use prompt::{Dialect, RenderRequest};
-use protocol::{Message, Role};
+use protocol::{KvBits, Message, Role};
 use serde_json::json;
 
 use crate::{messages, output, rooms, ModelArg, ThinkingArg};
@@ -47,6 +47,9 @@ pub struct LogitsArgs {
     /// Read the tokens in chunks of this many
     #[arg(long, value_name = "N")]
     chunk: Option<usize>,
+    /// Keep keys and values of full attention in 4 or 8 bits
+    #[arg(long, value_name = "4|8", value_parser = crate::kv_bits)]
+    kv_bits: Option<KvBits>,
 }
 
 /// Prints the rendered conversation.
@@ -86,7 +89,7 @@ pub async fn stops(args: StopsArgs) -> Result<()> {
 /// When a token id is outside the vocabulary, or the model cannot be loaded.
 pub async fn logits(args: LogitsArgs) -> Result<()> {
     let (engine, model) = rooms::engine_and_model(args.model.model.as_deref()).await?;
-    let mut rows = engine.logits(model, args.tokens, args.all, args.chunk)?;
+    let mut rows = engine.kv_logits(model, args.tokens, args.all, args.chunk, args.kv_bits)?;
     let value = if args.all {
         json!({"logits": rows})
     } else {

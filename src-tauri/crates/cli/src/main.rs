@@ -14,7 +14,7 @@ mod rooms;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use protocol::{Sampling, Thinking};
+use protocol::{KvBits, Sampling, Thinking};
 
 #[derive(Parser)]
 #[command(name = "ponder", version, about = "Talk to language models on this computer", max_term_width = 100)]
@@ -109,6 +109,12 @@ impl From<ThinkingArg> for Thinking {
             ThinkingArg::High => Thinking::High,
         }
     }
+}
+
+/// The value of `--kv-bits`.
+fn kv_bits(text: &str) -> Result<KvBits, String> {
+    let bits: u8 = text.parse().map_err(|_| "it is 4 or 8".to_owned())?;
+    KvBits::try_from(bits).map_err(|error| error.message)
 }
 
 /// Help and version are answers; anything else that cannot be understood is one line, like every error.

@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use prompt::{ChannelParser, Piece, RenderRequest};
-use protocol::{Channel, Done, EngineEvent, Notice, Request, Sampling, Stage, Stop, Thinking, ThinkingControl, Timing, ToolCall, Usage};
+use protocol::{
+    Channel, Done, EngineEvent, KvBits, Notice, Request, Sampling, Stage, Stop, Thinking, ThinkingControl, Timing, ToolCall, Usage,
+};
 
 use crate::cache::Cache;
 use crate::error::{Error, Result};
@@ -29,11 +31,11 @@ pub struct Sequence<'a> {
 }
 
 impl<'a> Sequence<'a> {
-    /// A sequence that has read nothing.
-    pub fn new(model: &'a Model, sampler: Sampler) -> Self {
+    /// A sequence that has read nothing; keys and values of full attention are kept in `kv_bits`.
+    pub fn new(model: &'a Model, sampler: Sampler, kv_bits: Option<KvBits>) -> Self {
         Self {
             model,
-            caches: model.caches(),
+            caches: model.caches().into_iter().map(|cache| cache.packed(kv_bits)).collect(),
             sampler,
         }
     }
@@ -195,7 +197,7 @@ pub fn answer(loaded: &LoadedModel, request: &Request, load_ms: f64, report: &Re
     };
     let mut accept = |id: u32| !dialect.stops().contains(id) && speech.push(id);
     let (end, times) = run(
-        Sequence::new(model, sampler),
+        Sequence::new(model, sampler, request.kv_bits),
         &prompt.ids,
         limit,
         &|| report.cancelled(),

@@ -24,7 +24,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use futures::future::BoxFuture;
-use protocol::{CancelFlag, Done, Engine, EngineEvent, Job, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Stage};
+use protocol::{
+    CancelFlag, Done, Engine, EngineEvent, Job, KvBits, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Stage,
+};
 use tokio::sync::oneshot;
 
 pub use error::Error;
@@ -65,7 +67,19 @@ impl MlxEngine {
     /// Logits after the last of `tokens`, or after each of them where `all`, read in chunks of `chunk` tokens (by default
     /// all at once). Loads the model where it is not loaded. Blocks; not for async code.
     pub fn logits(&self, model: ModelSource, tokens: Vec<u32>, all: bool, chunk: Option<usize>) -> protocol::Result<Vec<Vec<f32>>> {
-        self.ask(move |worker| measure::logits(worker, &model, &tokens, all, chunk))
+        self.kv_logits(model, tokens, all, chunk, None)
+    }
+
+    /// [`MlxEngine::logits`] with keys and values of full attention in so many bits.
+    pub fn kv_logits(
+        &self,
+        model: ModelSource,
+        tokens: Vec<u32>,
+        all: bool,
+        chunk: Option<usize>,
+        kv_bits: Option<KvBits>,
+    ) -> protocol::Result<Vec<Vec<f32>>> {
+        self.ask(move |worker| measure::logits(worker, &model, &tokens, all, chunk, kv_bits))
     }
 
     /// Loads the model anew and measures reading `prompt_tokens` and generating `generate` tokens. Blocks; not for async

@@ -1,8 +1,9 @@
 //! Verbs beside answering: logits for comparing engines, figures for comparing speeds.
 
 use prompt::config::ModelConfig;
-use protocol::ModelSource;
+use protocol::{KvBits, ModelSource};
 
+use crate::cache::Cache;
 use crate::error::{Error, Result};
 use crate::generate::{ids_tensor, run, Sequence, Times};
 use crate::memory;
@@ -24,8 +25,16 @@ pub struct BenchFigures {
     pub peak_bytes: u64,
 }
 
-/// Logits after the last of `tokens`, or after each where `all`; read in chunks of `chunk`.
-pub fn logits(worker: &mut Worker, source: &ModelSource, tokens: &[u32], all: bool, chunk: Option<usize>) -> Result<Vec<Vec<f32>>> {
+/// Logits after the last of `tokens`, or after each where `all`; read in chunks of `chunk`, with keys and values of full
+/// attention in `kv_bits`.
+pub fn logits(
+    worker: &mut Worker,
+    source: &ModelSource,
+    tokens: &[u32],
+    all: bool,
+    chunk: Option<usize>,
+    kv_bits: Option<KvBits>,
+) -> Result<Vec<Vec<f32>>> {
     worker.ensure(source, &mut |_, _| Ok(()))?;
     let loaded = worker.loaded().expect("just loaded");
     let (model, vocabulary) = (&loaded.model, loaded.model.vocabulary());
@@ -46,7 +55,7 @@ pub fn logits(worker: &mut Worker, source: &ModelSource, tokens: &[u32], all: bo
             vocabulary - 1
         )));
     }
-    let mut caches = model.caches();
+    let mut caches: Vec<Cache> = model.caches().into_iter().map(|cache| cache.packed(kv_bits)).collect();
     let mut rows = Vec::new();
     for part in tokens.chunks(chunk.unwrap_or(tokens.len())) {
         let states = model.forward(&ids_tensor(part), &mut caches)?;
@@ -80,7 +89,7 @@ pub fn bench(worker: &mut Worker, source: &ModelSource, prompt_tokens: usize, ge
     let prompt = bench_prompt(prompt_tokens, vocabulary);
     let greedy = Choice::new(&protocol::Sampling::greedy(), &protocol::Sampling::default(), vocabulary)?;
     let measure = |tokens: usize| -> Result<Times> {
-        let sequence = Sequence::new(model, Sampler::new(greedy.clone(), &prompt, &[], vocabulary)?);
+        let sequence = Sequence::new(model, Sampler::new(greedy.clone(), &prompt, &[], vocabulary)?, None);
         Ok(run(sequence, &prompt, tokens, &|| false, &|_| (), &mut |_| true)?.1)
     };
     // GPUs compile their kernels in the first run.

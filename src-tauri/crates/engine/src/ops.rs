@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use mlx_rs::Dtype;
 use mlx_sys::{mlx_array, mlx_optional_dtype, mlx_optional_float, mlx_optional_int};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::tensor::{stream, Handles, Tensor};
 
 /// Calls one function of MLX that writes an array and takes the stream last.
@@ -198,6 +198,11 @@ impl Tensor {
 
     /// `self` times the transpose of a quantised matrix.
     pub fn quantized_matmul(&self, matrix: &Packed) -> Result<Tensor> {
+        self.times_packed(matrix, true)
+    }
+
+    /// `self` times a quantised matrix, or times its transpose. Leading axes of one are stretched.
+    pub fn times_packed(&self, matrix: &Packed, transpose: bool) -> Result<Tensor> {
         let format = &matrix.format;
         op!(
             mlx_quantized_matmul,
@@ -205,7 +210,7 @@ impl Tensor {
             matrix.weight.raw(),
             matrix.scales.raw(),
             maybe(matrix.biases.as_ref()),
-            true,
+            transpose,
             some(format.group_size),
             some(format.bits),
             format.mode.as_ptr()
@@ -249,6 +254,34 @@ pub struct Packed {
 }
 
 impl Packed {
+    /// Packs numbers, whose last axis is a multiple of the group, in the affine format.
+    pub fn quantize(numbers: &Tensor, format: Format) -> Result<Self> {
+        let mut parts = Tensor::make_several(3, |parts| {
+            // SAFETY: the handles are borrowed from living tensors, the mode is a terminated string, MLX checks the shape.
+            unsafe {
+                mlx_sys::mlx_quantize(
+                    parts,
+                    numbers.raw(),
+                    some(format.group_size),
+                    some(format.bits),
+                    format.mode.as_ptr(),
+                    maybe(None),
+                    stream(),
+                )
+            }
+        })?;
+        let (biases, scales, weight) = (parts.pop(), parts.pop(), parts.pop());
+        match (weight, scales) {
+            (Some(weight), Some(scales)) => Ok(Self {
+                weight,
+                scales,
+                biases,
+                format,
+            }),
+            _ => Err(Error::Mlx("a quantisation gave no result".into())),
+        }
+    }
+
     /// The numbers it stands for, in the type of its scales (16 bit for formats without such).
     pub fn dequantize(&self) -> Result<Tensor> {
         let (weight, scales, format) = (&self.weight, &self.scales, &self.format);

@@ -180,6 +180,17 @@ impl Tensor {
         Ok(Self::new(array))
     }
 
+    /// Runs an operation of MLX's C interface that writes a list of `count` arrays.
+    pub(crate) fn make_several(count: usize, operation: impl FnOnce(*mut mlx_sys::mlx_vector_array) -> i32) -> Result<Vec<Self>> {
+        // SAFETY: an empty list is valid to write into, and `list` frees it once.
+        let mut list = Handles(unsafe { mlx_sys::mlx_vector_array_new() });
+        check(operation(&mut list.0))?;
+        (0..count)
+            // SAFETY: MLX checks the index and writes a handle of its own.
+            .map(|index| Self::make(|result| unsafe { mlx_sys::mlx_vector_array_get(result, list.0, index) }))
+            .collect()
+    }
+
     /// Floats from this program's memory.
     pub fn from_f32(data: &[f32], shape: &[i32]) -> Self {
         Self::new(Array::from_slice(data, shape))

@@ -22,4 +22,4 @@ pub use event::{Channel, Done, EngineEvent, LoadEvent, Notice, Stage, Stop, Timi
 pub use mailbox::{mailbox, Merge, Receiver, Sender};
 pub use message::{Content, Message, ToolCall};
 pub use model::{EngineStatus, LocalModel, MemoryFigures, ModelInfo, ModelSource, ThinkingControl};
-pub use request::{Request, Sampling, Thinking};
+pub use request::{KvBits, Request, Sampling, Thinking};

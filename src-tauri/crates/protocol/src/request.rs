@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{Message, ModelSource};
+use crate::{Code, Error, Message, ModelSource, Result};
 
 /// The Thinking switch of a chat. Effort levels count as on for models that only have a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -90,6 +90,40 @@ impl Sampling {
     }
 }
 
+/// How many bits a key or value of full attention takes in the cache, where less than the model's own type is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
+pub enum KvBits {
+    /// A quarter of 16 bits; long contexts lose a little.
+    Four,
+    /// Half of 16 bits; hardly to be told from none.
+    Eight,
+}
+
+impl TryFrom<u8> for KvBits {
+    type Error = Error;
+
+    fn try_from(bits: u8) -> Result<Self> {
+        match bits {
+            4 => Ok(Self::Four),
+            8 => Ok(Self::Eight),
+            other => Err(Error::new(
+                Code::BadRequest,
+                format!("keys and values are kept in 4 or 8 bits, not in {other}"),
+            )),
+        }
+    }
+}
+
+impl From<KvBits> for u8 {
+    fn from(bits: KvBits) -> Self {
+        match bits {
+            KvBits::Four => 4,
+            KvBits::Eight => 8,
+        }
+    }
+}
+
 /// One answer to be made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -107,6 +141,9 @@ pub struct Request {
     pub max_tokens: Option<u32>,
     /// Texts that end the answer where they first appear in it; they are cut off.
     pub stop: Vec<String>,
+    /// Keeps keys and values of full attention in this many bits; `None`: as they are computed. Layers whose heads do not
+    /// allow it keep theirs, and a notice `kv_bits` says so.
+    pub kv_bits: Option<KvBits>,
 }
 
 impl Request {
@@ -120,6 +157,7 @@ impl Request {
             sampling: Sampling::default(),
             max_tokens: None,
             stop: Vec::new(),
+            kv_bits: None,
         }
     }
 }

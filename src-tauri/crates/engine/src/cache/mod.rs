@@ -1,15 +1,23 @@
 //! KV caches: keys and values of the positions that were read, `[1, key heads, positions, width]`. A sequence owns one per
-//! layer that has keys of its own.
+//! layer that has keys of its own. A cache can be [frozen](Cache::freeze) and another sequence go on from the copy.
 
+mod block;
+mod frozen;
+mod growing;
 mod plain;
+mod quantized;
 mod rotating;
 
+pub use block::{Block, Ledger};
+pub use frozen::Frozen;
 pub use plain::PlainCache;
+use protocol::KvBits;
+pub use quantized::QuantizedCache;
 pub use rotating::RotatingCache;
 
 use crate::error::Result;
 use crate::layers::Parameters;
-use crate::ops::Mask;
+use crate::ops::{Mask, Packed};
 use crate::tensor::Tensor;
 
 /// The keys and values that a query may look at, as their cache keeps them.
@@ -22,30 +30,68 @@ pub enum Seen {
         /// Values.
         values: Tensor,
     },
+    /// In few bits, the same axes.
+    Quantized {
+        /// Keys, positions turned into them.
+        keys: Packed,
+        /// Values.
+        values: Packed,
+    },
+}
+
+impl Seen {
+    /// Keys and values as numbers, unpacked where they are packed.
+    pub fn plain(&self) -> Result<(Tensor, Tensor)> {
+        Ok(match self {
+            Self::Plain { keys, values } => (keys.clone(), values.clone()),
+            Self::Quantized { keys, values } => (keys.dequantize()?, values.dequantize()?),
+        })
+    }
 }
 
 /// The cache of one layer.
 pub enum Cache {
     /// Keeps every position.
     Plain(PlainCache),
+    /// Keeps every position, in few bits.
+    Quantized(QuantizedCache),
     /// Keeps the last positions.
     Rotating(RotatingCache),
 }
 
 impl Cache {
+    /// The cache as it shall be for keys and values of this many bits: an empty plain one becomes quantised, others stay.
+    pub fn packed(self, bits: Option<KvBits>) -> Self {
+        match (self, bits) {
+            (Self::Plain(_), Some(bits)) => Self::Quantized(QuantizedCache::new(bits)),
+            (cache, _) => cache,
+        }
+    }
+
     /// How many positions have been read.
     pub fn offset(&self) -> usize {
         match self {
             Self::Plain(cache) => cache.offset(),
+            Self::Quantized(cache) => cache.offset(),
             Self::Rotating(cache) => cache.offset(),
         }
     }
 
     /// Adds the keys and values of the next positions and returns those that these positions may look at.
     pub fn update(&mut self, keys: &Tensor, values: &Tensor) -> Result<Seen> {
+        if let Self::Quantized(cache) = self {
+            let suits = QuantizedCache::suits(keys.dim(3)) && QuantizedCache::suits(values.dim(3));
+            if suits {
+                let (keys, values) = cache.update(keys, values)?;
+                return Ok(Seen::Quantized { keys, values });
+            }
+            // Only the first keys tell the width, and where they cannot be packed none was.
+            *self = Self::Plain(PlainCache::default());
+        }
         let (keys, values) = match self {
             Self::Plain(cache) => cache.update(keys, values)?,
             Self::Rotating(cache) => cache.update(keys, values)?,
+            Self::Quantized(_) => unreachable!("it has just returned or become plain"),
         };
         Ok(Seen::Plain { keys, values })
     }
@@ -54,7 +100,7 @@ impl Cache {
     pub fn mask(&self, length: usize) -> Mask {
         match self {
             _ if length == 1 => Mask::None,
-            Self::Plain(_) => Mask::Causal,
+            Self::Plain(_) | Self::Quantized(_) => Mask::Causal,
             Self::Rotating(cache) => cache.mask(length),
         }
     }
@@ -64,6 +110,7 @@ impl Parameters for Cache {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         match self {
             Self::Plain(cache) => cache.visit(visitor),
+            Self::Quantized(cache) => cache.visit(visitor),
             Self::Rotating(cache) => cache.visit(visitor),
         }
     }

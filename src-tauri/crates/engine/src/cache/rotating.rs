@@ -1,5 +1,8 @@
 //! The cache of sliding attention.
 
+use std::rc::Rc;
+
+use crate::cache::{Block, Ledger};
 use crate::error::Result;
 use crate::layers::Parameters;
 use crate::ops::{concatenate, Mask};
@@ -112,11 +115,45 @@ impl RotatingCache {
         Ok(seen)
     }
 
+    /// A copy that does not change: the last positions in order, how many were read and how many are kept.
+    pub fn freeze(&self, ledger: &Ledger) -> Result<(Rc<Block>, i32, i32)> {
+        let kept = self.offset.min(self.window);
+        let last = match &self.buffers {
+            Some(Buffers { keys, values, layout }) => [keys, values]
+                .into_iter()
+                .map(|buffer| self.last(buffer, *layout, kept)?.contiguous())
+                .collect::<Result<_>>()?,
+            None => Vec::new(),
+        };
+        Ok((Rc::new(Block::new(last, ledger)), self.offset, self.window))
+    }
+
+    /// A cache that has read `positions`: all of the copy, or fewer where it has not turned.
+    pub fn thaw(last: &Block, window: i32, positions: i32) -> Result<Self> {
+        let buffers = match last.tensors() {
+            [keys, values] if positions > 0 => {
+                let kept = positions.min(window);
+                Some(Buffers {
+                    keys: keys.slice(2, 0, kept)?,
+                    values: values.slice(2, 0, kept)?,
+                    layout: Layout::Ordered,
+                })
+            }
+            _ => None,
+        };
+        Ok(Self {
+            window,
+            offset: positions,
+            buffers,
+        })
+    }
+
     /// The last `count` positions, oldest first.
     fn last(&self, buffer: &Tensor, layout: Layout, count: i32) -> Result<Tensor> {
         let place = self.offset % self.window;
         match layout {
             Layout::Ordered => buffer.slice(2, buffer.dim(2) - count, buffer.dim(2)),
+            Layout::Ring if place == 0 => buffer.slice(2, self.window - count, self.window),
             Layout::Ring if count <= place => buffer.slice(2, place - count, place),
             Layout::Ring => {
                 let older = buffer.slice(2, self.window - (count - place), self.window)?;

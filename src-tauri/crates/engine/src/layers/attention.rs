@@ -2,13 +2,25 @@
 
 use crate::cache::Seen;
 use crate::error::Result;
-use crate::ops::Mask;
+use crate::ops::{concatenate, Mask, Packed};
 use crate::tensor::{device, Device, Tensor};
 
 /// Queries `[1, heads, length, width]` against what they may see; the result is `[length, heads · value width]`. `sinks`
 /// `[heads]` are logits that take a share of the attention and give nothing (gpt-oss).
 pub fn attend(queries: &Tensor, seen: &Seen, scale: f32, mask: &Mask, sinks: Option<&Tensor>) -> Result<Tensor> {
-    let Seen::Plain { keys, values } = seen;
+    let unpacked;
+    let (keys, values) = match seen {
+        Seen::Plain { keys, values } => (keys, values),
+        Seen::Quantized { keys, values } if queries.dim(2) == 1 && device() != Device::Cpu => {
+            return attend_packed(queries, keys, values, scale, sinks);
+        }
+        // Many queries pay for unpacking once and then have the kernel that writes no scores to memory. The CPU's product
+        // with packed numbers is slower than unpacking them each time.
+        Seen::Quantized { .. } => {
+            unpacked = seen.plain()?;
+            (&unpacked.0, &unpacked.1)
+        }
+    };
     let &[_, heads, length, width] = queries.shape() else {
         unreachable!("queries have four axes")
     };
@@ -31,4 +43,28 @@ pub fn attend(queries: &Tensor, seen: &Seen, scale: f32, mask: &Mask, sinks: Opt
         attended.transpose(&[0, 2, 1, 3])?
     };
     ordered.reshape(&[length, heads * value_width])
+}
+
+/// One query for each head `[1, heads, 1, width]` against packed keys and values, all of which it sees: two products with
+/// packed numbers, so that what is read from memory stays small.
+fn attend_packed(queries: &Tensor, keys: &Packed, values: &Packed, scale: f32, sinks: Option<&Tensor>) -> Result<Tensor> {
+    let (heads, width, key_heads) = (queries.dim(1), queries.dim(3), keys.weight.dim(1));
+    // Queries that share a key head become the rows of one product.
+    let grouped = queries.reshape(&[1, key_heads, heads / key_heads, width])?;
+    let scaled = if scale == 1.0 {
+        grouped
+    } else {
+        grouped.mul(&Tensor::scalar(scale, queries.dtype())?)?
+    };
+    let scores = scaled.times_packed(keys, true)?;
+    let shares = match sinks {
+        None => scores.softmax(-1, true)?,
+        Some(sinks) => {
+            let logits = sinks.astype(scores.dtype())?.reshape(&[1, key_heads, heads / key_heads, 1])?;
+            let positions = scores.dim(3);
+            concatenate(&[&scores, &logits], 3)?.softmax(-1, true)?.slice(3, 0, positions)?
+        }
+    };
+    // The last axis of packed values counts words, so the width comes from the result.
+    shares.times_packed(values, false)?.reshape(&[1, -1])
 }

@@ -1,0 +1,82 @@
+//! Frozen copies of caches, from which a sequence can go on.
+
+use std::rc::Rc;
+
+use protocol::KvBits;
+
+use crate::cache::growing::Pages;
+use crate::cache::{Block, Cache, Ledger, PlainCache, QuantizedCache, RotatingCache};
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// A copy of one layer's cache that does not change.
+pub enum Frozen {
+    /// Of a plain one.
+    Plain(Pages),
+    /// Of a quantised one.
+    Quantized(Pages, KvBits),
+    /// Of a rotating one.
+    Rotating {
+        /// Its last keys and values in order, as many as it keeps.
+        last: Rc<Block>,
+        /// How many positions it has read.
+        offset: i32,
+        /// How many it keeps.
+        window: i32,
+    },
+}
+
+impl Frozen {
+    /// Whether a sequence can go on after exactly this many positions.
+    pub fn reaches(&self, positions: usize) -> bool {
+        let positions = positions as i64;
+        match self {
+            Self::Plain(pages) | Self::Quantized(pages, _) => positions <= pages.offset().into(),
+            // Once it has turned, what lay before the window is gone.
+            Self::Rotating { offset, window, .. } => {
+                positions == i64::from(*offset) || (positions <= i64::from(*offset) && offset <= window)
+            }
+        }
+    }
+
+    /// A cache that has read this many positions, which are [reached](Self::reaches).
+    pub fn thaw(&self, positions: usize) -> Result<Cache> {
+        let positions = positions as i32;
+        Ok(match self {
+            Self::Plain(pages) => Cache::Plain(PlainCache::thaw(pages, positions)?),
+            Self::Quantized(pages, bits) => Cache::Quantized(QuantizedCache::thaw(pages, *bits, positions)?),
+            Self::Rotating { last, window, .. } => Cache::Rotating(RotatingCache::thaw(last, *window, positions)?),
+        })
+    }
+
+    /// What it is made of.
+    pub fn blocks(&self) -> &[Rc<Block>] {
+        match self {
+            Self::Plain(pages) | Self::Quantized(pages, _) => pages.blocks(),
+            Self::Rotating { last, .. } => std::slice::from_ref(last),
+        }
+    }
+
+    /// All tensors, those shared with other copies included.
+    pub fn tensors(&self) -> impl Iterator<Item = &Tensor> {
+        self.blocks().iter().flat_map(|block| block.tensors())
+    }
+}
+
+impl Cache {
+    /// A copy that does not change, in which only what is new since the last copy is new. Its tensors are still to be
+    /// computed.
+    pub fn freeze(&mut self, ledger: &Ledger) -> Result<Frozen> {
+        Ok(match self {
+            Self::Plain(cache) => Frozen::Plain(cache.freeze(ledger)?),
+            Self::Quantized(cache) => {
+                let (pages, bits) = cache.freeze(ledger)?;
+                Frozen::Quantized(pages, bits)
+            }
+            Self::Rotating(cache) => {
+                let (last, offset, window) = cache.freeze(ledger)?;
+                Frozen::Rotating { last, offset, window }
+            }
+        })
+    }
+}

@@ -1,0 +1,145 @@
+//! Rows of positions that grow: the storage of full attention.
+//!
+//! While a sequence is read its rows lie in buffers that grow by steps and are written in place. What has been read never
+//! changes, so a frozen copy consists of [`Block`]s of [`BLOCK`] positions that all copies of one sequence share: freezing
+//! copies what is new since the last time, and only the last block, where it is not full, belongs to one copy alone.
+
+use std::rc::Rc;
+
+use crate::cache::{Block, Ledger};
+use crate::error::Result;
+use crate::layers::Parameters;
+use crate::ops::concatenate;
+use crate::tensor::Tensor;
+
+/// Positions that are added at once when the space is used up.
+const STEP: i32 = 256;
+
+/// Positions of a shared block.
+pub const BLOCK: i32 = 256;
+
+/// Tensors `[1, heads, positions, width]`, of any widths, that grow together.
+#[derive(Default)]
+pub struct Growing {
+    /// The tensors, with space at the end; none before the first position.
+    buffers: Vec<Tensor>,
+    offset: i32,
+    /// The full blocks that were frozen, from the first position on.
+    blocks: Vec<Rc<Block>>,
+}
+
+impl Growing {
+    /// How many positions there are.
+    pub fn offset(&self) -> i32 {
+        self.offset
+    }
+
+    /// Adds positions, one tensor for each, and returns all positions.
+    pub fn push(&mut self, parts: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let (start, end) = (self.offset, self.offset + parts[0].dim(2));
+        // The buffers are taken out, so that the handles below are the only ones and MLX may write in place.
+        let mut old = std::mem::take(&mut self.buffers).into_iter();
+        let mut seen = Vec::with_capacity(parts.len());
+        for part in parts {
+            let buffer = match old.next() {
+                Some(buffer) => grown(buffer, start, end)?,
+                None => space(part, end)?,
+            };
+            let all = buffer.slice_update(part, 2, start)?;
+            drop(buffer);
+            seen.push(all.slice(2, 0, end)?);
+            self.buffers.push(all);
+        }
+        self.offset = end;
+        Ok(seen)
+    }
+
+    /// A copy that does not change. Its tensors are still to be computed.
+    pub fn freeze(&mut self, ledger: &Ledger) -> Result<Pages> {
+        let copy = |start: i32, end: i32| -> Result<Rc<Block>> {
+            let rows = self.buffers.iter().map(|buffer| buffer.slice(2, start, end)?.contiguous());
+            Ok(Rc::new(Block::new(rows.collect::<Result<_>>()?, ledger)))
+        };
+        let full = self.offset / BLOCK;
+        let new = (self.blocks.len() as i32..full)
+            .map(|index| copy(index * BLOCK, (index + 1) * BLOCK))
+            .collect::<Result<Vec<_>>>()?;
+        let rest = match self.offset % BLOCK {
+            0 => None,
+            _ => Some(copy(full * BLOCK, self.offset)?),
+        };
+        self.blocks.extend(new);
+        Ok(Pages {
+            blocks: self.blocks.iter().cloned().chain(rest).collect(),
+            offset: self.offset,
+        })
+    }
+}
+
+/// A frozen copy of rows: shared blocks, of which the last may be shorter than [`BLOCK`].
+pub struct Pages {
+    blocks: Vec<Rc<Block>>,
+    offset: i32,
+}
+
+impl Pages {
+    /// How many positions there are.
+    pub fn offset(&self) -> i32 {
+        self.offset
+    }
+
+    /// Rows that begin with the first `positions`, at most [`Pages::offset`] of these, and can grow.
+    pub fn thaw(&self, positions: i32) -> Result<Growing> {
+        let (full, rest) = (positions / BLOCK, positions % BLOCK);
+        if positions == 0 {
+            return Ok(Growing::default());
+        }
+        let count = self.blocks.first().map_or(0, |block| block.tensors().len());
+        let buffers = (0..count).map(|index| {
+            let rows = |block: &Rc<Block>| block.tensors()[index].clone();
+            let mut parts: Vec<Tensor> = self.blocks[..full as usize].iter().map(rows).collect();
+            if rest > 0 {
+                parts.push(rows(&self.blocks[full as usize]).slice(2, 0, rest)?);
+                parts.push(empty(&parts[0], STEP - rest)?);
+            }
+            concatenate(&parts.iter().collect::<Vec<_>>(), 2)
+        });
+        Ok(Growing {
+            buffers: buffers.collect::<Result<_>>()?,
+            offset: positions,
+            blocks: self.blocks[..full as usize].to_vec(),
+        })
+    }
+
+    /// Its blocks.
+    pub fn blocks(&self) -> &[Rc<Block>] {
+        &self.blocks
+    }
+}
+
+fn space(like: &Tensor, positions: i32) -> Result<Tensor> {
+    empty(like, (positions + STEP - 1) / STEP * STEP)
+}
+
+fn empty(like: &Tensor, positions: i32) -> Result<Tensor> {
+    Tensor::zeros(&[1, like.dim(1), positions, like.dim(3)], like.dtype())
+}
+
+fn grown(buffer: Tensor, used: i32, needed: i32) -> Result<Tensor> {
+    if needed <= buffer.dim(2) {
+        return Ok(buffer);
+    }
+    concatenate(&[&buffer.slice(2, 0, used)?, &space(&buffer, needed - used)?], 2)
+}
+
+impl Parameters for Growing {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        // The blocks are copies that were computed when they were made.
+        let Self {
+            buffers,
+            offset: _,
+            blocks: _,
+        } = self;
+        buffers.iter().for_each(visitor);
+    }
+}
