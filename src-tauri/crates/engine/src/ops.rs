@@ -167,13 +167,14 @@ impl Tensor {
         op!(mlx_fast_rms_norm, self.raw(), maybe(weight), eps)
     }
 
-    /// Rotary positions in one kernel: halves of the last axis turn against each other. Either a base or periods.
-    pub fn fast_rope(&self, dims: i32, base: Option<f32>, periods: Option<&Tensor>, offset: i32) -> Result<Tensor> {
+    /// Rotary positions in one kernel: of the last axis the first `dims` numbers turn, halves against each other, or
+    /// neighbours where `traditional`. Either a base or periods.
+    pub fn fast_rope(&self, dims: i32, traditional: bool, base: Option<f32>, periods: Option<&Tensor>, offset: i32) -> Result<Tensor> {
         let base = mlx_optional_float {
             value: base.unwrap_or(0.0),
             has_value: base.is_some(),
         };
-        op!(mlx_fast_rope, self.raw(), dims, false, base, 1.0, offset, maybe(periods))
+        op!(mlx_fast_rope, self.raw(), dims, traditional, base, 1.0, offset, maybe(periods))
     }
 
     /// Attention in one kernel where the device has one. `self` are queries `[1, heads, length, width]`.

@@ -77,6 +77,34 @@ impl<'a> Weights<'a> {
         self.tensors.contains_key(name)
     }
 
+    /// Refuses weights without this tensor.
+    pub fn require(&self, name: &str) -> Result<()> {
+        match self.has(name) {
+            true => Ok(()),
+            false => Err(Error::MissingTensor(name.to_owned())),
+        }
+    }
+
+    /// The type that [`Weights::take`] would give a tensor; 32 bit floats where there is none of that name.
+    pub fn dtype(&self, name: &str) -> Dtype {
+        match self.tensors.get(name).map(Tensor::dtype) {
+            Some(dtype) if device() != Device::Cpu || !dtype.is_float() => dtype,
+            _ => Dtype::Float32,
+        }
+    }
+
+    /// Calls the tensors by other names: in each name the first part of the table that it has, one or more whole segments
+    /// between dots, is replaced.
+    pub fn rename(&mut self, table: &[(&str, &str)]) {
+        if table.is_empty() {
+            return;
+        }
+        self.tensors = std::mem::take(&mut self.tensors)
+            .into_iter()
+            .map(|(name, tensor)| (renamed(&name, table).unwrap_or(name), tensor))
+            .collect();
+    }
+
     /// A tensor that is used as it is, in the device's working type.
     pub fn take(&mut self, name: &str, shape: &[i32]) -> Result<Tensor> {
         let tensor = self.take_raw(name)?;
@@ -173,6 +201,15 @@ fn canonical(name: &str) -> Option<&str> {
     Some(short)
 }
 
+fn renamed(name: &str, table: &[(&str, &str)]) -> Option<String> {
+    let dotted = format!(".{name}.");
+    table.iter().find_map(|(from, to)| {
+        let start = dotted.find(&format!(".{from}."))?;
+        // The dotted form has one dot more before the place, and the name goes on after the part.
+        Some(format!("{}{to}{}", &name[..start], &name[start + from.len()..]))
+    })
+}
+
 /// The format by the shapes alone, as mlx-lm infers it; the config's own words may name other paths or be wrong.
 fn infer_format(weight: &Tensor, scales: &Tensor, columns: i32) -> Option<Format> {
     let (&[_, words], &[_, groups]) = (weight.shape(), scales.shape()) else {
@@ -236,7 +273,20 @@ fn wrong_shape(name: &str, tensor: &Tensor, expected: String) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::canonical;
+    use super::{canonical, renamed};
+
+    #[test]
+    fn whole_segments_of_names_are_replaced() {
+        let table = [("feed_forward.w1", "mlp.gate_proj"), ("norm", "input_layernorm")];
+        let renamed = |name| renamed(name, &table);
+        assert_eq!(
+            renamed("layers.0.feed_forward.w1.weight").as_deref(),
+            Some("layers.0.mlp.gate_proj.weight")
+        );
+        assert_eq!(renamed("norm.weight").as_deref(), Some("input_layernorm.weight"));
+        assert_eq!(renamed("layers.0.norm").as_deref(), Some("layers.0.input_layernorm"));
+        assert_eq!(renamed("layers.0.q_norm.weight"), None);
+    }
 
     #[test]
     fn every_prefix_of_the_text_model_is_stripped() {

@@ -2,6 +2,7 @@
 //! 16 bit model.
 
 use mlx_rs::Dtype;
+use prompt::config::decoder::Activation as Kind;
 
 use crate::error::Result;
 use crate::layers::Parameters;
@@ -41,8 +42,49 @@ impl Parameters for Gelu {
 
 /// `gelu(gate) · up`, where both stand side by side in the last axis of `x`.
 pub fn gated_gelu(gelu: &Gelu, x: &Tensor) -> Result<Tensor> {
-    let width = x.dim(-1);
-    let gate = x.slice(1, 0, width / 2)?;
-    let up = x.slice(1, width / 2, width)?;
+    let (gate, up) = halves(x)?;
     gelu.forward(&gate)?.mul(&up)
+}
+
+/// An activation function with its constants.
+pub enum Activation {
+    /// `x · sigmoid(x)`.
+    Silu,
+    /// GELU by its tanh approximation.
+    Gelu(Gelu),
+}
+
+impl Activation {
+    /// The function of this kind for activations of this type.
+    pub fn new(kind: Kind, dtype: Dtype) -> Result<Self> {
+        match kind {
+            Kind::Silu => Ok(Self::Silu),
+            Kind::GeluTanh => Ok(Self::Gelu(Gelu::new(dtype)?)),
+        }
+    }
+
+    /// `activation(gate) · up`, where both stand side by side in the last axis of `x` `[length, 2 · width]`.
+    pub fn gated(&self, x: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Gelu(gelu) => gated_gelu(gelu, x),
+            Self::Silu => {
+                let (gate, up) = halves(x)?;
+                gate.sigmoid()?.mul(&gate)?.mul(&up)
+            }
+        }
+    }
+}
+
+impl Parameters for Activation {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::Silu => {}
+            Self::Gelu(gelu) => gelu.visit(visitor),
+        }
+    }
+}
+
+fn halves(x: &Tensor) -> Result<(Tensor, Tensor)> {
+    let width = x.dim(-1);
+    Ok((x.slice(1, 0, width / 2)?, x.slice(1, width / 2, width)?))
 }

@@ -55,7 +55,7 @@ impl Embedding {
     pub fn as_linear(&self) -> Result<Linear> {
         match self {
             Self::Plain(rows) => Linear::from_rows(rows),
-            Self::Packed(packed) => Ok(Linear::Packed(packed.clone())),
+            Self::Packed(packed) => Ok(Linear::from_packed(packed.clone())),
         }
     }
 }

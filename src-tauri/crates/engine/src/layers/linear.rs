@@ -1,4 +1,4 @@
-//! Projections without bias.
+//! Projections.
 
 use crate::error::Result;
 use crate::layers::Parameters;
@@ -7,17 +7,23 @@ use crate::tensor::{device, Device, Tensor};
 use crate::weights::{Matrix, Weights};
 
 /// A projection, or several of one input that were joined at load: their outputs stand side by side.
-pub enum Linear {
+pub struct Linear {
+    product: Product,
+    /// Added to every row, `[1, outputs]`.
+    bias: Option<Tensor>,
+}
+
+enum Product {
     /// Plain numbers, turned to `[inputs, outputs]`.
     Plain(Tensor),
     /// Quantised rows, one per output.
     Packed(Packed),
     /// Projections in different number formats, which cannot become one matrix.
-    Side(Vec<Linear>),
+    Side(Vec<Product>),
 }
 
 impl Linear {
-    /// Loads `path.weight` `[outputs, inputs]`.
+    /// Loads `path.weight` `[outputs, inputs]`, and `path.bias` `[outputs]` where there is one.
     pub fn load(weights: &mut Weights<'_>, path: &str, inputs: i32, outputs: i32) -> Result<Self> {
         Self::load_joined(weights, &[(path.to_owned(), outputs)], inputs)
     }
@@ -28,13 +34,56 @@ impl Linear {
             .iter()
             .map(|(path, outputs)| weights.take_matrix(path, *outputs, inputs, u64::MAX))
             .collect::<Result<Vec<_>>>()?;
-        let linear = Self::join(matrices)?;
+        let linear = Self {
+            bias: load_bias(weights, parts)?,
+            product: Product::join(matrices)?,
+        };
         weights.settle(linear.tensors())?;
         Ok(linear)
     }
 
     /// The projection that is a tied embedding read the other way round.
     pub fn from_rows(rows: &Tensor) -> Result<Self> {
+        Ok(Self {
+            product: Product::from_rows(rows)?,
+            bias: None,
+        })
+    }
+
+    /// The projection that is a tied quantised embedding read the other way round.
+    pub fn from_packed(rows: Packed) -> Self {
+        Self {
+            product: Product::Packed(rows),
+            bias: None,
+        }
+    }
+
+    /// The same projection with every output times its own factor, where the weights are plain numbers of 32 bits and nothing
+    /// is lost by that; `None` elsewhere.
+    pub fn scaled(&self, factors: &[f32]) -> Result<Option<Self>> {
+        let Product::Plain(weight) = &self.product else { return Ok(None) };
+        if weight.dtype() != mlx_rs::Dtype::Float32 {
+            return Ok(None);
+        }
+        let factors = Tensor::from_f32(factors, &[1, factors.len() as i32]);
+        Ok(Some(Self {
+            product: Product::Plain(weight.mul(&factors)?),
+            bias: self.bias.as_ref().map(|bias| bias.mul(&factors)).transpose()?,
+        }))
+    }
+
+    /// `[length, inputs]` to `[length, outputs]`.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        match (&self.product, &self.bias) {
+            (Product::Plain(weight), Some(bias)) => x.addmm(weight, bias),
+            (product, Some(bias)) => product.forward(x)?.add(bias),
+            (product, None) => product.forward(x),
+        }
+    }
+}
+
+impl Product {
+    fn from_rows(rows: &Tensor) -> Result<Self> {
         let turned = rows.swapaxes(0, 1)?;
         // The CPU's matrix product is several times faster on rows that lie in memory the way they are summed.
         Ok(Self::Plain(if device() == Device::Cpu { turned.contiguous()? } else { turned }))
@@ -66,8 +115,7 @@ impl Linear {
         }))
     }
 
-    /// `[length, inputs]` to `[length, outputs]`.
-    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
         match self {
             Self::Plain(weight) => x.matmul(weight),
             Self::Packed(packed) => x.quantized_matmul(packed),
@@ -76,6 +124,26 @@ impl Linear {
                 concatenate(&outputs.iter().collect::<Vec<_>>(), -1)
             }
         }
+    }
+}
+
+/// The biases of joined projections, `[1, outputs]`, with zeros for parts that have none.
+fn load_bias(weights: &mut Weights<'_>, parts: &[(String, i32)]) -> Result<Option<Tensor>> {
+    let name = |path: &str| format!("{path}.bias");
+    let Some((first, _)) = parts.iter().find(|(path, _)| weights.has(&name(path))) else {
+        return Ok(None);
+    };
+    let dtype = weights.dtype(&name(first));
+    let biases = parts
+        .iter()
+        .map(|(path, outputs)| match weights.has(&name(path)) {
+            true => weights.take(&name(path), &[*outputs])?.reshape(&[1, *outputs]),
+            false => Tensor::zeros(&[1, *outputs], dtype),
+        })
+        .collect::<Result<Vec<_>>>()?;
+    match &biases[..] {
+        [one] => Ok(Some(one.clone())),
+        several => Ok(Some(concatenate(&several.iter().collect::<Vec<_>>(), 1)?)),
     }
 }
 
@@ -100,12 +168,20 @@ impl Parameters for Packed {
     }
 }
 
-impl Parameters for Linear {
+impl Parameters for Product {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         match self {
             Self::Plain(weight) => visitor(weight),
             Self::Packed(packed) => packed.visit(visitor),
             Self::Side(sides) => sides.visit(visitor),
         }
+    }
+}
+
+impl Parameters for Linear {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self { product, bias } = self;
+        product.visit(visitor);
+        bias.visit(visitor);
     }
 }

@@ -8,11 +8,11 @@ mod linear;
 mod norm;
 mod rope;
 
-pub use activation::{gated_gelu, Gelu};
+pub use activation::{gated_gelu, Activation, Gelu};
 pub use attention::attend;
 pub use embedding::Embedding;
 pub use linear::Linear;
-pub use norm::RmsNorm;
+pub use norm::{factors, RmsNorm};
 pub use rope::{Rope, Rotation};
 
 use crate::tensor::Tensor;

@@ -1,6 +1,7 @@
 //! Root mean square norms.
 
 use mlx_rs::Dtype;
+use prompt::config::decoder::NormConfig;
 
 use crate::error::Result;
 use crate::layers::Parameters;
@@ -33,6 +34,13 @@ impl RmsNorm {
     pub fn load(weights: &mut Weights<'_>, path: &str, width: i32, eps: f32) -> Result<Self> {
         let weight = weights.take(&format!("{path}.weight"), &[width])?;
         let norm = Self::new(weight, eps)?;
+        weights.settle(norm.tensors())?;
+        Ok(norm)
+    }
+
+    /// Loads `path.weight` `[width]`, stored as its difference from 1 where `config` says so.
+    pub fn load_from(weights: &mut Weights<'_>, path: &str, width: i32, config: NormConfig) -> Result<Self> {
+        let norm = Self::new(factors(weights, path, width, config)?, config.eps)?;
         weights.settle(norm.tensors())?;
         Ok(norm)
     }
@@ -79,6 +87,15 @@ impl RmsNorm {
             }
         }
     }
+}
+
+/// Takes the factors `path.weight` `[width]` of a norm, stored as their difference from 1 where `config` says so.
+pub fn factors(weights: &mut Weights<'_>, path: &str, width: i32, config: NormConfig) -> Result<Tensor> {
+    let factors = weights.take(&format!("{path}.weight"), &[width])?;
+    if config.offset {
+        return factors.add(&Tensor::scalar(1.0, factors.dtype())?);
+    }
+    Ok(factors)
 }
 
 impl Parameters for RmsNorm {

@@ -1,4 +1,7 @@
-//! Rotary positions: the two halves of a head turn against each other by angles that grow with the position.
+//! Rotary positions: pairs of numbers of a head turn against each other by angles that grow with the position.
+
+use mlx_rs::Dtype;
+use prompt::config::rope::RopeConfig;
 
 use crate::error::Result;
 use crate::layers::Parameters;
@@ -6,61 +9,103 @@ use crate::tensor::{device, Device, Tensor};
 
 /// The turning of one kind of layer.
 pub struct Rope {
+    /// Width of a head.
     width: i32,
-    /// Angle per position of each pair; 0 for pairs that keep still.
-    speeds: Vec<f32>,
-    /// One over the speeds, as MLX's kernel takes them.
+    config: RopeConfig,
+    /// As MLX's kernel takes them.
     periods: Tensor,
+    /// Factors of a head's numbers before they turn, `[width]`, where only a part of the head is amplified.
+    amplitude: Option<Tensor>,
 }
 
 /// The turning at one place of a sequence, for all layers of a kind.
 pub enum Rotation {
     /// Angles are made by MLX's kernel, from this position on.
-    Kernel(i32),
+    Kernel {
+        /// The first position.
+        offset: i32,
+        /// The base that stands for the periods here, where they grow with the sequence.
+        base: Option<f32>,
+    },
     /// The rotation of one position as one matrix `[width, width]`. The CPU has no kernel and would run two dozen
     /// operations per layer instead.
     Matrix(Tensor),
 }
 
 impl Rope {
-    /// Heads of this width, of which the first `partial` turns with periods that are powers of `theta` over the whole width.
-    /// The other pairs keep still (`proportional` ropes); with `partial` 1 it is the ordinary rope.
-    pub fn new(width: u32, theta: f32, partial: f32) -> Self {
-        let turning = (partial * width as f32) as usize / 2;
-        let period = |pair: usize| theta.powf(2.0 * pair as f32 / width as f32);
-        let periods: Vec<f32> = (0..width as usize / 2)
-            .map(|pair| if pair < turning { period(pair) } else { f32::INFINITY })
-            .collect();
-        Self {
+    /// The turning of heads of this width and type.
+    pub fn new(config: &RopeConfig, width: u32, dtype: Dtype) -> Result<Self> {
+        let amplified = config.amplitude != 1.0 && config.dims < width;
+        let factor = |index: u32| if index < config.dims { config.amplitude } else { 1.0 };
+        let factors: Vec<f32> = (0..width).map(factor).collect();
+        Ok(Self {
             width: width as i32,
-            speeds: periods.iter().map(|period| 1.0 / period).collect(),
-            periods: Tensor::from_f32(&periods, &[periods.len() as i32]),
+            periods: Tensor::from_f32(&config.periods, &[config.periods.len() as i32]),
+            amplitude: if amplified {
+                Some(Tensor::from_f32(&factors, &[width as i32]).astype(dtype)?)
+            } else {
+                None
+            },
+            config: config.clone(),
+        })
+    }
+
+    /// What the scores of turned queries and keys have to be multiplied by: where all of a head is amplified, that is what
+    /// comes of it, and nothing else need be done.
+    pub fn score_factor(&self) -> f32 {
+        if self.amplitude.is_none() {
+            self.config.amplitude * self.config.amplitude
+        } else {
+            1.0
         }
     }
 
     /// The turning of `length` positions from `offset` on.
     pub fn at(&self, offset: usize, length: usize) -> Rotation {
+        let base = self
+            .config
+            .dynamic
+            .filter(|dynamic| offset + length > dynamic.context as usize)
+            .map(|dynamic| dynamic.base(self.config.dims, offset + length));
         if device() != Device::Cpu || length > 1 {
-            return Rotation::Kernel(offset as i32);
+            return Rotation::Kernel {
+                offset: offset as i32,
+                base: base.map(|base| base as f32),
+            };
         }
-        let (width, half) = (self.width as usize, self.speeds.len());
+        let (width, dims) = (self.width as usize, self.config.dims as usize);
+        let amplitude = if self.amplitude.is_some() { self.config.amplitude } else { 1.0 };
         let mut matrix = vec![0.0; width * width];
-        for (pair, speed) in self.speeds.iter().enumerate() {
-            let (sin, cos) = (offset as f32 * speed).sin_cos();
-            let other = pair + half;
-            matrix[pair * width + pair] = cos;
-            matrix[pair * width + other] = sin;
-            matrix[other * width + pair] = -sin;
-            matrix[other * width + other] = cos;
+        for still in dims..width {
+            matrix[still * width + still] = 1.0;
+        }
+        for (pair, period) in self.config.periods.iter().enumerate() {
+            let period = base.map_or(*period, |base| base.powf(2.0 * pair as f64 / dims as f64) as f32);
+            let (sin, cos) = (offset as f32 / period).sin_cos();
+            let (one, other) = if self.config.traditional {
+                (2 * pair, 2 * pair + 1)
+            } else {
+                (pair, pair + dims / 2)
+            };
+            matrix[one * width + one] = amplitude * cos;
+            matrix[one * width + other] = amplitude * sin;
+            matrix[other * width + one] = -amplitude * sin;
+            matrix[other * width + other] = amplitude * cos;
         }
         Rotation::Matrix(Tensor::from_f32(&matrix, &[self.width, self.width]))
     }
 
     /// Turns heads `[1, heads, length, width]`.
     pub fn forward(&self, x: &Tensor, rotation: &Rotation) -> Result<Tensor> {
-        match rotation {
-            Rotation::Kernel(offset) => x.fast_rope(self.width, None, Some(&self.periods), *offset),
-            Rotation::Matrix(matrix) => x.matmul(matrix),
+        let (offset, base) = match rotation {
+            Rotation::Matrix(matrix) => return x.matmul(matrix),
+            Rotation::Kernel { offset, base } => (*offset, *base),
+        };
+        let periods = if base.is_some() { None } else { Some(&self.periods) };
+        let (dims, traditional) = (self.config.dims as i32, self.config.traditional);
+        match &self.amplitude {
+            Some(amplitude) => x.mul(amplitude)?.fast_rope(dims, traditional, base, periods, offset),
+            None => x.fast_rope(dims, traditional, base, periods, offset),
         }
     }
 }
@@ -69,9 +114,11 @@ impl Parameters for Rope {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         let Self {
             width: _,
-            speeds: _,
+            config: _,
             periods,
+            amplitude,
         } = self;
         visitor(periods);
+        amplitude.visit(visitor);
     }
 }

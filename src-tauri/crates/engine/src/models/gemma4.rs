@@ -3,6 +3,7 @@
 
 use mlx_rs::Dtype;
 use prompt::config::gemma4::{Attention as Kind, Gemma4Config, RopeParameters};
+use prompt::config::rope::RopeConfig;
 
 use crate::cache::{Cache, PlainCache, RotatingCache, Seen};
 use crate::error::{Error, Result};
@@ -240,7 +241,10 @@ impl Gemma4 {
         let final_norm = weights.take("norm.weight", &[hidden])?;
         let dtype = final_norm.dtype();
         let embed_tokens = Embedding::load(weights, "embed_tokens", vocabulary, hidden)?;
-        let rope = |width: u32, of: &RopeParameters| Rope::new(width, of.theta, of.partial_rotary_factor);
+        let rope = |width: u32, of: &RopeParameters| {
+            let config = RopeConfig::proportional(width, of.theta, of.partial_rotary_factor);
+            Rope::new(&config, width, dtype)
+        };
         let model = Self {
             per_layer_inputs: match config.hidden_size_per_layer_input {
                 Some(width) => Some(PerLayerInputs::load(config, width, dtype, weights)?),
@@ -260,8 +264,8 @@ impl Gemma4 {
             embed_tokens,
             softcap: config.final_logit_softcapping.map(|cap| Tensor::scalar(cap, dtype)).transpose()?,
             gelu: Gelu::new(dtype)?,
-            sliding_rope: rope(config.head_dim, &config.sliding_rope),
-            full_rope: rope(config.global_head_dim, &config.full_rope),
+            sliding_rope: rope(config.head_dim, &config.sliding_rope)?,
+            full_rope: rope(config.global_head_dim, &config.full_rope)?,
             config: config.clone(),
         };
         weights.settle(model.tensors())?;

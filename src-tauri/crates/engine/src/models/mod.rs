@@ -1,5 +1,6 @@
-//! Model families, one file each.
+//! Models: the parametric decoder, and the families that need more than it can describe.
 
+mod decoder;
 mod gemma4;
 
 use prompt::config::{Family, ModelConfig};
@@ -13,14 +14,17 @@ use crate::weights::Weights;
 /// A model of any family.
 pub enum Model {
     /// Gemma 4, text.
-    Gemma4(gemma4::Gemma4),
+    Gemma4(Box<gemma4::Gemma4>),
+    /// Any family that the parametric decoder covers.
+    Decoder(Box<decoder::Decoder>),
 }
 
 impl Model {
     /// Builds the model and makes every tensor of it resident.
     pub fn load(config: &ModelConfig, weights: &mut Weights<'_>) -> Result<Self> {
         match &config.family {
-            Family::Gemma4(config) => Ok(Self::Gemma4(gemma4::Gemma4::load(config, weights)?)),
+            Family::Gemma4(config) => Ok(Self::Gemma4(Box::new(gemma4::Gemma4::load(config, weights)?))),
+            Family::Decoder(config) => Ok(Self::Decoder(Box::new(decoder::Decoder::load(config, weights)?))),
         }
     }
 
@@ -28,6 +32,7 @@ impl Model {
     pub fn caches(&self) -> Vec<Cache> {
         match self {
             Self::Gemma4(model) => model.caches(),
+            Self::Decoder(model) => model.caches(),
         }
     }
 
@@ -36,6 +41,7 @@ impl Model {
     pub fn forward(&self, ids: &Tensor, caches: &mut [Cache]) -> Result<Tensor> {
         match self {
             Self::Gemma4(model) => model.forward(ids, caches),
+            Self::Decoder(model) => model.forward(ids, caches),
         }
     }
 
@@ -43,6 +49,7 @@ impl Model {
     pub fn logits(&self, states: &Tensor) -> Result<Tensor> {
         match self {
             Self::Gemma4(model) => model.logits(states),
+            Self::Decoder(model) => model.logits(states),
         }
     }
 
@@ -50,6 +57,7 @@ impl Model {
     pub fn vocabulary(&self) -> u32 {
         match self {
             Self::Gemma4(model) => model.vocabulary(),
+            Self::Decoder(model) => model.vocabulary(),
         }
     }
 }
@@ -58,6 +66,7 @@ impl Parameters for Model {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         match self {
             Self::Gemma4(model) => model.visit(visitor),
+            Self::Decoder(model) => model.visit(visitor),
         }
     }
 }

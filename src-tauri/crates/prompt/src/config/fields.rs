@@ -92,6 +92,19 @@ impl<'a> Fields<'a> {
         })
     }
 
+    /// A list of numbers, or one number as a list of one.
+    pub(super) fn numbers(self, field: &'static str) -> Result<Option<Vec<f32>>, ConfigError> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let numbers = match value {
+            Value::Array(items) => items.iter().map(|item| item.as_f64().map(|number| number as f32)).collect(),
+            one => one.as_f64().map(|number| vec![number as f32]),
+        };
+        numbers.map(Some).ok_or_else(|| ConfigError::Unusable {
+            field,
+            reason: "it is not a list of numbers".into(),
+        })
+    }
+
     pub(super) fn object(self, field: &'static str) -> Result<Option<Fields<'a>>, ConfigError> {
         match self.get(field) {
             None => Ok(None),

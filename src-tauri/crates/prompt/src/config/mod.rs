@@ -1,21 +1,24 @@
 //! A model's `config.json`, read without MLX: its family, shapes, context and quantisation. The loader builds from it, the
 //! list of models shows it.
 
+pub mod decoder;
+mod families;
 mod fields;
 pub mod gemma4;
 mod quantization;
+pub mod rope;
 
 use std::path::{Path, PathBuf};
 
 use protocol::Code;
 use serde_json::Value;
 
+pub use decoder::DecoderConfig;
+use families::Source;
+pub use families::KNOWN_MODEL_TYPES;
 use fields::Fields;
 pub use gemma4::Gemma4Config;
 pub use quantization::{Mode, Quantization};
-
-/// Every `model_type` that can be loaded.
-pub const KNOWN_MODEL_TYPES: [&str; 3] = ["gemma4", "gemma4_text", "gemma4_unified"];
 
 /// Why a `config.json` cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +70,20 @@ impl From<ConfigError> for protocol::Error {
 pub enum Family {
     /// Gemma 4, its text part.
     Gemma4(Gemma4Config),
+    /// Any family that the parametric decoder covers.
+    Decoder(Box<DecoderConfig>),
+}
+
+impl Family {
+    /// The tokens that the context holds where the config says `written`: ropes that grow with the sequence are written down
+    /// with the context they start from.
+    fn context(&self, written: u32) -> u32 {
+        let factor = match self {
+            Self::Gemma4(_) => None,
+            Self::Decoder(decoder) => decoder.ropes.iter().find_map(|rope| rope.dynamic.map(|dynamic| dynamic.factor)),
+        };
+        (f64::from(written) * factor.unwrap_or(1.0)) as u32
+    }
 }
 
 /// A model's `config.json`.
@@ -100,18 +117,15 @@ impl ModelConfig {
         };
         let top = Fields::new(object);
         let model_type = top.text("model_type")?.ok_or(ConfigError::Missing("model_type"))?;
-        if !KNOWN_MODEL_TYPES.contains(&model_type.as_str()) {
-            return Err(ConfigError::UnknownFamily(model_type));
-        }
         let text = top.object("text_config")?.unwrap_or(top);
-        let gemma4 = Gemma4Config::parse(text, top.number("vocab_size")?)?;
+        let family = families::parse(&model_type, Source { top, text })?;
         Ok(Self {
-            context: text.number("max_position_embeddings")?.unwrap_or(131_072),
+            context: family.context(text.number("max_position_embeddings")?.unwrap_or(131_072)),
             quantization: Quantization::parse(top, text)?,
             dtype: [top, text]
                 .iter()
                 .find_map(|fields| ["dtype", "torch_dtype"].iter().find_map(|name| fields.text(name).ok().flatten())),
-            family: Family::Gemma4(gemma4),
+            family,
             model_type,
         })
     }
@@ -137,7 +151,9 @@ mod tests {
         let config = ModelConfig::parse(PEBBLE).unwrap();
         assert_eq!((config.model_type.as_str(), config.context), ("gemma4", 4096));
         assert_eq!(config.quantization_label(), "8 bit, groups of 64");
-        let Family::Gemma4(gemma4) = config.family;
+        let Family::Gemma4(gemma4) = config.family else {
+            panic!("another family")
+        };
         assert_eq!(
             (gemma4.hidden_size, gemma4.layers.len(), gemma4.vocab_size, gemma4.sliding_window),
             (320, 8, 4096, 128)
@@ -171,7 +187,9 @@ mod tests {
                 "\"final_logit_softcapping\": 30.0",
                 "\"final_logit_softcapping\": {\"__float__\": \"Infinity\"}",
             );
-        let Family::Gemma4(gemma4) = ModelConfig::parse(&json).unwrap().family;
+        let Family::Gemma4(gemma4) = ModelConfig::parse(&json).unwrap().family else {
+            panic!("another family")
+        };
         assert_eq!(gemma4.hidden_size_per_layer_input, None);
         assert_eq!(gemma4.final_logit_softcapping, Some(f32::INFINITY));
     }

@@ -1,0 +1,230 @@
+//! Softmax attention of the parametric decoder.
+
+use prompt::config::decoder::{AttentionConfig, HeadNorm};
+
+use super::{Factor, Loading, Step};
+use crate::cache::{Cache, PlainCache, RotatingCache};
+use crate::error::Result;
+use crate::layers::{attend, factors, Linear, Parameters, RmsNorm};
+use crate::ops::concatenate;
+use crate::tensor::{device, Device, Tensor};
+
+/// Attention with heads `[1, heads, length, width]` that may share keys.
+pub struct Attention {
+    heads: i32,
+    key_heads: i32,
+    width: i32,
+    window: Option<u32>,
+    mask: usize,
+    rope: Option<usize>,
+    /// What is left of the factor of the scores after loading: on the CPU it is part of the weights that make the queries.
+    scale: f32,
+    /// q_proj, k_proj and v_proj side by side.
+    qkv_proj: Linear,
+    norms: HeadNorms,
+    o_proj: Linear,
+}
+
+/// Norms of queries and keys.
+enum HeadNorms {
+    None,
+    /// Factors of all heads of queries and keys, `[heads + key heads, width]`.
+    PerHead(RmsNorm),
+    /// Over all heads together.
+    Whole {
+        queries: RmsNorm,
+        keys: RmsNorm,
+    },
+}
+
+impl Attention {
+    /// Loads what stands below `path`: `q_proj`, `k_proj`, `v_proj` or all in one `qkv_proj` (Phi 3), `o_proj` and norms.
+    pub fn load(config: &AttentionConfig, path: &str, loading: &mut Loading<'_, '_>) -> Result<Self> {
+        let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
+        let hidden = loading.config.hidden_size as i32;
+        let scale = config.scale * config.rope.map_or(1.0, |rope| loading.ropes[rope].score_factor());
+        let folded = device() == Device::Cpu;
+        let (norms, qkv_proj) = (
+            head_norms(config, path, if folded { scale } else { 1.0 }, loading)?,
+            qkv_proj(config, path, loading)?,
+        );
+        let (qkv_proj, scale) = match (&norms, folded) {
+            (HeadNorms::None, true) => {
+                let rows = ((heads + 2 * key_heads) * width) as usize;
+                let mut factors = vec![1.0; rows];
+                factors[..(heads * width) as usize].fill(scale);
+                match qkv_proj.scaled(&factors)? {
+                    Some(scaled) => (scaled, 1.0),
+                    None => (qkv_proj, scale),
+                }
+            }
+            (_, true) => (qkv_proj, 1.0),
+            (_, false) => (qkv_proj, scale),
+        };
+        loading.weights.settle(norms.tensors().into_iter().chain(qkv_proj.tensors()))?;
+        if config.o_bias {
+            loading.weights.require(&format!("{path}.o_proj.bias"))?;
+        }
+        let known = loading.windows.iter().position(|window| *window == config.window);
+        Ok(Self {
+            heads,
+            key_heads,
+            width,
+            window: config.window,
+            mask: known.unwrap_or_else(|| {
+                loading.windows.push(config.window);
+                loading.windows.len() - 1
+            }),
+            rope: config.rope,
+            scale,
+            qkv_proj,
+            norms,
+            o_proj: Linear::load(loading.weights, &format!("{path}.o_proj"), heads * width, hidden)?,
+        })
+    }
+
+    /// An empty cache for its keys and values.
+    pub fn cache(&self) -> Cache {
+        match self.window {
+            Some(window) => Cache::Rotating(RotatingCache::new(window)),
+            None => Cache::Plain(PlainCache::default()),
+        }
+    }
+
+    /// The index of its mask in a step.
+    pub fn mask(&self) -> usize {
+        self.mask
+    }
+
+    /// `[length, hidden]` to the same.
+    pub fn forward(&self, x: &Tensor, step: &Step<'_>, cache: &mut Cache) -> Result<Tensor> {
+        let all = self.qkv_proj.forward(x)?;
+        let (heads, turning, rows) = (self.heads, self.heads + self.key_heads, self.heads + 2 * self.key_heads);
+        let (queries, keys, values) = match &self.norms {
+            HeadNorms::None => {
+                let all = self.by_head(&all, rows)?;
+                let turned = self.rotate(&all.slice(1, 0, turning)?, step)?;
+                (
+                    turned.slice(1, 0, heads)?,
+                    turned.slice(1, heads, turning)?,
+                    all.slice(1, turning, rows)?,
+                )
+            }
+            HeadNorms::PerHead(norm) => {
+                let all = all.reshape(&[x.dim(0), rows, self.width])?;
+                let turned = self.by_head(&norm.forward(&all.slice(1, 0, turning)?)?, turning)?;
+                let turned = self.rotate(&turned, step)?;
+                let values = self.by_head(&all.slice(1, turning, rows)?, self.key_heads)?;
+                (turned.slice(1, 0, heads)?, turned.slice(1, heads, turning)?, values)
+            }
+            HeadNorms::Whole { queries, keys } => {
+                let part = |from: i32, to: i32| all.slice(1, from * self.width, to * self.width);
+                let queries = self.by_head(&queries.forward(&part(0, heads)?)?, heads)?;
+                let keys = self.by_head(&keys.forward(&part(heads, turning)?)?, self.key_heads)?;
+                let values = self.by_head(&part(turning, rows)?, self.key_heads)?;
+                (self.rotate(&queries, step)?, self.rotate(&keys, step)?, values)
+            }
+        };
+        let (queries, scale) = match &step.growth {
+            None => (queries, self.scale),
+            Some(Factor::One(factor)) => (queries, self.scale * factor),
+            Some(Factor::Many(factors)) => (queries.mul(&factors.astype(queries.dtype())?)?, self.scale),
+        };
+        let seen = cache.update(&keys, &values)?;
+        self.o_proj.forward(&attend(&queries, &seen, scale, &step.masks[self.mask], None)?)
+    }
+
+    /// `[length, count · width]`, or with the last axis split, to `[1, count, length, width]`.
+    fn by_head(&self, x: &Tensor, count: i32) -> Result<Tensor> {
+        match x.dim(0) {
+            1 => x.reshape(&[1, count, 1, self.width]),
+            length => x.reshape(&[1, length, count, self.width])?.swapaxes(1, 2),
+        }
+    }
+
+    fn rotate(&self, heads: &Tensor, step: &Step<'_>) -> Result<Tensor> {
+        match self.rope {
+            Some(rope) => step.ropes[rope].forward(heads, &step.rotations[rope]),
+            None => Ok(heads.clone()),
+        }
+    }
+}
+
+fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut Loading<'_, '_>) -> Result<Linear> {
+    let (queries, keys) = (config.heads * config.head_dim, config.key_heads * config.head_dim);
+    let joined = format!("{path}.qkv_proj");
+    let parts = if loading.weights.has(&format!("{joined}.weight")) {
+        vec![(joined, (queries + 2 * keys) as i32)]
+    } else {
+        [("q_proj", queries), ("k_proj", keys), ("v_proj", keys)]
+            .map(|(name, rows)| (format!("{path}.{name}"), rows as i32))
+            .to_vec()
+    };
+    if config.qkv_bias {
+        for (part, _) in &parts {
+            loading.weights.require(&format!("{part}.bias"))?;
+        }
+    }
+    Linear::load_joined(loading.weights, &parts, loading.config.hidden_size as i32)
+}
+
+/// The norms, those of queries times `factor`.
+fn head_norms(config: &AttentionConfig, path: &str, factor: f32, loading: &mut Loading<'_, '_>) -> Result<HeadNorms> {
+    let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
+    let norm = loading.config.norm;
+    let mut take = |name: &str, width: i32, factor: f32| {
+        let factors = factors(loading.weights, &format!("{path}.{name}"), width, norm)?;
+        match factor {
+            1.0 => Ok(factors),
+            factor => factors.mul(&Tensor::scalar(factor, factors.dtype())?),
+        }
+    };
+    Ok(match config.head_norm {
+        HeadNorm::None => HeadNorms::None,
+        HeadNorm::PerHead => {
+            let queries = take("q_norm", width, factor)?.reshape(&[1, width])?;
+            let keys = take("k_norm", width, 1.0)?.reshape(&[1, width])?;
+            let rows: Vec<&Tensor> = (0..heads + key_heads)
+                .map(|row| if row < heads { &queries } else { &keys })
+                .collect();
+            HeadNorms::PerHead(RmsNorm::new(concatenate(&rows, 0)?, norm.eps)?)
+        }
+        HeadNorm::Whole => HeadNorms::Whole {
+            queries: RmsNorm::new(take("q_norm", heads * width, factor)?, norm.eps)?,
+            keys: RmsNorm::new(take("k_norm", key_heads * width, 1.0)?, norm.eps)?,
+        },
+    })
+}
+
+impl Parameters for HeadNorms {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::None => {}
+            Self::PerHead(norm) => norm.visit(visitor),
+            Self::Whole { queries, keys } => {
+                queries.visit(visitor);
+                keys.visit(visitor);
+            }
+        }
+    }
+}
+
+impl Parameters for Attention {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            heads: _,
+            key_heads: _,
+            width: _,
+            window: _,
+            mask: _,
+            rope: _,
+            scale: _,
+            qkv_proj,
+            norms,
+            o_proj,
+        } = self;
+        qkv_proj.visit(visitor);
+        norms.visit(visitor);
+        o_proj.visit(visitor);
+    }
+}

@@ -1,0 +1,365 @@
+//! The parametric decoder: builds the layers that a [`DecoderConfig`] describes and runs them. Names of tensors are those of
+//! Llama's checkpoints; families with other names say so in [`DecoderConfig::renames`].
+//!
+//! A new kind of mixer or feed is a file here with `load`, `forward` and `Parameters`, one variant of [`Mixer`] or [`Feed`],
+//! and one arm in each `match` below.
+
+mod attention;
+mod mlp;
+
+use mlx_rs::Dtype;
+use prompt::config::decoder::{self, DecoderConfig, Growth, Head, LayerConfig, Norms};
+
+use crate::cache::Cache;
+use crate::error::Result;
+use crate::layers::{factors, Embedding, Linear, Parameters, RmsNorm, Rope, Rotation};
+use crate::ops::Mask;
+use crate::tensor::Tensor;
+use crate::weights::Weights;
+use attention::Attention;
+use mlp::Mlp;
+
+/// What the parts of a layer need beside their own config while they are loaded.
+struct Loading<'a, 'w> {
+    config: &'a DecoderConfig,
+    weights: &'a mut Weights<'w>,
+    /// Type of activations and of what is not quantised.
+    dtype: Dtype,
+    ropes: &'a [Rope],
+    /// The windows met so far; attention refers to its mask by the index.
+    windows: &'a mut Vec<Option<u32>>,
+}
+
+/// What all layers share in one step.
+struct Step<'a> {
+    ropes: &'a [Rope],
+    rotations: Vec<Rotation>,
+    /// One per window.
+    masks: Vec<Mask>,
+    growth: Option<Factor>,
+}
+
+/// How much queries grow at the positions of a step.
+enum Factor {
+    /// At the only position.
+    One(f32),
+    /// `[1, 1, length, 1]`.
+    Many(Tensor),
+}
+
+/// How a layer mixes positions.
+enum Mixer {
+    Attention(Attention),
+}
+
+impl Mixer {
+    fn load(config: &decoder::Mixer, layer: usize, loading: &mut Loading<'_, '_>) -> Result<Self> {
+        let path = format!("layers.{layer}");
+        match config {
+            decoder::Mixer::Attention(config) => Ok(Self::Attention(Attention::load(config, &format!("{path}.self_attn"), loading)?)),
+        }
+    }
+
+    fn cache(&self) -> Cache {
+        match self {
+            Self::Attention(attention) => attention.cache(),
+        }
+    }
+
+    /// The index of its mask, for those that look at a cache of keys.
+    fn mask(&self) -> Option<usize> {
+        match self {
+            Self::Attention(attention) => Some(attention.mask()),
+        }
+    }
+
+    fn forward(&self, x: &Tensor, step: &Step<'_>, cache: &mut Cache) -> Result<Tensor> {
+        match self {
+            Self::Attention(attention) => attention.forward(x, step, cache),
+        }
+    }
+}
+
+/// What a layer does with each position.
+enum Feed {
+    Dense(Mlp),
+}
+
+impl Feed {
+    fn load(config: &decoder::Feed, layer: usize, loading: &mut Loading<'_, '_>) -> Result<Self> {
+        let path = format!("layers.{layer}.mlp");
+        match config {
+            decoder::Feed::Dense(config) => Ok(Self::Dense(Mlp::load(config, &path, loading)?)),
+        }
+    }
+
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Dense(mlp) => mlp.forward(x),
+        }
+    }
+}
+
+struct Layer {
+    before_mixer: Option<RmsNorm>,
+    mixer: Mixer,
+    after_mixer: Option<RmsNorm>,
+    before_feed: Option<RmsNorm>,
+    feed: Feed,
+    after_feed: Option<RmsNorm>,
+}
+
+impl Layer {
+    fn load(config: &LayerConfig, layer: usize, loading: &mut Loading<'_, '_>) -> Result<Self> {
+        let names = match config.norms {
+            Norms::Before => [Some("input_layernorm"), None, Some("post_attention_layernorm"), None],
+            Norms::After => [None, Some("post_attention_layernorm"), None, Some("post_feedforward_layernorm")],
+            Norms::Around => [
+                Some("input_layernorm"),
+                Some("post_attention_layernorm"),
+                Some("pre_feedforward_layernorm"),
+                Some("post_feedforward_layernorm"),
+            ],
+        };
+        let mut norm = |name: Option<&str>| {
+            let width = loading.config.hidden_size as i32;
+            let load = |name| RmsNorm::load_from(loading.weights, &format!("layers.{layer}.{name}"), width, loading.config.norm);
+            name.map(load).transpose()
+        };
+        let [before_mixer, after_mixer, before_feed, after_feed] = names;
+        Ok(Self {
+            before_mixer: norm(before_mixer)?,
+            after_mixer: norm(after_mixer)?,
+            before_feed: norm(before_feed)?,
+            after_feed: norm(after_feed)?,
+            mixer: Mixer::load(&config.mixer, layer, loading)?,
+            feed: Feed::load(&config.feed, layer, loading)?,
+        })
+    }
+
+    /// The residual stream `h` `[length, hidden]` after this layer.
+    fn forward(&self, h: &Tensor, step: &Step<'_>, residual: Option<&Tensor>, cache: &mut Cache) -> Result<Tensor> {
+        let mixed = self.mixer.forward(&normed(&self.before_mixer, h)?, step, cache)?;
+        let h = add(h, &normed(&self.after_mixer, &mixed)?, residual)?;
+        let fed = self.feed.forward(&normed(&self.before_feed, &h)?)?;
+        add(&h, &normed(&self.after_feed, &fed)?, residual)
+    }
+}
+
+fn normed(norm: &Option<RmsNorm>, x: &Tensor) -> Result<Tensor> {
+    norm.as_ref().map_or_else(|| Ok(x.clone()), |norm| norm.forward(x))
+}
+
+fn add(h: &Tensor, part: &Tensor, factor: Option<&Tensor>) -> Result<Tensor> {
+    match factor {
+        Some(factor) => h.add(&part.mul(factor)?),
+        None => h.add(part),
+    }
+}
+
+/// The whole model.
+pub struct Decoder {
+    vocabulary: u32,
+    embed_tokens: Embedding,
+    embedding_multiplier: Option<Tensor>,
+    residual_multiplier: Option<Tensor>,
+    layers: Vec<Layer>,
+    ropes: Vec<Rope>,
+    /// For each window a layer that has it, whose cache then tells its mask.
+    windows: Vec<usize>,
+    growth: Option<Growth>,
+    norm: RmsNorm,
+    lm_head: Linear,
+    logits_factor: Option<Tensor>,
+    softcap: Option<Tensor>,
+}
+
+impl Decoder {
+    /// Builds the model; every tensor of it is computed when this returns.
+    pub fn load(config: &DecoderConfig, weights: &mut Weights<'_>) -> Result<Self> {
+        weights.rename(config.renames);
+        let (hidden, vocabulary) = (config.hidden_size as i32, config.vocab_size as i32);
+        let norm = factors(weights, "norm", hidden, config.norm)?;
+        let dtype = norm.dtype();
+        let scalar = |value: Option<f32>| value.map(|value| Tensor::scalar(value, dtype)).transpose();
+        let embed_tokens = Embedding::load(weights, "embed_tokens", vocabulary, hidden)?;
+        let tied = match config.head {
+            Head::Tied => true,
+            Head::Own => false,
+            Head::OwnIfThere => !weights.has("lm_head.weight"),
+        };
+        let ropes = ropes(config, dtype)?;
+        let mut windows = Vec::new();
+        let mut loading = Loading {
+            config,
+            weights,
+            dtype,
+            ropes: &ropes,
+            windows: &mut windows,
+        };
+        let layers: Vec<Layer> = config
+            .layers
+            .iter()
+            .enumerate()
+            .map(|(index, layer)| Layer::load(layer, index, &mut loading))
+            .collect::<Result<_>>()?;
+        let model = Self {
+            vocabulary: config.vocab_size,
+            lm_head: if tied {
+                embed_tokens.as_linear()?
+            } else {
+                Linear::load(weights, "lm_head", hidden, vocabulary)?
+            },
+            embed_tokens,
+            embedding_multiplier: scalar(config.embedding_multiplier)?,
+            residual_multiplier: scalar(config.residual_multiplier)?,
+            windows: (0..windows.len())
+                .filter_map(|window| layers.iter().position(|layer| layer.mixer.mask() == Some(window)))
+                .collect(),
+            layers,
+            ropes,
+            growth: config.layers.iter().find_map(|layer| match &layer.mixer {
+                decoder::Mixer::Attention(attention) => attention.growth,
+            }),
+            norm: RmsNorm::new(norm, config.norm.eps)?,
+            logits_factor: scalar(config.logits_divisor.map(f32::recip))?,
+            softcap: scalar(config.logits_softcap)?,
+        };
+        weights.settle(model.tensors())?;
+        Ok(model)
+    }
+
+    /// How many tokens its vocabulary has.
+    pub fn vocabulary(&self) -> u32 {
+        self.vocabulary
+    }
+
+    /// One empty cache per layer.
+    pub fn caches(&self) -> Vec<Cache> {
+        self.layers.iter().map(|layer| layer.mixer.cache()).collect()
+    }
+
+    /// States `[length, hidden]` of the tokens `ids` `[length]`, which come next in the sequence of these caches.
+    pub fn forward(&self, ids: &Tensor, caches: &mut [Cache]) -> Result<Tensor> {
+        let mut h = self.embed_tokens.forward(ids)?;
+        if let Some(factor) = &self.embedding_multiplier {
+            h = h.mul(factor)?;
+        }
+        let step = self.step(ids.size(), caches);
+        for (layer, cache) in self.layers.iter().zip(caches) {
+            h = layer.forward(&h, &step, self.residual_multiplier.as_ref(), cache)?;
+        }
+        Ok(h)
+    }
+
+    fn step(&self, length: usize, caches: &[Cache]) -> Step<'_> {
+        let offset = self.windows.first().map_or(0, |layer| caches[*layer].offset());
+        Step {
+            ropes: &self.ropes,
+            rotations: self.ropes.iter().map(|rope| rope.at(offset, length)).collect(),
+            masks: self.windows.iter().map(|layer| caches[*layer].mask(length)).collect(),
+            growth: self.growth.and_then(|growth| factor(growth, offset, length)),
+        }
+    }
+
+    /// Logits `[length, vocabulary]` of states.
+    pub fn logits(&self, states: &Tensor) -> Result<Tensor> {
+        let mut logits = self.lm_head.forward(&self.norm.forward(states)?)?;
+        if let Some(factor) = &self.logits_factor {
+            logits = logits.mul(factor)?;
+        }
+        match &self.softcap {
+            Some(cap) => logits.div(cap)?.tanh()?.mul(cap),
+            None => Ok(logits),
+        }
+    }
+}
+
+/// The ropes for the heads of the layers that use them.
+fn ropes(config: &DecoderConfig, dtype: Dtype) -> Result<Vec<Rope>> {
+    let width = |index: usize| {
+        config.layers.iter().find_map(|layer| match &layer.mixer {
+            decoder::Mixer::Attention(attention) => (attention.rope == Some(index)).then_some(attention.head_dim),
+        })
+    };
+    config
+        .ropes
+        .iter()
+        .enumerate()
+        .map(|(index, rope)| Rope::new(rope, width(index).unwrap_or(rope.dims), dtype))
+        .collect()
+}
+
+/// How much queries grow from `offset` on; `None` where they do not, as in the context that the model was trained for.
+fn factor(growth: Growth, offset: usize, length: usize) -> Option<Factor> {
+    let grown = |position: usize| 1.0 + growth.beta * (1.0 + (position / growth.original_context as usize) as f32).ln();
+    if offset + length <= growth.original_context as usize {
+        return None;
+    }
+    if length == 1 {
+        return Some(Factor::One(grown(offset)));
+    }
+    let factors: Vec<f32> = (offset..offset + length).map(grown).collect();
+    Some(Factor::Many(Tensor::from_f32(&factors, &[1, 1, length as i32, 1])))
+}
+
+impl Parameters for Mixer {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::Attention(attention) => attention.visit(visitor),
+        }
+    }
+}
+
+impl Parameters for Feed {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::Dense(mlp) => mlp.visit(visitor),
+        }
+    }
+}
+
+impl Parameters for Layer {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            before_mixer,
+            mixer,
+            after_mixer,
+            before_feed,
+            feed,
+            after_feed,
+        } = self;
+        for norm in [before_mixer, after_mixer, before_feed, after_feed] {
+            norm.visit(visitor);
+        }
+        mixer.visit(visitor);
+        feed.visit(visitor);
+    }
+}
+
+impl Parameters for Decoder {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            vocabulary: _,
+            embed_tokens,
+            embedding_multiplier,
+            residual_multiplier,
+            layers,
+            ropes,
+            windows: _,
+            growth: _,
+            norm,
+            lm_head,
+            logits_factor,
+            softcap,
+        } = self;
+        embed_tokens.visit(visitor);
+        layers.visit(visitor);
+        ropes.visit(visitor);
+        norm.visit(visitor);
+        lm_head.visit(visitor);
+        for scalar in [embedding_multiplier, residual_multiplier, logits_factor, softcap] {
+            scalar.visit(visitor);
+        }
+    }
+}

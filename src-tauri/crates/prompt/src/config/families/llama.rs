@@ -1,0 +1,50 @@
+//! Llama and those that share its shape: norms before, rotary positions of any kind, a gated network with SiLU.
+
+use super::{windows, Shapes, Source};
+use crate::config::decoder::{Activation, AttentionConfig, DecoderConfig, DenseConfig, Feed, LayerConfig, Mixer, Norms};
+use crate::config::fields::Fields;
+use crate::config::rope::{Defaults, RopeConfig};
+use crate::config::{ConfigError, Family};
+
+/// Llama 1 to 3.
+pub(super) fn parse(source: Source<'_>) -> Result<Family, ConfigError> {
+    decoder(source.text)?.family()
+}
+
+/// Mistral, whose first version has a window in every layer.
+pub(super) fn mistral(source: Source<'_>) -> Result<Family, ConfigError> {
+    let text = source.text;
+    let mut config = decoder(text)?;
+    if text.texts("layer_types")?.is_none() {
+        let window = text.number("sliding_window")?;
+        config.attention().for_each(|attention| attention.window = window);
+    }
+    config.family()
+}
+
+/// The decoder by Llama's fields.
+pub(super) fn decoder(text: Fields<'_>) -> Result<DecoderConfig, ConfigError> {
+    let shapes = Shapes::parse(text)?;
+    let bias = text.flag("attention_bias")?.unwrap_or(false);
+    let windows = windows(text, shapes.layers)?.unwrap_or_else(|| vec![None; shapes.layers as usize]);
+    let attention = AttentionConfig {
+        qkv_bias: bias,
+        o_bias: bias,
+        ..AttentionConfig::new(shapes.heads, shapes.key_heads, shapes.head_dim, Some(0))
+    };
+    let dense = DenseConfig {
+        width: shapes.width,
+        activation: Activation::Silu,
+        bias: text.flag("mlp_bias")?.unwrap_or(false),
+    };
+    let layers = windows.into_iter().map(|window| LayerConfig {
+        norms: Norms::Before,
+        mixer: Mixer::Attention(AttentionConfig {
+            window,
+            ..attention.clone()
+        }),
+        feed: Feed::Dense(dense),
+    });
+    let rope = RopeConfig::parse(text, shapes.head_dim, None, Defaults::default())?;
+    Ok(shapes.decoder(vec![rope], layers.collect()))
+}

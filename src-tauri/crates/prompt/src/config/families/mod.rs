@@ -1,0 +1,135 @@
+//! From `model_type` to the shapes of a model: one small file per family and one table of the names they go by.
+
+mod llama;
+mod qwen;
+
+use super::decoder::{check_layers, DecoderConfig, Head, LayerConfig, NormConfig};
+use super::fields::Fields;
+use super::rope::RopeConfig;
+use super::{ConfigError, Family, Gemma4Config};
+
+/// A `config.json`: the whole, and the part about text, which is the whole where there is no wrapper.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub top: Fields<'a>,
+    pub text: Fields<'a>,
+}
+
+type Parse = fn(Source<'_>) -> Result<Family, ConfigError>;
+
+/// Every `model_type` that can be loaded, and who reads its config.
+const FAMILIES: [(&str, Parse); 9] = [
+    ("gemma4", gemma4),
+    ("gemma4_text", gemma4),
+    ("gemma4_unified", gemma4),
+    ("iquestcoder", llama::parse),
+    ("llama", llama::parse),
+    ("mistral", llama::mistral),
+    ("qwen2", qwen::qwen2),
+    ("qwen3", qwen::qwen3),
+    ("xverse", llama::parse),
+];
+
+/// Every `model_type` that can be loaded.
+pub const KNOWN_MODEL_TYPES: [&str; FAMILIES.len()] = {
+    let mut names = [""; FAMILIES.len()];
+    let mut index = 0;
+    while index < names.len() {
+        names[index] = FAMILIES[index].0;
+        index += 1;
+    }
+    names
+};
+
+/// Reads the shapes of a model of this type.
+pub(super) fn parse(model_type: &str, source: Source<'_>) -> Result<Family, ConfigError> {
+    match FAMILIES.iter().find(|(name, _)| *name == model_type) {
+        Some((_, parse)) => parse(source),
+        None => Err(ConfigError::UnknownFamily(model_type.to_owned())),
+    }
+}
+
+fn gemma4(source: Source<'_>) -> Result<Family, ConfigError> {
+    let config = Gemma4Config::parse(source.text, source.top.number("vocab_size")?)?;
+    Ok(Family::Gemma4(config))
+}
+
+/// The shapes that nearly every dense decoder's config has under the same names.
+struct Shapes {
+    hidden_size: u32,
+    vocab_size: u32,
+    layers: u32,
+    heads: u32,
+    key_heads: u32,
+    head_dim: u32,
+    /// `intermediate_size`.
+    width: u32,
+    eps: f32,
+    head: Head,
+}
+
+impl Shapes {
+    fn parse(text: Fields<'_>) -> Result<Self, ConfigError> {
+        let (hidden_size, heads) = (text.required("hidden_size")?, text.required("num_attention_heads")?);
+        Ok(Self {
+            hidden_size,
+            vocab_size: text.required("vocab_size")?,
+            layers: check_layers(text.required("num_hidden_layers")?)?,
+            heads,
+            key_heads: text.number("num_key_value_heads")?.unwrap_or(heads),
+            head_dim: text.number("head_dim")?.unwrap_or(hidden_size / heads),
+            width: text.required("intermediate_size")?,
+            eps: text.number("rms_norm_eps")?.unwrap_or(1e-6),
+            head: match text.flag("tie_word_embeddings")? {
+                Some(true) => Head::Tied,
+                Some(false) => Head::Own,
+                None => Head::OwnIfThere,
+            },
+        })
+    }
+
+    /// A decoder of these shapes without any of the multipliers.
+    fn decoder(&self, ropes: Vec<RopeConfig>, layers: Vec<LayerConfig>) -> DecoderConfig {
+        DecoderConfig {
+            hidden_size: self.hidden_size,
+            vocab_size: self.vocab_size,
+            norm: NormConfig {
+                eps: self.eps,
+                offset: false,
+            },
+            embedding_multiplier: None,
+            residual_multiplier: None,
+            logits_divisor: None,
+            logits_softcap: None,
+            head: self.head,
+            ropes,
+            layers,
+            renames: &[],
+        }
+    }
+}
+
+impl DecoderConfig {
+    /// The checked end of a family's parser.
+    fn family(self) -> Result<Family, ConfigError> {
+        Ok(Family::Decoder(Box::new(self.check()?)))
+    }
+}
+
+/// The window of each layer by `layer_types`; `None` where the config has no such list.
+fn windows(text: Fields<'_>, layers: u32) -> Result<Option<Vec<Option<u32>>>, ConfigError> {
+    const FIELD: &str = "layer_types";
+    let Some(names) = text.texts(FIELD)? else { return Ok(None) };
+    if names.len() != layers as usize {
+        return Err(ConfigError::Unusable {
+            field: FIELD,
+            reason: format!("it names {} of {layers} layers", names.len()),
+        });
+    }
+    let windows = names.into_iter().map(|name| match name {
+        "full_attention" => Ok(None),
+        "sliding_attention" => text.required("sliding_window").map(Some),
+        other => Err(ConfigError::NotYet(format!("layers of type `{other}`"))),
+    });
+    windows.collect::<Result<_, _>>().map(Some)
+}

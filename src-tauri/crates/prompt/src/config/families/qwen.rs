@@ -1,0 +1,31 @@
+//! Qwen 2 and 3: Llama's shape with biases on q, k and v, or with norms of queries and keys.
+
+use super::{llama, Source};
+use crate::config::decoder::{DecoderConfig, HeadNorm};
+use crate::config::fields::Fields;
+use crate::config::{ConfigError, Family};
+
+/// Qwen 2 and 2.5.
+pub(super) fn qwen2(source: Source<'_>) -> Result<Family, ConfigError> {
+    let mut config = decoder(source.text)?;
+    config.attention().for_each(|attention| attention.qkv_bias = true);
+    config.family()
+}
+
+/// Qwen 3, dense.
+pub(super) fn qwen3(source: Source<'_>) -> Result<Family, ConfigError> {
+    let mut config = decoder(source.text)?;
+    config.attention().for_each(|attention| attention.head_norm = HeadNorm::PerHead);
+    config.family()
+}
+
+fn decoder(text: Fields<'_>) -> Result<DecoderConfig, ConfigError> {
+    let mut config = llama::decoder(text)?;
+    // Layers from `max_window_layers` on slide, in the few models that switch it on.
+    if text.texts("layer_types")?.is_none() && text.flag("use_sliding_window")?.unwrap_or(false) {
+        let window = text.number("sliding_window")?;
+        let first = text.number::<u32>("max_window_layers")?.unwrap_or(0) as usize;
+        config.attention().skip(first).for_each(|attention| attention.window = window);
+    }
+    Ok(config)
+}
