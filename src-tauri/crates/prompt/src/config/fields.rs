@@ -35,6 +35,10 @@ impl<'a> Fields<'a> {
         self.0.get(field).filter(|value| !value.is_null())
     }
 
+    pub(super) fn has(self, field: &str) -> bool {
+        self.get(field).is_some()
+    }
+
     pub(super) fn number<T: Number>(self, field: &'static str) -> Result<Option<T>, ConfigError> {
         let Some(value) = self.get(field) else { return Ok(None) };
         let tagged = || {

@@ -84,6 +84,15 @@ impl Family {
         };
         (f64::from(written) * factor.unwrap_or(1.0)) as u32
     }
+
+    /// A window that nothing can fall out of is none, and its cache need not be kept as a ring.
+    fn drop_windows(&mut self, context: u32) {
+        if let Self::Decoder(decoder) = self {
+            for attention in decoder.attention() {
+                attention.window = attention.window.filter(|window| *window < context);
+            }
+        }
+    }
 }
 
 /// A model's `config.json`.
@@ -118,9 +127,11 @@ impl ModelConfig {
         let top = Fields::new(object);
         let model_type = top.text("model_type")?.ok_or(ConfigError::Missing("model_type"))?;
         let text = top.object("text_config")?.unwrap_or(top);
-        let family = families::parse(&model_type, Source { top, text })?;
+        let mut family = families::parse(&model_type, Source { top, text })?;
+        let context = family.context(text.number("max_position_embeddings")?.unwrap_or(131_072));
+        family.drop_windows(context);
         Ok(Self {
-            context: family.context(text.number("max_position_embeddings")?.unwrap_or(131_072)),
+            context,
             quantization: Quantization::parse(top, text)?,
             dtype: [top, text]
                 .iter()

@@ -50,23 +50,35 @@ impl Default for Defaults {
     }
 }
 
+/// Which layers of a model the positions are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum For {
+    /// All of them.
+    All,
+    /// Those of this type in `layer_types`, which `rope_parameters` may have a part for.
+    Type(&'static str),
+    /// Those of this type, to which nothing applies but such a part: `rope_theta` and `rope_scaling` are meant for others.
+    Only(&'static str),
+}
+
 impl RopeConfig {
-    /// Reads `rope_theta`, `rope_scaling` and `rope_parameters`, the latter flat or with a part for each type of layer, of
-    /// which `layer_type` is meant.
-    pub(super) fn parse(text: Fields<'_>, head_dim: u32, layer_type: Option<&'static str>, default: Defaults) -> Result<Self, ConfigError> {
+    /// Reads `rope_theta`, `rope_scaling` and `rope_parameters`, the latter flat or with a part for each type of layer.
+    pub(super) fn parse(text: Fields<'_>, head_dim: u32, layers: For, default: Defaults) -> Result<Self, ConfigError> {
         let parameters = text.object("rope_parameters")?;
-        let own = match (parameters, layer_type) {
-            (Some(all), Some(layer_type)) => all.object(layer_type)?,
+        let own = match (parameters, layers) {
+            (Some(all), For::Type(layer_type) | For::Only(layer_type)) => all.object(layer_type)?,
             _ => None,
         };
-        let table = match (own, text.object("rope_scaling")?, parameters) {
-            (Some(own), ..) => Some(own),
-            (None, Some(scaling), _) => Some(scaling),
-            (None, None, parameters) => parameters,
+        let (table, places) = match layers {
+            For::Only(_) => (own, [own, None, None]),
+            For::All | For::Type(_) => {
+                let table = own.or(text.object("rope_scaling")?).or(parameters);
+                // `rope_theta` may stand in `rope_parameters` while `rope_scaling` holds the rest.
+                (table, [table, parameters, Some(text)])
+            }
         };
-        // `rope_theta` may stand in `rope_parameters` while `rope_scaling` holds the rest.
         let number = |field: &'static str| -> Result<Option<f32>, ConfigError> {
-            for fields in [table, own, parameters, Some(text)].into_iter().flatten() {
+            for fields in places.into_iter().flatten() {
                 if let Some(number) = fields.number(field)? {
                     return Ok(Some(number));
                 }

@@ -3,23 +3,12 @@
 use super::{windows, Shapes, Source};
 use crate::config::decoder::{Activation, AttentionConfig, DecoderConfig, DenseConfig, Feed, LayerConfig, Mixer, Norms};
 use crate::config::fields::Fields;
-use crate::config::rope::{Defaults, RopeConfig};
+use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::{ConfigError, Family};
 
 /// Llama 1 to 3.
 pub(super) fn parse(source: Source<'_>) -> Result<Family, ConfigError> {
     decoder(source.text)?.family()
-}
-
-/// Mistral, whose first version has a window in every layer.
-pub(super) fn mistral(source: Source<'_>) -> Result<Family, ConfigError> {
-    let text = source.text;
-    let mut config = decoder(text)?;
-    if text.texts("layer_types")?.is_none() {
-        let window = text.number("sliding_window")?;
-        config.attention().for_each(|attention| attention.window = window);
-    }
-    config.family()
 }
 
 /// The decoder by Llama's fields.
@@ -45,6 +34,6 @@ pub(super) fn decoder(text: Fields<'_>) -> Result<DecoderConfig, ConfigError> {
         }),
         feed: Feed::Dense(dense),
     });
-    let rope = RopeConfig::parse(text, shapes.head_dim, None, Defaults::default())?;
+    let rope = RopeConfig::parse(text, shapes.head_dim, For::All, Defaults::default())?;
     Ok(shapes.decoder(vec![rope], layers.collect()))
 }

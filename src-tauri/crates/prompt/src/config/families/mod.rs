@@ -1,7 +1,14 @@
 //! From `model_type` to the shapes of a model: one small file per family and one table of the names they go by.
 
+mod gemma3;
+mod glm4;
+mod granite;
 mod llama;
+mod mistral;
+mod olmo;
+mod phi3;
 mod qwen;
+mod smollm3;
 
 use super::decoder::{check_layers, DecoderConfig, Head, LayerConfig, NormConfig};
 use super::fields::Fields;
@@ -18,15 +25,25 @@ pub(super) struct Source<'a> {
 type Parse = fn(Source<'_>) -> Result<Family, ConfigError>;
 
 /// Every `model_type` that can be loaded, and who reads its config.
-const FAMILIES: [(&str, Parse); 9] = [
+const FAMILIES: &[(&str, Parse)] = &[
+    ("gemma3", gemma3::wrapper),
+    ("gemma3_text", gemma3::parse),
     ("gemma4", gemma4),
     ("gemma4_text", gemma4),
     ("gemma4_unified", gemma4),
+    ("glm4", glm4::parse),
+    ("granite", granite::parse),
     ("iquestcoder", llama::parse),
     ("llama", llama::parse),
-    ("mistral", llama::mistral),
+    ("ministral3", mistral::ministral3),
+    ("mistral", mistral::mistral),
+    ("mistral3", mistral::wrapper),
+    ("olmo2", olmo::olmo2),
+    ("olmo3", olmo::olmo3),
+    ("phi3", phi3::parse),
     ("qwen2", qwen::qwen2),
     ("qwen3", qwen::qwen3),
+    ("smollm3", smollm3::parse),
     ("xverse", llama::parse),
 ];
 

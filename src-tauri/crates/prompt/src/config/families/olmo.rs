@@ -1,0 +1,47 @@
+//! OLMo 2 and 3: norms after each half of a layer, and over all heads of queries and of keys together.
+
+use super::{llama, windows, Source};
+use crate::config::decoder::{DecoderConfig, HeadNorm, Norms};
+use crate::config::fields::Fields;
+use crate::config::rope::{Defaults, For, RopeConfig};
+use crate::config::{ConfigError, Family};
+
+/// OLMo 2.
+pub(super) fn olmo2(source: Source<'_>) -> Result<Family, ConfigError> {
+    decoder(source.text)?.family()
+}
+
+/// OLMo 3: three sliding layers for each full one, and only full ones have a scaled rope.
+pub(super) fn olmo3(source: Source<'_>) -> Result<Family, ConfigError> {
+    let text = source.text;
+    let mut config = decoder(text)?;
+    if windows(text, config.layers.len() as u32)?.is_none() {
+        let window = Some(text.required("sliding_window")?);
+        for (layer, attention) in config.attention().enumerate() {
+            attention.window = window.filter(|_| !(layer + 1).is_multiple_of(4));
+        }
+    }
+    let theta = text.number("rope_theta")?.unwrap_or(Defaults::default().theta);
+    let Some(head_dim) = config.attention().next().map(|attention| attention.head_dim) else {
+        return Err(ConfigError::Missing("num_hidden_layers"));
+    };
+    let defaults = Defaults {
+        theta,
+        ..Defaults::default()
+    };
+    config
+        .ropes
+        .push(RopeConfig::parse(text, head_dim, For::Only("sliding_attention"), defaults)?);
+    config.ropes[0] = RopeConfig::parse(text, head_dim, For::Type("full_attention"), defaults)?;
+    for attention in config.attention() {
+        attention.rope = Some(usize::from(attention.window.is_some()));
+    }
+    config.family()
+}
+
+fn decoder(text: Fields<'_>) -> Result<DecoderConfig, ConfigError> {
+    let mut config = llama::decoder(text)?;
+    config.attention().for_each(|attention| attention.head_norm = HeadNorm::Whole);
+    config.layers.iter_mut().for_each(|layer| layer.norms = Norms::After);
+    Ok(config)
+}
