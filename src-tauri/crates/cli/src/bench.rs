@@ -5,8 +5,8 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 use clap::Args;
-use engine::BenchFigures;
-use protocol::ModelSource;
+use engine::{BenchFigures, MlxEngine};
+use protocol::{Engine, ModelSource};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -17,9 +17,15 @@ use crate::{output, ModelArg};
 pub struct BenchArgs {
     #[command(flatten)]
     model: ModelArg,
-    /// Length of the prompt in tokens
-    #[arg(long, value_name = "N", default_value_t = 256)]
-    prompt_tokens: usize,
+    /// A model of random weights with the sizes of a real one, instead of a model on this computer
+    #[arg(long, value_name = "NAME", conflicts_with = "model", value_parser = clap::builder::PossibleValuesParser::new(engine::SHAPES))]
+    shape: Option<String>,
+    /// Where shapes are written and found again; some have 20 GB
+    #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir().join("ponder-shapes"))]
+    shapes: PathBuf,
+    /// Lengths of the prompt in tokens
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "256")]
+    prompt_tokens: Vec<usize>,
     /// How many tokens are generated
     #[arg(long, value_name = "N", default_value_t = 256)]
     generate: usize,
@@ -42,6 +48,9 @@ struct Figures {
     first_token_ms: f64,
     load_ms: f64,
     peak_bytes: f64,
+    /// Describing a step, handing it to the device, waiting for it; the peer does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    step_ms: Option<[f64; 3]>,
     #[serde(default)]
     versions: String,
 }
@@ -54,6 +63,7 @@ impl From<BenchFigures> for Figures {
             first_token_ms: figures.first_token_ms,
             load_ms: figures.load_ms,
             peak_bytes: figures.peak_bytes as f64,
+            step_ms: Some(figures.step_ms),
             versions: format!("ponder {}", env!("CARGO_PKG_VERSION")),
         }
     }
@@ -64,34 +74,50 @@ impl From<BenchFigures> for Figures {
 /// # Errors
 /// When the model cannot be loaded or the peer does not run.
 pub async fn run(args: BenchArgs) -> Result<()> {
-    if args.prompt_tokens == 0 || args.generate < 2 || args.repeat == 0 {
+    if args.prompt_tokens.contains(&0) || args.generate < 2 || args.repeat == 0 {
         bail!("a measurement needs at least one prompt token, two generated tokens and one repetition");
     }
-    let (engine, model) = engine_and_model(args.model.model.as_deref()).await?;
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let (engine, model) = match &args.shape {
+        Some(shape) => (
+            MlxEngine::start(),
+            engine::prepare_shape(shape, &args.shapes).map_err(protocol::Error::from)?,
+        ),
+        None => engine_and_model(args.model.model.as_deref()).await?,
+    };
+    let mut ours: Vec<Vec<Figures>> = vec![Vec::new(); args.prompt_tokens.len()];
+    let mut theirs = ours.clone();
     for _ in 0..args.repeat {
-        ours.push(Figures::from(engine.bench(model.clone(), args.prompt_tokens, args.generate)?));
+        let measured = engine.bench(model.clone(), args.prompt_tokens.clone(), args.generate)?;
+        for (runs, figures) in ours.iter_mut().zip(measured) {
+            runs.push(Figures::from(figures));
+        }
         if let Some(script) = &args.peer {
-            theirs.push(peer(script, &model, &args)?);
+            // The peer has the device for itself.
+            engine.unload().await?;
+            for (runs, figures) in theirs.iter_mut().zip(peer(script, &model, &args)?) {
+                runs.push(figures);
+            }
         }
     }
-    report(&args, &model, median(&ours), (!theirs.is_empty()).then(|| median(&theirs)))
+    for ((length, ours), theirs) in args.prompt_tokens.iter().zip(&ours).zip(&theirs) {
+        report(&args, *length, &model, median(ours), (!theirs.is_empty()).then(|| median(theirs)))?;
+    }
+    Ok(())
 }
 
-fn peer(script: &Path, model: &ModelSource, args: &BenchArgs) -> Result<Figures> {
+fn peer(script: &Path, model: &ModelSource, args: &BenchArgs) -> Result<Vec<Figures>> {
     let python = std::env::var_os("PONDER_ORACLE_PYTHON").context("PONDER_ORACLE_PYTHON names no Python with mlx-lm; use ./dev bench")?;
-    let output = Command::new(python)
-        // The peer finds an MLX of its own; ours must not come first there.
-        .env_remove("LD_LIBRARY_PATH")
-        .arg(script)
-        .arg("--model")
-        .arg(&model.path)
-        .args([
-            "--prompt-tokens",
-            &args.prompt_tokens.to_string(),
-            "--generate",
-            &args.generate.to_string(),
-        ])
+    let mut command = Command::new(python);
+    // The peer finds an MLX of its own; ours must not come first there.
+    command.env_remove("LD_LIBRARY_PATH").arg(script).arg("--model").arg(&model.path);
+    if let Some(path) = std::env::var_os("PONDER_ORACLE_LIBRARY_PATH") {
+        command.env("LD_LIBRARY_PATH", path);
+    }
+    let output = command
+        .arg("--generate")
+        .arg(args.generate.to_string())
+        .arg("--prompt-tokens")
+        .args(args.prompt_tokens.iter().map(usize::to_string))
         .output()
         .context("the peer could not be started")?;
     if !output.status.success() {
@@ -100,7 +126,8 @@ fn peer(script: &Path, model: &ModelSource, args: &BenchArgs) -> Result<Figures>
             String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or("no reason given")
         );
     }
-    serde_json::from_slice(&output.stdout).context("the peer printed something else than its figures")
+    let line = output.stdout.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty());
+    serde_json::from_slice(line.unwrap_or_default()).context("the peer printed something else than its figures")
 }
 
 /// One of the figures.
@@ -118,14 +145,15 @@ fn median(runs: &[Figures]) -> Figures {
         first_token_ms: middle(|run| run.first_token_ms),
         load_ms: middle(|run| run.load_ms),
         peak_bytes: middle(|run| run.peak_bytes),
+        step_ms: runs.first().and_then(|run| run.step_ms),
         versions: runs.first().map(|run| run.versions.clone()).unwrap_or_default(),
     }
 }
 
-fn report(args: &BenchArgs, model: &ModelSource, ours: Figures, theirs: Option<Figures>) -> Result<()> {
+fn report(args: &BenchArgs, length: usize, model: &ModelSource, ours: Figures, theirs: Option<Figures>) -> Result<()> {
     if args.json {
         output::line(&json!({
-            "model": model.reference, "prompt_tokens": args.prompt_tokens, "generate": args.generate, "repeat": args.repeat,
+            "model": model.reference, "prompt_tokens": length, "generate": args.generate, "repeat": args.repeat,
             "ours": ours, "peer": theirs,
             "decode_ratio": theirs.as_ref().map(|peer| ours.decode_tokens_per_second / peer.decode_tokens_per_second),
         }))?;
@@ -135,7 +163,7 @@ fn report(args: &BenchArgs, model: &ModelSource, ours: Figures, theirs: Option<F
     let mut table = format!(
         "{}: prompt {} tokens, {} generated, median of {}\n{:<22}{:>12}  {:>12}  {:>6}   {peer_name}\n",
         model.reference,
-        args.prompt_tokens,
+        length,
         args.generate,
         args.repeat,
         "",
@@ -156,6 +184,11 @@ fn report(args: &BenchArgs, model: &ModelSource, ours: Figures, theirs: Option<F
             table.push_str(&format!("  {:>12.1}  {:>6.2}", of(peer), of(&ours) / of(peer)));
         }
         table.push('\n');
+    }
+    if let Some([described, begun, waited]) = ours.step_ms {
+        table.push_str(&format!(
+            "a step of ours, ms     {described:.2} describing, {begun:.2} handing over, {waited:.2} waiting\n"
+        ));
     }
     output::text(&table)?;
     Ok(())

@@ -50,10 +50,15 @@ impl<'a> Sequence<'a> {
 
     /// Begins to compute the token `[1]` that follows the token `input` `[1]`, which may itself still be computed.
     pub fn step(&mut self, input: &Tensor) -> Result<Tensor> {
-        let states = self.model.forward(input, &mut self.caches)?;
-        let token = self.sampler.choose(input, self.model.logits(&states)?)?;
+        let token = self.describe(input)?;
         async_eval([&token])?;
         Ok(token)
+    }
+
+    /// The token of [`Sequence::step`], not begun.
+    pub fn describe(&mut self, input: &Tensor) -> Result<Tensor> {
+        let states = self.model.forward(input, &mut self.caches)?;
+        self.sampler.choose(input, self.model.logits(&states)?)
     }
 }
 

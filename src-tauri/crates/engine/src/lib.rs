@@ -15,6 +15,7 @@ mod models;
 mod ops;
 mod safetensors;
 mod sample;
+mod shapes;
 mod tensor;
 mod weights;
 mod worker;
@@ -32,6 +33,7 @@ use tokio::sync::oneshot;
 pub use error::Error;
 use layers::Parameters;
 pub use measure::{bench_prompt, BenchFigures};
+pub use shapes::{prepare as prepare_shape, NAMES as SHAPES};
 use worker::{guard, Command, Report, Shared, Worker};
 
 /// The engine. Clones share one worker; when the last one is dropped, the running job is cancelled and the worker ends.
@@ -82,10 +84,10 @@ impl MlxEngine {
         self.ask(move |worker| measure::logits(worker, &model, &tokens, all, chunk, kv_bits))
     }
 
-    /// Loads the model anew and measures reading `prompt_tokens` and generating `generate` tokens. Blocks; not for async
-    /// code.
-    pub fn bench(&self, model: ModelSource, prompt_tokens: usize, generate: usize) -> protocol::Result<BenchFigures> {
-        self.ask(move |worker| measure::bench(worker, &model, prompt_tokens, generate))
+    /// Loads the model anew and measures, for each length of prompt, reading it and generating `generate` tokens. Blocks;
+    /// not for async code.
+    pub fn bench(&self, model: ModelSource, prompts: Vec<usize>, generate: usize) -> protocol::Result<Vec<BenchFigures>> {
+        self.ask(move |worker| measure::bench(worker, &model, &prompts, generate))
     }
 
     /// The version of MLX. Blocks; not for async code.

@@ -1,5 +1,7 @@
 //! Verbs beside answering: logits for comparing engines, figures for comparing speeds.
 
+use std::time::Instant;
+
 use prompt::config::ModelConfig;
 use protocol::{KvBits, ModelSource};
 
@@ -8,11 +10,14 @@ use crate::error::{Error, Result};
 use crate::generate::{ids_tensor, run, Sequence, Times};
 use crate::memory;
 use crate::sample::{Choice, Sampler};
+use crate::tensor::async_eval;
 use crate::worker::Worker;
 
-/// What one run of [`crate::MlxEngine::bench`] measured.
+/// What [`crate::MlxEngine::bench`] measured for one length of prompt.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BenchFigures {
+    /// Tokens of the prompt.
+    pub prompt_tokens: usize,
     /// Milliseconds to load the model.
     pub load_ms: f64,
     /// Prompt tokens read per second.
@@ -21,8 +26,10 @@ pub struct BenchFigures {
     pub first_token_ms: f64,
     /// Tokens generated per second after the first.
     pub decode_tokens_per_second: f64,
-    /// The most memory that MLX held, in bytes.
+    /// The most memory that MLX held, in bytes: while loading and reading for the first prompt, while reading for the others.
     pub peak_bytes: u64,
+    /// Where a token's time goes, in milliseconds: describing the step, handing it to the device, waiting for the device.
+    pub step_ms: [f64; 3],
 }
 
 /// Logits after the last of `tokens`, or after each where `all`; read in chunks of `chunk`, with keys and values of full
@@ -70,15 +77,16 @@ pub fn logits(
     Ok(rows)
 }
 
-/// Loads the model anew, reads `prompt_tokens` made-up tokens and generates `generate` more, whatever they are.
-pub fn bench(worker: &mut Worker, source: &ModelSource, prompt_tokens: usize, generate: usize) -> Result<BenchFigures> {
-    if prompt_tokens == 0 || generate == 0 {
+/// Loads the model anew; for each length reads so many made-up tokens and generates `generate` more, whatever they are.
+pub fn bench(worker: &mut Worker, source: &ModelSource, prompts: &[usize], generate: usize) -> Result<Vec<BenchFigures>> {
+    let longest = prompts.iter().copied().max().unwrap_or(0);
+    if prompts.contains(&0) || longest == 0 || generate == 0 {
         return Err(Error::BadRequest(
             "a measurement needs at least one prompt token and one generated token".into(),
         ));
     }
     let context = ModelConfig::read(&source.path)?.context;
-    let wanted = prompt_tokens.saturating_add(generate);
+    let wanted = longest.saturating_add(generate);
     if wanted > context as usize {
         return Err(Error::ContextFull { prompt: wanted, context });
     }
@@ -86,23 +94,51 @@ pub fn bench(worker: &mut Worker, source: &ModelSource, prompt_tokens: usize, ge
     let load_ms = worker.ensure(source, &mut |_, _| Ok(()))?;
     let model = &worker.loaded().expect("just loaded").model;
     let vocabulary = model.vocabulary();
-    let prompt = bench_prompt(prompt_tokens, vocabulary);
     let greedy = Choice::new(&protocol::Sampling::greedy(), &protocol::Sampling::default(), vocabulary)?;
-    let measure = |tokens: usize| -> Result<Times> {
-        let sequence = Sequence::new(model, Sampler::new(greedy.clone(), &prompt, &[], vocabulary)?, None);
-        Ok(run(sequence, &prompt, tokens, &|| false, &|_| (), &mut |_| true)?.1)
-    };
-    // GPUs compile their kernels in the first run.
-    measure(2)?;
-    let times = measure(generate)?;
-    let timing = times.timing(prompt_tokens, load_ms);
-    Ok(BenchFigures {
-        load_ms,
-        prefill_tokens_per_second: timing.prefill_tokens_per_second,
-        first_token_ms: timing.first_token_ms,
-        decode_tokens_per_second: timing.decode_tokens_per_second,
-        peak_bytes: memory::figures()?.peak,
-    })
+    let mut all = Vec::new();
+    for (index, length) in prompts.iter().enumerate() {
+        if index > 0 {
+            memory::reset_peak()?;
+        }
+        let prompt = bench_prompt(*length, vocabulary);
+        let sequence =
+            || -> Result<Sequence<'_>> { Ok(Sequence::new(model, Sampler::new(greedy.clone(), &prompt, &[], vocabulary)?, None)) };
+        let measure = |tokens: usize| -> Result<Times> { Ok(run(sequence()?, &prompt, tokens, &|| false, &|_| (), &mut |_| true)?.1) };
+        // GPUs compile their kernels in the first run.
+        measure(2)?;
+        let timing = measure(generate)?.timing(*length, load_ms);
+        all.push(BenchFigures {
+            prompt_tokens: *length,
+            load_ms,
+            prefill_tokens_per_second: timing.prefill_tokens_per_second,
+            first_token_ms: timing.first_token_ms,
+            decode_tokens_per_second: timing.decode_tokens_per_second,
+            peak_bytes: memory::figures()?.peak,
+            step_ms: steps(sequence()?, &prompt[..prompt.len().min(32)], generate.min(64))?,
+        });
+    }
+    Ok(all)
+}
+
+/// Mean milliseconds of the parts of a step: describing it, handing it to the device, waiting.
+fn steps(mut sequence: Sequence<'_>, prompt: &[u32], count: usize) -> Result<[f64; 3]> {
+    sequence.read(prompt)?;
+    let mut pending = sequence.step(&ids_tensor(&[prompt[0]]))?;
+    let mut spent = [0.0; 3];
+    for _ in 0..count {
+        let start = Instant::now();
+        let next = sequence.describe(&pending)?;
+        let described = Instant::now();
+        async_eval([&next])?;
+        let begun = Instant::now();
+        pending.item_u32()?;
+        let done = Instant::now();
+        for (sum, part) in spent.iter_mut().zip([described - start, begun - described, done - begun]) {
+            *sum += part.as_secs_f64() * 1000.0 / count as f64;
+        }
+        pending = next;
+    }
+    Ok(spent)
 }
 
 /// The tokens a measurement reads: spread over the vocabulary, the same every time; `tests/oracle/bench.py` makes the same.

@@ -1,0 +1,258 @@
+//! Which tensors a config asks for.
+
+use serde_json::Value;
+
+use super::{Entry, Kind};
+use crate::error::{Error, Result};
+
+/// Collects the tensors of one model.
+struct Layout<'a> {
+    config: &'a Value,
+    entries: Vec<Entry>,
+}
+
+/// The tensors of a model, in the order of its layers.
+pub fn entries(config: &Value) -> Result<Vec<Entry>> {
+    let text = config.get("text_config").unwrap_or(config);
+    let mut layout = Layout {
+        config: text,
+        entries: Vec::new(),
+    };
+    match config["model_type"].as_str() {
+        Some("gemma4_text") => layout.gemma4()?,
+        Some("qwen3" | "llama" | "qwen3_moe" | "gpt_oss") => layout.decoder()?,
+        Some("qwen3_5") => layout.qwen3_5()?,
+        other => return Err(Error::NotYet(format!("a shape of type {other:?}"))),
+    }
+    Ok(layout.entries)
+}
+
+impl Layout<'_> {
+    fn number(&self, field: &'static str) -> Result<u64> {
+        self.config[field]
+            .as_u64()
+            .ok_or_else(|| Error::NotYet(format!("a shape without `{field}`")))
+    }
+
+    fn flag(&self, field: &str) -> bool {
+        self.config[field].as_bool() == Some(true)
+    }
+
+    fn add(&mut self, name: String, shape: &[u64], kind: Kind) {
+        self.entries.push(Entry {
+            name,
+            shape: shape.to_vec(),
+            kind,
+        });
+    }
+
+    fn matrix(&mut self, path: &str, outputs: u64, inputs: u64) {
+        self.add(format!("{path}.weight"), &[outputs, inputs], Kind::Matrix);
+    }
+
+    fn norm(&mut self, path: &str, width: u64) {
+        self.add(format!("{path}.weight"), &[width], Kind::Factors);
+    }
+
+    /// Tables and the last norm; `prefix` ends before `model`.
+    fn ends(&mut self, prefix: &str) -> Result<()> {
+        let (hidden, vocabulary) = (self.number("hidden_size")?, self.number("vocab_size")?);
+        self.matrix(&format!("{prefix}model.embed_tokens"), vocabulary, hidden);
+        self.norm(&format!("{prefix}model.norm"), hidden);
+        if !self.flag("tie_word_embeddings") {
+            self.matrix(&format!("{prefix}lm_head"), vocabulary, hidden);
+        }
+        Ok(())
+    }
+
+    fn mlp(&mut self, path: &str, inter: u64) -> Result<()> {
+        let hidden = self.number("hidden_size")?;
+        self.matrix(&format!("{path}.gate_proj"), inter, hidden);
+        self.matrix(&format!("{path}.up_proj"), inter, hidden);
+        self.matrix(&format!("{path}.down_proj"), hidden, inter);
+        Ok(())
+    }
+
+    fn experts(&mut self, path: &str, experts: u64, inter: u64, bias: bool) -> Result<()> {
+        let hidden = self.number("hidden_size")?;
+        for (name, outputs, inputs) in [
+            ("gate_proj", inter, hidden),
+            ("up_proj", inter, hidden),
+            ("down_proj", hidden, inter),
+        ] {
+            self.add(format!("{path}.{name}.weight"), &[experts, outputs, inputs], Kind::Matrix);
+            if bias {
+                self.add(format!("{path}.{name}.bias"), &[experts, outputs], Kind::Offsets);
+            }
+        }
+        Ok(())
+    }
+
+    /// Query, key, value and output projections; `queries` counts a query head's outputs in head widths.
+    fn attention(&mut self, path: &str, queries: u64, bias: bool) -> Result<()> {
+        let (hidden, width) = (self.number("hidden_size")?, self.number("head_dim")?);
+        let (heads, key_heads) = (self.number("num_attention_heads")?, self.number("num_key_value_heads")?);
+        let projections = [
+            ("q_proj", queries * heads * width, hidden),
+            ("k_proj", key_heads * width, hidden),
+            ("v_proj", key_heads * width, hidden),
+            ("o_proj", hidden, heads * width),
+        ];
+        for (name, outputs, inputs) in projections {
+            self.matrix(&format!("{path}.{name}"), outputs, inputs);
+            if bias {
+                self.add(format!("{path}.{name}.bias"), &[outputs], Kind::Offsets);
+            }
+        }
+        Ok(())
+    }
+
+    fn head_norms(&mut self, path: &str) -> Result<()> {
+        let width = self.number("head_dim")?;
+        self.norm(&format!("{path}.q_norm"), width);
+        self.norm(&format!("{path}.k_norm"), width);
+        Ok(())
+    }
+
+    fn decoder(&mut self) -> Result<()> {
+        let hidden = self.number("hidden_size")?;
+        let family = self.config["model_type"].as_str().unwrap_or_default().to_owned();
+        self.ends("")?;
+        for layer in 0..self.number("num_hidden_layers")? {
+            let path = format!("model.layers.{layer}");
+            let attention = format!("{path}.self_attn");
+            self.attention(&attention, 1, family == "gpt_oss")?;
+            if family.starts_with("qwen3") {
+                self.head_norms(&attention)?;
+            }
+            match family.as_str() {
+                "gpt_oss" => {
+                    let (heads, experts) = (self.number("num_attention_heads")?, self.number("num_local_experts")?);
+                    self.add(format!("{attention}.sinks"), &[heads], Kind::Offsets);
+                    self.add(format!("{path}.mlp.router.weight"), &[experts, hidden], Kind::Wide);
+                    self.add(format!("{path}.mlp.router.bias"), &[experts], Kind::Offsets);
+                    let inter = self.number("intermediate_size")?;
+                    self.experts(&format!("{path}.mlp.experts"), experts, inter, true)?;
+                }
+                "qwen3_moe" => {
+                    let experts = self.number("num_experts")?;
+                    self.add(format!("{path}.mlp.gate.weight"), &[experts, hidden], Kind::Wide);
+                    let inter = self.number("moe_intermediate_size")?;
+                    self.experts(&format!("{path}.mlp.switch_mlp"), experts, inter, false)?;
+                }
+                _ => {
+                    let inter = self.number("intermediate_size")?;
+                    self.mlp(&format!("{path}.mlp"), inter)?;
+                }
+            }
+            self.norm(&format!("{path}.input_layernorm"), hidden);
+            self.norm(&format!("{path}.post_attention_layernorm"), hidden);
+        }
+        Ok(())
+    }
+
+    fn gemma4(&mut self) -> Result<()> {
+        let (hidden, layers) = (self.number("hidden_size")?, self.number("num_hidden_layers")?);
+        self.ends("")?;
+        let per_layer = self.config["hidden_size_per_layer_input"].as_u64();
+        if let Some(width) = per_layer {
+            let tokens = self.number("vocab_size_per_layer_input")?;
+            self.matrix("model.embed_tokens_per_layer", tokens, layers * width);
+            self.matrix("model.per_layer_model_projection", layers * width, hidden);
+            self.norm("model.per_layer_projection_norm", width);
+        }
+        let own = layers - self.number("num_kv_shared_layers")?;
+        for layer in 0..layers {
+            let path = format!("model.layers.{layer}");
+            let full = self.config["layer_types"][layer as usize] == "full_attention";
+            self.gemma4_attention(&format!("{path}.self_attn"), full, layer < own)?;
+            let wide = self.flag("use_double_wide_mlp") && layer >= own;
+            let inter = self.number("intermediate_size")? * if wide { 2 } else { 1 };
+            self.mlp(&format!("{path}.mlp"), inter)?;
+            let mut norms = vec![
+                "input_layernorm",
+                "post_attention_layernorm",
+                "pre_feedforward_layernorm",
+                "post_feedforward_layernorm",
+            ];
+            if self.flag("enable_moe_block") {
+                norms.extend([
+                    "post_feedforward_layernorm_1",
+                    "post_feedforward_layernorm_2",
+                    "pre_feedforward_layernorm_2",
+                ]);
+                let (experts, inter) = (self.number("num_experts")?, self.number("moe_intermediate_size")?);
+                self.add(format!("{path}.router.proj.weight"), &[experts, hidden], Kind::Wide);
+                self.add(format!("{path}.router.scale"), &[hidden], Kind::Factors);
+                self.add(format!("{path}.router.per_expert_scale"), &[experts], Kind::Factors);
+                self.experts(&format!("{path}.experts.switch_glu"), experts, inter, false)?;
+            }
+            for norm in norms {
+                self.norm(&format!("{path}.{norm}"), hidden);
+            }
+            if let Some(width) = per_layer {
+                self.matrix(&format!("{path}.per_layer_input_gate"), width, hidden);
+                self.matrix(&format!("{path}.per_layer_projection"), hidden, width);
+                self.norm(&format!("{path}.post_per_layer_input_norm"), hidden);
+            }
+            self.add(format!("{path}.layer_scalar"), &[1], Kind::Factors);
+        }
+        Ok(())
+    }
+
+    fn gemma4_attention(&mut self, path: &str, full: bool, own: bool) -> Result<()> {
+        let (hidden, heads) = (self.number("hidden_size")?, self.number("num_attention_heads")?);
+        let width = self.number(if full { "global_head_dim" } else { "head_dim" })?;
+        let shared = full && self.flag("attention_k_eq_v");
+        let key_heads = match self.config["num_global_key_value_heads"].as_u64() {
+            Some(global) if shared => global,
+            _ => self.number("num_key_value_heads")?,
+        };
+        self.matrix(&format!("{path}.q_proj"), heads * width, hidden);
+        self.matrix(&format!("{path}.o_proj"), hidden, heads * width);
+        self.norm(&format!("{path}.q_norm"), width);
+        if own {
+            self.matrix(&format!("{path}.k_proj"), key_heads * width, hidden);
+            self.norm(&format!("{path}.k_norm"), width);
+            if !shared {
+                self.matrix(&format!("{path}.v_proj"), key_heads * width, hidden);
+            }
+        }
+        Ok(())
+    }
+
+    fn qwen3_5(&mut self) -> Result<()> {
+        let (hidden, interval) = (self.number("hidden_size")?, self.number("full_attention_interval")?);
+        let (key_heads, value_heads) = (self.number("linear_num_key_heads")?, self.number("linear_num_value_heads")?);
+        let (keys, value_width) = (
+            key_heads * self.number("linear_key_head_dim")?,
+            self.number("linear_value_head_dim")?,
+        );
+        let (values, kernel) = (value_heads * value_width, self.number("linear_conv_kernel_dim")?);
+        let channels = 2 * keys + values;
+        self.ends("language_model.")?;
+        for layer in 0..self.number("num_hidden_layers")? {
+            let path = format!("language_model.model.layers.{layer}");
+            if (layer + 1).is_multiple_of(interval) {
+                self.attention(&format!("{path}.self_attn"), 2, false)?;
+                self.head_norms(&format!("{path}.self_attn"))?;
+            } else {
+                let part = |name: &str| format!("{path}.linear_attn.{name}");
+                self.matrix(&part("in_proj_qkv"), channels, hidden);
+                self.matrix(&part("in_proj_z"), values, hidden);
+                self.matrix(&part("in_proj_b"), value_heads, hidden);
+                self.matrix(&part("in_proj_a"), value_heads, hidden);
+                self.matrix(&part("out_proj"), hidden, values);
+                self.add(part("conv1d.weight"), &[channels, kernel, 1], Kind::Wide);
+                self.add(part("dt_bias"), &[value_heads], Kind::Factors);
+                self.add(part("A_log"), &[value_heads], Kind::Factors);
+                self.norm(&part("norm"), value_width);
+            }
+            let inter = self.number("intermediate_size")?;
+            self.mlp(&format!("{path}.mlp"), inter)?;
+            self.norm(&format!("{path}.input_layernorm"), hidden);
+            self.norm(&format!("{path}.post_attention_layernorm"), hidden);
+        }
+        Ok(())
+    }
+}
