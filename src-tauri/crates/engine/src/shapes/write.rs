@@ -75,7 +75,7 @@ pub fn write(folder: &Path, config: &Value, entries: &[Entry]) -> Result<()> {
             "tokenizer.json",
             json!({"version": "1.0", "truncation": null, "padding": null, "added_tokens": [
                        {"id": 1, "content": "<eos>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}],
-                   "normalizer": null, "pre_tokenizer": null, "post_processor": null, "decoder": null,
+                   "normalizer": null, "pre_tokenizer": null, "post_processor": null, "decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false},
                    "model": {"type": "WordLevel", "vocab": {"<unk>": 0, "<eos>": 1}, "unk_token": "<unk>"}}),
         ),
     ];
