@@ -6,6 +6,8 @@ Every width is a multiple of 64, the group most quantised files use, and no two 
 VOCABULARY = 320
 CONTEXT = 512
 WINDOW = 16
+# Larger than real ones, so that a wrong one shows.
+EPS = 1e-3
 
 
 def decoder(model_type, architecture, **values):
@@ -18,7 +20,7 @@ def decoder(model_type, architecture, **values):
         "num_hidden_layers": 3,
         "num_attention_heads": 4,
         "num_key_value_heads": 2,
-        "rms_norm_eps": 1e-5,
+        "rms_norm_eps": EPS,
         "rope_theta": 10000.0,
         "vocab_size": VOCABULARY,
         "max_position_embeddings": CONTEXT,
@@ -67,11 +69,11 @@ def mistral3(text):
 
 
 def qwen2(**values):
-    return decoder("qwen2", "Qwen2ForCausalLM", **{"rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "sliding_window": 4096, "use_sliding_window": False, **values})
+    return decoder("qwen2", "Qwen2ForCausalLM", **{"rms_norm_eps": EPS, "rope_theta": 1000000.0, "sliding_window": 4096, "use_sliding_window": False, **values})
 
 
 def qwen3(**values):
-    defaults = {"head_dim": 32, "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "rope_scaling": None, "attention_bias": False}
+    defaults = {"head_dim": 32, "rms_norm_eps": EPS, "rope_theta": 1000000.0, "rope_scaling": None, "attention_bias": False}
     return decoder("qwen3", "Qwen3ForCausalLM", **{**defaults, **values})
 
 
@@ -106,7 +108,7 @@ def qwen3_5(model_type="qwen3_5", **values):
         "layer_types": ["linear_attention"] * 3 + ["full_attention"],
         "attn_output_gate": True,
         "attention_bias": False,
-        "rms_norm_eps": 1e-6,
+        "rms_norm_eps": EPS,
         "vocab_size": VOCABULARY,
         "max_position_embeddings": CONTEXT,
         "hidden_act": "silu",
@@ -166,7 +168,7 @@ def gemma4(model_type="gemma4", **values):
         "layer_types": (["sliding_attention"] * 4 + ["full_attention"]) * 2,
         "final_logit_softcapping": 30.0,
         "hidden_activation": "gelu_pytorch_tanh",
-        "rms_norm_eps": 1e-6,
+        "rms_norm_eps": EPS,
         "max_position_embeddings": CONTEXT,
         "tie_word_embeddings": True,
         "rope_parameters": {
@@ -215,7 +217,7 @@ def gemma3_text(**values):
         "sliding_window_pattern": 3,
         "rope_theta": 1000000.0,
         "rope_local_base_freq": 10000.0,
-        "rms_norm_eps": 1e-6,
+        "rms_norm_eps": EPS,
         "hidden_activation": "gelu_pytorch_tanh",
         "rope_scaling": None,
     }
@@ -242,7 +244,7 @@ def gpt_oss(**values):
             "factor": 32.0,
             "beta_fast": 32.0,
             "beta_slow": 1.0,
-            "original_max_position_embeddings": 64,
+            "original_max_position_embeddings": 4096,
             "truncate": False,
         },
     }
@@ -285,7 +287,7 @@ def glm4_moe(**values):
 def lfm2(**values):
     defaults = {
         "num_hidden_layers": 4,
-        "norm_eps": 1e-5,
+        "norm_eps": EPS,
         "conv_bias": False,
         "conv_L_cache": 3,
         "block_dim": 64,
@@ -311,7 +313,7 @@ def olmo2(**values):
 
 
 def olmo3(**values):
-    yarn = {"rope_type": "yarn", "factor": 8.0, "beta_fast": 32.0, "beta_slow": 1.0, "original_max_position_embeddings": 64}
+    yarn = {"rope_type": "yarn", "factor": 8.0, "beta_fast": 32.0, "beta_slow": 1.0, "original_max_position_embeddings": 8192}
     defaults = {
         "num_hidden_layers": 4,
         "sliding_window": WINDOW,
@@ -351,7 +353,7 @@ def deepseek_v2(**values):
             "beta_slow": 1,
             "mscale": 0.707,
             "mscale_all_dim": 0.707,
-            "original_max_position_embeddings": 64,
+            "original_max_position_embeddings": 4096,
         },
     }
     return decoder("deepseek_v2", "DeepseekV2ForCausalLM", **{**defaults, **values})

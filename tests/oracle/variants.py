@@ -40,7 +40,7 @@ def rope(kind, **values):
 
 
 LLAMA3 = rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64)
-YARN = rope("yarn", factor=4.0, beta_fast=32.0, beta_slow=1.0, original_max_position_embeddings=64)
+YARN = rope("yarn", factor=4.0, beta_fast=32.0, beta_slow=1.0, original_max_position_embeddings=1024)
 
 
 def long_factors(half):
