@@ -15,7 +15,6 @@ def decoder(model_type, architecture, **values):
     config = {
         "architectures": [architecture],
         "model_type": model_type,
-        "hidden_size": 64,
         "intermediate_size": 192,
         "num_hidden_layers": 3,
         "num_attention_heads": 4,
@@ -27,7 +26,9 @@ def decoder(model_type, architecture, **values):
         "hidden_act": "silu",
         "tie_word_embeddings": False,
     }
-    return {**config, **values}
+    # Heads are 32 wide, so that keys and values can be kept in groups of 32.
+    width = 64 if "head_dim" in values else 128
+    return {**config, "hidden_size": width, **values}
 
 
 def llama(**values):
@@ -290,7 +291,7 @@ def lfm2(**values):
         "norm_eps": EPS,
         "conv_bias": False,
         "conv_L_cache": 3,
-        "block_dim": 64,
+        "block_dim": 128,
         "block_ff_dim": 192,
         "block_multiple_of": 64,
         "block_ffn_dim_multiplier": 1.0,
@@ -330,8 +331,8 @@ def deepseek_v2(**values):
         "num_key_value_heads": 4,
         "q_lora_rank": None,
         "kv_lora_rank": 64,
-        "qk_rope_head_dim": 16,
-        "qk_nope_head_dim": 32,
+        "qk_rope_head_dim": 32,
+        "qk_nope_head_dim": 64,
         "v_head_dim": 32,
         "moe_intermediate_size": 64,
         "n_routed_experts": 8,

@@ -3,18 +3,20 @@
 
 mod common;
 
-use std::fmt::Write;
 use std::path::Path;
 
 use common::oracle::{python, seed, Figures, Variant, Written};
 use common::source;
 use engine::MlxEngine;
-use protocol::Code;
+use protocol::{Code, KvBits};
 
 /// How far a logit may be off in 32 bit floats, where logits spread over some ten.
 const EXACT: f32 = 2e-3;
 /// The share of positions whose likeliest token has to be the same.
 const SAME_TOKEN: f32 = 0.99;
+/// How far 8 bit keys and values may move a logit, and the share of positions that keep their likeliest token.
+const KV8: f32 = 1.5;
+const KV8_SAME_TOKEN: f32 = 0.9;
 const CHUNK: usize = 7;
 
 /// What was found out about a variant; `None` where it did not apply.
@@ -26,6 +28,8 @@ struct Row {
     packed: Option<Packed>,
     /// As the files are, mostly with 16 bit floats between the weights.
     native: Option<Native>,
+    /// With keys and values of full attention in 8 bits.
+    kv8: Option<Kv8>,
     failures: Vec<String>,
     missing: Option<String>,
 }
@@ -49,6 +53,12 @@ struct Packed {
 struct Native {
     all: f32,
     bound: f32,
+    same: f32,
+}
+
+/// The difference that packing makes, and the share of positions with the same likeliest token.
+struct Kv8 {
+    all: f32,
     same: f32,
 }
 
@@ -103,8 +113,8 @@ impl Row {
         }
     }
 
-    fn expect_share(&mut self, what: &str, found: f32) {
-        if found < SAME_TOKEN {
+    fn expect_share(&mut self, what: &str, found: f32, share: f32) {
+        if found < share {
             self.failures
                 .push(format!("{what}: {:.0} % of the likeliest tokens", found * 100.0));
         }
@@ -132,6 +142,15 @@ impl Row {
         if greedy < count {
             self.failures.push(format!("the greedy text differs after {greedy} tokens"));
         }
+        let chunk = variant.steps_alike.then_some(CHUNK);
+        let rows = engine.kv_logits(model.clone(), figures.prompt.clone(), true, chunk, Some(KvBits::Eight))?;
+        let kv8 = Kv8 {
+            all: largest_difference(&rows, &figures.logits),
+            same: same_token(&rows, &figures.logits),
+        };
+        self.expect("keys and values in 8 bits", kv8.all, KV8);
+        self.expect_share("keys and values in 8 bits", kv8.same, KV8_SAME_TOKEN);
+        self.kv8 = Some(kv8);
         self.exact = Some(Exact {
             all,
             chunks,
@@ -152,7 +171,7 @@ impl Row {
             let same = same_token(&rows, &figures.logits);
             self.expect("packed", all, EXACT);
             self.expect("packed, token by token", steps, EXACT);
-            self.expect_share("packed", same);
+            self.expect_share("packed", same, SAME_TOKEN);
             self.packed = Some(Packed { all, steps, same });
         }
         if let Some(expected) = &figures.native {
@@ -161,7 +180,7 @@ impl Row {
             let all = largest_difference(&rows, expected);
             let same = same_token(&rows, expected);
             self.expect("native", all, bound);
-            self.expect_share("native, as good as", as_good_token(&rows, expected, &figures.logits));
+            self.expect_share("native, as good as", as_good_token(&rows, expected, &figures.logits), SAME_TOKEN);
             self.native = Some(Native { all, bound, same });
         }
         Ok(())
@@ -184,40 +203,46 @@ fn check(engine: &MlxEngine, written: &Written, check: Check) -> Vec<Row> {
     written.variants.iter().map(row_of).collect()
 }
 
+/// One line of the table.
+fn line(name: &str, [exact, packed, native, kv8]: [String; 4]) -> String {
+    format!("{name:24} {exact:>33} | {packed:>23} | {native:>23} | {kv8:>14}\n")
+}
+
 /// The table for people.
 fn table(written: &Written, rows: &[Row]) -> String {
-    let mut text = format!(
-        "{:26} {:>8} {:>8} {:>8} {:>6} | {:>8} {:>8} {:>5} | {:>8} {:>8} {:>5}\n",
-        "variant", "all", "chunks", "steps", "greedy", "packed", "steps", "same", "native", "bound", "same"
-    );
+    let percent = |share: f32| format!("{:4.0}%", share * 100.0);
+    let heads = [
+        format!("{:>8} {:>8} {:>8} {:>6}", "all", "chunks", "steps", "greedy"),
+        format!("{:>8} {:>8} {:>5}", "packed", "steps", "same"),
+        format!("{:>8} {:>8} {:>5}", "native", "bound", "same"),
+        format!("{:>8} {:>5}", "kv 8", "same"),
+    ];
+    let mut text = line("variant", heads);
     for (variant, row) in written.variants.iter().zip(rows) {
-        write!(text, "{:26}", variant.name).unwrap();
         if let Some(reason) = &row.missing {
-            write!(text, " missing: {}", reason.chars().take(100).collect::<String>()).unwrap();
-        } else {
-            let exact = row.exact.as_ref().map(
-                |Exact {
-                     all,
-                     chunks,
-                     steps,
-                     greedy,
-                 }| format!("{all:8.1e} {chunks:8.1e} {steps:8.1e} {greedy:6}"),
-            );
-            let packed = row
-                .packed
-                .as_ref()
-                .map(|Packed { all, steps, same }| format!("{all:8.1e} {steps:8.1e} {:4.0}%", same * 100.0));
-            let native = row
-                .native
-                .as_ref()
-                .map(|Native { all, bound, same }| format!("{all:8.1e} {bound:8.1e} {:4.0}%", same * 100.0));
-            let text_of = |figures: Option<String>, width| figures.unwrap_or_else(|| " ".repeat(width));
-            write!(text, " {} | {} | {}", text_of(exact, 33), text_of(packed, 23), text_of(native, 23)).unwrap();
+            text += &format!("{:24} missing: {reason:.100}\n", variant.name);
+            continue;
         }
-        text.push('\n');
-        row.failures
-            .iter()
-            .for_each(|failure| writeln!(text, "    FAILED {failure}").unwrap());
+        let cells = [
+            row.exact.as_ref().map(|found| {
+                let Exact {
+                    all,
+                    chunks,
+                    steps,
+                    greedy,
+                } = found;
+                format!("{all:8.1e} {chunks:8.1e} {steps:8.1e} {greedy:6}")
+            }),
+            row.packed
+                .as_ref()
+                .map(|Packed { all, steps, same }| format!("{all:8.1e} {steps:8.1e} {}", percent(*same))),
+            row.native
+                .as_ref()
+                .map(|Native { all, bound, same }| format!("{all:8.1e} {bound:8.1e} {}", percent(*same))),
+            row.kv8.as_ref().map(|Kv8 { all, same }| format!("{all:8.1e} {}", percent(*same))),
+        ];
+        text += &line(&variant.name, cells.map(Option::unwrap_or_default));
+        row.failures.iter().for_each(|failure| text += &format!("    FAILED {failure}\n"));
     }
     text
 }
