@@ -72,6 +72,10 @@ methods! {
     argpartition => mlx_argpartition_axis () (kth: i32, axis: i32);
     /// An axis in rising order.
     sort => mlx_sort_axis () (axis: i32);
+    /// The indices that put an axis in rising order.
+    argsort => mlx_argsort_axis () (axis: i32);
+    /// Whole quotients, element by element.
+    floor_divide => mlx_floor_divide (other) ();
     /// Sums over an axis.
     sum => mlx_sum_axis () (axis: i32, keep: bool);
     /// Greatest elements of an axis.
@@ -102,6 +106,11 @@ impl Tensor {
     /// The same elements as another type.
     pub fn astype(&self, dtype: Dtype) -> Result<Tensor> {
         op!(mlx_astype, self.raw(), dtype.into())
+    }
+
+    /// The same bytes read as another type; the last axis grows or shrinks with the type's width.
+    pub fn view(&self, dtype: Dtype) -> Result<Tensor> {
+        op!(mlx_view, self.raw(), dtype.into())
     }
 
     /// The same elements in rows, one behind another.
@@ -197,6 +206,31 @@ impl Tensor {
         )
     }
 
+    /// Matrices `[…, rows, inputs]` times matrices of a stack `[count, inputs, outputs]`: `indices`, spread together with the
+    /// leading axes of `self`, choose which. `sorted` says that they rise, which lets a device read each matrix once.
+    pub fn gather_mm(&self, stack: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
+        op!(mlx_gather_mm, self.raw(), stack.raw(), maybe(None), indices.raw(), sorted)
+    }
+
+    /// As [`Tensor::gather_mm`], with the transposes of a quantised stack `[count, outputs, words]`.
+    pub fn gather_qmm(&self, stack: &Packed, indices: &Tensor, sorted: bool) -> Result<Tensor> {
+        let format = &stack.format;
+        op!(
+            mlx_gather_qmm,
+            self.raw(),
+            stack.weight.raw(),
+            stack.scales.raw(),
+            maybe(stack.biases.as_ref()),
+            maybe(None),
+            indices.raw(),
+            true,
+            some(format.group_size),
+            some(format.bits),
+            format.mode.as_ptr(),
+            sorted
+        )
+    }
+
     /// `self` times the transpose of a quantised matrix.
     pub fn quantized_matmul(&self, matrix: &Packed) -> Result<Tensor> {
         self.times_packed(matrix, true)
@@ -241,7 +275,7 @@ pub struct Format {
     pub mode: &'static CStr,
 }
 
-/// A quantised matrix: `weight` holds 32 bit words full of small numbers, one row per output.
+/// A quantised matrix, or a stack of such: `weight` holds 32 bit words full of small numbers, one row per output.
 #[derive(Debug, Clone)]
 pub struct Packed {
     /// The words.
@@ -306,6 +340,12 @@ pub fn concatenate(tensors: &[&Tensor], axis: i32) -> Result<Tensor> {
     op!(mlx_concatenate_axis, handles.0, axis)
 }
 
+/// Puts tensors of one shape beside each other along a new axis.
+pub fn stack(tensors: &[&Tensor], axis: i32) -> Result<Tensor> {
+    let handles = Handles::new(tensors.iter().copied());
+    op!(mlx_stack_axis, handles.0, axis)
+}
+
 /// A random key from a seed.
 pub fn random_key(seed: u64) -> Result<Tensor> {
     // SAFETY: writes one array.
@@ -324,16 +364,15 @@ pub fn random_categorical(logits: &Tensor, key: &Tensor) -> Result<Tensor> {
     op!(mlx_random_categorical, logits.raw(), -1, key.raw())
 }
 
-/// A number between 0 and 1.
-pub fn random_uniform(key: &Tensor) -> Result<Tensor> {
+/// Numbers between 0 and 1; one with the empty shape.
+pub fn random_uniform(key: &Tensor, shape: &[i32]) -> Result<Tensor> {
     let (low, high) = (Tensor::from_f32(&[0.0], &[]), Tensor::from_f32(&[1.0], &[]));
-    let shape: [i32; 0] = [];
     op!(
         mlx_random_uniform,
         low.raw(),
         high.raw(),
         shape.as_ptr(),
-        0,
+        shape.len(),
         Dtype::Float32.into(),
         key.raw()
     )

@@ -153,7 +153,7 @@ impl Sampler {
             logprobs = min_p(&logprobs, self.choice.min_p)?;
         }
         if self.choice.xtc_probability > 0.0 {
-            let chance = random_uniform(&self.next_key()?)?;
+            let chance = random_uniform(&self.next_key()?, &[])?;
             logprobs = xtc(
                 &logprobs,
                 &chance,

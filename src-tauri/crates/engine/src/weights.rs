@@ -1,5 +1,7 @@
 //! The weights of a model by name, handed out once each and made resident piece by piece.
 
+mod experts;
+
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -10,6 +12,8 @@ use crate::load::Progress;
 use crate::ops::{Format, Packed};
 use crate::safetensors;
 use crate::tensor::{self, device, eval, Device, Tensor};
+
+pub use experts::ExpertShape;
 
 /// Parts of a checkpoint that the text model does not use.
 const UNUSED: [&str; 11] = [
@@ -32,6 +36,13 @@ pub enum Matrix {
     Plain(Tensor),
     /// Small numbers with scales.
     Packed(Packed),
+}
+
+/// A matrix, or a stack of such, as the file has it.
+struct Parts {
+    weight: Tensor,
+    scales: Option<Tensor>,
+    biases: Option<Tensor>,
 }
 
 /// All weights of a model that nobody has taken yet.
@@ -61,15 +72,21 @@ impl<'a> Weights<'a> {
             }
         }
         progress(0, total)?;
-        Ok(Self {
+        let mut weights = Self::of(tensors, progress);
+        weights.total = total;
+        Ok(weights)
+    }
+
+    fn of(tensors: HashMap<String, Tensor>, progress: &'a mut Progress<'a>) -> Self {
+        Self {
             tensors,
-            total,
+            total: 0,
             taken: 0,
             resident: 0,
             dequantised: false,
             parameters: 0,
             progress,
-        })
+        }
     }
 
     /// Whether a tensor is there and not taken.
@@ -118,21 +135,49 @@ impl<'a> Weights<'a> {
     /// A matrix `[rows, columns]` that may be quantised. Where the device multiplies plain numbers faster it comes
     /// dequantised, unless that would take more than `limit` bytes.
     pub fn take_matrix(&mut self, path: &str, rows: i32, columns: i32, limit: u64) -> Result<Matrix> {
-        let name = format!("{path}.weight");
-        if !self.has(&format!("{path}.scales")) {
-            return Ok(Matrix::Plain(self.take(&name, &[rows, columns])?));
-        }
-        let weight = self.take_raw(&name)?;
-        let scales = self.take_raw(&format!("{path}.scales"))?;
-        let biases = if self.has(&format!("{path}.biases")) {
-            Some(self.take_raw(&format!("{path}.biases"))?)
-        } else {
-            None
+        let parts = self.take_parts(path)?;
+        self.matrix(path, parts, &[rows, columns], limit)
+    }
+
+    /// The tensors of one matrix as the file has them.
+    fn take_parts(&mut self, path: &str) -> Result<Parts> {
+        let mut maybe = |name: &str| {
+            let name = format!("{path}.{name}");
+            if self.has(&name) {
+                self.take_raw(&name).map(Some)
+            } else {
+                Ok(None)
+            }
         };
-        let expected = || format!("a quantised [{rows}, {columns}]");
-        let format = infer_format(&weight, &scales, columns).ok_or_else(|| wrong_shape(&name, &weight, expected()))?;
-        if weight.dim(0) != rows || scales.dim(0) != rows {
-            return Err(wrong_shape(&name, &weight, expected()));
+        let (scales, biases) = (maybe("scales")?, maybe("biases")?);
+        Ok(Parts {
+            weight: self.take_raw(&format!("{path}.weight"))?,
+            scales,
+            biases,
+        })
+    }
+
+    /// Checks parts against `shape`, rows and columns last, and widens them where the device wants it, up to `limit` bytes.
+    fn matrix(&mut self, path: &str, parts: Parts, shape: &[i32], limit: u64) -> Result<Matrix> {
+        let name = format!("{path}.weight");
+        let (rows, columns) = shape.split_at(shape.len() - 1);
+        let size = shape.iter().map(|length| *length as u64).product::<u64>();
+        let Parts {
+            weight,
+            scales: Some(scales),
+            biases,
+        } = parts
+        else {
+            if parts.weight.shape() != shape {
+                return Err(wrong_shape(&name, &parts.weight, format!("{shape:?}")));
+            }
+            self.parameters += size;
+            return Ok(Matrix::Plain(working_type(parts.weight)?));
+        };
+        let wrong = || wrong_shape(&name, &weight, format!("a quantised {shape:?}"));
+        let format = infer_format(&weight, &scales, columns[0]).ok_or_else(wrong)?;
+        if weight.shape()[..rows.len()] != *rows || scales.shape()[..rows.len()] != *rows {
+            return Err(wrong());
         }
         if (format.mode == c"affine") != biases.is_some() || biases.as_ref().is_some_and(|biases| biases.shape() != scales.shape()) {
             return Err(wrong_shape(
@@ -141,14 +186,14 @@ impl<'a> Weights<'a> {
                 "one bias per scale in the affine format".into(),
             ));
         }
-        self.parameters += rows as u64 * columns as u64;
+        self.parameters += size;
         let packed = Packed {
             weight,
             scales,
             biases,
             format,
         };
-        if device() != Device::Cpu || rows as u64 * columns as u64 * 4 > limit {
+        if device() != Device::Cpu || size * 4 > limit {
             return Ok(Matrix::Packed(packed));
         }
         self.dequantised = true;
@@ -212,10 +257,15 @@ fn renamed(name: &str, table: &[(&str, &str)]) -> Option<String> {
 
 /// The format by the shapes alone, as mlx-lm infers it; the config's own words may name other paths or be wrong.
 fn infer_format(weight: &Tensor, scales: &Tensor, columns: i32) -> Option<Format> {
-    let (&[_, words], &[_, groups]) = (weight.shape(), scales.shape()) else {
+    let (&[.., words], &[.., groups]) = (weight.shape(), scales.shape()) else {
         return None;
     };
-    if weight.dtype() != Dtype::Uint32 || groups == 0 || columns % groups != 0 || (words * 32) % columns != 0 {
+    if weight.dtype() != Dtype::Uint32
+        || weight.shape().len() != scales.shape().len()
+        || groups == 0
+        || columns % groups != 0
+        || (words * 32) % columns != 0
+    {
         return None;
     }
     let (group_size, bits) = (columns / groups, words * 32 / columns);

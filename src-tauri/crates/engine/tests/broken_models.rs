@@ -117,10 +117,10 @@ fn every_kind_of_broken_model_gives_its_own_error() {
 
     let error = broken(&engine, |dir| {
         edit(&dir.join("config.json"), |text| {
-            text.replacen("\"attention_k_eq_v\": false", "\"attention_k_eq_v\": true", 1)
+            text.replacen("\"sliding_attention\"", "\"curious_attention\"", 1)
         })
     });
-    assert_error(error, Code::ModelUnsupported, &["not supported yet"]);
+    assert_error(error, Code::ModelUnsupported, &["curious_attention", "not supported yet"]);
 
     let error = broken(&engine, |dir| std::fs::remove_file(dir.join("tokenizer.json")).unwrap());
     assert_error(error, Code::ModelBroken, &["tokenizer.json"]);

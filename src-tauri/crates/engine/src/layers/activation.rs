@@ -10,6 +10,7 @@ use crate::tensor::Tensor;
 
 /// The tanh approximation of GELU: `x · sigmoid(2·sqrt(2/π) · (x + 0.044715 x³))`, which is the same function as the usual
 /// form with `tanh` and takes fewer operations.
+#[derive(Clone)]
 pub struct Gelu {
     linear: Tensor,
     cubic: Tensor,
@@ -40,13 +41,8 @@ impl Parameters for Gelu {
     }
 }
 
-/// `gelu(gate) · up`, where both stand side by side in the last axis of `x`.
-pub fn gated_gelu(gelu: &Gelu, x: &Tensor) -> Result<Tensor> {
-    let (gate, up) = halves(x)?;
-    gelu.forward(&gate)?.mul(&up)
-}
-
 /// An activation function with its constants.
+#[derive(Clone)]
 pub enum Activation {
     /// `x · sigmoid(x)`.
     Silu,
@@ -63,14 +59,13 @@ impl Activation {
         }
     }
 
-    /// `activation(gate) · up`, where both stand side by side in the last axis of `x` `[length, 2 · width]`.
+    /// `activation(gate) · up`, where both stand side by side in the last axis of `x` `[…, 2 · width]`.
     pub fn gated(&self, x: &Tensor) -> Result<Tensor> {
+        let (axis, width) = (x.shape().len() - 1, x.dim(-1) / 2);
+        let (gate, up) = (x.slice(axis, 0, width)?, x.slice(axis, width, 2 * width)?);
         match self {
-            Self::Gelu(gelu) => gated_gelu(gelu, x),
-            Self::Silu => {
-                let (gate, up) = halves(x)?;
-                gate.sigmoid()?.mul(&gate)?.mul(&up)
-            }
+            Self::Silu => gate.sigmoid()?.mul(&gate)?.mul(&up),
+            Self::Gelu(gelu) => gelu.forward(&gate)?.mul(&up),
         }
     }
 }
@@ -82,9 +77,4 @@ impl Parameters for Activation {
             Self::Gelu(gelu) => gelu.visit(visitor),
         }
     }
-}
-
-fn halves(x: &Tensor) -> Result<(Tensor, Tensor)> {
-    let width = x.dim(-1);
-    Ok((x.slice(1, 0, width / 2)?, x.slice(1, width / 2, width)?))
 }

@@ -4,13 +4,15 @@
 mod activation;
 mod attention;
 mod embedding;
+mod experts;
 mod linear;
 mod norm;
 mod rope;
 
-pub use activation::{gated_gelu, Activation, Gelu};
+pub use activation::{Activation, Gelu};
 pub use attention::attend;
 pub use embedding::Embedding;
+pub use experts::Experts;
 pub use linear::Linear;
 pub use norm::{factors, RmsNorm};
 pub use rope::{Rope, Rotation};

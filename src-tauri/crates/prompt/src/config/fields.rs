@@ -39,6 +39,11 @@ impl<'a> Fields<'a> {
         self.get(field).is_some()
     }
 
+    /// Whether the field is there and `null`, for the few where that is not the same as absent.
+    pub(super) fn says_null(self, field: &str) -> bool {
+        self.0.get(field).is_some_and(Value::is_null)
+    }
+
     pub(super) fn number<T: Number>(self, field: &'static str) -> Result<Option<T>, ConfigError> {
         let Some(value) = self.get(field) else { return Ok(None) };
         let tagged = || {

@@ -10,6 +10,9 @@ const MOST_LAYERS: u32 = 4096;
 /// Wider than any layer or vocabulary, and far inside of what the engine counts with.
 const WIDEST: u64 = 1 << 24;
 
+/// More experts than any layer has.
+const MOST_EXPERTS: u32 = 1 << 16;
+
 /// How far a layer looks back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attention {
@@ -45,7 +48,7 @@ pub struct Gemma4Config {
     pub num_attention_heads: u32,
     /// Key and value heads.
     pub num_key_value_heads: u32,
-    /// Key and value heads of full layers, where they differ.
+    /// Key and value heads of full layers without values of their own, where they differ.
     pub num_global_key_value_heads: Option<u32>,
     /// Width of a head in sliding layers.
     pub head_dim: u32,
@@ -71,8 +74,45 @@ pub struct Gemma4Config {
     pub full_rope: RopeParameters,
     /// Whether full layers have no values of their own (26B, 31B).
     pub attention_k_eq_v: bool,
-    /// Experts per layer beside the dense MLP (26B).
-    pub num_experts: Option<u32>,
+    /// The experts of every layer, beside its dense MLP (26B-A4B).
+    pub experts: Option<ExpertsConfig>,
+}
+
+/// A mixture of experts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExpertsConfig {
+    /// Experts of a layer.
+    pub num_experts: u32,
+    /// How many of them a token uses.
+    pub top_k_experts: u32,
+    /// Width of one of them.
+    pub moe_intermediate_size: u32,
+}
+
+impl ExpertsConfig {
+    fn parse(text: Fields<'_>) -> Result<Option<Self>, ConfigError> {
+        if !text.flag("enable_moe_block")?.unwrap_or(false) {
+            return Ok(None);
+        }
+        let experts = Self {
+            num_experts: text.required("num_experts")?,
+            top_k_experts: text.required("top_k_experts")?,
+            moe_intermediate_size: text.required("moe_intermediate_size")?,
+        };
+        if experts.num_experts > MOST_EXPERTS {
+            return Err(ConfigError::Unusable {
+                field: "num_experts",
+                reason: format!("{} is more than {MOST_EXPERTS}", experts.num_experts),
+            });
+        }
+        if experts.top_k_experts > experts.num_experts {
+            return Err(ConfigError::Unusable {
+                field: "top_k_experts",
+                reason: format!("a token cannot use {} of {} experts", experts.top_k_experts, experts.num_experts),
+            });
+        }
+        Ok(Some(experts))
+    }
 }
 
 impl Gemma4Config {
@@ -86,6 +126,7 @@ impl Gemma4Config {
             });
         }
         let layers = layer_types(text, num_hidden_layers)?;
+        let head_dim = text.number("head_dim")?.unwrap_or(256);
         let config = Self {
             hidden_size: text.required("hidden_size")?,
             num_kv_shared_layers: text.number("num_kv_shared_layers")?.unwrap_or(0),
@@ -94,8 +135,11 @@ impl Gemma4Config {
             num_attention_heads: text.required("num_attention_heads")?,
             num_key_value_heads: text.required("num_key_value_heads")?,
             num_global_key_value_heads: text.number("num_global_key_value_heads")?,
-            head_dim: text.number("head_dim")?.unwrap_or(256),
-            global_head_dim: text.number("global_head_dim")?.unwrap_or(512),
+            head_dim,
+            // A `null` means that full layers have no width of their own.
+            global_head_dim: text
+                .number("global_head_dim")?
+                .unwrap_or(if text.says_null("global_head_dim") { head_dim } else { 512 }),
             sliding_window: text.number("sliding_window")?.unwrap_or(512),
             hidden_size_per_layer_input: text.number("hidden_size_per_layer_input")?.filter(|width| *width > 0),
             vocab_size: vocab_size
@@ -108,11 +152,7 @@ impl Gemma4Config {
             sliding_rope: rope(text, "sliding_attention", 10_000.0)?,
             full_rope: rope(text, "full_attention", 1_000_000.0)?,
             attention_k_eq_v: text.flag("attention_k_eq_v")?.unwrap_or(false),
-            num_experts: if text.flag("enable_moe_block")?.unwrap_or(false) {
-                text.number("num_experts")?
-            } else {
-                None
-            },
+            experts: ExpertsConfig::parse(text)?,
             layers,
         };
         config.check(text)
@@ -142,6 +182,22 @@ impl Gemma4Config {
         self.intermediate_size * if wide { 2 } else { 1 }
     }
 
+    /// Key and value heads of a layer.
+    pub fn key_heads(&self, layer: usize) -> u32 {
+        match (self.layers[layer], self.num_global_key_value_heads) {
+            (Attention::Full, Some(heads)) if self.attention_k_eq_v => heads,
+            _ => self.num_key_value_heads,
+        }
+    }
+
+    /// Width of a layer's heads.
+    pub fn head_width(&self, layer: usize) -> u32 {
+        match self.layers[layer] {
+            Attention::Full => self.global_head_dim,
+            Attention::Sliding => self.head_dim,
+        }
+    }
+
     fn check(self, text: Fields<'_>) -> Result<Self, ConfigError> {
         let unusable = |field, reason: String| Err(ConfigError::Unusable { field, reason });
         let key_heads = [
@@ -154,7 +210,9 @@ impl Gemma4Config {
             }
         }
         let per_layer_inputs = u64::from(self.hidden_size_per_layer_input.unwrap_or(0));
+        let experts = self.experts.map_or(0, |experts| 2 * u64::from(experts.moe_intermediate_size));
         let widths = [
+            ("moe_intermediate_size", experts),
             ("hidden_size", u64::from(self.hidden_size)),
             ("intermediate_size", 2 * u64::from(self.intermediate_size)),
             ("head_dim", u64::from(self.num_attention_heads) * u64::from(self.head_dim)),
@@ -267,6 +325,58 @@ mod tests {
         assert_eq!((e2b.donor(15), e2b.donor(19), e2b.donor(34), e2b.donor(3)), (13, 14, 14, 3));
         let e4b = parse(text_config(2560, 42, 18, 6)).unwrap();
         assert_eq!((e4b.donor(24), e4b.donor(29), e4b.donor(41)), (22, 23, 23));
+    }
+
+    /// The large models as their repositories describe them, `null`s included.
+    fn large(layers: u32, experts: Value) -> Value {
+        let mut config = json!({"hidden_size": 5376, "num_hidden_layers": layers, "intermediate_size": 21504,
+            "num_attention_heads": 32, "num_key_value_heads": 16, "num_global_key_value_heads": 4, "head_dim": 256,
+            "global_head_dim": 512, "sliding_window": 1024, "num_kv_shared_layers": 0, "attention_k_eq_v": true,
+            "hidden_size_per_layer_input": null, "final_logit_softcapping": 30.0, "use_double_wide_mlp": false,
+            "enable_moe_block": false, "num_experts": null, "top_k_experts": null, "moe_intermediate_size": null});
+        config.as_object_mut().unwrap().extend(experts.as_object().unwrap().clone());
+        config
+    }
+
+    #[test]
+    fn full_layers_of_the_large_models_have_other_heads() {
+        let dense = parse(large(60, json!({}))).unwrap();
+        assert_eq!(
+            (
+                dense.layers.iter().filter(|kind| **kind == Attention::Full).count(),
+                dense.layers[5]
+            ),
+            (10, Attention::Full)
+        );
+        assert_eq!(
+            (dense.key_heads(4), dense.head_width(4), dense.key_heads(5), dense.head_width(5)),
+            (16, 256, 4, 512)
+        );
+        assert_eq!(
+            (dense.hidden_size_per_layer_input, dense.experts, dense.own_kv_layers()),
+            (None, None, 60)
+        );
+        // Without `attention_k_eq_v` full layers have as many key heads as the others.
+        assert_eq!(parse(large(60, json!({"attention_k_eq_v": false}))).unwrap().key_heads(5), 16);
+        assert_eq!(parse(large(60, json!({"global_head_dim": null}))).unwrap().head_width(5), 256);
+    }
+
+    #[test]
+    fn experts_are_read_where_they_are_switched_on() {
+        let experts = |count: u32, chosen: u32| {
+            let fields = json!({"enable_moe_block": true, "num_experts": count, "top_k_experts": chosen, "moe_intermediate_size": 704});
+            parse(large(30, fields)).map(|config| config.experts)
+        };
+        let expected = ExpertsConfig {
+            num_experts: 128,
+            top_k_experts: 8,
+            moe_intermediate_size: 704,
+        };
+        assert_eq!(experts(128, 8).unwrap(), Some(expected));
+        assert!(experts(128, 129).unwrap_err().to_string().contains("top_k_experts"));
+        assert!(experts(1 << 20, 8).unwrap_err().to_string().contains("num_experts"));
+        let error = parse(large(30, json!({"enable_moe_block": true}))).unwrap_err().to_string();
+        assert!(error.contains("num_experts"), "{error}");
     }
 
     #[test]

@@ -1,0 +1,191 @@
+//! A feed-forward of many experts, of which each token uses a few (Shazeer et al. 2017, arXiv:1701.06538). Which ones, and
+//! how much each counts, is the router's matter.
+
+use mlx_rs::Dtype;
+
+use crate::error::Result;
+use crate::layers::{Activation, Parameters};
+use crate::ops::{concatenate, Packed};
+use crate::tensor::{device, Device, Tensor};
+use crate::weights::{ExpertShape, Matrix, Weights};
+
+/// From so many pairs of a token and its expert on, they are put in the order of the experts, so that a device reads the
+/// weights of each expert once.
+const SORTED: i32 = 64;
+
+/// The largest stack of experts that is widened for the CPU, in bytes. Of the experts a token uses a few, and all of them
+/// widened would not fit where the packed ones do.
+const WIDEST: u64 = 128 << 20;
+
+/// The experts of one layer.
+pub struct Experts {
+    /// gate_proj and up_proj of each expert side by side.
+    gate_up_proj: Stack,
+    down_proj: Stack,
+    activation: Activation,
+    /// Experts per token, as an unsigned 32 bit integer.
+    chosen: Tensor,
+}
+
+/// One projection of every expert.
+struct Stack {
+    product: Product,
+    /// `[experts, outputs]`.
+    bias: Option<Tensor>,
+}
+
+enum Product {
+    /// Plain numbers, turned to `[experts, inputs, outputs]`.
+    Plain(Tensor),
+    /// Quantised rows `[experts, outputs, words]`.
+    Packed(Packed),
+    /// Projections of one input in different number formats, which cannot become one stack.
+    Side(Vec<Product>),
+}
+
+impl Experts {
+    /// Loads the experts of the feed-forward at `path`, of which each token uses `chosen`.
+    pub fn load(weights: &mut Weights<'_>, path: &str, shape: ExpertShape, chosen: i32, activation: Activation) -> Result<Self> {
+        let matrices = weights.take_experts(path, shape, WIDEST)?;
+        let gate_up_proj = Stack {
+            product: Product::join(matrices.gate_up)?,
+            bias: matrices.gate_up_bias,
+        };
+        weights.settle(gate_up_proj.tensors())?;
+        let experts = Self {
+            gate_up_proj,
+            down_proj: Stack {
+                product: Product::join(vec![matrices.down])?,
+                bias: matrices.down_bias,
+            },
+            activation,
+            chosen: Tensor::from_i32(&[chosen], &[]).astype(Dtype::Uint32)?,
+        };
+        weights.settle(experts.tensors())?;
+        Ok(experts)
+    }
+
+    /// `x` `[length, hidden]` through the experts `indices` `[length, chosen]`, each counted by `weights` `[length, chosen]`
+    /// in the type of `x`; the result is `[length, hidden]`.
+    pub fn forward(&self, x: &Tensor, indices: &Tensor, weights: &Tensor) -> Result<Tensor> {
+        let &[length, hidden] = x.shape() else {
+            unreachable!("activations have two axes")
+        };
+        let chosen = indices.dim(1);
+        let fed = if length * chosen < SORTED {
+            self.feed(&x.reshape(&[length, 1, 1, hidden])?, indices, false)?
+        } else {
+            let indices = indices.reshape(&[length * chosen])?;
+            let order = indices.argsort(0)?;
+            let rows = x.take(&order.floor_divide(&self.chosen)?, 0)?;
+            let fed = self.feed(&rows.reshape(&[length * chosen, 1, hidden])?, &indices.take(&order, 0)?, true)?;
+            fed.take(&order.argsort(0)?, 0)?
+        };
+        let fed = fed.reshape(&[length, chosen, hidden])?;
+        weights.reshape(&[length, 1, chosen])?.matmul(&fed)?.reshape(&[length, hidden])
+    }
+
+    fn feed(&self, rows: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
+        let gated = self.activation.gated(&self.gate_up_proj.forward(rows, indices, sorted)?)?;
+        self.down_proj.forward(&gated, indices, sorted)
+    }
+}
+
+impl Stack {
+    /// `rows` `[…, 1, inputs]` times the experts of `indices`.
+    fn forward(&self, rows: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
+        let product = self.product.forward(rows, indices, sorted)?;
+        match &self.bias {
+            Some(bias) => product.add(&bias.take(indices, 0)?.reshape(product.shape())?),
+            None => Ok(product),
+        }
+    }
+}
+
+impl Product {
+    /// Joins stacks of one input along their outputs, where their formats agree.
+    fn join(matrices: Vec<Matrix>) -> Result<Self> {
+        let (mut plain, mut packed) = (Vec::new(), Vec::new());
+        for matrix in &matrices {
+            match matrix {
+                Matrix::Plain(rows) => plain.push(rows),
+                Matrix::Packed(rows) => packed.push(rows),
+            }
+        }
+        if packed.is_empty() {
+            let turned = join_outputs(&plain)?.swapaxes(1, 2)?;
+            // As for plain projections, the CPU is faster on rows that lie in memory the way they are summed.
+            return Ok(Self::Plain(if device() == Device::Cpu { turned.contiguous()? } else { turned }));
+        }
+        if !plain.is_empty() || packed.iter().any(|other| other.format != packed[0].format) {
+            let sides = matrices.into_iter().map(|matrix| Self::join(vec![matrix])).collect::<Result<_>>()?;
+            return Ok(Self::Side(sides));
+        }
+        let field = |of: fn(&Packed) -> &Tensor| join_outputs(&packed.iter().map(|one| of(one)).collect::<Vec<_>>());
+        let biases: Vec<&Tensor> = packed.iter().filter_map(|one| one.biases.as_ref()).collect();
+        Ok(Self::Packed(Packed {
+            weight: field(|one| &one.weight)?,
+            scales: field(|one| &one.scales)?,
+            biases: if biases.is_empty() { None } else { Some(join_outputs(&biases)?) },
+            format: packed[0].format,
+        }))
+    }
+
+    fn forward(&self, rows: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
+        match self {
+            Self::Plain(stack) => rows.gather_mm(stack, indices, sorted),
+            Self::Packed(stack) => rows.gather_qmm(stack, indices, sorted),
+            Self::Side(sides) => {
+                let outputs = sides
+                    .iter()
+                    .map(|side| side.forward(rows, indices, sorted))
+                    .collect::<Result<Vec<_>>>()?;
+                concatenate(&outputs.iter().collect::<Vec<_>>(), -1)
+            }
+        }
+    }
+}
+
+fn join_outputs(parts: &[&Tensor]) -> Result<Tensor> {
+    match parts {
+        [one] => Ok((*one).clone()),
+        several => concatenate(several, 1),
+    }
+}
+
+impl Parameters for Product {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::Plain(stack) => visitor(stack),
+            Self::Packed(stack) => stack.visit(visitor),
+            Self::Side(sides) => sides.visit(visitor),
+        }
+    }
+}
+
+impl Parameters for Stack {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self { product, bias } = self;
+        product.visit(visitor);
+        bias.visit(visitor);
+    }
+}
+
+impl Parameters for Experts {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            gate_up_proj,
+            down_proj,
+            activation,
+            chosen,
+        } = self;
+        gate_up_proj.visit(visitor);
+        down_proj.visit(visitor);
+        activation.visit(visitor);
+        visitor(chosen);
+    }
+}
+
+#[cfg(test)]
+#[path = "experts_tests.rs"]
+mod tests;

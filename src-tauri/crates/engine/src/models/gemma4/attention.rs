@@ -1,0 +1,155 @@
+//! Attention of Gemma 4: normed queries, keys and values; full layers have wider heads, and in the large models no values of
+//! their own. Layers at the end of the small models look at the keys and values of an earlier layer.
+
+use prompt::config::gemma4::{Attention as Kind, Gemma4Config};
+
+use crate::cache::{Cache, Seen};
+use crate::error::Result;
+use crate::layers::{attend, Linear, Parameters, RmsNorm, Rope, Rotation};
+use crate::ops::{concatenate, Mask};
+use crate::tensor::Tensor;
+use crate::weights::Weights;
+
+/// Queries and keys are normed, so that nothing is left to scale.
+const SCALE: f32 = 1.0;
+
+/// What all layers of a kind share in one step.
+pub(super) struct Step<'a> {
+    pub(super) rope: &'a Rope,
+    pub(super) rotation: Rotation,
+    pub(super) mask: Mask,
+}
+
+impl Step<'_> {
+    fn rotate(&self, heads: &Tensor) -> Result<Tensor> {
+        self.rope.forward(heads, &self.rotation)
+    }
+}
+
+pub(super) struct Attention {
+    heads: i32,
+    key_heads: i32,
+    width: i32,
+    /// q_proj, and k_proj and v_proj where the layer has its own, side by side.
+    qkv_proj: Linear,
+    norms: HeadNorms,
+    o_proj: Linear,
+}
+
+/// The norms of queries, keys and values, `[heads, width]`.
+enum HeadNorms {
+    /// One for all; values have no factors, so theirs are ones.
+    Together(RmsNorm),
+    /// Where values are the keys before their factors: the norm without factors, and the factors of queries and keys.
+    ValuesAreKeys(RmsNorm, Tensor),
+}
+
+impl Attention {
+    pub(super) fn load(config: &Gemma4Config, layer: usize, weights: &mut Weights<'_>) -> Result<Self> {
+        let path = |part: &str| format!("layers.{layer}.self_attn.{part}");
+        let (heads, key_heads) = (config.num_attention_heads as i32, config.key_heads(layer) as i32);
+        let width = config.head_width(layer) as i32;
+        let values_are_keys = config.attention_k_eq_v && config.layers[layer] == Kind::Full;
+        let own = config.donor(layer) == layer;
+        let mut parts = vec![(path("q_proj"), heads * width)];
+        let q_norm = weights.take(&path("q_norm.weight"), &[width])?;
+        let ones = Tensor::from_f32(&vec![1.0; width as usize], &[width]).astype(q_norm.dtype())?;
+        let mut factors = vec![(q_norm, heads)];
+        if own {
+            parts.push((path("k_proj"), key_heads * width));
+            factors.push((weights.take(&path("k_norm.weight"), &[width])?, key_heads));
+            if !values_are_keys {
+                parts.push((path("v_proj"), key_heads * width));
+                factors.push((ones.clone(), key_heads));
+            }
+        }
+        let rows: Vec<Tensor> = factors
+            .iter()
+            .flat_map(|(factor, count)| (0..*count).map(move |_| factor.reshape(&[1, width])))
+            .collect::<Result<_>>()?;
+        let factors = concatenate(&rows.iter().collect::<Vec<_>>(), 0)?;
+        let norms = if own && values_are_keys {
+            HeadNorms::ValuesAreKeys(RmsNorm::new(ones, config.rms_norm_eps)?, factors)
+        } else {
+            HeadNorms::Together(RmsNorm::new(factors, config.rms_norm_eps)?)
+        };
+        weights.settle(norms.tensors())?;
+        Ok(Self {
+            heads,
+            key_heads,
+            width,
+            qkv_proj: Linear::load_joined(weights, &parts, config.hidden_size as i32)?,
+            norms,
+            o_proj: Linear::load(weights, &path("o_proj"), heads * width, config.hidden_size as i32)?,
+        })
+    }
+
+    /// `x` `[length, hidden]`; keys and values come from the own cache, or from the layer that shares its.
+    pub(super) fn forward(&self, x: &Tensor, step: &Step<'_>, cache: Option<&mut Cache>, shared: &mut Option<Seen>) -> Result<Tensor> {
+        let (heads, turned) = (self.heads, self.heads + if cache.is_some() { self.key_heads } else { 0 });
+        let all = self.qkv_proj.forward(x)?;
+        let all = all.reshape(&[x.dim(0), all.dim(-1) / self.width, self.width])?;
+        let Some(cache) = cache else {
+            let HeadNorms::Together(norm) = &self.norms else {
+                unreachable!("a layer without keys norms nothing but queries")
+            };
+            let queries = step.rotate(&by_head(&norm.forward(&all)?)?)?;
+            let seen = shared.as_ref().expect("a donor stands before the layers that share its keys");
+            return self.o_proj.forward(&attend(&queries, seen, SCALE, &step.mask, None)?);
+        };
+        let (turning, values) = match &self.norms {
+            HeadNorms::Together(norm) => {
+                let all = by_head(&norm.forward(&all)?)?;
+                (all.slice(1, 0, turned)?, all.slice(1, turned, all.dim(1))?)
+            }
+            HeadNorms::ValuesAreKeys(norm, factors) => {
+                let normed = norm.forward(&all)?;
+                (by_head(&normed.mul(factors)?)?, by_head(&normed.slice(1, heads, turned)?)?)
+            }
+        };
+        let turning = step.rotate(&turning)?;
+        let seen = cache.update(&turning.slice(1, heads, turned)?, &values)?;
+        let attended = attend(&turning.slice(1, 0, heads)?, &seen, SCALE, &step.mask, None)?;
+        *shared = Some(seen);
+        self.o_proj.forward(&attended)
+    }
+}
+
+/// `[length, heads, width]` as `[1, heads, length, width]`.
+fn by_head(x: &Tensor) -> Result<Tensor> {
+    let &[length, heads, width] = x.shape() else {
+        unreachable!("heads stand in the second of three axes")
+    };
+    match length {
+        1 => x.reshape(&[1, heads, 1, width]),
+        _ => x.reshape(&[1, length, heads, width])?.swapaxes(1, 2),
+    }
+}
+
+impl Parameters for Attention {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            heads: _,
+            key_heads: _,
+            width: _,
+            qkv_proj,
+            norms,
+            o_proj,
+        } = self;
+        qkv_proj.visit(visitor);
+        norms.visit(visitor);
+        o_proj.visit(visitor);
+    }
+}
+
+impl Parameters for HeadNorms {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::Together(norm) => norm.visit(visitor),
+            Self::ValuesAreKeys(norm, factors) => {
+                norm.visit(visitor);
+                visitor(factors);
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The feed-forward of Gemma 4: a dense network, and in 26B-A4B a mixture of experts beside it, each between norms of its own.
+
+use prompt::config::gemma4::{ExpertsConfig, Gemma4Config};
+
+use crate::error::Result;
+use crate::layers::{Activation, Experts, Gelu, Linear, Parameters, RmsNorm};
+use crate::tensor::Tensor;
+use crate::weights::{ExpertShape, Weights};
+
+pub(super) struct Feed {
+    pre_feedforward_layernorm: RmsNorm,
+    mlp: Mlp,
+    mixture: Option<Mixture>,
+    post_feedforward_layernorm: RmsNorm,
+}
+
+impl Feed {
+    pub(super) fn load(config: &Gemma4Config, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
+        Ok(Self {
+            pre_feedforward_layernorm: norm(config, layer, "pre_feedforward_layernorm", weights)?,
+            mlp: Mlp::load(config, layer, gelu, weights)?,
+            mixture: match &config.experts {
+                Some(experts) => Some(Mixture::load(config, experts, layer, gelu, weights)?),
+                None => None,
+            },
+            post_feedforward_layernorm: norm(config, layer, "post_feedforward_layernorm", weights)?,
+        })
+    }
+
+    /// `[length, hidden]`, to be added to the `h` it was made of.
+    pub(super) fn forward(&self, h: &Tensor) -> Result<Tensor> {
+        let fed = self.mlp.forward(&self.pre_feedforward_layernorm.forward(h)?)?;
+        let fed = match &self.mixture {
+            Some(mixture) => mixture.post_feedforward_layernorm_1.forward(&fed)?.add(&mixture.forward(h)?)?,
+            None => fed,
+        };
+        self.post_feedforward_layernorm.forward(&fed)
+    }
+}
+
+struct Mlp {
+    /// gate_proj and up_proj side by side.
+    gate_up_proj: Linear,
+    activation: Activation,
+    down_proj: Linear,
+}
+
+impl Mlp {
+    fn load(config: &Gemma4Config, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
+        let path = |part: &str| format!("layers.{layer}.mlp.{part}");
+        let (hidden, width) = (config.hidden_size as i32, config.mlp_width(layer) as i32);
+        Ok(Self {
+            gate_up_proj: Linear::load_joined(weights, &[(path("gate_proj"), width), (path("up_proj"), width)], hidden)?,
+            activation: Activation::Gelu(gelu.clone()),
+            down_proj: Linear::load(weights, &path("down_proj"), width, hidden)?,
+        })
+    }
+
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        self.down_proj.forward(&self.activation.gated(&self.gate_up_proj.forward(x)?)?)
+    }
+}
+
+/// The experts beside the dense network, with the norms that both need then.
+struct Mixture {
+    router: Router,
+    experts: Experts,
+    pre_feedforward_layernorm_2: RmsNorm,
+    /// Of what the dense network gives.
+    post_feedforward_layernorm_1: RmsNorm,
+    post_feedforward_layernorm_2: RmsNorm,
+}
+
+impl Mixture {
+    fn load(config: &Gemma4Config, of: &ExpertsConfig, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
+        let shape = ExpertShape {
+            experts: of.num_experts as i32,
+            hidden: config.hidden_size as i32,
+            width: of.moe_intermediate_size as i32,
+        };
+        let activation = Activation::Gelu(gelu.clone());
+        Ok(Self {
+            router: Router::load(config, of, layer, weights)?,
+            experts: Experts::load(weights, &format!("layers.{layer}"), shape, of.top_k_experts as i32, activation)?,
+            pre_feedforward_layernorm_2: norm(config, layer, "pre_feedforward_layernorm_2", weights)?,
+            post_feedforward_layernorm_1: norm(config, layer, "post_feedforward_layernorm_1", weights)?,
+            post_feedforward_layernorm_2: norm(config, layer, "post_feedforward_layernorm_2", weights)?,
+        })
+    }
+
+    fn forward(&self, h: &Tensor) -> Result<Tensor> {
+        let (indices, shares) = self.router.forward(h)?;
+        let fed = self
+            .experts
+            .forward(&self.pre_feedforward_layernorm_2.forward(h)?, &indices, &shares)?;
+        self.post_feedforward_layernorm_2.forward(&fed)
+    }
+}
+
+/// Chooses the experts of each token by the residual stream itself, normed in its own way.
+struct Router {
+    chosen: i32,
+    /// `scale`, over the root of the width.
+    norm: RmsNorm,
+    proj: Linear,
+    /// `[experts]`.
+    per_expert_scale: Tensor,
+}
+
+impl Router {
+    fn load(config: &Gemma4Config, of: &ExpertsConfig, layer: usize, weights: &mut Weights<'_>) -> Result<Self> {
+        let path = |part: &str| format!("layers.{layer}.router.{part}");
+        let (hidden, experts) = (config.hidden_size as i32, of.num_experts as i32);
+        let scale = weights.take(&path("scale"), &[hidden])?;
+        let root = Tensor::scalar((hidden as f32).powf(-0.5), scale.dtype())?;
+        let router = Self {
+            chosen: of.top_k_experts as i32,
+            norm: RmsNorm::new(scale.mul(&root)?, config.rms_norm_eps)?,
+            proj: Linear::load(weights, &path("proj"), hidden, experts)?,
+            per_expert_scale: weights.take(&path("per_expert_scale"), &[experts])?,
+        };
+        weights.settle(router.tensors())?;
+        Ok(router)
+    }
+
+    /// The experts of each token and how much each counts, both `[length, chosen]`.
+    fn forward(&self, h: &Tensor) -> Result<(Tensor, Tensor)> {
+        let scores = self.proj.forward(&self.norm.forward(h)?)?;
+        let experts = scores.dim(1);
+        let indices = scores.argpartition(-self.chosen, 1)?.slice(1, experts - self.chosen, experts)?;
+        let shares = scores.take_along(&indices, 1)?.softmax(1, false)?;
+        let shares = shares.mul(&self.per_expert_scale.take(&indices, 0)?)?;
+        Ok((indices, shares))
+    }
+}
+
+fn norm(config: &Gemma4Config, layer: usize, name: &str, weights: &mut Weights<'_>) -> Result<RmsNorm> {
+    RmsNorm::load(
+        weights,
+        &format!("layers.{layer}.{name}"),
+        config.hidden_size as i32,
+        config.rms_norm_eps,
+    )
+}
+
+impl Parameters for Feed {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            pre_feedforward_layernorm,
+            mlp,
+            mixture,
+            post_feedforward_layernorm,
+        } = self;
+        pre_feedforward_layernorm.visit(visitor);
+        mlp.visit(visitor);
+        mixture.visit(visitor);
+        post_feedforward_layernorm.visit(visitor);
+    }
+}
+
+impl Parameters for Mlp {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            gate_up_proj,
+            activation,
+            down_proj,
+        } = self;
+        gate_up_proj.visit(visitor);
+        activation.visit(visitor);
+        down_proj.visit(visitor);
+    }
+}
+
+impl Parameters for Mixture {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            router,
+            experts,
+            pre_feedforward_layernorm_2,
+            post_feedforward_layernorm_1,
+            post_feedforward_layernorm_2,
+        } = self;
+        router.visit(visitor);
+        experts.visit(visitor);
+        for norm in [
+            pre_feedforward_layernorm_2,
+            post_feedforward_layernorm_1,
+            post_feedforward_layernorm_2,
+        ] {
+            norm.visit(visitor);
+        }
+    }
+}
+
+impl Parameters for Router {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            chosen: _,
+            norm,
+            proj,
+            per_expert_scale,
+        } = self;
+        norm.visit(visitor);
+        proj.visit(visitor);
+        visitor(per_expert_scale);
+    }
+}

@@ -1,0 +1,113 @@
+//! Per-layer inputs (Gemma 4 E2B and E4B): beside the residual stream, every layer gets a few numbers of its own for each
+//! token, from a table of the token and from a projection of its embedding.
+
+use mlx_rs::Dtype;
+use prompt::config::gemma4::Gemma4Config;
+
+use crate::error::Result;
+use crate::layers::{Embedding, Gelu, Linear, Parameters, RmsNorm};
+use crate::tensor::Tensor;
+use crate::weights::Weights;
+
+/// The inputs that every layer gets for each token beside the residual stream.
+pub(super) struct PerLayerInputs {
+    width: i32,
+    embed_tokens_per_layer: Embedding,
+    per_layer_model_projection: Linear,
+    per_layer_projection_norm: RmsNorm,
+    embedding_scale: Tensor,
+    projection_scale: Tensor,
+    joint_scale: Tensor,
+}
+
+impl PerLayerInputs {
+    pub(super) fn load(config: &Gemma4Config, width: u32, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Self> {
+        let (hidden, all) = (config.hidden_size, (width * config.layers.len() as u32) as i32);
+        Ok(Self {
+            width: width as i32,
+            embed_tokens_per_layer: Embedding::load(weights, "embed_tokens_per_layer", config.vocab_size_per_layer_input as i32, all)?,
+            per_layer_model_projection: Linear::load(weights, "per_layer_model_projection", hidden as i32, all)?,
+            per_layer_projection_norm: RmsNorm::load(weights, "per_layer_projection_norm", width as i32, config.rms_norm_eps)?,
+            embedding_scale: Tensor::scalar((width as f32).sqrt(), dtype)?,
+            projection_scale: Tensor::scalar((hidden as f32).powf(-0.5), dtype)?,
+            joint_scale: Tensor::scalar(0.5f32.sqrt(), dtype)?,
+        })
+    }
+
+    /// `[length, width]` of one layer, out of those of all.
+    pub(super) fn of_layer(&self, all: &Tensor, layer: usize) -> Result<Tensor> {
+        let start = layer as i32 * self.width;
+        all.slice(1, start, start + self.width)
+    }
+
+    /// `[length, layers · width]` for `ids` and their scaled embeddings `h`.
+    pub(super) fn forward(&self, ids: &Tensor, h: &Tensor) -> Result<Tensor> {
+        let tokens = self.embed_tokens_per_layer.forward(ids)?.mul(&self.embedding_scale)?;
+        let context = self.per_layer_model_projection.forward(h)?.mul(&self.projection_scale)?;
+        let by_layer = context.reshape(&[h.dim(0), -1, self.width])?;
+        let context = self.per_layer_projection_norm.forward(&by_layer)?.reshape(tokens.shape())?;
+        context.add(&tokens)?.mul(&self.joint_scale)
+    }
+}
+
+/// How a layer takes in its per-layer input.
+pub(super) struct InputGate {
+    per_layer_input_gate: Linear,
+    gelu: Gelu,
+    per_layer_projection: Linear,
+    post_per_layer_input_norm: RmsNorm,
+}
+
+impl InputGate {
+    pub(super) fn load(config: &Gemma4Config, layer: usize, width: i32, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
+        let path = |part: &str| format!("layers.{layer}.{part}");
+        let hidden = config.hidden_size as i32;
+        Ok(Self {
+            per_layer_input_gate: Linear::load(weights, &path("per_layer_input_gate"), hidden, width)?,
+            gelu: gelu.clone(),
+            per_layer_projection: Linear::load(weights, &path("per_layer_projection"), width, hidden)?,
+            post_per_layer_input_norm: RmsNorm::load(weights, &path("post_per_layer_input_norm"), hidden, config.rms_norm_eps)?,
+        })
+    }
+
+    pub(super) fn forward(&self, x: &Tensor, input: &Tensor) -> Result<Tensor> {
+        let gate = self.gelu.forward(&self.per_layer_input_gate.forward(x)?)?;
+        self.post_per_layer_input_norm
+            .forward(&self.per_layer_projection.forward(&gate.mul(input)?)?)
+    }
+}
+
+impl Parameters for PerLayerInputs {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            width: _,
+            embed_tokens_per_layer,
+            per_layer_model_projection,
+            per_layer_projection_norm,
+            embedding_scale,
+            projection_scale,
+            joint_scale,
+        } = self;
+        embed_tokens_per_layer.visit(visitor);
+        per_layer_model_projection.visit(visitor);
+        per_layer_projection_norm.visit(visitor);
+        for scale in [embedding_scale, projection_scale, joint_scale] {
+            visitor(scale);
+        }
+    }
+}
+
+impl Parameters for InputGate {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            per_layer_input_gate,
+            gelu,
+            per_layer_projection,
+            post_per_layer_input_norm,
+        } = self;
+        per_layer_input_gate.visit(visitor);
+        gelu.visit(visitor);
+        per_layer_projection.visit(visitor);
+        post_per_layer_input_norm.visit(visitor);
+    }
+}

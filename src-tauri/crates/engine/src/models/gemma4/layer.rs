@@ -1,0 +1,82 @@
+//! One layer of Gemma 4.
+
+use prompt::config::Gemma4Config;
+
+use super::attention::{Attention, Step};
+use super::feed::Feed;
+use super::inputs::InputGate;
+use crate::cache::{Cache, Seen};
+use crate::error::Result;
+use crate::layers::{Gelu, Parameters, RmsNorm};
+use crate::tensor::Tensor;
+use crate::weights::Weights;
+
+pub(super) struct Layer {
+    input_layernorm: RmsNorm,
+    self_attn: Attention,
+    post_attention_layernorm: RmsNorm,
+    feed: Feed,
+    input_gate: Option<InputGate>,
+    /// `None` where it is 1 and would change nothing.
+    layer_scalar: Option<Tensor>,
+}
+
+impl Layer {
+    pub(super) fn load(config: &Gemma4Config, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
+        let (hidden, eps) = (config.hidden_size as i32, config.rms_norm_eps);
+        let norm = |weights: &mut Weights<'_>, name: &str| RmsNorm::load(weights, &format!("layers.{layer}.{name}"), hidden, eps);
+        let scalar = weights.take(&format!("layers.{layer}.layer_scalar"), &[1])?;
+        Ok(Self {
+            input_layernorm: norm(weights, "input_layernorm")?,
+            self_attn: Attention::load(config, layer, weights)?,
+            post_attention_layernorm: norm(weights, "post_attention_layernorm")?,
+            feed: Feed::load(config, layer, gelu, weights)?,
+            input_gate: match config.hidden_size_per_layer_input {
+                Some(width) => Some(InputGate::load(config, layer, width as i32, gelu, weights)?),
+                None => None,
+            },
+            layer_scalar: if scalar.to_f32()? == [1.0] { None } else { Some(scalar) },
+        })
+    }
+
+    /// `h` `[length, hidden]` and the layer's own inputs `[length, width]` to the next `h`; keys and values as
+    /// [`Attention::forward`] has them.
+    pub(super) fn forward(
+        &self,
+        h: &Tensor,
+        input: Option<&Tensor>,
+        step: &Step<'_>,
+        cache: Option<&mut Cache>,
+        shared: &mut Option<Seen>,
+    ) -> Result<Tensor> {
+        let attended = self.self_attn.forward(&self.input_layernorm.forward(h)?, step, cache, shared)?;
+        let mut h = h.add(&self.post_attention_layernorm.forward(&attended)?)?;
+        h = h.add(&self.feed.forward(&h)?)?;
+        if let (Some(gate), Some(input)) = (&self.input_gate, input) {
+            h = h.add(&gate.forward(&h, input)?)?;
+        }
+        match &self.layer_scalar {
+            Some(scalar) => h.mul(scalar),
+            None => Ok(h),
+        }
+    }
+}
+
+impl Parameters for Layer {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            input_layernorm,
+            self_attn,
+            post_attention_layernorm,
+            feed,
+            input_gate,
+            layer_scalar,
+        } = self;
+        input_layernorm.visit(visitor);
+        self_attn.visit(visitor);
+        post_attention_layernorm.visit(visitor);
+        feed.visit(visitor);
+        input_gate.visit(visitor);
+        layer_scalar.visit(visitor);
+    }
+}

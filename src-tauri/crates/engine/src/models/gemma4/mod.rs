@@ -1,0 +1,157 @@
+//! Gemma 4, the text model: sliding and full attention with heads of different width, keys and values that later layers
+//! share, per-layer inputs, experts, squeezed logits. Names are those of the checkpoint. Reference: transformers'
+//! `modeling_gemma4.py`.
+
+mod attention;
+mod feed;
+mod inputs;
+mod layer;
+
+use attention::Step;
+use inputs::PerLayerInputs;
+use layer::Layer;
+use prompt::config::gemma4::{Attention as Kind, Gemma4Config, RopeParameters};
+use prompt::config::rope::RopeConfig;
+
+use crate::cache::{Cache, PlainCache, RotatingCache};
+use crate::error::Result;
+use crate::layers::{Embedding, Gelu, Linear, Parameters, RmsNorm, Rope};
+use crate::tensor::Tensor;
+use crate::weights::Weights;
+
+/// The whole model.
+pub struct Gemma4 {
+    config: Gemma4Config,
+    embed_tokens: Embedding,
+    embed_scale: Tensor,
+    per_layer_inputs: Option<PerLayerInputs>,
+    layers: Vec<Layer>,
+    norm: RmsNorm,
+    lm_head: Linear,
+    softcap: Option<Tensor>,
+    sliding_rope: Rope,
+    full_rope: Rope,
+}
+
+impl Gemma4 {
+    /// Builds the model; every tensor of it is computed when this returns.
+    pub fn load(config: &Gemma4Config, weights: &mut Weights<'_>) -> Result<Self> {
+        let (hidden, vocabulary) = (config.hidden_size as i32, config.vocab_size as i32);
+        let final_norm = weights.take("norm.weight", &[hidden])?;
+        let dtype = final_norm.dtype();
+        let gelu = Gelu::new(dtype)?;
+        let embed_tokens = Embedding::load(weights, "embed_tokens", vocabulary, hidden)?;
+        let rope = |width: u32, of: &RopeParameters| {
+            let config = RopeConfig::proportional(width, of.theta, of.partial_rotary_factor);
+            Rope::new(&config, width, dtype)
+        };
+        let model = Self {
+            per_layer_inputs: match config.hidden_size_per_layer_input {
+                Some(width) => Some(PerLayerInputs::load(config, width, dtype, weights)?),
+                None => None,
+            },
+            layers: (0..config.layers.len())
+                .map(|layer| Layer::load(config, layer, &gelu, weights))
+                .collect::<Result<_>>()?,
+            norm: RmsNorm::new(final_norm, config.rms_norm_eps)?,
+            lm_head: if config.tie_word_embeddings {
+                embed_tokens.as_linear()?
+            } else {
+                Linear::load(weights, "lm_head", hidden, vocabulary)?
+            },
+            // Rounded to the model's type, as the training code and mlx-lm have it.
+            embed_scale: Tensor::scalar((hidden as f32).sqrt(), dtype)?,
+            embed_tokens,
+            softcap: config.final_logit_softcapping.map(|cap| Tensor::scalar(cap, dtype)).transpose()?,
+            sliding_rope: rope(config.head_dim, &config.sliding_rope)?,
+            full_rope: rope(config.global_head_dim, &config.full_rope)?,
+            config: config.clone(),
+        };
+        weights.settle(model.tensors())?;
+        Ok(model)
+    }
+
+    /// How many tokens its vocabulary has.
+    pub fn vocabulary(&self) -> u32 {
+        self.config.vocab_size
+    }
+
+    /// One empty cache for every layer that has keys and values of its own.
+    pub fn caches(&self) -> Vec<Cache> {
+        let own = &self.config.layers[..self.config.own_kv_layers()];
+        own.iter()
+            .map(|kind| match kind {
+                Kind::Full => Cache::Plain(PlainCache::default()),
+                Kind::Sliding => Cache::Rotating(RotatingCache::new(self.config.sliding_window)),
+            })
+            .collect()
+    }
+
+    /// States `[length, hidden]` of the tokens `ids` `[length]`, which come next in the sequence of these caches.
+    pub fn forward(&self, ids: &Tensor, caches: &mut [Cache]) -> Result<Tensor> {
+        let length = ids.size();
+        let mut h = self.embed_tokens.forward(ids)?.mul(&self.embed_scale)?;
+        let inputs = self.per_layer_inputs.as_ref().map(|inputs| inputs.forward(ids, &h)).transpose()?;
+        let (sliding, full) = (self.step(Kind::Sliding, length, caches), self.step(Kind::Full, length, caches));
+        // The keys and values that shared layers of each kind use: those of the last layer that has its own.
+        let (mut sliding_shared, mut full_shared) = (None, None);
+        for (index, layer) in self.layers.iter().enumerate() {
+            let (step, shared) = match self.config.layers[index] {
+                Kind::Sliding => (&sliding, &mut sliding_shared),
+                Kind::Full => (&full, &mut full_shared),
+            };
+            let step = step.as_ref().expect("every kind of layer has one with a cache");
+            let input = match (&self.per_layer_inputs, &inputs) {
+                (Some(inputs), Some(all)) => Some(inputs.of_layer(all, index)?),
+                _ => None,
+            };
+            h = layer.forward(&h, input.as_ref(), step, caches.get_mut(index), shared)?;
+        }
+        Ok(h)
+    }
+
+    fn step(&self, kind: Kind, length: usize, caches: &[Cache]) -> Option<Step<'_>> {
+        let rope = if kind == Kind::Full { &self.full_rope } else { &self.sliding_rope };
+        let (_, cache) = self.config.layers.iter().zip(caches).find(|(other, _)| **other == kind)?;
+        Some(Step {
+            rope,
+            rotation: rope.at(cache.offset(), length),
+            mask: cache.mask(length),
+        })
+    }
+
+    /// Logits `[length, vocabulary]` of states.
+    pub fn logits(&self, states: &Tensor) -> Result<Tensor> {
+        let logits = self.lm_head.forward(&self.norm.forward(states)?)?;
+        match &self.softcap {
+            Some(cap) => logits.div(cap)?.tanh()?.mul(cap),
+            None => Ok(logits),
+        }
+    }
+}
+
+impl Parameters for Gemma4 {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            config: _,
+            embed_tokens,
+            embed_scale,
+            per_layer_inputs,
+            layers,
+            norm,
+            lm_head,
+            softcap,
+            sliding_rope,
+            full_rope,
+        } = self;
+        embed_tokens.visit(visitor);
+        visitor(embed_scale);
+        per_layer_inputs.visit(visitor);
+        layers.visit(visitor);
+        norm.visit(visitor);
+        lm_head.visit(visitor);
+        softcap.visit(visitor);
+        sliding_rope.visit(visitor);
+        full_rope.visit(visitor);
+    }
+}
