@@ -84,12 +84,16 @@ methods! {
     min => mlx_min_axis () (axis: i32, keep: bool);
     /// Index of the greatest element of an axis, as unsigned 32 bit.
     argmax => mlx_argmax_axis () (axis: i32, keep: bool);
+    /// Logarithm of the sum of the exponentials of two tensors.
+    logaddexp => mlx_logaddexp (other) ();
     /// Logarithm of the sum of exponentials over an axis.
     logsumexp => mlx_logsumexp_axis () (axis: i32, keep: bool);
     /// Softmax over an axis; `precise` sums in 32 bit.
     softmax => mlx_softmax_axis () (axis: i32, precise: bool);
     /// Exchanges two axes; a view.
     swapaxes => mlx_swapaxes () (first: i32, second: i32);
+    /// Convolves `[batch, positions, channels]` with `[outputs, kernel, channels per group]`.
+    conv1d => mlx_conv1d (weight) (stride: i32, padding: i32, dilation: i32, groups: i32);
 }
 
 impl Tensor {
@@ -164,6 +168,11 @@ impl Tensor {
     /// Sums of the elements from each one to the end of the axis, that one left out.
     pub fn sum_of_later(&self, axis: i32) -> Result<Tensor> {
         op!(mlx_cumsum_axis, self.raw(), axis, true, false, AUTOMATIC)
+    }
+
+    /// Sums of the elements of an axis up to each one, that one included.
+    pub fn running_sum(&self, axis: i32) -> Result<Tensor> {
+        op!(mlx_cumsum_axis, self.raw(), axis, false, true, AUTOMATIC)
     }
 
     /// Elements of `yes` where `self` is true, of `no` elsewhere.

@@ -94,6 +94,11 @@ impl<'a> Weights<'a> {
         self.tensors.contains_key(name)
     }
 
+    /// Whether there is a tensor that is not taken whose name and shape fit.
+    pub fn any(&self, fits: impl Fn(&str, &[i32]) -> bool) -> bool {
+        self.tensors.iter().any(|(name, tensor)| fits(name, tensor.shape()))
+    }
+
     /// Refuses weights without this tensor.
     pub fn require(&self, name: &str) -> Result<()> {
         match self.has(name) {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use protocol::KvBits;
 
 use crate::cache::growing::Pages;
-use crate::cache::{Block, Cache, Ledger, PlainCache, QuantizedCache, RotatingCache};
+use crate::cache::{Block, Cache, Ledger, PlainCache, QuantizedCache, RecurrentCache, RotatingCache};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -24,11 +24,19 @@ pub enum Frozen {
         /// How many it keeps.
         window: i32,
     },
+    /// Of a recurrent one.
+    Recurrent {
+        /// What it carried on.
+        state: Rc<Block>,
+        /// How many positions it has read.
+        offset: usize,
+    },
 }
 
 impl Frozen {
     /// Whether a sequence can go on after exactly this many positions.
     pub fn reaches(&self, positions: usize) -> bool {
+        let exactly = positions;
         let positions = positions as i64;
         match self {
             Self::Plain(pages) | Self::Quantized(pages, _) => positions <= pages.offset().into(),
@@ -36,6 +44,8 @@ impl Frozen {
             Self::Rotating { offset, window, .. } => {
                 positions == i64::from(*offset) || (positions <= i64::from(*offset) && offset <= window)
             }
+            // A state cannot be taken back.
+            Self::Recurrent { offset, .. } => exactly == *offset,
         }
     }
 
@@ -43,6 +53,7 @@ impl Frozen {
     pub fn thaw(&self, positions: usize) -> Result<Cache> {
         let positions = positions as i32;
         Ok(match self {
+            Self::Recurrent { state, offset } => Cache::Recurrent(RecurrentCache::thaw(state, *offset)),
             Self::Plain(pages) => Cache::Plain(PlainCache::thaw(pages, positions)?),
             Self::Quantized(pages, bits) => Cache::Quantized(QuantizedCache::thaw(pages, *bits, positions)?),
             Self::Rotating { last, window, .. } => Cache::Rotating(RotatingCache::thaw(last, *window, positions)?),
@@ -53,7 +64,7 @@ impl Frozen {
     pub fn blocks(&self) -> &[Rc<Block>] {
         match self {
             Self::Plain(pages) | Self::Quantized(pages, _) => pages.blocks(),
-            Self::Rotating { last, .. } => std::slice::from_ref(last),
+            Self::Rotating { last: block, .. } | Self::Recurrent { state: block, .. } => std::slice::from_ref(block),
         }
     }
 
@@ -77,6 +88,10 @@ impl Cache {
                 let (last, offset, window) = cache.freeze(ledger)?;
                 Frozen::Rotating { last, offset, window }
             }
+            Self::Recurrent(cache) => Frozen::Recurrent {
+                state: cache.freeze(ledger)?,
+                offset: cache.offset(),
+            },
         })
     }
 }

@@ -6,6 +6,7 @@ mod frozen;
 mod growing;
 mod plain;
 mod quantized;
+mod recurrent;
 mod rotating;
 
 pub use block::{Block, Ledger};
@@ -13,6 +14,7 @@ pub use frozen::Frozen;
 pub use plain::PlainCache;
 use protocol::KvBits;
 pub use quantized::QuantizedCache;
+pub use recurrent::RecurrentCache;
 pub use rotating::RotatingCache;
 
 use crate::error::Result;
@@ -57,6 +59,8 @@ pub enum Cache {
     Quantized(QuantizedCache),
     /// Keeps the last positions.
     Rotating(RotatingCache),
+    /// Keeps no positions but what they left behind.
+    Recurrent(RecurrentCache),
 }
 
 impl Cache {
@@ -74,6 +78,7 @@ impl Cache {
             Self::Plain(cache) => cache.offset(),
             Self::Quantized(cache) => cache.offset(),
             Self::Rotating(cache) => cache.offset(),
+            Self::Recurrent(cache) => cache.offset(),
         }
     }
 
@@ -92,15 +97,24 @@ impl Cache {
             Self::Plain(cache) => cache.update(keys, values)?,
             Self::Rotating(cache) => cache.update(keys, values)?,
             Self::Quantized(_) => unreachable!("it has just returned or become plain"),
+            Self::Recurrent(_) => unreachable!("attention made its own cache"),
         };
         Ok(Seen::Plain { keys, values })
+    }
+
+    /// What a recurrent layer carries on.
+    pub fn recurrent(&mut self) -> &mut RecurrentCache {
+        match self {
+            Self::Recurrent(cache) => cache,
+            _ => unreachable!("a recurrent layer made its own cache"),
+        }
     }
 
     /// Which of the keys that the next [`Cache::update`] returns each of the next `length` positions may see.
     pub fn mask(&self, length: usize) -> Mask {
         match self {
             _ if length == 1 => Mask::None,
-            Self::Plain(_) | Self::Quantized(_) => Mask::Causal,
+            Self::Plain(_) | Self::Quantized(_) | Self::Recurrent(_) => Mask::Causal,
             Self::Rotating(cache) => cache.mask(length),
         }
     }
@@ -112,6 +126,7 @@ impl Parameters for Cache {
             Self::Plain(cache) => cache.visit(visitor),
             Self::Quantized(cache) => cache.visit(visitor),
             Self::Rotating(cache) => cache.visit(visitor),
+            Self::Recurrent(cache) => cache.visit(visitor),
         }
     }
 }

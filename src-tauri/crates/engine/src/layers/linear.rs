@@ -1,5 +1,7 @@
 //! Projections.
 
+use std::ops::Range;
+
 use crate::error::Result;
 use crate::layers::Parameters;
 use crate::ops::{concatenate, Packed};
@@ -11,6 +13,69 @@ pub struct Linear {
     product: Product,
     /// Added to every row, `[1, outputs]`.
     bias: Option<Tensor>,
+}
+
+/// One of several projections of the same input.
+pub struct Rows {
+    path: String,
+    outputs: i32,
+    /// Which row of the checkpoint comes where; as they are where `None`.
+    order: Option<Vec<i32>>,
+}
+
+impl Rows {
+    /// `path.weight` `[outputs, inputs]`, and `path.bias` `[outputs]` where there is one.
+    pub fn new(path: impl Into<String>, outputs: i32) -> Self {
+        Self {
+            path: path.into(),
+            outputs,
+            order: None,
+        }
+    }
+
+    /// For rows that lie in groups, each with some rows of every part: the parts one after another. `parts` says where in a
+    /// group each part lies, in the order that is wanted; together they are the group.
+    pub fn by_part(mut self, parts: &[Range<i32>]) -> Self {
+        let group: i32 = parts.iter().map(|part| part.end - part.start).sum();
+        let groups = self.outputs / group;
+        let of_part = |part: &Range<i32>| {
+            let part = part.clone();
+            (0..groups).flat_map(move |index| part.clone().map(move |row| index * group + row))
+        };
+        self.order = Some(parts.iter().flat_map(of_part).collect());
+        self
+    }
+
+    fn matrix(&self, weights: &mut Weights<'_>, inputs: i32) -> Result<Matrix> {
+        let matrix = weights.take_matrix(&self.path, self.outputs, inputs, u64::MAX)?;
+        let Some(order) = self.order() else { return Ok(matrix) };
+        Ok(match matrix {
+            Matrix::Plain(rows) => Matrix::Plain(rows.take(&order, 0)?),
+            Matrix::Packed(packed) => Matrix::Packed(Packed {
+                weight: packed.weight.take(&order, 0)?,
+                scales: packed.scales.take(&order, 0)?,
+                biases: packed.biases.map(|biases| biases.take(&order, 0)).transpose()?,
+                format: packed.format,
+            }),
+        })
+    }
+
+    fn bias(&self, weights: &mut Weights<'_>) -> Result<Tensor> {
+        let bias = weights.take(&self.bias_name(), &[self.outputs])?;
+        match self.order() {
+            Some(order) => bias.take(&order, 0),
+            None => Ok(bias),
+        }
+    }
+
+    fn bias_name(&self) -> String {
+        format!("{}.bias", self.path)
+    }
+
+    fn order(&self) -> Option<Tensor> {
+        let order = self.order.as_ref()?;
+        Some(Tensor::from_i32(order, &[order.len() as i32]))
+    }
 }
 
 enum Product {
@@ -30,10 +95,13 @@ impl Linear {
 
     /// Loads projections of one input and joins them, so that a step launches one product instead of several.
     pub fn load_joined(weights: &mut Weights<'_>, parts: &[(String, i32)], inputs: i32) -> Result<Self> {
-        let matrices = parts
-            .iter()
-            .map(|(path, outputs)| weights.take_matrix(path, *outputs, inputs, u64::MAX))
-            .collect::<Result<Vec<_>>>()?;
+        let parts: Vec<Rows> = parts.iter().map(|(path, outputs)| Rows::new(path, *outputs)).collect();
+        Self::load_rows(weights, &parts, inputs)
+    }
+
+    /// The same for projections whose rows have to be put in order.
+    pub fn load_rows(weights: &mut Weights<'_>, parts: &[Rows], inputs: i32) -> Result<Self> {
+        let matrices = parts.iter().map(|part| part.matrix(weights, inputs)).collect::<Result<Vec<_>>>()?;
         let linear = Self {
             bias: load_bias(weights, parts)?,
             product: Product::join(matrices)?,
@@ -128,17 +196,16 @@ impl Product {
 }
 
 /// The biases of joined projections, `[1, outputs]`, with zeros for parts that have none.
-fn load_bias(weights: &mut Weights<'_>, parts: &[(String, i32)]) -> Result<Option<Tensor>> {
-    let name = |path: &str| format!("{path}.bias");
-    let Some((first, _)) = parts.iter().find(|(path, _)| weights.has(&name(path))) else {
+fn load_bias(weights: &mut Weights<'_>, parts: &[Rows]) -> Result<Option<Tensor>> {
+    let Some(first) = parts.iter().find(|part| weights.has(&part.bias_name())) else {
         return Ok(None);
     };
-    let dtype = weights.dtype(&name(first));
+    let dtype = weights.dtype(&first.bias_name());
     let biases = parts
         .iter()
-        .map(|(path, outputs)| match weights.has(&name(path)) {
-            true => weights.take(&name(path), &[*outputs])?.reshape(&[1, *outputs]),
-            false => Tensor::zeros(&[1, *outputs], dtype),
+        .map(|part| match weights.has(&part.bias_name()) {
+            true => part.bias(weights)?.reshape(&[1, part.outputs]),
+            false => Tensor::zeros(&[1, part.outputs], dtype),
         })
         .collect::<Result<Vec<_>>>()?;
     match &biases[..] {

@@ -3,19 +3,23 @@
 
 mod activation;
 mod attention;
+mod delta_rule;
 mod embedding;
 mod experts;
 mod linear;
 mod norm;
 mod rope;
+mod short_conv;
 
 pub use activation::{Activation, Gelu};
 pub use attention::attend;
+pub use delta_rule::{DeltaRule, Tokens};
 pub use embedding::Embedding;
 pub use experts::Experts;
-pub use linear::Linear;
+pub use linear::{Linear, Rows};
 pub use norm::{factors, RmsNorm};
 pub use rope::{Rope, Rotation};
+pub use short_conv::ShortConv;
 
 use crate::tensor::Tensor;
 

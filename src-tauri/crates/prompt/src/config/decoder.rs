@@ -14,6 +14,12 @@ const MOST_LAYERS: u32 = 4096;
 /// Wider than any layer or vocabulary, and far inside of what the engine counts with.
 const WIDEST: u64 = 1 << 24;
 
+/// More numbers than the state of a recurrent layer has in any model.
+const LARGEST_STATE: u64 = 1 << 26;
+
+/// More tokens than any short convolution sees.
+const LONGEST_KERNEL: u32 = 64;
+
 /// A whole model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecoderConfig {
@@ -31,6 +37,9 @@ pub struct DecoderConfig {
     pub logits_divisor: Option<f32>,
     /// Logits are squeezed into plus and minus this, after the division.
     pub logits_softcap: Option<f32>,
+    /// Whether the norms of the stream, of queries and of keys are stored as their difference from 1 in checkpoints whose
+    /// convolutions nobody has turned for MLX yet: who turned them has added the 1 (Qwen 3.5).
+    pub offset_where_unturned: bool,
     /// Where the output layer is.
     pub head: Head,
     /// The rotary positions that layers refer to by index.
@@ -90,6 +99,10 @@ pub enum Norms {
 pub enum Mixer {
     /// Softmax attention, `self_attn`.
     Attention(AttentionConfig),
+    /// A gated delta net, `linear_attn`.
+    DeltaNet(DeltaNetConfig),
+    /// A gated short convolution, `conv`.
+    GatedConv(GatedConvConfig),
 }
 
 /// What a layer does with each position.
@@ -122,6 +135,8 @@ pub struct AttentionConfig {
     pub head_norm: HeadNorm,
     /// Queries grow with their position (Ministral 3).
     pub growth: Option<Growth>,
+    /// Whether `q_proj` also makes a gate for what each head found, behind its query (Qwen 3.5).
+    pub output_gate: bool,
 }
 
 impl AttentionConfig {
@@ -138,6 +153,7 @@ impl AttentionConfig {
             o_bias: false,
             head_norm: HeadNorm::None,
             growth: None,
+            output_gate: false,
         }
     }
 }
@@ -160,6 +176,41 @@ pub struct Growth {
     pub beta: f32,
     /// Positions without growth.
     pub original_context: u32,
+}
+
+/// The gated delta net of Qwen 3.5: heads that carry a matrix from keys to values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeltaNetConfig {
+    /// Heads of queries and keys.
+    pub key_heads: u32,
+    /// Heads of values, of which several may share one of the keys.
+    pub value_heads: u32,
+    /// Width of a query and of a key.
+    pub key_width: u32,
+    /// Width of a value.
+    pub value_width: u32,
+    /// Tokens that the convolution before it sees.
+    pub kernel: u32,
+    /// How the checkpoint keeps the projections of the input.
+    pub projections: DeltaProjections,
+}
+
+/// How a checkpoint keeps the projections of a delta net's input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeltaProjections {
+    /// `in_proj_qkv`, `in_proj_z`, `in_proj_b` and `in_proj_a` (Qwen 3.5).
+    Apart,
+    /// `in_proj_qkvz` and `in_proj_ba`, with the rows of each key head together (Qwen 3 Next).
+    ByKeyHead,
+}
+
+/// The gated short convolution of LFM 2, as wide as the residual stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GatedConvConfig {
+    /// Tokens that it sees.
+    pub kernel: u32,
+    /// Whether the convolution and its projections must have a bias.
+    pub bias: bool,
 }
 
 /// `down(activation(gate(x)) · up(x))`.
@@ -185,8 +236,9 @@ pub enum Activation {
 impl DecoderConfig {
     /// The attention of every layer that has one, to be changed.
     pub(super) fn attention(&mut self) -> impl Iterator<Item = &mut AttentionConfig> {
-        self.layers.iter_mut().map(|layer| match &mut layer.mixer {
-            Mixer::Attention(attention) => attention,
+        self.layers.iter_mut().filter_map(|layer| match &mut layer.mixer {
+            Mixer::Attention(attention) => Some(attention),
+            Mixer::DeltaNet(_) | Mixer::GatedConv(_) => None,
         })
     }
 
@@ -198,6 +250,11 @@ impl DecoderConfig {
         for layer in &self.layers {
             match &layer.mixer {
                 Mixer::Attention(attention) => attention.check(&self.ropes)?,
+                Mixer::DeltaNet(delta_net) => delta_net.check()?,
+                Mixer::GatedConv(conv) => {
+                    check_width("hidden_size", 3 * u64::from(self.hidden_size))?;
+                    check_kernel("conv_L_cache", conv.kernel)?;
+                }
             }
             match &layer.feed {
                 Feed::Dense(dense) => check_width("intermediate_size", 2 * u64::from(dense.width))?,
@@ -234,7 +291,8 @@ impl AttentionConfig {
         }
         check_width(
             "head_dim",
-            (u64::from(self.heads) + 2 * u64::from(self.key_heads)) * u64::from(self.head_dim),
+            (u64::from(self.heads) * if self.output_gate { 2 } else { 1 } + 2 * u64::from(self.key_heads))
+                .saturating_mul(self.head_dim.into()),
         )?;
         if self.window == Some(0) {
             return unusable("sliding_window", "it is 0".into());
@@ -251,6 +309,45 @@ impl AttentionConfig {
             _ => Ok(()),
         }
     }
+}
+
+impl DeltaNetConfig {
+    fn check(&self) -> Result<(), ConfigError> {
+        let unusable = |field, reason: String| Err(ConfigError::Unusable { field, reason });
+        if self.key_heads == 0 || self.value_heads == 0 || !self.value_heads.is_multiple_of(self.key_heads) {
+            let reason = format!("{} heads of values cannot share {} of keys", self.value_heads, self.key_heads);
+            return unusable("linear_num_key_heads", reason);
+        }
+        if self.key_width == 0 {
+            return unusable("linear_key_head_dim", "it is 0".into());
+        }
+        if self.value_width == 0 {
+            return unusable("linear_value_head_dim", "it is 0".into());
+        }
+        let (keys, values) = (
+            u64::from(self.key_heads).saturating_mul(self.key_width.into()),
+            u64::from(self.value_heads).saturating_mul(self.value_width.into()),
+        );
+        check_width("linear_num_key_heads", keys)?;
+        check_width("linear_num_value_heads", values)?;
+        check_width("linear_num_value_heads", 2 * keys + 2 * values + 2 * u64::from(self.value_heads))?;
+        let state = values.saturating_mul(self.key_width.into());
+        if state > LARGEST_STATE {
+            return unusable("linear_key_head_dim", format!("it makes a state of {state} numbers in every layer"));
+        }
+        check_kernel("linear_conv_kernel_dim", self.kernel)
+    }
+}
+
+/// Refuses a convolution that no model has.
+fn check_kernel(field: &'static str, kernel: u32) -> Result<(), ConfigError> {
+    if (2..=LONGEST_KERNEL).contains(&kernel) {
+        return Ok(());
+    }
+    Err(ConfigError::Unusable {
+        field,
+        reason: format!("{kernel} is not from 2 to {LONGEST_KERNEL}"),
+    })
 }
 
 /// Refuses a width that no model has.

@@ -5,7 +5,7 @@ use prompt::config::decoder::{AttentionConfig, HeadNorm};
 use super::{Factor, Loading, Step};
 use crate::cache::{Cache, PlainCache, RotatingCache};
 use crate::error::Result;
-use crate::layers::{attend, factors, Linear, Parameters, RmsNorm};
+use crate::layers::{attend, factors, Linear, Parameters, RmsNorm, Rows};
 use crate::ops::concatenate;
 use crate::tensor::{device, Device, Tensor};
 
@@ -19,7 +19,9 @@ pub struct Attention {
     rope: Option<usize>,
     /// What is left of the factor of the scores after loading: on the CPU it is part of the weights that make the queries.
     scale: f32,
-    /// q_proj, k_proj and v_proj side by side.
+    /// Whether what each head found goes through a gate.
+    output_gate: bool,
+    /// The gate's part of q_proj, the queries', k_proj and v_proj side by side.
     qkv_proj: Linear,
     norms: HeadNorms,
     o_proj: Linear,
@@ -50,9 +52,10 @@ impl Attention {
         );
         let (qkv_proj, scale) = match (&norms, folded) {
             (HeadNorms::None, true) => {
-                let rows = ((heads + 2 * key_heads) * width) as usize;
-                let mut factors = vec![1.0; rows];
-                factors[..(heads * width) as usize].fill(scale);
+                let queries = (heads * width) as usize;
+                let before = if config.output_gate { queries } else { 0 };
+                let mut factors = vec![1.0; before + queries + (2 * key_heads * width) as usize];
+                factors[before..before + queries].fill(scale);
                 match qkv_proj.scaled(&factors)? {
                     Some(scaled) => (scaled, 1.0),
                     None => (qkv_proj, scale),
@@ -77,6 +80,7 @@ impl Attention {
             }),
             rope: config.rope,
             scale,
+            output_gate: config.output_gate,
             qkv_proj,
             norms,
             o_proj: Linear::load(loading.weights, &format!("{path}.o_proj"), heads * width, hidden)?,
@@ -99,6 +103,13 @@ impl Attention {
     /// `[length, hidden]` to the same.
     pub fn forward(&self, x: &Tensor, step: &Step<'_>, cache: &mut Cache) -> Result<Tensor> {
         let all = self.qkv_proj.forward(x)?;
+        let (gate, all) = match self.output_gate {
+            true => {
+                let width = self.heads * self.width;
+                (Some(all.slice(1, 0, width)?), all.slice(1, width, all.dim(1))?)
+            }
+            false => (None, all),
+        };
         let (heads, turning, rows) = (self.heads, self.heads + self.key_heads, self.heads + 2 * self.key_heads);
         let (queries, keys, values) = match &self.norms {
             HeadNorms::None => {
@@ -131,7 +142,11 @@ impl Attention {
             Some(Factor::Many(factors)) => (queries.mul(&factors.astype(queries.dtype())?)?, self.scale),
         };
         let seen = cache.update(&keys, &values)?;
-        self.o_proj.forward(&attend(&queries, &seen, scale, &step.masks[self.mask], None)?)
+        let attended = attend(&queries, &seen, scale, &step.masks[self.mask], None)?;
+        match gate {
+            Some(gate) => self.o_proj.forward(&attended.mul(&gate.sigmoid()?)?),
+            None => self.o_proj.forward(&attended),
+        }
     }
 
     /// `[length, count · width]`, or with the last axis split, to `[1, count, length, width]`.
@@ -151,21 +166,26 @@ impl Attention {
 }
 
 fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut Loading<'_, '_>) -> Result<Linear> {
-    let (queries, keys) = (config.heads * config.head_dim, config.key_heads * config.head_dim);
-    let joined = format!("{path}.qkv_proj");
-    let parts = if loading.weights.has(&format!("{joined}.weight")) {
-        vec![(joined, (queries + 2 * keys) as i32)]
-    } else {
-        [("q_proj", queries), ("k_proj", keys), ("v_proj", keys)]
-            .map(|(name, rows)| (format!("{path}.{name}"), rows as i32))
-            .to_vec()
+    let width = config.head_dim as i32;
+    let (queries, keys) = (config.heads as i32 * width, config.key_heads as i32 * width);
+    let (joined, part) = (format!("{path}.qkv_proj"), |name: &str| format!("{path}.{name}"));
+    let bias = |name: &str| match config.qkv_bias {
+        true => loading.weights.require(&format!("{path}.{name}.bias")),
+        false => Ok(()),
     };
-    if config.qkv_bias {
-        for (part, _) in &parts {
-            loading.weights.require(&format!("{part}.bias"))?;
-        }
-    }
-    Linear::load_joined(loading.weights, &parts, loading.config.hidden_size as i32)
+    let parts = if loading.weights.has(&format!("{joined}.weight")) && !config.output_gate {
+        bias("qkv_proj")?;
+        vec![Rows::new(joined, queries + 2 * keys)]
+    } else {
+        ["q_proj", "k_proj", "v_proj"].into_iter().try_for_each(bias)?;
+        let q_proj = match config.output_gate {
+            // The gate comes first, so that queries and keys stay neighbours.
+            true => Rows::new(part("q_proj"), 2 * queries).by_part(&[width..2 * width, 0..width]),
+            false => Rows::new(part("q_proj"), queries),
+        };
+        vec![q_proj, Rows::new(part("k_proj"), keys), Rows::new(part("v_proj"), keys)]
+    };
+    Linear::load_rows(loading.weights, &parts, loading.config.hidden_size as i32)
 }
 
 /// The norms, those of queries times `factor`.
@@ -219,6 +239,7 @@ impl Parameters for Attention {
             mask: _,
             rope: _,
             scale: _,
+            output_gate: _,
             qkv_proj,
             norms,
             o_proj,

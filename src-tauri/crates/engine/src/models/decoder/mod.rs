@@ -5,18 +5,22 @@
 //! and one arm in each `match` below.
 
 mod attention;
+mod delta_net;
+mod gated_conv;
 mod mlp;
 
 use mlx_rs::Dtype;
 use prompt::config::decoder::{self, DecoderConfig, Growth, Head, LayerConfig, Norms};
 
-use crate::cache::Cache;
+use crate::cache::{Cache, RecurrentCache};
 use crate::error::Result;
 use crate::layers::{factors, Embedding, Linear, Parameters, RmsNorm, Rope, Rotation};
 use crate::ops::Mask;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 use attention::Attention;
+use delta_net::DeltaNet;
+use gated_conv::GatedConv;
 use mlp::Mlp;
 
 /// What the parts of a layer need beside their own config while they are loaded.
@@ -50,6 +54,8 @@ enum Factor {
 /// How a layer mixes positions.
 enum Mixer {
     Attention(Attention),
+    DeltaNet(DeltaNet),
+    GatedConv(GatedConv),
 }
 
 impl Mixer {
@@ -57,12 +63,15 @@ impl Mixer {
         let path = format!("layers.{layer}");
         match config {
             decoder::Mixer::Attention(config) => Ok(Self::Attention(Attention::load(config, &format!("{path}.self_attn"), loading)?)),
+            decoder::Mixer::DeltaNet(config) => Ok(Self::DeltaNet(DeltaNet::load(config, &format!("{path}.linear_attn"), loading)?)),
+            decoder::Mixer::GatedConv(config) => Ok(Self::GatedConv(GatedConv::load(config, &format!("{path}.conv"), loading)?)),
         }
     }
 
     fn cache(&self) -> Cache {
         match self {
             Self::Attention(attention) => attention.cache(),
+            Self::DeltaNet(_) | Self::GatedConv(_) => Cache::Recurrent(RecurrentCache::default()),
         }
     }
 
@@ -70,12 +79,15 @@ impl Mixer {
     fn mask(&self) -> Option<usize> {
         match self {
             Self::Attention(attention) => Some(attention.mask()),
+            Self::DeltaNet(_) | Self::GatedConv(_) => None,
         }
     }
 
     fn forward(&self, x: &Tensor, step: &Step<'_>, cache: &mut Cache) -> Result<Tensor> {
         match self {
             Self::Attention(attention) => attention.forward(x, step, cache),
+            Self::DeltaNet(net) => net.forward(x, cache.recurrent()),
+            Self::GatedConv(conv) => conv.forward(x, cache.recurrent()),
         }
     }
 }
@@ -178,6 +190,7 @@ impl Decoder {
     /// Builds the model; every tensor of it is computed when this returns.
     pub fn load(config: &DecoderConfig, weights: &mut Weights<'_>) -> Result<Self> {
         weights.rename(config.renames);
+        let config = &as_stored(config, weights);
         let (hidden, vocabulary) = (config.hidden_size as i32, config.vocab_size as i32);
         let norm = factors(weights, "norm", hidden, config.norm)?;
         let dtype = norm.dtype();
@@ -220,6 +233,7 @@ impl Decoder {
             ropes,
             growth: config.layers.iter().find_map(|layer| match &layer.mixer {
                 decoder::Mixer::Attention(attention) => attention.growth,
+                decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) => None,
             }),
             norm: RmsNorm::new(norm, config.norm.eps)?,
             logits_factor: scalar(config.logits_divisor.map(f32::recip))?,
@@ -275,11 +289,20 @@ impl Decoder {
     }
 }
 
+/// The config with what only the weights tell.
+fn as_stored(config: &DecoderConfig, weights: &Weights<'_>) -> DecoderConfig {
+    let mut config = config.clone();
+    config.norm.offset |=
+        config.offset_where_unturned && weights.any(|name, shape| name.ends_with(".conv1d.weight") && shape.last() != Some(&1));
+    config
+}
+
 /// The ropes for the heads of the layers that use them.
 fn ropes(config: &DecoderConfig, dtype: Dtype) -> Result<Vec<Rope>> {
     let width = |index: usize| {
         config.layers.iter().find_map(|layer| match &layer.mixer {
             decoder::Mixer::Attention(attention) => (attention.rope == Some(index)).then_some(attention.head_dim),
+            decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) => None,
         })
     };
     config
@@ -307,6 +330,8 @@ impl Parameters for Mixer {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         match self {
             Self::Attention(attention) => attention.visit(visitor),
+            Self::DeltaNet(net) => net.visit(visitor),
+            Self::GatedConv(conv) => conv.visit(visitor),
         }
     }
 }

@@ -3,11 +3,13 @@
 mod gemma3;
 mod glm4;
 mod granite;
+mod lfm2;
 mod llama;
 mod mistral;
 mod olmo;
 mod phi3;
 mod qwen;
+mod qwen_hybrid;
 mod smollm3;
 
 use super::decoder::{check_layers, DecoderConfig, Head, LayerConfig, NormConfig};
@@ -34,6 +36,7 @@ const FAMILIES: &[(&str, Parse)] = &[
     ("glm4", glm4::parse),
     ("granite", granite::parse),
     ("iquestcoder", llama::parse),
+    ("lfm2", lfm2::lfm2),
     ("llama", llama::parse),
     ("ministral3", mistral::ministral3),
     ("mistral", mistral::mistral),
@@ -43,6 +46,8 @@ const FAMILIES: &[(&str, Parse)] = &[
     ("phi3", phi3::parse),
     ("qwen2", qwen::qwen2),
     ("qwen3", qwen::qwen3),
+    ("qwen3_5", qwen_hybrid::qwen3_5),
+    ("qwen3_5_text", qwen_hybrid::qwen3_5),
     ("smollm3", smollm3::parse),
     ("xverse", llama::parse),
 ];
@@ -118,6 +123,7 @@ impl Shapes {
             residual_multiplier: None,
             logits_divisor: None,
             logits_softcap: None,
+            offset_where_unturned: false,
             head: self.head,
             ropes,
             layers,

@@ -1,0 +1,55 @@
+//! The cache of layers that carry a state from token to token instead of keeping keys.
+
+use std::rc::Rc;
+
+use crate::cache::{Block, Ledger};
+use crate::error::Result;
+use crate::layers::Parameters;
+use crate::tensor::Tensor;
+
+/// What one recurrent layer carries on.
+#[derive(Default)]
+pub struct RecurrentCache {
+    /// The last inputs of the layer's convolution, `[kernel - 1, channels]`; `None` before the first token.
+    pub conv: Option<Tensor>,
+    /// The state of the delta rule, `[key heads, value heads per key head, value width, key width]`; `None` before the first
+    /// token and in layers that only convolve.
+    pub state: Option<Tensor>,
+    offset: usize,
+}
+
+impl RecurrentCache {
+    /// How many positions have been read.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Counts positions whose states were written.
+    pub fn advance(&mut self, length: usize) {
+        self.offset += length;
+    }
+
+    /// A copy that does not change.
+    pub fn freeze(&self, ledger: &Ledger) -> Result<Rc<Block>> {
+        let tensors = self.tensors().into_iter().map(Tensor::contiguous).collect::<Result<_>>()?;
+        Ok(Rc::new(Block::new(tensors, ledger)))
+    }
+
+    /// A cache that has read `offset` positions, as many as the copy.
+    pub fn thaw(copy: &Block, offset: usize) -> Self {
+        let mut tensors = copy.tensors().iter().cloned();
+        Self {
+            conv: tensors.next(),
+            state: tensors.next(),
+            offset,
+        }
+    }
+}
+
+impl Parameters for RecurrentCache {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self { conv, state, offset: _ } = self;
+        conv.visit(visitor);
+        state.visit(visitor);
+    }
+}

@@ -1,0 +1,63 @@
+//! The short convolution of LFM 2 in place of attention: `out(C · conv(B · x))`, where `B`, `C` and `x` come from the input.
+
+use prompt::config::decoder::GatedConvConfig;
+
+use super::Loading;
+use crate::cache::RecurrentCache;
+use crate::error::Result;
+use crate::layers::{Linear, Parameters, ShortConv};
+use crate::tensor::Tensor;
+
+/// A gated short convolution over the whole width of the stream.
+pub struct GatedConv {
+    width: i32,
+    /// Makes `B`, `C` and `x` side by side.
+    in_proj: Linear,
+    conv: ShortConv,
+    out_proj: Linear,
+}
+
+impl GatedConv {
+    /// Loads what stands below `path`: `in_proj`, `conv` and `out_proj`.
+    pub fn load(config: &GatedConvConfig, path: &str, loading: &mut Loading<'_, '_>) -> Result<Self> {
+        let width = loading.config.hidden_size as i32;
+        let weights = &mut *loading.weights;
+        if config.bias {
+            for part in ["in_proj", "conv", "out_proj"] {
+                weights.require(&format!("{path}.{part}.bias"))?;
+            }
+        }
+        let conv = Self {
+            width,
+            in_proj: Linear::load(weights, &format!("{path}.in_proj"), width, 3 * width)?,
+            conv: ShortConv::load(weights, &format!("{path}.conv"), width, config.kernel as i32, None)?,
+            out_proj: Linear::load(weights, &format!("{path}.out_proj"), width, width)?,
+        };
+        weights.settle(conv.tensors())?;
+        Ok(conv)
+    }
+
+    /// `[length, width]` to the same.
+    pub fn forward(&self, x: &Tensor, cache: &mut RecurrentCache) -> Result<Tensor> {
+        let all = self.in_proj.forward(x)?;
+        let part = |index: i32| all.slice(1, index * self.width, (index + 1) * self.width);
+        let gated = part(0)?.mul(&part(2)?)?;
+        let filtered = self.conv.forward(&gated, &mut cache.conv)?;
+        cache.advance(x.dim(0) as usize);
+        self.out_proj.forward(&part(1)?.mul(&filtered)?)
+    }
+}
+
+impl Parameters for GatedConv {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            width: _,
+            in_proj,
+            conv,
+            out_proj,
+        } = self;
+        in_proj.visit(visitor);
+        conv.visit(visitor);
+        out_proj.visit(visitor);
+    }
+}
