@@ -74,6 +74,10 @@ methods! {
     sort => mlx_sort_axis () (axis: i32);
     /// The indices that put an axis in rising order.
     argsort => mlx_argsort_axis () (axis: i32);
+    /// The smaller of two, element by element.
+    minimum => mlx_minimum (other) ();
+    /// Elements that leave the range between the two are moved to its ends.
+    clip => mlx_clip (low, high) ();
     /// Whole quotients, element by element.
     floor_divide => mlx_floor_divide (other) ();
     /// Sums over an axis.

@@ -8,6 +8,12 @@ use crate::error::Result;
 use crate::layers::Parameters;
 use crate::tensor::Tensor;
 
+/// Where gpt-oss clips (`swiglu_limit`).
+const LIMIT: f32 = 7.0;
+
+/// The slope of gpt-oss' logistic function (`alpha` in transformers' `modeling_gpt_oss.py`).
+const SLOPE: f32 = 1.702;
+
 /// The tanh approximation of GELU: `x · sigmoid(2·sqrt(2/π) · (x + 0.044715 x³))`, which is the same function as the usual
 /// form with `tanh` and takes fewer operations.
 #[derive(Clone)]
@@ -48,6 +54,17 @@ pub enum Activation {
     Silu,
     /// GELU by its tanh approximation.
     Gelu(Gelu),
+    /// That of gpt-oss, which clips what it gates as well and adds 1 to it.
+    ClippedSilu {
+        /// Where both are clipped.
+        limit: Tensor,
+        /// Minus that.
+        floor: Tensor,
+        /// Factor in the logistic function.
+        slope: Tensor,
+        /// One.
+        one: Tensor,
+    },
 }
 
 impl Activation {
@@ -56,6 +73,15 @@ impl Activation {
         match kind {
             Kind::Silu => Ok(Self::Silu),
             Kind::GeluTanh => Ok(Self::Gelu(Gelu::new(dtype)?)),
+            Kind::ClippedSilu => {
+                let [limit, floor, slope, one] = [LIMIT, -LIMIT, SLOPE, 1.0].map(|value| Tensor::scalar(value, dtype));
+                Ok(Self::ClippedSilu {
+                    limit: limit?,
+                    floor: floor?,
+                    slope: slope?,
+                    one: one?,
+                })
+            }
         }
     }
 
@@ -66,6 +92,11 @@ impl Activation {
         match self {
             Self::Silu => gate.sigmoid()?.mul(&gate)?.mul(&up),
             Self::Gelu(gelu) => gelu.forward(&gate)?.mul(&up),
+            Self::ClippedSilu { limit, floor, slope, one } => {
+                let gate = gate.minimum(limit)?;
+                let gate = gate.mul(slope)?.sigmoid()?.mul(&gate)?;
+                up.clip(floor, limit)?.add(one)?.mul(&gate)
+            }
         }
     }
 }
@@ -75,6 +106,7 @@ impl Parameters for Activation {
         match self {
             Self::Silu => {}
             Self::Gelu(gelu) => gelu.visit(visitor),
+            Self::ClippedSilu { limit, floor, slope, one } => [limit, floor, slope, one].into_iter().for_each(visitor),
         }
     }
 }

@@ -43,6 +43,12 @@ enum Product {
     Side(Vec<Product>),
 }
 
+/// The places of the `k` greatest numbers of each row of `scores` `[length, count]`, in no order, `[length, k]`.
+pub fn top_k(scores: &Tensor, k: i32) -> Result<Tensor> {
+    let count = scores.dim(1);
+    scores.argpartition(-k, 1)?.slice(1, count - k, count)
+}
+
 impl Experts {
     /// Loads the experts of the feed-forward at `path`, of which each token uses `chosen`.
     pub fn load(weights: &mut Weights<'_>, path: &str, shape: ExpertShape, chosen: i32, activation: Activation) -> Result<Self> {

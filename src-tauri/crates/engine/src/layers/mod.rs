@@ -15,7 +15,7 @@ pub use activation::{Activation, Gelu};
 pub use attention::attend;
 pub use delta_rule::{DeltaRule, Tokens};
 pub use embedding::Embedding;
-pub use experts::Experts;
+pub use experts::{top_k, Experts};
 pub use linear::{Linear, Rows};
 pub use norm::{factors, RmsNorm};
 pub use rope::{Rope, Rotation};

@@ -3,7 +3,7 @@
 use mlx_rs::Dtype;
 
 use super::{wrong_shape, Matrix, Parts, Weights};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::stack;
 use crate::tensor::Tensor;
 
@@ -23,6 +23,8 @@ pub struct ExpertShape {
     pub hidden: i32,
     /// Width of one expert.
     pub width: i32,
+    /// Whether they must have biases.
+    pub bias: bool,
 }
 
 /// The projections of all experts of a layer, one expert behind another.
@@ -38,10 +40,25 @@ pub struct ExpertMatrices {
 }
 
 impl Weights<'_> {
+    /// Refuses experts that lack the biases they must have.
+    fn complete(experts: ExpertMatrices, path: &str, shape: ExpertShape) -> Result<ExpertMatrices> {
+        match (&experts.gate_up_bias, &experts.down_bias) {
+            (None, _) if shape.bias => Err(Error::MissingTensor(format!("{path}.experts.gate_proj.bias"))),
+            (_, None) if shape.bias => Err(Error::MissingTensor(format!("{path}.experts.down_proj.bias"))),
+            _ => Ok(experts),
+        }
+    }
+
     /// The experts below `path`, the name of a layer's feed-forward: stacked by MLX, one by one, or fused as transformers
     /// (`gate_up_proj`) and gpt-oss (`gate_up_proj_blocks`) store them. On the CPU, stacks of up to `limit` bytes are widened.
     pub fn take_experts(&mut self, path: &str, shape: ExpertShape, limit: u64) -> Result<ExpertMatrices> {
-        let ExpertShape { experts, hidden, width } = shape;
+        Self::complete(self.find_experts(path, shape, limit)?, path, shape)
+    }
+
+    fn find_experts(&mut self, path: &str, shape: ExpertShape, limit: u64) -> Result<ExpertMatrices> {
+        let ExpertShape {
+            experts, hidden, width, ..
+        } = shape;
         for place in PLACES.map(|place| format!("{path}.{place}")) {
             if self.has(&format!("{place}.gate_up_proj")) {
                 return self.take_fused(&place, shape, limit);
@@ -78,7 +95,7 @@ impl Weights<'_> {
             }
         }
         // None of the forms is there: the error names the one that MLX's own files have.
-        Err(crate::error::Error::MissingTensor(format!("{path}.switch_mlp.gate_proj.weight")))
+        Err(Error::MissingTensor(format!("{path}.switch_mlp.gate_proj.weight")))
     }
 
     fn take_stack(&mut self, path: &str, shape: &[i32], limit: u64) -> Result<Matrix> {
@@ -105,7 +122,7 @@ impl Weights<'_> {
             }
         };
         let parts = Parts {
-            weight: alike(|parts| Some(&parts.weight))?.ok_or_else(|| crate::error::Error::MissingTensor(path.clone()))?,
+            weight: alike(|parts| Some(&parts.weight))?.ok_or_else(|| Error::MissingTensor(path.clone()))?,
             scales: alike(|parts| parts.scales.as_ref())?,
             biases: alike(|parts| parts.biases.as_ref())?,
         };
@@ -114,7 +131,9 @@ impl Weights<'_> {
 
     /// Transformers' form: plain numbers, the rows of gate before those of up.
     fn take_fused(&mut self, place: &str, shape: ExpertShape, limit: u64) -> Result<ExpertMatrices> {
-        let ExpertShape { experts, hidden, width } = shape;
+        let ExpertShape {
+            experts, hidden, width, ..
+        } = shape;
         let mut plain = |name: &str, shape: &[i32]| {
             let path = format!("{place}.{name}");
             let parts = Parts {
@@ -134,7 +153,9 @@ impl Weights<'_> {
 
     /// OpenAI's form: bytes of two 4 bit floats in blocks of 32 with a scale each, the rows of gate and up by turns.
     fn take_blocks(&mut self, place: &str, shape: ExpertShape, limit: u64) -> Result<ExpertMatrices> {
-        let ExpertShape { experts, hidden, width } = shape;
+        let ExpertShape {
+            experts, hidden, width, ..
+        } = shape;
         let mut matrix = |name: &str, shape: &[i32], in_order: fn(Tensor) -> Result<Tensor>| {
             let path = format!("{place}.{name}");
             let blocks = self.take_raw(&format!("{path}_blocks"))?;
@@ -193,6 +214,7 @@ mod tests {
         experts: 3,
         hidden: 32,
         width: 32,
+        bias: false,
     };
 
     fn numbers(from: i32, shape: &[i32]) -> Tensor {

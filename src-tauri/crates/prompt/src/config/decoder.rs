@@ -5,6 +5,7 @@
 //! in `engine/src/models/decoder`, and one arm in that folder's `mod.rs`. A new family is one file in `families` and one row
 //! in the table there.
 
+use super::experts::ExpertsConfig;
 use super::rope::RopeConfig;
 use super::ConfigError;
 
@@ -110,6 +111,8 @@ pub enum Mixer {
 pub enum Feed {
     /// One gated network for all tokens, `mlp`.
     Dense(DenseConfig),
+    /// Many networks, of which each token uses a few, `mlp`.
+    Experts(ExpertsConfig),
 }
 
 /// Softmax attention with heads that may share keys.
@@ -137,6 +140,8 @@ pub struct AttentionConfig {
     pub growth: Option<Growth>,
     /// Whether `q_proj` also makes a gate for what each head found, behind its query (Qwen 3.5).
     pub output_gate: bool,
+    /// Whether every head has a `sinks`, the score of nothing at all (gpt-oss).
+    pub sinks: bool,
 }
 
 impl AttentionConfig {
@@ -154,6 +159,7 @@ impl AttentionConfig {
             head_norm: HeadNorm::None,
             growth: None,
             output_gate: false,
+            sinks: false,
         }
     }
 }
@@ -231,6 +237,8 @@ pub enum Activation {
     Silu,
     /// GELU by its tanh approximation.
     GeluTanh,
+    /// `x · sigmoid(1.702 · x)` with `x` of at most 7, times what comes up between -7 and 7, plus 1 (gpt-oss).
+    ClippedSilu,
 }
 
 impl DecoderConfig {
@@ -258,6 +266,7 @@ impl DecoderConfig {
             }
             match &layer.feed {
                 Feed::Dense(dense) => check_width("intermediate_size", 2 * u64::from(dense.width))?,
+                Feed::Experts(experts) => experts.check()?,
             }
         }
         let numbers = [

@@ -2,6 +2,7 @@
 //! list of models shows it.
 
 pub mod decoder;
+pub mod experts;
 mod families;
 mod fields;
 pub mod gemma4;

@@ -24,6 +24,8 @@ pub struct Attention {
     /// The gate's part of q_proj, the queries', k_proj and v_proj side by side.
     qkv_proj: Linear,
     norms: HeadNorms,
+    /// `[heads]`.
+    sinks: Option<Tensor>,
     o_proj: Linear,
 }
 
@@ -68,6 +70,12 @@ impl Attention {
         if config.o_bias {
             loading.weights.require(&format!("{path}.o_proj.bias"))?;
         }
+        let sinks = if config.sinks {
+            Some(loading.weights.take(&format!("{path}.sinks"), &[heads])?)
+        } else {
+            None
+        };
+        loading.weights.settle(&sinks)?;
         let known = loading.windows.iter().position(|window| *window == config.window);
         Ok(Self {
             heads,
@@ -83,6 +91,7 @@ impl Attention {
             output_gate: config.output_gate,
             qkv_proj,
             norms,
+            sinks,
             o_proj: Linear::load(loading.weights, &format!("{path}.o_proj"), heads * width, hidden)?,
         })
     }
@@ -142,7 +151,7 @@ impl Attention {
             Some(Factor::Many(factors)) => (queries.mul(&factors.astype(queries.dtype())?)?, self.scale),
         };
         let seen = cache.update(&keys, &values)?;
-        let attended = attend(&queries, &seen, scale, &step.masks[self.mask], None)?;
+        let attended = attend(&queries, &seen, scale, &step.masks[self.mask], self.sinks.as_ref())?;
         match gate {
             Some(gate) => self.o_proj.forward(&attended.mul(&gate.sigmoid()?)?),
             None => self.o_proj.forward(&attended),
@@ -242,10 +251,12 @@ impl Parameters for Attention {
             output_gate: _,
             qkv_proj,
             norms,
+            sinks,
             o_proj,
         } = self;
         qkv_proj.visit(visitor);
         norms.visit(visitor);
+        sinks.visit(visitor);
         o_proj.visit(visitor);
     }
 }

@@ -7,6 +7,7 @@
 mod attention;
 mod delta_net;
 mod gated_conv;
+mod mixture;
 mod mlp;
 
 use mlx_rs::Dtype;
@@ -21,6 +22,7 @@ use crate::weights::Weights;
 use attention::Attention;
 use delta_net::DeltaNet;
 use gated_conv::GatedConv;
+use mixture::Mixture;
 use mlp::Mlp;
 
 /// What the parts of a layer need beside their own config while they are loaded.
@@ -95,6 +97,7 @@ impl Mixer {
 /// What a layer does with each position.
 enum Feed {
     Dense(Mlp),
+    Experts(Mixture),
 }
 
 impl Feed {
@@ -102,12 +105,14 @@ impl Feed {
         let path = format!("layers.{layer}.mlp");
         match config {
             decoder::Feed::Dense(config) => Ok(Self::Dense(Mlp::load(config, &path, loading)?)),
+            decoder::Feed::Experts(config) => Ok(Self::Experts(Mixture::load(config, &path, loading)?)),
         }
     }
 
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         match self {
             Self::Dense(mlp) => mlp.forward(x),
+            Self::Experts(mixture) => mixture.forward(x),
         }
     }
 }
@@ -340,6 +345,7 @@ impl Parameters for Feed {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         match self {
             Self::Dense(mlp) => mlp.visit(visitor),
+            Self::Experts(mixture) => mixture.visit(visitor),
         }
     }
 }

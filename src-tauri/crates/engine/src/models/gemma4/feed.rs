@@ -3,7 +3,7 @@
 use prompt::config::gemma4::{ExpertsConfig, Gemma4Config};
 
 use crate::error::Result;
-use crate::layers::{Activation, Experts, Gelu, Linear, Parameters, RmsNorm};
+use crate::layers::{top_k, Activation, Experts, Gelu, Linear, Parameters, RmsNorm};
 use crate::tensor::Tensor;
 use crate::weights::{ExpertShape, Weights};
 
@@ -77,6 +77,7 @@ impl Mixture {
             experts: of.num_experts as i32,
             hidden: config.hidden_size as i32,
             width: of.moe_intermediate_size as i32,
+            bias: false,
         };
         let activation = Activation::Gelu(gelu.clone());
         Ok(Self {
@@ -126,8 +127,7 @@ impl Router {
     /// The experts of each token and how much each counts, both `[length, chosen]`.
     fn forward(&self, h: &Tensor) -> Result<(Tensor, Tensor)> {
         let scores = self.proj.forward(&self.norm.forward(h)?)?;
-        let experts = scores.dim(1);
-        let indices = scores.argpartition(-self.chosen, 1)?.slice(1, experts - self.chosen, experts)?;
+        let indices = top_k(&scores, self.chosen)?;
         let shares = scores.take_along(&indices, 1)?.softmax(1, false)?;
         let shares = shares.mul(&self.per_expert_scale.take(&indices, 0)?)?;
         Ok((indices, shares))

@@ -153,6 +153,7 @@ mod tests {
     fn width(config: &DecoderConfig) -> u32 {
         match &config.layers[0].feed {
             Feed::Dense(dense) => dense.width,
+            other => panic!("{other:?}"),
         }
     }
 

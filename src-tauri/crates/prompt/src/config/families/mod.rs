@@ -2,14 +2,18 @@
 
 mod gemma3;
 mod glm4;
+mod glm4_moe;
+mod gpt_oss;
 mod granite;
 mod lfm2;
 mod llama;
 mod mistral;
+mod mixtral;
 mod olmo;
 mod phi3;
 mod qwen;
 mod qwen_hybrid;
+mod qwen_moe;
 mod smollm3;
 
 use super::decoder::{check_layers, DecoderConfig, Head, LayerConfig, NormConfig};
@@ -28,12 +32,15 @@ type Parse = fn(Source<'_>) -> Result<Family, ConfigError>;
 
 /// Every `model_type` that can be loaded, and who reads its config.
 const FAMILIES: &[(&str, Parse)] = &[
+    ("dots1", glm4_moe::dots1),
     ("gemma3", gemma3::wrapper),
     ("gemma3_text", gemma3::parse),
     ("gemma4", gemma4),
     ("gemma4_text", gemma4),
     ("gemma4_unified", gemma4),
     ("glm4", glm4::parse),
+    ("glm4_moe", glm4_moe::glm4_moe),
+    ("gpt_oss", gpt_oss::parse),
     ("granite", granite::parse),
     ("iquestcoder", llama::parse),
     ("lfm2", lfm2::lfm2),
@@ -41,13 +48,17 @@ const FAMILIES: &[(&str, Parse)] = &[
     ("ministral3", mistral::ministral3),
     ("mistral", mistral::mistral),
     ("mistral3", mistral::wrapper),
+    ("mixtral", mixtral::parse),
     ("olmo2", olmo::olmo2),
     ("olmo3", olmo::olmo3),
+    ("olmoe", olmo::olmoe),
     ("phi3", phi3::parse),
     ("qwen2", qwen::qwen2),
+    ("qwen2_moe", qwen_moe::qwen2_moe),
     ("qwen3", qwen::qwen3),
     ("qwen3_5", qwen_hybrid::qwen3_5),
     ("qwen3_5_text", qwen_hybrid::qwen3_5),
+    ("qwen3_moe", qwen_moe::qwen3_moe),
     ("smollm3", smollm3::parse),
     ("xverse", llama::parse),
 ];

@@ -1,7 +1,8 @@
-//! OLMo 2 and 3: norms after each half of a layer, and over all heads of queries and of keys together.
+//! OLMo 2 and 3: norms after each half of a layer, and over all heads of queries and of keys together. OLMoE has the latter.
 
 use super::{llama, windows, Source};
-use crate::config::decoder::{DecoderConfig, HeadNorm, Norms};
+use crate::config::decoder::{Activation, DecoderConfig, Feed, HeadNorm, Norms};
+use crate::config::experts::{ExpertsConfig, RouterConfig, Scores};
 use crate::config::fields::Fields;
 use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::{ConfigError, Family};
@@ -36,6 +37,24 @@ pub(super) fn olmo3(source: Source<'_>) -> Result<Family, ConfigError> {
     for attention in config.attention() {
         attention.rope = Some(usize::from(attention.window.is_some()));
     }
+    config.family()
+}
+
+/// OLMo with experts.
+pub(super) fn olmoe(source: Source<'_>) -> Result<Family, ConfigError> {
+    let text = source.text;
+    let mut config = llama::decoder(text)?;
+    let experts = ExpertsConfig {
+        experts: text.required("num_experts")?,
+        chosen: text.required("num_experts_per_tok")?,
+        width: text.required("intermediate_size")?,
+        activation: Activation::Silu,
+        bias: false,
+        router: RouterConfig::new(Scores::Softmax, text.flag("norm_topk_prob")?.unwrap_or(false)),
+        shared: None,
+    };
+    config.attention().for_each(|attention| attention.head_norm = HeadNorm::Whole);
+    config.layers.iter_mut().for_each(|layer| layer.feed = Feed::Experts(experts));
     config.family()
 }
 

@@ -1,0 +1,284 @@
+//! The experts of the parametric decoder, their router, and the network beside them.
+
+use mlx_rs::Dtype;
+use prompt::config::decoder::DenseConfig;
+use prompt::config::experts::{ExpertsConfig, GroupScore, Groups, RouterConfig, Scores};
+
+use super::mlp::Mlp;
+use super::Loading;
+use crate::error::Result;
+use crate::layers::{top_k, Activation, Experts, Linear, Parameters};
+use crate::tensor::Tensor;
+use crate::weights::ExpertShape;
+
+/// Some of many networks for each token.
+pub struct Mixture {
+    /// gate, and shared_expert_gate where there is one, side by side.
+    gates: Linear,
+    /// How many outputs of that belong to the router.
+    count: i32,
+    router: Router,
+    experts: Experts,
+    shared_experts: Option<Mlp>,
+}
+
+impl Mixture {
+    /// Loads what stands below `path`: `gate`, the experts in any form, `shared_experts` and `shared_expert_gate`.
+    pub fn load(config: &ExpertsConfig, path: &str, loading: &mut Loading<'_, '_>) -> Result<Self> {
+        let (hidden, count) = (loading.config.hidden_size as i32, config.experts as i32);
+        let mut gates = vec![(format!("{path}.gate"), count)];
+        if config.shared.is_some_and(|shared| shared.gated) {
+            gates.push((format!("{path}.shared_expert_gate"), 1));
+        }
+        if config.bias {
+            loading.weights.require(&format!("{path}.gate.bias"))?;
+        }
+        let shape = ExpertShape {
+            experts: count,
+            hidden,
+            width: config.width as i32,
+            bias: config.bias,
+        };
+        let activation = Activation::new(config.activation, loading.dtype)?;
+        let shared = config.shared.map(|shared| DenseConfig {
+            width: shared.width,
+            activation: config.activation,
+            bias: false,
+        });
+        Ok(Self {
+            gates: Linear::load_joined(loading.weights, &gates, hidden)?,
+            count,
+            router: Router::load(config, path, loading)?,
+            experts: Experts::load(loading.weights, path, shape, config.chosen as i32, activation)?,
+            shared_experts: match shared {
+                Some(shared) => Some(Mlp::load(&shared, &format!("{path}.shared_experts"), loading)?),
+                None => None,
+            },
+        })
+    }
+
+    /// `[length, hidden]` to the same.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let numbers = self.gates.forward(x)?;
+        let gated = numbers.dim(1) > self.count;
+        let routed = if gated { numbers.slice(1, 0, self.count)? } else { numbers.clone() };
+        let (indices, shares) = self.router.choose(&routed)?;
+        let fed = self.experts.forward(x, &indices, &shares)?;
+        let Some(shared) = &self.shared_experts else { return Ok(fed) };
+        let shared = shared.forward(x)?;
+        if !gated {
+            return fed.add(&shared);
+        }
+        let weight = numbers.slice(1, self.count, self.count + 1)?.sigmoid()?;
+        fed.add(&shared.mul(&weight)?)
+    }
+}
+
+/// Chooses experts by the numbers that the gate gave them.
+struct Router {
+    config: RouterConfig,
+    chosen: i32,
+    /// e_score_correction_bias, in 32 bits, `[1, experts]`.
+    correction: Option<Tensor>,
+    factor: Option<Tensor>,
+    /// What the scores of experts in groups that are not chosen from become.
+    nothing: Option<Tensor>,
+}
+
+impl Router {
+    fn load(config: &ExpertsConfig, path: &str, loading: &mut Loading<'_, '_>) -> Result<Self> {
+        let router = config.router;
+        // Sigmoid scores are made and kept in 32 bits, as the reference does: their small differences decide.
+        let dtype = if router.scores == Scores::Sigmoid {
+            Dtype::Float32
+        } else {
+            loading.dtype
+        };
+        let correction = if router.correction {
+            let name = format!("{path}.gate.e_score_correction_bias");
+            let correction = loading.weights.take(&name, &[config.experts as i32])?;
+            Some(correction.astype(Dtype::Float32)?.reshape(&[1, -1])?)
+        } else {
+            None
+        };
+        let router = Self {
+            config: router,
+            chosen: config.chosen as i32,
+            correction,
+            factor: if router.factor == 1.0 {
+                None
+            } else {
+                Some(Tensor::scalar(router.factor, dtype)?)
+            },
+            nothing: match router.groups {
+                Some(_) => Some(Tensor::scalar(0.0, dtype)?),
+                None => None,
+            },
+        };
+        loading.weights.settle(router.tensors())?;
+        Ok(router)
+    }
+
+    /// For the `logits` `[length, experts]` of the gate the chosen experts and how much each counts, `[length, chosen]`.
+    fn choose(&self, logits: &Tensor) -> Result<(Tensor, Tensor)> {
+        let config = &self.config;
+        // Shares of the chosen among themselves are the softmax of their logits alone.
+        let alone = config.scores == Scores::Softmax && config.normalised && config.groups.is_none() && self.correction.is_none();
+        let scores = match config.scores {
+            Scores::Softmax if alone => logits.clone(),
+            Scores::Softmax => logits.softmax(1, true)?,
+            Scores::Sigmoid => logits.astype(Dtype::Float32)?.sigmoid()?,
+        };
+        let mut ranking = scores.clone();
+        if let Some(correction) = &self.correction {
+            ranking = ranking.add(correction)?;
+        }
+        if let (Some(groups), Some(nothing)) = (config.groups, &self.nothing) {
+            ranking = best_groups(&ranking, groups, nothing)?;
+        }
+        let indices = top_k(&ranking, self.chosen)?;
+        let mut shares = scores.take_along(&indices, 1)?;
+        if alone {
+            shares = shares.softmax(1, true)?;
+        } else if config.normalised {
+            shares = shares.div(&shares.sum(1, true)?)?;
+        }
+        if let Some(factor) = &self.factor {
+            shares = shares.mul(factor)?;
+        }
+        let same = shares.dtype() == logits.dtype();
+        Ok((indices, if same { shares } else { shares.astype(logits.dtype())? }))
+    }
+}
+
+/// `ranking` `[length, experts]` with `nothing` for the experts of all groups but the best.
+fn best_groups(ranking: &Tensor, groups: Groups, nothing: &Tensor) -> Result<Tensor> {
+    let (length, experts) = (ranking.dim(0), ranking.dim(1));
+    let (count, dropped) = (groups.count as i32, (groups.count - groups.kept) as i32);
+    if dropped == 0 {
+        return Ok(ranking.clone());
+    }
+    let grouped = ranking.reshape(&[length, count, experts / count])?;
+    let best = match groups.by {
+        GroupScore::Best => grouped.max(2, false)?,
+        GroupScore::TwoBest => {
+            let size = experts / count;
+            grouped.sort(2)?.slice(2, size - 2, size)?.sum(2, false)?
+        }
+    };
+    let worst = best.argpartition(dropped - 1, 1)?.slice(1, 0, dropped)?;
+    let cleared = grouped.put_along(&worst.reshape(&[length, dropped, 1])?, nothing, 1)?;
+    cleared.reshape(&[length, experts])
+}
+
+impl Parameters for Router {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            config: _,
+            chosen: _,
+            correction,
+            factor,
+            nothing,
+        } = self;
+        for constant in [correction, factor, nothing] {
+            constant.visit(visitor);
+        }
+    }
+}
+
+impl Parameters for Mixture {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            gates,
+            count: _,
+            router,
+            experts,
+            shared_experts,
+        } = self;
+        gates.visit(visitor);
+        router.visit(visitor);
+        experts.visit(visitor);
+        shared_experts.visit(visitor);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::tensor::connect;
+
+    /// The chosen experts of one token in rising order, each with its share.
+    fn choose(config: RouterConfig, correction: Option<[f32; 6]>, logits: [f32; 6]) -> Vec<(u32, f32)> {
+        connect().unwrap();
+        let scalar = |value| Some(Tensor::scalar(value, Dtype::Float32).unwrap());
+        let router = Router {
+            config,
+            chosen: 2,
+            correction: correction.map(|numbers| Tensor::from_f32(&numbers, &[1, 6])),
+            factor: scalar(config.factor),
+            nothing: scalar(0.0),
+        };
+        let (indices, shares) = router.choose(&Tensor::from_f32(&logits, &[1, 6])).unwrap();
+        let indices = indices.to_f32().unwrap().into_iter().map(|index| index as u32);
+        let mut chosen: Vec<_> = indices.zip(shares.to_f32().unwrap()).collect();
+        chosen.sort_by_key(|(index, _)| *index);
+        chosen
+    }
+
+    fn assert_close(found: &[(u32, f32)], expected: &[(u32, f32)]) {
+        let alike = |(a, b): (&(u32, f32), &(u32, f32))| a.0 == b.0 && (a.1 - b.1).abs() < 1e-6;
+        assert!(
+            found.len() == expected.len() && found.iter().zip(expected).all(alike),
+            "{found:?} is not {expected:?}"
+        );
+    }
+
+    /// Logits whose softmax are these shares.
+    fn logs(shares: [f32; 6]) -> [f32; 6] {
+        shares.map(f32::ln)
+    }
+
+    /// Logits whose logistic function gives these scores.
+    fn odds(scores: [f32; 6]) -> [f32; 6] {
+        scores.map(|score| (score / (1.0 - score)).ln())
+    }
+
+    #[test]
+    fn softmax_shares_are_of_all_or_of_the_chosen() {
+        let shares = logs([0.1, 0.3, 0.05, 0.4, 0.05, 0.1]);
+        let of_all = choose(RouterConfig::new(Scores::Softmax, false), None, shares);
+        assert_close(&of_all, &[(1, 0.3), (3, 0.4)]);
+        let of_chosen = choose(RouterConfig::new(Scores::Softmax, true), None, shares);
+        assert_close(&of_chosen, &[(1, 3.0 / 7.0), (3, 4.0 / 7.0)]);
+    }
+
+    #[test]
+    fn a_correction_changes_the_choice_and_not_the_shares() {
+        let scores = odds([0.5, 0.6, 0.7, 0.8, 0.2, 0.1]);
+        let config = RouterConfig {
+            factor: 2.0,
+            correction: true,
+            ..RouterConfig::new(Scores::Sigmoid, false)
+        };
+        assert_close(&choose(config, None, scores), &[(2, 1.4), (3, 1.6)]);
+        let corrected = choose(config, Some([0.0, 0.0, 0.0, 0.0, 0.9, 0.0]), scores);
+        assert_close(&corrected, &[(3, 1.6), (4, 0.4)]);
+    }
+
+    #[test]
+    fn only_the_best_groups_are_chosen_from() {
+        let scores = odds([0.9, 0.1, 0.6, 0.5, 0.4, 0.3]);
+        let grouped = |by, kept| RouterConfig {
+            groups: Some(Groups { count: 3, kept, by }),
+            ..RouterConfig::new(Scores::Sigmoid, true)
+        };
+        // Groups of two: their best are 0.9, 0.6 and 0.4; their two best together 1.0, 1.1 and 0.7.
+        assert_close(&choose(grouped(GroupScore::Best, 1), None, scores), &[(0, 0.9), (1, 0.1)]);
+        assert_close(
+            &choose(grouped(GroupScore::TwoBest, 1), None, scores),
+            &[(2, 6.0 / 11.0), (3, 5.0 / 11.0)],
+        );
+        assert_close(&choose(grouped(GroupScore::TwoBest, 3), None, scores), &[(0, 0.6), (2, 0.4)]);
+    }
+}

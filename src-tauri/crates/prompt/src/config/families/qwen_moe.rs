@@ -1,0 +1,52 @@
+//! Qwen 2 and 3 with experts.
+
+use super::{llama, Source};
+use crate::config::decoder::{Activation, DecoderConfig, Feed, HeadNorm};
+use crate::config::experts::{ExpertsConfig, RouterConfig, Scores, SharedConfig};
+use crate::config::fields::Fields;
+use crate::config::{ConfigError, Family};
+
+/// The name of the network beside the experts.
+const SHARED: &[(&str, &str)] = &[("mlp.shared_expert", "mlp.shared_experts")];
+
+/// Qwen 1.5 and 2 with experts: one more beside them, which a gate weighs.
+pub(super) fn qwen2_moe(source: Source<'_>) -> Result<Family, ConfigError> {
+    let text = source.text;
+    let mut config = with_experts(text, false)?;
+    config.attention().for_each(|attention| attention.qkv_bias = true);
+    DecoderConfig { renames: SHARED, ..config }.family()
+}
+
+/// Qwen 3 with experts.
+pub(super) fn qwen3_moe(source: Source<'_>) -> Result<Family, ConfigError> {
+    let mut config = with_experts(source.text, source.text.flag("norm_topk_prob")?.unwrap_or(false))?;
+    config.attention().for_each(|attention| attention.head_norm = HeadNorm::PerHead);
+    config.family()
+}
+
+fn with_experts(text: Fields<'_>, normalised: bool) -> Result<DecoderConfig, ConfigError> {
+    let mut config = llama::decoder(text)?;
+    let experts = experts(text, normalised)?;
+    let dense: Vec<f32> = text.numbers("mlp_only_layers")?.unwrap_or_default();
+    let step = text.number::<u32>("decoder_sparse_step")?.unwrap_or(1).max(1) as usize;
+    for (index, layer) in config.layers.iter_mut().enumerate() {
+        if (index + 1).is_multiple_of(step) && !dense.contains(&(index as f32)) {
+            layer.feed = Feed::Experts(experts);
+        }
+    }
+    Ok(config)
+}
+
+/// The experts by the fields that all of Qwen's configs share.
+pub(super) fn experts(text: Fields<'_>, normalised: bool) -> Result<ExpertsConfig, ConfigError> {
+    let shared = text.number::<u32>("shared_expert_intermediate_size")?.filter(|width| *width > 0);
+    Ok(ExpertsConfig {
+        experts: text.required("num_experts")?,
+        chosen: text.required("num_experts_per_tok")?,
+        width: text.required("moe_intermediate_size")?,
+        activation: Activation::Silu,
+        bias: false,
+        router: RouterConfig::new(Scores::Softmax, normalised),
+        shared: shared.map(|width| SharedConfig { width, gated: true }),
+    })
+}
