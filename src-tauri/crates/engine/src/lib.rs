@@ -4,6 +4,7 @@
 //! One thread owns everything MLX, from load to drop; [`MlxEngine`] is the handle that any thread may hold. Messages to and
 //! from that thread carry text, numbers and events, never an array: [`tensor::Tensor`] cannot be sent.
 
+mod answer;
 mod cache;
 mod error;
 mod generate;
@@ -13,10 +14,13 @@ mod measure;
 mod memory;
 mod models;
 mod ops;
+mod repetition;
 mod safetensors;
 mod sample;
 mod shapes;
+mod speech;
 mod tensor;
+mod warm;
 mod weights;
 mod worker;
 
@@ -34,7 +38,7 @@ pub use error::Error;
 use layers::Parameters;
 pub use measure::{bench_prompt, BenchFigures};
 pub use shapes::{prepare as prepare_shape, NAMES as SHAPES};
-use worker::{guard, Command, Report, Shared, Worker};
+use worker::{guard, Ahead, Command, Report, Shared, Worker};
 
 /// The engine. Clones share one worker; when the last one is dropped, the running job is cancelled and the worker ends.
 #[derive(Clone)]
@@ -95,6 +99,11 @@ impl MlxEngine {
         self.ask(|_| tensor::version())
     }
 
+    /// Whether something is being read ahead.
+    pub fn reading_ahead(&self) -> bool {
+        self.0.shared.reading_ahead()
+    }
+
     /// Counts what the worker holds. For tests.
     #[doc(hidden)]
     pub fn inspect(&self) -> protocol::Result<Inspection> {
@@ -107,8 +116,21 @@ impl MlxEngine {
             Ok(Inspection {
                 tensors: tensors.len(),
                 unevaluated: available.iter().filter(|available| !**available).count(),
+                snapshots: worker.loaded().map_or(0, |loaded| loaded.snapshots.borrow().tensors()),
+                snapshot_bytes: worker.loaded().map_or(0, |loaded| loaded.snapshots.borrow().bytes()),
                 living: tensor::living_tensors(),
             })
+        })
+    }
+
+    /// Keeps at most so many bytes of what the loaded model has read. For tests.
+    #[doc(hidden)]
+    pub fn snapshot_budget(&self, bytes: u64) -> protocol::Result<()> {
+        self.ask(move |worker| {
+            if let Some(loaded) = worker.loaded() {
+                loaded.snapshots.borrow_mut().set_budget(bytes);
+            }
+            Ok(())
         })
     }
 
@@ -128,11 +150,12 @@ impl MlxEngine {
         self.job(move |worker, report| {
             let load_ms = worker.ensure(&request.model, &mut |_, _| Ok(()))?;
             let loaded = worker.loaded().expect("just loaded");
+            let prompt = answer::prompt(&loaded.opened, &request)?;
             let one = Request {
                 max_tokens: Some(1),
                 ..request
             };
-            generate::answer(loaded, &one, load_ms, report)?;
+            answer::answer(loaded, &one, &prompt, load_ms, report)?;
             panic!("asked for by a test");
         })
     }
@@ -187,6 +210,10 @@ pub struct Inspection {
     pub tensors: usize,
     /// How many of them are still to be computed.
     pub unevaluated: usize,
+    /// Tensors of the copies of what was read.
+    pub snapshots: usize,
+    /// Their bytes.
+    pub snapshot_bytes: u64,
     /// All handles of the worker's thread.
     pub living: i64,
 }
@@ -201,7 +228,9 @@ impl Engine for MlxEngine {
     fn generate(&self, request: Request) -> Job {
         self.job(move |worker, report| {
             report.go_on()?;
-            generate::check(&request)?;
+            answer::check(&request)?;
+            let opened = worker.open(&request.model)?;
+            let prompt = answer::prompt(&opened, &request)?;
             let mut progress = |done, total| {
                 report.send(EngineEvent::Progress {
                     stage: Stage::Load,
@@ -210,9 +239,13 @@ impl Engine for MlxEngine {
                 });
                 report.go_on()
             };
-            let load_ms = worker.ensure(&request.model, &mut progress)?;
-            generate::answer(worker.loaded().expect("just loaded"), &request, load_ms, report)
+            let load_ms = worker.ensure_opened(opened, &mut progress)?;
+            answer::answer(worker.loaded().expect("just loaded"), &request, &prompt, load_ms, report)
         })
+    }
+
+    fn warm(&self, request: Request) {
+        self.send(Command::Warm(Box::new(request), Ahead::new(&self.0.shared)));
     }
 
     fn unload(&self) -> BoxFuture<'static, protocol::Result<()>> {
@@ -229,10 +262,7 @@ impl Engine for MlxEngine {
     fn memory(&self) -> BoxFuture<'static, protocol::Result<MemoryFigures>> {
         // A running job answers too, between two tokens, so that a window that asks does not wait for the job's end.
         let (asker, answer) = self.0.shared.ask_memory();
-        self.send(Command::Verb(Box::new(move |worker| {
-            worker.tell_memory();
-            drop(asker);
-        })));
+        self.send(Command::TellMemory(asker));
         Box::pin(async move { Ok(answer.await.unwrap_or(Err(Error::Gone))?) })
     }
 }

@@ -1,8 +1,10 @@
 //! From a folder to a model that can answer.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Instant;
 
 use prompt::config::ModelConfig;
@@ -10,6 +12,7 @@ use prompt::Dialect;
 use protocol::{ModelInfo, ModelSource};
 use sha2::{Digest, Sha256};
 
+use crate::cache::Snapshots;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::models::Model;
@@ -20,28 +23,53 @@ use crate::weights::Weights;
 /// Hears of resident and total bytes between two pieces of a load; an error from it ends the load.
 pub type Progress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
 
-/// A model, its way of speaking, and what the windows are told about it.
-pub struct LoadedModel {
+/// What is known of a model before its weights are read: enough to render a conversation and count it.
+pub struct Opened {
     /// Where it came from.
     pub source: ModelSource,
-    /// The weights.
-    pub model: Model,
+    /// Its shapes.
+    pub config: ModelConfig,
     /// Tokenizer and chat template.
     pub dialect: Dialect,
+}
+
+impl Opened {
+    /// Reads the small files of a model's folder.
+    pub fn open(source: &ModelSource) -> Result<Self> {
+        Ok(Self {
+            config: ModelConfig::read(&source.path)?,
+            dialect: Dialect::open(&source.path)?,
+            source: source.clone(),
+        })
+    }
+
+    /// Whether it is this model.
+    pub fn is(&self, source: &ModelSource) -> bool {
+        self.source.path == source.path && self.source.revision == source.revision
+    }
+}
+
+/// A model, its way of speaking, and what the windows are told about it.
+pub struct LoadedModel {
+    /// Its small files.
+    pub opened: Rc<Opened>,
+    /// The weights.
+    pub model: Model,
+    /// What it has read.
+    pub snapshots: RefCell<Snapshots>,
     /// For the windows.
     pub info: ModelInfo,
 }
 
 impl LoadedModel {
-    /// Loads a model; `progress` hears resident and total bytes.
-    pub fn load(source: &ModelSource, progress: &mut Progress<'_>) -> Result<Self> {
+    /// Loads the weights of a model; `progress` hears resident and total bytes.
+    pub fn load(opened: Rc<Opened>, progress: &mut Progress<'_>) -> Result<Self> {
         let start = Instant::now();
+        let Opened { source, config, dialect } = &*opened;
         let dir = &source.path;
         let before = memory::figures()?.active;
-        let config = ModelConfig::read(dir)?;
-        let dialect = Dialect::open(dir)?;
         let mut weights = Weights::open(dir, progress)?;
-        let model = Model::load(&config, &mut weights)?;
+        let model = Model::load(config, &mut weights)?;
         let (dequantised, parameters) = (weights.dequantised(), weights.parameters());
         weights.finish()?;
         let info = ModelInfo {
@@ -63,10 +91,10 @@ impl LoadedModel {
             load_ms: start.elapsed().as_secs_f64() * 1000.0,
         };
         Ok(Self {
-            source: source.clone(),
             model,
-            dialect,
+            snapshots: RefCell::new(Snapshots::new()?),
             info,
+            opened,
         })
     }
 }

@@ -7,7 +7,7 @@ use protocol::{KvBits, ModelSource};
 
 use crate::cache::Cache;
 use crate::error::{Error, Result};
-use crate::generate::{ids_tensor, run, Sequence, Times};
+use crate::generate::{ids_tensor, run, Listener, Plan, Reading, Sequence, Times};
 use crate::memory;
 use crate::sample::{Choice, Sampler};
 use crate::tensor::async_eval;
@@ -101,12 +101,21 @@ pub fn bench(worker: &mut Worker, source: &ModelSource, prompts: &[usize], gener
             memory::reset_peak()?;
         }
         let prompt = bench_prompt(*length, vocabulary);
-        let sequence =
-            || -> Result<Sequence<'_>> { Ok(Sequence::new(model, Sampler::new(greedy.clone(), &prompt, &[], vocabulary)?, None)) };
-        let measure = |tokens: usize| -> Result<Times> { Ok(run(sequence()?, &prompt, tokens, &|| false, &|_| (), &mut |_| true)?.1) };
+        let sequence = || -> Result<Sequence<'_>> {
+            let sampler = Sampler::new(greedy.clone(), &prompt, &[], vocabulary)?;
+            Ok(Sequence::new(model, Reading::new(model, None), sampler))
+        };
+        let measure = |tokens: usize| -> Result<Times> {
+            let plan = Plan {
+                prompt: &prompt,
+                boundaries: &[],
+                limit: tokens,
+            };
+            Ok(run(&mut sequence()?, &plan, &mut Nobody)?.1)
+        };
         // GPUs compile their kernels in the first run.
         measure(2)?;
-        let timing = measure(generate)?.timing(*length, load_ms);
+        let timing = measure(generate)?.timing(load_ms);
         all.push(BenchFigures {
             prompt_tokens: *length,
             load_ms,
@@ -139,6 +148,25 @@ fn steps(mut sequence: Sequence<'_>, prompt: &[u32], count: usize) -> Result<[f6
         pending = next;
     }
     Ok(spent)
+}
+
+/// Listens to a run that is measured.
+struct Nobody;
+
+impl Listener for Nobody {
+    fn cancelled(&self) -> bool {
+        false
+    }
+
+    fn progress(&self, _read: usize) {}
+
+    fn boundary(&mut self, _reading: &mut Reading) -> Result<()> {
+        Ok(())
+    }
+
+    fn token(&mut self, _id: u32) -> bool {
+        true
+    }
 }
 
 /// The tokens a measurement reads: spread over the vocabulary, the same every time; `tests/oracle/bench.py` makes the same.

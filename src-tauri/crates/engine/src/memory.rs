@@ -22,3 +22,9 @@ pub fn clear_cache() -> Result<()> {
 pub fn reset_peak() -> Result<()> {
     Ok(mlx_rs::memory::reset_peak_memory()?)
 }
+
+/// What MLX may hold at most before it waits or fails, in bytes: on a Mac from Metal's recommendation, elsewhere a large
+/// part of the memory.
+pub fn limit() -> Result<u64> {
+    Ok(mlx_rs::memory::memory_limit()? as u64)
+}

@@ -1,15 +1,17 @@
 //! The one thread that touches MLX: it loads, computes and drops, one command after another.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use protocol::{CancelFlag, Done, EngineEvent, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Sender, Stop};
+use protocol::{CancelFlag, Done, EngineEvent, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Request, Sender, Stop};
 use tokio::sync::oneshot;
 
 use crate::error::{Error, Result};
-use crate::load::{LoadedModel, Progress};
+use crate::load::{LoadedModel, Opened, Progress};
+use crate::warm::Warming;
 use crate::{memory, tensor};
 
 /// What other threads may look at while the worker works.
@@ -18,6 +20,8 @@ pub struct Shared {
     loaded: Mutex<Option<ModelInfo>>,
     /// Set when the engine is being dropped: the running job ends, waiting ones are not begun.
     closing: AtomicBool,
+    /// How many calls for reading ahead are waiting or at work.
+    ahead: AtomicUsize,
     /// Who wants to know the memory. Each is kept alive by its command in the queue, so that it hears of a worker that is gone.
     askers: Mutex<Vec<Weak<MemoryAsker>>>,
 }
@@ -29,6 +33,11 @@ impl Shared {
     /// The loaded model.
     pub fn loaded(&self) -> Option<ModelInfo> {
         self.lock().clone()
+    }
+
+    /// Whether something is being read ahead, or will be.
+    pub fn reading_ahead(&self) -> bool {
+        self.ahead.load(Ordering::Acquire) > 0
     }
 
     /// Asks the worker to end soon.
@@ -68,6 +77,23 @@ impl Shared {
     }
 }
 
+/// Counts as one call for reading ahead as long as it lives.
+pub struct Ahead(Arc<Shared>);
+
+impl Ahead {
+    /// One call more.
+    pub fn new(shared: &Arc<Shared>) -> Self {
+        shared.ahead.fetch_add(1, Ordering::AcqRel);
+        Self(shared.clone())
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.0.ahead.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// Work of a job: it may load a model first, and reports while it goes on.
 pub type Work = Box<dyn FnOnce(&mut Worker, &Report) -> Result<Done> + Send>;
 
@@ -87,6 +113,10 @@ pub enum Command {
         /// Who listens.
         report: Report,
     },
+    /// Read, while nothing else is to be done, what the next prompt of this conversation will begin with.
+    Warm(Box<Request>, Ahead),
+    /// Answer those who asked for the memory; keeps one of them alive.
+    TellMemory(Arc<MemoryAsker>),
     /// Anything else; it answers by itself and does not panic.
     Verb(Box<dyn FnOnce(&mut Worker) + Send>),
 }
@@ -125,6 +155,8 @@ impl Report {
 /// What lives on the thread. It holds tensors and therefore cannot leave.
 pub struct Worker {
     loaded: Option<LoadedModel>,
+    /// What is read while nothing else is to be done.
+    warming: Option<(Warming, Ahead)>,
     shared: Arc<Shared>,
 }
 
@@ -136,8 +168,21 @@ impl Worker {
         if let Err(error) = &connected {
             tracing::error!(%error, "MLX cannot be used");
         }
-        let mut worker = Self { loaded: None, shared };
-        while let Ok(command) = commands.recv() {
+        let mut worker = Self {
+            loaded: None,
+            warming: None,
+            shared,
+        };
+        loop {
+            let command = match commands.try_recv() {
+                Err(TryRecvError::Empty) if worker.warming.is_some() => {
+                    worker.warm_on();
+                    continue;
+                }
+                Err(TryRecvError::Empty) => commands.recv().ok(),
+                waiting => waiting.ok(),
+            };
+            let Some(command) = command else { break };
             if worker.shared.closing() {
                 // Dropping the command tells its listener that the engine is gone.
                 continue;
@@ -150,7 +195,21 @@ impl Worker {
     }
 
     fn obey(&mut self, command: Command) {
+        if !matches!(command, Command::TellMemory(_)) {
+            self.stop_warming();
+        }
         match command {
+            Command::Warm(request, ahead) => {
+                let begun = guard(|| match &self.loaded {
+                    Some(loaded) if loaded.opened.is(&request.model) => Warming::begin(loaded, &request),
+                    _ => Ok(None),
+                });
+                self.warming = self.unless_failed(begun).flatten().map(|warming| (warming, ahead));
+            }
+            Command::TellMemory(asker) => {
+                self.shared.tell_memory();
+                drop(asker);
+            }
             Command::Load { source, events } => {
                 let shared = self.shared.clone();
                 let mut progress = |done, total| {
@@ -184,6 +243,7 @@ impl Worker {
                         })
                     }
                     Err(error) => {
+                        self.forget();
                         self.recover();
                         EngineEvent::Failed(error.into())
                     }
@@ -193,30 +253,79 @@ impl Worker {
         }
     }
 
+    /// Reads a little of what is to be read ahead.
+    fn warm_on(&mut self) {
+        let (Some(loaded), Some((warming, _))) = (&self.loaded, &mut self.warming) else {
+            self.warming = None;
+            return;
+        };
+        let read = guard(|| warming.read_on(loaded));
+        if self.unless_failed(read) != Some(true) {
+            self.warming = None;
+        }
+    }
+
+    /// Gives reading ahead up and keeps what was read.
+    fn stop_warming(&mut self) {
+        if let (Some(loaded), Some((mut warming, _ahead))) = (&self.loaded, self.warming.take()) {
+            let kept = guard(move || warming.keep(loaded));
+            self.unless_failed(kept);
+        }
+    }
+
+    /// What came of work that nobody waits for. A failure costs what has been read, because it may lie in there.
+    fn unless_failed<T>(&self, outcome: Result<T>) -> Option<T> {
+        match outcome {
+            Ok(value) => Some(value),
+            Err(error) => {
+                tracing::warn!(%error, "reading ahead failed");
+                self.forget();
+                self.recover();
+                None
+            }
+        }
+    }
+
+    /// Drops the copies of what was read.
+    fn forget(&self) {
+        if let Some(loaded) = &self.loaded {
+            loaded.snapshots.borrow_mut().clear();
+        }
+    }
+
+    /// The small files of a model: those of the loaded one, or read now.
+    pub fn open(&self, source: &ModelSource) -> Result<Rc<Opened>> {
+        match &self.loaded {
+            Some(loaded) if loaded.opened.is(source) => Ok(loaded.opened.clone()),
+            _ => Ok(Rc::new(Opened::open(source)?)),
+        }
+    }
+
     /// Makes a model the loaded one; `progress` hears resident and total bytes. The result are the milliseconds it took,
     /// 0 where it was loaded already.
     pub fn ensure(&mut self, source: &ModelSource, progress: &mut Progress<'_>) -> Result<f64> {
-        let same = |loaded: &LoadedModel| loaded.source.path == source.path && loaded.source.revision == source.revision;
-        if self.loaded.as_ref().is_some_and(same) {
+        let opened = self.open(source)?;
+        self.ensure_opened(opened, progress)
+    }
+
+    /// [`Worker::ensure`] of a model whose small files have been read.
+    pub fn ensure_opened(&mut self, opened: Rc<Opened>, progress: &mut Progress<'_>) -> Result<f64> {
+        if self.loaded.as_ref().is_some_and(|loaded| loaded.opened.is(&opened.source)) {
             return Ok(0.0);
         }
         self.unload();
         memory::reset_peak()?;
-        let loaded = LoadedModel::load(source, progress)?;
+        let loaded = LoadedModel::load(opened, progress)?;
         let load_ms = loaded.info.load_ms;
         *self.shared.lock() = Some(loaded.info.clone());
         self.loaded = Some(loaded);
         Ok(load_ms)
     }
 
-    /// Answers everybody who asked for the memory.
-    pub fn tell_memory(&self) {
-        self.shared.tell_memory();
-    }
-
     /// Frees the loaded model.
     pub fn unload(&mut self) {
         *self.shared.lock() = None;
+        self.warming = None;
         self.loaded = None;
         self.recover();
     }

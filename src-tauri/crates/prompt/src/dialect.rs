@@ -20,6 +20,12 @@ pub struct Prompt {
     pub ids: Vec<u32>,
 }
 
+/// A conversation as text in which control tokens that somebody typed are broken up, to be compared with others.
+pub(crate) struct Rendered {
+    pub(crate) text: String,
+    pub(crate) sentinel: char,
+}
+
 /// A model's way of speaking: tokenizer, chat template, stop set and channel format. It may be shared between threads.
 #[derive(Debug)]
 pub struct Dialect {
@@ -103,6 +109,27 @@ impl Dialect {
             text: text.replace(sentinel, ""),
             ids,
         })
+    }
+
+    /// The text that [`Dialect::prompt`] makes ids of.
+    pub(crate) fn rendered(&self, request: &RenderRequest) -> Result<Rendered> {
+        let variables = request.variables();
+        let mut found = Vec::new();
+        ["messages", "tools"].iter().for_each(|name| texts(&variables[*name], &mut found));
+        let sentinel = Tokenizer::sentinel_for(found.iter().copied());
+        Ok(Rendered {
+            text: self.rendered_with(request, sentinel)?,
+            sentinel,
+        })
+    }
+
+    /// The same with a given sentinel.
+    pub(crate) fn rendered_with(&self, request: &RenderRequest, sentinel: char) -> Result<String> {
+        let mut variables = request.variables();
+        for name in ["messages", "tools"] {
+            variables[name] = map_texts(&variables[name], &|text| self.tokenizer.break_up(text, sentinel));
+        }
+        self.template.render(variables)
     }
 
     /// Plain text as ids, without control tokens.

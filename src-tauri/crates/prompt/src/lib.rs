@@ -3,6 +3,7 @@
 
 pub mod config;
 
+mod boundaries;
 mod channels;
 mod conversation;
 mod detokenizer;
@@ -14,6 +15,7 @@ mod template;
 mod tokenizer;
 mod tool_call;
 
+pub use boundaries::Future;
 pub use channels::{ChannelParser, Piece};
 pub use conversation::RenderRequest;
 pub use detokenizer::Detokenizer;

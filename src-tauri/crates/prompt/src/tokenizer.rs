@@ -149,6 +149,26 @@ impl Tokenizer {
         Cow::Owned(broken)
     }
 
+    /// How many control tokens a rendered text spells before the last one, and where that begins.
+    pub(crate) fn last_control(&self, text: &str) -> (usize, Option<usize>) {
+        let (mut count, mut last, mut at) = (0usize, None, 0);
+        while let Some(first) = text[at..].chars().next() {
+            let spelled = self.control.get(&first).into_iter().flatten();
+            match spelled
+                .filter(|token| text[at..].starts_with(token.as_str()))
+                .map(String::len)
+                .max()
+            {
+                Some(length) => {
+                    (count, last) = (count + 1, Some(at));
+                    at += length;
+                }
+                None => at += first.len_utf8(),
+            }
+        }
+        (count.saturating_sub(1), last)
+    }
+
     /// Whether the text begins or ends with a piece of a control token, which its neighbours in a template could complete.
     pub(crate) fn has_loose_edge(&self, text: &str) -> bool {
         let text = text.trim();

@@ -42,6 +42,11 @@ pub trait Engine: Send + Sync + 'static {
     /// Makes an answer; loads the request's model first where it is not the loaded one.
     fn generate(&self, request: Request) -> Job;
 
+    /// Reads ahead, at idle priority, what the next request of this conversation will begin with: the messages of `request`
+    /// are those so far, and a question will follow. Nothing is loaded for it, the newest call replaces earlier ones, and
+    /// whatever else is asked comes first. An engine without a memory of what it read does nothing.
+    fn warm(&self, _request: Request) {}
+
     /// Frees the loaded model and all its memory.
     fn unload(&self) -> BoxFuture<'static, Result<()>>;
 

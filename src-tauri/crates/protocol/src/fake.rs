@@ -24,6 +24,7 @@ pub struct FakeJob {
 #[derive(Debug, Default)]
 struct State {
     jobs: VecDeque<FakeJob>,
+    warmed: Vec<Request>,
     loaded: Option<ModelInfo>,
 }
 
@@ -40,6 +41,11 @@ impl FakeEngine {
     /// The oldest job that the test has not taken yet.
     pub fn take_job(&self) -> Option<FakeJob> {
         self.state().jobs.pop_front()
+    }
+
+    /// What was to be read ahead since the test last asked.
+    pub fn take_warmed(&self) -> Vec<Request> {
+        std::mem::take(&mut self.state().warmed)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -82,6 +88,10 @@ impl Engine for FakeEngine {
             });
         }
         Job { events, cancel }
+    }
+
+    fn warm(&self, request: Request) {
+        self.state().warmed.push(request);
     }
 
     fn unload(&self) -> BoxFuture<'static, Result<()>> {

@@ -8,6 +8,7 @@ mod plain;
 mod quantized;
 mod recurrent;
 mod rotating;
+mod snapshots;
 
 pub use block::{Block, Ledger};
 pub use frozen::Frozen;
@@ -16,6 +17,7 @@ use protocol::KvBits;
 pub use quantized::QuantizedCache;
 pub use recurrent::RecurrentCache;
 pub use rotating::RotatingCache;
+pub use snapshots::Snapshots;
 
 use crate::error::Result;
 use crate::layers::Parameters;

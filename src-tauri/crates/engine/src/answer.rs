@@ -1,0 +1,177 @@
+//! One answer: the prompt, what of it is known already, the tokens as events.
+
+use prompt::{Prompt, RenderRequest};
+use protocol::{Done, EngineEvent, Notice, Request, Sampling, Stage, Thinking, ThinkingControl};
+
+use crate::error::{Error, Result};
+use crate::generate::{run, Listener, Plan, Reading, Sequence};
+use crate::load::{LoadedModel, Opened};
+use crate::repetition::Repetition;
+use crate::sample::{Choice, Sampler};
+use crate::speech::Speech;
+use crate::worker::Report;
+
+/// Refuses what no model can do, before one is loaded for it.
+pub fn check(request: &Request) -> Result<()> {
+    // The model's vocabulary is not known yet.
+    Choice::new(&request.sampling, &Sampling::default(), u32::MAX)?;
+    if request.max_tokens == Some(0) {
+        return Err(Error::BadRequest(
+            "an answer of at most 0 tokens was asked for; ask for 1 or more".into(),
+        ));
+    }
+    Ok(())
+}
+
+/// How a request is rendered.
+pub fn render_request(request: &Request) -> RenderRequest<'_> {
+    RenderRequest {
+        messages: &request.messages,
+        tools: &request.tools,
+        thinking: request.thinking,
+        add_generation_prompt: true,
+    }
+}
+
+/// The prompt of a request, refused where no answer fits behind it. Needs no weights, so that nothing is loaded for what
+/// cannot be answered.
+pub fn prompt(opened: &Opened, request: &Request) -> Result<Prompt> {
+    let prompt = opened.dialect.prompt(&render_request(request))?;
+    if prompt.ids.len() >= opened.config.context as usize {
+        return Err(Error::ContextFull {
+            prompt: prompt.ids.len(),
+            context: opened.config.context,
+        });
+    }
+    Ok(prompt)
+}
+
+/// Makes the answer to a request, whose prompt this is, and reports it piece by piece.
+pub fn answer(loaded: &LoadedModel, request: &Request, prompt: &Prompt, load_ms: f64, report: &Report) -> Result<Done> {
+    let LoadedModel { model, opened, info, .. } = loaded;
+    let dialect = &opened.dialect;
+    let choice = Choice::new(&request.sampling, dialect.generation_defaults(), model.vocabulary())?;
+    let ids = &prompt.ids;
+    report.send(EngineEvent::Started {
+        prompt_tokens: ids.len() as u32,
+        model_revision: info.revision.clone(),
+        template_hash: info.template_hash.clone(),
+    });
+
+    let sampler = Sampler::new(choice, ids, &dialect.eos_and_newline_ids(), model.vocabulary())?;
+    let boundaries = dialect.boundaries(&render_request(request), prompt);
+    let known = loaded
+        .snapshots
+        .borrow_mut()
+        .resume(ids, ids.len().saturating_sub(1), request.kv_bits)?;
+    let (cached, reading) = match known {
+        Some((positions, caches)) => (positions, Reading::resumed(caches, positions)),
+        None => (0, Reading::new(model, request.kv_bits)),
+    };
+    let room = opened.config.context as usize - ids.len();
+    let plan = Plan {
+        prompt: ids,
+        boundaries: &boundaries,
+        limit: request.max_tokens.map_or(room, |most| room.min(most as usize)),
+    };
+    let mut hearer = Hearer {
+        loaded,
+        request,
+        report,
+        tokens: ids.clone(),
+        speech: Speech::new(
+            dialect.parser(prompt, thinks(request.thinking, info.thinking), &request.stop),
+            report,
+        ),
+        repetition: Repetition::default(),
+        prompt_tokens: ids.len(),
+    };
+    let mut sequence = Sequence::new(model, reading, sampler);
+    let (end, times) = run(&mut sequence, &plan, &mut hearer)?;
+    hearer.keep_end(sequence.reading())?;
+    hearer.tell_plain_layers(sequence.reading());
+    Ok(hearer.speech.end(end, ids.len(), cached, &times, load_ms))
+}
+
+/// Passes on what a run says, and keeps copies of what it reads.
+struct Hearer<'a> {
+    loaded: &'a LoadedModel,
+    request: &'a Request,
+    report: &'a Report,
+    /// The prompt and what followed, the end token included.
+    tokens: Vec<u32>,
+    speech: Speech<'a>,
+    repetition: Repetition,
+    prompt_tokens: usize,
+}
+
+impl Hearer<'_> {
+    fn keep(&self, reading: &mut Reading) -> Result<()> {
+        let tokens = &self.tokens[..reading.offset()];
+        self.loaded
+            .snapshots
+            .borrow_mut()
+            .keep(tokens, self.request.kv_bits, reading.caches())
+    }
+
+    /// Keeps what has been read in the end. A thought is in it that the next prompt will hardly repeat, so then only what
+    /// a stopped prefill has read is worth a copy.
+    fn keep_end(&self, reading: &mut Reading) -> Result<()> {
+        if reading.offset() <= self.prompt_tokens || self.speech.thinking_tokens() == 0 {
+            self.keep(reading)?;
+        }
+        Ok(())
+    }
+
+    /// Says where keys could not be kept in few bits.
+    fn tell_plain_layers(&self, reading: &Reading) {
+        let plain = reading.plain_layers();
+        if self.request.kv_bits.is_some() && reading.offset() > 0 && plain > 0 {
+            self.report.send(EngineEvent::Notice(Notice {
+                code: "kv_bits".into(),
+                message: format!("{plain} layers keep their keys and values whole, because the width of their heads is no multiple of 32"),
+            }));
+        }
+    }
+}
+
+impl Listener for Hearer<'_> {
+    fn cancelled(&self) -> bool {
+        self.report.cancelled()
+    }
+
+    fn progress(&self, read: usize) {
+        self.report.send(EngineEvent::Progress {
+            stage: Stage::Prefill,
+            done: read as u64,
+            total: self.prompt_tokens as u64,
+        });
+    }
+
+    fn boundary(&mut self, reading: &mut Reading) -> Result<()> {
+        self.keep(reading)
+    }
+
+    fn token(&mut self, id: u32) -> bool {
+        self.tokens.push(id);
+        if self.loaded.opened.dialect.stops().contains(id) {
+            return false;
+        }
+        let more = self.speech.push(id);
+        if more && self.repetition.push(id) {
+            self.speech.runs_away();
+            return false;
+        }
+        more
+    }
+}
+
+/// Whether a model is expected to think, given the switch and what its template can do.
+fn thinks(asked: Option<Thinking>, control: ThinkingControl) -> bool {
+    match (control, asked) {
+        (ThinkingControl::Switch { .. }, Some(asked)) => asked != Thinking::Off,
+        (ThinkingControl::Switch { default_on }, None) => default_on,
+        // Where nothing can be switched off, a thought that comes all the same is shown as one.
+        (ThinkingControl::Levels | ThinkingControl::Always | ThinkingControl::Never, _) => true,
+    }
+}

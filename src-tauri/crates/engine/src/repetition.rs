@@ -1,0 +1,95 @@
+//! Noticing an answer that runs in a circle.
+
+/// The longest circle that is looked for, in tokens.
+const LONGEST: usize = 256;
+
+/// An answer may repeat itself for so many tokens whatever the circle: tables of zeros and words asked for hundreds of times
+/// are no accident.
+const PATIENCE: usize = 1024;
+
+/// A circle has to be gone round at least so often.
+const ROUNDS: usize = 8;
+
+/// Watches the tokens of an answer for a stretch that repeats with one period, exactly and far beyond what anybody asks for.
+pub struct Repetition {
+    /// The last [`LONGEST`] tokens, as a ring.
+    last: [u32; LONGEST],
+    count: usize,
+    /// For each period, how many tokens in a row were the same as the token that many before them.
+    stretch: [u32; LONGEST],
+}
+
+impl Default for Repetition {
+    fn default() -> Self {
+        Self {
+            last: [0; LONGEST],
+            count: 0,
+            stretch: [0; LONGEST],
+        }
+    }
+}
+
+impl Repetition {
+    /// Takes the next token; the result is whether the answer runs in a circle.
+    pub fn push(&mut self, id: u32) -> bool {
+        let mut circling = false;
+        for period in 1..=LONGEST.min(self.count) {
+            let stretch = &mut self.stretch[period - 1];
+            if self.last[(self.count - period) % LONGEST] == id {
+                *stretch += 1;
+                circling |= *stretch as usize >= PATIENCE.max(period * ROUNDS);
+            } else {
+                *stretch = 0;
+            }
+        }
+        self.last[self.count % LONGEST] = id;
+        self.count += 1;
+        circling
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After how many tokens the answer is taken for a circle.
+    fn noticed(tokens: impl IntoIterator<Item = u32>) -> Option<usize> {
+        let mut repetition = Repetition::default();
+        tokens.into_iter().position(|id| repetition.push(id))
+    }
+
+    #[test]
+    fn one_word_for_ever_is_noticed() {
+        assert_eq!(noticed(std::iter::repeat(7).take(5000)), Some(PATIENCE));
+    }
+
+    #[test]
+    fn a_sentence_for_ever_is_noticed_after_some_rounds() {
+        for period in [2, 3, 50, 128, 200, 256] {
+            let before = 100..357;
+            let found = noticed(before.chain((0..9000).map(|at| 1000 + at % period as u32)));
+            let expected = 257 + period + PATIENCE.max(ROUNDS * period) - 1;
+            assert_eq!(found, Some(expected), "period {period}");
+        }
+    }
+
+    #[test]
+    fn what_people_ask_for_passes() {
+        // A word five hundred times, on lines of their own.
+        assert_eq!(noticed((0..1000).map(|at| at % 2)), None);
+        // Counting: three tokens of which one is always new.
+        assert_eq!(noticed((0..6000).map(|at| if at % 3 == 0 { 10_000 + at } else { at % 3 })), None);
+        // A table of 40 rows with a column that differs, and one of 30 equal rows of 12 cells.
+        assert_eq!(
+            noticed((0..40 * 30).map(|at| if at % 30 == 3 { 500 + at / 30 } else { at % 30 })),
+            None
+        );
+        assert_eq!(noticed((0..30 * 24).map(|at| at % 24)), None);
+    }
+
+    #[test]
+    fn a_circle_that_is_left_in_time_passes() {
+        let nearly = std::iter::repeat(7).take(PATIENCE).chain([8]);
+        assert_eq!(noticed(nearly.clone().chain(nearly)), None);
+    }
+}
