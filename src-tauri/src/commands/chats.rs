@@ -12,7 +12,7 @@ pub async fn chats(app: State<'_, App>) -> Result<Vec<ChatSummary>> {
 
 #[tauri::command]
 pub async fn chat(app: State<'_, App>, id: String) -> Result<ChatView> {
-    app.chat.chat(&id).await
+    app.chat.open_chat(&id).await
 }
 
 #[tauri::command]

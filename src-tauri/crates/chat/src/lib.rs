@@ -90,6 +90,27 @@ impl Chat {
         Ok(self.0.history.chat(chat).await?)
     }
 
+    /// [`Chat::chat`] for somebody who will go on with it: the loaded model, where it is the chat's, reads it meanwhile.
+    pub async fn open_chat(&self, chat: &str) -> Result<ChatView> {
+        let view = self.chat(chat).await?;
+        self.read_ahead(&view);
+        Ok(view)
+    }
+
+    /// Lets the engine read, when it has nothing else to do, what the next question of a chat will come behind.
+    fn read_ahead(&self, view: &ChatView) {
+        if view.messages.is_empty() || view.messages.iter().any(|message| message.state == AnswerState::Streaming) {
+            return;
+        }
+        let (chat, view) = (self.clone(), view.clone());
+        tokio::spawn(async move {
+            match chat.ask(view.settings).await {
+                Ok((_, ask)) => chat.0.engine.warm(ask.request(&view.messages)),
+                Err(error) => tracing::debug!(%error, "a chat could not be read ahead"),
+            }
+        });
+    }
+
     /// A new, empty chat.
     pub async fn create(&self, settings: ChatSettings) -> Result<ChatView> {
         let view = self.0.history.create_chat(&settings).await?;
@@ -134,7 +155,10 @@ impl Chat {
 
     /// What a chat remembers for its next turn.
     pub async fn set_settings(&self, chat: &str, settings: &ChatSettings) -> Result<()> {
-        Ok(self.0.history.set_chat_settings(chat, settings).await?)
+        self.0.history.set_chat_settings(chat, settings).await?;
+        // Instructions and the Thinking switch stand before all the rest.
+        self.open_chat(chat).await?;
+        Ok(())
     }
 
     /// The text that was typed and not sent.
@@ -176,18 +200,24 @@ impl Chat {
 
     /// What the settings ask for; the question is filled in later.
     async fn prepare(&self, settings: ChatSettings) -> Result<(NewAnswer, Ask)> {
+        let (reference, ask) = self.ask(settings).await?;
+        // An answer whose process died must not keep its chat busy.
+        self.0.mark_interrupted().await?;
+        let answer = NewAnswer {
+            model: reference,
+            thinking: ask.thinking,
+            owner: self.0.owner.clone(),
+        };
+        Ok((answer, ask))
+    }
+
+    /// What the settings ask for, and the model's reference.
+    async fn ask(&self, settings: ChatSettings) -> Result<(String, Ask)> {
         let reference = match settings.model {
             Some(reference) => reference,
             None => self.default_model().await?,
         };
         let model = self.resolve(&reference).await?;
-        // An answer whose process died must not keep its chat busy.
-        self.0.mark_interrupted().await?;
-        let answer = NewAnswer {
-            model: reference,
-            thinking: settings.thinking,
-            owner: self.0.owner.clone(),
-        };
         let ask = Ask {
             question: String::new(),
             model,
@@ -195,7 +225,7 @@ impl Chat {
             thinking: settings.thinking,
             sampling: settings.sampling,
         };
-        Ok((answer, ask))
+        Ok((reference, ask))
     }
 
     async fn resolve(&self, reference: &str) -> Result<ModelSource> {
@@ -221,7 +251,7 @@ impl Chat {
     /// Looks at the branch that goes through this message, down to its newest end.
     pub async fn show_branch(&self, message: &str) -> Result<ChatView> {
         let chat = self.0.history.show_branch(message).await?;
-        self.chat(&chat).await
+        self.open_chat(&chat).await
     }
 
     /// Ends an answer soon, whichever process writes it; what it said stays. Changes nothing where it has ended.

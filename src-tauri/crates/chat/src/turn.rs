@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use history::{now, History};
-use protocol::{AnswerBody, AnswerState, CancelFlag, Done, Engine, EngineEvent, Merge, ModelSource, Request, Sampling, Stop, Thinking};
+use protocol::{
+    AnswerBody, AnswerState, CancelFlag, Done, Engine, EngineEvent, Merge, ModelSource, Request, Sampling, Stop, StoredMessage, Thinking,
+};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout_at, Instant};
 
@@ -26,7 +28,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(1);
 const RETRIES: [Duration; 3] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(2)];
 
 /// What is asked for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Ask {
     /// The message that is to be answered.
     pub(crate) question: String,
@@ -34,6 +36,16 @@ pub(crate) struct Ask {
     pub(crate) system_prompt: String,
     pub(crate) thinking: Option<Thinking>,
     pub(crate) sampling: Sampling,
+}
+
+impl Ask {
+    /// The request for an answer to the end of this branch.
+    pub(crate) fn request(&self, branch: &[StoredMessage]) -> Request {
+        let mut request = Request::new(self.model.clone(), conversation(&self.system_prompt, branch));
+        request.thinking = self.thinking;
+        request.sampling = self.sampling.clone();
+        request
+    }
 }
 
 /// How an answer ended.
@@ -50,12 +62,17 @@ pub(crate) async fn write_answer(history: History, engine: Arc<dyn Engine>, runn
     let (listening, listened) = oneshot::channel::<()>();
     let reading = async {
         // A task of its own, so that a panic in it ends this answer and nothing else.
-        let end = tokio::spawn(listen(history.clone(), engine, running.clone(), ask)).await;
+        let end = tokio::spawn(listen(history.clone(), engine.clone(), running.clone(), ask.clone())).await;
         drop(listening);
         end.unwrap_or_else(|_| End::Failed(Error::Broken.into()))
     };
     let (end, ()) = tokio::join!(reading, keep(&history, &running, listened));
     store_end(&history, &running, end).await;
+    // While the person reads, the engine reads what the next question will come behind.
+    match history.branch(&running.message).await {
+        Ok(branch) => engine.warm(ask.request(&branch)),
+        Err(error) => tracing::debug!(%error, "an answer's branch could not be read ahead"),
+    }
 }
 
 /// Reads the engine until it ends.
@@ -64,12 +81,8 @@ async fn listen(history: History, engine: Arc<dyn Engine>, running: Arc<RunningA
         Ok(branch) => branch,
         Err(error) => return End::Failed(error.into()),
     };
-    let mut request = Request::new(ask.model, conversation(&ask.system_prompt, &branch));
-    request.thinking = ask.thinking;
-    request.sampling = ask.sampling;
-
     let mut stop = running.stop.subscribe();
-    let mut job = engine.generate(request);
+    let mut job = engine.generate(ask.request(&branch));
     let _cancel = CancelOnDrop(job.cancel.clone());
     // In this order a stop is noticed however fast the engine talks.
     loop {

@@ -37,7 +37,7 @@ pub async fn run(args: ChatArgs) -> Result<()> {
     let rooms = Rooms::open().await?;
     let (mut chat, asked) = match args.chat {
         Some(id) => {
-            let view = rooms.chat.chat(&id).await?;
+            let view = rooms.chat.open_chat(&id).await?;
             (Some(view.summary.id), view.settings.model)
         }
         None => (None, args.model.model),

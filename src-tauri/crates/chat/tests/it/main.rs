@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod processes;
+mod reading_ahead;
 mod turns;
 mod watching;
 

@@ -1,0 +1,93 @@
+//! While nobody waits, the engine is given the chat that the next question will come behind.
+
+use std::time::Duration;
+
+use protocol::{ChatSettings, Request, Role, Stop, Thinking};
+use tokio::time::sleep;
+
+use crate::{done, text, thought, House};
+
+fn said(request: &Request) -> Vec<(Role, String)> {
+    request
+        .messages
+        .iter()
+        .map(|message| (message.role, message.plain_text()))
+        .collect()
+}
+
+impl House {
+    /// What the engine was given to read ahead, once it was given something.
+    async fn read_ahead(&self) -> Vec<Request> {
+        for _ in 0..500 {
+            let asked = self.engine.take_warmed();
+            if !asked.is_empty() {
+                return asked;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        panic!("nothing was read ahead");
+    }
+
+    async fn answered(&self, chat: &str, question: &str) -> (String, Request) {
+        let (message, job) = self.ask(chat, question).await;
+        job.events.send(thought("hm", 1));
+        job.events.send(text("Yes.", 2));
+        job.events.send(done(Stop::Stop));
+        self.end(&message).await;
+        (message, job.request)
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_read_ahead_as_the_next_question_will_send_it() {
+    let house = House::new().await;
+    let chat = house.new_chat().await;
+    let settings = ChatSettings {
+        thinking: Some(Thinking::On),
+        system_prompt: "Be brief.".into(),
+        ..ChatSettings::default()
+    };
+    house.chat.set_settings(&chat, &settings).await.unwrap();
+    house.answered(&chat, "Is it?").await;
+    let ahead = house.read_ahead().await;
+    let [request] = &ahead[..] else { panic!("once: {ahead:?}") };
+    let history = [
+        (Role::System, "Be brief.".to_owned()),
+        (Role::User, "Is it?".into()),
+        (Role::Assistant, "Yes.".into()),
+    ];
+    assert_eq!(said(request), history);
+
+    let (_, job) = house.ask(&chat, "Why?").await;
+    let next = job.request;
+    assert_eq!(next.messages[..3], request.messages[..], "reasoning included");
+    assert_eq!(
+        (&next.model, next.thinking, next.kv_bits),
+        (&request.model, request.thinking, request.kv_bits)
+    );
+}
+
+#[tokio::test]
+async fn a_chat_is_read_ahead_when_it_is_opened_and_when_what_stands_before_it_changes() {
+    let house = House::new().await;
+    let chat = house.new_chat().await;
+    house.chat.open_chat(&chat).await.unwrap();
+    let (message, _) = house.answered(&chat, "Is it?").await;
+    assert_eq!(house.read_ahead().await.len(), 1, "an empty chat has nothing to read");
+
+    house.chat.open_chat(&chat).await.unwrap();
+    assert_eq!(said(&house.read_ahead().await[0]).len(), 2);
+    let settings = ChatSettings {
+        system_prompt: "Be brief.".into(),
+        ..ChatSettings::default()
+    };
+    house.chat.set_settings(&chat, &settings).await.unwrap();
+    assert_eq!(said(&house.read_ahead().await[0])[0], (Role::System, "Be brief.".into()));
+    house.chat.show_branch(&message).await.unwrap();
+    assert_eq!(said(&house.read_ahead().await[0]).len(), 3);
+
+    let (_, _job) = house.ask(&chat, "Why?").await;
+    house.chat.open_chat(&chat).await.unwrap();
+    sleep(Duration::from_millis(100)).await;
+    assert!(house.engine.take_warmed().is_empty(), "an answer is being written");
+}
