@@ -5,9 +5,9 @@ use protocol::Code;
 /// An error of the engine. It becomes a [`protocol::Error`] where it leaves the worker.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// `config.json` cannot be used.
+    /// `config.json` or the files beside it say that the model will not run.
     #[error(transparent)]
-    Config(#[from] prompt::config::ConfigError),
+    Unfit(#[from] prompt::config::Unfit),
     /// The tokenizer or the chat template cannot be used, or refused.
     #[error(transparent)]
     Prompt(#[from] prompt::Error),
@@ -77,7 +77,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let code = match error {
-            Error::Config(error) => return error.into(),
+            Error::Unfit(error) => return error.into(),
             Error::Prompt(error) => return error.into(),
             Error::Unreadable { .. } | Error::BrokenFile { .. } | Error::MissingTensor(_) | Error::WrongShape { .. } => Code::ModelBroken,
             Error::NotYet(_) => Code::ModelUnsupported,

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
-use prompt::config::ModelConfig;
+use prompt::config::{fitness_of_folder, ModelConfig};
 use prompt::Dialect;
 use protocol::{ModelInfo, ModelSource};
 use sha2::{Digest, Sha256};
@@ -37,7 +37,7 @@ impl Opened {
     /// Reads the small files of a model's folder.
     pub fn open(source: &ModelSource) -> Result<Self> {
         Ok(Self {
-            config: ModelConfig::read(&source.path)?,
+            config: fitness_of_folder(&source.path)?,
             dialect: Dialect::open(&source.path)?,
             source: source.clone(),
         })

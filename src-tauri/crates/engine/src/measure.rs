@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use prompt::config::ModelConfig;
+use prompt::config::fitness_of_folder;
 use protocol::{KvBits, ModelSource};
 
 use crate::cache::Cache;
@@ -85,7 +85,7 @@ pub fn bench(worker: &mut Worker, source: &ModelSource, prompts: &[usize], gener
             "a measurement needs at least one prompt token and one generated token".into(),
         ));
     }
-    let context = ModelConfig::read(&source.path)?.context;
+    let context = fitness_of_folder(&source.path)?.context;
     let wanted = longest.saturating_add(generate);
     if wanted > context as usize {
         return Err(Error::ContextFull { prompt: wanted, context });

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
@@ -23,7 +23,13 @@ pub fn shards(dir: &Path) -> Result<Vec<PathBuf>> {
             .get("weight_map")
             .and_then(Value::as_object)
             .ok_or_else(|| broken(&index, "it has no `weight_map`"))?;
-        map.values().filter_map(Value::as_str).map(|name| dir.join(name)).collect()
+        let names = map.values().filter_map(Value::as_str);
+        // A name is a file in this folder; nothing that a download brings may lead out of it.
+        let file = |name: &str| match Path::new(name).components().collect::<Vec<_>>()[..] {
+            [Component::Normal(_)] => Ok(dir.join(name)),
+            _ => Err(broken(&index, format!("it names `{name}`, which is no file beside it"))),
+        };
+        names.map(file).collect::<Result<_>>()?
     } else {
         let entries = std::fs::read_dir(dir).map_err(|error| unreadable(dir, &error))?;
         let is_shard = |path: &PathBuf| {
@@ -111,5 +117,27 @@ fn broken(path: &Path, reason: impl Into<String>) -> Error {
     Error::BrokenFile {
         file: name(path),
         reason: reason.into(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_leads_to_files_beside_it_and_nowhere_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path().join("model.safetensors.index.json");
+        for (name, fine) in [
+            ("model-1.safetensors", true),
+            ("../secret.safetensors", false),
+            ("/etc/passwd", false),
+            ("..", false),
+        ] {
+            std::fs::write(&index, serde_json::json!({"weight_map": {"a": name}}).to_string()).unwrap();
+            let found = shards(folder.path());
+            assert_eq!(found.is_ok(), fine, "{name}: {found:?}");
+        }
     }
 }

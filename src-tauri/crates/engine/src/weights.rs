@@ -16,8 +16,10 @@ use crate::tensor::{self, device, eval, Device, Tensor};
 pub use experts::ExpertShape;
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 11] = [
+const UNUSED: [&str; 13] = [
     "vision_tower.",
+    "vision_model.",
+    "visual.",
     "multi_modal_projector.",
     "audio_tower.",
     "embed_audio.",
@@ -134,7 +136,7 @@ impl<'a> Weights<'a> {
             return Err(wrong_shape(name, &tensor, format!("{shape:?}")));
         }
         self.parameters += tensor.size() as u64;
-        working_type(tensor)
+        working_type(name, tensor)
     }
 
     /// A matrix `[rows, columns]` that may be quantised. Where the device multiplies plain numbers faster it comes
@@ -177,7 +179,7 @@ impl<'a> Weights<'a> {
                 return Err(wrong_shape(&name, &parts.weight, format!("{shape:?}")));
             }
             self.parameters += size;
-            return Ok(Matrix::Plain(working_type(parts.weight)?));
+            return Ok(Matrix::Plain(working_type(&name, parts.weight)?));
         };
         let wrong = || wrong_shape(&name, &weight, format!("a quantised {shape:?}"));
         let format = infer_format(&weight, &scales, columns[0]).ok_or_else(wrong)?;
@@ -311,7 +313,10 @@ fn widen(packed: Packed) -> Result<Tensor> {
 }
 
 /// The type the device computes in: the checkpoint's own on a GPU, 32 bit floats on the CPU, where 16 bit ones are slow.
-fn working_type(tensor: Tensor) -> Result<Tensor> {
+fn working_type(name: &str, tensor: Tensor) -> Result<Tensor> {
+    if !tensor.dtype().is_float() {
+        return Err(Error::NotYet(format!("numbers of type {:?} in `{name}`", tensor.dtype())));
+    }
     if device() == Device::Cpu && tensor.dtype().is_float() {
         return tensor.astype(Dtype::Float32);
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::panic::catch_unwind;
 use std::path::Path;
 
-use prompt::config::ModelConfig;
+use prompt::config::{fitness_of_folder, ModelConfig};
 use prompt::Dialect;
 use protocol::{LocalModel, ModelSource};
 use serde_json::Value;
@@ -71,12 +71,9 @@ pub fn inspect(model: &ModelSource, built_in: bool) -> LocalModel {
             .map_err(|error| error.to_string())
     })
     .unwrap_or_else(|_| Err("tokenizer.json cannot be read; fetch the model again".into()));
-    let problem = match (&config, &thinking) {
-        _ if missing.is_some() => missing,
-        (Err(error), _) => Some(error.to_string()),
-        (_, Err(error)) => Some(error.clone()),
-        (Ok(_), Ok(_)) => None,
-    };
+    let problem = missing
+        .or_else(|| fitness_of_folder(&model.path).err().map(|reason| reason.to_string()))
+        .or_else(|| thinking.as_ref().err().cloned());
     LocalModel {
         reference: model.reference.clone(),
         name: name(&model.reference),

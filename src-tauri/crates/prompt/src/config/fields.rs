@@ -35,6 +35,11 @@ impl<'a> Fields<'a> {
         self.0.get(field).filter(|value| !value.is_null())
     }
 
+    /// The objects among its fields.
+    pub(super) fn objects(self) -> impl Iterator<Item = Fields<'a>> {
+        self.0.values().filter_map(Value::as_object).map(Fields)
+    }
+
     pub(super) fn has(self, field: &str) -> bool {
         self.get(field).is_some()
     }

@@ -5,6 +5,7 @@ pub mod decoder;
 pub mod experts;
 mod families;
 mod fields;
+mod fitness;
 pub mod gemma4;
 mod quantization;
 pub mod rope;
@@ -18,6 +19,7 @@ pub use decoder::DecoderConfig;
 use families::Source;
 pub use families::KNOWN_MODEL_TYPES;
 use fields::Fields;
+pub use fitness::{fitness, fitness_of_folder, Listing, Unfit};
 pub use gemma4::Gemma4Config;
 pub use quantization::{Mode, Quantization};
 
@@ -112,7 +114,7 @@ pub struct ModelConfig {
 }
 
 impl ModelConfig {
-    /// Reads `config.json` in a model's folder.
+    /// Reads `config.json` in a model's folder, for what it says; [`fitness_of_folder`] tells whether the model will run.
     pub fn read(dir: &Path) -> Result<Self, ConfigError> {
         let path = dir.join("config.json");
         let json = std::fs::read_to_string(&path).map_err(|source| ConfigError::Unreadable { path, source })?;

@@ -28,9 +28,19 @@ impl Mode {
             Mode::Nvfp4 => "nvfp4",
         }
     }
+
+    /// The only group size and bits of formats that leave no choice.
+    fn fixed(self) -> Option<(u32, u32)> {
+        match self {
+            Mode::Affine => None,
+            Mode::Mxfp4 => Some((32, 4)),
+            Mode::Mxfp8 => Some((32, 8)),
+            Mode::Nvfp4 => Some((16, 4)),
+        }
+    }
 }
 
-/// How most of a model's weights are quantised. Single tensors may differ; their shapes tell.
+/// How most of a model's weights are quantised. Single ones may differ; their shapes tell, and the loader goes by those.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quantization {
     /// Weights that share a scale.
@@ -42,9 +52,13 @@ pub struct Quantization {
 }
 
 impl Quantization {
-    /// The `quantization` of MLX's own files; formats of other quantisers are named in the error.
+    /// The `quantization` of MLX's own files, with the parts that are quantised in another way or not at all
+    /// (`"path": {…}`, `"path": false`); formats of other quantisers are named in the error.
     pub(super) fn parse(top: Fields<'_>, text: Fields<'_>) -> Result<Option<Self>, ConfigError> {
-        let own = top.object("quantization")?;
+        let own = match top.object("quantization")? {
+            Some(fields) => Some(fields),
+            None => text.object("quantization")?,
+        };
         let foreign = match top.object("quantization_config")? {
             Some(fields) => Some(fields),
             None => text.object("quantization_config")?,
@@ -52,9 +66,30 @@ impl Quantization {
         let Some(fields) = own.or(foreign) else { return Ok(None) };
         if own.is_none() {
             if let Some(method) = fields.text("quant_method")? {
-                return Err(ConfigError::NotYet(format!("weights quantised by `{method}`")));
+                return Self::of_method(&method).map(Some);
             }
         }
+        let most = Self::read(fields)?;
+        for part in fields.objects() {
+            if part.has("bits") || part.has("mode") {
+                Self::read(part)?;
+            }
+        }
+        Ok(Some(most))
+    }
+
+    /// Methods whose files hold what MLX computes with.
+    fn of_method(method: &str) -> Result<Self, ConfigError> {
+        let mode = match method {
+            "mxfp4" => Mode::Mxfp4,
+            "mxfp8" => Mode::Mxfp8,
+            other => return Err(ConfigError::NotYet(format!("weights quantised by `{other}`"))),
+        };
+        let (group_size, bits) = mode.fixed().unwrap_or_default();
+        Ok(Self { group_size, bits, mode })
+    }
+
+    fn read(fields: Fields<'_>) -> Result<Self, ConfigError> {
         let mode = match fields.text("mode")?.as_deref() {
             None | Some("affine") => Mode::Affine,
             Some("mxfp4") => Mode::Mxfp4,
@@ -62,11 +97,18 @@ impl Quantization {
             Some("nvfp4") => Mode::Nvfp4,
             Some(other) => return Err(ConfigError::NotYet(format!("the quantisation mode `{other}`"))),
         };
-        Ok(Some(Self {
-            group_size: fields.required("group_size")?,
-            bits: fields.required("bits")?,
-            mode,
-        }))
+        if let Some((group_size, bits)) = mode.fixed() {
+            return Ok(Self { group_size, bits, mode });
+        }
+        // MLX's defaults, for parts that only say how many bits they have.
+        let group_size = fields.number("group_size")?.unwrap_or(64);
+        let bits = fields.required("bits")?;
+        match (group_size, bits) {
+            (32 | 64 | 128, 2..=6 | 8) => Ok(Self { group_size, bits, mode }),
+            _ => Err(ConfigError::NotYet(format!(
+                "quantisation to {bits} bits in groups of {group_size}"
+            ))),
+        }
     }
 }
 
@@ -76,5 +118,58 @@ impl fmt::Display for Quantization {
             Mode::Affine => write!(f, "{} bit, groups of {}", self.bits, self.group_size),
             mode => write!(f, "{}", mode.name()),
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::{json, Value};
+
+    use super::*;
+
+    fn parse(config: &Value) -> Result<Option<Quantization>, ConfigError> {
+        let top = Fields::new(config.as_object().unwrap());
+        Quantization::parse(top, top)
+    }
+
+    #[test]
+    fn every_format_of_mlx_is_known() {
+        for bits in [2, 3, 4, 5, 6, 8] {
+            for group_size in [32, 64, 128] {
+                let found = parse(&json!({"quantization": {"bits": bits, "group_size": group_size}}))
+                    .unwrap()
+                    .unwrap();
+                assert_eq!((found.bits, found.group_size, found.mode), (bits, group_size, Mode::Affine));
+            }
+        }
+        for mode in ["mxfp4", "mxfp8", "nvfp4"] {
+            assert_eq!(parse(&json!({"quantization": {"mode": mode}})).unwrap().unwrap().to_string(), mode);
+        }
+        assert_eq!(parse(&json!({})).unwrap(), None);
+    }
+
+    #[test]
+    fn formats_that_nobody_computes_are_refused_wherever_they_stand() {
+        for quantization in [
+            json!({"bits": 7, "group_size": 64}),
+            json!({"bits": 4, "group_size": 16}),
+            json!({"bits": 4, "group_size": 64, "model.layers.0.mlp": {"bits": 1, "group_size": 64}}),
+            json!({"bits": 4, "group_size": 64, "model.layers.0.mlp": {"mode": "fp3"}}),
+        ] {
+            assert!(parse(&json!({"quantization": quantization})).is_err(), "{quantization}");
+        }
+        let mixed = json!({"bits": 4, "group_size": 64, "a": {"bits": 8, "group_size": 32}, "b": false, "c": {"mode": "mxfp4"}});
+        assert_eq!(parse(&json!({"quantization": mixed})).unwrap().unwrap().bits, 4);
+    }
+
+    #[test]
+    fn other_quantisers_are_refused_by_name() {
+        for method in ["gptq", "awq", "bitsandbytes", "fp8", "compressed-tensors", "modelopt", "bitnet"] {
+            let error = parse(&json!({"quantization_config": {"quant_method": method}})).unwrap_err();
+            assert!(error.to_string().contains(method), "{error}");
+        }
+        let mxfp4 = parse(&json!({"quantization_config": {"quant_method": "mxfp4"}})).unwrap().unwrap();
+        assert_eq!((mxfp4.mode, mxfp4.bits, mxfp4.group_size), (Mode::Mxfp4, 4, 32));
     }
 }
