@@ -97,7 +97,7 @@ impl Mixer {
 /// What a layer does with each position.
 enum Feed {
     Dense(Mlp),
-    Experts(Mixture),
+    Experts(Box<Mixture>),
 }
 
 impl Feed {
@@ -105,7 +105,7 @@ impl Feed {
         let path = format!("layers.{layer}.mlp");
         match config {
             decoder::Feed::Dense(config) => Ok(Self::Dense(Mlp::load(config, &path, loading)?)),
-            decoder::Feed::Experts(config) => Ok(Self::Experts(Mixture::load(config, &path, loading)?)),
+            decoder::Feed::Experts(config) => Ok(Self::Experts(Box::new(Mixture::load(config, &path, loading)?))),
         }
     }
 
