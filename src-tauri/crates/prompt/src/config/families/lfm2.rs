@@ -4,6 +4,7 @@ use super::{Shapes, Source};
 use crate::config::decoder::{
     check_layers, Activation, AttentionConfig, DecoderConfig, DenseConfig, Feed, GatedConvConfig, Head, HeadNorm, LayerConfig, Mixer, Norms,
 };
+use crate::config::experts::{ExpertsConfig, RouterConfig, Scores};
 use crate::config::fields::Fields;
 use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::{ConfigError, Family};
@@ -19,6 +20,7 @@ const RENAMES: &[(&str, &str)] = &[
     ("feed_forward.w1", "mlp.gate_proj"),
     ("feed_forward.w2", "mlp.down_proj"),
     ("feed_forward.w3", "mlp.up_proj"),
+    ("feed_forward.expert_bias", "mlp.gate.e_score_correction_bias"),
     ("feed_forward", "mlp"),
 ];
 
@@ -30,10 +32,39 @@ pub(super) fn lfm2(source: Source<'_>) -> Result<Family, ConfigError> {
         activation: Activation::Silu,
         bias: false,
     };
-    decoder(text, |_| Ok(Feed::Dense(dense)))?.family()
+    decoder(text, |_| Feed::Dense(dense))?.family()
 }
 
-fn decoder(text: Fields<'_>, feed: impl Fn(usize) -> Result<Feed, ConfigError>) -> Result<DecoderConfig, ConfigError> {
+/// LFM 2 with experts in all layers but the first ones.
+pub(super) fn lfm2_moe(source: Source<'_>) -> Result<Family, ConfigError> {
+    let text = source.text;
+    let dense = DenseConfig {
+        width: text.required("intermediate_size")?,
+        activation: Activation::Silu,
+        bias: false,
+    };
+    let experts = ExpertsConfig {
+        experts: text.required("num_experts")?,
+        chosen: text.required("num_experts_per_tok")?,
+        width: text.required("moe_intermediate_size")?,
+        activation: Activation::Silu,
+        bias: false,
+        router: RouterConfig {
+            factor: text.number("routed_scaling_factor")?.unwrap_or(1.0),
+            correction: text.flag("use_expert_bias")?.unwrap_or(true),
+            ..RouterConfig::new(Scores::Sigmoid, text.flag("norm_topk_prob")?.unwrap_or(true))
+        },
+        shared: None,
+    };
+    let before = text.number::<u32>("num_dense_layers")?.unwrap_or(0) as usize;
+    let feed = |layer| match layer < before {
+        true => Feed::Dense(dense),
+        false => Feed::Experts(experts),
+    };
+    decoder(text, feed)?.family()
+}
+
+fn decoder(text: Fields<'_>, feed: impl Fn(usize) -> Feed) -> Result<DecoderConfig, ConfigError> {
     let (hidden_size, heads) = (text.required("hidden_size")?, text.required("num_attention_heads")?);
     let shapes = Shapes {
         hidden_size,
@@ -55,18 +86,18 @@ fn decoder(text: Fields<'_>, feed: impl Fn(usize) -> Result<Feed, ConfigError>) 
         head_norm: HeadNorm::PerHead,
         ..AttentionConfig::new(heads, shapes.key_heads, shapes.head_dim, Some(0))
     };
-    let layers = full_layers(text, shapes.layers)?.into_iter().enumerate().map(|(layer, full)| {
-        Ok(LayerConfig {
+    let layers = full_layers(text, shapes.layers)?
+        .into_iter()
+        .enumerate()
+        .map(|(layer, full)| LayerConfig {
             norms: Norms::Before,
             mixer: if full {
                 Mixer::Attention(attention.clone())
             } else {
                 Mixer::GatedConv(conv)
             },
-            feed: feed(layer)?,
-        })
-    });
-    let layers = layers.collect::<Result<_, ConfigError>>()?;
+            feed: feed(layer),
+        });
     let defaults = Defaults {
         theta: 1_000_000.0,
         ..Defaults::default()
@@ -74,7 +105,7 @@ fn decoder(text: Fields<'_>, feed: impl Fn(usize) -> Result<Feed, ConfigError>) 
     let rope = RopeConfig::parse(text, shapes.head_dim, For::All, defaults)?;
     Ok(DecoderConfig {
         renames: RENAMES,
-        ..shapes.decoder(vec![rope], layers)
+        ..shapes.decoder(vec![rope], layers.collect())
     })
 }
 

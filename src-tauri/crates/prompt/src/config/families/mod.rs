@@ -44,6 +44,7 @@ const FAMILIES: &[(&str, Parse)] = &[
     ("granite", granite::parse),
     ("iquestcoder", llama::parse),
     ("lfm2", lfm2::lfm2),
+    ("lfm2_moe", lfm2::lfm2_moe),
     ("llama", llama::parse),
     ("ministral3", mistral::ministral3),
     ("mistral", mistral::mistral),
@@ -57,8 +58,11 @@ const FAMILIES: &[(&str, Parse)] = &[
     ("qwen2_moe", qwen_moe::qwen2_moe),
     ("qwen3", qwen::qwen3),
     ("qwen3_5", qwen_hybrid::qwen3_5),
+    ("qwen3_5_moe", qwen_hybrid::qwen3_5),
+    ("qwen3_5_moe_text", qwen_hybrid::qwen3_5),
     ("qwen3_5_text", qwen_hybrid::qwen3_5),
     ("qwen3_moe", qwen_moe::qwen3_moe),
+    ("qwen3_next", qwen_hybrid::qwen3_next),
     ("smollm3", smollm3::parse),
     ("xverse", llama::parse),
 ];
@@ -103,6 +107,11 @@ struct Shapes {
 
 impl Shapes {
     fn parse(text: Fields<'_>) -> Result<Self, ConfigError> {
+        Self::with_width(text, text.required("intermediate_size")?)
+    }
+
+    /// The same where the config need not tell the width of a dense network.
+    fn with_width(text: Fields<'_>, width: u32) -> Result<Self, ConfigError> {
         let (hidden_size, heads) = (text.required("hidden_size")?, text.required("num_attention_heads")?);
         Ok(Self {
             hidden_size,
@@ -111,7 +120,7 @@ impl Shapes {
             heads,
             key_heads: text.number("num_key_value_heads")?.unwrap_or(heads),
             head_dim: text.number("head_dim")?.unwrap_or(hidden_size / heads),
-            width: text.required("intermediate_size")?,
+            width,
             eps: text.number("rms_norm_eps")?.unwrap_or(1e-6),
             head: match text.flag("tie_word_embeddings")? {
                 Some(true) => Head::Tied,

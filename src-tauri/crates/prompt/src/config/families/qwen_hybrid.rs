@@ -1,5 +1,6 @@
 //! Qwen 3.5 and Qwen 3 Next: three of four layers are gated delta nets, every fourth is attention whose output is gated.
 
+use super::qwen_moe::{place_experts, SHARED};
 use super::{Shapes, Source};
 use crate::config::decoder::{
     Activation, AttentionConfig, DecoderConfig, DeltaNetConfig, DeltaProjections, DenseConfig, Feed, HeadNorm, LayerConfig, Mixer, Norms,
@@ -8,13 +9,33 @@ use crate::config::fields::Fields;
 use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::{ConfigError, Family};
 
-/// Qwen 3.5 and 3.6, dense.
+/// Qwen 3.5 and 3.6, dense or with experts in every layer.
 pub(super) fn qwen3_5(source: Source<'_>) -> Result<Family, ConfigError> {
-    decoder(source.text, DeltaProjections::Apart, 100_000.0)?.family()
+    let text = source.text;
+    let has_experts = text.number::<u32>("num_experts")?.is_some_and(|experts| experts > 0);
+    // Configs with experts alone need not tell the width of a dense network.
+    let width = match text.number("intermediate_size")? {
+        Some(width) => width,
+        None if has_experts => 0,
+        None => return Err(ConfigError::Missing("intermediate_size")),
+    };
+    let mut config = decoder(text, width, DeltaProjections::Apart, 100_000.0)?;
+    if has_experts {
+        place_experts(&mut config, text, text.flag("norm_topk_prob")?.unwrap_or(true))?;
+    }
+    config.family()
 }
 
-fn decoder(text: Fields<'_>, projections: DeltaProjections, theta: f32) -> Result<DecoderConfig, ConfigError> {
-    let shapes = Shapes::parse(text)?;
+/// Qwen 3 Next.
+pub(super) fn qwen3_next(source: Source<'_>) -> Result<Family, ConfigError> {
+    let text = source.text;
+    let mut config = decoder(text, text.required("intermediate_size")?, DeltaProjections::ByKeyHead, 10_000.0)?;
+    place_experts(&mut config, text, text.flag("norm_topk_prob")?.unwrap_or(false))?;
+    config.family()
+}
+
+fn decoder(text: Fields<'_>, width: u32, projections: DeltaProjections, theta: f32) -> Result<DecoderConfig, ConfigError> {
+    let shapes = Shapes::with_width(text, width)?;
     let bias = text.flag("attention_bias")?.unwrap_or(false);
     let attention = AttentionConfig {
         qkv_bias: bias,
@@ -53,6 +74,7 @@ fn decoder(text: Fields<'_>, projections: DeltaProjections, theta: f32) -> Resul
     let rope = RopeConfig::parse(text, shapes.head_dim, For::All, defaults)?;
     Ok(DecoderConfig {
         offset_where_unturned: true,
+        renames: SHARED,
         ..shapes.decoder(vec![rope], layers.collect())
     })
 }

@@ -7,7 +7,7 @@ use crate::config::fields::Fields;
 use crate::config::{ConfigError, Family};
 
 /// The name of the network beside the experts.
-const SHARED: &[(&str, &str)] = &[("mlp.shared_expert", "mlp.shared_experts")];
+pub(super) const SHARED: &[(&str, &str)] = &[("mlp.shared_expert", "mlp.shared_experts")];
 
 /// Qwen 1.5 and 2 with experts: one more beside them, which a gate weighs.
 pub(super) fn qwen2_moe(source: Source<'_>) -> Result<Family, ConfigError> {
@@ -26,6 +26,12 @@ pub(super) fn qwen3_moe(source: Source<'_>) -> Result<Family, ConfigError> {
 
 fn with_experts(text: Fields<'_>, normalised: bool) -> Result<DecoderConfig, ConfigError> {
     let mut config = llama::decoder(text)?;
+    place_experts(&mut config, text, normalised)?;
+    Ok(config)
+}
+
+/// Puts experts into the layers that `decoder_sparse_step` and `mlp_only_layers` leave to them.
+pub(super) fn place_experts(config: &mut DecoderConfig, text: Fields<'_>, normalised: bool) -> Result<(), ConfigError> {
     let experts = experts(text, normalised)?;
     let dense: Vec<f32> = text.numbers("mlp_only_layers")?.unwrap_or_default();
     let step = text.number::<u32>("decoder_sparse_step")?.unwrap_or(1).max(1) as usize;
@@ -34,11 +40,11 @@ fn with_experts(text: Fields<'_>, normalised: bool) -> Result<DecoderConfig, Con
             layer.feed = Feed::Experts(experts);
         }
     }
-    Ok(config)
+    Ok(())
 }
 
 /// The experts by the fields that all of Qwen's configs share.
-pub(super) fn experts(text: Fields<'_>, normalised: bool) -> Result<ExpertsConfig, ConfigError> {
+fn experts(text: Fields<'_>, normalised: bool) -> Result<ExpertsConfig, ConfigError> {
     let shared = text.number::<u32>("shared_expert_intermediate_size")?.filter(|width| *width > 0);
     Ok(ExpertsConfig {
         experts: text.required("num_experts")?,
