@@ -131,6 +131,11 @@ impl Tensor {
         op!(mlx_reshape, self.raw(), shape.as_ptr(), shape.len())
     }
 
+    /// The same elements again and again along axes of length 1; a view.
+    pub fn broadcast(&self, shape: &[i32]) -> Result<Tensor> {
+        op!(mlx_broadcast_to, self.raw(), shape.as_ptr(), shape.len())
+    }
+
     /// The axes in another order; a view.
     pub fn transpose(&self, axes: &[i32]) -> Result<Tensor> {
         op!(mlx_transpose_axes, self.raw(), axes.as_ptr(), axes.len())

@@ -98,7 +98,8 @@ impl Weights<'_> {
         Err(Error::MissingTensor(format!("{path}.switch_mlp.gate_proj.weight")))
     }
 
-    fn take_stack(&mut self, path: &str, shape: &[i32], limit: u64) -> Result<Matrix> {
+    /// Matrices `[count, rows, columns]` that may be quantised, as [`Weights::take_matrix`] takes one.
+    pub fn take_stack(&mut self, path: &str, shape: &[i32], limit: u64) -> Result<Matrix> {
         let parts = self.take_parts(path)?;
         self.matrix(path, parts, shape, limit)
     }

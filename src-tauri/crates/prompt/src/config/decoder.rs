@@ -6,6 +6,7 @@
 //! in the table there.
 
 use super::experts::ExpertsConfig;
+use super::latent::LatentConfig;
 use super::rope::RopeConfig;
 use super::ConfigError;
 
@@ -102,6 +103,8 @@ pub enum Mixer {
     Attention(AttentionConfig),
     /// A gated delta net, `linear_attn`.
     DeltaNet(DeltaNetConfig),
+    /// Attention over latents, `self_attn`.
+    Latent(LatentConfig),
     /// A gated short convolution, `conv`.
     GatedConv(GatedConvConfig),
 }
@@ -246,7 +249,7 @@ impl DecoderConfig {
     pub(super) fn attention(&mut self) -> impl Iterator<Item = &mut AttentionConfig> {
         self.layers.iter_mut().filter_map(|layer| match &mut layer.mixer {
             Mixer::Attention(attention) => Some(attention),
-            Mixer::DeltaNet(_) | Mixer::GatedConv(_) => None,
+            Mixer::DeltaNet(_) | Mixer::GatedConv(_) | Mixer::Latent(_) => None,
         })
     }
 
@@ -259,6 +262,7 @@ impl DecoderConfig {
             match &layer.mixer {
                 Mixer::Attention(attention) => attention.check(&self.ropes)?,
                 Mixer::DeltaNet(delta_net) => delta_net.check()?,
+                Mixer::Latent(latent) => latent.check(&self.ropes)?,
                 Mixer::GatedConv(conv) => {
                     check_width("hidden_size", 3 * u64::from(self.hidden_size))?;
                     check_kernel("conv_L_cache", conv.kernel)?;

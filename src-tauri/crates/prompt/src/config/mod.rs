@@ -7,6 +7,7 @@ mod families;
 mod fields;
 mod fitness;
 pub mod gemma4;
+pub mod latent;
 mod quantization;
 pub mod rope;
 

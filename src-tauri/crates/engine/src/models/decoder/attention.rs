@@ -76,16 +76,12 @@ impl Attention {
             None
         };
         loading.weights.settle(&sinks)?;
-        let known = loading.windows.iter().position(|window| *window == config.window);
         Ok(Self {
             heads,
             key_heads,
             width,
             window: config.window,
-            mask: known.unwrap_or_else(|| {
-                loading.windows.push(config.window);
-                loading.windows.len() - 1
-            }),
+            mask: loading.mask(config.window),
             rope: config.rope,
             scale,
             output_gate: config.output_gate,

@@ -7,6 +7,7 @@
 mod attention;
 mod delta_net;
 mod gated_conv;
+mod latent;
 mod mixture;
 mod mlp;
 
@@ -22,6 +23,7 @@ use crate::weights::Weights;
 use attention::Attention;
 use delta_net::DeltaNet;
 use gated_conv::GatedConv;
+use latent::Latent;
 use mixture::Mixture;
 use mlp::Mlp;
 
@@ -34,6 +36,17 @@ struct Loading<'a, 'w> {
     ropes: &'a [Rope],
     /// The windows met so far; attention refers to its mask by the index.
     windows: &'a mut Vec<Option<u32>>,
+}
+
+impl Loading<'_, '_> {
+    /// The index of the mask for this window.
+    fn mask(&mut self, window: Option<u32>) -> usize {
+        let known = self.windows.iter().position(|other| *other == window);
+        known.unwrap_or_else(|| {
+            self.windows.push(window);
+            self.windows.len() - 1
+        })
+    }
 }
 
 /// What all layers share in one step.
@@ -58,6 +71,7 @@ enum Mixer {
     Attention(Attention),
     DeltaNet(DeltaNet),
     GatedConv(GatedConv),
+    Latent(Box<Latent>),
 }
 
 impl Mixer {
@@ -66,6 +80,7 @@ impl Mixer {
         match config {
             decoder::Mixer::Attention(config) => Ok(Self::Attention(Attention::load(config, &format!("{path}.self_attn"), loading)?)),
             decoder::Mixer::DeltaNet(config) => Ok(Self::DeltaNet(DeltaNet::load(config, &format!("{path}.linear_attn"), loading)?)),
+            decoder::Mixer::Latent(config) => Ok(Self::Latent(Box::new(Latent::load(config, &format!("{path}.self_attn"), loading)?))),
             decoder::Mixer::GatedConv(config) => Ok(Self::GatedConv(GatedConv::load(config, &format!("{path}.conv"), loading)?)),
         }
     }
@@ -73,6 +88,7 @@ impl Mixer {
     fn cache(&self) -> Cache {
         match self {
             Self::Attention(attention) => attention.cache(),
+            Self::Latent(latent) => latent.cache(),
             Self::DeltaNet(_) | Self::GatedConv(_) => Cache::Recurrent(RecurrentCache::default()),
         }
     }
@@ -81,6 +97,7 @@ impl Mixer {
     fn mask(&self) -> Option<usize> {
         match self {
             Self::Attention(attention) => Some(attention.mask()),
+            Self::Latent(latent) => Some(latent.mask()),
             Self::DeltaNet(_) | Self::GatedConv(_) => None,
         }
     }
@@ -88,6 +105,7 @@ impl Mixer {
     fn forward(&self, x: &Tensor, step: &Step<'_>, cache: &mut Cache) -> Result<Tensor> {
         match self {
             Self::Attention(attention) => attention.forward(x, step, cache),
+            Self::Latent(latent) => latent.forward(x, step, cache),
             Self::DeltaNet(net) => net.forward(x, cache.recurrent()),
             Self::GatedConv(conv) => conv.forward(x, cache.recurrent()),
         }
@@ -238,7 +256,7 @@ impl Decoder {
             ropes,
             growth: config.layers.iter().find_map(|layer| match &layer.mixer {
                 decoder::Mixer::Attention(attention) => attention.growth,
-                decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) => None,
+                decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) | decoder::Mixer::Latent(_) => None,
             }),
             norm: RmsNorm::new(norm, config.norm.eps)?,
             logits_factor: scalar(config.logits_divisor.map(f32::recip))?,
@@ -307,6 +325,7 @@ fn ropes(config: &DecoderConfig, dtype: Dtype) -> Result<Vec<Rope>> {
     let width = |index: usize| {
         config.layers.iter().find_map(|layer| match &layer.mixer {
             decoder::Mixer::Attention(attention) => (attention.rope == Some(index)).then_some(attention.head_dim),
+            decoder::Mixer::Latent(latent) => (latent.rope == index).then_some(latent.turning),
             decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) => None,
         })
     };
@@ -335,6 +354,7 @@ impl Parameters for Mixer {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         match self {
             Self::Attention(attention) => attention.visit(visitor),
+            Self::Latent(latent) => latent.visit(visitor),
             Self::DeltaNet(net) => net.visit(visitor),
             Self::GatedConv(conv) => conv.visit(visitor),
         }

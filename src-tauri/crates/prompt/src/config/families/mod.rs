@@ -1,5 +1,6 @@
 //! From `model_type` to the shapes of a model: one small file per family and one table of the names they go by.
 
+mod deepseek;
 mod gemma3;
 mod glm4;
 mod glm4_moe;
@@ -32,6 +33,8 @@ type Parse = fn(Source<'_>) -> Result<Family, ConfigError>;
 
 /// Every `model_type` that can be loaded, and who reads its config.
 const FAMILIES: &[(&str, Parse)] = &[
+    ("deepseek_v2", deepseek::deepseek),
+    ("deepseek_v3", deepseek::deepseek),
     ("dots1", glm4_moe::dots1),
     ("gemma3", gemma3::wrapper),
     ("gemma3_text", gemma3::parse),
@@ -40,9 +43,12 @@ const FAMILIES: &[(&str, Parse)] = &[
     ("gemma4_unified", gemma4),
     ("glm4", glm4::parse),
     ("glm4_moe", glm4_moe::glm4_moe),
+    ("glm4_moe_lite", deepseek::glm4_moe_lite),
     ("gpt_oss", gpt_oss::parse),
     ("granite", granite::parse),
     ("iquestcoder", llama::parse),
+    ("joyai_llm_flash", deepseek::deepseek),
+    ("kimi_k2", deepseek::deepseek),
     ("lfm2", lfm2::lfm2),
     ("lfm2_moe", lfm2::lfm2_moe),
     ("llama", llama::parse),
