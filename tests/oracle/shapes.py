@@ -143,6 +143,18 @@ def qwen3_5_moe(**values):
     return qwen3_5("qwen3_5_moe", **{**experts, **values})
 
 
+def qwen3_next(**values):
+    """Qwen 3.5's layers, their projections joined, no wrapper; the first without experts."""
+    config = qwen3_5_moe()["text_config"]
+    rope = config.pop("rope_parameters")
+    del config["layer_types"], config["mtp_num_hidden_layers"]
+    config["architectures"] = ["Qwen3NextForCausalLM"]
+    config["model_type"] = "qwen3_next"
+    config["rope_scaling"] = None
+    sparse = {"decoder_sparse_step": 1, "mlp_only_layers": [0], "norm_topk_prob": True}
+    return {**config, **{name: rope[name] for name in ("rope_theta", "partial_rotary_factor")}, **sparse, **values}
+
+
 def gemma4(model_type="gemma4", **values):
     """Gemma 4; as E2B unless the values say otherwise."""
     text = {
@@ -301,6 +313,28 @@ def lfm2(**values):
     }
     config = decoder("lfm2", "Lfm2ForCausalLM", **{**defaults, **values})
     del config["rms_norm_eps"], config["tie_word_embeddings"], config["intermediate_size"]
+    return config
+
+
+def lfm2_moe(**values):
+    defaults = {
+        "num_hidden_layers": 4,
+        "norm_eps": EPS,
+        "conv_bias": False,
+        "conv_L_cache": 3,
+        "layer_types": ["conv", "full_attention"] * 2,
+        "rope_theta": 1000000.0,
+        "intermediate_size": 192,
+        "moe_intermediate_size": 64,
+        "num_dense_layers": 1,
+        "num_experts": 8,
+        "num_experts_per_tok": 2,
+        "norm_topk_prob": True,
+        "routed_scaling_factor": 1.5,
+        "use_expert_bias": True,
+    }
+    config = decoder("lfm2_moe", "Lfm2MoeForCausalLM", **{**defaults, **values})
+    del config["rms_norm_eps"], config["tie_word_embeddings"]
     return config
 
 

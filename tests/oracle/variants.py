@@ -3,8 +3,8 @@ from dataclasses import dataclass
 
 import layouts
 from shapes import (
-    WINDOW, deepseek_v2, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe, gpt_oss, granite, lfm2, llama, ministral3,
-    mistral, mistral3, olmo2, olmo3, phi3, qwen2, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, smollm3,
+    WINDOW, deepseek_v2, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe, gpt_oss, granite, lfm2, lfm2_moe, llama, ministral3,
+    mistral, mistral3, olmo2, olmo3, phi3, qwen2, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, qwen3_next, smollm3,
 )
 
 
@@ -103,6 +103,8 @@ QWEN = [
     Variant("qwen3.5-tied-4bit", qwen3_5(tie_word_embeddings=True), BF16, Q(4, 64), towers=("vision_tower",)),
     Variant("qwen3.5-moe", qwen3_5_moe(), layout=(layouts.joined_experts, layouts.raw_delta_net, layouts.inside_model), towers=("model.visual",)),
     Variant("qwen3.5-moe-4bit", qwen3_5_moe(tie_word_embeddings=True), F32, Q(4, 64)),
+    Variant("qwen3-next", qwen3_next(), layout=(layouts.single_experts, layouts.raw_delta_net), towers=("mtp.layers.0",)),
+    Variant("qwen3-next-4bit", qwen3_next(linear_num_value_heads=8), BF16, Q(4, 64)),
 ]
 
 OTHERS = [
@@ -121,7 +123,9 @@ OTHERS = [
     Variant("glm4-moe", glm4_moe(), layout=(layouts.single_experts,)),
     Variant("glm4-moe-groups-4bit", glm4_moe(n_group=4, topk_group=2, use_qk_norm=False), F32, Q(4, 64)),
     Variant("lfm2", lfm2(), layout=(layouts.raw_short_conv,)),
-    Variant("lfm2-8bit", lfm2(), BF16, Q(8, 64)),
+    Variant("lfm2-8bit", lfm2(conv_bias=True), BF16, Q(8, 64)),
+    Variant("lfm2-moe", lfm2_moe(), layout=(layouts.single_experts, layouts.raw_short_conv)),
+    Variant("lfm2-moe-4bit", lfm2_moe(), F32, Q(4, 64)),
     Variant("granite", granite()),
     Variant("granite-tied-4bit", granite(tie_word_embeddings=True), BF16, Q(4, 64)),
     Variant("olmo2", olmo2()),
