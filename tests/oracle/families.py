@@ -37,7 +37,7 @@ def logits_of(model, ids):
 
 def write_in_f32(folder, copy):
     """A copy of a model's folder in which only packed weights stay as they are."""
-    shutil.copytree(folder, copy)
+    shutil.copytree(folder, copy, dirs_exist_ok=True)
     for file in copy.glob("*.safetensors"):
         weights = {name: value.astype(mx.float32) if mx.issubdtype(value.dtype, mx.floating) else value for name, value in mx.load(str(file)).items()}
         mx.eval(weights)
@@ -67,6 +67,11 @@ def figures(variant, folder, ids):
         arrays["native"] = logits_of(load_model(Path(folder))[0], ids)
     mx.eval(arrays)
     return arrays
+
+
+def has_experts(config):
+    text = config.get("text_config", config)
+    return any(text.get(name) for name in ("num_experts", "num_local_experts", "n_routed_experts"))
 
 
 def main():
@@ -103,6 +108,7 @@ def main():
             {
                 "name": variant.name,
                 "model_type": variant.config["model_type"],
+                "experts": has_experts(variant.config),
                 "quantized": variant.quantization is not None,
                 "packed_in_f32": packed_in_f32,
                 "steps_alike": variant.steps_alike,

@@ -91,10 +91,10 @@ def write_model(variant, folder, seed, special):
     config = {**copy.deepcopy(variant.config), "eos_token_id": special["end"], "dtype": variant.dtype}
     model_class, args_class = _get_classes(config)
     model = model_class(args_class.from_dict(copy.deepcopy(config)))
-    if variant.name.startswith("gemma3") and "untied" not in variant.name:
-        # mlx-lm ties the output layer where the file has none.
-        model.pop("lm_head")
-        model.tie_word_embeddings = True
+    if variant.headless:
+        text = getattr(model, "language_model", model)
+        text.pop("lm_head")
+        text.tie_word_embeddings = True
     factor = embedding_factor(config.get("text_config", config))
     sharp = config["model_type"].startswith("gemma4")
     offset = 1.0 if variant.name.startswith("gemma3") else 0.0
@@ -111,9 +111,14 @@ def write_model(variant, folder, seed, special):
         predicate = None
         if quantization.mixed:
             predicate = only_experts if variant.config["model_type"] == "gpt_oss" else mixed
+        modules = dict(model.named_modules())
         model, config = quantize_model(
             model, config, quantization.group, quantization.bits, mode=quantization.mode, quant_predicate=predicate
         )
+        if predicate is mixed:
+            # Files of some quantisers say what was left as it is.
+            left = [path for path, module in modules.items() if hasattr(module, "to_quantized") and not mixed(path, module)]
+            config["quantization"] |= dict.fromkeys(left, False)
     if packed_blocks in variant.layout:
         del config["quantization"]
         config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn"]}

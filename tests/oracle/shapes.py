@@ -240,6 +240,18 @@ def gemma3_text(**values):
     return config
 
 
+def gemma3(text):
+    """The wrapper of a text model with a picture tower."""
+    text = {name: value for name, value in text.items() if name not in ("architectures", "vocab_size")}
+    return {
+        "architectures": ["Gemma3ForConditionalGeneration"],
+        "model_type": "gemma3",
+        "vocab_size": VOCABULARY,
+        "text_config": text,
+        "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 32},
+    }
+
+
 def gpt_oss(**values):
     defaults = {
         "intermediate_size": 64,

@@ -3,8 +3,8 @@ from dataclasses import dataclass
 
 import layouts
 from shapes import (
-    WINDOW, deepseek_v2, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe, gpt_oss, granite, lfm2, lfm2_moe, llama, ministral3,
-    mistral, mistral3, olmo2, olmo3, phi3, qwen2, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, qwen3_next, smollm3,
+    WINDOW, deepseek_v2, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe, gpt_oss, granite, lfm2, lfm2_moe,
+    llama, ministral3, mistral, mistral3, olmo2, olmo3, phi3, qwen2, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, qwen3_next, smollm3,
 )
 
 
@@ -31,6 +31,8 @@ class Variant:
     index: bool = True
     # Added to the weights beside the text model, which has to skip them.
     towers: tuple = ()
+    # The output layer is left out of the file, which ties it without a word in the config.
+    headless: bool = False
     # False where a step of one token differs from reading all at once by design.
     steps_alike: bool = True
 
@@ -108,8 +110,9 @@ QWEN = [
 ]
 
 OTHERS = [
-    Variant("gemma3-text", gemma3_text()),
+    Variant("gemma3-text", gemma3_text(), headless=True),
     Variant("gemma3-text-untied-4bit", gemma3_text(num_hidden_layers=3), BF16, Q(4, 32)),
+    Variant("gemma3-4bit", gemma3(gemma3_text(num_hidden_layers=3)), BF16, Q(4, 64), towers=("vision_tower",), headless=True),
     Variant("gpt-oss", gpt_oss()),
     Variant("gpt-oss-mxfp4", gpt_oss(), F16, Q(4, 32, "mxfp4", mixed=True), layout=(layouts.packed_blocks,)),
     Variant("gpt-oss-4bit", gpt_oss(), F32, Q(4, 64)),

@@ -1,6 +1,7 @@
 //! What the engine's tests share: Pebble, events in a list, and safetensors files without MLX.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod files;
 pub mod oracle;
 
 use std::collections::HashMap;

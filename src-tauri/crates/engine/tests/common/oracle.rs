@@ -26,6 +26,8 @@ pub fn seed() -> u64 {
 pub struct Variant {
     pub name: String,
     pub model_type: String,
+    /// Whether a router chooses among experts.
+    pub experts: bool,
     pub quantized: bool,
     /// Whether there is a copy in which all but the packed weights are 32 bit floats; else the model is such itself, or is not
     /// quantised.
