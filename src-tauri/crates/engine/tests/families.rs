@@ -15,7 +15,7 @@ const EXACT: f32 = 2e-3;
 /// The share of positions whose likeliest token has to be the same.
 const SAME_TOKEN: f32 = 0.99;
 /// How far 8 bit keys and values may move the logits, and the share of positions that have to keep their likeliest token.
-const KV8: f32 = 1.0;
+const KV8: f32 = 2.0;
 const KV8_SAME_TOKEN: f32 = 0.9;
 /// The share of positions that bounds on rounding hold for where a router chooses experts: at a few it chooses another one.
 const ROUTED: f32 = 0.9;
