@@ -28,6 +28,29 @@ def single_experts(weights):
     return renamed
 
 
+def mixtral_experts(weights):
+    """As `single_experts`, in Mixtral's names."""
+    names = {".gate_proj.": ".w1.", ".down_proj.": ".w2.", ".up_proj.": ".w3."}
+    renamed = {}
+    for name, value in single_experts(weights).items():
+        for ours, theirs in names.items():
+            name = name.replace(ours, theirs)
+        renamed[name] = value
+    return renamed
+
+
+def joined_latents(weights):
+    """What makes the keys and values of each head of the latents, in one matrix."""
+    renamed = {}
+    for name, value in weights.items():
+        if ".embed_q." in name:
+            rows = mx.concatenate([value.swapaxes(1, 2), weights[name.replace("embed_q", "unembed_out")]], axis=1)
+            renamed[name.replace("embed_q", "kv_b_proj")] = rows.flatten(0, 1)
+        elif ".unembed_out." not in name:
+            renamed[name] = value
+    return renamed
+
+
 def _gate_and_up(weights, marker, joined):
     """Joins the gates and ups of all experts by `joined(gate, up)`."""
     renamed = {}

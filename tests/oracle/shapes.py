@@ -404,3 +404,61 @@ def deepseek_v2(**values):
         },
     }
     return decoder("deepseek_v2", "DeepseekV2ForCausalLM", **{**defaults, **values})
+
+
+def deepseek_v3(**values):
+    """Queries are compressed too, and experts are chosen from groups."""
+    defaults = {
+        "architectures": ["DeepseekV3ForCausalLM"],
+        "model_type": "deepseek_v3",
+        "q_lora_rank": 64,
+        "topk_method": "noaux_tc",
+        "scoring_func": "sigmoid",
+        "norm_topk_prob": True,
+        "n_group": 4,
+        "topk_group": 2,
+        "routed_scaling_factor": 2.5,
+    }
+    return {**deepseek_v2(), **defaults, **values}
+
+
+def glm4_moe_lite(**values):
+    defaults = {
+        "architectures": ["Glm4MoeLiteForCausalLM"],
+        "model_type": "glm4_moe_lite",
+        "n_shared_experts": 1,
+        "n_group": 1,
+        "topk_group": 1,
+        "routed_scaling_factor": 1.8,
+        "rope_scaling": None,
+        "num_nextn_predict_layers": 1,
+    }
+    return {**deepseek_v3(), **defaults, **values}
+
+
+def dots1(**values):
+    whole = glm4_moe(n_group=2, topk_group=1)
+    kept = {name: value for name, value in whole.items() if name not in ("partial_rotary_factor", "use_qk_norm")}
+    return {**kept, "architectures": ["Dots1ForCausalLM"], "model_type": "dots1", "attention_bias": False, **values}
+
+
+def mixtral(**values):
+    experts = {"num_local_experts": 8, "num_experts_per_tok": 2, "sliding_window": None}
+    return decoder("mixtral", "MixtralForCausalLM", **{**experts, **values})
+
+
+def qwen2_moe(**values):
+    experts = {
+        "num_experts": 8,
+        "num_experts_per_tok": 3,
+        "moe_intermediate_size": 64,
+        "shared_expert_intermediate_size": 128,
+        "decoder_sparse_step": 1,
+        "norm_topk_prob": False,
+    }
+    return {**qwen2(), "architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe", **experts, **values}
+
+
+def olmoe(**values):
+    experts = {"num_experts": 8, "num_experts_per_tok": 3, "norm_topk_prob": False, "clip_qkv": None}
+    return decoder("olmoe", "OlmoeForCausalLM", **{**experts, **values})

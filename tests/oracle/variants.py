@@ -3,8 +3,9 @@ from dataclasses import dataclass
 
 import layouts
 from shapes import (
-    WINDOW, deepseek_v2, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe, gpt_oss, granite, lfm2, lfm2_moe,
-    llama, ministral3, mistral, mistral3, olmo2, olmo3, phi3, qwen2, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, qwen3_next, smollm3,
+    WINDOW, deepseek_v2, deepseek_v3, dots1, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe, glm4_moe_lite, gpt_oss,
+    granite, lfm2, lfm2_moe, llama, ministral3, mistral, mistral3, mixtral, olmo2, olmo3, olmoe, phi3, qwen2, qwen2_moe, qwen3, qwen3_5,
+    qwen3_5_moe, qwen3_moe, qwen3_next, smollm3,
 )
 
 
@@ -114,7 +115,7 @@ OTHERS = [
     Variant("gemma3-text-untied-4bit", gemma3_text(num_hidden_layers=3), BF16, Q(4, 32)),
     Variant("gemma3-4bit", gemma3(gemma3_text(num_hidden_layers=3)), BF16, Q(4, 64), towers=("vision_tower",), headless=True),
     Variant("gpt-oss", gpt_oss()),
-    Variant("gpt-oss-mxfp4", gpt_oss(), F16, Q(4, 32, "mxfp4", mixed=True), layout=(layouts.packed_blocks,)),
+    Variant("gpt-oss-mxfp4", gpt_oss(), F32, Q(4, 32, "mxfp4", mixed=True), layout=(layouts.packed_blocks,)),
     Variant("gpt-oss-4bit", gpt_oss(), F32, Q(4, 64)),
     Variant("phi3", phi3()),
     Variant("phi3-su-4bit", phi3(rope_scaling={"type": "su", **long_factors(16)}), BF16, Q(4, 64)),
@@ -137,6 +138,16 @@ OTHERS = [
     Variant("olmo3-4bit", olmo3(), BF16, Q(4, 64)),
     Variant("deepseek-v2", deepseek_v2(), layout=(layouts.single_experts,)),
     Variant("deepseek-v2-4bit", deepseek_v2(), F32, Q(4, 64)),
+    Variant("deepseek-v3", deepseek_v3(), layout=(layouts.single_experts, layouts.joined_latents)),
+    Variant("deepseek-v3-4bit", deepseek_v3(), F32, Q(4, 32)),
+    Variant("glm4-moe-lite", glm4_moe_lite()),
+    Variant("glm4-moe-lite-mxfp8", glm4_moe_lite(), F32, Q(8, 32, "mxfp8")),
+    Variant("dots1", dots1()),
+    Variant("mixtral", mixtral(), layout=(layouts.mixtral_experts,)),
+    Variant("mixtral-4bit", mixtral(), F32, Q(4, 64)),
+    Variant("qwen2-moe", qwen2_moe(), layout=(layouts.single_experts,)),
+    Variant("qwen2-moe-4bit", qwen2_moe(), F32, Q(4, 64)),
+    Variant("olmoe", olmoe(), layout=(layouts.single_experts,)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS
