@@ -79,7 +79,8 @@ impl Cache {
     /// computed.
     pub fn freeze(&mut self, ledger: &Ledger) -> Result<Frozen> {
         Ok(match self {
-            Self::Plain(cache) => Frozen::Plain(cache.freeze(ledger)?),
+            // Nothing that has read a position becomes packed, so that it need not be told apart any longer.
+            Self::Plain(cache) | Self::Latent(cache) => Frozen::Plain(cache.freeze(ledger)?),
             Self::Quantized(cache) => {
                 let (pages, bits) = cache.freeze(ledger)?;
                 Frozen::Quantized(pages, bits)

@@ -57,6 +57,9 @@ impl Seen {
 pub enum Cache {
     /// Keeps every position.
     Plain(PlainCache),
+    /// Keeps every position of latents, the short vectors that keys and values are made of. They are small as they are, and
+    /// what few bits lose of them is lost in every head, so it stays plain.
+    Latent(PlainCache),
     /// Keeps every position, in few bits.
     Quantized(QuantizedCache),
     /// Keeps the last positions.
@@ -77,7 +80,7 @@ impl Cache {
     /// How many positions have been read.
     pub fn offset(&self) -> usize {
         match self {
-            Self::Plain(cache) => cache.offset(),
+            Self::Plain(cache) | Self::Latent(cache) => cache.offset(),
             Self::Quantized(cache) => cache.offset(),
             Self::Rotating(cache) => cache.offset(),
             Self::Recurrent(cache) => cache.offset(),
@@ -96,7 +99,7 @@ impl Cache {
             *self = Self::Plain(PlainCache::default());
         }
         let (keys, values) = match self {
-            Self::Plain(cache) => cache.update(keys, values)?,
+            Self::Plain(cache) | Self::Latent(cache) => cache.update(keys, values)?,
             Self::Rotating(cache) => cache.update(keys, values)?,
             Self::Quantized(_) => unreachable!("it has just returned or become plain"),
             Self::Recurrent(_) => unreachable!("attention made its own cache"),
@@ -116,7 +119,7 @@ impl Cache {
     pub fn mask(&self, length: usize) -> Mask {
         match self {
             _ if length == 1 => Mask::None,
-            Self::Plain(_) | Self::Quantized(_) | Self::Recurrent(_) => Mask::Causal,
+            Self::Plain(_) | Self::Latent(_) | Self::Quantized(_) | Self::Recurrent(_) => Mask::Causal,
             Self::Rotating(cache) => cache.mask(length),
         }
     }
@@ -125,7 +128,7 @@ impl Cache {
 impl Parameters for Cache {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         match self {
-            Self::Plain(cache) => cache.visit(visitor),
+            Self::Plain(cache) | Self::Latent(cache) => cache.visit(visitor),
             Self::Quantized(cache) => cache.visit(visitor),
             Self::Rotating(cache) => cache.visit(visitor),
             Self::Recurrent(cache) => cache.visit(visitor),

@@ -98,7 +98,7 @@ impl Latent {
 
     /// An empty cache: the turning parts of keys are its keys, the short vectors its values.
     pub fn cache(&self) -> Cache {
-        Cache::Plain(PlainCache::default())
+        Cache::Latent(PlainCache::default())
     }
 
     /// The index of its mask in a step.
