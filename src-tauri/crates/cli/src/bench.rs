@@ -32,6 +32,9 @@ pub struct BenchArgs {
     /// How often everything is measured; medians are printed
     #[arg(long, value_name = "N", default_value_t = 5)]
     repeat: usize,
+    /// Measure a chat of twelve turns instead: the tokens that each reads, and its first token
+    #[arg(long, conflicts_with = "shape")]
+    turns: bool,
     /// A script that measures mlx-lm and prints the same figures; run with the Python of PONDER_ORACLE_PYTHON
     #[arg(long, value_name = "SCRIPT")]
     peer: Option<PathBuf>,
@@ -74,6 +77,10 @@ impl From<BenchFigures> for Figures {
 /// # Errors
 /// When the model cannot be loaded or the peer does not run.
 pub async fn run(args: BenchArgs) -> Result<()> {
+    if args.turns {
+        let (engine, model) = engine_and_model(args.model.model.as_deref()).await?;
+        return crate::turns::run(&engine, &model, args.peer.as_deref(), args.json).await;
+    }
     if args.prompt_tokens.contains(&0) || args.generate < 2 || args.repeat == 0 {
         bail!("a measurement needs at least one prompt token, two generated tokens and one repetition");
     }

@@ -10,6 +10,7 @@ mod messages;
 mod models;
 mod output;
 mod rooms;
+mod turns;
 
 use std::process::ExitCode;
 
