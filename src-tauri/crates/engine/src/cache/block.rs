@@ -40,6 +40,11 @@ impl Block {
     pub fn tensors(&self) -> &[Tensor] {
         &self.tensors
     }
+
+    /// How many bytes they take.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
 }
 
 impl Drop for Block {

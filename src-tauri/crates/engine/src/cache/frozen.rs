@@ -60,6 +60,18 @@ impl Frozen {
         })
     }
 
+    /// Drops what lies behind a multiple of [`BLOCK`] positions, where nothing but rows is kept; the result is whether it is
+    /// so short now.
+    pub fn shorten(&mut self, positions: usize) -> bool {
+        match self {
+            Self::Plain(pages) | Self::Quantized(pages, _) => {
+                pages.shorten(positions as i32);
+                true
+            }
+            Self::Rotating { .. } | Self::Recurrent { .. } => false,
+        }
+    }
+
     /// What it is made of.
     pub fn blocks(&self) -> &[Rc<Block>] {
         match self {
@@ -81,10 +93,7 @@ impl Cache {
         Ok(match self {
             // Nothing that has read a position becomes packed, so that it need not be told apart any longer.
             Self::Plain(cache) | Self::Latent(cache) => Frozen::Plain(cache.freeze(ledger)?),
-            Self::Quantized(cache) => {
-                let (pages, bits) = cache.freeze(ledger)?;
-                Frozen::Quantized(pages, bits)
-            }
+            Self::Quantized(cache) => Frozen::Quantized(cache.freeze(ledger)?, cache.bits()),
             Self::Rotating(cache) => {
                 let (last, offset, window) = cache.freeze(ledger)?;
                 Frozen::Rotating { last, offset, window }

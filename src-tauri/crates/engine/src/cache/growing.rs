@@ -111,6 +111,12 @@ impl Pages {
         })
     }
 
+    /// Drops what lies behind a multiple of [`BLOCK`] positions.
+    pub fn shorten(&mut self, positions: i32) {
+        self.blocks.truncate((positions / BLOCK) as usize);
+        self.offset = self.offset.min(positions / BLOCK * BLOCK);
+    }
+
     /// Its blocks.
     pub fn blocks(&self) -> &[Rc<Block>] {
         &self.blocks

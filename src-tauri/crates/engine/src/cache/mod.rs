@@ -135,3 +135,6 @@ impl Parameters for Cache {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

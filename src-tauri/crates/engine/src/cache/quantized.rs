@@ -32,6 +32,11 @@ impl QuantizedCache {
         GROUPS.iter().any(|group| width % group == 0)
     }
 
+    /// How many bits a number takes.
+    pub fn bits(&self) -> KvBits {
+        self.bits
+    }
+
     /// How many positions have been read.
     pub fn offset(&self) -> usize {
         self.rows.offset() as usize
@@ -68,8 +73,8 @@ impl QuantizedCache {
     }
 
     /// A copy that does not change.
-    pub fn freeze(&mut self, ledger: &Ledger) -> Result<(Pages, KvBits)> {
-        Ok((self.rows.freeze(ledger)?, self.bits))
+    pub fn freeze(&mut self, ledger: &Ledger) -> Result<Pages> {
+        self.rows.freeze(ledger)
     }
 
     /// A cache that begins with the first positions of a copy.

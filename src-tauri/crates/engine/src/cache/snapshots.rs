@@ -18,6 +18,7 @@
 
 use protocol::KvBits;
 
+use crate::cache::growing::BLOCK;
 use crate::cache::{Cache, Frozen, Ledger};
 use crate::error::Result;
 use crate::memory;
@@ -45,6 +46,22 @@ impl Snapshot {
     fn reaches(&self, positions: usize) -> bool {
         positions <= self.tokens.len() && self.layers.iter().all(|layer| layer.reaches(positions))
     }
+
+    /// Makes it take at most so many bytes, by keeping its beginning alone; the result is whether that can be done.
+    fn fit(&mut self, budget: u64) -> bool {
+        let blocks = self.layers.iter().flat_map(Frozen::blocks);
+        let bytes = blocks.map(|block| block.bytes()).sum::<u64>() + bytes_of(&self.tokens);
+        if bytes <= budget {
+            return true;
+        }
+        let positions = (u128::from(budget) * self.tokens.len() as u128 / u128::from(bytes)) as usize / BLOCK as usize * BLOCK as usize;
+        self.tokens.truncate(positions);
+        positions > 0 && self.layers.iter_mut().all(|layer| layer.shorten(positions))
+    }
+}
+
+fn bytes_of(tokens: &[u32]) -> u64 {
+    size_of_val(tokens) as u64
 }
 
 /// The copies of one loaded model.
@@ -121,12 +138,15 @@ impl Snapshots {
             .map(|cache| cache.freeze(&self.ledger))
             .collect::<Result<Vec<_>>>()?;
         eval(layers.iter().flat_map(Frozen::tensors))?;
-        let new = Snapshot {
+        let mut new = Snapshot {
             tokens: tokens.to_vec(),
             kv_bits,
             layers,
             used: self.clock,
         };
+        if !new.fit(self.budget) {
+            return Ok(());
+        }
         self.kept
             .retain(|old| old.kv_bits != kv_bits || !new.tokens.starts_with(&old.tokens) || !new.reaches(old.tokens.len()));
         self.kept.push(new);
@@ -137,12 +157,14 @@ impl Snapshots {
     /// Keeps at most so many bytes from now on.
     pub fn set_budget(&mut self, bytes: u64) {
         self.budget = bytes;
+        self.kept.retain_mut(|snapshot| snapshot.fit(bytes));
         self.evict();
     }
 
-    /// Drops what was used longest ago until the budget is kept.
+    /// Drops what was used longest ago until the budget is kept. The newest fits by itself; where the running sequence alone
+    /// holds more, dropping it would free nothing.
     fn evict(&mut self) {
-        while self.ledger.bytes() > self.budget {
+        while self.bytes() > self.budget && self.kept.len() > 1 {
             let oldest = self.kept.iter().enumerate().min_by_key(|(_, snapshot)| snapshot.used);
             let Some((index, _)) = oldest else { return };
             self.kept.swap_remove(index);
@@ -154,9 +176,9 @@ impl Snapshots {
         self.kept.clear();
     }
 
-    /// The living bytes of all copies.
+    /// The living bytes of all copies and of the ids they are found by.
     pub fn bytes(&self) -> u64 {
-        self.ledger.bytes()
+        self.ledger.bytes() + self.kept.iter().map(|snapshot| bytes_of(&snapshot.tokens)).sum::<u64>()
     }
 
     /// How many tensors the copies hold, those that several share counted once.
@@ -177,3 +199,7 @@ impl Snapshots {
         lengths
     }
 }
+
+#[cfg(test)]
+#[path = "snapshots_tests.rs"]
+mod tests;
