@@ -129,7 +129,7 @@ impl Hearer<'_> {
         if self.request.kv_bits.is_some() && reading.offset() > 0 && plain > 0 {
             self.report.send(EngineEvent::Notice(Notice {
                 code: "kv_bits".into(),
-                message: format!("{plain} layers keep their keys and values whole, because the width of their heads is no multiple of 32"),
+                message: format!("{plain} layers keep their keys and values whole: they have no heads whose width is a multiple of 32"),
             }));
         }
     }

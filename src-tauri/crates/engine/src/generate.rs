@@ -56,9 +56,10 @@ impl Reading {
         &mut self.caches
     }
 
-    /// How many layers keep every key as it was computed.
+    /// How many layers keep every position as it was computed.
     pub fn plain_layers(&self) -> usize {
-        self.caches.iter().filter(|cache| matches!(cache, Cache::Plain(_))).count()
+        let plain = |cache: &&Cache| matches!(cache, Cache::Plain(_) | Cache::Latent(_));
+        self.caches.iter().filter(plain).count()
     }
 
     /// The states `[length, width]` of the next tokens.

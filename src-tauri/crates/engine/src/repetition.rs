@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn one_word_for_ever_is_noticed() {
-        assert_eq!(noticed(std::iter::repeat(7).take(5000)), Some(PATIENCE));
+        assert_eq!(noticed(std::iter::repeat_n(7, 5000)), Some(PATIENCE));
     }
 
     #[test]
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_circle_that_is_left_in_time_passes() {
-        let nearly = std::iter::repeat(7).take(PATIENCE).chain([8]);
+        let nearly = std::iter::repeat_n(7, PATIENCE).chain([8]);
         assert_eq!(noticed(nearly.clone().chain(nearly)), None);
     }
 }
