@@ -10,9 +10,12 @@ else in 32 bit floats, where that is another one, and OUT/NAME.safetensors the f
 """
 import argparse
 import json
+import multiprocessing
+import os
 import random
 import shutil
 import zlib
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import mlx.core as mx
@@ -48,21 +51,17 @@ def figures(variant, folder, ids):
     """The arrays of one variant."""
     model = load_in_f32(folder)
     cache = make_prompt_cache(model)
-    if variant.steps_alike:
-        last = model(mx.array(ids)[None], cache=cache)[0, -1]
-        arrays = {}
-    else:
-        steps = mx.concatenate([model(mx.array([[token]]), cache=cache)[0] for token in ids])
-        last, arrays = steps[-1], {"steps": steps.astype(mx.float32)}
-    made = []
+    logits = model(mx.array(ids)[None], cache=cache)[0]
+    arrays = {"prompt": mx.array(ids, dtype=mx.int32), "logits": logits}
+    if not variant.steps_alike:
+        cache = make_prompt_cache(model)
+        logits = mx.concatenate([model(mx.array([[token]]), cache=cache)[0] for token in ids])
+        arrays["steps"] = logits
+    made, last = [], logits[-1]
     for _ in range(GREEDY):
         made.append(mx.argmax(last).item())
         last = model(mx.array([[made[-1]]]), cache=cache)[0, -1]
-    arrays |= {
-        "prompt": mx.array(ids, dtype=mx.int32),
-        "logits": logits_of(model, ids),
-        "greedy": mx.array(made, dtype=mx.int32),
-    }
+    arrays["greedy"] = mx.array(made, dtype=mx.int32)
     if variant.quantization or variant.dtype != "float32":
         arrays["native"] = logits_of(load_model(Path(folder))[0], ids)
     mx.eval(arrays)
@@ -74,6 +73,38 @@ def has_experts(config):
     return any(text.get(name) for name in ("num_experts", "num_local_experts", "n_routed_experts"))
 
 
+def prepare():
+    """What each process of the writer begins with."""
+    mx.set_default_device(mx.cpu)
+    # On a CPU, compiling needs a C++ compiler at run time and changes no figure.
+    mx.disable_compile()
+
+
+def write(variant, out, seed, folders_only):
+    """Writes one variant; the result is its row of the table."""
+    # A variant alone is the same as among all.
+    seed += zlib.crc32(variant.name.encode())
+    folder = out / variant.name
+    folder.mkdir(parents=True, exist_ok=True)
+    special = write_tokenizer(folder)
+    write_model(variant, folder, seed, special)
+    packed_in_f32 = variant.quantization is not None and variant.dtype != "float32" and not folders_only
+    if packed_in_f32:
+        write_in_f32(folder, out / f"{variant.name}.f32")
+    if not folders_only:
+        source = random.Random(seed)
+        ids = [source.randrange(special["ordinary"]) for _ in range(PROMPT)]
+        mx.save_safetensors(str(out / f"{variant.name}.safetensors"), figures(variant, folder, ids))
+    return {
+        "name": variant.name,
+        "model_type": variant.config["model_type"],
+        "experts": has_experts(variant.config),
+        "quantized": variant.quantization is not None,
+        "packed_in_f32": packed_in_f32,
+        "steps_alike": variant.steps_alike,
+    }
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", required=True, type=Path, help="the folder to write into")
@@ -81,39 +112,16 @@ def main():
     parser.add_argument("--only", help="names of variants, with commas")
     parser.add_argument("--folders", action="store_true", help="write the models and compute nothing")
     args = parser.parse_args()
-    mx.set_default_device(mx.cpu)
-    # On a CPU, compiling needs a C++ compiler at run time and changes no figure.
-    mx.disable_compile()
 
-    wanted = args.only.split(",") if args.only else [variant.name for variant in VARIANTS]
-    unknown = set(wanted) - {variant.name for variant in VARIANTS}
+    names = [variant.name for variant in VARIANTS]
+    wanted = args.only.split(",") if args.only else names
+    unknown = set(wanted) - set(names)
     assert not unknown, f"no such variants: {unknown}"
-    table = []
-    for variant in VARIANTS:
-        if variant.name not in wanted:
-            continue
-        # A variant alone is the same as among all.
-        seed = args.seed + zlib.crc32(variant.name.encode())
-        folder = args.out / variant.name
-        folder.mkdir(parents=True, exist_ok=True)
-        special = write_tokenizer(folder)
-        write_model(variant, folder, seed, special)
-        if not args.folders:
-            source = random.Random(seed)
-            ids = [source.randrange(special["ordinary"]) for _ in range(PROMPT)]
-            mx.save_safetensors(str(args.out / f"{variant.name}.safetensors"), figures(variant, folder, ids))
-        if packed_in_f32 := variant.quantization is not None and variant.dtype != "float32" and not args.folders:
-            write_in_f32(folder, args.out / f"{variant.name}.f32")
-        table.append(
-            {
-                "name": variant.name,
-                "model_type": variant.config["model_type"],
-                "experts": has_experts(variant.config),
-                "quantized": variant.quantization is not None,
-                "packed_in_f32": packed_in_f32,
-                "steps_alike": variant.steps_alike,
-            }
-        )
+    # Processes that share nothing: MLX does not survive a fork.
+    processes = ProcessPoolExecutor(min(os.cpu_count() or 1, 4), multiprocessing.get_context("spawn"), prepare)
+    with processes:
+        rows = [processes.submit(write, variant, args.out, args.seed, args.folders) for variant in VARIANTS if variant.name in wanted]
+        table = [row.result() for row in rows]
     versions = {"mlx": mx.__version__, "mlx-lm": mlx_lm.__version__}
     (args.out / "table.json").write_text(json.dumps({"versions": versions, "variants": table}, indent=1))
 
