@@ -16,6 +16,9 @@ const MOST_LAYERS: u32 = 4096;
 /// Wider than any layer or vocabulary, and far inside of what the engine counts with.
 const WIDEST: u64 = 1 << 24;
 
+/// Wider than any head; a rotation is kept as a matrix of its width.
+const WIDEST_HEAD: u32 = 4096;
+
 /// More numbers than the state of a recurrent layer has in any model.
 const LARGEST_STATE: u64 = 1 << 26;
 
@@ -301,6 +304,9 @@ impl AttentionConfig {
         }
         if self.head_dim == 0 || !self.head_dim.is_multiple_of(2) {
             return unusable("head_dim", format!("{} is not an even number above 0", self.head_dim));
+        }
+        if self.head_dim > WIDEST_HEAD {
+            return unusable("head_dim", format!("{} is more than {WIDEST_HEAD}", self.head_dim));
         }
         check_width(
             "head_dim",

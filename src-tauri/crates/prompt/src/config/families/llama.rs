@@ -14,6 +14,11 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, ConfigError> {
 /// The decoder by Llama's fields.
 pub(super) fn decoder(text: Fields<'_>) -> Result<DecoderConfig, ConfigError> {
     let shapes = Shapes::parse(text)?;
+    let activation = match text.text("hidden_act")?.as_deref() {
+        None | Some("silu" | "swish") => Activation::Silu,
+        Some("gelu_pytorch_tanh" | "gelu_new" | "gelu_fast") => Activation::GeluTanh,
+        Some(other) => return Err(ConfigError::NotYet(format!("the activation `{other}`"))),
+    };
     let bias = text.flag("attention_bias")?.unwrap_or(false);
     let windows = windows(text, shapes.layers)?.unwrap_or_else(|| vec![None; shapes.layers as usize]);
     let attention = AttentionConfig {
@@ -23,7 +28,7 @@ pub(super) fn decoder(text: Fields<'_>) -> Result<DecoderConfig, ConfigError> {
     };
     let dense = DenseConfig {
         width: shapes.width,
-        activation: Activation::Silu,
+        activation,
         bias: text.flag("mlp_bias")?.unwrap_or(false),
     };
     let layers = windows.into_iter().map(|window| LayerConfig {

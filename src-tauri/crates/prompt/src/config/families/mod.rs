@@ -16,6 +16,8 @@ mod qwen;
 mod qwen_hybrid;
 mod qwen_moe;
 mod smollm3;
+#[cfg(test)]
+mod tests;
 
 use super::decoder::{check_layers, DecoderConfig, Head, LayerConfig, NormConfig};
 use super::fields::Fields;

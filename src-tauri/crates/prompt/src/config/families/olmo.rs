@@ -22,7 +22,11 @@ pub(super) fn olmo3(source: Source<'_>) -> Result<Family, ConfigError> {
             attention.window = window.filter(|_| !(layer + 1).is_multiple_of(4));
         }
     }
-    let theta = text.number("rope_theta")?.unwrap_or(Defaults::default().theta);
+    let flat = match text.object("rope_parameters")? {
+        Some(parameters) => parameters.number("rope_theta")?,
+        None => None,
+    };
+    let theta = flat.or(text.number("rope_theta")?).unwrap_or(Defaults::default().theta);
     let Some(head_dim) = config.attention().next().map(|attention| attention.head_dim) else {
         return Err(ConfigError::Missing("num_hidden_layers"));
     };
