@@ -117,6 +117,13 @@ impl<'a> Weights<'a> {
         }
     }
 
+    /// The type of the numbers that a matrix stands for; `None` where neither it nor its scales tell.
+    pub fn dtype_of_matrix(&self, path: &str) -> Option<Dtype> {
+        let names = ["scales", "weight"].map(|part| format!("{path}.{part}"));
+        let name = names.iter().find(|name| self.has(name))?;
+        Some(self.dtype(name)).filter(|dtype| dtype.is_float())
+    }
+
     /// Calls the tensors by other names: in each name the first part of the table that it has, one or more whole segments
     /// between dots, is replaced.
     pub fn rename(&mut self, table: &[(&str, &str)]) {

@@ -38,6 +38,8 @@ pub struct DecoderConfig {
     pub embedding_multiplier: Option<f32>,
     /// What a mixer or feed gives is multiplied by this before it is added (Granite).
     pub residual_multiplier: Option<f32>,
+    /// Whether the residual stream is kept from leaving what 16 bit floats with a small exponent can hold (Gemma 3).
+    pub clipped: bool,
     /// Logits are divided by this (Granite).
     pub logits_divisor: Option<f32>,
     /// Logits are squeezed into plus and minus this, after the division.

@@ -173,11 +173,11 @@ impl Layer {
     }
 
     /// The residual stream `h` `[length, hidden]` after this layer.
-    fn forward(&self, h: &Tensor, step: &Step<'_>, residual: Option<&Tensor>, cache: &mut Cache) -> Result<Tensor> {
+    fn forward(&self, h: &Tensor, step: &Step<'_>, addition: &Addition, cache: &mut Cache) -> Result<Tensor> {
         let mixed = self.mixer.forward(&normed(&self.before_mixer, h)?, step, cache)?;
-        let h = add(h, &normed(&self.after_mixer, &mixed)?, residual)?;
+        let h = addition.add(h, &normed(&self.after_mixer, &mixed)?)?;
         let fed = self.feed.forward(&normed(&self.before_feed, &h)?)?;
-        add(&h, &normed(&self.after_feed, &fed)?, residual)
+        addition.add(&h, &normed(&self.after_feed, &fed)?)
     }
 }
 
@@ -185,10 +185,49 @@ fn normed(norm: &Option<RmsNorm>, x: &Tensor) -> Result<Tensor> {
     norm.as_ref().map_or_else(|| Ok(x.clone()), |norm| norm.forward(x))
 }
 
-fn add(h: &Tensor, part: &Tensor, factor: Option<&Tensor>) -> Result<Tensor> {
-    match factor {
-        Some(factor) => h.add(&part.mul(factor)?),
-        None => h.add(part),
+/// How the parts of a layer are added to the residual stream.
+#[derive(Default)]
+struct Addition {
+    /// What they are multiplied by before.
+    factor: Option<Tensor>,
+    /// The least and the greatest number that may come out, as 32 bit floats, for types that end early.
+    bounds: Option<(Tensor, Tensor)>,
+}
+
+impl Addition {
+    fn new(config: &DecoderConfig, dtype: Dtype) -> Result<Self> {
+        /// The greatest finite float of 16 bits with 5 bits of exponent.
+        const GREATEST: f32 = 65504.0;
+        let bound = |value| Tensor::scalar(value, Dtype::Float32);
+        Ok(Self {
+            factor: config.residual_multiplier.map(|value| Tensor::scalar(value, dtype)).transpose()?,
+            bounds: match config.clipped && dtype == Dtype::Float16 {
+                true => Some((bound(-GREATEST)?, bound(GREATEST)?)),
+                false => None,
+            },
+        })
+    }
+
+    fn add(&self, h: &Tensor, part: &Tensor) -> Result<Tensor> {
+        match (&self.factor, &self.bounds) {
+            (None, None) => h.add(part),
+            (Some(factor), _) => h.add(&part.mul(factor)?),
+            (None, Some((least, greatest))) => {
+                let sum = h.astype(Dtype::Float32)?.add(&part.astype(Dtype::Float32)?)?;
+                sum.clip(least, greatest)?.astype(h.dtype())
+            }
+        }
+    }
+}
+
+impl Parameters for Addition {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self { factor, bounds } = self;
+        factor.visit(visitor);
+        if let Some((least, greatest)) = bounds {
+            visitor(least);
+            visitor(greatest);
+        }
     }
 }
 
@@ -197,7 +236,7 @@ pub struct Decoder {
     vocabulary: u32,
     embed_tokens: Embedding,
     embedding_multiplier: Option<Tensor>,
-    residual_multiplier: Option<Tensor>,
+    addition: Addition,
     layers: Vec<Layer>,
     ropes: Vec<Rope>,
     /// For each window a layer that has it, whose cache then tells its mask.
@@ -216,7 +255,7 @@ impl Decoder {
         let config = &as_stored(config, weights);
         let (hidden, vocabulary) = (config.hidden_size as i32, config.vocab_size as i32);
         let norm = factors(weights, "norm", hidden, config.norm)?;
-        let dtype = norm.dtype();
+        let dtype = weights.dtype_of_matrix("embed_tokens").unwrap_or(norm.dtype());
         let scalar = |value: Option<f32>| value.map(|value| Tensor::scalar(value, dtype)).transpose();
         let embed_tokens = Embedding::load(weights, "embed_tokens", vocabulary, hidden)?;
         let tied = match config.head {
@@ -248,7 +287,7 @@ impl Decoder {
             },
             embed_tokens,
             embedding_multiplier: scalar(config.embedding_multiplier)?,
-            residual_multiplier: scalar(config.residual_multiplier)?,
+            addition: Addition::new(config, dtype)?,
             windows: (0..windows.len())
                 .filter_map(|window| layers.iter().position(|layer| layer.mixer.mask() == Some(window)))
                 .collect(),
@@ -284,7 +323,7 @@ impl Decoder {
         }
         let step = self.step(ids.size(), caches);
         for (layer, cache) in self.layers.iter().zip(caches) {
-            h = layer.forward(&h, &step, self.residual_multiplier.as_ref(), cache)?;
+            h = layer.forward(&h, &step, &self.addition, cache)?;
         }
         Ok(h)
     }
@@ -394,7 +433,7 @@ impl Parameters for Decoder {
             vocabulary: _,
             embed_tokens,
             embedding_multiplier,
-            residual_multiplier,
+            addition,
             layers,
             ropes,
             windows: _,
@@ -409,7 +448,8 @@ impl Parameters for Decoder {
         ropes.visit(visitor);
         norm.visit(visitor);
         lm_head.visit(visitor);
-        for scalar in [embedding_multiplier, residual_multiplier, logits_factor, softcap] {
+        addition.visit(visitor);
+        for scalar in [embedding_multiplier, logits_factor, softcap] {
             scalar.visit(visitor);
         }
     }

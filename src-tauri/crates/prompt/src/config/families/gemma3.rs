@@ -91,6 +91,7 @@ fn decoder(text: Fields<'_>, vocab_size: u32, heads: u32, key_heads: u32) -> Res
             ..decoder.norm
         },
         embedding_multiplier: Some(rounded_to_bf16((shapes.hidden_size as f32).sqrt())),
+        clipped: true,
         logits_softcap: text.number("final_logit_softcapping")?,
         ..decoder
     })

@@ -1,6 +1,8 @@
 //! From `model_type` to the shapes of a model: one small file per family and one table of the names they go by.
 
 mod deepseek;
+mod ernie4_5;
+mod exaone4;
 mod gemma3;
 mod glm4;
 mod glm4_moe;
@@ -15,6 +17,7 @@ mod phi3;
 mod qwen;
 mod qwen_hybrid;
 mod qwen_moe;
+mod seed_oss;
 mod smollm3;
 #[cfg(test)]
 mod tests;
@@ -38,6 +41,8 @@ const FAMILIES: &[(&str, Parse)] = &[
     ("deepseek_v2", deepseek::deepseek),
     ("deepseek_v3", deepseek::deepseek),
     ("dots1", glm4_moe::dots1),
+    ("ernie4_5", ernie4_5::parse),
+    ("exaone4", exaone4::parse),
     ("gemma3", gemma3::wrapper),
     ("gemma3_text", gemma3::parse),
     ("gemma4", gemma4),
@@ -54,6 +59,7 @@ const FAMILIES: &[(&str, Parse)] = &[
     ("lfm2", lfm2::lfm2),
     ("lfm2_moe", lfm2::lfm2_moe),
     ("llama", llama::parse),
+    ("mimo", qwen::qwen2),
     ("ministral3", mistral::ministral3),
     ("mistral", mistral::mistral),
     ("mistral3", mistral::wrapper),
@@ -71,6 +77,7 @@ const FAMILIES: &[(&str, Parse)] = &[
     ("qwen3_5_text", qwen_hybrid::qwen3_5),
     ("qwen3_moe", qwen_moe::qwen3_moe),
     ("qwen3_next", qwen_hybrid::qwen3_next),
+    ("seed_oss", seed_oss::parse),
     ("smollm3", smollm3::parse),
     ("xverse", llama::parse),
 ];
@@ -149,6 +156,7 @@ impl Shapes {
             },
             embedding_multiplier: None,
             residual_multiplier: None,
+            clipped: false,
             logits_divisor: None,
             logits_softcap: None,
             offset_where_unturned: false,
