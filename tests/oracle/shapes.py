@@ -462,3 +462,21 @@ def qwen2_moe(**values):
 def olmoe(**values):
     experts = {"num_experts": 8, "num_experts_per_tok": 3, "norm_topk_prob": False, "clip_qkv": None}
     return decoder("olmoe", "OlmoeForCausalLM", **{**experts, **values})
+
+
+def seed_oss(**values):
+    return decoder("seed_oss", "SeedOssForCausalLM", **{"head_dim": 32, "attention_bias": True, "attention_out_bias": False, "mlp_bias": False, **values})
+
+
+def ernie4_5(**values):
+    return decoder("ernie4_5", "Ernie4_5ForCausalLM", **{"head_dim": 32, "use_bias": False, "rope_theta": 500000.0, **values})
+
+
+def exaone4(**values):
+    llama3 = {"rope_type": "llama3", "factor": 16.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+    defaults = {"head_dim": 32, "rope_scaling": llama3, "num_hidden_layers": 4, "sliding_window": WINDOW, "sliding_window_pattern": "LLLG"}
+    return decoder("exaone4", "Exaone4ForCausalLM", **{**defaults, **values})
+
+
+def mimo(**values):
+    return decoder("mimo", "MiMoForCausalLM", **{"attention_bias": True, "num_nextn_predict_layers": 1, **values})

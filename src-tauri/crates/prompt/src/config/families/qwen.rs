@@ -8,7 +8,10 @@ use crate::config::{ConfigError, Family};
 /// Qwen 2 and 2.5, and MiMo, which has layers for more than the next token beside those used here.
 pub(super) fn qwen2(source: Source<'_>) -> Result<Family, ConfigError> {
     let mut config = decoder(source.text)?;
-    config.attention().for_each(|attention| attention.qkv_bias = true);
+    // Built in, whatever `attention_bias` says.
+    config
+        .attention()
+        .for_each(|attention| (attention.qkv_bias, attention.o_bias) = (true, false));
     config.family()
 }
 
