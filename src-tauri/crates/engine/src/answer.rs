@@ -52,6 +52,13 @@ pub fn answer(loaded: &LoadedModel, request: &Request, prompt: &Prompt, load_ms:
     let dialect = &opened.dialect;
     let choice = Choice::new(&request.sampling, dialect.generation_defaults(), model.vocabulary())?;
     let ids = &prompt.ids;
+    // A row that the embedding does not have would be read from whatever lies behind it in memory.
+    if let Some(id) = ids.iter().find(|id| **id >= model.vocabulary()) {
+        return Err(Error::BrokenFile {
+            file: "tokenizer.json".into(),
+            reason: format!("it makes the token {id}, and the model knows {} tokens", model.vocabulary()),
+        });
+    }
     report.send(EngineEvent::Started {
         prompt_tokens: ids.len() as u32,
         model_revision: info.revision.clone(),

@@ -274,21 +274,22 @@ fn infer_format(weight: &Tensor, scales: &Tensor, columns: i32) -> Option<Format
     let (&[.., words], &[.., groups]) = (weight.shape(), scales.shape()) else {
         return None;
     };
+    let all_bits = i64::from(words) * 32;
     if weight.dtype() != Dtype::Uint32
         || weight.shape().len() != scales.shape().len()
         || groups == 0
         || columns % groups != 0
-        || (words * 32) % columns != 0
+        || all_bits % i64::from(columns) != 0
     {
         return None;
     }
-    let (group_size, bits) = (columns / groups, words * 32 / columns);
+    let (group_size, bits) = (columns / groups, (all_bits / i64::from(columns)) as i32);
     let mode = match (scales.dtype(), bits, group_size) {
         (Dtype::Uint8, 4, 16) => c"nvfp4",
         (Dtype::Uint8, 4, 32) => c"mxfp4",
         (Dtype::Uint8, 8, 32) => c"mxfp8",
         (Dtype::Uint8, ..) => return None,
-        (_, 2..=6 | 8, 32 | 64 | 128) => c"affine",
+        (scales, 2..=6 | 8, 32 | 64 | 128) if scales.is_float() => c"affine",
         _ => return None,
     };
     Some(Format { group_size, bits, mode })

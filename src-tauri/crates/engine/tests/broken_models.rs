@@ -72,6 +72,19 @@ fn every_kind_of_broken_model_gives_its_own_error() {
     assert_error(error, Code::ModelBroken, &["model-2.safetensors"]);
 
     let error = broken(&engine, |dir| {
+        edit(&dir.join("model.safetensors.index.json"), |text| {
+            text.replacen(shard, "../model.safetensors", 1)
+        })
+    });
+    assert_error(error, Code::ModelBroken, &["../model.safetensors", "no file beside it"]);
+
+    let error = broken(&engine, |dir| {
+        std::fs::remove_file(dir.join(shard)).unwrap();
+        std::fs::create_dir(dir.join(shard)).unwrap();
+    });
+    assert_error(error, Code::ModelBroken, &[shard, "repair"]);
+
+    let error = broken(&engine, |dir| {
         let file = std::fs::OpenOptions::new().write(true).open(dir.join(shard)).unwrap();
         file.set_len(file.metadata().unwrap().len() - 1000).unwrap();
     });
@@ -102,6 +115,19 @@ fn every_kind_of_broken_model_gives_its_own_error() {
     });
     assert_error(error, Code::ModelBroken, &["layers.3.mlp.up_proj.weight", "lack"]);
 
+    // Whole numbers where floats belong, in a norm and in the scales of a quantised matrix.
+    for tensor in ["norm.weight", "layers.1.mlp.up_proj.scales"] {
+        let error = broken(&engine, |dir| {
+            edit_header(&dir.join(shard), |header| {
+                let entry = &mut header[format!("language_model.model.{tensor}")];
+                entry["dtype"] = if entry["dtype"] == "F32" { "I32".into() } else { "I16".into() };
+            });
+        });
+        let name = tensor.trim_end_matches(".scales");
+        assert!(matches!(error.code, Code::ModelBroken | Code::ModelUnsupported), "{error}");
+        assert!(error.message.contains(name), "{error}");
+    }
+
     let error = broken(&engine, |dir| {
         edit(&dir.join("config.json"), |text| {
             text.replacen("\"model_type\": \"gemma4\"", "\"model_type\": \"mamba9\"", 1)
@@ -131,4 +157,38 @@ fn every_kind_of_broken_model_gives_its_own_error() {
     let heard = runtime.block_on(hear(engine.generate(question("What is 347 + 589?", Thinking::On))));
     assert_eq!(heard.text, "347 + 589 = **936**");
     assert_eq!(engine.loaded().unwrap().reference, pebble().reference);
+}
+
+#[test]
+fn a_token_that_the_model_does_not_know_is_refused_before_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(pebble_dir()).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+    }
+    edit(&folder.path().join("tokenizer.json"), |text| {
+        let mut tokenizer: Value = serde_json::from_str(&text).unwrap();
+        let added = tokenizer["added_tokens"].as_array_mut().unwrap();
+        let mut stranger = added[0].clone();
+        (stranger["id"], stranger["content"], stranger["special"]) = (9000.into(), "zebra".into(), false.into());
+        added.push(stranger);
+        tokenizer.to_string()
+    });
+    let engine = MlxEngine::start();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let ask = |text: &str| {
+        let request = protocol::Request {
+            model: source(folder.path()),
+            max_tokens: Some(2),
+            ..question(text, Thinking::Off)
+        };
+        runtime.block_on(hear(engine.generate(request)))
+    };
+    let error = ask("What is a zebra?").error().clone();
+    assert_eq!(error.code, Code::ModelBroken, "{error}");
+    assert!(
+        error.message.contains("tokenizer.json") && error.message.contains("4096"),
+        "{error}"
+    );
+    assert_eq!(ask("What is 1 + 1?").done().usage.completion_tokens, 2);
 }

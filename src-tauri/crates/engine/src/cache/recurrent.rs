@@ -53,3 +53,33 @@ impl Parameters for RecurrentCache {
         state.visit(visitor);
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::cache::Cache;
+    use crate::layers::ShortConv;
+    use crate::tensor::connect;
+
+    #[test]
+    fn a_copy_goes_on_where_it_was_made_and_nowhere_else() {
+        connect().unwrap();
+        let conv = ShortConv::new(&Tensor::from_f32(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3, 1]), None).unwrap();
+        let read = |cache: &mut Cache, numbers: &[f32]| {
+            let (x, cache) = (Tensor::from_f32(numbers, &[numbers.len() as i32 / 2, 2]), cache.recurrent());
+            cache.advance(numbers.len() / 2);
+            conv.forward(&x, &mut cache.conv).unwrap().to_f32().unwrap()
+        };
+        let (ledger, mut cache) = (Ledger::default(), Cache::Recurrent(RecurrentCache::default()));
+        read(&mut cache, &[0.5, -1.0, 2.0, 3.0, -4.0, 0.25]);
+        let copy = cache.freeze(&ledger).unwrap();
+        assert_eq!(ledger.bytes(), 16);
+        let first = read(&mut cache, &[7.0, -2.0]);
+        read(&mut cache, &[1.0, 1.0]);
+        assert!(copy.reaches(3) && !copy.reaches(2) && !copy.reaches(4));
+        let mut resumed = copy.thaw(3).unwrap();
+        assert_eq!((resumed.offset(), cache.offset()), (3, 5));
+        assert_eq!(read(&mut resumed, &[7.0, -2.0]), first);
+    }
+}

@@ -8,6 +8,9 @@ use crate::layers::Parameters;
 use crate::ops::{concatenate, Mask};
 use crate::tensor::Tensor;
 
+/// Places that are added to a ring at once.
+const STEP: i32 = 256;
+
 /// Keeps the last `window` positions: single ones are written into a ring, several at once are appended in order, with as
 /// much before them as the first of them may see.
 pub struct RotatingCache {
@@ -27,7 +30,7 @@ struct Buffers {
 enum Layout {
     /// Oldest first, nothing else.
     Ordered,
-    /// `window` places; position p lies at p modulo `window`.
+    /// Up to `window` places; position p lies at p modulo `window`.
     Ring,
 }
 
@@ -93,9 +96,9 @@ impl RotatingCache {
                 keys,
                 values,
                 layout: Layout::Ring,
-            }) => (keys, values),
+            }) => (self.grown(keys, place)?, self.grown(values, place)?),
             Some(old) => (self.ring(&old.keys)?, self.ring(&old.values)?),
-            None => (self.space(keys, self.window)?, self.space(values, self.window)?),
+            None => (self.space(keys, self.places(0))?, self.space(values, self.places(0))?),
         };
         let all_keys = old_keys.slice_update(keys, 2, place)?;
         let all_values = old_values.slice_update(values, 2, place)?;
@@ -167,10 +170,23 @@ impl RotatingCache {
         let kept = self.offset.min(self.window);
         let last = self.last(buffer, Layout::Ordered, kept)?;
         if kept < self.window {
-            return concatenate(&[&last, &self.space(buffer, self.window - kept)?], 2);
+            return concatenate(&[&last, &self.space(buffer, self.places(kept) - kept)?], 2);
         }
         let place = self.offset % self.window;
         concatenate(&[&last.slice(2, kept - place, kept)?, &last.slice(2, 0, kept - place)?], 2)
+    }
+
+    /// How many places a ring has whose first `used` are taken: it grows up to the window, so that a short text takes little.
+    fn places(&self, used: i32) -> i32 {
+        (used / STEP + 1).saturating_mul(STEP).min(self.window)
+    }
+
+    /// A ring with room for a place.
+    fn grown(&self, ring: Tensor, place: i32) -> Result<Tensor> {
+        if place < ring.dim(2) {
+            return Ok(ring);
+        }
+        concatenate(&[&ring, &self.space(&ring, self.places(place) - ring.dim(2))?], 2)
     }
 
     fn space(&self, like: &Tensor, positions: i32) -> Result<Tensor> {
@@ -188,6 +204,43 @@ impl Parameters for RotatingCache {
         if let Some(Buffers { keys, values, layout: _ }) = buffers {
             visitor(keys);
             visitor(values);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::tensor::connect;
+
+    /// Which positions are seen when these come next, each position being its own key.
+    fn seen(cache: &mut RotatingCache, length: i32) -> Vec<i32> {
+        let start = cache.offset() as i32;
+        let positions: Vec<f32> = (start..start + length).map(|position| position as f32).collect();
+        let keys = Tensor::from_f32(&positions, &[1, 1, length, 1]);
+        let (keys, values) = cache.update(&keys, &keys.negative().unwrap()).unwrap();
+        let (keys, values) = (keys.to_f32().unwrap(), values.to_f32().unwrap());
+        assert!(keys.iter().zip(&values).all(|(key, value)| *key == -value));
+        let mut positions: Vec<i32> = keys.iter().map(|key| *key as i32).collect();
+        positions.sort_unstable();
+        positions
+    }
+
+    #[test]
+    fn a_ring_grows_up_to_the_window_and_turns_there() {
+        connect().unwrap();
+        for window in [1, 7, STEP, STEP + 44, 2 * STEP] {
+            for first in [1, 10, STEP - 1, STEP, STEP + 50] {
+                let mut cache = RotatingCache::new(window as u32);
+                seen(&mut cache, first);
+                for last in first..first + 2 * window + 3 {
+                    let expected: Vec<i32> = ((last + 1 - window).max(0)..=last).collect();
+                    assert_eq!(seen(&mut cache, 1), expected, "window {window}, {first} at first");
+                    let places = cache.buffers.as_ref().map(|buffers| buffers.keys.dim(2));
+                    assert!(places.is_some_and(|places| places <= window && places <= expected.len() as i32 + STEP));
+                }
+            }
         }
     }
 }

@@ -16,8 +16,8 @@ const MOST_LAYERS: u32 = 4096;
 /// Wider than any layer or vocabulary, and far inside of what the engine counts with.
 const WIDEST: u64 = 1 << 24;
 
-/// Wider than any head; a rotation is kept as a matrix of its width.
-const WIDEST_HEAD: u32 = 4096;
+/// Wider than any head. The square of it has to fit into memory: on the CPU a rotation is a matrix.
+const WIDEST_HEAD: u32 = 2048;
 
 /// More numbers than the state of a recurrent layer has in any model.
 const LARGEST_STATE: u64 = 1 << 26;
@@ -304,12 +304,7 @@ impl AttentionConfig {
                 format!("{} heads cannot share {}", self.heads, self.key_heads),
             );
         }
-        if self.head_dim == 0 || !self.head_dim.is_multiple_of(2) {
-            return unusable("head_dim", format!("{} is not an even number above 0", self.head_dim));
-        }
-        if self.head_dim > WIDEST_HEAD {
-            return unusable("head_dim", format!("{} is more than {WIDEST_HEAD}", self.head_dim));
-        }
+        check_head("head_dim", self.head_dim)?;
         check_width(
             "head_dim",
             (u64::from(self.heads) * if self.output_gate { 2 } else { 1 } + 2 * u64::from(self.key_heads))
@@ -368,6 +363,17 @@ fn check_kernel(field: &'static str, kernel: u32) -> Result<(), ConfigError> {
     Err(ConfigError::Unusable {
         field,
         reason: format!("{kernel} is not from 2 to {LONGEST_KERNEL}"),
+    })
+}
+
+/// Refuses a width of heads that no model has, or that has no two halves.
+pub(super) fn check_head(field: &'static str, width: u32) -> Result<(), ConfigError> {
+    if width > 0 && width.is_multiple_of(2) && width <= WIDEST_HEAD {
+        return Ok(());
+    }
+    Err(ConfigError::Unusable {
+        field,
+        reason: format!("{width} is not an even number from 2 to {WIDEST_HEAD}"),
     })
 }
 

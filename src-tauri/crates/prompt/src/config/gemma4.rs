@@ -1,6 +1,7 @@
 //! Shapes of the Gemma 4 text models. Names are those of `config.json`; what it leaves out follows transformers'
 //! `Gemma4TextConfig`.
 
+use super::decoder::check_head;
 use super::fields::Fields;
 use super::ConfigError;
 
@@ -239,9 +240,7 @@ impl Gemma4Config {
             return unusable("num_kv_shared_layers", "a kind of layer has no keys and values to share".into());
         }
         for (field, width) in [("head_dim", self.head_dim), ("global_head_dim", self.global_head_dim)] {
-            if width == 0 || !width.is_multiple_of(2) {
-                return unusable(field, format!("{width} is not an even number above 0"));
-            }
+            check_head(field, width)?;
         }
         if self.sliding_window == 0 {
             return unusable("sliding_window", "it is 0".into());

@@ -94,7 +94,7 @@ impl RopeConfig {
         if !(partial > 0.0 && partial <= 1.0) {
             return Err(unusable("partial_rotary_factor", format!("{partial} is not a part of 1")));
         }
-        super::decoder::check_width("head_dim", head_dim.into())?;
+        super::decoder::check_head("head_dim", head_dim)?;
         let kind = match table {
             Some(table) => table.text("type")?.or(table.text("rope_type")?),
             None => None,
