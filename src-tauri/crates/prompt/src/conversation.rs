@@ -58,9 +58,7 @@ fn message(message: &Message) -> Value {
     };
     fields.insert("content".into(), content);
     if let Some(reasoning) = &message.reasoning {
-        // gpt-oss templates read the second.
         fields.insert("reasoning_content".into(), reasoning.as_str().into());
-        fields.insert("thinking".into(), reasoning.as_str().into());
     }
     if !message.tool_calls.is_empty() {
         let calls = message

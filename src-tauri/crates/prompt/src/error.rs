@@ -41,8 +41,8 @@ pub enum Error {
     /// The chat template failed on these messages.
     #[error("the model's chat template failed on this conversation: {0}")]
     TemplateFailed(String),
-    /// The chat template was stopped because it did not end.
-    #[error("the model's chat template ran for too long and was stopped; nothing was sent to the model")]
+    /// The chat template was stopped because it did not end, or built more text than any model reads.
+    #[error("the model's chat template ran for too long, or wrote too much, and was stopped; nothing was sent to the model")]
     TemplateEndless,
 }
 

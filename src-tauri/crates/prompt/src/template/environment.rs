@@ -1,10 +1,13 @@
 //! A minijinja environment that renders chat templates as transformers' jinja environment does.
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Value};
-use minijinja::{escape_formatter, Environment, ErrorKind};
+use minijinja::value::{from_args, Kwargs, Rest, Value};
+use minijinja::{escape_formatter, Environment, ErrorKind, State};
 
+use super::filters::add_filters;
 use super::json::{python_str, tojson};
+use super::operators::{add_operators, charge, charged, size};
+use super::text::method;
 
 /// Instructions one rendering may take: about a second. The longest real conversations take a hundredth of it.
 const FUEL: u64 = 20_000_000;
@@ -25,17 +28,22 @@ pub(super) fn environment() -> Environment<'static> {
     environment.set_recursion_limit(RECURSION_LIMIT);
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
     environment.set_syntax(syntax.expect("the standard delimiters do not clash"));
-    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    environment.set_unknown_method_callback(method);
     environment.set_formatter(|out, state, value| {
         if value.is_undefined() || value.as_str().is_some() {
-            escape_formatter(out, state, value)
-        } else {
-            Ok(out.write_str(&python_str(value))?)
+            charge(state, size(value))?;
+            return escape_formatter(out, state, value);
         }
+        let text = python_str(value);
+        charge(state, text.len())?;
+        Ok(out.write_str(&text)?)
     });
+    add_operators(&mut environment);
+    add_filters(&mut environment);
     environment.add_filter("tojson", tojson);
     environment.add_filter("indent", indent);
-    environment.add_filter("string", |value: &Value| python_str(value));
+    environment.add_function("cycler", minijinja_contrib::globals::cycler);
+    environment.add_function("joiner", minijinja_contrib::globals::joiner);
     // None is not iterable in Python.
     environment.add_test("iterable", |value: &Value| {
         !value.is_none() && !value.is_undefined() && value.try_iter().is_ok()
@@ -43,15 +51,48 @@ pub(super) fn environment() -> Environment<'static> {
     environment.add_function("raise_exception", |message: String| -> Result<Value, minijinja::Error> {
         Err(minijinja::Error::new(ErrorKind::InvalidOperation, "the template raised an exception").with_source(Refusal(message)))
     });
-    environment.add_function("strftime_now", |format: &str| {
-        jiff::fmt::strtime::format(format, &jiff::Zoned::now())
-            .map_err(|error| minijinja::Error::new(ErrorKind::InvalidOperation, error.to_string()))
-    });
+    set_clock(&mut environment, jiff::Zoned::now);
     environment
 }
 
+/// Where `strftime_now` takes the time from.
+pub(super) fn set_clock(environment: &mut Environment<'static>, now: impl Fn() -> jiff::Zoned + Send + Sync + 'static) {
+    environment.add_function("strftime_now", move |format: &str| {
+        let now = now();
+        jiff::fmt::strtime::format(directives(format, &now), &now)
+            .map_err(|error| minijinja::Error::new(ErrorKind::InvalidOperation, error.to_string()))
+    });
+}
+
+/// The directives that Python's `strftime` gives another meaning, for a time without a zone in an English that asks for
+/// no locale.
+fn directives(format: &str, now: &jiff::Zoned) -> String {
+    let mut out = String::with_capacity(format.len());
+    let mut chars = format.chars();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('c') => out.push_str("%a %b %e %H:%M:%S %Y"),
+            Some('x') => out.push_str("%m/%d/%y"),
+            Some('X') => out.push_str("%H:%M:%S"),
+            Some('Z' | 'z') => {}
+            Some('f') => out.push_str(&format!("{:06}", now.subsec_nanosecond() / 1000)),
+            directive => {
+                out.push('%');
+                out.extend(directive);
+            }
+        }
+    }
+    out
+}
+
 /// `indent(width=4, first=false, blank=false)`; unlike minijinja's it keeps a newline at the end, as Python's does.
-fn indent(text: &str, width: Option<Value>, first: Option<bool>, blank: Option<bool>, kwargs: Kwargs) -> Result<String, minijinja::Error> {
+fn indent(state: &mut State, value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, minijinja::Error> {
+    let text = python_str(value);
+    let (width, first, blank): (Option<Value>, Option<bool>, Option<bool>) = from_args(&args)?;
     let width = width.or(kwargs.get("width")?);
     let first = first.or(kwargs.get("first")?).unwrap_or(false);
     let blank = blank.or(kwargs.get("blank")?).unwrap_or(false);
@@ -61,36 +102,10 @@ fn indent(text: &str, width: Option<Value>, first: Option<bool>, blank: Option<b
         Some(width) => " ".repeat(usize::try_from(width.clone())?.min(1024)),
         None => " ".repeat(4),
     };
+    charge(state, text.split('\n').count().saturating_mul(indention.len()))?;
     let lines = text.split('\n').enumerate().map(|(number, line)| {
         let indented = if number == 0 { first } else { blank || !line.is_empty() };
         format!("{}{line}", if indented { indention.as_str() } else { "" })
     });
-    Ok(lines.collect::<Vec<_>>().join("\n"))
-}
-
-/// The source with `{% generation %}` blocks, which mark an assistant's tokens for training, made into plain blocks.
-pub(super) fn without_generation_tags(source: &str) -> String {
-    let mut out = String::with_capacity(source.len());
-    let mut rest = source;
-    while let Some((before, tag)) = rest.split_once("{%") {
-        let Some((inner, after)) = tag.split_once("%}") else { break };
-        let word = match inner.trim_matches(|c: char| c == '-' || c == '+' || c.is_whitespace()) {
-            "generation" => Some("if true"),
-            "endgeneration" => Some("endif"),
-            _ => None,
-        };
-        let Some(word) = word else {
-            // Goes on right behind the opening, so that an `{%` in a text or a comment hides no tag.
-            out.push_str(before);
-            out.push_str("{%");
-            rest = tag;
-            continue;
-        };
-        let sign = |sign: Option<char>| sign.filter(|c| matches!(c, '-' | '+')).map(String::from).unwrap_or_default();
-        let (left, right) = (sign(inner.chars().next()), sign(inner.chars().next_back()));
-        out.push_str(&format!("{before}{{%{left} {word} {right}%}}"));
-        rest = after;
-    }
-    out.push_str(rest);
-    out
+    charged(state, lines.collect::<Vec<_>>().join("\n"))
 }

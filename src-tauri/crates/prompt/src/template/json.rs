@@ -1,7 +1,9 @@
 //! Values as Python writes them: JSON as `json.dumps` does, and `repr`. Templates were written and models trained with those.
 
-use minijinja::value::{Kwargs, Value, ValueKind};
-use minijinja::{Error, ErrorKind};
+use minijinja::value::{Kwargs, Rest, Value, ValueKind};
+use minijinja::{Error, ErrorKind, State};
+
+use super::operators::{charged, is_tuple, too_long};
 
 /// The layout of `json.dumps`.
 struct Layout {
@@ -13,8 +15,32 @@ struct Layout {
 }
 
 /// The filter `tojson(ensure_ascii=false, indent=none, separators=none, sort_keys=false)` of transformers.
-pub(super) fn tojson(value: &Value, kwargs: Kwargs) -> Result<String, Error> {
-    let indent = kwargs.get::<Option<Value>>("indent")?.filter(|indent| !indent.is_none());
+pub(super) fn tojson(state: &mut State, value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
+    let named = |position: usize, name: &str| -> Result<Option<Value>, Error> {
+        let given = args
+            .get(position)
+            .cloned()
+            .map_or_else(|| kwargs.get::<Option<Value>>(name), |value| Ok(Some(value)));
+        Ok(given?.filter(|value| !value.is_none()))
+    };
+    let text = dumps(
+        value,
+        named(0, "ensure_ascii")?,
+        named(1, "indent")?,
+        named(2, "separators")?,
+        named(3, "sort_keys")?,
+    )?;
+    kwargs.assert_all_used()?;
+    charged(state, text)
+}
+
+fn dumps(
+    value: &Value,
+    ensure_ascii: Option<Value>,
+    indent: Option<Value>,
+    separators: Option<Value>,
+    sort_keys: Option<Value>,
+) -> Result<String, Error> {
     let indent = match indent {
         Some(indent) => Some(match indent.as_str() {
             Some(text) => text.to_owned(),
@@ -22,7 +48,10 @@ pub(super) fn tojson(value: &Value, kwargs: Kwargs) -> Result<String, Error> {
         }),
         None => None,
     };
-    let separators = kwargs.get::<Option<Vec<String>>>("separators")?;
+    let separators: Option<Vec<String>> = match separators {
+        Some(both) => Some(both.try_iter()?.map(|one| one.to_string()).collect()),
+        None => None,
+    };
     let (item_separator, key_separator) = match separators.as_deref() {
         Some([item, key]) => (item.clone(), key.clone()),
         Some(_) => return Err(Error::new(ErrorKind::InvalidOperation, "separators must be two texts")),
@@ -33,16 +62,16 @@ pub(super) fn tojson(value: &Value, kwargs: Kwargs) -> Result<String, Error> {
         item_separator,
         key_separator,
         indent,
-        ensure_ascii: kwargs.get::<Option<bool>>("ensure_ascii")?.unwrap_or(false),
-        sort_keys: kwargs.get::<Option<bool>>("sort_keys")?.unwrap_or(false),
+        ensure_ascii: ensure_ascii.is_some_and(|yes| yes.is_true()),
+        sort_keys: sort_keys.is_some_and(|yes| yes.is_true()),
     };
-    kwargs.assert_all_used()?;
     let mut out = String::new();
     write_json(&mut out, value, &layout, 0)?;
     Ok(out)
 }
 
 fn write_json(out: &mut String, value: &Value, layout: &Layout, depth: usize) -> Result<(), Error> {
+    too_long(out.len())?;
     match value.kind() {
         ValueKind::None | ValueKind::Undefined => out.push_str("null"),
         ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
@@ -149,22 +178,51 @@ pub(super) fn python_str(value: &Value) -> String {
     }
 }
 
-fn python_repr(value: &Value) -> String {
+pub(super) fn python_repr(value: &Value) -> String {
+    let mut out = String::new();
+    write_repr(&mut out, value);
+    out
+}
+
+/// Ends early where the text is longer than any may be, because lists of one list grow without bound.
+fn write_repr(out: &mut String, value: &Value) {
+    if too_long(out.len()).is_err() {
+        return;
+    }
     match value.kind() {
-        ValueKind::None => "None".into(),
-        ValueKind::Bool => if value.is_true() { "True" } else { "False" }.into(),
-        ValueKind::Number => number(value),
-        ValueKind::String => quoted(&value.to_string()),
+        ValueKind::None => out.push_str("None"),
+        ValueKind::Bool => out.push_str(if value.is_true() { "True" } else { "False" }),
+        ValueKind::Number => out.push_str(&number(value)),
+        ValueKind::String => out.push_str(&quoted(value.as_str().unwrap_or_default())),
         ValueKind::Seq => {
-            let items: Vec<String> = value.try_iter().into_iter().flatten().map(|item| python_repr(&item)).collect();
-            format!("[{}]", items.join(", "))
+            let (open, close) = if is_tuple(value) { ('(', ')') } else { ('[', ']') };
+            out.push(open);
+            let mut count = 0;
+            for item in value.try_iter().into_iter().flatten() {
+                if count > 0 {
+                    out.push_str(", ");
+                }
+                write_repr(out, &item);
+                count += 1;
+            }
+            if count == 1 && is_tuple(value) {
+                out.push(',');
+            }
+            out.push(close);
         }
         ValueKind::Map => {
-            let pair = |key: Value| format!("{}: {}", python_repr(&key), python_repr(&value.get_item(&key).unwrap_or_default()));
-            let items: Vec<String> = value.try_iter().into_iter().flatten().map(pair).collect();
-            format!("{{{}}}", items.join(", "))
+            out.push('{');
+            for (position, key) in value.try_iter().into_iter().flatten().enumerate() {
+                if position > 0 {
+                    out.push_str(", ");
+                }
+                write_repr(out, &key);
+                out.push_str(": ");
+                write_repr(out, &value.get_item(&key).unwrap_or_default());
+            }
+            out.push('}');
         }
-        _ => value.to_string(),
+        _ => out.push_str(&value.to_string()),
     }
 }
 
@@ -178,12 +236,21 @@ fn quoted(text: &str) -> String {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             c if c == quote => out.extend(['\\', c]),
-            c if c < ' ' || c == '\u{7f}' => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if c != ' ' && !is_printable(c) => out.push_str(&match u32::from(c) {
+                code @ ..=0xFF => format!("\\x{code:02x}"),
+                code @ ..=0xFFFF => format!("\\u{code:04x}"),
+                code => format!("\\U{code:08x}"),
+            }),
             c => out.push(c),
         }
     }
     out.push(quote);
     out
+}
+
+/// As Python's `str.isprintable`; only a text's first letter is escaped for being an accent without a letter.
+fn is_printable(c: char) -> bool {
+    c.is_ascii_graphic() || !format!("a{c}").escape_debug().any(|escaped| escaped == '\\')
 }
 
 /// A number as Python's `repr` writes it: `1.0`, `1e-07`, `1e+16`, integers plain.
@@ -218,7 +285,15 @@ mod tests {
     use serde_json::json;
 
     fn dumps(value: serde_json::Value, kwargs: &[(&str, Value)]) -> String {
-        tojson(&Value::from(Serde(&value)), Kwargs::from_iter(kwargs.iter().cloned())).unwrap()
+        let named = |name: &str| kwargs.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
+        super::dumps(
+            &Value::from(Serde(&value)),
+            named("ensure_ascii"),
+            named("indent"),
+            named("separators"),
+            named("sort_keys"),
+        )
+        .unwrap()
     }
 
     // The expected texts are what Python 3's json.dumps(…, ensure_ascii=False) prints.

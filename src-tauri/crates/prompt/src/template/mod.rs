@@ -1,7 +1,11 @@
 //! A model's chat template: where it is read from and how it is rendered.
 
 mod environment;
+mod filters;
 mod json;
+mod operators;
+mod source;
+mod text;
 
 use std::path::Path;
 
@@ -11,7 +15,8 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::{Error, Result};
-use environment::{environment, without_generation_tags, Refusal};
+use environment::{environment, set_clock, Refusal};
+use source::prepare;
 
 const DEFAULT: &str = "default";
 const TOOL_USE: &str = "tool_use";
@@ -65,7 +70,7 @@ impl Template {
         let mut environment = environment();
         let mut add = |name: &'static str, source: &str| {
             environment
-                .add_template_owned(name, without_generation_tags(source))
+                .add_template_owned(name, prepare(source)?)
                 .map_err(|error| Error::TemplateSyntax(error.to_string()))
         };
         add(DEFAULT, &source)?;
@@ -81,6 +86,13 @@ impl Template {
         })
     }
 
+    /// The template with a clock that stands still, so that what it renders can be compared.
+    #[must_use]
+    pub fn at(mut self, now: jiff::Zoned) -> Self {
+        set_clock(&mut self.environment, move || now.clone());
+        self
+    }
+
     /// The source that is used without tools.
     pub fn source(&self) -> &str {
         &self.source
@@ -92,8 +104,10 @@ impl Template {
     }
 
     /// Renders with these variables; `messages` and whatever else the template asks for. Where `tools` is set, a
-    /// template named `tool_use` is preferred.
+    /// template named `tool_use` is preferred. As in transformers, a message's reasoning is there under each of its names.
     pub fn render(&self, mut variables: Map<String, Value>) -> Result<String> {
+        let messages = variables.get_mut("messages").and_then(Value::as_array_mut);
+        messages.into_iter().flatten().for_each(name_reasoning);
         for (name, value) in &self.variables {
             variables.entry(name.clone()).or_insert_with(|| value.clone());
         }
@@ -102,7 +116,23 @@ impl Template {
         let template = template
             .map_or_else(|| self.environment.get_template(DEFAULT), Ok)
             .expect("the default template is always there");
-        template.render(minijinja::Value::from(Serde(&variables))).map_err(failure)
+        // A template that breaks the library that renders it is a broken template.
+        let render = || template.render(minijinja::Value::from(Serde(&variables)));
+        match std::panic::catch_unwind(std::panic::AssertUnwindSafe(render)) {
+            Ok(text) => text.map_err(failure),
+            Err(_) => Err(Error::TemplateFailed("it does what cannot be rendered".into())),
+        }
+    }
+}
+
+/// Reasoning is passed as `reasoning_content`; `thinking`, which gpt-oss reads, and `reasoning` are older names of it.
+fn name_reasoning(message: &mut Value) {
+    let Some(fields) = message.as_object_mut() else { return };
+    let names = ["reasoning_content", "thinking", "reasoning"];
+    let given = names.iter().find_map(|name| fields.get(*name).filter(|value| !value.is_null()));
+    if let Some(reasoning) = given.cloned() {
+        fields.entry("thinking").or_insert_with(|| reasoning.clone());
+        fields.insert("reasoning_content".into(), reasoning);
     }
 }
 

@@ -1,0 +1,238 @@
+//! jinja2's filters and tests, where minijinja's differ or are missing.
+
+use minijinja::formatting::FormatStyle;
+use minijinja::value::{from_args, Kwargs, Rest, Value, ValueKind};
+use minijinja::{Environment, Error, State};
+
+use super::json::{python_repr, python_str};
+use super::operators::{charge, charged, format_checked};
+use super::text::{escape, invalid, is_blank, join, replace, split_blanks, text_method};
+
+/// Adds them.
+pub(super) fn add_filters(environment: &mut Environment<'static>) {
+    let escaped = |state: &mut State, value: &Value| -> Result<Value, Error> {
+        if value.is_safe() {
+            return Ok(value.clone());
+        }
+        let text = escape(&python_str(value));
+        charge(state, text.len())?;
+        Ok(Value::from_safe_string(text))
+    };
+    environment.add_filter("escape", escaped);
+    environment.add_filter("e", escaped);
+    environment.add_filter("forceescape", |state: &mut State, value: &Value| {
+        let text = escape(&python_str(value));
+        charge(state, text.len())?;
+        Ok::<_, Error>(Value::from_safe_string(text))
+    });
+    environment.add_filter("string", |state: &mut State, value: &Value| -> Result<Value, Error> {
+        if value.as_str().is_some() {
+            return Ok(value.clone());
+        }
+        charged(state, python_str(value))
+    });
+    environment.add_filter("upper", |state: &mut State, value: &Value| {
+        charged(state, python_str(value).to_uppercase())
+    });
+    environment.add_filter("lower", |state: &mut State, value: &Value| {
+        charged(state, python_str(value).to_lowercase())
+    });
+    environment.add_filter("title", |state: &mut State, value: &Value| {
+        charged(state, filter_title(&python_str(value)))
+    });
+    environment.add_filter("trim", |state: &mut State, value: &Value, chars: Option<&str>| {
+        let text = python_str(value);
+        let goes = |c: char| chars.map_or_else(|| is_blank(c), |chars| chars.contains(c));
+        charged(state, text.trim_matches(goes).to_owned())
+    });
+    environment.add_filter(
+        "replace",
+        |state: &mut State, value: &Value, old: &Value, new: &Value, count: Option<i64>| {
+            replace(state, &python_str(value), &python_str(old), &python_str(new), count)
+        },
+    );
+    environment.add_filter("format", |state: &mut State, value: &Value, args: Rest<Value>| {
+        format_checked(state, FormatStyle::Printf, &python_str(value), &args)
+    });
+    environment.add_filter("join", join_filter);
+    environment.add_filter("wordcount", |value: &Value| {
+        let text = python_str(value);
+        text.split(|c: char| !c.is_alphanumeric() && c != '_')
+            .filter(|word| !word.is_empty())
+            .count()
+    });
+    environment.add_filter("center", |state: &mut State, value: &Value, width: Option<usize>| {
+        let width = Value::from(width.unwrap_or(80));
+        text_method(state, &python_str(value), "center", &[width]).map(Option::unwrap_or_default)
+    });
+    environment.add_filter("truncate", truncate);
+    environment.add_filter("striptags", |state: &mut State, value: &Value| {
+        let text = python_str(value);
+        let bare: String = text
+            .split('<')
+            .enumerate()
+            .map(|(at, part)| {
+                if at == 0 {
+                    part
+                } else {
+                    part.split_once('>').map_or(part, |(_, rest)| rest)
+                }
+            })
+            .collect();
+        charged(state, split_blanks(&bare, None, false).join(" "))
+    });
+    environment.add_filter("urlencode", |state: &mut State, value: &Value| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+        let coded = python_str(value)
+            .bytes()
+            .map(|byte| {
+                if plain(byte) {
+                    char::from(byte).to_string()
+                } else {
+                    format!("%{byte:02X}")
+                }
+            })
+            .collect();
+        charged(state, coded)
+    });
+    environment.add_filter("int", |value: &Value, default: Option<Value>, base: Option<u32>, kwargs: Kwargs| {
+        let default = default.or(kwargs.get("default")?).unwrap_or_else(|| 0.into());
+        let base = base.or(kwargs.get("base")?).unwrap_or(10);
+        kwargs.assert_all_used()?;
+        Ok::<_, Error>(whole_number(value, base).map_or(default, Value::from))
+    });
+    environment.add_filter("float", |value: &Value, default: Option<Value>| {
+        let number = match value.as_str() {
+            Some(text) => text.trim().replace('_', "").parse().ok(),
+            None if value.kind() == ValueKind::Bool => Some(f64::from(u8::from(value.is_true()))),
+            None => f64::try_from(value.clone()).ok(),
+        };
+        number.map_or_else(|| default.unwrap_or_else(|| 0.0.into()), Value::from)
+    });
+    environment.add_filter("default", default);
+    environment.add_filter("d", default);
+    environment.add_filter("pprint", |state: &mut State, value: &Value| charged(state, python_repr(value)));
+    let length = |value: &Value| -> Result<usize, Error> {
+        match value.len() {
+            Some(length) => Ok(length),
+            None if value.is_undefined() => Ok(0),
+            None => Err(invalid("the value has no length")),
+        }
+    };
+    environment.add_filter("length", length);
+    environment.add_filter("count", length);
+    environment.add_test("sequence", |value: &Value| {
+        matches!(value.kind(), ValueKind::Seq | ValueKind::String | ValueKind::Map) || value.is_undefined()
+    });
+    environment.add_test("callable", |value: &Value| value.kind() == ValueKind::Plain);
+}
+
+fn whole_number(value: &Value, base: u32) -> Option<i64> {
+    if let Some(text) = value.as_str() {
+        let text = text.trim().replace('_', "");
+        let digits = match base {
+            0 | 16 => text.trim_start_matches("0x").trim_start_matches("0X"),
+            8 => text.trim_start_matches("0o"),
+            2 => text.trim_start_matches("0b"),
+            _ => text.as_str(),
+        };
+        let base = if base == 0 && digits.len() == text.len() {
+            10
+        } else if base == 0 {
+            16
+        } else {
+            base
+        };
+        let whole = (2..=36).contains(&base).then(|| i64::from_str_radix(digits, base).ok()).flatten();
+        return whole.or_else(|| {
+            text.parse::<f64>()
+                .ok()
+                .filter(|number| number.is_finite())
+                .map(|number| number as i64)
+        });
+    }
+    match value.kind() {
+        ValueKind::Bool => Some(value.is_true().into()),
+        ValueKind::Number => i64::try_from(value.clone()).ok().or_else(|| {
+            f64::try_from(value.clone())
+                .ok()
+                .filter(|number| number.is_finite())
+                .map(|number| number as i64)
+        }),
+        _ => None,
+    }
+}
+
+fn default(value: &Value, other: Option<Value>, lax: Option<bool>, kwargs: Kwargs) -> Result<Value, Error> {
+    let other = other.or(kwargs.get("default_value")?).unwrap_or_else(|| "".into());
+    let lax = lax.or(kwargs.get("boolean")?).unwrap_or(false);
+    kwargs.assert_all_used()?;
+    Ok(if value.is_undefined() || (lax && !value.is_true()) {
+        other
+    } else {
+        value.clone()
+    })
+}
+
+fn join_filter(
+    state: &mut State,
+    value: &Value,
+    separator: Option<Value>,
+    attribute: Option<Value>,
+    kwargs: Kwargs,
+) -> Result<Value, Error> {
+    let separator = separator
+        .or(kwargs.get("d")?)
+        .map_or_else(String::new, |separator| python_str(&separator));
+    let attribute = attribute.or(kwargs.get("attribute")?);
+    kwargs.assert_all_used()?;
+    if value.is_undefined() {
+        return Ok("".into());
+    }
+    let Some(attribute) = attribute else {
+        return join(state, value, &separator);
+    };
+    let named: Vec<Value> = value
+        .try_iter()?
+        .map(|item| match attribute.as_str() {
+            Some(path) => path.split('.').try_fold(item, |item, name| item.get_attr(name)),
+            None => item.get_item(&attribute),
+        })
+        .collect::<Result<_, _>>()?;
+    join(state, &named.into(), &separator)
+}
+
+/// Words begin behind blanks and opening brackets.
+fn filter_title(text: &str) -> String {
+    let mut begins = true;
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if begins {
+            out.extend(c.to_uppercase());
+        } else {
+            out.extend(c.to_lowercase());
+        }
+        begins = c.is_whitespace() || matches!(c, '-' | '(' | '{' | '[' | '<');
+    }
+    out
+}
+
+fn truncate(state: &mut State, value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
+    let text = python_str(value);
+    let (length, kill, end, leeway): (Option<usize>, Option<bool>, Option<&str>, Option<usize>) = from_args(&args)?;
+    let length = length.or(kwargs.get("length")?).unwrap_or(255);
+    let kill = kill.or(kwargs.get("killwords")?).unwrap_or(false);
+    let end = end.or(kwargs.get("end")?).unwrap_or("...");
+    let leeway = leeway.or(kwargs.get("leeway")?).unwrap_or(5);
+    kwargs.assert_all_used()?;
+    if text.chars().count() <= length.saturating_add(leeway) {
+        return charged(state, text);
+    }
+    let kept: String = text.chars().take(length.saturating_sub(end.chars().count())).collect();
+    let kept = if kill {
+        kept.as_str()
+    } else {
+        kept.rsplit_once(' ').map_or(kept.as_str(), |(kept, _)| kept)
+    };
+    charged(state, format!("{kept}{end}"))
+}

@@ -1,0 +1,324 @@
+//! Python's methods of texts, where minijinja's differ or are missing.
+
+use std::borrow::Cow;
+
+use minijinja::formatting::FormatStyle;
+use minijinja::value::{from_args, Kwargs, Tuple, Value, ValueKind};
+use minijinja::{Error, ErrorKind, State};
+
+use super::json::python_str;
+use super::operators::{charge, format_checked, size};
+
+/// What Python's `str.strip` takes off.
+pub(super) fn is_blank(c: char) -> bool {
+    c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
+}
+
+/// HTML's signs as markupsafe writes them.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&#34;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Methods of values: texts as in Python, the rest as minijinja knows them.
+pub(super) fn method(state: &mut State, value: &Value, name: &str, args: &[Value]) -> Result<Value, Error> {
+    // No method makes a text out of nothing: what goes in is counted, and what grows is counted where it does.
+    charge(state, size(value))?;
+    if let Some(text) = value.as_str() {
+        if let Some(result) = text_method(state, text, name, args)? {
+            return Ok(result);
+        }
+    }
+    if name == "index" && matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
+        let (wanted,): (&Value,) = from_args(args)?;
+        let found = value.try_iter()?.position(|item| item == *wanted);
+        return found.map(Value::from).ok_or_else(|| invalid("the value is not in the list"));
+    }
+    if name == "is_integer" && value.kind() == ValueKind::Number {
+        return Ok(f64::try_from(value.clone()).is_ok_and(|number| number.fract() == 0.0).into());
+    }
+    let result = minijinja_contrib::pycompat::unknown_method_callback(state, value, name, args)?;
+    charge(state, size(&result))?;
+    Ok(result)
+}
+
+pub(super) fn invalid(reason: &str) -> Error {
+    Error::new(ErrorKind::InvalidOperation, reason.to_owned())
+}
+
+fn texts(parts: impl IntoIterator<Item = impl Into<Value>>) -> Value {
+    parts.into_iter().map(Into::into).collect::<Vec<Value>>().into()
+}
+
+pub(super) fn text_method(state: &mut State, text: &str, name: &str, args: &[Value]) -> Result<Option<Value>, Error> {
+    let all = |test: fn(char) -> bool| Value::from(!text.is_empty() && text.chars().all(test));
+    let result = match name {
+        "strip" | "lstrip" | "rstrip" => {
+            let (chars,): (Option<Cow<'_, str>>,) = from_args(args)?;
+            let goes = |c: char| chars.as_ref().map_or_else(|| is_blank(c), |chars| chars.contains(c));
+            match name {
+                "strip" => text.trim_matches(goes),
+                "lstrip" => text.trim_start_matches(goes),
+                _ => text.trim_end_matches(goes),
+            }
+            .into()
+        }
+        "title" => title(text).into(),
+        "swapcase" => {
+            let swap = |c: char| -> String {
+                if c.is_uppercase() {
+                    c.to_lowercase().collect()
+                } else {
+                    c.to_uppercase().collect()
+                }
+            };
+            text.chars().map(swap).collect::<String>().into()
+        }
+        "casefold" => text.to_lowercase().replace('ß', "ss").into(),
+        "split" | "rsplit" => {
+            let (separator, most, kwargs): (Option<Value>, Option<i64>, Kwargs) = from_args(args)?;
+            let separator = separator.or(kwargs.get("sep")?).filter(|separator| !separator.is_none());
+            let most = most.or(kwargs.get("maxsplit")?).and_then(|most| usize::try_from(most).ok());
+            kwargs.assert_all_used()?;
+            match separator {
+                None => texts(split_blanks(text, most, name == "rsplit")),
+                Some(separator) => {
+                    let separator = separator
+                        .as_str()
+                        .filter(|separator| !separator.is_empty())
+                        .ok_or_else(|| invalid("empty separator"))?;
+                    match (name, most) {
+                        ("split", Some(most)) => texts(text.splitn(most.saturating_add(1), separator)),
+                        ("split", None) => texts(text.split(separator)),
+                        (_, most) => {
+                            let mut parts: Vec<&str> = text
+                                .rsplitn(most.map_or(usize::MAX, |most| most.saturating_add(1)), separator)
+                                .collect();
+                            parts.reverse();
+                            texts(parts)
+                        }
+                    }
+                }
+            }
+        }
+        "splitlines" => {
+            let (keep, kwargs): (Option<bool>, Kwargs) = from_args(args)?;
+            let keep = keep.or(kwargs.get("keepends")?).unwrap_or(false);
+            texts(split_lines(text, keep))
+        }
+        "partition" | "rpartition" => {
+            let (separator,): (&str,) = from_args(args)?;
+            let found = if name == "partition" {
+                text.split_once(separator)
+            } else {
+                text.rsplit_once(separator)
+            };
+            let parts = match found {
+                Some((left, right)) => [left, separator, right],
+                None if name == "partition" => [text, "", ""],
+                None => ["", "", text],
+            };
+            Tuple::from(parts.map(Value::from)).into()
+        }
+        "index" | "rindex" => {
+            let (wanted,): (&str,) = from_args(args)?;
+            let found = if name == "index" { text.find(wanted) } else { text.rfind(wanted) };
+            let at = found.ok_or_else(|| invalid("substring not found"))?;
+            text[..at].chars().count().into()
+        }
+        "startswith" | "endswith" if args.len() > 1 => {
+            let (affix, start, stop): (&Value, Option<i64>, Option<i64>) = from_args(args)?;
+            let letters: Vec<char> = text.chars().collect();
+            let bound = |at: i64| {
+                if at < 0 {
+                    letters.len().saturating_sub(at.unsigned_abs() as usize)
+                } else {
+                    (at as usize).min(letters.len())
+                }
+            };
+            let (start, stop) = (start.map_or(0, bound), stop.map_or(letters.len(), bound));
+            let part: String = letters.get(start..stop).unwrap_or_default().iter().collect();
+            return minijinja_contrib::pycompat::unknown_method_callback(state, &part.into(), name, std::slice::from_ref(affix)).map(Some);
+        }
+        "removeprefix" | "removesuffix" => {
+            let (affix,): (&str,) = from_args(args)?;
+            let cut = if name == "removeprefix" {
+                text.strip_prefix(affix)
+            } else {
+                text.strip_suffix(affix)
+            };
+            cut.unwrap_or(text).into()
+        }
+        "replace" => {
+            let (old, new, count): (&str, &str, Option<i64>) = from_args(args)?;
+            return replace(state, text, old, new, count).map(Some);
+        }
+        "join" => {
+            let (items,): (&Value,) = from_args(args)?;
+            return join(state, items, text).map(Some);
+        }
+        "format" => return format_checked(state, FormatStyle::StrFormat, text, args).map(Some),
+        "zfill" => {
+            let (width,): (usize,) = from_args(args)?;
+            let sign = text.len() - text.strip_prefix(['-', '+']).unwrap_or(text).len();
+            let fill = fill(state, "0", width.saturating_sub(text.chars().count()))?;
+            format!("{}{fill}{}", &text[..sign], &text[sign..]).into()
+        }
+        "center" | "ljust" | "rjust" => {
+            let (width, with): (usize, Option<&str>) = from_args(args)?;
+            let gap = width.saturating_sub(text.chars().count());
+            let left = match name {
+                "center" => gap / 2 + (gap & width & 1),
+                "ljust" => 0,
+                _ => gap,
+            };
+            let with = with.unwrap_or(" ");
+            (fill(state, with, left)? + text + &fill(state, with, gap - left)?).into()
+        }
+        "expandtabs" => {
+            let (width,): (Option<usize>,) = from_args(args)?;
+            return expand_tabs(state, text, width.unwrap_or(8)).map(Some);
+        }
+        "isdecimal" | "isdigit" => all(|c| c.is_numeric() && !is_fraction(c)),
+        "isspace" => all(is_blank),
+        "istitle" => (text.chars().any(char::is_alphabetic) && title(text) == text).into(),
+        "isprintable" => text.chars().all(|c| !c.is_control()).into(),
+        "isidentifier" => (all(|c| c.is_alphanumeric() || c == '_').is_true() && !text.starts_with(|c: char| c.is_numeric())).into(),
+        _ => return Ok(None),
+    };
+    charge(state, size(&result))?;
+    Ok(Some(result))
+}
+
+/// Numbers that are no digits: fractions and Roman ones.
+fn is_fraction(c: char) -> bool {
+    matches!(c, '¼'..='¾' | '\u{2150}'..='\u{218B}')
+}
+
+fn fill(state: &mut State, with: &str, count: usize) -> Result<String, Error> {
+    charge(state, with.len().saturating_mul(count))?;
+    Ok(with.repeat(count))
+}
+
+/// Every run of letters begins with a capital one.
+fn title(text: &str) -> String {
+    let mut inside = false;
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if inside {
+            out.extend(c.to_lowercase());
+        } else {
+            out.extend(c.to_uppercase());
+        }
+        inside = c.is_lowercase() || c.is_uppercase();
+    }
+    out
+}
+
+/// Parts between runs of blanks, at most `most` times split.
+pub(super) fn split_blanks(text: &str, most: Option<usize>, from_right: bool) -> Vec<&str> {
+    let most = most.unwrap_or(usize::MAX);
+    let mut parts = Vec::new();
+    let mut rest = text.trim_matches(is_blank);
+    while !rest.is_empty() {
+        let cut = if from_right { rest.rfind(is_blank) } else { rest.find(is_blank) };
+        let Some(cut) = cut.filter(|_| parts.len() < most) else {
+            parts.push(rest);
+            break;
+        };
+        let (left, right) = rest.split_at(cut);
+        if from_right {
+            parts.push(right.trim_matches(is_blank));
+            rest = left.trim_end_matches(is_blank);
+        } else {
+            parts.push(left);
+            rest = right.trim_start_matches(is_blank);
+        }
+    }
+    if from_right {
+        parts.reverse();
+    } else if parts.len() > most {
+        // What is left keeps the blanks at its end.
+        let last = parts.last().map_or(0, |last| last.as_ptr() as usize - text.as_ptr() as usize);
+        parts.pop();
+        parts.push(&text[last..]);
+    }
+    parts
+}
+
+fn split_lines(text: &str, keep: bool) -> Vec<&str> {
+    let is_end = |c: char| {
+        matches!(
+            c,
+            '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
+    };
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(is_end) {
+        let end = if rest[at..].starts_with("\r\n") {
+            at + 2
+        } else {
+            at + rest[at..].chars().next().map_or(1, char::len_utf8)
+        };
+        lines.push(&rest[..if keep { end } else { at }]);
+        rest = &rest[end..];
+    }
+    if !rest.is_empty() {
+        lines.push(rest);
+    }
+    lines
+}
+
+fn expand_tabs(state: &mut State, text: &str, width: usize) -> Result<Value, Error> {
+    let mut out = String::new();
+    let mut column = 0;
+    for c in text.chars() {
+        match c {
+            '\t' => {
+                let blanks = if width == 0 { 0 } else { width - column % width };
+                out.push_str(&fill(state, " ", blanks)?);
+                column += blanks;
+            }
+            c => {
+                out.push(c);
+                column = if matches!(c, '\n' | '\r') { 0 } else { column + 1 };
+            }
+        }
+    }
+    Ok(out.into())
+}
+
+pub(super) fn replace(state: &mut State, text: &str, old: &str, new: &str, count: Option<i64>) -> Result<Value, Error> {
+    let count = count.and_then(|count| usize::try_from(count).ok());
+    let found = text.matches(old).take(count.unwrap_or(usize::MAX)).count();
+    charge(state, text.len().saturating_add(found.saturating_mul(new.len())))?;
+    Ok(match count {
+        Some(count) => text.replacen(old, new, count),
+        None => text.replace(old, new),
+    }
+    .into())
+}
+
+pub(super) fn join(state: &mut State, items: &Value, separator: &str) -> Result<Value, Error> {
+    let mut out = String::new();
+    for (position, item) in items.try_iter()?.enumerate() {
+        let item = python_str(&item);
+        charge(state, separator.len() + item.len())?;
+        if position > 0 {
+            out.push_str(separator);
+        }
+        out.push_str(&item);
+    }
+    Ok(out.into())
+}
