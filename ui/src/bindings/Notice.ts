@@ -5,7 +5,7 @@
  */
 export type Notice = { 
 /**
- * For programs: `thought_while_off`, `thinking_truncated`, `broken_tool_call`, `dequantised`, …
+ * For programs: `thought_while_off`, `thinking_truncated`, `broken_tool_call`, `dequantised`, `repetition`, `kv_bits`, …
  */
 code: string, 
 /**

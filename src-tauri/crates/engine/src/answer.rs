@@ -11,6 +11,9 @@ use crate::sample::{Choice, Sampler};
 use crate::speech::Speech;
 use crate::worker::Report;
 
+/// Tokens that are rather read again than paused for.
+const WORTH_A_PAUSE: usize = 32;
+
 /// Refuses what no model can do, before one is loaded for it.
 pub fn check(request: &Request) -> Result<()> {
     // The model's vocabulary is not known yet.
@@ -66,7 +69,6 @@ pub fn answer(loaded: &LoadedModel, request: &Request, prompt: &Prompt, load_ms:
     });
 
     let sampler = Sampler::new(choice, ids, &dialect.eos_and_newline_ids(), model.vocabulary())?;
-    let boundaries = dialect.boundaries(&render_request(request), prompt);
     let known = loaded
         .snapshots
         .borrow_mut()
@@ -75,6 +77,7 @@ pub fn answer(loaded: &LoadedModel, request: &Request, prompt: &Prompt, load_ms:
         Some((positions, caches)) => (positions, Reading::resumed(caches, positions)),
         None => (0, Reading::new(model, request.kv_bits)),
     };
+    let boundaries = worth_a_pause(dialect.boundaries(&render_request(request), prompt), cached);
     let room = opened.config.context as usize - ids.len();
     let plan = Plan {
         prompt: ids,
@@ -98,6 +101,22 @@ pub fn answer(loaded: &LoadedModel, request: &Request, prompt: &Prompt, load_ms:
     hearer.keep_end(sequence.reading())?;
     hearer.tell_plain_layers(sequence.reading());
     Ok(hearer.speech.end(end, ids.len(), cached, &times, load_ms))
+}
+
+/// The boundaries at which a prompt is paused that is read from `start` on. A pause costs a forward pass more, so what is
+/// near the last place to go on from is read again instead; the last one costs nothing, because the token that is left is
+/// read by itself anyway.
+fn worth_a_pause(boundaries: Vec<usize>, start: usize) -> Vec<usize> {
+    let (mut last_kept, end) = (start, boundaries.last().copied());
+    let mut kept = boundaries;
+    kept.retain(|boundary| {
+        let worth = *boundary >= last_kept + WORTH_A_PAUSE || Some(*boundary) == end;
+        if worth {
+            last_kept = *boundary;
+        }
+        worth
+    });
+    kept
 }
 
 /// Passes on what a run says, and keeps copies of what it reads.

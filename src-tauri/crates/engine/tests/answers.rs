@@ -161,3 +161,25 @@ async fn the_operations_of_gpus_give_the_same_answer_from_quantised_weights() {
     assert!(!info.dequantised && info.resident_bytes < 16_000_000, "{info:?}");
     assert_eq!(engine.inspect().unwrap().unevaluated, 0);
 }
+
+#[tokio::test]
+async fn an_answer_that_runs_in_a_circle_is_ended_and_says_so() {
+    let engine = MlxEngine::start();
+    // A bias makes one ordinary token win for ever.
+    let request = Request {
+        sampling: Sampling {
+            logit_bias: [(400, 1000.0)].into(),
+            ..Sampling::greedy()
+        },
+        ..question("Tell me a story.", Thinking::Off)
+    };
+    let heard = ask(&engine, request).await;
+    assert_eq!(heard.done().stop, Stop::Length, "the model did not end it");
+    assert_eq!(
+        heard.notices.iter().map(|notice| notice.code.as_str()).collect::<Vec<_>>(),
+        ["repetition"]
+    );
+    let made = heard.done().usage.completion_tokens;
+    assert!((1000..1100).contains(&made), "{made}");
+    assert_eq!(heard.tokens.len(), made as usize);
+}

@@ -14,6 +14,10 @@ use crate::{Dialect, Prompt, RenderRequest, Result};
 /// Questions that nobody asked, with different first letters.
 const PROBES: [&str; 2] = ["What?", "Hm."];
 
+/// Where the next turn parts so few tokens before the prompt's end, the end itself is no boundary: another answer reads these
+/// few again.
+const NEAR: usize = 32;
+
 /// Bytes behind the first difference that take part in making ids, so that the last common token is a whole one.
 const MARGIN: usize = 32;
 
@@ -28,13 +32,16 @@ pub struct Future {
 
 impl Dialect {
     /// After how many ids of the conversation's `prompt` others part from it, in rising order: chats with the same
-    /// instructions, an edit of the last question, the next turn, another answer.
+    /// instructions, an edit of the last question, the next turn and, as far as it is not near that, another answer. One id
+    /// at least is left behind the last boundary.
     pub fn boundaries(&self, request: &RenderRequest, prompt: &Prompt) -> Vec<usize> {
         let whole = prompt.ids.len().saturating_sub(1);
         let Ok(rendered) = self.rendered(request) else { return vec![whole] };
         let next = [request.messages, &[Message::text(Role::Assistant, "Yes."), question(PROBES[0])]].concat();
-        let mut found = vec![whole];
-        for messages in [self.instructions(request), before_last_question(request.messages), Some(next)] {
+        let next = self.parting(request, &next, &rendered, &prompt.ids).map(|next| next.min(whole));
+        let end = next.is_none_or(|next| next + NEAR <= whole).then_some(whole);
+        let mut found: Vec<usize> = next.into_iter().chain(end).collect();
+        for messages in [self.instructions(request), before_last_question(request.messages)] {
             found.extend(messages.and_then(|messages| self.parting(request, &messages, &rendered, &prompt.ids)));
         }
         in_order(found, whole)

@@ -32,7 +32,7 @@ pub enum Channel {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Notice {
-    /// For programs: `thought_while_off`, `thinking_truncated`, `broken_tool_call`, `dequantised`, …
+    /// For programs: `thought_while_off`, `thinking_truncated`, `broken_tool_call`, `dequantised`, `repetition`, `kv_bits`, …
     pub code: String,
     /// For people.
     pub message: String,
@@ -45,7 +45,7 @@ pub struct Notice {
 pub enum Stop {
     /// The model ended its turn, or a stop text appeared.
     Stop,
-    /// The token limit or the context's end was reached.
+    /// The token limit or the context's end was reached, or the answer ran in a circle (notice `repetition`).
     Length,
     /// The model called a tool and waits for its answer.
     ToolCalls,

@@ -3,7 +3,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::tensor::Tensor;
+use crate::error::Result;
+use crate::tensor::{eval, Tensor};
 
 /// Counts the bytes of all living blocks that were made with it, each once, however many copies share it. Clones count
 /// together.
@@ -20,6 +21,7 @@ impl Ledger {
 /// Tensors that do not change any more. Each lies in memory of its own: a view would keep all that it looks into alive.
 pub struct Block {
     tensors: Vec<Tensor>,
+    computed: Cell<bool>,
     bytes: u64,
     ledger: Ledger,
 }
@@ -31,6 +33,7 @@ impl Block {
         ledger.0.set(ledger.0.get() + bytes);
         Self {
             tensors,
+            computed: Cell::new(false),
             bytes,
             ledger: ledger.clone(),
         }
@@ -39,6 +42,14 @@ impl Block {
     /// Its tensors.
     pub fn tensors(&self) -> &[Tensor] {
         &self.tensors
+    }
+
+    /// Computes those that are not computed yet, in one go.
+    pub fn settle<'a>(blocks: impl Iterator<Item = &'a Rc<Self>>) -> Result<()> {
+        let new: Vec<_> = blocks.filter(|block| !block.computed.get()).collect();
+        eval(new.iter().flat_map(|block| &block.tensors))?;
+        new.iter().for_each(|block| block.computed.set(true));
+        Ok(())
     }
 
     /// How many bytes they take.

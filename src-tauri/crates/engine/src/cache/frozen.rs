@@ -7,7 +7,6 @@ use protocol::KvBits;
 use crate::cache::growing::Pages;
 use crate::cache::{Block, Cache, Ledger, PlainCache, QuantizedCache, RecurrentCache, RotatingCache};
 use crate::error::Result;
-use crate::tensor::Tensor;
 
 /// A copy of one layer's cache that does not change.
 pub enum Frozen {
@@ -78,11 +77,6 @@ impl Frozen {
             Self::Plain(pages) | Self::Quantized(pages, _) => pages.blocks(),
             Self::Rotating { last: block, .. } | Self::Recurrent { state: block, .. } => std::slice::from_ref(block),
         }
-    }
-
-    /// All tensors, those shared with other copies included.
-    pub fn tensors(&self) -> impl Iterator<Item = &Tensor> {
-        self.blocks().iter().flat_map(|block| block.tensors())
     }
 }
 

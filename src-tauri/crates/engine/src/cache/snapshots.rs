@@ -10,7 +10,8 @@
 //! keys kept in the same number of bits, by the same loaded model, which owns the store. Media will join the ids as hashes.
 //!
 //! The blocks of full attention are shared, so that a conversation costs its keys once, and every copy its windows and
-//! states. All living bytes are counted, each once; above the budget the copy that was used longest ago goes.
+//! states. All living bytes are counted, each once; above the budget the copy that was used longest ago goes. While a
+//! sequence runs, its working buffers hold the same keys once more: attention wants them in one piece.
 //!
 //! Spilling to disk can come in here: a [`Block`] never changes and is cut at multiples of 256 positions, so it can be
 //! written as one safetensors file named by a hash of the model's revision, the number of bits and all ids up to its end,
@@ -19,10 +20,9 @@
 use protocol::KvBits;
 
 use crate::cache::growing::BLOCK;
-use crate::cache::{Cache, Frozen, Ledger};
+use crate::cache::{Block, Cache, Frozen, Ledger};
 use crate::error::Result;
 use crate::memory;
-use crate::tensor::eval;
 
 /// Overrides the budget in bytes.
 const BUDGET: &str = "PONDER_SNAPSHOT_BYTES";
@@ -137,7 +137,7 @@ impl Snapshots {
             .iter_mut()
             .map(|cache| cache.freeze(&self.ledger))
             .collect::<Result<Vec<_>>>()?;
-        eval(layers.iter().flat_map(Frozen::tensors))?;
+        Block::settle(layers.iter().flat_map(Frozen::blocks))?;
         let mut new = Snapshot {
             tokens: tokens.to_vec(),
             kv_bits,

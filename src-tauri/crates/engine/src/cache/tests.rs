@@ -7,7 +7,7 @@ use protocol::KvBits;
 
 use super::*;
 use crate::layers::attend;
-use crate::tensor::{connect, eval, pretend_gpu};
+use crate::tensor::{connect, pretend_gpu};
 
 const HEADS: i32 = 2;
 const WINDOW: u32 = 20;
@@ -47,7 +47,7 @@ fn caches() -> Vec<Cache> {
 
 fn frozen(cache: &mut Cache, ledger: &Ledger) -> Frozen {
     let copy = cache.freeze(ledger).unwrap();
-    eval(copy.tensors()).unwrap();
+    Block::settle(copy.blocks().iter()).unwrap();
     copy
 }
 
