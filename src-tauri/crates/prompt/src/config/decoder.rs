@@ -17,7 +17,7 @@ const MOST_LAYERS: u32 = 4096;
 const WIDEST: u64 = 1 << 24;
 
 /// Wider than any head. The square of it has to fit into memory: on the CPU a rotation is a matrix.
-const WIDEST_HEAD: u32 = 2048;
+pub(super) const WIDEST_HEAD: u32 = 2048;
 
 /// More numbers than the state of a recurrent layer has in any model.
 const LARGEST_STATE: u64 = 1 << 26;

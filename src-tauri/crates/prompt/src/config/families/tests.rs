@@ -224,3 +224,72 @@ fn both_forms_of_rope_settings_mean_the_same() {
     dynamic["rope_scaling"] = json!({"type": "dynamic", "factor": 4.0});
     assert_eq!(parse(&dynamic).unwrap().context, 2048, "four times what it was trained for");
 }
+
+/// Published configs leave out much of what they mean, each in its own way.
+#[test]
+fn configs_as_they_are_published_mean_what_transformers_makes_of_them() {
+    let attention = |decoder: &DecoderConfig, layer: usize| match &decoder.layers[layer].mixer {
+        Mixer::Attention(attention) => attention.clone(),
+        other => panic!("{other:?}"),
+    };
+    // Gemma 3 12B: neither vocabulary, width of heads, context nor rope are written.
+    let gemma3 = json!({
+        "architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3",
+        "text_config": {
+            "hidden_size": 3840, "intermediate_size": 15360, "model_type": "gemma3_text", "num_attention_heads": 16,
+            "num_hidden_layers": 48, "num_key_value_heads": 8, "sliding_window": 1024,
+            "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
+        },
+    });
+    assert_eq!(parse(&gemma3).unwrap().context, 131_072);
+    let gemma3 = decoder(&gemma3);
+    assert_eq!(
+        (gemma3.vocab_size, attention(&gemma3, 0).head_dim, attention(&gemma3, 0).scale),
+        (262_208, 256, 0.0625)
+    );
+    assert_eq!((attention(&gemma3, 4).window, attention(&gemma3, 5).window), (Some(1024), None));
+
+    // Phi 3 mini: code for old transformers, a window of its own.
+    let phi3 = json!({
+        "model_type": "phi3", "auto_map": {"AutoConfig": "configuration_phi3.Phi3Config"}, "hidden_act": "silu", "hidden_size": 3072,
+        "intermediate_size": 8192, "max_position_embeddings": 4096, "num_attention_heads": 32, "num_hidden_layers": 32,
+        "num_key_value_heads": 32, "original_max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "rope_scaling": null,
+        "rope_theta": 10000.0, "sliding_window": 2047, "tie_word_embeddings": false, "attention_bias": false, "vocab_size": 32064,
+    });
+    let phi3 = decoder(&phi3);
+    assert_eq!((attention(&phi3, 31).window, attention(&phi3, 0).head_dim), (Some(2047), 96));
+
+    // Ministral 3 and Devstral 2: everything about positions in one place.
+    let rope = json!({
+        "beta_fast": 4.0, "beta_slow": 1.0, "factor": 16.0, "llama_4_scaling_beta": 0.1, "mscale": 1.0, "mscale_all_dim": 1.0,
+        "original_max_position_embeddings": 16384, "rope_theta": 1e6, "rope_type": "yarn", "type": "yarn",
+    });
+    let ministral3 = json!({
+        "model_type": "mistral3", "text_config": {
+            "model_type": "ministral3", "head_dim": 128, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 34,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "rope_parameters": rope, "sliding_window": null, "vocab_size": 131072,
+        },
+    });
+    let ministral3 = decoder(&ministral3);
+    assert_eq!(attention(&ministral3, 0).growth.map(|growth| growth.original_context), Some(16384));
+    assert_eq!((ministral3.head, ministral3.ropes[0].amplitude), (Head::OwnIfThere, 1.0));
+    assert!(
+        ministral3.ropes[0].periods[63] > 15.9e6 * 0.8,
+        "the slowest pair is stretched: {:?}",
+        ministral3.ropes[0].periods[63]
+    );
+
+    // GLM 4 as newer transformers writes it.
+    let mut glm4 = config("glm4");
+    glm4["rope_parameters"] = json!({"rope_theta": 10000.0, "partial_rotary_factor": 0.5, "rope_type": "default"});
+    assert_eq!(decoder(&glm4).ropes[0].dims, 16);
+
+    // OLMo 3 as newer transformers writes it: a rope for each type of layer.
+    let mut olmo3 = config("olmo3");
+    let yarn = json!({"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 8192, "rope_theta": 5e5});
+    olmo3["rope_parameters"] = json!({"sliding_attention": {"rope_type": "default", "rope_theta": 5e5}, "full_attention": yarn});
+    let olmo3 = decoder(&olmo3);
+    let rope = |layer: usize| &olmo3.ropes[attention(&olmo3, layer).rope.unwrap()];
+    assert_eq!((rope(0).amplitude, rope(0).periods[1]), (1.0, 5e5f64.powf(1.0 / 16.0) as f32));
+    assert!((rope(3).amplitude - 1.207_944).abs() < 1e-5);
+}
