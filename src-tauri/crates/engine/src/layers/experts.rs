@@ -119,9 +119,7 @@ impl Product {
             }
         }
         if packed.is_empty() {
-            let turned = join_outputs(&plain)?.swapaxes(1, 2)?;
-            // As for plain projections, the CPU is faster on rows that lie in memory the way they are summed.
-            return Ok(Self::Plain(if device() == Device::Cpu { turned.contiguous()? } else { turned }));
+            return Ok(Self::Plain(turn(&plain)?));
         }
         if !plain.is_empty() || packed.iter().any(|other| other.format != packed[0].format) {
             let sides = matrices.into_iter().map(|matrix| Self::join(vec![matrix])).collect::<Result<_>>()?;
@@ -149,6 +147,20 @@ impl Product {
                 concatenate(&outputs.iter().collect::<Vec<_>>(), -1)
             }
         }
+    }
+}
+
+/// Plain stacks joined and turned to `[experts, inputs, outputs]`.
+fn turn(parts: &[&Tensor]) -> Result<Tensor> {
+    if device() != Device::Cpu {
+        return join_outputs(parts)?.swapaxes(1, 2);
+    }
+    // As for plain projections, the CPU is faster on rows that lie in memory the way they are summed. Turning before joining
+    // makes one copy of all experts instead of two.
+    let turned = parts.iter().map(|part| part.swapaxes(1, 2)).collect::<Result<Vec<_>>>()?;
+    match &turned[..] {
+        [one] => one.contiguous(),
+        several => concatenate(&several.iter().collect::<Vec<_>>(), 2),
     }
 }
 

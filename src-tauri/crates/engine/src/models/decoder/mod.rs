@@ -263,6 +263,13 @@ impl Decoder {
             Head::Own => false,
             Head::OwnIfThere => !weights.has("lm_head.weight"),
         };
+        // Before the layers, because widening and turning it takes the most memory of all, which is there while little else is.
+        let lm_head = if tied {
+            embed_tokens.as_linear()?
+        } else {
+            Linear::load(weights, "lm_head", hidden, vocabulary)?
+        };
+        weights.settle(lm_head.tensors())?;
         let ropes = ropes(config, dtype)?;
         let mut windows = Vec::new();
         let mut loading = Loading {
@@ -280,11 +287,7 @@ impl Decoder {
             .collect::<Result<_>>()?;
         let model = Self {
             vocabulary: config.vocab_size,
-            lm_head: if tied {
-                embed_tokens.as_linear()?
-            } else {
-                Linear::load(weights, "lm_head", hidden, vocabulary)?
-            },
+            lm_head,
             embed_tokens,
             embedding_multiplier: scalar(config.embedding_multiplier)?,
             addition: Addition::new(config, dtype)?,

@@ -41,6 +41,13 @@ impl Gemma4 {
         let dtype = final_norm.dtype();
         let gelu = Gelu::new(dtype)?;
         let embed_tokens = Embedding::load(weights, "embed_tokens", vocabulary, hidden)?;
+        // Before the layers, because widening and turning it takes the most memory of all, which is there while little else is.
+        let lm_head = if config.tie_word_embeddings {
+            embed_tokens.as_linear()?
+        } else {
+            Linear::load(weights, "lm_head", hidden, vocabulary)?
+        };
+        weights.settle(lm_head.tensors())?;
         let rope = |width: u32, of: &RopeParameters| {
             let config = RopeConfig::proportional(width, of.theta, of.partial_rotary_factor);
             Rope::new(&config, width, dtype)
@@ -54,11 +61,7 @@ impl Gemma4 {
                 .map(|layer| Layer::load(config, layer, &gelu, weights))
                 .collect::<Result<_>>()?,
             norm: RmsNorm::new(final_norm, config.rms_norm_eps)?,
-            lm_head: if config.tie_word_embeddings {
-                embed_tokens.as_linear()?
-            } else {
-                Linear::load(weights, "lm_head", hidden, vocabulary)?
-            },
+            lm_head,
             // Rounded to the model's type, as the training code and mlx-lm have it.
             embed_scale: Tensor::scalar((hidden as f32).sqrt(), dtype)?,
             embed_tokens,
