@@ -326,6 +326,18 @@ mod tests {
         assert_eq!((e4b.donor(24), e4b.donor(29), e4b.donor(41)), (22, 23, 23));
     }
 
+    #[test]
+    fn layers_with_shared_keys_are_twice_as_wide_where_the_config_says_so() {
+        let widths = |wide: bool| {
+            let mut config = text_config(1536, 35, 20, 5);
+            config["use_double_wide_mlp"] = json!(wide);
+            let config = parse(config).unwrap();
+            (config.mlp_width(14), config.mlp_width(15), config.mlp_width(34))
+        };
+        assert_eq!(widths(true), (6144, 12288, 12288));
+        assert_eq!(widths(false), (6144, 6144, 6144));
+    }
+
     /// The large models as their repositories describe them, `null`s included.
     fn large(layers: u32, experts: Value) -> Value {
         let mut config = json!({"hidden_size": 5376, "num_hidden_layers": layers, "intermediate_size": 21504,
