@@ -53,7 +53,7 @@ impl LatentConfig {
         }
         match ropes.get(self.rope) {
             Some(rope) if rope.dims == self.turning => Ok(()),
-            _ => unusable("qk_rope_head_dim", format!("{} is not an even number", self.turning)),
+            _ => unusable("qk_rope_head_dim", format!("the rope turns another number than {}", self.turning)),
         }
     }
 }

@@ -24,6 +24,13 @@ pub(super) fn glm4_moe_lite(source: Source<'_>) -> Result<Family, ConfigError> {
 fn decoder(text: Fields<'_>, eps: Option<f32>) -> Result<DecoderConfig, ConfigError> {
     let shapes = Shapes::parse(text)?;
     let (still, turning) = (text.required("qk_nope_head_dim")?, text.required("qk_rope_head_dim")?);
+    // The rope would call it a head's width.
+    if turning == 0 || !turning.is_multiple_of(2) {
+        return Err(ConfigError::Unusable {
+            field: "qk_rope_head_dim",
+            reason: format!("{turning} is not an even number above 0"),
+        });
+    }
     let latent = LatentConfig {
         heads: shapes.heads,
         query_rank: text.number("q_lora_rank")?,
