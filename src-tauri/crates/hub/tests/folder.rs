@@ -103,6 +103,26 @@ fn a_family_that_is_not_known_says_so_in_the_list() {
 }
 
 #[test]
+fn a_model_that_will_not_run_says_why_before_it_is_chosen() {
+    let pebble_config = fs::read_to_string(pebble().join("config.json")).unwrap();
+    let own_code = pebble_config.replacen('{', "{\"model_file\": \"mine.py\",", 1);
+    let judge = pebble_config.replace("Gemma4ForConditionalGeneration", "Gemma4ForSequenceClassification");
+    for (config, word) in [(own_code, "mine.py"), (judge, "Gemma4ForSequenceClassification")] {
+        let cache = tempfile::tempdir().unwrap();
+        let path = cache.path().join("config.json");
+        fs::write(&path, config).unwrap();
+        let mut files = all_of_pebble();
+        files[0].1 = path;
+        cached(cache.path(), "somebody/odd", "abc", &files);
+        let models = ModelFolder::at(None, Some(cache.path().into())).list();
+        assert!(
+            models[0].problem.as_deref().is_some_and(|problem| problem.contains(word)),
+            "{models:?}"
+        );
+    }
+}
+
+#[test]
 fn folders_and_unknown_names() {
     let folder = ModelFolder::at(Some(pebble()), None);
     assert_eq!(folder.find(pebble().to_str().unwrap()).unwrap().path, pebble());
