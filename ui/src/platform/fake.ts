@@ -35,10 +35,10 @@ interface Run {
 }
 
 const MODELS: LocalModel[] = [
-  { reference: 'pebble', name: 'Pebble', built_in: true, path: '/apps/Ponder/pebble', revision: null, family: 'gemma4_text', quantization: '8 bit', bytes: 14_900_000, context: 2048, thinking: { kind: 'switch', default_on: true }, problem: null },
-  { reference: 'mlx-community/gemma-4-e4b-it-4bit', name: 'Gemma 4 E4B', built_in: false, path: '/models/gemma-4-e4b-it-4bit', revision: '4f1c', family: 'gemma4', quantization: '4 bit', bytes: 4_200_000_000, context: 131_072, thinking: { kind: 'switch', default_on: false }, problem: null },
-  { reference: 'mlx-community/gpt-oss-20b', name: 'gpt-oss 20B', built_in: false, path: '/models/gpt-oss-20b', revision: '77aa', family: 'gpt_oss', quantization: 'mxfp4', bytes: 12_100_000_000, context: 131_072, thinking: { kind: 'levels' }, problem: null },
-  { reference: 'mlx-community/mystery-7b', name: 'Mystery 7B', built_in: false, path: '/models/mystery-7b', revision: null, family: 'mystery', quantization: null, bytes: 3_900_000_000, context: null, thinking: null, problem: 'The family “mystery” is not known to this version of Ponder.' },
+  { reference: 'pebble', name: 'Pebble', built_in: true, path: '/apps/Ponder/pebble', revision: null, family: 'gemma4_text', quantization: '8 bit', bytes: 14_900_000, context: 2048, thinking: { kind: 'switch', default_on: true }, thought: { open: '<|channel>thought', close: '<channel|>', opened_by_prompt: false }, problem: null },
+  { reference: 'mlx-community/gemma-4-e4b-it-4bit', name: 'Gemma 4 E4B', built_in: false, path: '/models/gemma-4-e4b-it-4bit', revision: '4f1c', family: 'gemma4', quantization: '4 bit', bytes: 4_200_000_000, context: 131_072, thinking: { kind: 'switch', default_on: false }, thought: { open: '<|channel>thought', close: '<channel|>', opened_by_prompt: false }, problem: null },
+  { reference: 'mlx-community/gpt-oss-20b', name: 'gpt-oss 20B', built_in: false, path: '/models/gpt-oss-20b', revision: '77aa', family: 'gpt_oss', quantization: 'mxfp4', bytes: 12_100_000_000, context: 131_072, thinking: { kind: 'levels', levels: ['low', 'medium', 'high'], default: 'medium', off: false }, thought: { open: '<|channel|>analysis<|message|>', close: '<|end|>', opened_by_prompt: false }, problem: null },
+  { reference: 'mlx-community/mystery-7b', name: 'Mystery 7B', built_in: false, path: '/models/mystery-7b', revision: null, family: 'mystery', quantization: null, bytes: 3_900_000_000, context: null, thinking: null, thought: null, problem: 'The family “mystery” is not known to this version of Ponder.' },
 ];
 
 /** A host with these chats; `pace` is the time between two pieces, in milliseconds. */

@@ -38,11 +38,14 @@ fn row(model: &LocalModel) -> String {
     } else {
         format!("{:.1} GB", megabytes / 1000.0)
     };
-    let thinking = match model.thinking {
+    let thinking = match &model.thinking {
         Some(ThinkingControl::Switch { .. }) => "thinking can be switched",
-        Some(ThinkingControl::Levels) => "thinks in levels",
+        Some(ThinkingControl::Levels { off: false, .. }) => "thinks in levels",
+        Some(ThinkingControl::Levels { off: true, .. }) => "thinks in levels or not",
         Some(ThinkingControl::Always) => "always thinks",
         Some(ThinkingControl::Never) => "does not think",
+        Some(ThinkingControl::ByRequest { default_on: true }) => "thinks, unless a system prompt asks for something else",
+        Some(ThinkingControl::ByRequest { default_on: false }) => "thinks when a system prompt asks for it",
         None => "",
     };
     let context = model

@@ -90,7 +90,7 @@ pub fn answer(loaded: &LoadedModel, request: &Request, prompt: &Prompt, load_ms:
         report,
         tokens: ids.clone(),
         speech: Speech::new(
-            dialect.parser(prompt, thinks(request.thinking, info.thinking), &request.stop),
+            dialect.parser(prompt, thinks(request.thinking, &info.thinking), &request.stop),
             report,
         ),
         repetition: Repetition::default(),
@@ -193,11 +193,13 @@ impl Listener for Hearer<'_> {
 }
 
 /// Whether a model is expected to think, given the switch and what its template can do.
-fn thinks(asked: Option<Thinking>, control: ThinkingControl) -> bool {
+fn thinks(asked: Option<Thinking>, control: &ThinkingControl) -> bool {
     match (control, asked) {
         (ThinkingControl::Switch { .. }, Some(asked)) => asked != Thinking::Off,
-        (ThinkingControl::Switch { default_on }, None) => default_on,
+        (ThinkingControl::Switch { default_on }, None) => *default_on,
+        (ThinkingControl::Levels { off: true, .. }, Some(Thinking::Off)) => false,
+        (ThinkingControl::Levels { default, .. }, None) => *default != Some(Thinking::Off),
         // Where nothing can be switched off, a thought that comes all the same is shown as one.
-        (ThinkingControl::Levels | ThinkingControl::Always | ThinkingControl::Never, _) => true,
+        (ThinkingControl::Levels { .. } | ThinkingControl::Always | ThinkingControl::Never | ThinkingControl::ByRequest { .. }, _) => true,
     }
 }

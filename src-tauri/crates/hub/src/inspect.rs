@@ -67,13 +67,17 @@ pub fn inspect(model: &ModelSource, built_in: bool) -> LocalModel {
     let path = model.path.clone();
     let thinking = catch_unwind(move || {
         Dialect::open(&path)
-            .map(|dialect| dialect.thinking_control())
+            .map(|dialect| (dialect.thinking_control(), dialect.thought_markers()))
             .map_err(|error| error.to_string())
     })
     .unwrap_or_else(|_| Err("tokenizer.json cannot be read; fetch the model again".into()));
     let problem = missing
         .or_else(|| fitness_of_folder(&model.path).err().map(|reason| reason.to_string()))
         .or_else(|| thinking.as_ref().err().cloned());
+    let (thinking, thought) = thinking
+        .ok()
+        .filter(|_| problem.is_none())
+        .map_or((None, None), |(control, thought)| (Some(control), thought));
     LocalModel {
         reference: model.reference.clone(),
         name: name(&model.reference),
@@ -84,7 +88,8 @@ pub fn inspect(model: &ModelSource, built_in: bool) -> LocalModel {
         quantization: config.as_ref().ok().map(bits),
         bytes: bytes(&model.path),
         context: config.as_ref().ok().map(|config| config.context),
-        thinking: thinking.ok().filter(|_| problem.is_none()),
+        thinking,
+        thought,
         problem,
     }
 }

@@ -31,13 +31,23 @@ impl RenderRequest<'_> {
         for name in ["enable_thinking", "thinking"] {
             variables.insert(name.into(), (thinking != Thinking::Off).into());
         }
+        // MiniMax's switch is a word.
+        let mode = if thinking == Thinking::Off { "disabled" } else { "enabled" };
+        variables.insert("thinking_mode".into(), mode.into());
         let effort = match thinking {
             Thinking::Low => "low",
             Thinking::Medium => "medium",
             Thinking::High => "high",
-            Thinking::Off | Thinking::On => return variables,
+            Thinking::Off => {
+                // Seed's switch is a budget.
+                variables.insert("thinking_budget".into(), 0.into());
+                return variables;
+            }
+            Thinking::On => return variables,
         };
-        variables.insert("reasoning_effort".into(), effort.into());
+        for name in ["reasoning_effort", "thinking_effort", "reasoning_strength"] {
+            variables.insert(name.into(), effort.into());
+        }
         variables
     }
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use protocol::{Message, Role, Sampling, Thinking, ThinkingControl};
+use protocol::{Sampling, ThinkingControl, ThoughtMarkers};
 use serde_json::{Map, Value};
 
+use crate::capability::capability;
 use crate::channels::{ChannelParser, Format};
 use crate::conversation::{map_texts, texts};
 use crate::{RenderRequest, Result, StopSet, Template, Tokenizer};
@@ -182,29 +183,12 @@ impl Dialect {
 
     /// What can be done about the model's reasoning, derived by rendering a question with and without each switch.
     pub fn thinking_control(&self) -> ThinkingControl {
-        let messages = [Message::text(Role::User, "Hi")];
-        let probe = |thinking| {
-            let request = RenderRequest {
-                messages: &messages,
-                tools: &[],
-                thinking,
-                add_generation_prompt: true,
-            };
-            self.render(&request).ok()
-        };
-        let (unsaid, on, off) = (probe(None), probe(Some(Thinking::On)), probe(Some(Thinking::Off)));
-        if on != off {
-            // Where saying nothing is a third thing, the model decides, and then it may think.
-            return ThinkingControl::Switch { default_on: unsaid != off };
-        }
-        if probe(Some(Thinking::Low)) != probe(Some(Thinking::High)) {
-            return ThinkingControl::Levels;
-        }
-        let opening = self.format.opening();
-        if unsaid.is_some_and(|text| opening.is_some_and(|opening| text.contains(opening))) {
-            return ThinkingControl::Always;
-        }
-        ThinkingControl::Never
+        capability(&self.template).0
+    }
+
+    /// How the model sets its thoughts apart; `None` where its template tells of none.
+    pub fn thought_markers(&self) -> Option<ThoughtMarkers> {
+        capability(&self.template).1
     }
 }
 

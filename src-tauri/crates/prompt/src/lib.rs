@@ -4,6 +4,7 @@
 pub mod config;
 
 mod boundaries;
+mod capability;
 mod channels;
 mod conversation;
 mod detokenizer;

@@ -294,7 +294,27 @@ fn the_switch_is_derived_from_the_template() {
         control("{% if enable_thinking is defined %}{{ enable_thinking }}{% endif %}"),
         ThinkingControl::Switch { default_on: true }
     );
-    assert_eq!(control("{{ reasoning_effort | default('medium') }}"), ThinkingControl::Levels);
+    assert_eq!(
+        control("{{ reasoning_effort | default('medium') }}"),
+        ThinkingControl::Levels {
+            levels: vec![Thinking::Low, Thinking::Medium, Thinking::High],
+            default: Some(Thinking::Medium),
+            off: false
+        }
+    );
+    assert_eq!(
+        control("{% if enable_thinking %}{{ reasoning_effort | default('high') }}{% else %}<think></think>{% endif %}"),
+        ThinkingControl::Levels {
+            levels: vec![Thinking::Low, Thinking::Medium, Thinking::High],
+            default: Some(Thinking::Off),
+            off: true
+        }
+    );
+    assert_eq!(
+        control("{{ messages[0].content }}{{ '<think></think>' if 'no_think' in messages[0].content else '<think>' }}"),
+        ThinkingControl::ByRequest { default_on: true }
+    );
+    assert_eq!(control("{{ messages[0].content.split('</think>')[-1] }}"), ThinkingControl::Always);
     assert_eq!(control("model\n<|channel>thought\n"), ThinkingControl::Always);
     assert_eq!(control("{{ messages[0].content }}"), ThinkingControl::Never);
 }

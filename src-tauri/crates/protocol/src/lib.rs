@@ -21,5 +21,5 @@ pub use error::{Code, Error, Result};
 pub use event::{Channel, Done, EngineEvent, LoadEvent, Notice, Stage, Stop, Timing, Usage};
 pub use mailbox::{mailbox, Merge, Receiver, Sender};
 pub use message::{Content, Message, ToolCall};
-pub use model::{EngineStatus, LocalModel, MemoryFigures, ModelInfo, ModelSource, ThinkingControl};
+pub use model::{EngineStatus, LocalModel, MemoryFigures, ModelInfo, ModelSource, ThinkingControl, ThoughtMarkers};
 pub use request::{KvBits, Request, Sampling, Thinking};

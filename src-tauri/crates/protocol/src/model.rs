@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use crate::Thinking;
+
 /// A model that can be loaded: a name for people and history, and the folder its files are in.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ModelSource {
@@ -17,7 +19,7 @@ pub struct ModelSource {
 }
 
 /// What a chat can do about a model's reasoning, derived from the model's own template.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[ts(export)]
 pub enum ThinkingControl {
@@ -26,12 +28,36 @@ pub enum ThinkingControl {
         /// Whether it thinks when nothing is said.
         default_on: bool,
     },
-    /// It has effort levels and cannot be switched off.
-    Levels,
-    /// It always thinks.
+    /// It has effort levels.
+    Levels {
+        /// Those that make a difference, least effort first.
+        levels: Vec<Thinking>,
+        /// The one it takes when nothing is said, or off; `None` where that is none of them.
+        default: Option<Thinking>,
+        /// Whether it can be switched off as well.
+        off: bool,
+    },
+    /// It thinks as it likes; nothing switches it.
     Always,
     /// It never does.
     Never,
+    /// It thinks when the conversation asks for it, in a system prompt or in words such as `/think`.
+    ByRequest {
+        /// Whether it thinks when nothing is said.
+        default_on: bool,
+    },
+}
+
+/// How a model sets a thought apart from its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ThoughtMarkers {
+    /// What opens it.
+    pub open: String,
+    /// What closes it.
+    pub close: String,
+    /// Whether the prompt opens it already, so that the model's first words are thought.
+    pub opened_by_prompt: bool,
 }
 
 /// A loaded model.
@@ -91,6 +117,8 @@ pub struct LocalModel {
     pub context: Option<u32>,
     /// What can be done about its reasoning; `None` where the model cannot be used.
     pub thinking: Option<ThinkingControl>,
+    /// How it sets its thoughts apart; `None` where its template tells of none.
+    pub thought: Option<ThoughtMarkers>,
     /// Why it cannot be used; `None` where it can.
     pub problem: Option<String>,
 }

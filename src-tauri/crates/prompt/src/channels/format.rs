@@ -69,9 +69,4 @@ impl Format {
     pub(super) fn spelled(&self, mark: Mark) -> &'static str {
         self.marker(mark).map_or("", |marker| marker.text)
     }
-
-    /// How thoughts are opened.
-    pub(crate) fn opening(&self) -> Option<&'static str> {
-        self.marker(Mark::Open).map(|marker| marker.text)
-    }
 }
