@@ -133,10 +133,15 @@ impl Router {
         if let Some(correction) = &self.correction {
             ranking = ranking.add(correction)?;
         }
-        if let (Some(groups), Some(nothing)) = (config.groups, &self.nothing) {
-            ranking = best_groups(&ranking, groups, nothing)?;
-        }
-        let indices = top_k(&ranking, self.chosen)?;
+        let indices = match (config.groups, &self.nothing) {
+            // Experts of the other groups tie at nothing, and where a correction has pushed those of the best below that, some
+            // of the tied are chosen: the first, as the reference sorts them.
+            (Some(groups), Some(nothing)) => {
+                ranking = best_groups(&ranking, groups, nothing)?;
+                ranking.negative()?.argpartition(self.chosen - 1, 1)?.slice(1, 0, self.chosen)?
+            }
+            _ => top_k(&ranking, self.chosen)?,
+        };
         let mut shares = scores.take_along(&indices, 1)?;
         if alone {
             shares = shares.softmax(1, true)?;
