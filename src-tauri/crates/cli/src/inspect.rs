@@ -99,7 +99,11 @@ pub async fn logits(args: LogitsArgs) -> Result<()> {
     Ok(())
 }
 
-async fn open_dialect(model: &ModelArg) -> Result<Dialect> {
+/// The way of speaking of a command's model.
+///
+/// # Errors
+/// When the model is not there or its files cannot be read.
+pub async fn open_dialect(model: &ModelArg) -> Result<Dialect> {
     let source = rooms::model(model.model.as_deref()).await?;
     Ok(Dialect::open(&source.path).map_err(protocol::Error::from)?)
 }

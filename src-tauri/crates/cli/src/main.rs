@@ -10,6 +10,7 @@ mod messages;
 mod models;
 mod output;
 mod rooms;
+mod split;
 mod turns;
 
 use std::process::ExitCode;
@@ -32,6 +33,8 @@ enum Command {
     Chat(conversation::ChatArgs),
     /// Print what the model is given, rendered by its chat template
     Render(inspect::RenderArgs),
+    /// Set reasoning, answer and tool calls apart in what a model wrote, from standard input
+    Split(split::SplitArgs),
     /// Print the stop tokens and where each comes from
     Stops(inspect::StopsArgs),
     /// Print the logits after the last of some tokens
@@ -143,7 +146,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => args.json,
         Command::Models(args) => args.json,
         Command::History(args) => args.json,
-        Command::Stops(_) | Command::Logits(_) => true,
+        Command::Split(_) | Command::Stops(_) | Command::Logits(_) => true,
         Command::Chat(_) | Command::Render(_) => false,
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
@@ -155,6 +158,7 @@ fn main() -> ExitCode {
             Command::Ask(args) => ask::run(args).await,
             Command::Chat(args) => conversation::run(args).await,
             Command::Render(args) => inspect::render(args).await,
+            Command::Split(args) => split::run(args).await,
             Command::Stops(args) => inspect::stops(args).await,
             Command::Logits(args) => inspect::logits(args).await,
             Command::Bench(args) => bench::run(args).await,

@@ -90,7 +90,9 @@ pub fn answer(loaded: &LoadedModel, request: &Request, prompt: &Prompt, load_ms:
         report,
         tokens: ids.clone(),
         speech: Speech::new(
-            dialect.parser(prompt, thinks(request.thinking, &info.thinking), &request.stop),
+            dialect
+                .parser(prompt, thinks(request.thinking, &info.thinking), &request.stop)
+                .with_tools(&request.tools),
             report,
         ),
         repetition: Repetition::default(),

@@ -46,9 +46,12 @@ impl Dialect {
         let generation_config = crate::read_json(&dir.join("generation_config.json"))?;
         let template = Template::open(dir, &tokenizer_config)?;
         let tokenizer = Tokenizer::open(dir, &tokenizer_config, template.source())?;
+        let format = Format::detect(&tokenizer, template.source());
+        let mut stops = StopSet::collect(&tokenizer, &tokenizer_config, &config, &generation_config);
+        stops.add_ends(&tokenizer, format.ends());
         Ok(Self {
-            stops: StopSet::collect(&tokenizer, &tokenizer_config, &config, &generation_config),
-            format: Format::detect(&tokenizer, template.source()),
+            stops,
+            format,
             generation_defaults: generation_defaults(&generation_config),
             tokenizer: Arc::new(tokenizer),
             template,
@@ -166,6 +169,17 @@ impl Dialect {
     /// A parser for the answer to this prompt.
     pub fn parser(&self, prompt: &Prompt, thinking_on: bool, stop_texts: &[String]) -> ChannelParser {
         ChannelParser::new(self.tokenizer.clone(), self.format.clone(), prompt, thinking_on, stop_texts)
+    }
+
+    /// A parser for text that a model wrote, and its ids, in which markers are tokens. `opened` says that the prompt opened a
+    /// thought.
+    pub fn reader(&self, text: &str, opened: bool, thinking_on: bool) -> Result<(ChannelParser, Vec<u32>)> {
+        let opening = self.format.opened().filter(|_| opened).unwrap_or_default();
+        let prompt = Prompt {
+            ids: self.tokenizer.encode_rendered(&opening, None)?,
+            text: opening,
+        };
+        Ok((self.parser(&prompt, thinking_on, &[]), self.tokenizer.encode_rendered(text, None)?))
     }
 
     /// The tokens XTC never removes: the ends and those of a line's end.

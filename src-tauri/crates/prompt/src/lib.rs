@@ -4,6 +4,7 @@
 pub mod config;
 
 mod boundaries;
+mod calls;
 mod capability;
 mod channels;
 mod conversation;
@@ -14,10 +15,9 @@ mod stop_text;
 mod stops;
 mod template;
 mod tokenizer;
-mod tool_call;
 
 pub use boundaries::Future;
-pub use channels::{ChannelParser, Piece};
+pub use channels::{ChannelParser, Event, Piece, Splitter};
 pub use conversation::RenderRequest;
 pub use detokenizer::Detokenizer;
 pub use dialect::{Dialect, Prompt};

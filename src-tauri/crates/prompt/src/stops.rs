@@ -55,6 +55,13 @@ impl StopSet {
         self.ids.contains_key(&id)
     }
 
+    /// Adds the tokens that end an answer in the model's format.
+    pub(crate) fn add_ends(&mut self, tokenizer: &Tokenizer, ends: &[&str]) {
+        for id in ends.iter().filter_map(|text| tokenizer.id(text)) {
+            self.add(tokenizer, id, "the format of its messages");
+        }
+    }
+
     fn add(&mut self, tokenizer: &Tokenizer, id: u32, source: &str) {
         let token = self.ids.entry(id).or_insert_with(|| StopToken {
             text: tokenizer.content(id).unwrap_or_default(),

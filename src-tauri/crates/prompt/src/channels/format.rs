@@ -1,8 +1,7 @@
 //! The markers by which a model sets its reasoning and its tool calls apart from its answer.
 
-use super::{gemma4, think};
+use super::table::{self, CALLS, THOUGHTS};
 use crate::tokenizer::Tokenizer;
-use crate::tool_call::Syntax;
 
 /// What a marker does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,14 +10,30 @@ pub(super) enum Mark {
     Open,
     /// Closes a thought.
     Close,
+    /// Opens the answer, where a model wraps it; says nothing by itself.
+    AnswerOpen,
+    /// Closes a wrapped answer.
+    AnswerClose,
     /// Opens a tool call.
     CallOpen,
     /// Closes a tool call.
     CallClose,
+    /// The first words of a call whose opening marker is missing; they belong to the call.
+    CallHead,
+    /// Stands around several calls; says nothing by itself.
+    Section,
+    /// Opens the header of a message.
+    HeaderOpen,
+    /// Stands in a header before the name of a channel.
+    Channel,
+    /// Closes a header; the message follows.
+    HeaderClose,
+    /// Closes a message.
+    MessageClose,
 }
 
 /// One marker of a model.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Marker {
     pub mark: Mark,
     pub text: &'static str,
@@ -27,37 +42,70 @@ pub(super) struct Marker {
 }
 
 /// A way of speaking: its markers and their rules.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Format {
     pub(super) markers: Vec<Marker>,
     /// What must follow an opening marker up to the line's end for it to open a thought.
     pub(super) label: Option<&'static str>,
-    /// How tool calls are written.
-    pub(super) calls: Syntax,
-    /// Whether a tool call inside a thought ends the thought; else it is a word of it.
-    pub(super) calls_end_thoughts: bool,
+    /// Whether a tool call or an answer's marker inside a thought ends the thought; else it is a word of it.
+    pub(super) ends_thoughts: bool,
+    /// Whether every message has a header that names its channel.
+    pub(super) headers: bool,
+    /// Whether an answer may be a tool call without any marker.
+    pub(super) bare_calls: bool,
 }
 
 impl Format {
     /// The format whose markers the tokenizer or the template knows.
     pub(crate) fn detect(tokenizer: &Tokenizer, template: &str) -> Self {
-        gemma4::format(tokenizer).unwrap_or_else(|| think::format(tokenizer, template))
+        let is_token = |text: &str| tokenizer.id(text).is_some();
+        for row in [&table::HARMONY, &table::GEMMA4] {
+            let mut format = Self::default();
+            format.add(row);
+            format.resolve(tokenizer);
+            // A template may speak of these markers; only a model that has them as tokens writes them.
+            if row.needed.iter().all(|text| is_token(text)) {
+                format.markers.retain(|marker| marker.id.is_some());
+                return format;
+            }
+        }
+        let known = |text: &&str| is_token(text) || template.contains(*text);
+        let mut format = Self::default();
+        if let Some(row) = THOUGHTS.iter().find(|row| row.needed.iter().any(known)) {
+            format.add(row);
+        }
+        CALLS
+            .iter()
+            .filter(|row| row.needed.iter().all(known))
+            .for_each(|row| format.add(row));
+        format.resolve(tokenizer);
+        format
     }
 
-    pub(super) fn new(pairs: &[(Mark, &'static str)], tokenizer: &Tokenizer) -> Self {
-        let markers = pairs
-            .iter()
-            .map(|(mark, text)| Marker {
-                mark: *mark,
-                text,
-                id: tokenizer.id(text),
-            })
-            .collect();
-        Self {
-            markers,
-            label: None,
-            calls: Syntax::Json,
-            calls_end_thoughts: false,
+    /// A format by its name, for text without a tokenizer.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let (_, rows) = table::NAMES.iter().find(|(known, _)| *known == name)?;
+        let mut format = Self::default();
+        rows.iter().for_each(|row| format.add(row));
+        Some(format)
+    }
+
+    fn add(&mut self, row: &table::Row) {
+        for (mark, text) in row.markers {
+            if !self.markers.iter().any(|marker| marker.text == *text) {
+                let (mark, text, id) = (*mark, *text, None);
+                self.markers.push(Marker { mark, text, id });
+            }
+        }
+        self.label = self.label.or(row.label);
+        self.ends_thoughts |= row.ends_thoughts;
+        self.headers |= row.headers;
+        self.bare_calls |= row.bare_calls;
+    }
+
+    fn resolve(&mut self, tokenizer: &Tokenizer) {
+        for marker in &mut self.markers {
+            marker.id = tokenizer.id(marker.text);
         }
     }
 
@@ -68,5 +116,40 @@ impl Format {
     /// How a marker is spelled; empty where the model has none of the kind.
     pub(super) fn spelled(&self, mark: Mark) -> &'static str {
         self.marker(mark).map_or("", |marker| marker.text)
+    }
+
+    /// How a prompt opens a thought that nothing was said in, whole.
+    pub(crate) fn opened(&self) -> Option<String> {
+        if self.headers {
+            return Some("<|start|>assistant<|channel|>analysis<|message|>".into());
+        }
+        let label = self.label.map(|label| format!("{label}\n")).unwrap_or_default();
+        self.marker(Mark::Open).map(|marker| format!("{}{label}", marker.text))
+    }
+
+    /// Tokens that end an answer in this format, whatever the model's files say. `<|end|>` stands between harmony's messages.
+    pub(crate) fn ends(&self) -> &'static [&'static str] {
+        if self.headers {
+            &["<|return|>", "<|call|>"]
+        } else {
+            &[]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What stands in text is found from the left, and the result must not depend on the pieces it comes in.
+    #[test]
+    fn no_marker_is_part_of_another_one() {
+        for (name, _) in table::NAMES {
+            let format = Format::named(name).unwrap();
+            for marker in &format.markers {
+                let others = format.markers.iter().filter(|other| other.text != marker.text);
+                others.for_each(|other| assert!(!other.text.contains(marker.text), "{name}: {} in {}", marker.text, other.text));
+            }
+        }
     }
 }

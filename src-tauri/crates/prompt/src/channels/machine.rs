@@ -1,25 +1,53 @@
 //! Where each stretch of text belongs: the state machine behind the channel parser. It sees text and markers, no tokens.
 
-use super::format::{Format, Mark};
-use super::Piece;
+mod calls;
+mod messages;
+mod thoughts;
 
-/// Where an opening marker stood whose label is still being read.
+use super::event::{append, Event, Piece, Run};
+use super::format::{Format, Mark};
+use super::header::{self, Body};
+use crate::calls::Tools;
+
+/// Where an opening marker stood whose label or header is still being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// Where a thought may open.
     Boundary,
+    /// Behind the marker that begins a message.
+    Message,
     /// Behind words of the answer.
     Answer,
-    /// In a thought that has no words yet.
-    Thought,
+    /// In a thought; whether it has words.
+    Thought { begun: bool },
 }
 
 #[derive(Debug)]
 enum State {
     Answer,
-    Label { read: String, origin: Origin },
-    Thought { begun: bool },
-    Call { body: String },
+    /// Behind an opening marker whose label decides what it opens; `marker` is where that one begins.
+    Label {
+        read: Run,
+        origin: Origin,
+        marker: usize,
+    },
+    Header {
+        read: Run,
+        origin: Origin,
+    },
+    Thought {
+        begun: bool,
+    },
+    Call {
+        body: Run,
+        /// The tool, where a header named it.
+        name: Option<String>,
+    },
+    /// The beginning of an answer that may be a call without markers.
+    Bare {
+        body: Run,
+        sure: bool,
+    },
 }
 
 /// The state of one answer.
@@ -27,42 +55,65 @@ enum State {
 pub(super) struct Machine {
     format: Format,
     thinking_on: bool,
+    pub(super) tools: Tools,
     state: State,
     /// Whitespace that belongs to the text only if more text follows.
-    held: String,
+    held: Run,
     /// Whether a thought may open: nothing but whitespace since the start or the last block.
     may_open: bool,
     /// Whether a block came before, so that whitespace before the first words is a boundary's.
     after_block: bool,
     /// Whether the answer has words.
     spoken: bool,
+    /// Whether the answer's words so far end a line.
+    line_ended: bool,
+    /// Where the message began whose words come next, if it is not the answer's first.
+    next_message: Option<usize>,
     /// Whether the next closing marker belongs to a channel whose opening one was dropped.
     unknown_open: bool,
     /// Whether a closing marker before any words repeats the prompt's.
     prompt_closed: bool,
+    /// Whether the marker that closes the answer is expected.
+    wrapped: bool,
     /// Whether a newline right behind the opening marker is still to be dropped.
     trim_newline: bool,
     reported: bool,
     refuted: bool,
-    pieces: Vec<Piece>,
+    events: Vec<Event>,
 }
 
 impl Machine {
     pub(super) fn new(format: Format, thinking_on: bool) -> Self {
-        Self {
+        let mut machine = Self {
             format,
             thinking_on,
+            tools: Tools::default(),
             state: State::Answer,
-            held: String::new(),
+            held: Run::default(),
             may_open: true,
             after_block: false,
             spoken: false,
+            line_ended: true,
+            next_message: None,
             unknown_open: false,
             prompt_closed: false,
+            wrapped: false,
             trim_newline: false,
             reported: false,
             refuted: false,
-            pieces: Vec::new(),
+            events: Vec::new(),
+        };
+        machine.state = machine.between();
+        machine
+    }
+
+    /// The state between two blocks.
+    fn between(&self) -> State {
+        if self.format.headers {
+            let (read, origin) = (Run::default(), Origin::Boundary);
+            State::Header { read, origin }
+        } else {
+            State::Answer
         }
     }
 
@@ -70,6 +121,31 @@ impl Machine {
     pub(super) fn begin_behind_thought(&mut self) {
         self.after_block = true;
         self.prompt_closed = true;
+    }
+
+    /// The prompt ends with the marker that opens the answer.
+    pub(super) fn begin_wrapped(&mut self) {
+        (self.after_block, self.wrapped) = (true, true);
+    }
+
+    /// The prompt ends in a message whose header is this.
+    pub(super) fn begin_message(&mut self, header: &str) {
+        match header::body(header) {
+            Some(Body::Thought) => self.state = State::Thought { begun: false },
+            Some(Body::Answer) => self.state = State::Answer,
+            Some(Body::Call(_)) | None => {}
+        }
+    }
+
+    /// The prompt is read: what it says was shown before.
+    pub(super) fn begin_answer(&mut self, after_opening: bool) {
+        self.events.clear();
+        self.held.clear();
+        self.trim_newline &= !after_opening;
+        if let State::Label { read, .. } = &mut self.state {
+            // Places count from the answer's beginning, which a label that the prompt began is not part of.
+            read.at = 0;
+        }
     }
 
     /// Whether the next text is a thought's, or the label's that decides it.
@@ -82,49 +158,98 @@ impl Machine {
         std::mem::take(&mut self.refuted)
     }
 
-    pub(super) fn take(&mut self) -> Vec<Piece> {
-        std::mem::take(&mut self.pieces)
+    pub(super) fn take(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
     }
 
-    pub(super) fn text(&mut self, text: &str) {
+    /// Text that begins at this place of the source.
+    pub(super) fn text(&mut self, text: &str, at: usize) {
         if text.is_empty() {
             return;
         }
         match &mut self.state {
-            State::Answer => self.answer(text),
-            State::Thought { .. } => self.thought(text),
-            State::Call { body } => body.push_str(text),
+            State::Answer => self.answer(text, at),
+            State::Thought { .. } => self.thought(text, at),
+            State::Call { body, .. } => body.push(text, at),
             State::Label { read, .. } => {
-                read.push_str(text);
+                read.push(text, at);
                 self.label();
+            }
+            State::Header { read, .. } => {
+                read.push(text, at);
+                self.header(text.len());
+            }
+            State::Bare { body, .. } => {
+                body.push(text, at);
+                self.bare();
             }
         }
     }
 
-    pub(super) fn mark(&mut self, mark: Mark) {
-        if let State::Label { .. } = self.state {
-            self.end_label(mark == Mark::Close);
+    /// A marker, spelled like this, that begins at this place of the source.
+    pub(super) fn mark(&mut self, mark: Mark, spelled: &str, at: usize) {
+        match self.state {
+            State::Label { .. } => self.end_label(mark == Mark::Close),
+            State::Header { .. } => return self.mark_in_header(mark, spelled, at),
+            State::Bare { .. } if matches!(mark, Mark::CallOpen | Mark::Section) => self.end_bare(),
+            _ => {}
+        }
+        let ends_thoughts = self.format.ends_thoughts;
+        let end = at + spelled.len();
+        if matches!(mark, Mark::Open | Mark::AnswerOpen | Mark::AnswerClose) && self.call_is_whole() {
+            self.end_call(true);
         }
         match (&mut self.state, mark) {
-            (State::Answer, Mark::Open) if self.may_open => self.open(Origin::Boundary),
+            (State::Answer, Mark::Open) if self.may_open => self.open(Origin::Boundary, at),
             // Behind words only a label shows that a marker is meant.
-            (State::Answer, Mark::Open) if self.format.label.is_some() => self.open(Origin::Answer),
+            (State::Answer, Mark::Open) if self.format.label.is_some() => self.open(Origin::Answer, at),
             (State::Answer, Mark::Close) if self.unknown_open || self.prompt_closed => {
                 (self.unknown_open, self.prompt_closed) = (false, false);
+                self.drop_held();
             }
-            (State::Answer, Mark::CallOpen) => self.open_call(),
-            (State::Thought { begun: false }, Mark::Open) => self.open(Origin::Thought),
-            (State::Thought { .. }, Mark::Close) => self.boundary(),
-            (State::Thought { .. }, Mark::CallOpen) if self.format.calls_end_thoughts => {
+            (State::Answer, Mark::AnswerOpen) if self.may_open => {
+                (self.wrapped, self.after_block) = (true, true);
+                self.drop_held();
+            }
+            (State::Answer, Mark::AnswerClose) if self.wrapped => {
+                self.wrapped = false;
                 self.boundary();
-                self.open_call();
             }
+            (State::Answer, Mark::Section) => self.drop_held(),
+            (State::Answer, Mark::CallOpen) => self.open_call(None, end),
+            (State::Answer, Mark::CallHead) if self.may_open || self.line_ended => {
+                self.open_call(None, at);
+                self.text(spelled, at);
+            }
+            (State::Answer, Mark::HeaderClose) if self.may_open => self.drop_held(),
+            (State::Answer, Mark::Channel) => self.open_header(Origin::Answer, spelled, at),
+            (State::Thought { begun }, Mark::Channel) => {
+                let begun = *begun;
+                self.open_header(Origin::Thought { begun }, spelled, at);
+            }
+            (State::Thought { begun: false }, Mark::Open) => self.open(Origin::Thought { begun: false }, at),
+            (State::Thought { .. }, Mark::Close) => self.boundary(),
+            (State::Thought { .. }, Mark::CallOpen) if ends_thoughts => {
+                self.boundary();
+                self.open_call(None, end);
+            }
+            (State::Thought { .. }, Mark::AnswerOpen) if ends_thoughts => {
+                self.boundary();
+                self.wrapped = true;
+            }
+            (State::Thought { .. }, Mark::Section) if ends_thoughts => self.boundary(),
+            (State::Answer | State::Thought { .. }, Mark::MessageClose) => self.boundary(),
+            (State::Answer | State::Thought { .. }, Mark::HeaderOpen) => self.begin_header(),
             (State::Call { .. }, Mark::CallOpen) => {
-                self.end_call();
-                self.open_call();
+                self.end_call(false);
+                self.open_call(None, end);
             }
-            (State::Call { .. }, Mark::CallClose) => self.end_call(),
-            (_, mark) => self.text(self.format.spelled(mark)),
+            (State::Call { .. }, Mark::HeaderOpen) => {
+                self.end_call(true);
+                self.begin_header();
+            }
+            (State::Call { .. }, Mark::CallClose | Mark::Section | Mark::MessageClose) => self.end_call(true),
+            _ => self.text(spelled, at),
         }
     }
 
@@ -136,181 +261,126 @@ impl Machine {
             State::Label {
                 read,
                 origin: Origin::Answer,
-            } => self.answer(&format!("{}{read}", self.format.spelled(Mark::Open))),
+                marker,
+            } => {
+                self.answer(self.format.spelled(Mark::Open), marker);
+                self.answer(&read.text, read.at);
+            }
             // An opening marker that was cut off within its label.
             State::Label { .. } => {}
-            State::Thought { begun } => {
-                if begun && self.thinking_on {
-                    let rest = std::mem::take(&mut self.held);
-                    self.emit(Piece::Thinking(rest));
-                    self.notice("thinking_truncated", "The answer ended in the middle of the thought.");
+            State::Header { read, origin } => {
+                self.cut_header(&read, origin, true);
+                if !self.after_block && !matches!(self.state, State::Thought { .. }) {
+                    self.emit_held();
+                }
+                if let State::Thought { begun } = self.state {
+                    self.cut_thought(begun);
                 }
             }
-            State::Call { body } => {
-                self.state = State::Call { body };
-                self.end_call();
+            State::Thought { begun } => self.cut_thought(begun),
+            state @ State::Call { .. } => {
+                self.state = state;
+                self.end_call(false);
+            }
+            state @ State::Bare { .. } => {
+                self.state = state;
+                self.end_bare();
             }
         }
     }
 
-    fn answer(&mut self, text: &str) {
+    fn cut_thought(&mut self, begun: bool) {
+        if begun && self.thinking_on {
+            let rest = self.held.take();
+            self.emit(Piece::Thinking(rest.text), rest.at);
+            self.notice("thinking_truncated", "The answer ended in the middle of the thought.", rest.at);
+        }
+    }
+
+    fn answer(&mut self, text: &str, at: usize) {
+        let words = text.trim_start();
+        if self.format.bare_calls && self.may_open && !self.spoken && words.starts_with(['{', '[']) {
+            let blank = text.len() - words.len();
+            self.hold(&text[..blank], at);
+            let body = Run::new(words, at + blank);
+            self.state = State::Bare { body, sure: false };
+            return self.bare();
+        }
+        self.say(text, at);
+    }
+
+    /// Text that is the answer's, whatever it looks like.
+    fn say(&mut self, text: &str, at: usize) {
         if !self.may_open {
-            return self.emit(Piece::Text(text.to_owned()));
+            return self.speak(text, at);
         }
         let words = text.trim_start();
-        self.held.push_str(&text[..text.len() - words.len()]);
-        if words.is_empty() {
-            return;
+        let blank = text.len() - words.len();
+        self.hold(&text[..blank], at);
+        if !words.is_empty() {
+            self.begin_words();
+            self.speak(words, at + blank);
+        }
+    }
+
+    fn hold(&mut self, blank: &str, at: usize) {
+        if !blank.is_empty() {
+            self.held.push(blank, at);
+        }
+    }
+
+    fn begin_words(&mut self) {
+        let message = self.next_message.take().filter(|_| self.spoken && !self.line_ended);
+        if let Some(at) = message {
+            // The words of two messages do not run together.
+            self.held.clear();
+            let source = at..at;
+            let piece = Piece::Text("\n\n".into());
+            self.events.push(Event { piece, source });
         }
         // Between two stretches of an answer whitespace stays, so that their words do not run together.
         if self.after_block && !self.spoken {
             self.held.clear();
         }
         self.emit_held();
-        self.emit(Piece::Text(words.to_owned()));
         (self.may_open, self.spoken, self.prompt_closed) = (false, true, false);
     }
 
+    fn speak(&mut self, text: &str, at: usize) {
+        self.line_ended = text.ends_with('\n');
+        self.emit(Piece::Text(text.to_owned()), at);
+    }
+
     fn emit_held(&mut self) {
-        let held = std::mem::take(&mut self.held);
-        self.emit(Piece::Text(held));
+        let held = self.held.take();
+        self.emit(Piece::Text(held.text), held.at);
     }
 
-    fn thought(&mut self, text: &str) {
-        let State::Thought { begun } = &mut self.state else { return };
-        self.held.push_str(text);
-        let words = self.held.trim_end().len();
-        if words == 0 {
-            return;
-        }
-        let rest = self.held.split_off(words);
-        let text = std::mem::replace(&mut self.held, rest);
-        let first = !std::mem::replace(begun, true);
-        let text = if first && self.trim_newline {
-            text.strip_prefix('\n').unwrap_or(&text)
-        } else {
-            &text
-        };
-        if self.thinking_on {
-            self.emit(Piece::Thinking(text.to_owned()));
-        } else if !std::mem::replace(&mut self.reported, true) {
-            self.notice(
-                "thought_while_off",
-                "This model thought anyway; its thought is kept out of the answer.",
-            );
-        }
-    }
-
-    fn open(&mut self, origin: Origin) {
-        // Behind words nothing is decided yet, and whitespace there was emitted with them.
-        if origin != Origin::Answer {
+    /// Whitespace before a marker that was dropped where nothing but whitespace stood is the boundary's.
+    fn drop_held(&mut self) {
+        if self.may_open {
             self.held.clear();
-        }
-        self.trim_newline = self.format.label.is_none();
-        self.state = match self.format.label {
-            Some(_) => State::Label {
-                read: String::new(),
-                origin,
-            },
-            None => State::Thought { begun: false },
-        };
-    }
-
-    /// Decides as soon as it can whether what stands behind an opening marker is the label and a line's end.
-    fn label(&mut self) {
-        let (State::Label { read, .. }, Some(label)) = (&self.state, self.format.label) else {
-            return;
-        };
-        if let Some((line, _)) = read.split_once('\n') {
-            self.decide_label(line.trim_end() == label);
-        } else if !label.starts_with(read.as_str()) && read.trim_end() != label {
-            self.decide_label(false);
-        }
-    }
-
-    /// A marker comes where a label was being read. A closing one makes an empty thought of a whole or missing label.
-    fn end_label(&mut self, closing: bool) {
-        let (State::Label { read, origin }, Some(label)) = (&self.state, self.format.label) else {
-            return;
-        };
-        let whole = read.trim_end() == label;
-        let missing = read.is_empty() && closing && *origin != Origin::Answer;
-        self.decide_label(whole || missing);
-    }
-
-    fn decide_label(&mut self, is_thought: bool) {
-        let State::Label { read, origin } = std::mem::replace(&mut self.state, State::Answer) else {
-            return;
-        };
-        if is_thought {
-            self.state = State::Thought { begun: false };
-            if let Some((_, rest)) = read.split_once('\n') {
-                self.thought(rest);
-            }
-            return;
-        }
-        match origin {
-            Origin::Boundary => {
-                self.refuted = true;
-                self.answer(&read);
-                // Its own closing marker is as little an answer's word as the opening one.
-                self.unknown_open = true;
-            }
-            Origin::Answer => {
-                self.refuted = true;
-                self.answer(&format!("{}{read}", self.format.spelled(Mark::Open)));
-            }
-            Origin::Thought => {
-                self.state = State::Thought { begun: false };
-                self.thought(&read);
-            }
         }
     }
 
     fn boundary(&mut self) {
-        self.state = State::Answer;
         self.held.clear();
         (self.may_open, self.after_block) = (true, true);
         (self.unknown_open, self.prompt_closed) = (false, false);
+        self.next_message = None;
+        self.state = self.between();
     }
 
-    fn open_call(&mut self) {
-        self.held.clear();
-        self.state = State::Call { body: String::new() };
+    fn notice(&mut self, code: &str, message: &str, at: usize) {
+        let (code, message) = (code.into(), message.into());
+        let piece = Piece::Notice { code, message };
+        self.events.push(Event { piece, source: at..at });
     }
 
-    fn end_call(&mut self) {
-        let State::Call { body } = std::mem::replace(&mut self.state, State::Answer) else {
-            return;
-        };
-        match self.format.calls.read(&body) {
-            Some(calls) => calls
-                .into_iter()
-                .for_each(|(name, arguments)| self.emit(Piece::ToolCall { name, arguments })),
-            None => {
-                self.answer(&body);
-                self.notice(
-                    "broken_tool_call",
-                    "The model began to call a tool and did not write it in full; what it wrote is shown as text.",
-                );
-            }
-        }
-        self.boundary();
-    }
-
-    fn notice(&mut self, code: &str, message: &str) {
-        self.pieces.push(Piece::Notice {
-            code: code.into(),
-            message: message.into(),
-        });
-    }
-
-    /// Neighbouring text becomes one piece.
-    fn emit(&mut self, piece: Piece) {
-        match (self.pieces.last_mut(), piece) {
-            (_, Piece::Text(text) | Piece::Thinking(text)) if text.is_empty() => {}
-            (Some(Piece::Text(last)), Piece::Text(text)) | (Some(Piece::Thinking(last)), Piece::Thinking(text)) => last.push_str(&text),
-            (_, piece) => self.pieces.push(piece),
+    fn emit(&mut self, piece: Piece, at: usize) {
+        if let Piece::Text(text) | Piece::Thinking(text) = &piece {
+            let source = at..at + text.len();
+            append(&mut self.events, Event { piece, source });
         }
     }
 }

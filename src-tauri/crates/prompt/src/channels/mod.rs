@@ -1,14 +1,16 @@
 //! Sets reasoning, answer and tool calls apart while an answer is generated.
 //!
 //! Markers that are tokens are recognised by id, so that the same characters spelled out stay text; the others are looked for
-//! in the text. An opening marker counts before the first words and right behind a block; Gemma 4's, which carries a
-//! label, also counts later. A marker in any other place is literal text.
+//! in the text. An opening marker counts before the first words and right behind a block; Gemma 4's and harmony's, which
+//! carry the channel's name, also count later. A marker in any other place is literal text.
 
+mod event;
 mod format;
-mod gemma4;
+mod header;
 mod machine;
 mod scanner;
-mod think;
+mod splitter;
+mod table;
 
 use std::sync::Arc;
 
@@ -16,45 +18,18 @@ use serde_json::Value;
 
 use crate::detokenizer::Detokenizer;
 use crate::dialect::Prompt;
-use crate::stop_text::StopText;
 use crate::tokenizer::Tokenizer;
+pub use event::{Event, Piece};
 pub(crate) use format::Format;
-use format::Mark;
-use machine::Machine;
-use scanner::{Found, Scanner};
-
-/// Something an answer is made of. Text never splits a character and never holds a marker that did its work.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Piece {
-    /// More of the answer.
-    Text(String),
-    /// More of the reasoning.
-    Thinking(String),
-    /// A complete call of a tool.
-    ToolCall {
-        /// The tool.
-        name: String,
-        /// The arguments, a JSON object.
-        arguments: Value,
-    },
-    /// Something the user should know.
-    Notice {
-        /// For programs: `thought_while_off`, `thinking_truncated`, `broken_tool_call`.
-        code: String,
-        /// For people.
-        message: String,
-    },
-}
+use format::{Mark, Marker};
+pub use splitter::Splitter;
 
 /// The parser of one answer. Every generated id but the stop token goes through [`push`](Self::push), then
 /// [`finish`](Self::finish) is called once.
 #[derive(Debug)]
 pub struct ChannelParser {
-    format: Format,
+    splitter: Splitter,
     detokenizer: Detokenizer,
-    scanner: Scanner,
-    machine: Machine,
-    stop_text: StopText,
     thinking_tokens: u32,
     /// [`thinking_tokens`](Self::thinking_tokens) before the label that is being read.
     before_label: u32,
@@ -66,10 +41,7 @@ impl ChannelParser {
     pub(crate) fn new(tokenizer: Arc<Tokenizer>, format: Format, prompt: &Prompt, thinking_on: bool, stop_texts: &[String]) -> Self {
         let mut parser = Self {
             detokenizer: Detokenizer::new(tokenizer.clone()),
-            scanner: Scanner::new(&format.markers),
-            machine: Machine::new(format.clone(), thinking_on),
-            stop_text: StopText::new(stop_texts),
-            format,
+            splitter: Splitter::new(format, thinking_on, stop_texts),
             thinking_tokens: 0,
             before_label: 0,
             held_ids: 0,
@@ -78,73 +50,90 @@ impl ChannelParser {
         parser
     }
 
-    /// Takes over what the prompt left: a thought it opened, or one it opened and closed.
+    /// Tells which tools the model was offered, in the OpenAI form, so that arguments get the types of their schemas.
+    #[must_use]
+    pub fn with_tools(mut self, tools: &[Value]) -> Self {
+        self.splitter = self.splitter.with_tools(tools);
+        self
+    }
+
+    /// Takes over what the prompt left: a thought, an answer or a message it opened, or a thought it opened and closed.
     fn begin(&mut self, tokenizer: &Arc<Tokenizer>, prompt: &Prompt) {
-        let (Some(open), Some(close)) = (self.format.marker(Mark::Open), self.format.marker(Mark::Close)) else {
+        let format = &self.splitter.format;
+        if format.headers {
+            return self.begin_message(tokenizer, prompt);
+        }
+        let markers = [Mark::Open, Mark::Close, Mark::MessageClose, Mark::AnswerOpen].map(|mark| format.marker(mark).copied());
+        let markers: Vec<Marker> = markers.into_iter().flatten().collect();
+        let Some((last, rest)) = last_marker(&markers, tokenizer, prompt) else {
             return;
         };
-        let (last, rest) = if let (Some(open), Some(close)) = (open.id, close.id) {
-            let Some(at) = prompt.ids.iter().rposition(|id| *id == open || *id == close) else {
-                return;
-            };
-            let rest = &prompt.ids[at + 1..];
-            // Another control token means that the marker was an earlier turn's.
-            if rest.iter().any(|id| tokenizer.is_control(*id)) {
-                return;
+        let machine = &mut self.splitter.machine;
+        match last {
+            Mark::Open => {
+                machine.mark(Mark::Open, "", 0);
+                machine.text(&rest, 0);
+                machine.begin_answer(!rest.is_empty());
             }
-            (
-                if prompt.ids[at] == open { Mark::Open } else { Mark::Close },
-                tokenizer.decode(rest),
-            )
-        } else {
-            let text = prompt.text.trim_end();
-            let last = [open, close].into_iter().find(|marker| text.ends_with(marker.text));
-            let Some(last) = last else { return };
-            (last.mark, prompt.text[text.len()..].to_owned())
-        };
-        if last == Mark::Open {
-            self.machine.mark(Mark::Open);
-            self.machine.text(&rest);
-            // What the prompt says of a thought was shown before.
-            self.machine.take();
-        } else if rest.trim().is_empty() {
-            self.machine.begin_behind_thought();
+            _ if !rest.trim().is_empty() => {}
+            Mark::AnswerOpen => machine.begin_wrapped(),
+            _ => machine.begin_behind_thought(),
         }
+    }
+
+    fn begin_message(&mut self, tokenizer: &Arc<Tokenizer>, prompt: &Prompt) {
+        let id = |mark| self.splitter.format.marker(mark).and_then(|marker| marker.id);
+        let last = |mark| prompt.ids.iter().rposition(|known| Some(*known) == id(mark));
+        let (Some(start), Some(message)) = (last(Mark::HeaderOpen), last(Mark::HeaderClose)) else {
+            return;
+        };
+        if message < start || last(Mark::MessageClose).is_some_and(|end| end > message) {
+            return;
+        }
+        let header = tokenizer.decode(&prompt.ids[start + 1..message]);
+        let rest = tokenizer.decode(&prompt.ids[message + 1..]);
+        let machine = &mut self.splitter.machine;
+        machine.begin_message(&header);
+        machine.text(&rest, 0);
+        machine.begin_answer(!rest.is_empty());
     }
 
     /// Takes one generated id. Never called with a stop token.
     pub fn push(&mut self, id: u32) -> Vec<Piece> {
-        if self.stop_text.matched() {
+        pieces(self.push_event(id))
+    }
+
+    /// The same, with the place of every piece in the text that the ids are.
+    pub fn push_event(&mut self, id: u32) -> Vec<Event> {
+        if self.splitter.stopped_by_text() {
             return Vec::new();
         }
-        let was_inside = self.machine.inside();
-        let mark = self
-            .format
-            .markers
-            .iter()
-            .find(|marker| marker.id == Some(id))
-            .map(|marker| marker.mark);
-        if let Some(mark) = mark {
-            self.flush();
-            self.machine.mark(mark);
+        let was_inside = self.splitter.machine.inside();
+        let marker = self.splitter.format.markers.iter().find(|marker| marker.id == Some(id)).copied();
+        if let Some(marker) = marker {
+            let broken = self.detokenizer.finish();
+            self.splitter.scan(&broken);
+            self.splitter.mark(&marker);
         } else {
             let text = self.detokenizer.push(id);
-            self.scan(&text);
+            self.splitter.scan(&text);
         }
         self.count(was_inside);
-        self.out()
+        self.splitter.out()
     }
 
     /// Ends the answer: everything held back comes out, what is open is closed.
     pub fn finish(&mut self) -> Vec<Piece> {
-        if self.stop_text.matched() {
-            return Vec::new();
+        pieces(self.finish_events())
+    }
+
+    /// The same, with the place of every piece in the text that the ids are.
+    pub fn finish_events(&mut self) -> Vec<Event> {
+        let broken = self.detokenizer.finish();
+        if !self.splitter.stopped_by_text() {
+            self.splitter.scan(&broken);
         }
-        self.flush();
-        self.machine.finish();
-        let mut pieces = self.out();
-        push_text(&mut pieces, self.stop_text.flush());
-        pieces
+        self.splitter.finish()
     }
 
     /// Ids between the markers of thoughts so far, suppressed ones included.
@@ -154,62 +143,39 @@ impl ChannelParser {
 
     /// Whether a stop text has ended the answer. Nothing comes any more; generation should end.
     pub fn stopped_by_text(&self) -> bool {
-        self.stop_text.matched()
-    }
-
-    fn scan(&mut self, text: &str) {
-        for found in self.scanner.push(text) {
-            match found {
-                Found::Text(text) => self.machine.text(&text),
-                Found::Mark(mark) => self.machine.mark(mark),
-            }
-        }
-    }
-
-    fn flush(&mut self) {
-        let broken = self.detokenizer.finish();
-        self.scan(&broken);
-        let held = self.scanner.flush();
-        self.machine.text(&held);
+        self.splitter.stopped_by_text()
     }
 
     fn count(&mut self, was_inside: bool) {
-        match (was_inside, self.machine.inside()) {
+        match (was_inside, self.splitter.machine.inside()) {
             (false, true) => self.before_label = self.thinking_tokens,
             (true, true) => self.thinking_tokens += 1,
             // The ids of a closing marker that is spelled out were taken for the thought's.
             (true, false) => self.thinking_tokens -= self.held_ids.min(self.thinking_tokens),
             (false, false) => {}
         }
-        if self.machine.take_refuted() {
+        if self.splitter.machine.take_refuted() {
             self.thinking_tokens = self.before_label;
         }
-        self.held_ids = if self.scanner.holds() { self.held_ids + 1 } else { 0 };
-    }
-
-    fn out(&mut self) -> Vec<Piece> {
-        let mut out = Vec::new();
-        for piece in self.machine.take() {
-            if self.stop_text.matched() {
-                break;
-            }
-            match piece {
-                Piece::Text(text) => push_text(&mut out, self.stop_text.push(&text)),
-                other => {
-                    // A stop text does not reach across a thought or a call.
-                    push_text(&mut out, self.stop_text.flush());
-                    out.push(other);
-                }
-            }
-        }
-        out
+        self.held_ids = if self.splitter.scanner.holds() { self.held_ids + 1 } else { 0 };
     }
 }
 
-fn push_text(pieces: &mut Vec<Piece>, text: String) {
-    match pieces.last_mut() {
-        _ if text.is_empty() => {}
-        Some(Piece::Text(last)) => last.push_str(&text),
-        _ => pieces.push(Piece::Text(text)),
+fn pieces(events: Vec<Event>) -> Vec<Piece> {
+    events.into_iter().map(|event| event.piece).collect()
+}
+
+/// The marker that a prompt ends with and what stands behind it.
+fn last_marker(markers: &[Marker], tokenizer: &Arc<Tokenizer>, prompt: &Prompt) -> Option<(Mark, String)> {
+    if markers.iter().any(|marker| marker.id.is_none()) {
+        let text = prompt.text.trim_end();
+        let last = markers.iter().find(|marker| text.ends_with(marker.text))?;
+        return Some((last.mark, prompt.text[text.len()..].to_owned()));
     }
+    let of = |id: &u32| markers.iter().find(|marker| marker.id == Some(*id));
+    let at = prompt.ids.iter().rposition(|id| of(id).is_some())?;
+    let rest = &prompt.ids[at + 1..];
+    // Another control token means that the marker was an earlier turn's.
+    let earlier = rest.iter().any(|id| tokenizer.is_control(*id));
+    (!earlier).then(|| Some((of(&prompt.ids[at])?.mark, tokenizer.decode(rest))))?
 }

@@ -2,25 +2,32 @@
 
 use super::format::{Mark, Marker};
 
-/// A stretch of text or a marker in it.
+/// A stretch of text or a marker in it, with its place in the source in bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    Text(String),
-    Mark(Mark),
+    Text(String, usize),
+    Mark(Mark, &'static str, usize),
 }
 
 /// Splits streamed text at markers; the longest end of it that may become a marker is held back.
 #[derive(Debug)]
 pub(super) struct Scanner {
     markers: Vec<Marker>,
+    /// The bytes of the longest marker.
+    longest: usize,
     held: String,
+    /// Where `held` begins in the source.
+    at: usize,
 }
 
 impl Scanner {
     pub(super) fn new(markers: &[Marker]) -> Self {
+        let markers: Vec<Marker> = markers.iter().filter(|marker| marker.id.is_none()).copied().collect();
         Self {
-            markers: markers.iter().filter(|marker| marker.id.is_none()).cloned().collect(),
+            longest: markers.iter().map(|marker| marker.text.len()).max().unwrap_or(0),
+            markers,
             held: String::new(),
+            at: 0,
         }
     }
 
@@ -42,22 +49,38 @@ impl Scanner {
         while let Some((at, marker)) = first(&text) {
             let rest = text.split_off(at + marker.text.len());
             text.truncate(at);
-            found.extend(Some(Found::Text(text)).filter(|found| *found != Found::Text(String::new())));
-            found.push(Found::Mark(marker.mark));
+            if !text.is_empty() {
+                found.push(Found::Text(text, self.at));
+            }
+            found.push(Found::Mark(marker.mark, marker.text, self.at + at));
+            self.at += at + marker.text.len();
             text = rest;
         }
+        let near = text.floor_char_boundary(text.len().saturating_sub(self.longest));
         let begins_a_marker = |at: &usize| self.markers.iter().any(|marker| marker.text.starts_with(&text[*at..]));
-        if let Some(at) = text.char_indices().map(|(at, _)| at).find(begins_a_marker) {
+        let candidates = text[near..].char_indices().map(|(at, _)| near + at);
+        let start = self.at;
+        if let Some(at) = candidates.into_iter().find(begins_a_marker) {
             self.held = text.split_off(at);
         }
+        self.at += text.len();
         if !text.is_empty() {
-            found.push(Found::Text(text));
+            found.push(Found::Text(text, start));
         }
         found
     }
 
-    /// What was held back and is text after all.
-    pub(super) fn flush(&mut self) -> String {
-        std::mem::take(&mut self.held)
+    /// What was held back and is text after all, and where it begins.
+    pub(super) fn flush(&mut self) -> (String, usize) {
+        let start = self.at;
+        self.at += self.held.len();
+        (std::mem::take(&mut self.held), start)
+    }
+
+    /// Passes over a marker that is a token, behind what was flushed; the result is where it begins.
+    pub(super) fn pass(&mut self, marker: &str) -> usize {
+        let start = self.at;
+        self.at += marker.len();
+        start
     }
 }

@@ -1,46 +1,20 @@
-//! Tool calls as models write them, read into names and JSON arguments.
+//! Gemma 4's calls, `call:NAME{key:<|"|>text<|"|>,n:1,b:true,o:{…},a:[…]}`; FunctionGemma has another quotation mark.
 
 use serde_json::{Map, Number, Value};
 
-/// A call that was read: the tool's name and its arguments, a JSON object.
-pub(crate) type Call = (String, Value);
+use super::{Call, Reading, DEPTH};
 
-/// How a model writes the inside of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Syntax {
-    /// `call:NAME{key:<|"|>text<|"|>,n:1,b:true,o:{…},a:[…]}`, of Gemma 4.
-    Gemma4,
-    /// `{"name": …, "arguments": {…}}`, of Hermes and Qwen; a list of those is several calls.
-    Json,
+/// One call.
+pub(super) fn read(text: &str) -> Option<Reading> {
+    let call = Reader { rest: text }.call()?;
+    Some(Reading {
+        calls: vec![call],
+        end: text.len(),
+    })
 }
 
-impl Syntax {
-    /// The calls in this text; `None` where it is not a complete call.
-    pub(crate) fn read(self, text: &str) -> Option<Vec<Call>> {
-        match self {
-            Self::Gemma4 => Reader { rest: text.trim() }.call().map(|call| vec![call]),
-            Self::Json => match serde_json::from_str(text.trim()).ok()? {
-                Value::Array(calls) if !calls.is_empty() => calls.into_iter().map(json_call).collect(),
-                one => json_call(one).map(|call| vec![call]),
-            },
-        }
-    }
-}
-
-fn json_call(mut call: Value) -> Option<Call> {
-    let arguments = match call.get_mut("arguments").or(None).map(Value::take) {
-        Some(Value::String(text)) => serde_json::from_str(&text).ok()?,
-        Some(Value::Null) | None => call.get_mut("parameters").map(Value::take).unwrap_or_else(|| Map::new().into()),
-        Some(arguments) => arguments,
-    };
-    let name = call.get("name")?.as_str().filter(|name| !name.is_empty())?;
-    arguments.is_object().then(|| (name.to_owned(), arguments))
-}
-
-/// Gemma 4's quotation mark for texts.
-const QUOTE: &str = "<|\"|>";
-/// Deeper nesting is taken for broken.
-const DEPTH: usize = 64;
+/// The quotation marks for texts, of Gemma 4 and of FunctionGemma.
+const QUOTES: [&str; 2] = ["<|\"|>", "<escape>"];
 
 /// Reads Gemma 4's syntax from the left.
 struct Reader<'a> {
@@ -100,7 +74,8 @@ impl Reader<'_> {
     /// A text in Gemma's quotation marks, which nothing inside of it can end, or in JSON's.
     fn quoted(&mut self) -> Option<String> {
         let rest = self.rest.trim_start();
-        if let Some((text, rest)) = rest.strip_prefix(QUOTE).and_then(|inner| inner.split_once(QUOTE)) {
+        let inner = QUOTES.iter().find_map(|quote| rest.strip_prefix(quote)?.split_once(quote));
+        if let Some((text, rest)) = inner {
             self.rest = rest;
             return Some(text.to_owned());
         }
@@ -127,7 +102,7 @@ impl Reader<'_> {
                 Some(items.into())
             }
             // A quotation mark that is never closed.
-            _ if self.rest.trim_start().starts_with(QUOTE) => None,
+            _ if QUOTES.iter().any(|quote| self.rest.trim_start().starts_with(quote)) => None,
             _ => self.until(&[',', '}', ']']).and_then(bare),
         }
     }
@@ -152,7 +127,7 @@ mod tests {
     use serde_json::json;
 
     fn gemma(text: &str) -> Option<Value> {
-        Syntax::Gemma4.read(text).map(|calls| json!(calls))
+        read(text.trim()).map(|reading| json!(reading.calls))
     }
 
     #[test]
@@ -189,28 +164,5 @@ mod tests {
             assert_eq!(gemma(text), None, "{text}");
         }
         assert_eq!(gemma(&format!("call:f{{a:{}", "[".repeat(100_000))), None);
-    }
-
-    #[test]
-    fn json_calls_are_read() {
-        let read = |text: &str| Syntax::Json.read(text).map(|calls| json!(calls));
-        assert_eq!(
-            read("\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n"),
-            Some(json!([["f", {"a": 1}]]))
-        );
-        assert_eq!(read(r#"{"name": "f", "arguments": "{\"a\": 1}"}"#), Some(json!([["f", {"a": 1}]])));
-        assert_eq!(
-            read(r#"[{"name": "f"}, {"name": "g", "parameters": {"b": []}}]"#),
-            Some(json!([["f", {}], ["g", {"b": []}]]))
-        );
-        for text in [
-            "",
-            "{\"name\": \"f\"",
-            "{\"arguments\": {}}",
-            "[]",
-            "{\"name\": \"f\", \"arguments\": 3}",
-        ] {
-            assert_eq!(read(text), None, "{text}");
-        }
     }
 }

@@ -1,0 +1,90 @@
+//! The tools of a request: which names exist and which type each argument has.
+
+use std::collections::HashMap;
+
+use serde_json::{Number, Value};
+
+use super::python;
+
+/// The tools a model was offered. Without any list every name may be a tool's.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tools {
+    properties: Option<HashMap<String, Value>>,
+}
+
+impl Tools {
+    /// From the OpenAI form `{"type":"function","function":{"name",…,"parameters":{"properties":{…}}}}`, or what is in `function`.
+    pub(crate) fn new(tools: &[Value]) -> Self {
+        let named = tools.iter().filter_map(|tool| {
+            let function = tool.get("function").unwrap_or(tool);
+            let name = function.get("name")?.as_str()?;
+            let properties = function.pointer("/parameters/properties").cloned().unwrap_or_default();
+            Some((name.to_owned(), properties))
+        });
+        Self {
+            properties: Some(named.collect()),
+        }
+    }
+
+    /// Whether a tool of this name is known to exist.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.properties.as_ref().is_some_and(|tools| tools.contains_key(name))
+    }
+
+    /// Whether there may be a tool of this name.
+    pub(crate) fn may_have(&self, name: &str) -> bool {
+        self.properties.is_none() || self.has(name)
+    }
+
+    /// What an argument written as plain text means: what its schema says, or where there is none, what it looks like.
+    pub(crate) fn value(&self, tool: &str, argument: &str, text: &str) -> Value {
+        let schema = self.properties.as_ref().and_then(|tools| tools.get(tool)?.get(argument));
+        let mut types = Vec::new();
+        if let Some(schema) = schema {
+            collect(schema, &mut types, 0);
+        }
+        let word = text.trim();
+        let is = |name: &str| types.contains(&name);
+        let read = match word {
+            "null" | "None" if is("null") || types.is_empty() => Some(Value::Null),
+            "true" | "True" if is("boolean") || types.is_empty() => Some(true.into()),
+            "false" | "False" if is("boolean") || types.is_empty() => Some(false.into()),
+            _ if is("integer") || is("number") || types.is_empty() => number(word),
+            _ => None,
+        };
+        let nested = || (is("object") || is("array") || types.is_empty()).then(|| container(word)).flatten();
+        read.or_else(nested).unwrap_or_else(|| text.into())
+    }
+}
+
+/// The types a schema allows, those of its alternatives included.
+fn collect<'a>(schema: &'a Value, types: &mut Vec<&'a str>, depth: usize) {
+    match schema.get("type") {
+        Some(Value::String(one)) => types.push(one),
+        Some(Value::Array(several)) => types.extend(several.iter().filter_map(Value::as_str)),
+        _ => {}
+    }
+    for name in ["anyOf", "oneOf", "allOf"] {
+        let alternatives = schema.get(name).and_then(Value::as_array).filter(|_| depth < super::DEPTH);
+        alternatives
+            .into_iter()
+            .flatten()
+            .for_each(|alternative| collect(alternative, types, depth + 1));
+    }
+    // A list of choices that says no type.
+    if types.is_empty() && schema.get("enum").is_some() {
+        types.push("string");
+    }
+}
+
+fn number(text: &str) -> Option<Value> {
+    text.parse::<Number>().ok().map(Value::Number)
+}
+
+/// A list or an object, as JSON or as Python prints it.
+fn container(text: &str) -> Option<Value> {
+    if !text.starts_with(['{', '[']) {
+        return None;
+    }
+    serde_json::from_str(text).ok().or_else(|| python::whole(text))
+}

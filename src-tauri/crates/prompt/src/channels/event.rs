@@ -1,0 +1,129 @@
+//! What an answer is made of, and where in it.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use serde_json::Value;
+
+/// Something an answer is made of. Text never splits a character and never holds a marker that did its work.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Piece {
+    /// More of the answer.
+    Text(String),
+    /// More of the reasoning.
+    Thinking(String),
+    /// A complete call of a tool.
+    ToolCall {
+        /// The tool.
+        name: String,
+        /// The arguments, a JSON object.
+        arguments: Value,
+    },
+    /// Something the user should know.
+    Notice {
+        /// For programs: `thought_while_off`, `thinking_truncated`, `broken_tool_call`.
+        code: String,
+        /// For people.
+        message: String,
+    },
+}
+
+/// A piece and what it was read from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// The piece.
+    pub piece: Piece,
+    /// Its place in the text that the model wrote, markers and all, in bytes. A text is exactly what stands there, a call what
+    /// stands between its markers, also for several calls in one; a notice is empty, and so is a paragraph that separates two
+    /// messages of an answer. Thoughts that are kept out of an answer have no event.
+    pub source: Range<usize>,
+}
+
+/// Appends an event; text that goes on where the last one ended becomes one with it.
+pub(super) fn append(events: &mut Vec<Event>, event: Event) {
+    match (events.last_mut(), event) {
+        (
+            _,
+            Event {
+                piece: Piece::Text(text) | Piece::Thinking(text),
+                ..
+            },
+        ) if text.is_empty() => {}
+        (Some(last), event) if last.source.end == event.source.start => match (&mut last.piece, &event.piece) {
+            (Piece::Text(text), Piece::Text(more)) | (Piece::Thinking(text), Piece::Thinking(more)) => {
+                text.push_str(more);
+                last.source.end = event.source.end;
+            }
+            _ => events.push(event),
+        },
+        (_, event) => events.push(event),
+    }
+}
+
+/// A stretch of text and where it begins in the source.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Run {
+    pub text: String,
+    pub at: usize,
+}
+
+impl Run {
+    pub(super) fn new(text: &str, at: usize) -> Self {
+        Self { text: text.to_owned(), at }
+    }
+
+    /// Appends what follows; behind a gap a new stretch begins.
+    pub(super) fn push(&mut self, text: &str, at: usize) {
+        if self.text.is_empty() || self.at + self.text.len() != at {
+            *self = Self::new(text, at);
+        } else {
+            self.text.push_str(text);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+    }
+
+    pub(super) fn take(&mut self) -> Self {
+        std::mem::take(self)
+    }
+}
+
+/// Gives back the places of text that passes a filter which holds some of it back.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    stretches: VecDeque<(usize, Range<usize>)>,
+}
+
+impl Places {
+    /// Text of this length goes in.
+    pub(super) fn enter(&mut self, length: usize, source: Range<usize>) {
+        self.stretches.push_back((length, source));
+    }
+
+    /// This text comes out.
+    pub(super) fn leave(&mut self, mut text: &str, events: &mut Vec<Event>) {
+        while !text.is_empty() {
+            let Some((length, source)) = self.stretches.pop_front() else {
+                return;
+            };
+            let taken = length.min(text.len());
+            let (here, rest) = text.split_at(taken);
+            // A paragraph of our own has no place of its own.
+            let end = if source.is_empty() { source.end } else { source.start + taken };
+            let piece = Piece::Text(here.to_owned());
+            append(
+                events,
+                Event {
+                    piece,
+                    source: source.start..end,
+                },
+            );
+            if taken < length {
+                self.stretches.push_front((length - taken, end..source.end));
+            }
+            text = rest;
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The parser of text whose markers may stand in it as text.
+
+use super::event::{append, Event, Piece, Places};
+use super::format::{Format, Mark, Marker};
+use super::machine::Machine;
+use super::scanner::{Found, Scanner};
+use crate::calls::Tools;
+use crate::stop_text::StopText;
+
+/// Sets reasoning, answer and tool calls apart in a text that comes in pieces of any size.
+#[derive(Debug)]
+pub struct Splitter {
+    pub(super) format: Format,
+    pub(super) scanner: Scanner,
+    pub(super) machine: Machine,
+    stop_text: StopText,
+    places: Places,
+}
+
+impl Splitter {
+    /// A splitter for the format of this name, see [`Splitter::names`]; every marker is looked for in the text. `opened` says that
+    /// the prompt opened a thought. `None` for a name that is not known.
+    pub fn named(name: &str, opened: bool, thinking_on: bool) -> Option<Self> {
+        let mut splitter = Self::new(Format::named(name)?, thinking_on, &[]);
+        if opened {
+            splitter.begin_thought();
+        }
+        Some(splitter)
+    }
+
+    /// The names of the formats.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        super::table::NAMES.iter().map(|(name, _)| *name)
+    }
+
+    /// The markers of a format, as they are spelled.
+    pub fn markers(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.format.markers.iter().map(|marker| marker.text)
+    }
+
+    /// Tells which tools there are, in the OpenAI form, so that arguments get the types of their schemas.
+    #[must_use]
+    pub fn with_tools(mut self, tools: &[serde_json::Value]) -> Self {
+        self.machine.tools = Tools::new(tools);
+        self
+    }
+
+    pub(super) fn new(format: Format, thinking_on: bool, stop_texts: &[String]) -> Self {
+        Self {
+            scanner: Scanner::new(&format.markers),
+            machine: Machine::new(format.clone(), thinking_on),
+            stop_text: StopText::new(stop_texts),
+            places: Places::default(),
+            format,
+        }
+    }
+
+    /// The answer goes on in a thought that nothing was said in.
+    fn begin_thought(&mut self) {
+        if self.format.headers {
+            self.machine.begin_message("<|channel|>analysis");
+        } else if let Some(open) = self.format.marker(Mark::Open) {
+            let label = self.format.label.map(|label| format!("{label}\n")).unwrap_or_default();
+            self.machine.mark(Mark::Open, open.text, 0);
+            self.machine.text(&label, 0);
+            self.machine.begin_answer(true);
+        }
+    }
+
+    /// Takes more of the text.
+    pub fn push(&mut self, text: &str) -> Vec<Event> {
+        if self.stop_text.matched() {
+            return Vec::new();
+        }
+        self.scan(text);
+        self.out()
+    }
+
+    /// Ends the text: everything held back comes out, what is open is closed.
+    pub fn finish(&mut self) -> Vec<Event> {
+        if self.stop_text.matched() {
+            return Vec::new();
+        }
+        self.flush();
+        self.machine.finish();
+        let mut events = self.out();
+        let rest = self.stop_text.flush();
+        self.places.leave(&rest, &mut events);
+        events
+    }
+
+    /// Whether a stop text has ended the answer. Nothing comes any more; generation should end.
+    pub fn stopped_by_text(&self) -> bool {
+        self.stop_text.matched()
+    }
+
+    pub(super) fn scan(&mut self, text: &str) {
+        for found in self.scanner.push(text) {
+            match found {
+                Found::Text(text, at) => self.machine.text(&text, at),
+                Found::Mark(mark, spelled, at) => self.machine.mark(mark, spelled, at),
+            }
+        }
+    }
+
+    /// A marker that came as a token.
+    pub(super) fn mark(&mut self, marker: &Marker) {
+        self.flush();
+        let at = self.scanner.pass(marker.text);
+        self.machine.mark(marker.mark, marker.text, at);
+    }
+
+    fn flush(&mut self) {
+        let (held, at) = self.scanner.flush();
+        self.machine.text(&held, at);
+    }
+
+    pub(super) fn out(&mut self) -> Vec<Event> {
+        let mut out = Vec::new();
+        for event in self.machine.take() {
+            if self.stop_text.matched() {
+                break;
+            }
+            if let Piece::Text(text) = &event.piece {
+                self.places.enter(text.len(), event.source);
+                let shown = self.stop_text.push(text);
+                self.places.leave(&shown, &mut out);
+            } else {
+                // A stop text does not reach across a thought or a call.
+                let rest = self.stop_text.flush();
+                self.places.leave(&rest, &mut out);
+                append(&mut out, event);
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,291 @@
+//! The formats: one row for each way of marking thoughts, one for each way of marking calls. A model's format is put together from
+//! the rows whose markers its tokenizer or its template knows; the readers in `calls` tell by themselves what stands in a call.
+
+use super::format::Mark::{
+    self, AnswerClose, AnswerOpen, CallClose, CallHead, CallOpen, Channel, Close, HeaderClose, HeaderOpen, MessageClose, Open, Section,
+};
+
+/// Markers that belong together.
+pub(super) struct Row {
+    /// What has to be known for the row to apply: any of these for thoughts, all of them for calls.
+    pub needed: &'static [&'static str],
+    pub markers: &'static [(Mark, &'static str)],
+    pub label: Option<&'static str>,
+    pub ends_thoughts: bool,
+    pub headers: bool,
+    pub bare_calls: bool,
+}
+
+const ROW: Row = Row {
+    needed: &[],
+    markers: &[],
+    label: None,
+    ends_thoughts: false,
+    headers: false,
+    bare_calls: false,
+};
+
+/// gpt-oss: `<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…<|return|>`, and calls as
+/// `<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`.
+pub(super) const HARMONY: Row = Row {
+    needed: &["<|start|>", "<|channel|>", "<|message|>", "<|end|>"],
+    markers: &[
+        (HeaderOpen, "<|start|>"),
+        (Channel, "<|channel|>"),
+        (HeaderClose, "<|message|>"),
+        (MessageClose, "<|end|>"),
+        (MessageClose, "<|return|>"),
+        (MessageClose, "<|call|>"),
+    ],
+    headers: true,
+    ..ROW
+};
+
+/// Gemma 4: `<|channel>thought\n…<channel|>` and `<|tool_call>call:NAME{…}<tool_call|>`, every marker a token.
+pub(super) const GEMMA4: Row = Row {
+    needed: &["<|channel>", "<channel|>"],
+    markers: &[
+        (Open, "<|channel>"),
+        (Close, "<channel|>"),
+        (CallOpen, "<|tool_call>"),
+        (CallClose, "<tool_call|>"),
+    ],
+    label: Some("thought"),
+    ends_thoughts: true,
+    ..ROW
+};
+
+macro_rules! pair {
+    ($name:ident, $open:literal, $close:literal) => {
+        const $name: Row = Row {
+            needed: &[$open, $close],
+            markers: &[(Open, $open), (Close, $close)],
+            ..ROW
+        };
+    };
+}
+
+pair!(THINK, "<think>", "</think>");
+pair!(MISTRAL_THINK, "[THINK]", "[/THINK]");
+pair!(SEED_THINK, "<seed:think>", "</seed:think>");
+pair!(LONGCAT_THINK, "<longcat_think>", "</longcat_think>");
+pair!(THINKING, "<thinking>", "</thinking>");
+pair!(KIMI_VL_THINK, "◁think▷", "◁/think▷");
+pair!(APERTUS_THINK, "<|inner_prefix|>", "<|inner_suffix|>");
+
+/// Granite 3.3 and Hunyuan wrap the answer as well.
+const RESPONSE_THINK: Row = Row {
+    needed: &["<response>"],
+    markers: &[
+        (Open, "<think>"),
+        (Close, "</think>"),
+        (AnswerOpen, "<response>"),
+        (AnswerClose, "</response>"),
+    ],
+    ..ROW
+};
+const ANSWER_THINK: Row = Row {
+    needed: &["<answer>\n"],
+    markers: &[
+        (Open, "<think>"),
+        (Close, "</think>"),
+        (AnswerOpen, "<answer>"),
+        (AnswerClose, "</answer>"),
+    ],
+    ..ROW
+};
+
+/// Cohere's Command R7B and A: thought, action and response, each in tokens of its own.
+const COHERE: Row = Row {
+    needed: &["<|START_THINKING|>", "<|START_RESPONSE|>", "<|START_ACTION|>"],
+    markers: &[
+        (Open, "<|START_THINKING|>"),
+        (Close, "<|END_THINKING|>"),
+        (AnswerOpen, "<|START_RESPONSE|>"),
+        (AnswerClose, "<|END_RESPONSE|>"),
+        (AnswerOpen, "<|START_TEXT|>"),
+        (AnswerClose, "<|END_TEXT|>"),
+        (CallOpen, "<|START_ACTION|>"),
+        (CallClose, "<|END_ACTION|>"),
+    ],
+    ends_thoughts: true,
+    ..ROW
+};
+
+/// Kimi K3's tags, each of three tokens.
+const KIMI_K3: Row = Row {
+    needed: &["<|open|>", "<|sep|>"],
+    markers: &[
+        (Open, "<|open|>think<|sep|>"),
+        (Close, "<|close|>think<|sep|>"),
+        (AnswerOpen, "<|open|>response<|sep|>"),
+        (AnswerClose, "<|close|>response<|sep|>"),
+        (Section, "<|open|>tools<|sep|>"),
+        (Section, "<|close|>tools<|sep|>"),
+        (CallOpen, "<|open|>call "),
+        (CallClose, "<|close|>call<|sep|>"),
+    ],
+    ends_thoughts: true,
+    ..ROW
+};
+
+/// Solar Open: `<|think|>…<|end|><|begin|>assistant<|content|>…<|end|>`.
+const SOLAR: Row = Row {
+    needed: &["<|tool_call:begin|>"],
+    markers: &[
+        (Open, "<|think|>"),
+        (MessageClose, "<|end|>"),
+        (Section, "<|begin|>assistant"),
+        (Section, "<|content|>"),
+        (Section, "<|tool_calls|>"),
+        (Section, "<|calls|>"),
+        (CallOpen, "<|tool_call:begin|>"),
+        (CallClose, "<|tool_call:end|>"),
+    ],
+    ends_thoughts: true,
+    ..ROW
+};
+
+/// Ways of marking thoughts; the first that is known counts.
+pub(super) const THOUGHTS: [&Row; 12] = [
+    &COHERE,
+    &KIMI_K3,
+    &SOLAR,
+    &RESPONSE_THINK,
+    &ANSWER_THINK,
+    &THINK,
+    &MISTRAL_THINK,
+    &SEED_THINK,
+    &LONGCAT_THINK,
+    &KIMI_VL_THINK,
+    &APERTUS_THINK,
+    &THINKING,
+];
+
+macro_rules! call {
+    ($name:ident, $open:literal, $close:literal) => {
+        const $name: Row = Row {
+            needed: &[$open],
+            markers: &[(CallOpen, $open), (CallClose, $close)],
+            ..ROW
+        };
+    };
+}
+
+call!(TOOL_CALL, "<tool_call>", "</tool_call>");
+call!(TOOL_CALLS, "<tool_calls>", "</tool_calls>");
+call!(NEMOTRON, "<TOOLCALL>", "</TOOLCALL>");
+call!(SEED, "<seed:tool_call>", "</seed:tool_call>");
+call!(LONGCAT, "<longcat_tool_call>", "</longcat_tool_call>");
+call!(MINIMAX, "<minimax:tool_call>", "</minimax:tool_call>");
+call!(LFM2, "<|tool_call_start|>", "<|tool_call_end|>");
+call!(APERTUS, "<|tools_prefix|>", "<|tools_suffix|>");
+call!(FUNCTION_GEMMA, "<start_function_call>", "<end_function_call>");
+call!(MUSE, "<atem:function_calls>", "</atem:function_calls>");
+call!(DSML, "<｜DSML｜function_calls>", "</｜DSML｜function_calls>");
+call!(DSML_V4, "<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>");
+// Granite 3.3 never closes it, Phi 4 mini does.
+call!(GRANITE, "<|tool_call|>", "<|/tool_call|>");
+
+/// Qwen3-Coder now and then forgets `<tool_call>`; MiniCPM and Functionary never write it.
+const FUNCTION: Row = Row {
+    needed: &["<function="],
+    markers: &[(CallHead, "<function=")],
+    ..ROW
+};
+const FUNCTION_NAME: Row = Row {
+    needed: &["<function name="],
+    markers: &[(CallHead, "<function name=")],
+    ..ROW
+};
+
+/// Mistral's, which nothing closes.
+const MISTRAL: Row = Row {
+    needed: &["[TOOL_CALLS]"],
+    markers: &[(CallOpen, "[TOOL_CALLS]")],
+    ..ROW
+};
+
+/// Llama 3's tag, which nothing closes and which is often missing.
+const LLAMA3: Row = Row {
+    needed: &["<|python_tag|>"],
+    markers: &[(CallOpen, "<|python_tag|>")],
+    bare_calls: true,
+    ..ROW
+};
+
+const KIMI_K2: Row = Row {
+    needed: &["<|tool_call_begin|>"],
+    markers: &[
+        (Section, "<|tool_calls_section_begin|>"),
+        (Section, "<|tool_calls_section_end|>"),
+        (CallOpen, "<|tool_call_begin|>"),
+        (CallClose, "<|tool_call_end|>"),
+    ],
+    ends_thoughts: true,
+    ..ROW
+};
+
+const DEEPSEEK: Row = Row {
+    needed: &["<｜tool▁call▁begin｜>"],
+    markers: &[
+        (Section, "<｜tool▁calls▁begin｜>"),
+        (Section, "<｜tool▁calls▁end｜>"),
+        (CallOpen, "<｜tool▁call▁begin｜>"),
+        (CallClose, "<｜tool▁call▁end｜>"),
+    ],
+    ends_thoughts: true,
+    ..ROW
+};
+
+/// Ways of marking calls; all that are known count.
+pub(super) const CALLS: [&Row; 19] = [
+    &TOOL_CALL,
+    &TOOL_CALLS,
+    &FUNCTION,
+    &FUNCTION_NAME,
+    &NEMOTRON,
+    &SEED,
+    &LONGCAT,
+    &MINIMAX,
+    &LFM2,
+    &APERTUS,
+    &FUNCTION_GEMMA,
+    &MUSE,
+    &DSML,
+    &DSML_V4,
+    &GRANITE,
+    &MISTRAL,
+    &LLAMA3,
+    &KIMI_K2,
+    &DEEPSEEK,
+];
+
+/// The formats by name, as models put them together.
+pub(super) const NAMES: [(&str, &[&Row]); 25] = [
+    ("apertus", &[&APERTUS_THINK, &APERTUS]),
+    ("cohere", &[&COHERE]),
+    ("deepseek", &[&THINK, &DEEPSEEK]),
+    ("deepseek-dsml", &[&THINK, &DSML, &DSML_V4]),
+    ("function-gemma", &[&FUNCTION_GEMMA]),
+    ("gemma4", &[&GEMMA4]),
+    ("glm", &[&THINK, &TOOL_CALL]),
+    ("granite", &[&RESPONSE_THINK, &GRANITE]),
+    ("harmony", &[&HARMONY]),
+    ("hunyuan", &[&ANSWER_THINK, &TOOL_CALLS]),
+    ("kimi-k2", &[&THINK, &KIMI_K2]),
+    ("kimi-k3", &[&KIMI_K3]),
+    ("kimi-vl", &[&KIMI_VL_THINK]),
+    ("lfm2", &[&THINK, &LFM2]),
+    ("llama3", &[&LLAMA3]),
+    ("longcat", &[&LONGCAT_THINK, &LONGCAT]),
+    ("minicpm", &[&THINK, &FUNCTION_NAME]),
+    ("minimax", &[&THINK, &MINIMAX]),
+    ("mistral", &[&MISTRAL_THINK, &MISTRAL]),
+    ("nemotron", &[&THINK, &NEMOTRON]),
+    ("qwen", &[&THINK, &TOOL_CALL]),
+    ("qwen-coder", &[&THINK, &TOOL_CALL, &FUNCTION]),
+    ("seed", &[&SEED_THINK, &SEED]),
+    ("solar", &[&SOLAR]),
+    ("thinking", &[&THINKING, &TOOL_CALLS]),
+];

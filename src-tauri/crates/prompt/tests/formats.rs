@@ -1,0 +1,321 @@
+//! Every format: hand-written cases, fed as text and as tokens, and what holds for whatever a model may write.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use prompt::{Dialect, Event, Piece, Prompt, Splitter};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde::Deserialize;
+use serde_json::{json, Value};
+
+#[derive(Deserialize)]
+struct Fixture {
+    tools: Vec<Value>,
+    formats: BTreeMap<String, Vec<Case>>,
+}
+
+/// What a model wrote and what is to be read: `T:` a thought, `A:` the answer, `C:` a call, `N:` a notice.
+#[derive(Deserialize)]
+struct Case {
+    source: String,
+    events: Vec<String>,
+    #[serde(default)]
+    opened: bool,
+    #[serde(default)]
+    thinking: Option<String>,
+}
+
+static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| serde_json::from_str(include_str!("fixtures/channels.json")).unwrap());
+
+impl Case {
+    fn thinking_on(&self) -> bool {
+        self.thinking.as_deref() != Some("off")
+    }
+}
+
+fn splitter(format: &str, opened: bool, thinking_on: bool) -> Splitter {
+    Splitter::named(format, opened, thinking_on).unwrap().with_tools(&FIXTURE.tools)
+}
+
+/// Events as the fixture writes them, neighbours of one kind joined.
+fn written(events: &[Event]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for event in events {
+        let (kind, text) = match &event.piece {
+            Piece::Text(text) => ("A:", text.clone()),
+            Piece::Thinking(text) => ("T:", text.clone()),
+            Piece::ToolCall { name, arguments } => ("C:", format!("{name}{arguments}")),
+            Piece::Notice { code, .. } => ("N:", code.clone()),
+        };
+        match out.last_mut() {
+            Some(last) if last.starts_with(kind) && (kind == "A:" || kind == "T:") => last.push_str(&text),
+            _ => out.push(format!("{kind}{text}")),
+        }
+    }
+    out
+}
+
+/// Neighbouring pieces of one stretch as one event, so that the size of the pieces does not show.
+fn joined(events: Vec<Event>) -> Vec<Event> {
+    let mut out: Vec<Event> = Vec::new();
+    for event in events {
+        if let Some(last) = out.last_mut().filter(|last| last.source.end == event.source.start) {
+            match (&mut last.piece, &event.piece) {
+                (Piece::Text(text), Piece::Text(more)) | (Piece::Thinking(text), Piece::Thinking(more)) => {
+                    text.push_str(more);
+                    last.source.end = event.source.end;
+                    continue;
+                }
+                _ => {}
+            }
+        }
+        out.push(event);
+    }
+    out
+}
+
+fn split<'a>(mut splitter: Splitter, pieces: impl IntoIterator<Item = &'a str>) -> Vec<Event> {
+    let mut events: Vec<Event> = pieces.into_iter().flat_map(|piece| splitter.push(piece)).collect();
+    events.extend(splitter.finish());
+    joined(events)
+}
+
+/// What is wrong with the places of these events.
+fn misplaced(source: &str, events: &[Event], format: &str) -> Option<String> {
+    let markers: Vec<&str> = Splitter::named(format, false, true).unwrap().markers().collect();
+    let mut covered = vec![false; source.len()];
+    let mut last = 0;
+    for event in events {
+        let range = event.source.clone();
+        if let Piece::Text(text) | Piece::Thinking(text) = &event.piece {
+            if !range.is_empty() && source.get(range.clone()) != Some(text.as_str()) {
+                return Some(format!("{text:?} is not at {range:?}"));
+            }
+        }
+        if range.start < last {
+            return Some(format!("{event:?} stands before what came before it"));
+        }
+        last = range.start;
+        covered[range].fill(true);
+    }
+    let mut rest = 0;
+    while let Some(start) = (rest..source.len()).find(|at| !covered[*at]) {
+        let end = (start..source.len()).find(|at| covered[*at]).unwrap_or(source.len());
+        if let Some(lost) = words(&source[start..end], &markers, format, end == source.len()) {
+            return Some(format!("{lost:?} is lost"));
+        }
+        rest = end;
+    }
+    None
+}
+
+/// What is left of a stretch that no event covers, without markers, whitespace and the names of channels.
+fn words(stretch: &str, markers: &[&str], format: &str, at_end: bool) -> Option<String> {
+    let names: &[&str] = match format {
+        "harmony" => &[
+            "assistant",
+            "analysis",
+            "commentary",
+            "final",
+            "musings",
+            "to=functions.f",
+            "<|constrain|>json",
+            "json",
+        ],
+        "gemma4" => &["thought"],
+        _ => &[],
+    };
+    let mut rest = stretch.trim_start();
+    while !rest.is_empty() {
+        // Names that a model makes up are part of a header.
+        let named = ["<|channel|>", "<|constrain|>", "to="]
+            .iter()
+            .find_map(|word| rest.strip_prefix(word))
+            .filter(|_| format == "harmony");
+        if let Some(after) = named {
+            rest = after
+                .trim_start_matches(|c: char| c.is_alphanumeric() || "._-".contains(c))
+                .trim_start();
+            continue;
+        }
+        let known = markers.iter().chain(names).find_map(|word| rest.strip_prefix(word));
+        match known {
+            Some(after) => rest = after.trim_start(),
+            None if at_end && names.iter().any(|name| name.starts_with(rest.trim_end())) => return None,
+            None => return Some(rest.to_owned()),
+        }
+    }
+    None
+}
+
+#[test]
+fn every_format_reads_its_cases() {
+    let names: Vec<&str> = Splitter::names().collect();
+    assert_eq!(names, FIXTURE.formats.keys().map(String::as_str).collect::<Vec<_>>());
+    for (format, cases) in &FIXTURE.formats {
+        assert!(cases.len() >= 12, "{format}");
+        for case in cases {
+            let source = &case.source;
+            let new = || splitter(format, case.opened, case.thinking_on());
+            let whole = split(new(), [source.as_str()]);
+            assert_eq!(written(&whole), case.events, "{format}: {source:?}");
+            let characters: Vec<&str> = source.split("").collect();
+            assert_eq!(split(new(), characters), whole, "{format}: {source:?} by characters");
+            if case.thinking_on() {
+                assert_eq!(misplaced(source, &whole, format), None, "{format}: {source:?}: {whole:?}");
+            }
+        }
+    }
+}
+
+/// A model whose tokens are the markers of a format and single bytes.
+fn speaker(format: &str) -> (Dialect, tokenizers::Tokenizer) {
+    let markers: Vec<&str> = Splitter::named(format, false, true).unwrap().markers().collect();
+    let printable = |byte: &u32| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
+    let alphabet = (0..256)
+        .filter(printable)
+        .chain(256..256 + (0..256).filter(|byte| !printable(byte)).count() as u32);
+    let vocabulary: serde_json::Map<String, Value> = alphabet
+        .enumerate()
+        .map(|(id, c)| (char::from_u32(c).unwrap().to_string(), id.into()))
+        .collect();
+    let added: Vec<Value> = (256..)
+        .zip(&markers)
+        .map(|(id, text)| json!({"id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}))
+        .collect();
+    let level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false});
+    let tokenizer = json!({"version": "1.0", "truncation": null, "padding": null, "added_tokens": added, "normalizer": null,
+        "pre_tokenizer": level, "post_processor": null, "decoder": level,
+        "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
+            "fuse_unk": false, "byte_fallback": false, "vocab": vocabulary, "merges": []}});
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    std::fs::write(dir.path().join("chat_template.jinja"), markers.join("\n") + "\n").unwrap();
+    let library = tokenizers::Tokenizer::from_file(dir.path().join("tokenizer.json")).unwrap();
+    (Dialect::open(dir.path()).unwrap(), library)
+}
+
+#[test]
+fn the_same_comes_of_tokens() {
+    for (format, cases) in &FIXTURE.formats {
+        let (dialect, library) = speaker(format);
+        let ids = |text: &str| library.encode_fast(text, false).unwrap().get_ids().to_vec();
+        let opening = match format.as_str() {
+            "harmony" => "<|start|>assistant<|channel|>analysis<|message|>".to_owned(),
+            "gemma4" => "<|channel>thought\n".to_owned(),
+            _ => Splitter::named(format, false, true).unwrap().markers().next().unwrap().to_owned(),
+        };
+        for case in cases {
+            let source = &case.source;
+            let text = if case.opened { opening.as_str() } else { "" };
+            let prompt = Prompt {
+                text: text.to_owned(),
+                ids: ids(text),
+            };
+            let mut parser = dialect.parser(&prompt, case.thinking_on(), &[]).with_tools(&FIXTURE.tools);
+            let mut events: Vec<Event> = ids(source).into_iter().flat_map(|id| parser.push_event(id)).collect();
+            events.extend(parser.finish_events());
+            let one_shot = split(splitter(format, case.opened, case.thinking_on()), [source.as_str()]);
+            assert_eq!(joined(events), one_shot, "{format}: {source:?}");
+        }
+    }
+}
+
+/// What a model of this format may write, marker by marker, in any order.
+fn script(format: &str) -> impl Strategy<Value = Vec<String>> {
+    let mut words: Vec<String> = Splitter::named(format, false, true).unwrap().markers().map(str::to_owned).collect();
+    let cases = &FIXTURE.formats[format];
+    words.extend(cases.iter().map(|case| case.source.clone()).filter(|source| source.len() < 160));
+    let texts = [
+        " ",
+        "\n\n",
+        "a",
+        "b c",
+        "<",
+        "🐱",
+        "12",
+        "x\n",
+        "thought\n",
+        "tho",
+        "assistant",
+        "{",
+        "[f(",
+        "}",
+        "\"",
+        "f",
+        "to=functions.f",
+    ];
+    words.extend(texts.map(str::to_owned));
+    if format == "harmony" {
+        words.extend(
+            [
+                "analysis",
+                "commentary",
+                "final",
+                "musings",
+                " to=functions.f",
+                " <|constrain|>json",
+                " json",
+                "{\"a\": 1}",
+            ]
+            .map(str::to_owned),
+        );
+    }
+    prop::collection::vec(prop::sample::select(words), 0..12)
+}
+
+fn for_every_format(test: impl Fn(&str, &mut TestRunner)) {
+    let mut config = Config::default();
+    config.cases = config.cases.min(10_000);
+    config.failure_persistence = None;
+    for format in Splitter::names() {
+        test(format, &mut TestRunner::new(config.clone()));
+    }
+}
+
+#[test]
+fn the_reading_does_not_depend_on_the_pieces() {
+    for_every_format(|format, runner| {
+        let cuts = prop::collection::vec(1..6usize, 1..8);
+        let strategy = (script(format), cuts, any::<bool>(), any::<bool>());
+        let outcome = runner.run(&strategy, |(words, cuts, opened, thinking_on)| {
+            let source = words.concat();
+            let whole = split(splitter(format, opened, thinking_on), [source.as_str()]);
+            let mut pieces = Vec::new();
+            let mut rest = source.as_str();
+            for length in cuts.iter().cycle() {
+                let end = rest.char_indices().nth(*length).map_or(rest.len(), |(at, _)| at);
+                let (piece, after) = rest.split_at(end);
+                pieces.push(piece);
+                rest = after;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            prop_assert_eq!(
+                &split(splitter(format, opened, thinking_on), pieces.iter().copied()),
+                &whole,
+                "{:?}",
+                pieces
+            );
+            Ok(())
+        });
+        outcome.unwrap_or_else(|error| panic!("{format}: {error}"));
+    });
+}
+
+#[test]
+fn places_markers_and_whitespace_cover_the_source() {
+    for_every_format(|format, runner| {
+        let outcome = runner.run(&(script(format), any::<bool>()), |(words, opened)| {
+            let source = words.concat();
+            let events = split(splitter(format, opened, true), [source.as_str()]);
+            prop_assert_eq!(misplaced(&source, &events, format), None, "{:?}: {:?}", source, events);
+            Ok(())
+        });
+        outcome.unwrap_or_else(|error| panic!("{format}: {error}"));
+    });
+}
