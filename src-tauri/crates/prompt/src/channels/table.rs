@@ -71,6 +71,8 @@ pair!(SEED_THINK, "<seed:think>", "</seed:think>");
 pair!(LONGCAT_THINK, "<longcat_think>", "</longcat_think>");
 pair!(THINKING, "<thinking>", "</thinking>");
 pair!(KIMI_VL_THINK, "◁think▷", "◁/think▷");
+pair!(MINIMAX_THINK, "<mm:think>", "</mm:think>");
+pair!(APRIEL_THINK, "Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]");
 pair!(APERTUS_THINK, "<|inner_prefix|>", "<|inner_suffix|>");
 
 /// Granite 3.3 and Hunyuan wrap the answer as well.
@@ -147,7 +149,9 @@ const SOLAR: Row = Row {
 };
 
 /// Ways of marking thoughts; the first that is known counts.
-pub(super) const THOUGHTS: [&Row; 12] = [
+pub(super) const THOUGHTS: [&Row; 14] = [
+    &MINIMAX_THINK,
+    &APRIEL_THINK,
     &COHERE,
     &KIMI_K3,
     &SOLAR,
@@ -262,8 +266,9 @@ pub(super) const CALLS: [&Row; 19] = [
 ];
 
 /// The formats by name, as models put them together.
-pub(super) const NAMES: [(&str, &[&Row]); 25] = [
+pub(super) const NAMES: [(&str, &[&Row]); 27] = [
     ("apertus", &[&APERTUS_THINK, &APERTUS]),
+    ("apriel", &[&APRIEL_THINK, &TOOL_CALLS]),
     ("cohere", &[&COHERE]),
     ("deepseek", &[&THINK, &DEEPSEEK]),
     ("deepseek-dsml", &[&THINK, &DSML, &DSML_V4]),
@@ -281,6 +286,7 @@ pub(super) const NAMES: [(&str, &[&Row]); 25] = [
     ("longcat", &[&LONGCAT_THINK, &LONGCAT]),
     ("minicpm", &[&THINK, &FUNCTION_NAME]),
     ("minimax", &[&THINK, &MINIMAX]),
+    ("minimax-m3", &[&MINIMAX_THINK]),
     ("mistral", &[&MISTRAL_THINK, &MISTRAL]),
     ("nemotron", &[&THINK, &NEMOTRON]),
     ("qwen", &[&THINK, &TOOL_CALL]),
