@@ -92,8 +92,7 @@ pub(super) fn words(header: &str, explicit: bool, at_end: bool) -> usize {
             false => start + if known { name.len() } else { 0 },
         };
     }
-    let role = header.trim();
-    if explicit && (role.is_empty() || role == "assistant" || role.contains("to=") || at_end) {
+    if explicit && (whole(header) || at_end && viable(header)) {
         return header.len();
     }
     match header.strip_prefix("assistant").filter(|_| explicit) {
