@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use prompt::{Dialect, RenderRequest};
+use prompt::{Dialect, RenderRequest, Template};
 use protocol::{KvBits, Message, Role};
-use serde_json::json;
+use serde_json::{json, Map, Value};
 
 use crate::{messages, output, rooms, ModelArg, ThinkingArg};
 
@@ -14,6 +14,12 @@ use crate::{messages, output, rooms, ModelArg, ThinkingArg};
 pub struct RenderArgs {
     #[command(flatten)]
     model: ModelArg,
+    /// A chat template by itself, or a tokenizer_config.json with one, instead of a model
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    template: Option<PathBuf>,
+    /// The template's variables, as a JSON object; `messages` and `tools` in it may be given by the options instead
+    #[arg(long, value_name = "FILE")]
+    context: Option<PathBuf>,
     /// The conversation, as a JSON list in the OpenAI chat form; without one a single greeting
     #[arg(long, value_name = "FILE")]
     messages: Option<PathBuf>,
@@ -57,20 +63,44 @@ pub struct LogitsArgs {
 /// # Errors
 /// When the template refuses it.
 pub async fn render(args: RenderArgs) -> Result<()> {
-    let messages = match &args.messages {
-        Some(path) => messages::read(path)?,
-        None => vec![Message::text(Role::User, "Hello!")],
+    let variables = variables(&args)?;
+    let rendered = match &args.template {
+        Some(path) => Template::open_file(path).and_then(|template| template.render(variables)),
+        None => open_dialect(&args.model).await?.template().render(variables),
+    };
+    output::text(&rendered.map_err(protocol::Error::from)?)?;
+    Ok(())
+}
+
+/// The template's variables: those of the file, and over them what the options say.
+fn variables(args: &RenderArgs) -> Result<Map<String, Value>> {
+    let context = args.context.as_deref().map(messages::read_context).transpose()?;
+    let messages = match (&args.messages, &context) {
+        (Some(path), _) => messages::read(path)?,
+        (None, Some(context)) if context.contains_key("messages") => Vec::new(),
+        _ => vec![Message::text(Role::User, "Hello!")],
     };
     let tools = args.tools.as_deref().map(messages::read_tools).transpose()?.unwrap_or_default();
-    let dialect = open_dialect(&args.model).await?;
     let request = RenderRequest {
         messages: &messages,
         tools: &tools,
         thinking: args.thinking.map(Into::into),
         add_generation_prompt: !args.no_generation_prompt,
     };
-    output::text(&dialect.render(&request).map_err(protocol::Error::from)?)?;
-    Ok(())
+    let mut variables = request.variables();
+    for (name, value) in context.unwrap_or_default() {
+        let said = match name.as_str() {
+            "messages" => args.messages.is_some(),
+            "tools" => args.tools.is_some(),
+            "add_generation_prompt" => args.no_generation_prompt,
+            "documents" => false,
+            other => variables.contains_key(other),
+        };
+        if !said {
+            variables.insert(name, value);
+        }
+    }
+    Ok(variables)
 }
 
 /// Prints the stop set.

@@ -61,6 +61,15 @@ pub fn read_tools(path: &Path) -> Result<Vec<Value>> {
     Ok(tools)
 }
 
+/// Reads `--context FILE`: the variables of a chat template.
+///
+/// # Errors
+/// When the file cannot be read or is not a JSON object.
+pub fn read_context(path: &Path) -> Result<serde_json::Map<String, Value>> {
+    let text = fs::read_to_string(path).with_context(|| format!("the context file {} cannot be read", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object of variables", path.display()))
+}
+
 fn parse(text: &str) -> Result<Vec<Message>> {
     let list: Vec<FileMessage> = serde_json::from_str(text)?;
     let mut names: HashMap<String, String> = HashMap::new();

@@ -156,6 +156,40 @@ fn a_name_is_remembered_past_the_sliding_window() {
 }
 
 #[test]
+fn a_template_renders_by_itself() {
+    let home = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = home.path().join(name);
+        fs::write(&path, text).expect("written");
+        path.to_str().expect("text").to_owned()
+    };
+    let template = file(
+        "t.jinja",
+        "{{ bos_token }}{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}{{ tools | length if tools else 'none' }}{% if add_generation_prompt %}>{% endif %}{{ enable_thinking }}",
+    );
+    let context = file(
+        "c.json",
+        r#"{"bos_token": "<s>", "messages": [{"role": "robot", "content": 1.0}], "enable_thinking": false}"#,
+    );
+    let tools = file("tools.json", r#"[{"type": "function", "function": {"name": "f"}}]"#);
+    let render = |more: &[&str]| {
+        let arguments: Vec<&str> = ["render", "--template", &template]
+            .into_iter()
+            .chain(more.iter().copied())
+            .collect();
+        let output = ponder(home.path(), &arguments);
+        String::from_utf8(output.stdout).expect("text")
+    };
+    assert_eq!(render(&[]), "user:Hello!;none>");
+    assert_eq!(render(&["--context", &context]), "<s>robot:1.0;none>False");
+    assert_eq!(
+        render(&["--context", &context, "--tools", &tools, "--no-generation-prompt"]),
+        "<s>robot:1.0;1False"
+    );
+    assert_eq!(render(&["--context", &context, "--thinking", "on"]), "<s>robot:1.0;none>True");
+}
+
+#[test]
 fn stops_are_the_union_of_all_sources() {
     let home = tempfile::tempdir().expect("a folder");
     let stops = ponder_json(home.path(), &["stops", "--model", "pebble"]);

@@ -20,7 +20,7 @@ pub struct RenderRequest<'a> {
 
 impl RenderRequest<'_> {
     /// The variables that transformers' `apply_chat_template` passes for the same conversation.
-    pub(crate) fn variables(&self) -> Map<String, Value> {
+    pub fn variables(&self) -> Map<String, Value> {
         let mut variables = Map::new();
         variables.insert("messages".into(), self.messages.iter().map(message).collect());
         variables.insert("tools".into(), if self.tools.is_empty() { Value::Null } else { self.tools.into() });

@@ -156,6 +156,11 @@ impl Dialect {
         &self.stops
     }
 
+    /// The chat template.
+    pub fn template(&self) -> &Template {
+        &self.template
+    }
+
     /// SHA-256 of the chat template, hexadecimal.
     pub fn template_hash(&self) -> &str {
         self.template.hash()

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use minijinja::value::Serde;
 use minijinja::{Environment, ErrorKind};
-use serde_json::{Map, Value};
+use serde_json::{json, Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::{Error, Result};
@@ -36,7 +36,7 @@ impl Template {
     pub fn open(dir: &Path, config: &Value) -> Result<Self> {
         let path = dir.join("chat_template.jinja");
         let sources = match std::fs::read_to_string(&path) {
-            Ok(source) => Value::String(source),
+            Ok(source) => with_additional(dir, source)?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let processor = crate::read_json(&dir.join("chat_template.json"))?;
                 processor
@@ -48,6 +48,20 @@ impl Template {
             Err(source) => return Err(Error::File { path, source }),
         };
         Self::new(&sources, special_tokens(config))
+    }
+
+    /// Reads a template from a file: its source, or JSON with `chat_template` in it, such as tokenizer_config.json, whose
+    /// special tokens then count too.
+    pub fn open_file(path: &Path) -> Result<Self> {
+        let source = std::fs::read_to_string(path).map_err(|source| Error::File {
+            path: path.to_owned(),
+            source,
+        })?;
+        if path.extension().is_some_and(|extension| extension == "json") {
+            let config = crate::read_json(path)?;
+            return Self::new(&config["chat_template"], special_tokens(&config));
+        }
+        Self::new(&source.into(), Map::new())
     }
 
     /// Compiles a template from its source, or from a list of `{"name", "template"}`.
@@ -122,6 +136,16 @@ impl Template {
             Ok(text) => text.map_err(failure),
             Err(_) => Err(Error::TemplateFailed("it does what cannot be rendered".into())),
         }
+    }
+}
+
+/// The templates of `additional_chat_templates/NAME.jinja` beside the default one, where there are any.
+fn with_additional(dir: &Path, default: String) -> Result<Value> {
+    let path = dir.join("additional_chat_templates").join(format!("{TOOL_USE}.jinja"));
+    match std::fs::read_to_string(&path) {
+        Ok(source) => Ok(json!([{"name": DEFAULT, "template": default}, {"name": TOOL_USE, "template": source}])),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(default.into()),
+        Err(source) => Err(Error::File { path, source }),
     }
 }
 

@@ -1,5 +1,3 @@
-use serde_json::json;
-
 use super::*;
 
 fn render(source: &str, variables: Value) -> Result<String> {
@@ -136,6 +134,32 @@ fn the_tool_template_is_for_tools() {
         "tools"
     );
     assert_eq!(template.hash().len(), 64);
+}
+
+#[test]
+fn templates_lie_in_several_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = |config: Value| Template::open(dir.path(), &config).unwrap();
+    let tools = json!({"tools": [{}]});
+    let with_tools = |template: &Template| template.render(tools.as_object().unwrap().clone()).unwrap();
+    assert_eq!(with_tools(&open(json!({"chat_template": "from the config"}))), "from the config");
+    std::fs::write(dir.path().join("chat_template.json"), r#"{"chat_template": "from the processor"}"#).unwrap();
+    assert_eq!(with_tools(&open(json!({"chat_template": "from the config"}))), "from the processor");
+    std::fs::write(dir.path().join("chat_template.jinja"), "from its file").unwrap();
+    assert_eq!(with_tools(&open(json!({"chat_template": "from the config"}))), "from its file");
+    std::fs::create_dir(dir.path().join("additional_chat_templates")).unwrap();
+    std::fs::write(dir.path().join("additional_chat_templates/tool_use.jinja"), "for tools").unwrap();
+    let template = open(json!({}));
+    assert_eq!(with_tools(&template), "for tools");
+    assert_eq!(template.render(Map::new()).unwrap(), "from its file");
+
+    let config = dir.path().join("tokenizer_config.json");
+    std::fs::write(&config, r#"{"bos_token": "<s>", "chat_template": "{{ bos_token }}!"}"#).unwrap();
+    assert_eq!(Template::open_file(&config).unwrap().render(Map::new()).unwrap(), "<s>!");
+    assert_eq!(
+        with_tools(&Template::open_file(&dir.path().join("chat_template.jinja")).unwrap()),
+        "from its file"
+    );
 }
 
 #[test]
