@@ -3,8 +3,10 @@
 
 mod common;
 
-use common::pebble;
+use common::oracle::{python, seed, Written};
+use common::{pebble, source};
 use engine::{bench_prompt, MlxEngine};
+use protocol::KvBits;
 
 fn assert_close(found: &[Vec<f32>], expected: &[Vec<f32>], name: &str) {
     assert_eq!(found.len(), expected.len());
@@ -49,4 +51,36 @@ fn the_operations_of_gpus_agree_with_themselves_past_the_window() {
         // Sixteen bits round, and these tokens are noise: nearly all is what can agree.
         assert!(agree >= 126, "chunks of {chunk:?}: {agree} of 140 positions agree");
     }
+}
+
+#[test]
+fn every_family_reads_in_chunks_what_it_reads_at_once_past_the_blocks_of_its_caches() {
+    let Some(python) = python() else { return };
+    let written = Written::new(&python, seed(), &[], &["--folders"]);
+    let engine = MlxEngine::start();
+    // More than the 256 positions that a cache grows by, and more than any window; one token short of three chunks.
+    let tokens: Vec<u32> = bench_prompt(386, 320);
+    let every = if std::env::var_os("PONDER_FULL").is_some() { 1 } else { 5 };
+    for variant in written.variants.iter().step_by(every).filter(|variant| variant.steps_alike) {
+        let name = &variant.name;
+        let model = source(&written.model(name));
+        let whole = engine.logits(model.clone(), tokens.clone(), true, None).unwrap();
+        let parts = engine.logits(model.clone(), tokens.clone(), true, Some(129)).unwrap();
+        let apart = furthest(&whole, &parts);
+        // A router that is nearly undecided may choose another expert for a rounding.
+        assert!(apart[380] < 2e-3, "{name}: {:?}", &apart[380..]);
+        let packed = engine
+            .kv_logits(model.clone(), tokens.clone(), true, Some(129), Some(KvBits::Eight))
+            .unwrap();
+        let apart = furthest(&whole, &packed);
+        assert!(apart[300] < 1.0, "{name} with packed keys: {:?}", &apart[300..]);
+    }
+}
+
+/// The largest difference of each position, smallest first.
+fn furthest(found: &[Vec<f32>], expected: &[Vec<f32>]) -> Vec<f32> {
+    let of = |(a, b): (&Vec<f32>, &Vec<f32>)| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    let mut differences: Vec<f32> = found.iter().zip(expected).map(of).collect();
+    differences.sort_by(f32::total_cmp);
+    differences
 }
