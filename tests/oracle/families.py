@@ -6,6 +6,7 @@ else in 32 bit floats, where that is another one, and OUT/NAME.safetensors the f
   logits   of every position, in 32 bit floats
   steps    the same read token by token, where that differs by design
   greedy   the tokens that follow the prompt, in 32 bit floats
+  margins  by how much each of them was likelier than the next
   native   logits of every position as the files are: packed weights and their own number format
 """
 import argparse
@@ -57,11 +58,13 @@ def figures(variant, folder, ids):
         cache = make_prompt_cache(model)
         logits = mx.concatenate([model(mx.array([[token]]), cache=cache)[0] for token in ids])
         arrays["steps"] = logits
-    made, last = [], logits[-1]
+    made, margins, last = [], [], logits[-1]
     for _ in range(GREEDY):
+        second, best = mx.sort(last)[-2:].tolist()
         made.append(mx.argmax(last).item())
+        margins.append(best - second)
         last = model(mx.array([[made[-1]]]), cache=cache)[0, -1]
-    arrays["greedy"] = mx.array(made, dtype=mx.int32)
+    arrays |= {"greedy": mx.array(made, dtype=mx.int32), "margins": mx.array(margins)}
     if variant.quantization or variant.dtype != "float32":
         arrays["native"] = logits_of(load_model(Path(folder))[0], ids)
     mx.eval(arrays)

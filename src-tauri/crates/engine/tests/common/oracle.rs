@@ -54,6 +54,8 @@ pub struct Written {
 pub struct Figures {
     pub prompt: Vec<u32>,
     pub greedy: Vec<u32>,
+    /// By how much each greedy token's logit was above the next.
+    pub margins: Vec<f32>,
     /// In 32 bit floats, all positions one after another.
     pub logits: Vec<f32>,
     /// The same, read token by token.
@@ -107,6 +109,7 @@ impl Written {
         Figures {
             prompt: stored["prompt"].ids(),
             greedy: stored["greedy"].ids(),
+            margins: stored["margins"].floats(),
             steps: stored.remove("steps").as_ref().map_or_else(|| logits.clone(), Stored::floats),
             native: stored.remove("native").as_ref().map(Stored::floats),
             logits,
