@@ -32,7 +32,8 @@ def draw(name, shape, offset, factor, sharp):
     if name.endswith("sinks") or name.endswith("dt_bias"):
         return noise
     if name.endswith("e_score_correction_bias"):
-        return 0.1 * noise
+        # Never below 0, what left out groups count as: which of them would win is anybody's choice.
+        return 0.1 * mx.abs(noise)
     if name.endswith("per_expert_scale") or name.endswith("router.scale"):
         return 1.0 + 0.2 * noise
     if name.endswith("bias"):
