@@ -10,10 +10,15 @@ use crate::layers::Parameters;
 use crate::memory;
 use crate::models::Model;
 use crate::sample::Sampler;
-use crate::tensor::{async_eval, eval, Tensor};
+use crate::tensor::{async_eval, device, eval, Device, Tensor};
 
-/// Prompt tokens that are read at once, between two looks at the cancel flag.
-pub const PREFILL_CHUNK: usize = 512;
+/// Prompt tokens that are read at once, between two looks at the cancel flag. Server cards are fast enough for more.
+pub fn prefill_chunk() -> usize {
+    match device() {
+        Device::Cuda => 1024,
+        Device::Cpu | Device::Metal => 512,
+    }
+}
 
 /// Tokens after which buffers that were kept for reuse are given back.
 const CLEAR_EVERY: usize = 256;
@@ -73,7 +78,11 @@ impl Reading {
     pub fn read(&mut self, model: &Model, ids: &[u32]) -> Result<()> {
         self.forward(model, &ids_tensor(ids))?;
         eval(self.caches.iter().flat_map(Parameters::tensors))?;
-        memory::clear_cache()
+        match device() {
+            // Giving buffers back and fetching them again costs a server card as much as reading the tokens.
+            Device::Cuda => Ok(()),
+            Device::Cpu | Device::Metal => memory::clear_cache(),
+        }
     }
 }
 
@@ -197,7 +206,7 @@ pub fn run(sequence: &mut Sequence<'_>, plan: &Plan<'_>, listener: &mut dyn List
         }
         let from = sequence.reading.offset();
         let pause = plan.boundaries.iter().copied().find(|boundary| *boundary > from);
-        let to = (from + PREFILL_CHUNK).min(earlier.len()).min(pause.unwrap_or(usize::MAX));
+        let to = (from + prefill_chunk()).min(earlier.len()).min(pause.unwrap_or(usize::MAX));
         sequence.read(&earlier[from..to])?;
         listener.progress(to);
         if pause == Some(to) {

@@ -8,6 +8,7 @@ mod answer;
 mod cache;
 mod error;
 mod generate;
+mod kernels;
 mod layers;
 mod load;
 mod measure;

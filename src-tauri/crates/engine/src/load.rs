@@ -14,10 +14,11 @@ use sha2::{Digest, Sha256};
 
 use crate::cache::Snapshots;
 use crate::error::{Error, Result};
+use crate::generate::{ids_tensor, Reading};
 use crate::memory;
 use crate::models::Model;
 use crate::safetensors;
-use crate::tensor::device;
+use crate::tensor::{device, eval, Device};
 use crate::weights::Weights;
 
 /// Hears of resident and total bytes between two pieces of a load; an error from it ends the load.
@@ -72,6 +73,11 @@ impl LoadedModel {
         let model = Model::load(config, &mut weights)?;
         let (dequantised, parameters) = (weights.dequantised(), weights.parameters());
         weights.finish()?;
+        // Measured rather than summed: a tied output layer shares the bytes of the embedding.
+        let resident_bytes = memory::figures()?.active.saturating_sub(before);
+        if device() != Device::Cpu {
+            try_out(&model)?;
+        }
         let info = ModelInfo {
             reference: source.reference.clone(),
             revision: match &source.revision {
@@ -82,8 +88,7 @@ impl LoadedModel {
             quantization: config.quantization_label(),
             dequantised,
             parameters,
-            // Measured rather than summed: a tied output layer shares the bytes of the embedding.
-            resident_bytes: memory::figures()?.active.saturating_sub(before),
+            resident_bytes,
             context: config.context,
             thinking: dialect.thinking_control(),
             template_hash: dialect.template_hash().to_owned(),
@@ -97,6 +102,17 @@ impl LoadedModel {
             opened,
         })
     }
+}
+
+/// Reads a few tokens and makes two: GPUs compile what they run when they run it first, and nobody waits for an answer here.
+fn try_out(model: &Model) -> Result<()> {
+    let mut reading = Reading::new(model, None);
+    reading.read(model, &[0; 8])?;
+    for _ in 0..2 {
+        eval([&model.logits(&model.forward(&ids_tensor(&[0]), reading.caches())?)?])?;
+    }
+    drop(reading);
+    memory::clear_cache()
 }
 
 /// Names the content of a folder that no hub gave a commit: a hash of the config and of each weight file's size, first and

@@ -40,6 +40,8 @@ impl Device {
 struct Connection {
     stream: mlx_stream,
     device: Device,
+    /// Whether kernels of our own can be launched.
+    kernels: bool,
 }
 
 thread_local! {
@@ -81,7 +83,8 @@ pub fn connect() -> Result<Device> {
             _ if metal => Device::Metal,
             _ => Device::Cuda,
         };
-        Connection { stream, device }
+        let kernels = device == Device::Cuda && std::env::var_os("PONDER_KERNELS").is_none_or(|wanted| wanted != "0");
+        Connection { stream, device, kernels }
     };
     CONNECTION.set(Some(connection));
     Ok(connection.device)
@@ -132,6 +135,11 @@ pub fn pretend_gpu() {
         device: Device::Cuda,
         ..connection()
     }));
+}
+
+/// Whether kernels of our own can be launched on this thread; `PONDER_KERNELS=0` says no.
+pub fn has_kernels() -> bool {
+    connection().kernels
 }
 
 /// The stream of this thread, for calls into MLX.

@@ -7,7 +7,7 @@ use protocol::{KvBits, Request};
 
 use crate::answer::render_request;
 use crate::error::Result;
-use crate::generate::{Reading, PREFILL_CHUNK};
+use crate::generate::{prefill_chunk, Reading};
 use crate::load::LoadedModel;
 
 /// How long a chunk shall take: whoever asks for something meanwhile waits so long at most.
@@ -62,7 +62,7 @@ impl Warming {
         self.reading.read(&loaded.model, &ids[from..to])?;
         let fitting = (to - from) as f64 * CHUNK_SECONDS / start.elapsed().as_secs_f64().max(1e-6);
         // A GPU's first chunk compiles kernels, so one measurement moves the size by a factor of two at most.
-        self.chunk = (fitting as usize).clamp((self.chunk / 2).max(1), (self.chunk * 2).min(PREFILL_CHUNK));
+        self.chunk = (fitting as usize).clamp((self.chunk / 2).max(1), (self.chunk * 2).min(prefill_chunk()));
         let more = to < ids.len();
         if to == pause {
             self.keep(loaded)?;

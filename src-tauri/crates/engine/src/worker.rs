@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use crate::error::{Error, Result};
 use crate::load::{LoadedModel, Opened, Progress};
 use crate::warm::Warming;
-use crate::{memory, tensor};
+use crate::{kernels, memory, tensor};
 
 /// What other threads may look at while the worker works.
 #[derive(Debug, Default)]
@@ -191,6 +191,7 @@ impl Worker {
         }
         worker.unload();
         drop(worker);
+        kernels::forget();
         tensor::disconnect();
     }
 

@@ -116,10 +116,10 @@ impl Cache {
     }
 
     /// Which of the keys that the next [`Cache::update`] returns each of the next `length` positions may see.
-    pub fn mask(&self, length: usize) -> Mask {
+    pub fn mask(&self, length: usize) -> Result<Mask> {
         match self {
-            _ if length == 1 => Mask::None,
-            Self::Plain(_) | Self::Latent(_) | Self::Quantized(_) | Self::Recurrent(_) => Mask::Causal,
+            _ if length == 1 => Ok(Mask::None),
+            Self::Plain(_) | Self::Latent(_) | Self::Quantized(_) | Self::Recurrent(_) => Ok(Mask::Causal),
             Self::Rotating(cache) => cache.mask(length),
         }
     }

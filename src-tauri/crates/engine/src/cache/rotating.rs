@@ -58,17 +58,19 @@ impl RotatingCache {
     }
 
     /// Which of the keys each of the next `length` positions may see.
-    pub fn mask(&self, length: usize) -> Mask {
+    pub fn mask(&self, length: usize) -> Result<Mask> {
         let (length, window) = (length as i32, self.window);
         let before = self.offset.min(window - 1);
         if before + length <= window {
-            return Mask::Causal;
+            return Ok(Mask::Causal);
         }
-        let sees = |query: i32, key: i32| key <= query && query < key + window;
-        let marks: Vec<bool> = (before..before + length)
-            .flat_map(|query| (0..before + length).map(move |key| sees(query, key)))
-            .collect();
-        Mask::Array(Tensor::from_bool(&marks, &[length, before + length]))
+        // Made on the device: for a chunk of 2,048 positions there are millions of marks.
+        let positions: Vec<i32> = (0..before + length).collect();
+        let keys = Tensor::from_i32(&positions, &[1, before + length]);
+        let queries = Tensor::from_i32(&positions[before as usize..], &[length, 1]);
+        let oldest = queries.sub(&Tensor::from_i32(&[window], &[1, 1]))?;
+        let sees = queries.greater_equal(&keys)?.mul(&keys.greater(&oldest)?)?;
+        Ok(Mask::Array(sees))
     }
 
     fn append(&mut self, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {

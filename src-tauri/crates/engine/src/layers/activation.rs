@@ -5,6 +5,7 @@ use mlx_rs::Dtype;
 use prompt::config::decoder::Activation as Kind;
 
 use crate::error::Result;
+use crate::kernels::{self, Curve};
 use crate::layers::Parameters;
 use crate::tensor::Tensor;
 
@@ -36,6 +37,14 @@ impl Gelu {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let slope = x.square()?.mul(&self.cubic)?.add(&self.linear)?;
         x.mul(&slope)?.sigmoid()?.mul(x)
+    }
+
+    /// GELU of every element times `other`, both `[length, width]`.
+    pub fn times(&self, x: &Tensor, other: &Tensor) -> Result<Tensor> {
+        match kernels::gate(Curve::Gelu, x, Some(other))? {
+            Some(product) => Ok(product),
+            None => self.forward(x)?.mul(other),
+        }
     }
 }
 
@@ -85,8 +94,22 @@ impl Activation {
         }
     }
 
+    /// What kernels call it, where they know it.
+    pub fn curve(&self) -> Option<Curve> {
+        match self {
+            Self::Silu => Some(Curve::Silu),
+            Self::Gelu(_) => Some(Curve::Gelu),
+            Self::ClippedSilu { .. } => None,
+        }
+    }
+
     /// `activation(gate) · up`, where both stand side by side in the last axis of `x` `[…, 2 · width]`.
     pub fn gated(&self, x: &Tensor) -> Result<Tensor> {
+        if let Some(curve) = self.curve() {
+            if let Some(gated) = kernels::gate(curve, x, None)? {
+                return Ok(gated);
+            }
+        }
         let (axis, width) = (x.shape().len() - 1, x.dim(-1) / 2);
         let (gate, up) = (x.slice(axis, 0, width)?, x.slice(axis, width, 2 * width)?);
         match self {

@@ -2,6 +2,7 @@
 
 use crate::cache::Seen;
 use crate::error::Result;
+use crate::kernels;
 use crate::ops::{concatenate, Mask, Packed};
 use crate::tensor::{device, Device, Tensor};
 
@@ -35,6 +36,11 @@ pub fn attend(queries: &Tensor, seen: &Seen, scale: f32, mask: &Mask, sinks: Opt
         };
         let shares = grouped.matmul(&keys.swapaxes(2, 3)?)?.softmax(-1, true)?;
         return shares.matmul(values)?.reshape(&[1, heads * value_width]);
+    }
+    if length == 1 && sinks.is_none() && matches!(mask, Mask::None) {
+        if let Some(attended) = kernels::attend(queries, keys, values, scale)? {
+            return Ok(attended);
+        }
     }
     let attended = queries.fast_attention(keys, values, scale, mask, sinks)?;
     let ordered = if length == 1 {

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::layers::Parameters;
+use crate::kernels::{self, After, Curve};
+use crate::layers::{Activation, Gelu, Parameters, RmsNorm, Stream};
 use crate::ops::{concatenate, Packed};
 use crate::tensor::{device, Device, Tensor};
 use crate::weights::{Matrix, Weights};
@@ -150,7 +151,57 @@ impl Linear {
     }
 }
 
+impl Linear {
+    /// The projection of the normed stream.
+    pub fn read(&self, stream: &mut Stream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
+        if let (Some(packed), None) = (self.product.packed(), &self.bias) {
+            if let Some(read) = stream.read(norm, |row| kernels::read(row, packed, After::Plain))? {
+                return Ok(read);
+            }
+        }
+        self.forward(&stream.normed(norm)?)
+    }
+
+    /// `activation(gate) · up` of the normed stream, where this projection makes both side by side.
+    pub fn read_gated(&self, stream: &mut Stream<'_>, norm: Option<&RmsNorm>, activation: &Activation) -> Result<Tensor> {
+        if let (Some(packed), None, Some(curve)) = (self.product.packed(), &self.bias, activation.curve()) {
+            if let Some(read) = stream.read(norm, |row| kernels::read(row, packed, After::Gated(curve)))? {
+                return Ok(read);
+            }
+        }
+        self.gated(&stream.normed(norm)?, activation)
+    }
+
+    /// GELU of the stream's projection times `other` `[length, outputs]`.
+    pub fn read_times(&self, stream: &mut Stream<'_>, gelu: &Gelu, other: &Tensor) -> Result<Tensor> {
+        if let (Some(packed), None) = (self.product.packed(), &self.bias) {
+            if let Some(read) = stream.read(None, |row| kernels::read(row, packed, After::Times(Curve::Gelu, other)))? {
+                return Ok(read);
+            }
+        }
+        gelu.times(&self.forward(stream.sum()?)?, other)
+    }
+
+    /// `activation(gate) · up` of an input, where this projection makes both side by side.
+    pub fn gated(&self, x: &Tensor, activation: &Activation) -> Result<Tensor> {
+        if let (Some(packed), None, Some(curve)) = (self.product.packed(), &self.bias, activation.curve()) {
+            if let Some(gated) = kernels::linear(x, packed, Some(curve))? {
+                return Ok(gated);
+            }
+        }
+        activation.gated(&self.forward(x)?)
+    }
+}
+
 impl Product {
+    /// The matrix of a projection that may be quantised.
+    fn packed(&self) -> Option<&Packed> {
+        match self {
+            Self::Packed(packed) => Some(packed),
+            _ => None,
+        }
+    }
+
     fn from_rows(rows: &Tensor) -> Result<Self> {
         let turned = rows.swapaxes(0, 1)?;
         // The CPU's matrix product is several times faster on rows that lie in memory the way they are summed.
@@ -186,7 +237,10 @@ impl Product {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         match self {
             Self::Plain(weight) => x.matmul(weight),
-            Self::Packed(packed) => x.quantized_matmul(packed),
+            Self::Packed(packed) => match kernels::linear(x, packed, None)? {
+                Some(y) => Ok(y),
+                None => x.quantized_matmul(packed),
+            },
             Self::Side(sides) => {
                 let outputs = sides.iter().map(|side| side.forward(x)).collect::<Result<Vec<_>>>()?;
                 concatenate(&outputs.iter().collect::<Vec<_>>(), -1)

@@ -6,8 +6,10 @@ mod attention;
 mod delta_rule;
 mod embedding;
 mod experts;
+mod heads;
 mod linear;
 mod norm;
+mod residual;
 mod rope;
 mod short_conv;
 
@@ -16,8 +18,10 @@ pub use attention::attend;
 pub use delta_rule::{DeltaRule, Tokens};
 pub use embedding::Embedding;
 pub use experts::{top_k, Experts};
+pub use heads::{split, Heads};
 pub use linear::{Linear, Rows};
 pub use norm::{factors, RmsNorm};
+pub use residual::Stream;
 pub use rope::{Rope, Rotation};
 pub use short_conv::ShortConv;
 

@@ -69,6 +69,22 @@ impl RmsNorm {
         })
     }
 
+    /// Factors `[width]` and epsilon, where a kernel applies them.
+    pub fn factors(&self) -> Option<(&Tensor, f32)> {
+        match self {
+            Self::Fast { weight, heads: None, eps } => Some((weight.as_ref()?, *eps)),
+            _ => None,
+        }
+    }
+
+    /// Factors `[heads, width]` and epsilon, where heads differ and a kernel norms them.
+    pub fn head_factors(&self) -> Option<(&Tensor, f32)> {
+        match self {
+            Self::Fast { weight: None, heads, eps } => Some((heads.as_ref()?, *eps)),
+            _ => None,
+        }
+    }
+
     /// Same shape as `x`.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         match self {

@@ -5,7 +5,7 @@ use prompt::config::rope::RopeConfig;
 
 use crate::error::Result;
 use crate::layers::Parameters;
-use crate::tensor::{device, Device, Tensor};
+use crate::tensor::{device, has_kernels, Device, Tensor};
 
 /// The turning of one kind of layer.
 pub struct Rope {
@@ -26,6 +26,8 @@ pub enum Rotation {
         offset: i32,
         /// The base that stands for the periods here, where they grow with the sequence.
         base: Option<f32>,
+        /// The first position `[1]` for kernels of our own, where there are some.
+        place: Option<Tensor>,
     },
     /// The rotation of one position as one matrix `[width, width]`. The CPU has no kernel and would run two dozen
     /// operations per layer instead.
@@ -71,6 +73,7 @@ impl Rope {
             return Rotation::Kernel {
                 offset: offset as i32,
                 base: base.map(|base| base as f32),
+                place: has_kernels().then(|| Tensor::from_i32(&[offset as i32], &[1])),
             };
         }
         let (width, dims) = (self.width as usize, self.config.dims as usize);
@@ -95,11 +98,24 @@ impl Rope {
         Rotation::Matrix(Tensor::from_f32(&matrix, &[self.width, self.width]))
     }
 
+    /// What a kernel of our own needs to turn heads the same way: how many elements, whether neighbours turn against each
+    /// other, periods, and the first position `[1]`. `None` where it could not.
+    pub fn turning<'a>(&'a self, rotation: &'a Rotation) -> Option<(i32, bool, &'a Tensor, &'a Tensor)> {
+        match rotation {
+            Rotation::Kernel {
+                base: None,
+                place: Some(place),
+                ..
+            } if self.amplitude.is_none() => Some((self.config.dims as i32, self.config.traditional, &self.periods, place)),
+            _ => None,
+        }
+    }
+
     /// Turns heads `[1, heads, length, width]`.
     pub fn forward(&self, x: &Tensor, rotation: &Rotation) -> Result<Tensor> {
         let (offset, base) = match rotation {
             Rotation::Matrix(matrix) => return x.matmul(matrix),
-            Rotation::Kernel { offset, base } => (*offset, *base),
+            Rotation::Kernel { offset, base, place: _ } => (*offset, *base),
         };
         let periods = if base.is_some() { None } else { Some(&self.periods) };
         let (dims, traditional) = (self.config.dims as i32, self.config.traditional);

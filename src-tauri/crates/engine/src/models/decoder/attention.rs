@@ -5,7 +5,7 @@ use prompt::config::decoder::{AttentionConfig, HeadNorm};
 use super::{Factor, Loading, Step};
 use crate::cache::{Cache, PlainCache, RotatingCache};
 use crate::error::Result;
-use crate::layers::{attend, factors, Linear, Parameters, RmsNorm, Rows};
+use crate::layers::{attend, factors, split, Heads, Linear, Parameters, RmsNorm, Rows, Stream};
 use crate::ops::concatenate;
 use crate::tensor::{device, Device, Tensor};
 
@@ -105,9 +105,9 @@ impl Attention {
         self.mask
     }
 
-    /// `[length, hidden]` to the same.
-    pub fn forward(&self, x: &Tensor, step: &Step<'_>, cache: &mut Cache) -> Result<Tensor> {
-        let all = self.qkv_proj.forward(x)?;
+    /// What the normed stream gives, `[length, hidden]`.
+    pub fn forward(&self, stream: &mut Stream<'_>, norm: Option<&RmsNorm>, step: &Step<'_>, cache: &mut Cache) -> Result<Tensor> {
+        let all = self.qkv_proj.read(stream, norm)?;
         let (gate, all) = match self.output_gate {
             true => {
                 let width = self.heads * self.width;
@@ -115,31 +115,9 @@ impl Attention {
             }
             false => (None, all),
         };
-        let (heads, turning, rows) = (self.heads, self.heads + self.key_heads, self.heads + 2 * self.key_heads);
-        let (queries, keys, values) = match &self.norms {
-            HeadNorms::None => {
-                let all = self.by_head(&all, rows)?;
-                let turned = self.rotate(&all.slice(1, 0, turning)?, step)?;
-                (
-                    turned.slice(1, 0, heads)?,
-                    turned.slice(1, heads, turning)?,
-                    all.slice(1, turning, rows)?,
-                )
-            }
-            HeadNorms::PerHead(norm) => {
-                let all = all.reshape(&[x.dim(0), rows, self.width])?;
-                let turned = self.by_head(&norm.forward(&all.slice(1, 0, turning)?)?, turning)?;
-                let turned = self.rotate(&turned, step)?;
-                let values = self.by_head(&all.slice(1, turning, rows)?, self.key_heads)?;
-                (turned.slice(1, 0, heads)?, turned.slice(1, heads, turning)?, values)
-            }
-            HeadNorms::Whole { queries, keys } => {
-                let part = |from: i32, to: i32| all.slice(1, from * self.width, to * self.width);
-                let queries = self.by_head(&queries.forward(&part(0, heads)?)?, heads)?;
-                let keys = self.by_head(&keys.forward(&part(heads, turning)?)?, self.key_heads)?;
-                let values = self.by_head(&part(turning, rows)?, self.key_heads)?;
-                (self.rotate(&queries, step)?, self.rotate(&keys, step)?, values)
-            }
+        let (queries, keys, values) = match self.split(&all, step)? {
+            Some(split) => split,
+            None => self.compose(&all, step)?,
         };
         let (queries, scale) = match &step.growth {
             None => (queries, self.scale),
@@ -152,6 +130,59 @@ impl Attention {
             Some(gate) => self.o_proj.forward(&attended.mul(&gate.sigmoid()?)?),
             None => self.o_proj.forward(&attended),
         }
+    }
+
+    /// Queries, keys and values `[1, heads, length, width]`, normed and turned by one kernel; `None` where there is none.
+    fn split(&self, all: &Tensor, step: &Step<'_>) -> Result<Option<(Tensor, Tensor, Tensor)>> {
+        let norm = match &self.norms {
+            HeadNorms::None => None,
+            HeadNorms::PerHead(norm) => Some(norm),
+            HeadNorms::Whole { .. } => return Ok(None),
+        };
+        let Some(rope) = self.rope else { return Ok(None) };
+        if self.output_gate && all.dim(0) > 1 {
+            // Rows that the gate's part was cut from do not lie one behind another.
+            return Ok(None);
+        }
+        let heads = Heads {
+            queries: self.heads,
+            keys: self.key_heads,
+            width: self.width,
+        };
+        Ok(match split(&heads, all, norm, &step.ropes[rope], &step.rotations[rope])? {
+            Some((queries, Some((keys, values)))) => Some((queries, keys, values)),
+            _ => None,
+        })
+    }
+
+    /// The same by separate operations.
+    fn compose(&self, all: &Tensor, step: &Step<'_>) -> Result<(Tensor, Tensor, Tensor)> {
+        let (heads, turning, rows) = (self.heads, self.heads + self.key_heads, self.heads + 2 * self.key_heads);
+        Ok(match &self.norms {
+            HeadNorms::None => {
+                let all = self.by_head(all, rows)?;
+                let turned = self.rotate(&all.slice(1, 0, turning)?, step)?;
+                (
+                    turned.slice(1, 0, heads)?,
+                    turned.slice(1, heads, turning)?,
+                    all.slice(1, turning, rows)?,
+                )
+            }
+            HeadNorms::PerHead(norm) => {
+                let all = all.reshape(&[all.dim(0), rows, self.width])?;
+                let turned = self.by_head(&norm.forward(&all.slice(1, 0, turning)?)?, turning)?;
+                let turned = self.rotate(&turned, step)?;
+                let values = self.by_head(&all.slice(1, turning, rows)?, self.key_heads)?;
+                (turned.slice(1, 0, heads)?, turned.slice(1, heads, turning)?, values)
+            }
+            HeadNorms::Whole { queries, keys } => {
+                let part = |from: i32, to: i32| all.slice(1, from * self.width, to * self.width);
+                let queries = self.by_head(&queries.forward(&part(0, heads)?)?, heads)?;
+                let keys = self.by_head(&keys.forward(&part(heads, turning)?)?, self.key_heads)?;
+                let values = self.by_head(&part(turning, rows)?, self.key_heads)?;
+                (self.rotate(&queries, step)?, self.rotate(&keys, step)?, values)
+            }
+        })
     }
 
     /// `[length, count · width]`, or with the last axis split, to `[1, count, length, width]`.

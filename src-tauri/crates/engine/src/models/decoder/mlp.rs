@@ -4,7 +4,7 @@ use prompt::config::decoder::DenseConfig;
 
 use super::Loading;
 use crate::error::Result;
-use crate::layers::{Activation, Linear, Parameters};
+use crate::layers::{Activation, Linear, Parameters, RmsNorm, Stream};
 use crate::tensor::Tensor;
 
 /// `down(activation(gate(x)) · up(x))`.
@@ -39,9 +39,15 @@ impl Mlp {
         })
     }
 
+    /// The same of the normed stream.
+    pub fn read(&self, stream: &mut Stream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
+        self.down_proj
+            .forward(&self.gate_up_proj.read_gated(stream, norm, &self.activation)?)
+    }
+
     /// `[length, hidden]` to the same.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.down_proj.forward(&self.activation.gated(&self.gate_up_proj.forward(x)?)?)
+        self.down_proj.forward(&self.gate_up_proj.gated(x, &self.activation)?)
     }
 }
 

@@ -16,7 +16,7 @@ use prompt::config::decoder::{self, DecoderConfig, Growth, Head, LayerConfig, No
 
 use crate::cache::{Cache, RecurrentCache};
 use crate::error::Result;
-use crate::layers::{factors, Embedding, Linear, Parameters, RmsNorm, Rope, Rotation};
+use crate::layers::{factors, Embedding, Linear, Parameters, RmsNorm, Rope, Rotation, Stream};
 use crate::ops::Mask;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
@@ -102,12 +102,12 @@ impl Mixer {
         }
     }
 
-    fn forward(&self, x: &Tensor, step: &Step<'_>, cache: &mut Cache) -> Result<Tensor> {
+    fn forward(&self, stream: &mut Stream<'_>, norm: Option<&RmsNorm>, step: &Step<'_>, cache: &mut Cache) -> Result<Tensor> {
         match self {
-            Self::Attention(attention) => attention.forward(x, step, cache),
-            Self::Latent(latent) => latent.forward(x, step, cache),
-            Self::DeltaNet(net) => net.forward(x, cache.recurrent()),
-            Self::GatedConv(conv) => conv.forward(x, cache.recurrent()),
+            Self::Attention(attention) => attention.forward(stream, norm, step, cache),
+            Self::Latent(latent) => latent.forward(&stream.normed(norm)?, step, cache),
+            Self::DeltaNet(net) => net.forward(&stream.normed(norm)?, cache.recurrent()),
+            Self::GatedConv(conv) => conv.forward(&stream.normed(norm)?, cache.recurrent()),
         }
     }
 }
@@ -127,10 +127,10 @@ impl Feed {
         }
     }
 
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+    fn forward(&self, stream: &mut Stream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
         match self {
-            Self::Dense(mlp) => mlp.forward(x),
-            Self::Experts(mixture) => mixture.forward(x),
+            Self::Dense(mlp) => mlp.read(stream, norm),
+            Self::Experts(mixture) => mixture.forward(&stream.normed(norm)?),
         }
     }
 }
@@ -172,17 +172,13 @@ impl Layer {
         })
     }
 
-    /// The residual stream `h` `[length, hidden]` after this layer.
-    fn forward(&self, h: &Tensor, step: &Step<'_>, addition: &Addition, cache: &mut Cache) -> Result<Tensor> {
-        let mixed = self.mixer.forward(&normed(&self.before_mixer, h)?, step, cache)?;
-        let h = addition.add(h, &normed(&self.after_mixer, &mixed)?)?;
-        let fed = self.feed.forward(&normed(&self.before_feed, &h)?)?;
-        addition.add(&h, &normed(&self.after_feed, &fed)?)
+    /// Takes the residual stream through this layer.
+    fn forward<'a>(&'a self, stream: &mut Stream<'a>, step: &Step<'_>, addition: &Addition, cache: &mut Cache) -> Result<()> {
+        let mixed = self.mixer.forward(stream, self.before_mixer.as_ref(), step, cache)?;
+        addition.add(stream, mixed, self.after_mixer.as_ref())?;
+        let fed = self.feed.forward(stream, self.before_feed.as_ref())?;
+        addition.add(stream, fed, self.after_feed.as_ref())
     }
-}
-
-fn normed(norm: &Option<RmsNorm>, x: &Tensor) -> Result<Tensor> {
-    norm.as_ref().map_or_else(|| Ok(x.clone()), |norm| norm.forward(x))
 }
 
 /// How the parts of a layer are added to the residual stream.
@@ -208,14 +204,21 @@ impl Addition {
         })
     }
 
-    fn add(&self, h: &Tensor, part: &Tensor) -> Result<Tensor> {
+    /// Adds `norm(part)`.
+    fn add<'a>(&self, stream: &mut Stream<'a>, part: Tensor, norm: Option<&'a RmsNorm>) -> Result<()> {
+        if self.factor.is_none() && self.bounds.is_none() {
+            return stream.add(part, norm, None);
+        }
+        let part = norm.map_or_else(|| Ok(part.clone()), |norm| norm.forward(&part))?;
         match (&self.factor, &self.bounds) {
-            (None, None) => h.add(part),
-            (Some(factor), _) => h.add(&part.mul(factor)?),
+            (Some(factor), _) => stream.add(part.mul(factor)?, None, None),
             (None, Some((least, greatest))) => {
+                let h = stream.sum()?;
                 let sum = h.astype(Dtype::Float32)?.add(&part.astype(Dtype::Float32)?)?;
-                sum.clip(least, greatest)?.astype(h.dtype())
+                *stream = Stream::new(sum.clip(least, greatest)?.astype(h.dtype())?);
+                Ok(())
             }
+            (None, None) => stream.add(part, None, None),
         }
     }
 }
@@ -324,21 +327,26 @@ impl Decoder {
         if let Some(factor) = &self.embedding_multiplier {
             h = h.mul(factor)?;
         }
-        let step = self.step(ids.size(), caches);
+        let step = self.step(ids.size(), caches)?;
+        let mut stream = Stream::new(h);
         for (layer, cache) in self.layers.iter().zip(caches) {
-            h = layer.forward(&h, &step, &self.addition, cache)?;
+            layer.forward(&mut stream, &step, &self.addition, cache)?;
         }
-        Ok(h)
+        Ok(stream.sum()?.clone())
     }
 
-    fn step(&self, length: usize, caches: &[Cache]) -> Step<'_> {
+    fn step(&self, length: usize, caches: &[Cache]) -> Result<Step<'_>> {
         let offset = self.windows.first().map_or(0, |layer| caches[*layer].offset());
-        Step {
+        Ok(Step {
             ropes: &self.ropes,
             rotations: self.ropes.iter().map(|rope| rope.at(offset, length)).collect(),
-            masks: self.windows.iter().map(|layer| caches[*layer].mask(length)).collect(),
+            masks: self
+                .windows
+                .iter()
+                .map(|layer| caches[*layer].mask(length))
+                .collect::<Result<_>>()?,
             growth: self.growth.and_then(|growth| factor(growth, offset, length)),
-        }
+        })
     }
 
     /// Logits `[length, vocabulary]` of states.

@@ -5,7 +5,7 @@ use prompt::config::gemma4::{Attention as Kind, Gemma4Config};
 
 use crate::cache::{Cache, Seen};
 use crate::error::Result;
-use crate::layers::{attend, Linear, Parameters, RmsNorm, Rope, Rotation};
+use crate::layers::{attend, split, Heads, Linear, Parameters, RmsNorm, Rope, Rotation, Stream};
 use crate::ops::{concatenate, Mask};
 use crate::tensor::Tensor;
 use crate::weights::Weights;
@@ -84,11 +84,33 @@ impl Attention {
         })
     }
 
-    /// `x` `[length, hidden]`; keys and values come from the own cache, or from the layer that shares its.
-    pub(super) fn forward(&self, x: &Tensor, step: &Step<'_>, cache: Option<&mut Cache>, shared: &mut Option<Seen>) -> Result<Tensor> {
+    /// What the normed stream gives, `[length, hidden]`; keys and values come from the own cache, or from the layer that shares
+    /// its.
+    pub(super) fn forward(
+        &self,
+        stream: &mut Stream<'_>,
+        norm: &RmsNorm,
+        step: &Step<'_>,
+        cache: Option<&mut Cache>,
+        shared: &mut Option<Seen>,
+    ) -> Result<Tensor> {
         let (heads, turned) = (self.heads, self.heads + if cache.is_some() { self.key_heads } else { 0 });
-        let all = self.qkv_proj.forward(x)?;
-        let all = all.reshape(&[x.dim(0), all.dim(-1) / self.width, self.width])?;
+        let all = self.qkv_proj.read(stream, Some(norm))?;
+        if let HeadNorms::Together(norm) = &self.norms {
+            let shape = Heads {
+                queries: heads,
+                keys: turned - heads,
+                width: self.width,
+            };
+            if let Some((queries, own)) = split(&shape, &all, Some(norm), step.rope, &step.rotation)? {
+                if let (Some((keys, values)), Some(cache)) = (&own, cache) {
+                    *shared = Some(cache.update(keys, values)?);
+                }
+                let seen = shared.as_ref().expect("a donor stands before the layers that share its keys");
+                return self.o_proj.forward(&attend(&queries, seen, SCALE, &step.mask, None)?);
+            }
+        }
+        let all = all.reshape(&[all.dim(0), all.dim(-1) / self.width, self.width])?;
         let Some(cache) = cache else {
             let HeadNorms::Together(norm) = &self.norms else {
                 unreachable!("a layer without keys norms nothing but queries")

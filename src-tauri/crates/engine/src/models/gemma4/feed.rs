@@ -3,7 +3,7 @@
 use prompt::config::gemma4::{ExpertsConfig, Gemma4Config};
 
 use crate::error::Result;
-use crate::layers::{top_k, Activation, Experts, Gelu, Linear, Parameters, RmsNorm};
+use crate::layers::{top_k, Activation, Experts, Gelu, Linear, Parameters, RmsNorm, Stream};
 use crate::tensor::Tensor;
 use crate::weights::{ExpertShape, Weights};
 
@@ -27,14 +27,20 @@ impl Feed {
         })
     }
 
-    /// `[length, hidden]`, to be added to the `h` it was made of.
-    pub(super) fn forward(&self, h: &Tensor) -> Result<Tensor> {
-        let fed = self.mlp.forward(&self.pre_feedforward_layernorm.forward(h)?)?;
-        let fed = match &self.mixture {
-            Some(mixture) => mixture.post_feedforward_layernorm_1.forward(&fed)?.add(&mixture.forward(h)?)?,
-            None => fed,
-        };
-        self.post_feedforward_layernorm.forward(&fed)
+    /// What the stream gets, once [`Feed::after`] has normed it.
+    pub(super) fn forward(&self, stream: &mut Stream<'_>) -> Result<Tensor> {
+        let fed = self.mlp.read(stream, &self.pre_feedforward_layernorm)?;
+        match &self.mixture {
+            Some(mixture) => mixture
+                .post_feedforward_layernorm_1
+                .forward(&fed)?
+                .add(&mixture.forward(stream.sum()?)?),
+            None => Ok(fed),
+        }
+    }
+
+    pub(super) fn after(&self) -> &RmsNorm {
+        &self.post_feedforward_layernorm
     }
 }
 
@@ -56,8 +62,9 @@ impl Mlp {
         })
     }
 
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.down_proj.forward(&self.activation.gated(&self.gate_up_proj.forward(x)?)?)
+    fn read(&self, stream: &mut Stream<'_>, norm: &RmsNorm) -> Result<Tensor> {
+        self.down_proj
+            .forward(&self.gate_up_proj.read_gated(stream, Some(norm), &self.activation)?)
     }
 }
 

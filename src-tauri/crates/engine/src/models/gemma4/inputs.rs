@@ -5,7 +5,7 @@ use mlx_rs::Dtype;
 use prompt::config::gemma4::Gemma4Config;
 
 use crate::error::Result;
-use crate::layers::{Embedding, Gelu, Linear, Parameters, RmsNorm};
+use crate::layers::{Embedding, Gelu, Linear, Parameters, RmsNorm, Stream};
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -70,10 +70,14 @@ impl InputGate {
         })
     }
 
-    pub(super) fn forward(&self, x: &Tensor, input: &Tensor) -> Result<Tensor> {
-        let gate = self.gelu.forward(&self.per_layer_input_gate.forward(x)?)?;
-        self.post_per_layer_input_norm
-            .forward(&self.per_layer_projection.forward(&gate.mul(input)?)?)
+    /// What the stream gets, once [`InputGate::after`] has normed it.
+    pub(super) fn forward(&self, stream: &mut Stream<'_>, input: &Tensor) -> Result<Tensor> {
+        let gated = self.per_layer_input_gate.read_times(stream, &self.gelu, input)?;
+        self.per_layer_projection.forward(&gated)
+    }
+
+    pub(super) fn after(&self) -> &RmsNorm {
+        &self.post_per_layer_input_norm
     }
 }
 

@@ -7,7 +7,7 @@ use super::feed::Feed;
 use super::inputs::InputGate;
 use crate::cache::{Cache, Seen};
 use crate::error::Result;
-use crate::layers::{Gelu, Parameters, RmsNorm};
+use crate::layers::{Gelu, Parameters, RmsNorm, Stream};
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -39,26 +39,26 @@ impl Layer {
         })
     }
 
-    /// `h` `[length, hidden]` and the layer's own inputs `[length, width]` to the next `h`; keys and values as
+    /// Takes the residual stream through this layer, which has inputs `[length, width]` of its own; keys and values as
     /// [`Attention::forward`] has them.
-    pub(super) fn forward(
-        &self,
-        h: &Tensor,
+    pub(super) fn forward<'a>(
+        &'a self,
+        stream: &mut Stream<'a>,
         input: Option<&Tensor>,
         step: &Step<'_>,
         cache: Option<&mut Cache>,
         shared: &mut Option<Seen>,
-    ) -> Result<Tensor> {
-        let attended = self.self_attn.forward(&self.input_layernorm.forward(h)?, step, cache, shared)?;
-        let mut h = h.add(&self.post_attention_layernorm.forward(&attended)?)?;
-        h = h.add(&self.feed.forward(&h)?)?;
-        if let (Some(gate), Some(input)) = (&self.input_gate, input) {
-            h = h.add(&gate.forward(&h, input)?)?;
-        }
-        match &self.layer_scalar {
-            Some(scalar) => h.mul(scalar),
-            None => Ok(h),
-        }
+    ) -> Result<()> {
+        let attended = self.self_attn.forward(stream, &self.input_layernorm, step, cache, shared)?;
+        stream.add(attended, Some(&self.post_attention_layernorm), None)?;
+        let fed = self.feed.forward(stream)?;
+        let scalar = self.layer_scalar.as_ref();
+        let (Some(gate), Some(input)) = (&self.input_gate, input) else {
+            return stream.add(fed, Some(self.feed.after()), scalar);
+        };
+        stream.add(fed, Some(self.feed.after()), None)?;
+        let projected = gate.forward(stream, input)?;
+        stream.add(projected, Some(gate.after()), scalar)
     }
 }
 

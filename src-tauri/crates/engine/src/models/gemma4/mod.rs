@@ -15,7 +15,7 @@ use prompt::config::rope::RopeConfig;
 
 use crate::cache::{Cache, PlainCache, RotatingCache};
 use crate::error::Result;
-use crate::layers::{Embedding, Gelu, Linear, Parameters, RmsNorm, Rope};
+use crate::layers::{Embedding, Gelu, Linear, Parameters, RmsNorm, Rope, Stream};
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -93,11 +93,12 @@ impl Gemma4 {
     /// States `[length, hidden]` of the tokens `ids` `[length]`, which come next in the sequence of these caches.
     pub fn forward(&self, ids: &Tensor, caches: &mut [Cache]) -> Result<Tensor> {
         let length = ids.size();
-        let mut h = self.embed_tokens.forward(ids)?.mul(&self.embed_scale)?;
+        let h = self.embed_tokens.forward(ids)?.mul(&self.embed_scale)?;
         let inputs = self.per_layer_inputs.as_ref().map(|inputs| inputs.forward(ids, &h)).transpose()?;
-        let (sliding, full) = (self.step(Kind::Sliding, length, caches), self.step(Kind::Full, length, caches));
+        let (sliding, full) = (self.step(Kind::Sliding, length, caches)?, self.step(Kind::Full, length, caches)?);
         // The keys and values that shared layers of each kind use: those of the last layer that has its own.
         let (mut sliding_shared, mut full_shared) = (None, None);
+        let mut stream = Stream::new(h);
         for (index, layer) in self.layers.iter().enumerate() {
             let (step, shared) = match self.config.layers[index] {
                 Kind::Sliding => (&sliding, &mut sliding_shared),
@@ -108,19 +109,21 @@ impl Gemma4 {
                 (Some(inputs), Some(all)) => Some(inputs.of_layer(all, index)?),
                 _ => None,
             };
-            h = layer.forward(&h, input.as_ref(), step, caches.get_mut(index), shared)?;
+            layer.forward(&mut stream, input.as_ref(), step, caches.get_mut(index), shared)?;
         }
-        Ok(h)
+        Ok(stream.sum()?.clone())
     }
 
-    fn step(&self, kind: Kind, length: usize, caches: &[Cache]) -> Option<Step<'_>> {
+    fn step(&self, kind: Kind, length: usize, caches: &[Cache]) -> Result<Option<Step<'_>>> {
         let rope = if kind == Kind::Full { &self.full_rope } else { &self.sliding_rope };
-        let (_, cache) = self.config.layers.iter().zip(caches).find(|(other, _)| **other == kind)?;
-        Some(Step {
+        let Some((_, cache)) = self.config.layers.iter().zip(caches).find(|(other, _)| **other == kind) else {
+            return Ok(None);
+        };
+        Ok(Some(Step {
             rope,
             rotation: rope.at(cache.offset(), length),
-            mask: cache.mask(length),
-        })
+            mask: cache.mask(length)?,
+        }))
     }
 
     /// Logits `[length, vocabulary]` of states.

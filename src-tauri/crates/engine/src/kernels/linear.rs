@@ -1,0 +1,90 @@
+//! One row times a quantised matrix. Batches of one are what MLX's kernels for CUDA are slowest at.
+
+use mlx_rs::Dtype;
+
+use super::gate::Curve;
+use super::{difference, find, noise, Kernel, Key, Program};
+use crate::error::Result;
+use crate::ops::{Format, Packed};
+use crate::tensor::Tensor;
+
+const THREADS: i32 = 256;
+/// From so many outputs on a warp makes four of them at once.
+const MANY: i32 = 12_288;
+
+/// `x` `[1, inputs]` times the transpose of the matrix, `[1, outputs]`; with `gated`, the curve of the first half of that
+/// times the second half. `None` where no kernel can be used.
+pub fn linear(x: &Tensor, matrix: &Packed, gated: Option<Curve>) -> Result<Option<Tensor>> {
+    let (&[1, inputs], Some(biases)) = (x.shape(), &matrix.biases) else {
+        return Ok(None);
+    };
+    if biases.dtype() != x.dtype() {
+        return Ok(None);
+    }
+    let Some((variant, rows)) = variant(matrix, inputs, gated.is_some(), x.dtype()) else {
+        return Ok(None);
+    };
+    let bits = matrix.format.bits;
+    let key = Key::new(Program::One, x.dtype(), [0, variant, gated.map_or(0, Curve::number)]);
+    match find(key, |kernel| compare(kernel, rows, x.dtype(), bits, gated)) {
+        Some(kernel) => launch(&kernel, rows, x, matrix, biases, gated.is_some()).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The number of the variant for a matrix, and how many rows a warp takes at once; `None` where there is none.
+pub(super) fn variant(matrix: &Packed, inputs: i32, gated: bool, dtype: Dtype) -> Option<(i32, i32)> {
+    let Format { group_size, bits, mode } = matrix.format;
+    let outputs = matrix.scales.dim(0);
+    let fits = mode == c"affine" && matrix.scales.dtype() == dtype && matrix.scales.shape().len() == 2;
+    if !fits || inputs % 16 != 0 || group_size % 16 != 0 || (gated && outputs % 2 != 0) {
+        return None;
+    }
+    match (bits, gated) {
+        (4, false) if outputs < MANY => Some((0, 2)),
+        (4, false) => Some((1, 4)),
+        (4, true) => Some((2, 4)),
+        (8, false) => Some((3, 2)),
+        (8, true) => Some((4, 4)),
+        _ => None,
+    }
+}
+
+fn launch(kernel: &Kernel, rows: i32, x: &Tensor, matrix: &Packed, biases: &Tensor, gated: bool) -> Result<Tensor> {
+    let all = matrix.scales.dim(0);
+    let outputs = if gated { all / 2 } else { all };
+    // Rows of the matrix that a block works at; a gated output takes two.
+    let block = THREADS / 32 * rows;
+    let blocks = ((all + block - 1) / block, 1);
+    let [out] = kernel.launch(
+        [x, &matrix.weight, &matrix.scales, biases],
+        [(&[1, outputs], x.dtype())],
+        blocks,
+        THREADS,
+    )?;
+    Ok(out)
+}
+
+fn compare(kernel: &Kernel, rows: i32, dtype: Dtype, bits: i32, gated: Option<Curve>) -> Result<f32> {
+    let mut apart: f32 = 0.0;
+    // More and fewer inputs than a warp takes at once, and outputs that leave a block unfilled.
+    for (inputs, outputs, group_size) in [(192, 44, 32), (1280, 140, 64), (2560, 32, 128)] {
+        let format = Format {
+            group_size,
+            bits,
+            mode: c"affine",
+        };
+        let x = noise(&[1, inputs], dtype, 31)?;
+        let matrix = Packed::quantize(&noise(&[outputs, inputs], dtype, 32)?, format)?;
+        let Some(biases) = &matrix.biases else { return Ok(f32::INFINITY) };
+        let made = launch(kernel, rows, &x, &matrix, biases, gated.is_some())?;
+        let wide = matrix.dequantize()?.astype(Dtype::Float32)?;
+        let mut wanted = x.astype(Dtype::Float32)?.matmul(&wide.swapaxes(0, 1)?)?;
+        if let Some(curve) = gated {
+            let half = outputs / 2;
+            wanted = curve.compose(&wanted.slice(1, 0, half)?)?.mul(&wanted.slice(1, half, outputs)?)?;
+        }
+        apart = apart.max(difference(&made, &wanted)?);
+    }
+    Ok(apart)
+}

@@ -1,0 +1,44 @@
+// The programs: what each launch of one gets. `p_shape` are its numbers plus one.
+template <class Shapes, class Steps>
+__device__ __forceinline__ void ponder_one(
+    const Shapes& p_shape, const void* a, const Shapes& a_shape, const Steps& a_strides, const void* b, const Steps& b_strides,
+    const void* c, const Shapes& c_shape, const void* d, void* out) {
+  const auto number = [&](int place) { return ponder_number(p_shape, place); };
+  const T* a_ = reinterpret_cast<const T*>(a);
+  const T* b_ = reinterpret_cast<const T*>(b);
+  const T* c_ = reinterpret_cast<const T*>(c);
+  const T* d_ = reinterpret_cast<const T*>(d);
+  T* out_ = reinterpret_cast<T*>(out);
+  switch (number(0)) {
+    case 0: {
+      const int inputs = a_shape[1], rows = c_shape[0], groups = c_shape[1];
+      const unsigned* weight = reinterpret_cast<const unsigned*>(b);
+      switch (number(1)) {
+        case 0: ponder_linear<4, 2, false>(a_, weight, c_, d_, out_, inputs, rows, groups, false); break;
+        case 1: ponder_linear<4, 4, false>(a_, weight, c_, d_, out_, inputs, rows, groups, false); break;
+        case 2: ponder_linear<4, 4, true>(a_, weight, c_, d_, out_, inputs, rows / 2, groups, number(2)); break;
+        case 3: ponder_linear<8, 2, false>(a_, weight, c_, d_, out_, inputs, rows, groups, false); break;
+        case 4: ponder_linear<8, 4, true>(a_, weight, c_, d_, out_, inputs, rows / 2, groups, number(2)); break;
+      }
+      break;
+    }
+    case 1: {
+      const int i = blockIdx.x * blockDim.x + threadIdx.x, width = number(1);
+      const long row = blockIdx.y;
+      if (i < width) {
+        const bool joined = number(2), gelu = number(3);
+        const T* gate = a_ + row * (joined ? 2 * width : a_strides[0]);
+        const T* up = joined ? gate + width : b_ + row * b_strides[0];
+        out_[row * width + i] = static_cast<T>(ponder_curve(ponder_float(gate[i]), gelu) * ponder_float(up[i]));
+      }
+      break;
+    }
+    case 2:
+      ponder_residual(a_, b_, number(3) ? c_ : nullptr, number(4) ? d_ : nullptr, nullptr, out_, nullptr, number(1), __int_as_float(number(2)));
+      break;
+    case 3:
+      ponder_heads(a_, b_, reinterpret_cast<const float*>(c), reinterpret_cast<const int*>(d), out_, out_, out_, number(1), 1, number(2),
+          number(3), number(4), number(5), __int_as_float(number(6)));
+      break;
+  }
+}

@@ -1,0 +1,107 @@
+//! The residual stream: what a part of a layer gives is added to it, and the next part reads it normed.
+
+use crate::error::Result;
+use crate::kernels::{self, Norm, Row};
+use crate::layers::RmsNorm;
+use crate::tensor::Tensor;
+
+/// The stream `[length, width]`, and what is still to be added to it: whoever reads next can do that on the way.
+pub struct Stream<'a> {
+    h: Tensor,
+    part: Option<Part<'a>>,
+}
+
+/// What is to be added: `(h + norm(x)) · factor`.
+struct Part<'a> {
+    x: Tensor,
+    norm: Option<&'a RmsNorm>,
+    factor: Option<&'a Tensor>,
+}
+
+impl<'a> Stream<'a> {
+    /// A stream that begins with these.
+    pub fn new(h: Tensor) -> Self {
+        Self { h, part: None }
+    }
+
+    /// Adds `x`, normed; then all is multiplied by the factor.
+    pub fn add(&mut self, x: Tensor, norm: Option<&'a RmsNorm>, factor: Option<&'a Tensor>) -> Result<()> {
+        if self.part.is_some() {
+            self.sum()?;
+        }
+        self.part = Some(Part { x, norm, factor });
+        Ok(())
+    }
+
+    /// The stream as it is.
+    pub fn sum(&mut self) -> Result<&Tensor> {
+        self.normed(None)?;
+        Ok(&self.h)
+    }
+
+    /// The stream, normed.
+    pub fn normed(&mut self, norm: Option<&RmsNorm>) -> Result<Tensor> {
+        let Some(part) = self.part.take() else {
+            return norm.map_or_else(|| Ok(self.h.clone()), |norm| norm.forward(&self.h));
+        };
+        let (sum, normed) = add_norm(&self.h, &part.x, part.norm, part.factor, norm)?;
+        self.h = sum;
+        Ok(normed)
+    }
+
+    /// Gives what a kernel needs to sum, norm and read the stream at once; it returns what it read and the sum. `None` where
+    /// nothing waits to be added, a norm is of a kind that no kernel applies, or the kernel declines.
+    pub fn read(
+        &mut self,
+        norm: Option<&RmsNorm>,
+        read: impl FnOnce(Row<'_>) -> Result<Option<(Tensor, Tensor)>>,
+    ) -> Result<Option<Tensor>> {
+        let Some(part) = &self.part else { return Ok(None) };
+        let (Some(inner), Some(outer)) = (applied(part.norm), applied(norm)) else {
+            return Ok(None);
+        };
+        let row = Row {
+            h: &self.h,
+            x: &part.x,
+            inner,
+            factor: part.factor,
+            outer,
+        };
+        let Some((made, sum)) = read(row)? else { return Ok(None) };
+        self.h = sum;
+        self.part = None;
+        Ok(Some(made))
+    }
+}
+
+/// The norm as kernels take it, if any; `None` where there is one that they do not apply.
+fn applied(norm: Option<&RmsNorm>) -> Option<Option<Norm<'_>>> {
+    match norm {
+        Some(norm) => norm.factors().map(Some),
+        None => Some(None),
+    }
+}
+
+/// `(h + inner(x)) · factor`, and that normed by `outer`; a norm that is not given changes nothing.
+fn add_norm(h: &Tensor, x: &Tensor, inner: Option<&RmsNorm>, factor: Option<&Tensor>, outer: Option<&RmsNorm>) -> Result<(Tensor, Tensor)> {
+    if let (Some(by_inner), Some(by_outer)) = (applied(inner), applied(outer)) {
+        if inner.is_some() || factor.is_some() || outer.is_some() {
+            if let Some((sum, normed)) = kernels::add_norm(h, x, by_inner, factor, by_outer)? {
+                let normed = normed.unwrap_or_else(|| sum.clone());
+                return Ok((sum, normed));
+            }
+        }
+    }
+    let mut sum = match inner {
+        Some(norm) => h.add(&norm.forward(x)?)?,
+        None => h.add(x)?,
+    };
+    if let Some(factor) = factor {
+        sum = sum.mul(factor)?;
+    }
+    let normed = match outer {
+        Some(norm) => norm.forward(&sum)?,
+        None => sum.clone(),
+    };
+    Ok((sum, normed))
+}
