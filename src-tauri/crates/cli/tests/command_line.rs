@@ -209,6 +209,34 @@ fn stops_are_the_union_of_all_sources() {
 }
 
 #[test]
+fn what_a_model_wrote_is_split_by_format_and_by_model() {
+    let home = tempfile::tempdir().expect("a folder");
+    let split = |args: &[&str], written: &str| -> Value {
+        let mut child = command(home.path(), &[&["split"], args].concat())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("ponder starts");
+        let mut input = child.stdin.take().expect("a pipe");
+        input.write_all(written.as_bytes()).expect("it reads");
+        drop(input);
+        let output = child.wait_with_output().expect("it ends");
+        serde_json::from_slice(&output.stdout).expect("one JSON object")
+    };
+    let harmony = "<|channel|>analysis<|message|>T<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": 1}<|call|>";
+    let read = json!({"thinking": "T", "text": "", "tool_calls": [{"name": "f", "arguments": {"a": 1}}], "notices": []});
+    for chunk in ["1", "7", "1000"] {
+        assert_eq!(split(&["--format", "harmony", "--chunk", chunk], harmony), read);
+    }
+    let opened = split(&["--model", "pebble", "--opened"], "T<channel|>1 <");
+    assert_eq!((&opened["thinking"], &opened["text"]), (&json!("T"), &json!("1 <")));
+    let off = split(&["--model", "pebble", "--thinking", "off"], "<|channel>thought\nT<channel|>A");
+    assert_eq!((&off["thinking"], &off["text"]), (&json!(""), &json!("A")));
+    assert_eq!(off["notices"][0]["code"], "thought_while_off");
+    assert_eq!(split(&["--format", "none"], "x")["code"], "failed");
+}
+
+#[test]
 fn logits_can_be_read_for_every_position() {
     let home = tempfile::tempdir().expect("a folder");
     let all = ponder_json(home.path(), &["logits", "--model", "pebble", "--tokens", "2,105,200", "--all"]);
