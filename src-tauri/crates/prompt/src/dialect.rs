@@ -49,6 +49,7 @@ impl Dialect {
         let format = Format::detect(&tokenizer, template.source());
         let mut stops = StopSet::collect(&tokenizer, &tokenizer_config, &config, &generation_config);
         stops.add_ends(&tokenizer, format.ends());
+        stops.add_end_of_turn(&tokenizer, &template);
         Ok(Self {
             stops,
             format,

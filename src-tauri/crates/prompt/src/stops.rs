@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use protocol::{Message, Role};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{json, Value};
 
 use crate::template::token_content;
 use crate::tokenizer::Tokenizer;
+use crate::{RenderRequest, Template};
 
 /// One token that ends an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +50,32 @@ impl StopSet {
             }
         }
         set
+    }
+
+    /// Adds the token that the template writes behind an answer, which some models' files forget to name. Harmony's
+    /// `<|end|>` is none: it also ends what comes before the answer.
+    pub(crate) fn add_end_of_turn(&mut self, tokenizer: &Tokenizer, template: &Template) {
+        const ANSWER: &str = "Zyzzyva";
+        let messages = [Message::text(Role::User, "Hi"), Message::text(Role::Assistant, ANSWER)];
+        let request = RenderRequest {
+            messages: &messages,
+            tools: &[],
+            thinking: None,
+            add_generation_prompt: false,
+        };
+        let Ok(text) = template.render(request.variables()) else { return };
+        let Some((_, tail)) = text.rsplit_once(ANSWER) else { return };
+        let ends = tokenizer
+            .control_tokens()
+            .iter()
+            .filter(|(_, content)| tail.trim_start().starts_with(content.as_str()));
+        let Some((id, content)) = ends.max_by_key(|(_, content)| content.len()) else {
+            return;
+        };
+        let harmony = content == "<|end|>" && tokenizer.id("<|channel|>").is_some();
+        if !harmony && !self.contains(*id) {
+            self.add(tokenizer, *id, "chat template, behind an answer");
+        }
     }
 
     /// Whether this id ends an answer.

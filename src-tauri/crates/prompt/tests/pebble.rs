@@ -260,6 +260,31 @@ fn every_form_of_a_stop_is_read_and_all_are_kept() {
 }
 
 #[test]
+fn the_end_of_a_turn_is_found_in_the_template() {
+    let stops = |template: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::copy(folder().join("tokenizer.json"), dir.path().join("tokenizer.json")).unwrap();
+        std::fs::write(dir.path().join("tokenizer_config.json"), r#"{"eos_token": "<eos>"}"#).unwrap();
+        std::fs::write(dir.path().join("chat_template.jinja"), template).unwrap();
+        serde_json::to_value(Dialect::open(dir.path()).unwrap().stops()).unwrap()
+    };
+    let eos = json!({"id": 1, "text": "<eos>", "sources": ["tokenizer_config.json eos_token"]});
+    let turn = json!({"id": 106, "text": "<turn|>", "sources": ["chat template, behind an answer"]});
+    assert_eq!(
+        stops("{% for m in messages %}<|turn>{{ m.content }}<turn|>\n{% endfor %}"),
+        json!({"stops": [eos, turn]})
+    );
+    assert_eq!(
+        stops("{% for m in messages %}{{ m.content }}<eos>{% endfor %}"),
+        json!({"stops": [eos]})
+    );
+    assert_eq!(
+        stops("{% for m in messages %}{{ m.content }}\n{% endfor %}"),
+        json!({"stops": [eos]})
+    );
+}
+
+#[test]
 fn pebble_thinks_when_it_is_told_to() {
     let pebble = pebble();
     assert_eq!(pebble.thinking_control(), ThinkingControl::Switch { default_on: false });
