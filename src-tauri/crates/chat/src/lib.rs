@@ -29,7 +29,7 @@ use tokio::time::{interval, timeout, MissedTickBehavior};
 use crate::answer::RunningAnswer;
 use crate::error::Error;
 use crate::owner::Owner;
-use crate::turn::{write_answer, Ask};
+use crate::turn::{read_behind, write_answer, Ask};
 
 /// The model of chats that chose none, where the user chose no default.
 const FIRST_DEFAULT_MODEL: &str = "pebble";
@@ -243,8 +243,11 @@ impl Chat {
         };
         self.0.changed();
         tokio::spawn(async move {
-            let house = &registered.house;
-            write_answer(house.history.clone(), house.engine.clone(), running, ask).await;
+            let (history, engine) = (registered.house.history.clone(), registered.house.engine.clone());
+            write_answer(history.clone(), engine.clone(), running.clone(), ask.clone()).await;
+            // The answer has ended for everybody before anything is done for the next one.
+            drop(registered);
+            read_behind(&history, engine.as_ref(), &running.message, &ask).await;
         });
     }
 

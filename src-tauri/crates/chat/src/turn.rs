@@ -62,14 +62,17 @@ pub(crate) async fn write_answer(history: History, engine: Arc<dyn Engine>, runn
     let (listening, listened) = oneshot::channel::<()>();
     let reading = async {
         // A task of its own, so that a panic in it ends this answer and nothing else.
-        let end = tokio::spawn(listen(history.clone(), engine.clone(), running.clone(), ask.clone())).await;
+        let end = tokio::spawn(listen(history.clone(), engine, running.clone(), ask)).await;
         drop(listening);
         end.unwrap_or_else(|_| End::Failed(Error::Broken.into()))
     };
     let (end, ()) = tokio::join!(reading, keep(&history, &running, listened));
     store_end(&history, &running, end).await;
-    // While the person reads, the engine reads what the next question will come behind.
-    match history.branch(&running.message).await {
+}
+
+/// While the person reads an answer, the engine reads what the next question will come behind.
+pub(crate) async fn read_behind(history: &History, engine: &dyn Engine, answer: &str, ask: &Ask) {
+    match history.branch(answer).await {
         Ok(branch) => engine.warm(ask.request(&branch)),
         Err(error) => tracing::debug!(%error, "an answer's branch could not be read ahead"),
     }
