@@ -182,7 +182,8 @@ impl Row {
             same: same_token(&rows, &figures.logits),
         };
         self.expect("keys and values in 8 bits", kv8.all, KV8);
-        self.expect_share("keys and values in 8 bits", kv8.same, KV8_SAME_TOKEN);
+        let share = if variant.experts { KV8_SAME_TOKEN * ROUTED } else { KV8_SAME_TOKEN };
+        self.expect_share("keys and values in 8 bits", kv8.same, share);
         self.kv8 = Some(kv8);
         self.exact = Some(Exact {
             all,
