@@ -15,6 +15,10 @@ model: string | null,
  */
 thinking: Thinking | null, 
 /**
+ * The most tokens a thought may take; `None`: as many as it wants.
+ */
+thinking_budget: number | null, 
+/**
  * Instructions that stand before the conversation; empty: none.
  */
 system_prompt: string, 

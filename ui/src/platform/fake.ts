@@ -172,7 +172,7 @@ export class FakeHost implements Platform {
   }
 
   /** Puts a chat into the store. */
-  addChat(title: string, updated: number, settings: ChatSettings = { model: null, thinking: null, system_prompt: '', sampling: {} }): Chat {
+  addChat(title: string, updated: number, settings: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {} }): Chat {
     const id = `chat-${this.#next++}`;
     const summary = { id, title, created_at: updated, updated_at: updated, pinned: false, running: false };
     const chat: Chat = { summary, settings, draft: '', messages: [], leaf: null, trashed: false };
@@ -252,7 +252,7 @@ export class FakeHost implements Platform {
     const siblings = [...chat.messages.filter((other) => other.parent === message.parent).map((other) => other.id), id];
     const complete: StoredMessage = {
       id, chat: chat.summary.id, parts: [], siblings, created_at: Date.now(), finished_at: null, model: null, model_revision: null,
-      template_hash: null, thinking: null, stop: null, error: null, notices: [], usage: null, timing: null, ...message,
+      template_hash: null, thinking: null, stop: null, ended_by: null, error: null, notices: [], usage: null, timing: null, ...message,
     };
     chat.messages = [...chat.messages.map((other) => (siblings.includes(other.id) ? { ...other, siblings } : other)), complete];
     chat.leaf = id;

@@ -124,7 +124,7 @@ export class LiveAnswer {
 /** The message with what an event adds to it. */
 export function grown(
   message: StoredMessage,
-  body: Extract<AnswerBody, { type: 'delta' | 'tool_call' | 'notice' }>,
+  body: Extract<AnswerBody, { type: 'delta' | 'tool_call' | 'notice' | 'resumed' }>,
 ): StoredMessage {
   switch (body.type) {
     case 'delta': {
@@ -140,6 +140,8 @@ export function grown(
       const part: Part = { kind: 'tool_call', call: body.call, started_at: body.at, ended_at: body.at };
       return { ...message, parts: [...message.parts, part] };
     }
+    case 'resumed':
+      return { ...message, parts: body.parts, notices: body.notices };
     case 'notice':
       return { ...message, notices: [...message.notices, body.notice] };
   }

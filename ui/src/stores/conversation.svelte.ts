@@ -19,7 +19,7 @@ export interface Keepsake {
 
 const DRAFT_DELAY = 300;
 const FOREIGN_DELAY = 1000;
-const FRESH: ChatSettings = { model: null, thinking: null, system_prompt: '', sampling: {} };
+const FRESH: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {} };
 
 export class Conversation {
   /** `null`: a new chat, which is made when its first question is sent. */

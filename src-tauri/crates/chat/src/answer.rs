@@ -84,6 +84,33 @@ impl RunningAnswer {
         self.answer().tell(body);
     }
 
+    /// Replaces what was said by what its tokens say, in an answer that goes on. Parts that stay keep their times; the last one
+    /// loses the time that passed between, so that a thought is not said to have taken all night.
+    pub(crate) fn resume(&self, said: Vec<PartKind>, notices: Vec<Notice>, tokens: Vec<u32>, at: i64) {
+        let mut answer = self.answer();
+        let before = std::mem::take(&mut answer.message.parts);
+        let last = said.len().saturating_sub(1);
+        answer.message.parts = said
+            .into_iter()
+            .enumerate()
+            .map(|(index, kind)| {
+                let (started_at, ended_at) = before.get(index).map_or((at, at), |part| (part.started_at, part.ended_at));
+                let pause = if index == last { at - ended_at } else { 0 };
+                Part {
+                    kind,
+                    started_at: started_at + pause,
+                    ended_at: ended_at + pause,
+                }
+            })
+            .collect();
+        answer.message.notices = notices.clone();
+        answer.tokens = tokens;
+        let parts = answer.message.parts.clone();
+        answer.tell(AnswerBody::Resumed { parts, notices });
+        drop(answer);
+        self.grew.notify_one();
+    }
+
     /// Adds text, and the tokens that made it, at the end.
     pub(crate) fn add_text(&self, channel: Channel, text: String, tokens: Vec<u32>, at: i64) {
         let mut answer = self.answer();

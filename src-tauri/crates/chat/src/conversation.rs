@@ -85,6 +85,7 @@ mod tests {
             template_hash: None,
             thinking: None,
             stop: None,
+            ended_by: None,
             error: None,
             notices: vec![],
             usage: None,

@@ -118,6 +118,7 @@ fn take(running: &RunningAnswer, event: Option<EngineEvent>) -> Option<End> {
             model_revision,
             template_hash,
         } => running.started(model_revision, template_hash),
+        EngineEvent::Resumed { said, notices, tokens } => running.resume(said, notices, tokens, now()),
         EngineEvent::Delta { channel, text, tokens } => running.add_text(channel, text, tokens, now()),
         EngineEvent::ToolCall { call, tokens } => running.add_tool_call(call, tokens, now()),
         EngineEvent::Notice(notice) => running.add_notice(notice),

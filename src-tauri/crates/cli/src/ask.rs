@@ -131,7 +131,7 @@ impl Printer {
             EngineEvent::ToolCall { call, .. } => output::text(&format!("{}({})\n", call.name, call.arguments))?,
             EngineEvent::Notice(notice) => self.remark(&notice.message)?,
             EngineEvent::Done(_) => self.end()?,
-            EngineEvent::Progress { .. } | EngineEvent::Started { .. } | EngineEvent::Failed(_) => {}
+            EngineEvent::Progress { .. } | EngineEvent::Started { .. } | EngineEvent::Resumed { .. } | EngineEvent::Failed(_) => {}
         }
         Ok(())
     }

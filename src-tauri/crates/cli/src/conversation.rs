@@ -47,6 +47,7 @@ pub async fn run(args: ChatArgs) -> Result<()> {
         // As it was found: a folder's path that is relative means nothing to the window.
         model: asked.map(|_| model.reference.clone()),
         thinking: args.thinking.map(Into::into),
+        thinking_budget: None,
         system_prompt: args.system.unwrap_or_default(),
         sampling: args.sampling.sampling(),
     };
@@ -101,7 +102,7 @@ async fn answer(rooms: &Rooms, chat: &str, question: &str) -> Result<()> {
                     _ => Ok(()),
                 };
             }
-            Some(AnswerBody::Progress { .. }) => {}
+            Some(AnswerBody::Progress { .. } | AnswerBody::Resumed { .. }) => {}
             Some(AnswerBody::Detached) | None => {
                 return Err(Error::new(Code::Engine, "the answer was cut off; what arrived is in the history").into())
             }

@@ -63,9 +63,9 @@ pub fn event_json(event: &EngineEvent) -> Option<Value> {
         EngineEvent::ToolCall { call, .. } => json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}),
         EngineEvent::Notice(notice) => json!({"type": "notice", "code": notice.code, "message": notice.message}),
         EngineEvent::Done(done) => {
-            json!({"type": "done", "stop": stop_word(done.stop), "usage": done.usage, "timing": done.timing})
+            json!({"type": "done", "stop": stop_word(done.stop), "ended_by": done.ended_by, "usage": done.usage, "timing": done.timing})
         }
-        EngineEvent::Started { .. } | EngineEvent::Failed(_) => return None,
+        EngineEvent::Started { .. } | EngineEvent::Resumed { .. } | EngineEvent::Failed(_) => return None,
     })
 }
 

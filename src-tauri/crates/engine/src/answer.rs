@@ -182,7 +182,8 @@ impl Listener for Hearer<'_> {
 
     fn token(&mut self, id: u32) -> bool {
         self.tokens.push(id);
-        if self.loaded.opened.dialect.stops().contains(id) {
+        if let Some(stop) = self.loaded.opened.dialect.stops().ids.get(&id) {
+            self.speech.ends_with(id, stop);
             return false;
         }
         let more = self.speech.push(id);

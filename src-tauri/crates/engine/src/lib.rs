@@ -31,7 +31,8 @@ use std::thread::JoinHandle;
 
 use futures::future::BoxFuture;
 use protocol::{
-    CancelFlag, Done, Engine, EngineEvent, Job, KvBits, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Stage,
+    AnswerNowFlag, CancelFlag, Done, Engine, EngineEvent, Job, KvBits, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request,
+    Stage,
 };
 use tokio::sync::oneshot;
 
@@ -163,17 +164,22 @@ impl MlxEngine {
 
     fn job(&self, work: impl FnOnce(&mut Worker, &Report) -> error::Result<Done> + Send + 'static) -> Job {
         let (sender, events) = protocol::mailbox();
-        let cancel = CancelFlag::default();
+        let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
         let report = Report {
             events: sender,
             cancel: cancel.clone(),
+            end_thinking: end_thinking.clone(),
             shared: self.0.shared.clone(),
         };
         self.send(Command::Job {
             work: Box::new(work),
             report,
         });
-        Job { events, cancel }
+        Job {
+            events,
+            cancel,
+            end_thinking,
+        }
     }
 
     /// Where the worker is gone, the command is dropped, and with it the sender whose listener then hears of it.

@@ -1,7 +1,7 @@
 //! Token ids as events.
 
-use prompt::{ChannelParser, Piece};
-use protocol::{Channel, Done, EngineEvent, Notice, Stop, ToolCall, Usage};
+use prompt::{ChannelParser, Piece, StopToken};
+use protocol::{Channel, Done, EndedBy, EngineEvent, Notice, Stop, ToolCall, Usage};
 
 use crate::generate::{End, Times};
 use crate::worker::Report;
@@ -14,7 +14,8 @@ pub struct Speech<'a> {
     unsent: Vec<u32>,
     tokens: u32,
     calls: u32,
-    runaway: bool,
+    /// The rule by which no more tokens are wanted.
+    ended_by: Option<EndedBy>,
 }
 
 impl<'a> Speech<'a> {
@@ -26,7 +27,7 @@ impl<'a> Speech<'a> {
             unsent: Vec::new(),
             tokens: 0,
             calls: 0,
-            runaway: false,
+            ended_by: None,
         }
     }
 
@@ -41,12 +42,24 @@ impl<'a> Speech<'a> {
         self.unsent.push(id);
         let pieces = self.parser.push(id);
         self.say(pieces);
-        !self.parser.stopped_by_text()
+        if let Some(text) = self.parser.stop_text() {
+            self.ended_by = Some(EndedBy::StopText { text: text.to_owned() });
+        }
+        self.ended_by.is_none()
+    }
+
+    /// Notes that the model ended the answer with this token.
+    pub fn ends_with(&mut self, id: u32, stop: &StopToken) {
+        self.ended_by = Some(EndedBy::StopToken {
+            token: id,
+            text: stop.text.clone(),
+            sources: stop.sources.clone(),
+        });
     }
 
     /// Notes that the answer repeats itself and is ended for that.
     pub fn runs_away(&mut self) {
-        self.runaway = true;
+        self.ended_by = Some(EndedBy::Repetition);
         self.report.send(EngineEvent::Notice(Notice {
             code: "repetition".into(),
             message: "The answer kept repeating itself, so it was ended here.".into(),
@@ -89,12 +102,16 @@ impl<'a> Speech<'a> {
     pub fn end(mut self, end: End, prompt_tokens: usize, cached: usize, times: &Times, load_ms: f64) -> Done {
         let rest = self.parser.finish();
         self.say(rest);
-        let stop = match end {
-            End::Cancelled => Stop::Cancelled,
-            End::Limit => Stop::Length,
-            End::Refused if self.runaway => Stop::Length,
-            End::Refused if self.calls > 0 => Stop::ToolCalls,
-            End::Refused => Stop::Stop,
+        let ended_by = match end {
+            End::Cancelled => EndedBy::Cancelled,
+            End::Limit => EndedBy::TokenLimit,
+            End::Refused => self.ended_by.unwrap_or(EndedBy::Cancelled),
+        };
+        let stop = match &ended_by {
+            EndedBy::Cancelled => Stop::Cancelled,
+            EndedBy::TokenLimit | EndedBy::Context | EndedBy::Repetition => Stop::Length,
+            EndedBy::StopToken { .. } | EndedBy::StopText { .. } if self.calls > 0 => Stop::ToolCalls,
+            EndedBy::StopToken { .. } | EndedBy::StopText { .. } => Stop::Stop,
         };
         let usage = Usage {
             prompt_tokens: prompt_tokens as u32,
@@ -105,6 +122,7 @@ impl<'a> Speech<'a> {
         };
         Done {
             stop,
+            ended_by,
             usage,
             timing: times.timing(load_ms),
             tokens: self.unsent,

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use protocol::{CancelFlag, Done, EngineEvent, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Request, Sender, Stop};
+use protocol::{
+    AnswerNowFlag, CancelFlag, Done, EndedBy, EngineEvent, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Request, Sender, Stop,
+};
 use tokio::sync::oneshot;
 
 use crate::error::{Error, Result};
@@ -127,6 +129,8 @@ pub struct Report {
     pub events: Sender<EngineEvent>,
     /// The job's own flag.
     pub cancel: CancelFlag,
+    /// The flag that ends the job's thinking.
+    pub end_thinking: AnswerNowFlag,
     /// The engine's.
     pub shared: Arc<Shared>,
 }
@@ -238,6 +242,7 @@ impl Worker {
                         self.recover();
                         EngineEvent::Done(Done {
                             stop: Stop::Cancelled,
+                            ended_by: EndedBy::Cancelled,
                             usage: Default::default(),
                             timing: Default::default(),
                             tokens: Vec::new(),

@@ -86,6 +86,7 @@ impl History {
                 .as_deref()
                 .map(|word| from_word::<Thinking>("thinking switch", word))
                 .transpose()?,
+            thinking_budget: None,
             system_prompt: row.system_prompt,
             sampling: from_json("sampling", &row.sampling)?,
         };

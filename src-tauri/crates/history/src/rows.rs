@@ -107,6 +107,7 @@ impl PartOfMessage {
                 .as_deref()
                 .map(|word| from_word::<Stop>("stop reason", word))
                 .transpose()?,
+            ended_by: None,
             error: self.error_code.zip(self.error_message).map(|(code, message)| {
                 // A later version may know more codes; its message still says what happened.
                 Failure {

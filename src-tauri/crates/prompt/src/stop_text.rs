@@ -7,7 +7,8 @@ pub(crate) struct StopText {
     texts: Vec<String>,
     /// The end of the text so far that may be the beginning of a stop text.
     held: String,
-    matched: bool,
+    /// The stop text that has appeared, among `texts`.
+    matched: Option<usize>,
 }
 
 impl StopText {
@@ -15,18 +16,23 @@ impl StopText {
         Self {
             texts: texts.iter().filter(|text| !text.is_empty()).cloned().collect(),
             held: String::new(),
-            matched: false,
+            matched: None,
         }
     }
 
     /// Whether a stop text has appeared; everything after it is swallowed.
     pub(crate) fn matched(&self) -> bool {
-        self.matched
+        self.matched.is_some()
+    }
+
+    /// The stop text that has appeared.
+    pub(crate) fn found(&self) -> Option<&str> {
+        self.matched.map(|index| self.texts[index].as_str())
     }
 
     /// The text that is safe to show.
     pub(crate) fn push(&mut self, piece: &str) -> String {
-        if self.matched {
+        if self.matched() {
             return String::new();
         }
         let mut text = std::mem::take(&mut self.held);
@@ -34,13 +40,14 @@ impl StopText {
         text.push_str(piece);
         let ends = text.char_indices().map(|(at, c)| at + c.len_utf8()).filter(|end| *end > known);
         for end in ends {
-            if let Some(stop) = self
+            if let Some((index, stop)) = self
                 .texts
                 .iter()
-                .filter(|stop| text[..end].ends_with(stop.as_str()))
-                .max_by_key(|stop| stop.len())
+                .enumerate()
+                .filter(|(_, stop)| text[..end].ends_with(stop.as_str()))
+                .max_by_key(|(_, stop)| stop.len())
             {
-                self.matched = true;
+                self.matched = Some(index);
                 text.truncate(end - stop.len());
                 return text;
             }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{Channel, Error, Notice, Sampling, Stage, Stop, Thinking, Timing, ToolCall, Usage};
+use crate::{Channel, EndedBy, Error, Notice, Sampling, Stage, Stop, Thinking, Timing, ToolCall, Usage};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -46,6 +46,8 @@ pub struct ChatSettings {
     pub model: Option<String>,
     /// The Thinking switch; `None` follows the model's template.
     pub thinking: Option<Thinking>,
+    /// The most tokens a thought may take; `None`: as many as it wants.
+    pub thinking_budget: Option<u32>,
     /// Instructions that stand before the conversation; empty: none.
     pub system_prompt: String,
     /// How tokens are chosen.
@@ -143,6 +145,8 @@ pub struct StoredMessage {
     pub thinking: Option<Thinking>,
     /// Why it ended.
     pub stop: Option<Stop>,
+    /// The rule that ended it.
+    pub ended_by: Option<EndedBy>,
     /// Why it failed.
     pub error: Option<Error>,
     /// What the user should know about it.
@@ -215,6 +219,13 @@ pub enum AnswerBody {
         /// Units in all.
         #[ts(type = "number")]
         total: u64,
+    },
+    /// An answer that was begun before goes on: its content so far, which replaces what was shown.
+    Resumed {
+        /// Its parts.
+        parts: Vec<Part>,
+        /// What the user should know about it.
+        notices: Vec<Notice>,
     },
     /// More text at the end of the message: it continues the last part where that is of the same channel, else begins one.
     Delta {

@@ -23,13 +23,31 @@ impl CancelFlag {
     }
 }
 
-/// A running job: its events and the handle that ends it. Dropping the events does not cancel.
+/// Asks a job to end its thinking and to answer; it is looked at between tokens. Clones ask the same job.
+#[derive(Debug, Clone, Default)]
+pub struct AnswerNowFlag(Arc<AtomicBool>);
+
+impl AnswerNowFlag {
+    /// Ends the thought that runs or is about to begin; behind it, nothing changes. There is no way back.
+    pub fn answer_now(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether somebody asked.
+    pub fn is_asked(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A running job: its events and the handles that end it or its thinking. Dropping the events does not cancel.
 #[derive(Debug)]
 pub struct Job {
     /// What the engine says; ends with exactly one `Done` or `Failed`.
     pub events: Receiver<EngineEvent>,
     /// Ends the job.
     pub cancel: CancelFlag,
+    /// Ends the job's thinking.
+    pub end_thinking: AnswerNowFlag,
 }
 
 /// Something that answers conversations. It speaks of messages, options and events, never of arrays or weights, and every

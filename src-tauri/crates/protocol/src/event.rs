@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use crate::mailbox::Merge;
-use crate::{Error, ModelInfo, ToolCall};
+use crate::{Error, ModelInfo, PartKind, ToolCall};
 
 /// What is being waited for before the first token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -53,6 +53,35 @@ pub enum Stop {
     Cancelled,
 }
 
+/// The rule that ended an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(tag = "rule", rename_all = "snake_case")]
+#[ts(export)]
+pub enum EndedBy {
+    /// The model wrote a token of its stop set.
+    StopToken {
+        /// Its id.
+        token: u32,
+        /// How it is spelled.
+        text: String,
+        /// Where it is named as a stop, such as `generation_config.eos_token_id`.
+        sources: Vec<String>,
+    },
+    /// One of the request's stop texts appeared.
+    StopText {
+        /// The text.
+        text: String,
+    },
+    /// As many tokens as were asked for.
+    TokenLimit,
+    /// The context is full.
+    Context,
+    /// The answer ran in a circle.
+    Repetition,
+    /// Somebody stopped it.
+    Cancelled,
+}
+
 /// Tokens counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
@@ -88,6 +117,8 @@ pub struct Timing {
 pub struct Done {
     /// Why it ended.
     pub stop: Stop,
+    /// The rule behind it.
+    pub ended_by: EndedBy,
     /// Tokens counted.
     pub usage: Usage,
     /// Times and rates.
@@ -116,6 +147,16 @@ pub enum EngineEvent {
         model_revision: String,
         /// SHA-256 of the chat template, hexadecimal.
         template_hash: String,
+    },
+    /// A begun answer goes on: all that its tokens say, in order and without what might still become a marker. It replaces what was
+    /// shown of the answer before; what comes now follows it.
+    Resumed {
+        /// Thoughts, text and calls.
+        said: Vec<PartKind>,
+        /// What the user should know about them.
+        notices: Vec<Notice>,
+        /// The ids of the begun answer, which no delta carries again.
+        tokens: Vec<u32>,
     },
     /// A piece of text, never half a character. `tokens` are the ids generated since the last delta: those of all deltas
     /// and of `Done` in a row are what the model wrote, and decoding them gives at least the text sent so far.

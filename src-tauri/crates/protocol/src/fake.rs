@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::future::BoxFuture;
 
 use crate::{
-    mailbox, CancelFlag, Code, Engine, EngineEvent, Error, Job, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request,
-    Result, Sender, ThinkingControl,
+    mailbox, AnswerNowFlag, CancelFlag, Code, Engine, EngineEvent, Error, Job, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver,
+    Request, Result, Sender, ThinkingControl,
 };
 
 /// A job that the test drives by hand.
@@ -19,6 +19,8 @@ pub struct FakeJob {
     pub events: Sender<EngineEvent>,
     /// Set when the other room cancels.
     pub cancel: CancelFlag,
+    /// Set when the other room ends the thinking.
+    pub end_thinking: AnswerNowFlag,
 }
 
 #[derive(Debug, Default)]
@@ -77,7 +79,7 @@ impl Engine for FakeEngine {
 
     fn generate(&self, request: Request) -> Job {
         let (sender, events) = mailbox();
-        let cancel = CancelFlag::default();
+        let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
         if request.messages.is_empty() {
             sender.send(EngineEvent::Failed(Error::new(Code::BadRequest, "there is nothing to answer")));
         } else {
@@ -85,9 +87,14 @@ impl Engine for FakeEngine {
                 request,
                 events: sender,
                 cancel: cancel.clone(),
+                end_thinking: end_thinking.clone(),
             });
         }
-        Job { events, cancel }
+        Job {
+            events,
+            cancel,
+            end_thinking,
+        }
     }
 
     fn warm(&self, request: Request) {

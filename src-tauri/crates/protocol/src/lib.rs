@@ -16,10 +16,10 @@ mod request;
 pub use conversation::{
     AnswerBody, AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Part, PartKind, Role, RunningAnswer, StoredMessage, Turn,
 };
-pub use engine::{CancelFlag, Engine, Job, ModelShelf};
+pub use engine::{AnswerNowFlag, CancelFlag, Engine, Job, ModelShelf};
 pub use error::{Code, Error, Result};
-pub use event::{Channel, Done, EngineEvent, LoadEvent, Notice, Stage, Stop, Timing, Usage};
+pub use event::{Channel, Done, EndedBy, EngineEvent, LoadEvent, Notice, Stage, Stop, Timing, Usage};
 pub use mailbox::{mailbox, Merge, Receiver, Sender};
 pub use message::{Content, Message, ToolCall};
 pub use model::{EngineStatus, LocalModel, MemoryFigures, ModelInfo, ModelSource, ThinkingControl, ThoughtMarkers};
-pub use request::{KvBits, Request, Sampling, Thinking};
+pub use request::{Begun, KvBits, Request, Sampling, Thinking};

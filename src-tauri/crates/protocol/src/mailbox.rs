@@ -136,6 +136,7 @@ mod tests {
 
     fn done() -> EngineEvent {
         EngineEvent::Done(Done {
+            ended_by: crate::EndedBy::Cancelled,
             stop: Stop::Stop,
             usage: Usage::default(),
             timing: Timing::default(),

@@ -14,8 +14,8 @@ use std::time::Duration;
 use chat::Chat;
 use protocol::fake::{FakeEngine, FakeJob};
 use protocol::{
-    AnswerBody, AnswerEvent, Channel, ChatSettings, Code, Done, EngineEvent, Error, ModelShelf, ModelSource, Receiver, Result, Stop,
-    StoredMessage, Timing, Usage,
+    AnswerBody, AnswerEvent, Channel, ChatSettings, Code, Done, EndedBy, EngineEvent, Error, ModelShelf, ModelSource, Receiver, Result,
+    Stop, StoredMessage, Timing, Usage,
 };
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
@@ -111,6 +111,7 @@ fn thought(text: &str, token: u32) -> EngineEvent {
 
 fn done(stop: Stop) -> EngineEvent {
     EngineEvent::Done(Done {
+        ended_by: EndedBy::Cancelled,
         stop,
         usage: usage(),
         timing: timing(),

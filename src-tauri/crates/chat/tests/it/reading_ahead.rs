@@ -44,6 +44,7 @@ async fn an_answer_is_read_ahead_as_the_next_question_will_send_it() {
     let chat = house.new_chat().await;
     let settings = ChatSettings {
         thinking: Some(Thinking::On),
+        thinking_budget: None,
         system_prompt: "Be brief.".into(),
         ..ChatSettings::default()
     };
@@ -78,6 +79,7 @@ async fn a_chat_is_read_ahead_when_it_is_opened_and_when_what_stands_before_it_c
     house.chat.open_chat(&chat).await.unwrap();
     assert_eq!(said(&house.read_ahead().await[0]).len(), 2);
     let settings = ChatSettings {
+        thinking_budget: None,
         system_prompt: "Be brief.".into(),
         ..ChatSettings::default()
     };

@@ -7,7 +7,7 @@ pub mod oracle;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use protocol::{Channel, Done, EngineEvent, Job, Message, ModelSource, Notice, Request, Role, Sampling, Thinking, ToolCall};
+use protocol::{Channel, Done, EngineEvent, Job, Message, ModelSource, Notice, PartKind, Request, Role, Sampling, Thinking, ToolCall};
 
 /// The folder of the model that comes with the app.
 pub fn pebble_dir() -> PathBuf {
@@ -80,6 +80,17 @@ pub async fn hear(mut job: Job) -> Heard {
             } => heard.prefill.push(done),
             EngineEvent::Progress { .. } => {}
             EngineEvent::Started { prompt_tokens, .. } => heard.started = Some(prompt_tokens),
+            EngineEvent::Resumed { said, notices, tokens } => {
+                for part in said {
+                    match part {
+                        PartKind::Text { text } => heard.text.push_str(&text),
+                        PartKind::Thinking { text } => heard.thinking.push_str(&text),
+                        PartKind::ToolCall { call } => heard.calls.push(call),
+                    }
+                }
+                heard.notices.extend(notices);
+                heard.tokens.extend(tokens);
+            }
             EngineEvent::Delta { channel, text, tokens } => {
                 match channel {
                     Channel::Text => heard.text.push_str(&text),

@@ -38,6 +38,7 @@ async fn a_chat_remembers_its_settings_and_draft() {
     let settings = ChatSettings {
         model: Some("a/b".into()),
         thinking: Some(Thinking::Low),
+        thinking_budget: None,
         system_prompt: "It's \"so\"; --".into(),
         sampling,
     };

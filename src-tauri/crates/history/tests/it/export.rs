@@ -13,6 +13,7 @@ async fn markdown_shows_the_branch_and_keeps_reasoning_apart() {
         .set_chat_settings(
             &chat,
             &ChatSettings {
+                thinking_budget: None,
                 system_prompt: "Be brief.".into(),
                 ..ChatSettings::default()
             },

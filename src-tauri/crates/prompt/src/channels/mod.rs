@@ -146,6 +146,11 @@ impl ChannelParser {
         self.splitter.stopped_by_text()
     }
 
+    /// The stop text that has ended the answer.
+    pub fn stop_text(&self) -> Option<&str> {
+        self.splitter.stop_text()
+    }
+
     fn count(&mut self, was_inside: bool) {
         match (was_inside, self.splitter.machine.inside()) {
             (false, true) => self.before_label = self.thinking_tokens,

@@ -94,6 +94,11 @@ impl Splitter {
         self.stop_text.matched()
     }
 
+    /// The stop text that has ended the answer.
+    pub fn stop_text(&self) -> Option<&str> {
+        self.stop_text.found()
+    }
+
     pub(super) fn scan(&mut self, text: &str) {
         for found in self.scanner.push(text) {
             match found {

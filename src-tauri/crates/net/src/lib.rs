@@ -1,0 +1,1 @@
+//! The one outbound client: nothing else opens a connection to another computer.
