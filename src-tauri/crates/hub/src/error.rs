@@ -32,6 +32,42 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// Something could not be written.
+    #[error("{} could not be written: {source}; nothing that was there before is lost", path.display())]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A name from the hub or a folder is refused.
+    #[error("the {what} name \"{name}\" is refused: {reason}; nothing was written")]
+    Name {
+        /// What kind of name, such as `file`.
+        what: &'static str,
+        /// The name, cut and without control characters.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// A repository with more files than a model has.
+    #[error("this repository has more than {most} files, which no model needs; nothing was fetched")]
+    TooManyFiles {
+        /// The most that is accepted.
+        most: usize,
+    },
+    /// A link or a file where the cache has a folder or a file of its own: writing there would write somewhere else.
+    #[error("{} is not what a model cache has there, but a link or something else, so nothing is written or removed there; move it away first", path.display())]
+    Trap {
+        /// What stands in the way.
+        path: PathBuf,
+    },
+    /// A file that should be there is not.
+    #[error("{} is missing; nothing else is affected, fetch the model again", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 impl From<Error> for protocol::Error {
@@ -39,7 +75,9 @@ impl From<Error> for protocol::Error {
         let code = match &error {
             Error::NotFound { .. } => Code::ModelNotFound,
             Error::Incomplete { .. } => Code::ModelBroken,
-            Error::NoHome | Error::Read { .. } => Code::Storage,
+            Error::Missing { .. } => Code::ModelBroken,
+            Error::Name { .. } | Error::TooManyFiles { .. } => Code::BadRequest,
+            Error::NoHome | Error::Read { .. } | Error::Write { .. } | Error::Trap { .. } => Code::Storage,
         };
         protocol::Error::new(code, error.to_string())
     }

@@ -7,6 +7,7 @@ mod error;
 mod folder;
 mod home;
 mod inspect;
+pub mod layout;
 
 pub use error::Error;
 pub use folder::{ModelFolder, BUILT_IN};

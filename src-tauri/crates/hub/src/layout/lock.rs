@@ -1,0 +1,80 @@
+//! The cache's locks: one file per blob, locked with flock, as huggingface_hub's filelock does.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+
+/// A lock that is held until it is dropped. It holds between processes and between two of them inside one process.
+#[derive(Debug)]
+pub struct Lock {
+    file: File,
+    path: PathBuf,
+}
+
+impl Lock {
+    /// Takes the lock if nobody holds it; `None` where somebody does.
+    ///
+    /// # Errors
+    /// [`Error::Write`] where the file cannot be made, [`Error::Trap`] where it is a link.
+    pub fn try_take(path: &Path) -> Result<Option<Self>, Error> {
+        let unwritable = |source: io::Error| Error::Write {
+            path: path.to_owned(),
+            source,
+        };
+        // Opening through a link would make, and lock, a file somewhere else.
+        if fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
+            return Err(Error::Trap { path: path.to_owned() });
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(unwritable)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            // A file system without flock, such as some network ones: huggingface_hub goes on without as well.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+            Err(TryLockError::Error(error)) => return Err(unwritable(error)),
+        }
+        // Who held it before may have removed the file; a lock on a file without a name keeps nobody out.
+        if !same_file(&file, path) {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            file,
+            path: path.to_owned(),
+        }))
+    }
+
+    /// Removes the lock's file and gives it up: for a repository that is removed as a whole.
+    pub(crate) fn remove(self) {
+        // What is left behind is an empty file.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file gives it up as well.
+        let _ = self.file.unlock();
+    }
+}
+
+#[cfg(unix)]
+fn same_file(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(held), Ok(named)) => (held.dev(), held.ino()) == (named.dev(), named.ino()),
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn same_file(_: &File, path: &Path) -> bool {
+    path.exists()
+}
