@@ -6,7 +6,8 @@ use protocol::{Message, Role, Thinking, ThinkingControl, ThoughtMarkers};
 use crate::{RenderRequest, Template};
 
 /// What opens and closes a thought, in the spellings of templates.
-const MARKERS: [(&str, &str); 12] = [
+const MARKERS: [(&str, &str); 13] = [
+    ("<think:opensource>", "</think:opensource>"),
     ("<|channel>thought\n", "<channel|>"),
     ("<|channel|>analysis<|message|>", "<|end|>"),
     ("<|START_THINKING|>", "<|END_THINKING|>"),
@@ -117,8 +118,11 @@ impl Probe<'_> {
         MARKERS.into_iter().find(|(open, close)| match *open {
             // These are put together from pieces.
             "<|open|>think<|sep|>" => source.contains("<|open|>") && source.contains("think"),
+            "<think:opensource>" => source.contains("<think{}>") && source.contains(":opensource"),
             "<|channel|>analysis<|message|>" => source.contains("<|channel|>analysis"),
-            "<think>" => ["<think>", "</think>", "<think{}>"].iter().any(|marker| source.contains(marker)),
+            "<think>" => ["<think>", "</think>"].iter().any(|marker| source.contains(marker)),
+            // Where the model itself begins with these words, only the end of its thought is told.
+            "Here are my reasoning steps:" => source.contains(open) || source.contains(close),
             // Also Gemma's word for the switch.
             "<|think|>" => source.contains(open) && source.contains(close),
             _ => spoken(open),

@@ -5,8 +5,10 @@
 
 mod elements;
 mod gemma4;
+mod hunyuan;
 mod json;
 mod labelled;
+mod namespaced;
 mod python;
 mod schema;
 mod tags;
@@ -39,6 +41,10 @@ pub(crate) fn read(body: &str, tools: &Tools, closed: bool) -> Option<Reading> {
         gemma4::read(text)
     } else if text.starts_with(['{', '[']) {
         json::read(text, tools).or_else(|| python::calls(text))
+    } else if namespaced::begins(text) {
+        namespaced::read(text, tools)
+    } else if hunyuan::fits(text) {
+        hunyuan::read(text, tools).filter(|_| closed)
     } else if text.starts_with("tool=") {
         tags::read(text).filter(|_| closed)
     } else if let Some(reading) = labelled::read(text) {

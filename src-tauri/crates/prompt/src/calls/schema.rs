@@ -36,25 +36,34 @@ impl Tools {
         self.properties.is_none() || self.has(name)
     }
 
-    /// What an argument written as plain text means: what its schema says, or where there is none, what it looks like.
-    pub(crate) fn value(&self, tool: &str, argument: &str, text: &str) -> Value {
-        let schema = self.properties.as_ref().and_then(|tools| tools.get(tool)?.get(argument));
-        let mut types = Vec::new();
-        if let Some(schema) = schema {
-            collect(schema, &mut types, 0);
-        }
-        let word = text.trim();
-        let is = |name: &str| types.contains(&name);
-        let read = match word {
-            "null" | "None" if is("null") || types.is_empty() => Some(Value::Null),
-            "true" | "True" if is("boolean") || types.is_empty() => Some(true.into()),
-            "false" | "False" if is("boolean") || types.is_empty() => Some(false.into()),
-            _ if is("integer") || is("number") || types.is_empty() => number(word),
-            _ => None,
-        };
-        let nested = || (is("object") || is("array") || types.is_empty()).then(|| container(word)).flatten();
-        read.or_else(nested).unwrap_or_else(|| text.into())
+    /// The schema of an argument, where there is one.
+    pub(crate) fn schema(&self, tool: &str, argument: &str) -> Option<&Value> {
+        self.properties.as_ref()?.get(tool)?.get(argument)
     }
+
+    /// What an argument written as plain text means, see [`typed`].
+    pub(crate) fn value(&self, tool: &str, argument: &str, text: &str) -> Value {
+        typed(self.schema(tool, argument), text)
+    }
+}
+
+/// What a value written as plain text means: what its schema says, or where there is none, what it looks like.
+pub(crate) fn typed(schema: Option<&Value>, text: &str) -> Value {
+    let mut types = Vec::new();
+    if let Some(schema) = schema {
+        collect(schema, &mut types, 0);
+    }
+    let word = text.trim();
+    let is = |name: &str| types.contains(&name);
+    let read = match word {
+        "null" | "None" if is("null") || types.is_empty() => Some(Value::Null),
+        "true" | "True" if is("boolean") || types.is_empty() => Some(true.into()),
+        "false" | "False" if is("boolean") || types.is_empty() => Some(false.into()),
+        _ if is("integer") || is("number") || types.is_empty() => number(word),
+        _ => None,
+    };
+    let nested = || (is("object") || is("array") || types.is_empty()).then(|| container(word)).flatten();
+    read.or_else(nested).unwrap_or_else(|| text.into())
 }
 
 /// The types a schema allows, those of its alternatives included.

@@ -116,8 +116,8 @@ const EXPECTED: [(&str, &str); 68] = [
     ("poolside-Laguna-S-2.1", "switch on, <think>+"),
     ("poolside-Laguna-XS-2.1", "switch off, <think>+"),
     ("poolside-Laguna-XS.2", "switch off, <think>+"),
-    ("tencent-Hy3", "levels low high (its own), <think>"),
-    ("unsloth-Apriel-1.5", "never"),
+    ("tencent-Hy3", "levels low high (its own), <think:opensource>+"),
+    ("unsloth-Apriel-1.5", "always, Here are my reasoning steps:"),
     ("unsloth-mistral-Devstral-Small-2507", "never"),
     ("upstage-Solar-Open-100B", "levels low high (high), <|think|>"),
 ];

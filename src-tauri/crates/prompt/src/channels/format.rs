@@ -74,10 +74,9 @@ impl Format {
         if let Some(row) = THOUGHTS.iter().find(|row| row.needed.iter().any(known)) {
             format.add(row);
         }
-        CALLS
-            .iter()
-            .filter(|row| row.needed.iter().all(known))
-            .for_each(|row| format.add(row));
+        let calls: Vec<_> = CALLS.iter().filter(|row| row.needed.iter().all(known)).collect();
+        let alone = calls.iter().any(|row| row.alone);
+        calls.iter().filter(|row| row.alone == alone).for_each(|row| format.add(row));
         format.resolve(tokenizer);
         format
     }

@@ -14,6 +14,8 @@ pub(super) struct Row {
     pub ends_thoughts: bool,
     pub headers: bool,
     pub bare_calls: bool,
+    /// Whether no other way of marking calls counts beside it.
+    pub alone: bool,
 }
 
 const ROW: Row = Row {
@@ -23,6 +25,7 @@ const ROW: Row = Row {
     ends_thoughts: false,
     headers: false,
     bare_calls: false,
+    alone: false,
 };
 
 /// gpt-oss: `<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…<|return|>`, and calls as
@@ -72,8 +75,18 @@ pair!(LONGCAT_THINK, "<longcat_think>", "</longcat_think>");
 pair!(THINKING, "<thinking>", "</thinking>");
 pair!(KIMI_VL_THINK, "◁think▷", "◁/think▷");
 pair!(MINIMAX_THINK, "<mm:think>", "</mm:think>");
-pair!(APRIEL_THINK, "Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]");
 pair!(APERTUS_THINK, "<|inner_prefix|>", "<|inner_suffix|>");
+
+/// Apriel's words; its 1.5 also writes where the answer ends.
+const APRIEL_THINK: Row = Row {
+    needed: &["Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"],
+    markers: &[
+        (Open, "Here are my reasoning steps:"),
+        (Close, "[BEGIN FINAL RESPONSE]"),
+        (Section, "[END FINAL RESPONSE]"),
+    ],
+    ..ROW
+};
 
 /// Granite 3.3 and Hunyuan wrap the answer as well.
 const RESPONSE_THINK: Row = Row {
@@ -148,8 +161,16 @@ const SOLAR: Row = Row {
     ..ROW
 };
 
+/// Hunyuan 3 ends the names of all its markers alike.
+const HUNYUAN_3_THINK: Row = Row {
+    needed: &["<think:opensource>"],
+    markers: &[(Open, "<think:opensource>"), (Close, "</think:opensource>")],
+    ..ROW
+};
+
 /// Ways of marking thoughts; the first that is known counts.
-pub(super) const THOUGHTS: [&Row; 14] = [
+pub(super) const THOUGHTS: [&Row; 15] = [
+    &HUNYUAN_3_THINK,
     &MINIMAX_THINK,
     &APRIEL_THINK,
     &COHERE,
@@ -242,8 +263,29 @@ const DEEPSEEK: Row = Row {
     ..ROW
 };
 
-/// Ways of marking calls; all that are known count.
-pub(super) const CALLS: [&Row; 19] = [
+/// Stands before each tag of its calls, so that `<tool_call>` alone is text.
+const MINIMAX_M3: Row = Row {
+    needed: &["]<]minimax[>["],
+    markers: &[(CallOpen, "]<]minimax[>[<tool_call>"), (CallClose, "]<]minimax[>[</tool_call>")],
+    alone: true,
+    ..ROW
+};
+
+const HUNYUAN_3: Row = Row {
+    needed: &["<tool_call:opensource>"],
+    markers: &[
+        (Section, "<tool_calls:opensource>"),
+        (Section, "</tool_calls:opensource>"),
+        (CallOpen, "<tool_call:opensource>"),
+        (CallClose, "</tool_call:opensource>"),
+    ],
+    ..ROW
+};
+
+/// Ways of marking calls; all that are known count, unless one stands alone.
+pub(super) const CALLS: [&Row; 21] = [
+    &MINIMAX_M3,
+    &HUNYUAN_3,
     &TOOL_CALL,
     &TOOL_CALLS,
     &FUNCTION,
@@ -266,7 +308,7 @@ pub(super) const CALLS: [&Row; 19] = [
 ];
 
 /// The formats by name, as models put them together.
-pub(super) const NAMES: [(&str, &[&Row]); 27] = [
+pub(super) const NAMES: [(&str, &[&Row]); 28] = [
     ("apertus", &[&APERTUS_THINK, &APERTUS]),
     ("apriel", &[&APRIEL_THINK, &TOOL_CALLS]),
     ("cohere", &[&COHERE]),
@@ -278,6 +320,7 @@ pub(super) const NAMES: [(&str, &[&Row]); 27] = [
     ("granite", &[&RESPONSE_THINK, &GRANITE]),
     ("harmony", &[&HARMONY]),
     ("hunyuan", &[&ANSWER_THINK, &TOOL_CALLS]),
+    ("hunyuan-3", &[&HUNYUAN_3_THINK, &HUNYUAN_3]),
     ("kimi-k2", &[&THINK, &KIMI_K2]),
     ("kimi-k3", &[&KIMI_K3]),
     ("kimi-vl", &[&KIMI_VL_THINK]),
@@ -286,7 +329,7 @@ pub(super) const NAMES: [(&str, &[&Row]); 27] = [
     ("longcat", &[&LONGCAT_THINK, &LONGCAT]),
     ("minicpm", &[&THINK, &FUNCTION_NAME]),
     ("minimax", &[&THINK, &MINIMAX]),
-    ("minimax-m3", &[&MINIMAX_THINK]),
+    ("minimax-m3", &[&MINIMAX_THINK, &MINIMAX_M3]),
     ("mistral", &[&MISTRAL_THINK, &MISTRAL]),
     ("nemotron", &[&THINK, &NEMOTRON]),
     ("qwen", &[&THINK, &TOOL_CALL]),
