@@ -3,6 +3,7 @@
 //! It reads the standard Hugging Face cache in place, so what other programs fetched is found, and the model that comes
 //! with the app. It opens no connection.
 
+pub mod digest;
 mod error;
 mod folder;
 mod home;
