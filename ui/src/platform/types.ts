@@ -75,6 +75,12 @@ const CODES: Record<Code, true> = {
   busy: true,
   storage: true,
   engine: true,
+  offline: true,
+  network: true,
+  gated: true,
+  disk_full: true,
+  corrupt: true,
+  stopped: true,
   engine_gone: true,
 };
 

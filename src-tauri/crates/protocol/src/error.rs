@@ -27,6 +27,18 @@ pub enum Code {
     Busy,
     /// The history file could not be read or written.
     Storage,
+    /// The app is set to open no connection; switching that off helps.
+    Offline,
+    /// The other computer could not be reached, or failed; trying again later helps.
+    Network,
+    /// The hub wants a token, or its terms accepted, before it hands this model out.
+    Gated,
+    /// The disk has not enough room; freeing some helps, and what was fetched is kept.
+    DiskFull,
+    /// The hub sent something else than it promised, again and again; nothing wrong was kept.
+    Corrupt,
+    /// A person, or another program, stopped it; nothing is wrong.
+    Stopped,
     /// The engine failed in the middle; the next job works.
     Engine,
     /// The engine's thread is gone.

@@ -8,6 +8,7 @@ mod engine;
 mod error;
 mod event;
 pub mod fake;
+mod hub;
 mod mailbox;
 mod message;
 mod model;
@@ -19,6 +20,10 @@ pub use conversation::{
 pub use engine::{AnswerNowFlag, CancelFlag, Engine, Job, ModelShelf};
 pub use error::{Code, Error, Result};
 pub use event::{Channel, Done, EndedBy, EngineEvent, LoadEvent, Notice, Stage, Stop, Timing, Usage};
+pub use hub::{
+    Download, DownloadFile, DownloadState, Fit, Fits, HubModel, NetSettings, OutboundRequest, Purpose, Removal, SearchPage, SearchQuery,
+    Sort, TokenSource, Update, Verification, VerifyProgress, WrongFile,
+};
 pub use mailbox::{mailbox, Merge, Receiver, Sender};
 pub use message::{Content, Message, ToolCall};
 pub use model::{EngineStatus, LocalModel, MemoryFigures, ModelInfo, ModelSource, ThinkingControl, ThoughtMarkers};
