@@ -91,6 +91,10 @@ pub fn inspect(model: &ModelSource, built_in: bool) -> LocalModel {
         thinking,
         thought,
         problem,
+        incomplete: false,
+        place: protocol::ModelPlace::Cache,
+        last_used_at: None,
+        revisions: Vec::new(),
     }
 }
 

@@ -79,4 +79,7 @@ pub trait Engine: Send + Sync + 'static {
 pub trait ModelShelf: Send + Sync + 'static {
     /// The model of this reference; errors: `ModelNotFound`, `ModelBroken`.
     fn resolve(&self, reference: &str) -> Result<ModelSource>;
+
+    /// Notes that the model of this reference answers, for the list of models; who keeps no such list does nothing.
+    fn used(&self, _reference: &str) {}
 }

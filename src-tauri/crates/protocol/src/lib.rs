@@ -26,5 +26,8 @@ pub use hub::{
 };
 pub use mailbox::{mailbox, Merge, Receiver, Sender};
 pub use message::{Content, Message, ToolCall};
-pub use model::{EngineStatus, LocalModel, MemoryFigures, ModelInfo, ModelSource, ThinkingControl, ThoughtMarkers};
+pub use model::{
+    EngineStatus, LocalModel, LocalRevision, MemoryFigures, ModelFolderEntry, ModelInfo, ModelPlace, ModelSource, ThinkingControl,
+    ThoughtMarkers,
+};
 pub use request::{Begun, KvBits, Request, Sampling, Thinking};

@@ -121,6 +121,62 @@ pub struct LocalModel {
     pub thought: Option<ThoughtMarkers>,
     /// Why it cannot be used; `None` where it can.
     pub problem: Option<String>,
+    /// Whether the reason is files that are missing or cut short, so that repairing it or fetching it again helps.
+    pub incomplete: bool,
+    /// Whose folder it lies in.
+    pub place: ModelPlace,
+    /// When it last answered, in milliseconds since 1970; `None` where it never did.
+    #[ts(type = "number | null")]
+    pub last_used_at: Option<i64>,
+    /// All commits of it that are here, the one that is used first; empty outside of the cache.
+    pub revisions: Vec<LocalRevision>,
+}
+
+/// Whose folder a model lies in, which says what removing it means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum ModelPlace {
+    /// It came with the app and stays.
+    BuiltIn,
+    /// The cache that programs for the hub share.
+    Cache,
+    /// Ponder's own folder, where imported models are copied to.
+    Imported,
+    /// A folder of the person's own, in which nothing is deleted unless that is asked for.
+    OwnFolder,
+}
+
+/// A commit of a model that is here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct LocalRevision {
+    /// The commit.
+    pub commit: String,
+    /// The branches and tags that pointed at it when they were last asked for, such as `main`.
+    pub refs: Vec<String>,
+    /// Bytes of its files, those that other commits share included.
+    #[ts(type = "number")]
+    pub bytes: u64,
+    /// Whether this is the commit that answers when the model is asked.
+    pub used: bool,
+}
+
+/// A folder in which models are looked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ModelFolderEntry {
+    /// Where it is.
+    pub path: String,
+    /// Whether a person added it, and can take it off the list again.
+    pub own: bool,
+    /// How many models are in it.
+    pub models: u32,
+    /// Bytes of them.
+    #[ts(type = "number")]
+    pub bytes: u64,
+    /// Why nothing of it is listed, such as a disk that is not connected; `None` where all is well.
+    pub problem: Option<String>,
 }
 
 /// Memory of the engine, in bytes.
