@@ -1,0 +1,44 @@
+//! A hub imitation for scripts: prints its address, and listens until its input ends.
+//!
+//! `hub-imitation [--pebble NAME] [--shards NAME COUNT BYTES]`
+
+use std::io::{Read, Write};
+
+use hub_imitation::Imitation;
+use serde_json::json;
+
+fn main() {
+    let hub = Imitation::start();
+    let mut arguments = std::env::args().skip(1);
+    while let Some(word) = arguments.next() {
+        let name = arguments.next().unwrap_or_else(|| usage());
+        match word.as_str() {
+            "--pebble" => drop(hub.repository(&name).pebble()),
+            "--shards" => {
+                let mut number = || {
+                    arguments
+                        .next()
+                        .and_then(|text| text.parse::<u64>().ok())
+                        .unwrap_or_else(|| usage())
+                };
+                let (count, bytes) = (number(), number());
+                let mut repository = hub
+                    .repository(&name)
+                    .file("config.json", json!({"model_type": "llama"}).to_string());
+                for shard in 1..=count {
+                    repository = repository.generated(&format!("model-{shard:05}-of-{count:05}.safetensors"), bytes, shard);
+                }
+            }
+            _ => usage(),
+        }
+    }
+    println!("{}", hub.endpoint());
+    let _ = std::io::stdout().flush();
+    // The end of the input is how a script, or its end, says that it is done.
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}
+
+fn usage() -> ! {
+    eprintln!("usage: hub-imitation [--pebble NAME] [--shards NAME COUNT BYTES]");
+    std::process::exit(2)
+}
