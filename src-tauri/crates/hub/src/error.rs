@@ -24,6 +24,9 @@ pub enum Error {
     /// This computer says nothing about where a user's files go.
     #[error("this computer does not say where the user's files are; set PONDER_HOME to a folder for Ponder's data")]
     NoHome,
+    /// The hub could not be asked, or refused.
+    #[error(transparent)]
+    Net(#[from] net::Error),
     /// A folder could not be read.
     #[error("{} could not be read: {source}", path.display())]
     Read {
@@ -73,6 +76,7 @@ pub enum Error {
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let code = match &error {
+            Error::Net(inner) => return inner.clone().into(),
             Error::NotFound { .. } => Code::ModelNotFound,
             Error::Incomplete { .. } => Code::ModelBroken,
             Error::Missing { .. } => Code::ModelBroken,

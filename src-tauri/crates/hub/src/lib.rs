@@ -1,7 +1,7 @@
-//! The model folder: which models are on this computer, where they lie, and whether they can be used.
+//! Models: which are on this computer, which are on the hub, whether they can be used and fit, and how they come and go.
 //!
-//! It reads the standard Hugging Face cache in place, so what other programs fetched is found, and the model that comes
-//! with the app. It opens no connection.
+//! The standard Hugging Face cache is used in place, so what other programs fetched is found, and they find what is fetched here.
+//! Everything that leaves this computer goes through [`net::Net`].
 
 pub mod digest;
 mod error;
@@ -13,3 +13,45 @@ pub mod layout;
 pub use error::Error;
 pub use folder::{ModelFolder, BUILT_IN};
 pub use home::{built_in_model, data_dir, hub_cache};
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use net::Net;
+
+/// The models here and on the hub. Clones share everything.
+#[derive(Debug, Clone)]
+pub struct Hub(Arc<Rooms>);
+
+#[derive(Debug)]
+struct Rooms {
+    net: Net,
+    folder: ModelFolder,
+    data_dir: PathBuf,
+}
+
+impl Hub {
+    /// The hub over a client, the models of this computer, and the folder for what it remembers. It asks nobody anything yet.
+    pub fn open(net: Net, folder: ModelFolder, data_dir: &Path) -> Self {
+        Self(Arc::new(Rooms {
+            net,
+            folder,
+            data_dir: data_dir.to_owned(),
+        }))
+    }
+
+    /// The outbound client.
+    pub fn net(&self) -> &Net {
+        &self.0.net
+    }
+
+    /// The models on this computer.
+    pub fn folder(&self) -> &ModelFolder {
+        &self.0.folder
+    }
+
+    /// Where it keeps what it remembers: the app's data folder.
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.0.data_dir
+    }
+}

@@ -1,1 +1,35 @@
 //! The one outbound client: nothing else opens a connection to another computer.
+//!
+//! ```no_run
+//! # async fn example() -> net::Result<()> {
+//! use net::{Net, Purpose, Settings};
+//! let net = Net::open(Settings::of_this_computer("/data/ponder".as_ref()));
+//! let address = net.endpoint().at(&["api", "models", "mlx-community", "Qwen3-4B-4bit"]);
+//! let model: serde_json::Value = net.get(&address, Purpose::ModelInfo).send().await?.checked()?.json_capped(1 << 20).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! Every request is written down with its bytes ([`Net::requests`]), none leaves while *Offline* is on ([`Net::set_offline`]),
+//! and the token goes to the hub's own address and nowhere else.
+
+mod client;
+mod endpoint;
+mod environment;
+mod error;
+mod keychain;
+mod requests;
+mod resolver;
+mod response;
+mod send;
+mod switch;
+mod token;
+
+pub use bytes::Bytes;
+pub use client::{Net, Settings};
+pub use endpoint::{Endpoint, PUBLIC_HUB};
+pub use environment::Environment;
+pub use error::{Error, Result};
+pub use keychain::{Keychain, MemoryKeychain, SystemKeychain};
+pub use protocol::{OutboundRequest, Purpose};
+pub use response::Response;
+pub use send::RequestBuilder;

@@ -1,0 +1,250 @@
+//! The client itself: what it is opened with, and what it may be asked.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use protocol::{NetSettings, OutboundRequest, Purpose};
+use tokio::sync::watch;
+use url::Url;
+
+use crate::endpoint::is_loopback;
+use crate::environment::Environment;
+use crate::keychain::{Keychain, SystemKeychain};
+use crate::requests::RequestList;
+use crate::resolver::Resolver;
+use crate::send::RequestBuilder;
+use crate::switch::Switch;
+use crate::token::{Token, Tokens};
+use crate::{Endpoint, Error, Result, PUBLIC_HUB};
+
+/// How long a connection may take to come about.
+pub(crate) const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
+
+/// What the client is opened with.
+pub struct Settings {
+    /// The data folder, where the switch and the list of requests are kept; `None` keeps both in memory.
+    pub folder: Option<PathBuf>,
+    /// The environment: endpoint, token, offline.
+    pub environment: Environment,
+    /// Where the token is kept.
+    pub keychain: Arc<dyn Keychain>,
+}
+
+impl Settings {
+    /// This process's environment, the system's keychain, and a data folder.
+    pub fn of_this_computer(folder: &Path) -> Self {
+        Self {
+            folder: Some(folder.to_owned()),
+            environment: Environment::of_this_process(),
+            keychain: Arc::new(SystemKeychain),
+        }
+    }
+
+    /// A hub of a test: this endpoint, nothing of this computer's environment or keychain, all in memory.
+    pub fn of_a_test(endpoint: &str) -> Self {
+        Self {
+            folder: None,
+            environment: Environment::of(&[("HF_ENDPOINT", endpoint)]),
+            keychain: Arc::new(crate::MemoryKeychain::default()),
+        }
+    }
+}
+
+/// The one outbound client. Clones share everything.
+#[derive(Clone)]
+pub struct Net(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) endpoint: Result<Endpoint>,
+    shown_endpoint: Endpoint,
+    pub(crate) switch: Arc<Switch>,
+    pub(crate) tokens: Tokens,
+    pub(crate) requests: RequestList,
+    pub(crate) proxied: bool,
+    /// Made when first needed, let go when the switch is thrown, so that no idle connection outlives it.
+    clients: Mutex<Option<Clients>>,
+}
+
+#[derive(Clone)]
+struct Clients {
+    proxied: reqwest::Client,
+    direct: reqwest::Client,
+}
+
+impl std::fmt::Debug for Net {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Net")
+            .field("endpoint", &self.0.shown_endpoint.address())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Net {
+    /// Opens the client. No connection is opened, and no keychain is asked, before the first request.
+    ///
+    /// An HF_ENDPOINT that makes no sense does not keep the app from starting: every request fails with
+    /// [`Error::BadEndpoint`], because asking the public hub instead is not what was wanted.
+    pub fn open(settings: Settings) -> Self {
+        let Settings {
+            folder,
+            environment,
+            keychain,
+        } = settings;
+        let endpoint = Endpoint::parse(environment.get("HF_ENDPOINT").unwrap_or(PUBLIC_HUB));
+        let shown_endpoint = endpoint.clone().unwrap_or_else(|_| Endpoint::unusable());
+        let forced = environment.is_on("HF_HUB_OFFLINE") || environment.is_on("TRANSFORMERS_OFFLINE");
+        Self(Arc::new(Inner {
+            switch: Arc::new(Switch::open(folder.as_deref(), forced)),
+            requests: RequestList::open(folder.as_deref()),
+            proxied: environment.names_a_proxy(),
+            tokens: Tokens::new(environment, keychain, shown_endpoint.origin()),
+            endpoint,
+            shown_endpoint,
+            clients: Mutex::new(None),
+        }))
+    }
+
+    /// The hub's address.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.0.shown_endpoint
+    }
+
+    /// A request for the body of an address.
+    pub fn get(&self, address: &str, purpose: Purpose) -> RequestBuilder {
+        RequestBuilder::new(self.clone(), reqwest::Method::GET, address, purpose)
+    }
+
+    /// A request for the headers of an address.
+    pub fn head(&self, address: &str, purpose: Purpose) -> RequestBuilder {
+        RequestBuilder::new(self.clone(), reqwest::Method::HEAD, address, purpose)
+    }
+
+    /// Whether no connection is opened.
+    pub fn is_offline(&self) -> bool {
+        self.0.is_offline()
+    }
+
+    /// Throws the *Offline* switch. On, it ends what is running with [`Error::Offline`] and closes every connection.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] where it cannot be kept; going offline holds for this process all the same.
+    pub fn set_offline(&self, offline: bool) -> Result<()> {
+        let kept = self.0.switch.set(offline);
+        // Looking lets the idle connections go.
+        self.0.is_offline();
+        kept
+    }
+
+    /// Told when the switch is thrown: whether no connection is opened.
+    pub fn watch_offline(&self) -> watch::Receiver<bool> {
+        self.0.switch.watch()
+    }
+
+    /// Keeps a token for the hub in the system's keychain.
+    ///
+    /// # Errors
+    /// [`Error::BadToken`] where it is no token, [`Error::Keychain`] where the keychain does not take it.
+    pub async fn set_token(&self, token: &str) -> Result<()> {
+        self.0.tokens.keep(Some(token)).await
+    }
+
+    /// Forgets the token that the keychain keeps. One in the environment or in a file stays.
+    ///
+    /// # Errors
+    /// [`Error::Keychain`] where the keychain does not answer.
+    pub async fn forget_token(&self) -> Result<()> {
+        self.0.tokens.keep(None).await
+    }
+
+    /// How the network is used. This asks the keychain, once.
+    pub async fn settings(&self) -> NetSettings {
+        let Token {
+            source, keychain_problem, ..
+        } = self.0.tokens.token().await;
+        NetSettings {
+            offline: self.is_offline(),
+            forced_by_env: self.0.switch.is_forced(),
+            endpoint: self.endpoint().address().to_owned(),
+            token: source.0,
+            keychain_problem: keychain_problem.map(|problem| problem.to_string()),
+        }
+    }
+
+    /// The last thousand requests, the newest last.
+    pub fn requests(&self) -> Vec<OutboundRequest> {
+        self.0.requests.all()
+    }
+
+    /// Told whenever [`Net::requests`] would say something new.
+    pub fn watch_requests(&self) -> watch::Receiver<u64> {
+        self.0.requests.watch()
+    }
+}
+
+impl Inner {
+    pub(crate) fn is_offline(&self) -> bool {
+        let offline = self.switch.is_on();
+        if offline {
+            self.clients.lock().unwrap_or_else(PoisonError::into_inner).take();
+        }
+        offline
+    }
+
+    /// [`Error::Offline`], as it is at the moment.
+    pub(crate) fn offline(&self) -> Error {
+        Error::Offline {
+            forced: self.switch.is_forced(),
+        }
+    }
+
+    /// What a future gives, unless the switch is thrown before.
+    pub(crate) async fn unless_offline<T>(&self, work: impl std::future::Future<Output = T>) -> Result<T> {
+        if self.is_offline() {
+            return Err(self.offline());
+        }
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            () = self.switch.thrown() => {
+                self.is_offline();
+                Err(self.offline())
+            }
+        }
+    }
+
+    /// The client for an address. This computer itself is never asked through a proxy: there, the name means another one.
+    pub(crate) fn client(&self, address: &Url) -> Result<reqwest::Client> {
+        let mut kept = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let clients = match &*kept {
+            Some(clients) => clients.clone(),
+            None => {
+                let made = self.make_clients().map_err(|error| Error::Tls {
+                    host: self.shown_endpoint.host(),
+                    reason: error.to_string(),
+                })?;
+                kept.insert(made).clone()
+            }
+        };
+        Ok(if is_loopback(address) { clients.direct } else { clients.proxied })
+    }
+
+    fn make_clients(&self) -> reqwest::Result<Clients> {
+        let client = || {
+            reqwest::Client::builder()
+                .user_agent(crate::send::USER_AGENT)
+                .redirect(reqwest::redirect::Policy::none())
+                .retry(reqwest::retry::never())
+                .dns_resolver(Arc::new(Resolver(Arc::clone(&self.switch))))
+                .connect_timeout(CONNECT_PATIENCE)
+                .pool_idle_timeout(Duration::from_secs(30))
+                // Ranges of one file go over several connections, which one connection of HTTP/2 would put behind one window.
+                .http1_only()
+                .referer(false)
+        };
+        Ok(Clients {
+            proxied: client().build()?,
+            direct: client().no_proxy().build()?,
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! The hub's address.
+
+use url::{Host, Origin, Url};
+
+use crate::{Error, Result};
+
+/// The hub that is asked when nothing else is said.
+pub const PUBLIC_HUB: &str = "https://huggingface.co";
+
+/// Where the hub is: scheme, host and, for mirrors, a path in front of everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    base: Url,
+}
+
+impl Endpoint {
+    /// Reads an address such as `https://huggingface.co` or `https://mirror.example/hf`.
+    ///
+    /// # Errors
+    /// [`Error::BadEndpoint`] where it is no http or https address, or carries a name, a password or a question.
+    pub fn parse(address: &str) -> Result<Self> {
+        let refused = || Error::BadEndpoint {
+            address: without_secrets(address),
+        };
+        let mut base = Url::parse(address.trim()).map_err(|_| refused())?;
+        let plain = base.username().is_empty() && base.password().is_none() && base.query().is_none() && base.fragment().is_none();
+        if !matches!(base.scheme(), "http" | "https") || !base.has_host() || !plain {
+            return Err(refused());
+        }
+        let path = base.path().trim_end_matches('/').to_owned();
+        base.set_path(&path);
+        Ok(Self { base })
+    }
+
+    /// Stands where HF_ENDPOINT cannot be understood: an address that nobody can have.
+    pub(crate) fn unusable() -> Self {
+        Self {
+            base: Url::parse("https://hf-endpoint.invalid").expect("a fixed address"),
+        }
+    }
+
+    /// The address below the endpoint that these parts lead to. Each is one part: what it holds is escaped.
+    pub fn at(&self, parts: &[&str]) -> String {
+        let mut address = self.base.clone();
+        if let Ok(mut path) = address.path_segments_mut() {
+            path.pop_if_empty().extend(parts);
+        }
+        address.into()
+    }
+
+    /// The whole address, without a slash at its end.
+    pub fn address(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
+    }
+
+    /// The path in front of everything, without a slash at its end: empty for the public hub.
+    pub fn prefix(&self) -> &str {
+        self.base.path().trim_end_matches('/')
+    }
+
+    /// The host, with its port where that is not the scheme's own.
+    pub fn host(&self) -> String {
+        host_of(&self.base)
+    }
+
+    /// Scheme, host and port, as text: under this name the keychain keeps the token.
+    pub(crate) fn origin(&self) -> String {
+        self.base.origin().ascii_serialization()
+    }
+
+    /// Whether a token may be sent there: the endpoint's own scheme, host and port, and nobody between who could read it.
+    pub(crate) fn may_see_the_token(&self, address: &Url) -> bool {
+        let origin: Origin = self.base.origin();
+        address.origin() == origin && (address.scheme() == "https" || is_loopback(address))
+    }
+
+    /// Whether this is the endpoint's own computer.
+    pub(crate) fn owns(&self, address: &Url) -> bool {
+        address.origin() == self.base.origin()
+    }
+}
+
+/// The host, with its port where that is not the scheme's own.
+pub(crate) fn host_of(address: &Url) -> String {
+    let host = address.host_str().unwrap_or_default();
+    match address.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+/// Whether an address is this computer itself.
+pub(crate) fn is_loopback(address: &Url) -> bool {
+    match address.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(number)) => number.is_loopback(),
+        Some(Host::Ipv6(number)) => number.is_loopback() || number.to_ipv4_mapped().is_some_and(|inner| inner.is_loopback()),
+        None => false,
+    }
+}
+
+/// An address as it may be shown: what stands before an `@` could be a password, what follows a `?` a signature.
+pub(crate) fn without_secrets(address: &str) -> String {
+    let shown = address.split(['?', '#']).next().unwrap_or_default();
+    match (shown.find("://"), shown.rfind('@')) {
+        (Some(scheme), Some(at)) if at > scheme => format!("{}{}", &shown[..scheme + 3], &shown[at + 1..]),
+        _ => shown.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_escaped_and_the_mirrors_path_stays() {
+        let mirror = Endpoint::parse("https://mirror.example/hf/").unwrap();
+        assert_eq!(mirror.at(&["api", "models"]), "https://mirror.example/hf/api/models");
+        let hub = Endpoint::parse(PUBLIC_HUB).unwrap();
+        assert_eq!(
+            hub.at(&["o", "n", "resolve", "refs/pr/1", "a b?.json"]),
+            "https://huggingface.co/o/n/resolve/refs%2Fpr%2F1/a%20b%3F.json"
+        );
+        assert_eq!(hub.address(), "https://huggingface.co");
+        assert_eq!((hub.prefix(), mirror.prefix()), ("", "/hf"));
+    }
+
+    #[test]
+    fn an_endpoint_is_plain_http() {
+        for bad in [
+            "ftp://a.example",
+            "huggingface.co",
+            "https://me:secret@hub.example",
+            "https://hub.example/?a=1",
+            "",
+        ] {
+            let error = Endpoint::parse(bad).unwrap_err();
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_token_goes_to_the_endpoint_alone_and_never_in_the_clear() {
+        let see = |endpoint: &str, address: &str| Endpoint::parse(endpoint).unwrap().may_see_the_token(&Url::parse(address).unwrap());
+        assert!(see(PUBLIC_HUB, "https://huggingface.co/api/models"));
+        assert!(!see(PUBLIC_HUB, "http://huggingface.co/api/models"));
+        assert!(!see(PUBLIC_HUB, "https://huggingface.co:444/"));
+        assert!(!see(PUBLIC_HUB, "https://cdn.huggingface.co/"));
+        assert!(!see("http://mirror.example", "http://mirror.example/api"));
+        assert!(see("http://127.0.0.1:8080", "http://127.0.0.1:8080/api"));
+        assert!(!see("http://127.0.0.1:8080", "http://127.0.0.1:8081/api"));
+    }
+}

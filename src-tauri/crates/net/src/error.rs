@@ -1,0 +1,293 @@
+use std::error::Error as StdError;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use protocol::Code;
+
+use crate::resolver::NoAddress;
+
+/// A result of this room.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can go wrong on the way to another computer. No message holds a token or the question part of an address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// No connection may be opened.
+    #[error("{}", offline(*forced))]
+    Offline {
+        /// Whether the environment says so, rather than the switch.
+        forced: bool,
+    },
+    /// The host's name has no address.
+    #[error(
+        "{host} was not found: this computer is not on the internet, or the name is wrong; nothing is lost, try again when it is connected"
+    )]
+    Dns {
+        /// The host.
+        host: String,
+    },
+    /// Nobody answers there.
+    #[error("{host}{} cannot be reached ({reason}); nothing is lost, try again later", or_proxy(*proxied))]
+    Connect {
+        /// The host.
+        host: String,
+        /// Whether a proxy may stand between.
+        proxied: bool,
+        /// What the system says.
+        reason: String,
+    },
+    /// Who answers cannot prove who it is, or speaks no TLS.
+    #[error("{host} could not be trusted, so nothing was sent to it ({reason}); check this computer's date, and whether a network or a proxy asks to sign in first")]
+    Tls {
+        /// The host.
+        host: String,
+        /// What is wrong with its certificate.
+        reason: String,
+    },
+    /// The proxy refused.
+    #[error("the proxy that this computer is set to use did not let us through to {host} ({reason}); check the proxy's settings")]
+    Proxy {
+        /// The host that was to be reached.
+        host: String,
+        /// What the proxy said.
+        reason: String,
+    },
+    /// No answer in time.
+    #[error("{host} did not answer within {} seconds; nothing is lost, try again later", after.as_secs())]
+    TimedOut {
+        /// The host.
+        host: String,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The connection ended in the middle of an answer.
+    #[error("the connection to {host} broke off in the middle; what arrived is kept, try again")]
+    Cut {
+        /// The host.
+        host: String,
+    },
+    /// A redirect that is not followed.
+    #[error("{host} sent us on in a way that is not safe to follow: {reason}; nothing was fetched")]
+    Redirect {
+        /// The host that answered with it.
+        host: String,
+        /// Why not.
+        reason: String,
+    },
+    /// 401 without a better reason.
+    #[error("{host} {}", unauthorised(*with_token))]
+    Unauthorised {
+        /// The host.
+        host: String,
+        /// Whether a token was sent.
+        with_token: bool,
+    },
+    /// The author hands the model out only to those who accept its terms.
+    #[error("this model's author hands it out only to people who accept its terms: {}", gated(*with_token))]
+    Gated {
+        /// Whether a token was sent.
+        with_token: bool,
+    },
+    /// 404.
+    #[error("{host} has no {}; check the name, it may have been renamed, removed, or be private", if what.is_empty() { "such page" } else { what.as_str() })]
+    NotFound {
+        /// The host.
+        host: String,
+        /// What is missing, as the hub's code for it says: a model, a revision, a file.
+        what: String,
+    },
+    /// 429.
+    #[error("{host} asks us to wait{}, because too much was asked in a short time; a token from your account raises the limit", wait(*retry_after))]
+    TooManyRequests {
+        /// The host.
+        host: String,
+        /// How long, where it says so.
+        retry_after: Option<Duration>,
+    },
+    /// 5xx.
+    #[error("{host} is not well at the moment (status {status}); nothing is lost, try again later")]
+    Unwell {
+        /// The host.
+        host: String,
+        /// The status.
+        status: u16,
+        /// How long to wait, where it says so.
+        retry_after: Option<Duration>,
+    },
+    /// Any other status that is no success.
+    #[error("{host} refused with status {status}; nothing was fetched")]
+    Refused {
+        /// The host.
+        host: String,
+        /// The status.
+        status: u16,
+        /// Whether another address was asked than the hub's own: a signed address of a CDN runs out, and asking the hub again helps.
+        elsewhere: bool,
+    },
+    /// The answer is larger than anything of its kind should be.
+    #[error("{host} sent more than the {limit} bytes that such an answer may have, so it was not read on")]
+    TooLarge {
+        /// The host.
+        host: String,
+        /// The most that is read.
+        limit: u64,
+    },
+    /// The answer is not what was asked for.
+    #[error("{host} answered with something that is not what was asked for ({reason}); a network or a proxy may ask to sign in first")]
+    Unreadable {
+        /// The host.
+        host: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An address that cannot be asked.
+    #[error("{address} is not an address that can be asked")]
+    BadAddress {
+        /// The address, without what follows a question mark.
+        address: String,
+    },
+    /// HF_ENDPOINT makes no sense.
+    #[error("HF_ENDPOINT is {address:?}, which is no address of a hub; it looks like https://huggingface.co, with no name, password or question in it")]
+    BadEndpoint {
+        /// What it says, without a password.
+        address: String,
+    },
+    /// The keychain does not answer.
+    #[error("this computer's keychain cannot be used ({reason}); a token can also be given in the environment variable HF_TOKEN, before Ponder is started")]
+    Keychain {
+        /// Why.
+        reason: String,
+    },
+    /// What was given is no token.
+    #[error("this is not a token: it is one word that begins with hf_, from the page Settings, Access Tokens of your account")]
+    BadToken,
+    /// The switch could not be kept.
+    #[error("the setting could not be kept in {} ({reason}); going offline holds until Ponder is closed", path.display())]
+    Setting {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// Whether it may well pass by itself, so that trying again later makes sense.
+    pub fn passes(&self) -> bool {
+        match self {
+            Error::Dns { .. }
+            | Error::Connect { .. }
+            | Error::Proxy { .. }
+            | Error::TimedOut { .. }
+            | Error::Cut { .. }
+            | Error::TooManyRequests { .. }
+            | Error::Unwell { .. } => true,
+            Error::Refused { status, elsewhere, .. } => *elsewhere || matches!(status, 408 | 425),
+            _ => false,
+        }
+    }
+
+    /// How long the other side asks us to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Error::TooManyRequests { retry_after, .. } | Error::Unwell { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// What the client of HTTP says, as one of these.
+    pub(crate) fn of_transport(error: &reqwest::Error, host: &str, proxied: bool, after: Duration) -> Self {
+        let host = host.to_owned();
+        let mut said = Vec::new();
+        let mut kind = None;
+        let mut next: Option<&(dyn StdError + 'static)> = error.source();
+        while let Some(cause) = next {
+            if cause.is::<NoAddress>() {
+                return Error::Dns { host };
+            }
+            said.push(cause.to_string());
+            if let Some(inner) = cause.downcast_ref::<io::Error>() {
+                kind = Some(inner.kind());
+                // The source of an io::Error is the source of what it holds, so what it holds is looked at here.
+                if let Some(held) = inner.get_ref() {
+                    said.push(held.to_string());
+                }
+            }
+            next = cause.source();
+        }
+        let reason = said.last().cloned().unwrap_or_else(|| "no reason was given".into());
+        let all = said.join(" ").to_lowercase();
+        if error.is_timeout() || kind == Some(io::ErrorKind::TimedOut) {
+            return Error::TimedOut { host, after };
+        }
+        if all.contains("certificate") || all.contains("tls") || all.contains("corrupt message") || all.contains("handshake") {
+            return Error::Tls { host, reason };
+        }
+        if all.contains("tunnel") || all.contains("proxy") {
+            return Error::Proxy { host, reason };
+        }
+        if error.is_connect() {
+            return Error::Connect { host, proxied, reason };
+        }
+        if error.is_builder() {
+            return Error::BadAddress { address: host };
+        }
+        // Everything after the connection stood and before the answer was whole.
+        Error::Cut { host }
+    }
+}
+
+fn offline(forced: bool) -> &'static str {
+    if forced {
+        "HF_HUB_OFFLINE is set, so no connection is opened; what is on this computer works. Start Ponder without it to use the network"
+    } else {
+        "Ponder is set to Offline, so no connection is opened; what is on this computer works. Switch Offline off to use the network"
+    }
+}
+
+fn or_proxy(proxied: bool) -> &'static str {
+    if proxied {
+        " (or the proxy before it)"
+    } else {
+        ""
+    }
+}
+
+fn unauthorised(with_token: bool) -> &'static str {
+    if with_token {
+        "did not accept the token: it may have been withdrawn, or may not read this model. Make a new one on the page Settings, Access Tokens of your account"
+    } else {
+        "shows this to nobody it does not know: it is private, or there is no such model. A token from the page Settings, Access Tokens of your account tells it who you are"
+    }
+}
+
+fn gated(with_token: bool) -> &'static str {
+    if with_token {
+        "open its page on the hub with the account of your token, accept the terms there (some authors answer by hand), and try again"
+    } else {
+        "open its page on the hub and accept the terms there, make a token on the page Settings, Access Tokens of your account, give it to Ponder, and try again"
+    }
+}
+
+fn wait(retry_after: Option<Duration>) -> String {
+    match retry_after.map(|wait| wait.as_secs().max(1)) {
+        Some(1) => " 1 second".into(),
+        Some(seconds) => format!(" {seconds} seconds"),
+        None => String::new(),
+    }
+}
+
+impl From<Error> for protocol::Error {
+    fn from(error: Error) -> Self {
+        let code = match &error {
+            Error::Offline { .. } => Code::Offline,
+            Error::Unauthorised { .. } | Error::Gated { .. } => Code::Gated,
+            Error::NotFound { .. } => Code::NotFound,
+            Error::BadAddress { .. } | Error::BadEndpoint { .. } | Error::BadToken => Code::BadRequest,
+            Error::Keychain { .. } | Error::Setting { .. } => Code::Storage,
+            _ => Code::Network,
+        };
+        protocol::Error::new(code, error.to_string())
+    }
+}

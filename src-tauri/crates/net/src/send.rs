@@ -1,0 +1,227 @@
+//! One request on its way: its headers, its redirects, and who may see the token.
+
+use std::time::Duration;
+
+use protocol::Purpose;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue, ACCEPT, AUTHORIZATION, IF_RANGE, LOCATION, RANGE};
+use reqwest::Method;
+use url::Url;
+
+use crate::client::CONNECT_PATIENCE;
+use crate::endpoint::{host_of, is_loopback, without_secrets};
+use crate::requests::Counting;
+use crate::response::Response;
+use crate::{Error, Net, Result};
+
+/// Nothing of the person or the computer.
+pub(crate) const USER_AGENT: &str = concat!("Ponder/", env!("CARGO_PKG_VERSION"));
+const MOST_REDIRECTS: usize = 10;
+/// How long the head of an answer may take.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
+
+/// A request that is being put together.
+#[must_use = "nothing is asked before `send`"]
+pub struct RequestBuilder {
+    net: Net,
+    method: Method,
+    address: String,
+    purpose: Purpose,
+    headers: HeaderMap,
+    patience: Duration,
+    stays: bool,
+    wrong: Option<Error>,
+}
+
+impl RequestBuilder {
+    pub(crate) fn new(net: Net, method: Method, address: &str, purpose: Purpose) -> Self {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+        Self {
+            net,
+            method,
+            address: address.to_owned(),
+            purpose,
+            headers,
+            patience: ANSWER_PATIENCE,
+            stays: false,
+            wrong: None,
+        }
+    }
+
+    /// A header, kept across redirects. The token is no business of the caller's: `Authorization` is refused.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            (Ok(name), Ok(value)) if name != AUTHORIZATION => {
+                self.headers.insert(name, value);
+            }
+            _ => {
+                self.wrong = Some(Error::BadAddress {
+                    address: without_secrets(&self.address),
+                });
+            }
+        }
+        self
+    }
+
+    /// Only these bytes of the body: from `first` to the end, or to `last`, both included.
+    pub fn range(mut self, first: u64, last: Option<u64>) -> Self {
+        let range = match last {
+            Some(last) => format!("bytes={first}-{last}"),
+            None => format!("bytes={first}-"),
+        };
+        if let Ok(range) = HeaderValue::try_from(range) {
+            self.headers.insert(RANGE, range);
+        }
+        self
+    }
+
+    /// The range only if the file is still the one of this ETag; the whole file otherwise. The quotes of a strong tag are put around it.
+    pub fn if_range(self, etag: &str) -> Self {
+        let quoted = format!("\"{}\"", etag.trim_matches('"'));
+        self.header(IF_RANGE.as_str(), &quoted)
+    }
+
+    /// How long the head of the answer may take, each hop by itself; 30 seconds when nothing is said. The body has no limit here.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Follow only redirects that stay on the hub; one to another computer is the answer. Its headers say what the file is.
+    pub fn stay(mut self) -> Self {
+        self.stays = true;
+        self
+    }
+
+    /// Sends it and follows redirects. Any status is an answer: [`Response::checked`] makes errors of those that are none.
+    ///
+    /// # Errors
+    /// [`Error::Offline`] at once, or in the middle when the switch is thrown; what keeps the head of an answer from coming.
+    pub async fn send(self) -> Result<Response> {
+        if let Some(wrong) = &self.wrong {
+            return Err(wrong.clone());
+        }
+        let endpoint = self.net.0.endpoint.clone()?;
+        let mut address = parsed(&self.address)?;
+        let mut passed: Vec<HeaderMap> = Vec::new();
+        loop {
+            let (answer, counting, with_token) = self.hop(&address).await?;
+            let next = if answer.status().is_redirection() {
+                answer.headers().get(LOCATION)
+            } else {
+                None
+            };
+            let Some(next) = next else {
+                return Ok(Response::new(self.net.0.clone(), answer, counting, address, passed, with_token));
+            };
+            let next = target(&address, next)?;
+            if self.stays && !endpoint.owns(&next) {
+                return Ok(Response::new(self.net.0.clone(), answer, counting, address, passed, with_token));
+            }
+            if passed.len() >= MOST_REDIRECTS {
+                return Err(Error::Redirect {
+                    host: host_of(&address),
+                    reason: format!("more than {MOST_REDIRECTS} times in a row"),
+                });
+            }
+            // Only the hub's own word about a file counts; what another computer claims in passing does not.
+            if endpoint.owns(&address) {
+                passed.push(answer.headers().clone());
+            }
+            address = next;
+        }
+    }
+
+    /// One request to one address, written down.
+    async fn hop(&self, address: &Url) -> Result<(reqwest::Response, Counting, bool)> {
+        let net = &self.net.0;
+        let host = host_of(address);
+        let counting = net.requests.begin(host.clone(), self.purpose, self.method.as_str());
+        let noted = |error: Error| {
+            counting.failed(&error.to_string());
+            error
+        };
+        if net.is_offline() {
+            return Err(noted(net.offline()));
+        }
+        let mut headers = self.headers.clone();
+        let mut with_token = false;
+        if net.endpoint.as_ref().is_ok_and(|endpoint| endpoint.may_see_the_token(address)) {
+            let token = net.unless_offline(net.tokens.token()).await.map_err(noted)?;
+            if let Some(mut value) = token
+                .secret
+                .and_then(|secret| HeaderValue::try_from(format!("Bearer {secret}")).ok())
+            {
+                value.set_sensitive(true);
+                headers.insert(AUTHORIZATION, value);
+                with_token = true;
+            }
+        }
+        let size = request_bytes(&self.method, address, &headers);
+        let client = net.client(address).map_err(noted)?;
+        let asked = client.request(self.method.clone(), address.clone()).headers(headers).send();
+        counting.sent(size);
+        let patience = self.patience + CONNECT_PATIENCE;
+        let answer = net.unless_offline(tokio::time::timeout(patience, asked)).await.map_err(noted)?;
+        let answer = match answer {
+            Ok(Ok(answer)) => answer,
+            // The resolver refuses while the switch is on, which is not a missing name.
+            Ok(Err(_)) if net.is_offline() => return Err(noted(net.offline())),
+            Ok(Err(error)) => {
+                return Err(noted(Error::of_transport(
+                    &error,
+                    &host,
+                    net.proxied && !is_loopback(address),
+                    CONNECT_PATIENCE,
+                )));
+            }
+            Err(_) => return Err(noted(Error::TimedOut { host, after: patience })),
+        };
+        counting.answered(answer.status().as_u16());
+        Ok((answer, counting, with_token))
+    }
+}
+
+fn parsed(address: &str) -> Result<Url> {
+    let refused = || Error::BadAddress {
+        address: without_secrets(address),
+    };
+    let mut parsed = Url::parse(address).map_err(|_| refused())?;
+    let plain = parsed.username().is_empty() && parsed.password().is_none();
+    if !matches!(parsed.scheme(), "http" | "https") || !parsed.has_host() || !plain {
+        return Err(refused());
+    }
+    parsed.set_fragment(None);
+    Ok(parsed)
+}
+
+/// Where a redirect leads, if it may be followed.
+fn target(from: &Url, location: &HeaderValue) -> Result<Url> {
+    let refused = |reason: &str| Error::Redirect {
+        host: host_of(from),
+        reason: reason.to_owned(),
+    };
+    let location = location.to_str().map_err(|_| refused("its address is no text"))?;
+    let joined = from.join(location).map_err(|_| refused("its address makes no sense"))?;
+    let next = parsed(joined.as_str()).map_err(|_| refused("its address is no plain web address"))?;
+    if from.scheme() == "https" && next.scheme() == "http" && !is_loopback(from) {
+        return Err(refused("from an encrypted address to one that is not"));
+    }
+    // Nothing on the internet has a reason to make this computer ask itself.
+    if is_loopback(&next) && !is_loopback(from) {
+        return Err(refused("back to this computer"));
+    }
+    Ok(next)
+}
+
+/// What the request takes on the wire in HTTP/1.1: its line, its headers, and the empty line. A proxy's line is longer by the host.
+fn request_bytes(method: &Method, address: &Url, headers: &HeaderMap) -> u64 {
+    let line = method.as_str().len() + 1 + address[url::Position::BeforePath..url::Position::AfterQuery].len() + " HTTP/1.1\r\n".len();
+    let host = "host: \r\n".len() + host_of(address).len();
+    let agent = "user-agent: \r\n".len() + USER_AGENT.len();
+    let own: usize = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + ": \r\n".len() + value.len())
+        .sum();
+    (line + host + agent + own + "\r\n".len()) as u64
+}

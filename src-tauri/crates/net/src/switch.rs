@@ -1,0 +1,118 @@
+//! The *Offline* switch: kept in the data folder, so that it holds for every process that uses the folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::{Error, Result};
+
+/// How often the file is looked at for a change that another process made.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    offline: bool,
+}
+
+/// Whether connections may be opened.
+#[derive(Debug)]
+pub(crate) struct Switch {
+    file: Option<PathBuf>,
+    forced: bool,
+    on: watch::Sender<bool>,
+    looked: Mutex<Instant>,
+}
+
+impl Switch {
+    /// The switch of a data folder; one that is only remembered, without a folder. `forced` is on for good.
+    pub(crate) fn open(folder: Option<&Path>, forced: bool) -> Self {
+        let file = folder.map(|folder| folder.join("network.json"));
+        let on = forced || file.as_deref().is_some_and(read);
+        Self {
+            file,
+            forced,
+            on: watch::Sender::new(on),
+            looked: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// Whether the environment holds it on.
+    pub(crate) fn is_forced(&self) -> bool {
+        self.forced
+    }
+
+    /// Whether no connection may be opened.
+    pub(crate) fn is_on(&self) -> bool {
+        self.look();
+        *self.on.borrow()
+    }
+
+    /// Throws the switch, and keeps it. Where it cannot be kept, going offline still holds for this process.
+    pub(crate) fn set(&self, offline: bool) -> Result<()> {
+        if offline {
+            self.on.send_replace(true);
+        }
+        if let Some(file) = &self.file {
+            store(file, offline).map_err(|source| Error::Setting {
+                path: file.clone(),
+                reason: source.to_string(),
+            })?;
+        }
+        self.on.send_replace(offline || self.forced);
+        Ok(())
+    }
+
+    /// Ends when the switch is on.
+    pub(crate) async fn thrown(&self) {
+        let mut changes = self.on.subscribe();
+        loop {
+            if self.is_on() {
+                return;
+            }
+            tokio::select! {
+                _ = changes.changed() => {}
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            }
+        }
+    }
+
+    /// Told of every change.
+    pub(crate) fn watch(&self) -> watch::Receiver<bool> {
+        self.on.subscribe()
+    }
+
+    fn look(&self) {
+        let (Some(file), false) = (&self.file, self.forced) else { return };
+        {
+            let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+            if looked.elapsed() < LOOK_AGAIN {
+                return;
+            }
+            *looked = Instant::now();
+        }
+        let stored = read(file);
+        self.on.send_if_modified(|on| std::mem::replace(on, stored) != stored);
+    }
+}
+
+/// A file that cannot be understood counts as offline: the safe side of a privacy switch.
+fn read(file: &Path) -> bool {
+    match fs::read(file) {
+        Ok(bytes) => serde_json::from_slice::<Stored>(&bytes).map_or(true, |stored| stored.offline),
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    }
+}
+
+fn store(file: &Path, offline: bool) -> std::io::Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // Another process may read at any moment, so the file is whole whenever it is there.
+    let fresh = file.with_extension(format!("json.{}", std::process::id()));
+    fs::write(&fresh, serde_json::to_vec(&Stored { offline })?)?;
+    fs::rename(&fresh, file)
+}

@@ -1,0 +1,135 @@
+//! The token for the hub: where it comes from, and that it is asked for once.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use protocol::TokenSource;
+
+use crate::environment::Environment;
+use crate::keychain::Keychain;
+use crate::{Error, Result};
+
+/// How long a keychain may take, a person who unlocks it included, before a request goes on without.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What was found. It prints nothing of itself, because it holds the secret.
+#[derive(Clone, Default)]
+pub(crate) struct Token {
+    pub(crate) secret: Option<String>,
+    pub(crate) source: Source,
+    pub(crate) keychain_problem: Option<Error>,
+}
+
+/// [`TokenSource`] with a default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Source(pub(crate) TokenSource);
+
+impl Default for Source {
+    fn default() -> Self {
+        Self(TokenSource::None)
+    }
+}
+
+/// Finds the token and remembers it.
+pub(crate) struct Tokens {
+    environment: Environment,
+    keychain: Arc<dyn Keychain>,
+    /// Under this name the keychain keeps it: the endpoint's origin, so that a token for one hub is never sent to a mirror.
+    account: String,
+    /// The environment's token belongs to whatever endpoint the environment names.
+    found: Mutex<Option<Token>>,
+    looking: tokio::sync::Mutex<()>,
+}
+
+impl Tokens {
+    pub(crate) fn new(environment: Environment, keychain: Arc<dyn Keychain>, account: String) -> Self {
+        Self {
+            environment,
+            keychain,
+            account,
+            found: Mutex::new(None),
+            looking: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    /// The token as it is at the moment. The keychain is asked once; the environment goes before it, the file that
+    /// Hugging Face's programs write comes after it.
+    pub(crate) async fn token(&self) -> Token {
+        let _one_at_a_time = self.looking.lock().await;
+        if let Some(found) = self.found.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            return found;
+        }
+        let found = self.look().await;
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
+        found
+    }
+
+    async fn look(&self) -> Token {
+        let of = |secret: String, source| Token {
+            secret: Some(secret),
+            source: Source(source),
+            keychain_problem: None,
+        };
+        let named = ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"]
+            .iter()
+            .find_map(|name| self.environment.get(name))
+            .and_then(tidy);
+        if let Some(secret) = named {
+            return of(secret, TokenSource::Environment);
+        }
+        let file = self.environment.token_file();
+        let in_file = || {
+            let (path, _) = file.as_ref()?;
+            tidy(&std::fs::read_to_string(path).ok()?)
+        };
+        // A path in the environment is the environment's word, so it goes before the keychain as well.
+        if file.as_ref().is_some_and(|(_, named)| *named) {
+            if let Some(secret) = in_file() {
+                return of(secret, TokenSource::File);
+            }
+        }
+        let kept = self.ask_keychain(|keychain, account| keychain.get(account)).await;
+        match kept {
+            Ok(Some(secret)) => of(secret, TokenSource::Keychain),
+            Ok(None) => in_file().map_or_else(Token::default, |secret| of(secret, TokenSource::File)),
+            Err(problem) => Token {
+                keychain_problem: Some(problem),
+                ..in_file().map_or_else(Token::default, |secret| of(secret, TokenSource::File))
+            },
+        }
+    }
+
+    /// Keeps a token in the keychain, or forgets it.
+    pub(crate) async fn keep(&self, secret: Option<&str>) -> Result<()> {
+        let secret = secret.map(|secret| tidy(secret).ok_or(Error::BadToken)).transpose()?;
+        self.ask_keychain(move |keychain, account| match &secret {
+            Some(secret) => keychain.set(account, secret),
+            None => keychain.forget(account),
+        })
+        .await?;
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(())
+    }
+
+    /// A keychain may ask a person to unlock it, so it is waited for on a thread of its own, and not for ever.
+    async fn ask_keychain<T: Send + 'static>(&self, ask: impl FnOnce(&dyn Keychain, &str) -> Result<T> + Send + 'static) -> Result<T> {
+        let (keychain, account) = (Arc::clone(&self.keychain), self.account.clone());
+        let asked = tokio::task::spawn_blocking(move || ask(keychain.as_ref(), &account));
+        match tokio::time::timeout(PATIENCE, asked).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(Error::Keychain {
+                reason: "it failed while it was asked".into(),
+            }),
+            Err(_) => Err(Error::Keychain {
+                reason: "it did not answer".into(),
+            }),
+        }
+    }
+}
+
+/// A token without the blanks and line ends that came with it; `None` where it could not stand in a header.
+fn tidy(secret: &str) -> Option<String> {
+    let secret = secret.trim();
+    let one_word = !secret.is_empty() && secret.len() <= 1024 && secret.bytes().all(|byte| byte.is_ascii_graphic());
+    one_word.then(|| secret.to_owned())
+}
