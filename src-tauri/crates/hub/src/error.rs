@@ -27,6 +27,30 @@ pub enum Error {
     /// The hub could not be asked, or refused.
     #[error(transparent)]
     Net(#[from] net::Error),
+    /// The hub has no such model, or hides it.
+    #[error("the hub has no model called {id}; check the name, or give Ponder a token if it is a private one")]
+    NotOnHub {
+        /// The id.
+        id: String,
+    },
+    /// The author hands the model out only to those who accept its terms.
+    #[error("{}", gated(id, host, *with_token))]
+    Gated {
+        /// The id.
+        id: String,
+        /// The hub's host.
+        host: String,
+        /// Whether a token was sent.
+        with_token: bool,
+    },
+    /// What was given is no id and no address of a model.
+    #[error("{text:?} is no model on the hub: {reason}")]
+    Address {
+        /// What was given, cut.
+        text: String,
+        /// Why not.
+        reason: &'static str,
+    },
     /// A folder could not be read.
     #[error("{} could not be read: {source}", path.display())]
     Read {
@@ -77,6 +101,9 @@ impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let code = match &error {
             Error::Net(inner) => return inner.clone().into(),
+            Error::NotOnHub { .. } => Code::NotFound,
+            Error::Gated { .. } => Code::Gated,
+            Error::Address { .. } => Code::BadRequest,
             Error::NotFound { .. } => Code::ModelNotFound,
             Error::Incomplete { .. } => Code::ModelBroken,
             Error::Missing { .. } => Code::ModelBroken,
@@ -84,5 +111,20 @@ impl From<Error> for protocol::Error {
             Error::NoHome | Error::Read { .. } | Error::Write { .. } | Error::Trap { .. } => Code::Storage,
         };
         protocol::Error::new(code, error.to_string())
+    }
+}
+
+fn gated(id: &str, host: &str, with_token: bool) -> String {
+    let page = format!("https://{host}/{id}");
+    if with_token {
+        format!(
+            "{id} is handed out only to people who accept its terms: open {page} with the account of your token, accept them there \
+             (some authors answer by hand), and try again"
+        )
+    } else {
+        format!(
+            "{id} is handed out only to people who accept its terms: open {page} and accept them, make a token on the page Settings, \
+             Access Tokens of your account, give it to Ponder, and try again"
+        )
     }
 }

@@ -18,6 +18,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use lock::Lock;
+pub(crate) use names::bad as refused;
 pub use names::{checked_listing, checked_listing_where, Commit, Etag, FilePath, RepositoryId, Revision, MOST_FILES};
 
 use crate::Error;

@@ -3,6 +3,7 @@
 //! The standard Hugging Face cache is used in place, so what other programs fetched is found, and they find what is fetched here.
 //! Everything that leaves this computer goes through [`net::Net`].
 
+mod api;
 pub mod digest;
 mod error;
 mod folder;
@@ -10,6 +11,7 @@ mod home;
 mod inspect;
 pub mod layout;
 
+pub use api::{Listing, RemoteFile};
 pub use error::Error;
 pub use folder::{ModelFolder, BUILT_IN};
 pub use home::{built_in_model, data_dir, hub_cache};

@@ -18,7 +18,8 @@ pub const MOST_FILES: usize = 10_000;
 /// Whether this system takes `README` and `readme` for the same file.
 const CASE_IS_IGNORED: bool = cfg!(any(target_os = "macos", target_os = "windows"));
 
-fn bad(what: &'static str, name: &str, reason: &str) -> Error {
+/// The error for a name that is refused.
+pub(crate) fn bad(what: &'static str, name: &str, reason: &str) -> Error {
     // A hostile name may be long and may hold line breaks; what is shown holds neither.
     let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
     let cut = if name.chars().nth(80).is_some() { "…" } else { "" };
