@@ -12,12 +12,12 @@ pub enum Error {
         reference: String,
     },
     /// The folder lacks files it needs.
-    #[error("the model {reference} is not complete: {missing} is missing in {}; nothing else is affected, fetch it again", path.display())]
+    #[error("the model {reference} cannot be loaded: {fault} (in {}); nothing else is affected, repair it or fetch it again", path.display())]
     Incomplete {
         /// What was asked for.
         reference: String,
-        /// The first missing file.
-        missing: String,
+        /// The first file at fault, and what is wrong with it.
+        fault: String,
         /// The model's folder.
         path: PathBuf,
     },

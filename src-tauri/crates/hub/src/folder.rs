@@ -1,135 +1,370 @@
 //! Finding models by name and listing all of them.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
-use protocol::{LocalModel, ModelShelf, ModelSource};
+use protocol::{LocalModel, ModelFolderEntry, ModelPlace, ModelShelf, ModelSource};
 
-use crate::inspect::{inspect, missing_file};
+use crate::inspect::{bytes, Inspections};
+use crate::kept::{self, LastUsed, OwnFolders};
+use crate::layout::{Cache, Repository, RepositoryId, Revision};
+use crate::scan::{look_into, model_of, snapshots, Found, Holds};
 use crate::{home, Error};
 
 /// The reference of the model that comes with the app.
 pub const BUILT_IN: &str = "pebble";
 
-/// What was read of a model, and when its folder was last changed then.
-type Inspected = HashMap<PathBuf, (SystemTime, LocalModel)>;
+/// Most threads that read models for the first time.
+const READERS: usize = 4;
 
 /// The models on this computer. Clones share what they have read.
 #[derive(Debug, Clone, Default)]
 pub struct ModelFolder {
     built_in: Option<PathBuf>,
-    hub_cache: Option<PathBuf>,
-    inspected: Arc<Mutex<Inspected>>,
+    cache: Option<Cache>,
+    /// The folder of Ponder's own data; without one nothing is kept.
+    data: Option<PathBuf>,
+    inspections: Arc<Inspections>,
+    /// One change of the kept files at a time.
+    changing: Arc<Mutex<()>>,
 }
 
 impl ModelFolder {
     /// The folders this computer uses.
     pub fn open() -> Self {
-        Self {
-            built_in: home::built_in_model(),
-            hub_cache: home::hub_cache(),
-            inspected: Arc::default(),
+        let folder = Self {
+            cache: home::hub_cache().map(|root| {
+                let cache = Cache::at(root);
+                if home::links_are_off() {
+                    cache.without_links()
+                } else {
+                    cache
+                }
+            }),
+            ..Self::at(home::built_in_model(), None)
+        };
+        match home::data_dir() {
+            Ok(data) => folder.keeping_in(data),
+            Err(_) => folder,
         }
     }
 
-    /// Folders of one's own choice, for tests.
+    /// Folders of one's own choice, for tests. Nothing is kept unless [`Self::keeping_in`] says where.
     pub fn at(built_in: Option<PathBuf>, hub_cache: Option<PathBuf>) -> Self {
         Self {
             built_in,
-            hub_cache,
-            inspected: Arc::default(),
+            cache: hub_cache.map(Cache::at),
+            ..Self::default()
         }
+    }
+
+    /// The same, with the list of own folders, imported models and what was read of all models in this folder of data.
+    #[must_use]
+    pub fn keeping_in(mut self, data: PathBuf) -> Self {
+        self.inspections = Arc::new(Inspections::kept_in(data.join("inspected.json")));
+        self.data = Some(data);
+        self
+    }
+
+    /// The cache that is written to.
+    ///
+    /// # Errors
+    /// [`Error::NoHome`] where this computer names no place for it.
+    pub fn cache(&self) -> Result<&Cache, Error> {
+        self.cache.as_ref().ok_or(Error::NoHome)
     }
 
     /// All models, the built-in one first, the others by name. Folders of the cache that hold something else (datasets,
     /// models without a config.json) are left out; models that cannot be used say why.
     pub fn list(&self) -> Vec<LocalModel> {
-        let built_in = self
-            .built_in
-            .iter()
-            .map(|path| self.inspect(&source(BUILT_IN, path.clone(), None), true));
-        let mut others: Vec<_> = self.cached().into_iter().map(|model| self.inspect(&model, false)).collect();
-        others.sort_by(|a, b| {
-            a.name
-                .to_lowercase()
-                .cmp(&b.name.to_lowercase())
-                .then_with(|| a.reference.cmp(&b.reference))
-        });
-        built_in.chain(others).collect()
+        let found = self.found();
+        let models = self.inspect(&found);
+        let paths: Vec<PathBuf> = found.into_iter().map(|found| found.source.path).collect();
+        if let Err(error) = self.inspections.keep(&paths) {
+            tracing::warn!("the next start will read all models again: {error}");
+        }
+        let used = self.last_used();
+        let mut by_reference: HashMap<String, usize> = HashMap::new();
+        let mut listed: Vec<LocalModel> = Vec::new();
+        for mut model in models {
+            model.last_used_at = used.0.get(&model.reference).copied();
+            match by_reference.get(&model.reference) {
+                // Of the same model in two caches, the one that can be used counts.
+                Some(&other) if listed[other].problem.is_some() && model.problem.is_none() => listed[other] = model,
+                Some(_) => {}
+                None => {
+                    by_reference.insert(model.reference.clone(), listed.len());
+                    listed.push(model);
+                }
+            }
+        }
+        listed.sort_by_cached_key(|model| (!model.built_in, model.name.to_lowercase(), model.reference.clone()));
+        listed
     }
 
-    /// The model of this reference: `pebble`, a hub id, or a folder.
+    /// The model of this reference: `pebble`, a hub id, a hub id with `@` and a branch, tag or commit, or a folder.
     ///
     /// # Errors
-    /// [`Error::NotFound`], or [`Error::Incomplete`] where files are missing.
+    /// [`Error::NotFound`], or [`Error::Incomplete`] where files are missing or cut short.
     pub fn find(&self, reference: &str) -> Result<ModelSource, Error> {
-        let model = self.locate(reference).ok_or_else(|| Error::NotFound {
-            reference: reference.into(),
-        })?;
-        match missing_file(&model.path) {
-            Some(missing) => Err(Error::Incomplete {
+        let model = self.locate(reference)?.source;
+        match self.inspections.fault(&model.path) {
+            Some(fault) => Err(Error::Incomplete {
                 reference: reference.into(),
-                missing,
+                fault: format!("{} {}", fault.path, fault.reason),
                 path: model.path,
             }),
             None => Ok(model),
         }
     }
 
-    /// Reading a tokenizer takes up to a second, so a folder that has not changed is not read twice.
-    fn inspect(&self, model: &ModelSource, built_in: bool) -> LocalModel {
-        let changed = fs::metadata(&model.path)
-            .and_then(|meta| meta.modified())
-            .unwrap_or(SystemTime::UNIX_EPOCH);
-        let known = self
-            .inspected
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&model.path)
-            .cloned();
-        if let Some((_, known)) = known.filter(|(when, known)| *when == changed && known.problem.is_none()) {
-            return known;
+    /// Notes that a model answers, for the list.
+    pub fn used(&self, reference: &str) {
+        /// Answers that follow each other are one use.
+        const APART: i64 = 60_000;
+        let Some(file) = self.kept_file("last_used.json") else { return };
+        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut used, now) = (kept::read::<LastUsed>(&file), kept::now());
+        if used.0.get(reference).is_some_and(|last| (0..APART).contains(&(now - last))) {
+            return;
         }
-        let read = inspect(model, built_in);
-        self.inspected
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(model.path.clone(), (changed, read.clone()));
-        read
+        used.0.insert(reference.into(), now);
+        if let Err(error) = kept::write(&file, &used) {
+            tracing::warn!("the list will not say that {reference} was used: {error}");
+        }
     }
 
-    fn locate(&self, reference: &str) -> Option<ModelSource> {
+    /// The folders in which models are looked for: the cache, where imported models go, and those that were added.
+    pub fn folders(&self) -> Vec<ModelFolderEntry> {
+        let cache = self.cache.iter().map(|cache| {
+            let problem = cache.repositories().err().map(|error| error.to_string());
+            self.entry(cache.root(), false, &self.in_cache(cache), problem)
+        });
+        let imported = self.imports().map(|folder| {
+            let (found, _) = self.in_folder(&folder, ModelPlace::Imported);
+            self.entry(&folder, false, &found, None)
+        });
+        let own = self.own_folders().into_iter().map(|folder| {
+            let (found, problem) = self.in_folder(&folder, ModelPlace::OwnFolder);
+            let none = found.is_empty().then(|| "no model lies in this folder".to_owned());
+            self.entry(&folder, true, &found, problem.or(none))
+        });
+        cache.chain(imported).chain(own).collect()
+    }
+
+    fn entry(&self, path: &Path, own: bool, found: &[Found], problem: Option<String>) -> ModelFolderEntry {
+        ModelFolderEntry {
+            path: path.display().to_string(),
+            own,
+            models: u32::try_from(found.len()).unwrap_or(u32::MAX),
+            bytes: found.iter().map(|model| bytes(&model.source.path)).sum(),
+            problem,
+        }
+    }
+
+    /// Adds a folder of one's own: a model, a folder of models, or another cache. Adding it twice is adding it once.
+    ///
+    /// # Errors
+    /// [`Error::Read`] where it is no folder that can be read, [`Error::NoHome`] or [`Error::Write`] where the list cannot be kept.
+    pub fn add_folder(&self, path: &Path) -> Result<PathBuf, Error> {
+        let unreadable = |source| Error::Read {
+            path: path.to_owned(),
+            source,
+        };
+        let folder = path.canonicalize().map_err(unreadable)?;
+        look_into(&folder).map_err(unreadable)?;
+        self.change_folders(|folders| {
+            if !folders.contains(&folder) {
+                folders.push(folder.clone());
+            }
+        })?;
+        Ok(folder)
+    }
+
+    /// Takes a folder off the list; nothing in it is touched. Whether it was on it.
+    ///
+    /// # Errors
+    /// [`Error::NoHome`] or [`Error::Write`] where the list cannot be kept.
+    pub fn remove_folder(&self, path: &Path) -> Result<bool, Error> {
+        // A folder that is gone has no canonical path and must still come off the list.
+        let folder = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let mut was = false;
+        self.change_folders(|folders| {
+            let before = folders.len();
+            folders.retain(|known| *known != folder && known != path);
+            was = folders.len() < before;
+        })?;
+        Ok(was)
+    }
+
+    fn change_folders(&self, change: impl FnOnce(&mut Vec<PathBuf>)) -> Result<(), Error> {
+        let file = self.kept_file("folders.json").ok_or(Error::NoHome)?;
+        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own: OwnFolders = kept::read(&file);
+        change(&mut own.folders);
+        kept::write(&file, &own)
+    }
+
+    pub(crate) fn own_folders(&self) -> Vec<PathBuf> {
+        self.kept_file("folders.json")
+            .map(|file| kept::read::<OwnFolders>(&file).folders)
+            .unwrap_or_default()
+    }
+
+    /// Where imported models are; `None` where none was imported.
+    fn imports(&self) -> Option<PathBuf> {
+        self.import_folder().ok().filter(|folder| folder.is_dir())
+    }
+
+    /// Where imported models go.
+    ///
+    /// # Errors
+    /// [`Error::NoHome`] where this computer names no place for the app's data.
+    pub(crate) fn import_folder(&self) -> Result<PathBuf, Error> {
+        self.kept_file("models").ok_or(Error::NoHome)
+    }
+
+    fn kept_file(&self, name: &str) -> Option<PathBuf> {
+        self.data.as_ref().map(|data| data.join(name))
+    }
+
+    fn last_used(&self) -> LastUsed {
+        self.kept_file("last_used.json").map(|file| kept::read(&file)).unwrap_or_default()
+    }
+
+    /// The repository of this id in the caches, those that hold it first.
+    pub(crate) fn repository(&self, id: &RepositoryId) -> Result<Repository, Error> {
+        let main = self.cache()?.repository(id);
+        if main.folder().is_dir() {
+            return Ok(main);
+        }
+        let own = self.own_folders().into_iter().find_map(|folder| match look_into(&folder) {
+            Ok(Holds::Cache(cache)) => Some(cache.repository(id)).filter(|repository| repository.folder().is_dir()),
+            _ => None,
+        });
+        Ok(own.unwrap_or(main))
+    }
+
+    /// A model by its reference, whole or not.
+    pub(crate) fn locate(&self, reference: &str) -> Result<Found, Error> {
+        let not_found = || Error::NotFound {
+            reference: reference.into(),
+        };
         if reference == BUILT_IN {
-            return self.built_in.clone().map(|path| source(BUILT_IN, path, None));
+            return self.built_in().ok_or_else(not_found);
         }
         let path = Path::new(reference);
         // A hub id is `owner/name`; anything that is a folder here is a folder.
         if path.is_dir() {
-            return path
-                .canonicalize()
-                .ok()
-                .map(|path| source(&path.to_string_lossy(), path.clone(), None));
+            let path = path.canonicalize().map_err(|_| not_found())?;
+            let imported = self.imports().and_then(|folder| folder.canonicalize().ok());
+            let place = match path.parent() {
+                Some(parent) if imported.as_deref() == Some(parent) => ModelPlace::Imported,
+                _ => ModelPlace::OwnFolder,
+            };
+            return Ok(folder_model(path, place));
         }
-        self.cached().into_iter().find(|model| model.reference == reference)
+        let (id, revision) = match reference.split_once('@') {
+            Some((id, revision)) => (id, Some(Revision::new(revision).map_err(|_| not_found())?)),
+            None => (reference, None),
+        };
+        let id = RepositoryId::new(id).map_err(|_| not_found())?;
+        let repository = self.repository(&id).map_err(|_| not_found())?;
+        let mut found = model_of(&repository, &|path| self.inspections.fault(path).is_none()).ok_or_else(not_found)?;
+        if let Some(revision) = revision {
+            let wanted = snapshots(&repository).into_iter().find(|snapshot| {
+                let commit = snapshot.commit.as_str();
+                snapshot.refs.iter().any(|name| name == revision.as_str())
+                    || revision.as_str().len() >= 7 && commit.starts_with(revision.as_str())
+            });
+            let wanted = wanted.ok_or_else(not_found)?;
+            found.source = ModelSource {
+                reference: reference.into(),
+                path: wanted.path,
+                revision: Some(wanted.commit.to_string()),
+            };
+        }
+        Ok(found)
     }
 
-    /// Every snapshot of the cache that `refs/main` names, or the only one there is.
-    fn cached(&self) -> Vec<ModelSource> {
-        let Some(entries) = self.hub_cache.as_ref().and_then(|cache| fs::read_dir(cache).ok()) else {
-            return Vec::new();
+    fn built_in(&self) -> Option<Found> {
+        let path = self.built_in.clone()?;
+        Some(Found {
+            source: ModelSource {
+                reference: BUILT_IN.into(),
+                path,
+                revision: None,
+            },
+            place: ModelPlace::BuiltIn,
+            revisions: Vec::new(),
+        })
+    }
+
+    fn found(&self) -> Vec<Found> {
+        let mut found: Vec<Found> = self.built_in().into_iter().collect();
+        found.extend(self.cache.iter().flat_map(|cache| self.in_cache(cache)));
+        found.extend(
+            self.imports()
+                .iter()
+                .flat_map(|folder| self.in_folder(folder, ModelPlace::Imported).0),
+        );
+        found.extend(
+            self.own_folders()
+                .iter()
+                .flat_map(|folder| self.in_folder(folder, ModelPlace::OwnFolder).0),
+        );
+        found
+    }
+
+    fn in_cache(&self, cache: &Cache) -> Vec<Found> {
+        let repositories = cache.repositories().unwrap_or_else(|error| {
+            tracing::warn!("{error}");
+            Vec::new()
+        });
+        let whole = |path: &Path| self.inspections.fault(path).is_none();
+        repositories.iter().filter_map(|repository| model_of(repository, &whole)).collect()
+    }
+
+    /// What a folder holds, and why it cannot be read.
+    fn in_folder(&self, folder: &Path, place: ModelPlace) -> (Vec<Found>, Option<String>) {
+        match look_into(folder) {
+            Ok(Holds::Cache(cache)) => (self.in_cache(&cache), None),
+            Ok(Holds::Models(models)) => (models.into_iter().map(|path| folder_model(path, place)).collect(), None),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => (
+                Vec::new(),
+                Some("this folder is not there; connect its disk, or take it off the list".into()),
+            ),
+            Err(error) => (Vec::new(), Some(format!("this folder cannot be read: {error}"))),
+        }
+    }
+
+    /// Reads what is not known yet on a few threads at once.
+    fn inspect(&self, found: &[Found]) -> Vec<LocalModel> {
+        let next = AtomicUsize::new(0);
+        let models: Mutex<Vec<(usize, LocalModel)>> = Mutex::default();
+        let read = || loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(found) = found.get(number) else { break };
+            let model = LocalModel {
+                built_in: found.place == ModelPlace::BuiltIn,
+                place: found.place,
+                revisions: found.revisions.clone(),
+                ..self.inspections.model(&found.source)
+            };
+            models.lock().unwrap_or_else(PoisonError::into_inner).push((number, model));
         };
-        entries
-            .flatten()
-            .filter_map(|entry| {
-                let name = entry.file_name().into_string().ok()?;
-                let reference = name.strip_prefix("models--")?.replace("--", "/");
-                let (revision, path) = newest_snapshot(&entry.path())?;
-                path.join("config.json").exists().then(|| source(&reference, path, Some(revision)))
-            })
-            .collect()
+        let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(READERS));
+        std::thread::scope(|scope| {
+            for _ in 1..threads.min(found.len()) {
+                scope.spawn(read);
+            }
+            read();
+        });
+        let mut models = models.into_inner().unwrap_or_else(PoisonError::into_inner);
+        models.sort_by_key(|(number, _)| *number);
+        models.into_iter().map(|(_, model)| model).collect()
     }
 }
 
@@ -137,30 +372,20 @@ impl ModelShelf for ModelFolder {
     fn resolve(&self, reference: &str) -> protocol::Result<ModelSource> {
         Ok(self.find(reference)?)
     }
-}
 
-fn source(reference: &str, path: PathBuf, revision: Option<String>) -> ModelSource {
-    ModelSource {
-        reference: reference.into(),
-        path,
-        revision,
+    fn used(&self, reference: &str) {
+        ModelFolder::used(self, reference);
     }
 }
 
-fn newest_snapshot(repository: &Path) -> Option<(String, PathBuf)> {
-    let snapshots = repository.join("snapshots");
-    if let Ok(commit) = fs::read_to_string(repository.join("refs/main")) {
-        let path = snapshots.join(commit.trim());
-        if path.is_dir() {
-            return Some((commit.trim().to_owned(), path));
-        }
+fn folder_model(path: PathBuf, place: ModelPlace) -> Found {
+    Found {
+        source: ModelSource {
+            reference: path.to_string_lossy().into_owned(),
+            path,
+            revision: None,
+        },
+        place,
+        revisions: Vec::new(),
     }
-    let mut found: Vec<_> = fs::read_dir(snapshots)
-        .ok()?
-        .flatten()
-        .filter(|entry| entry.path().is_dir())
-        .collect();
-    found.sort_by_key(|entry| entry.metadata().and_then(|meta| meta.modified()).ok());
-    let newest = found.pop()?;
-    Some((newest.file_name().into_string().ok()?, newest.path()))
 }

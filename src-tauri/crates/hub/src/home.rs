@@ -22,13 +22,19 @@ pub fn data_dir() -> Result<PathBuf, Error> {
         .ok_or(Error::NoHome)
 }
 
-/// The Hugging Face cache: `HF_HUB_CACHE`, else `HF_HOME/hub`, else `~/.cache/huggingface/hub`, as every client of the hub.
+/// The Hugging Face cache: `HF_HUB_CACHE`, else `HUGGINGFACE_HUB_CACHE`, else `HF_HOME/hub`, else `~/.cache/huggingface/hub`, as every client of the hub.
 pub fn hub_cache() -> Option<PathBuf> {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("HF_HUB_CACHE")
+        .or_else(|| set("HUGGINGFACE_HUB_CACHE"))
         .or_else(|| set("HF_HOME").map(|home| home.join("hub")))
         .or_else(|| set("XDG_CACHE_HOME").map(|cache| cache.join("huggingface/hub")))
         .or_else(|| BaseDirs::new().map(|dirs| dirs.home_dir().join(".cache/huggingface/hub")))
+}
+
+/// Whether `HF_HUB_DISABLE_SYMLINKS` asks every client of the cache to do without links.
+pub(crate) fn links_are_off() -> bool {
+    env::var("HF_HUB_DISABLE_SYMLINKS").is_ok_and(|value| matches!(value.to_uppercase().as_str(), "1" | "ON" | "YES" | "TRUE"))
 }
 
 /// The folder of the model that comes with the app, looked for beside the program: in a macOS bundle, in an installed

@@ -1,57 +1,165 @@
-//! What a model folder says about itself, without loading it.
+//! What a model folder says about itself, without loading it, and the memory of it, because reading a tokenizer takes up to a second.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::catch_unwind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
 
 use prompt::config::{fitness_of_folder, ModelConfig};
 use prompt::Dialect;
-use protocol::{LocalModel, ModelSource};
-use serde_json::Value;
+use protocol::{LocalModel, ModelPlace, ModelSource};
+use serde::{Deserialize, Serialize};
 
 use crate::folder::BUILT_IN;
+use crate::structure::{files, first_fault, oversize, Fault};
+use crate::{kept, Error};
 
-/// The first file that a usable model lacks: its config, its tokenizer or one of its weight files.
-pub fn missing_file(folder: &Path) -> Option<String> {
-    let named = ["config.json", "tokenizer.json"].map(str::to_owned);
-    named.into_iter().chain(shards(folder)).find(|name| !folder.join(name).is_file())
+/// What was read of the folders of models, kept until one of their files changes.
+#[derive(Debug, Default)]
+pub(crate) struct Inspections {
+    /// Where it is kept between two starts.
+    file: Option<PathBuf>,
+    known: Mutex<Known>,
 }
 
-/// The weight files that the index names, or `model.safetensors` where nothing else is there.
-fn shards(folder: &Path) -> BTreeSet<String> {
-    let index = fs::read_to_string(folder.join("model.safetensors.index.json")).ok();
-    let indexed: BTreeSet<String> = index
-        .and_then(|text| serde_json::from_str::<Value>(&text).ok())
-        .and_then(|index| {
-            index["weight_map"]
-                .as_object()
-                .map(|map| map.values().filter_map(|name| name.as_str().map(str::to_owned)).collect())
+#[derive(Debug, Default)]
+struct Known {
+    read: bool,
+    changed: bool,
+    folders: HashMap<PathBuf, Inspection>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Inspection {
+    /// Names, sizes and times of the files.
+    print: u64,
+    fault: Option<Fault>,
+    model: Option<LocalModel>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Stored {
+    /// The program that read it: another one may know more families.
+    program: u64,
+    folders: BTreeMap<PathBuf, Inspection>,
+}
+
+impl Inspections {
+    pub fn kept_in(file: PathBuf) -> Self {
+        Self {
+            file: Some(file),
+            known: Mutex::default(),
+        }
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut known.read, true) {
+            if let Some(file) = &self.file {
+                let stored: Stored = kept::read(file);
+                if stored.program == program() {
+                    known.folders = stored.folders.into_iter().collect();
+                }
+            }
+        }
+        known
+    }
+
+    /// What keeps the model in this folder from being loaded.
+    pub fn fault(&self, folder: &Path) -> Option<Fault> {
+        let print = print(folder);
+        if let Some(known) = self.known().folders.get(folder).filter(|known| known.print == print) {
+            return known.fault.clone();
+        }
+        let fault = first_fault(folder);
+        let mut known = self.known();
+        known.changed = true;
+        known.folders.insert(
+            folder.to_owned(),
+            Inspection {
+                print,
+                fault: fault.clone(),
+                model: None,
+            },
+        );
+        fault
+    }
+
+    /// Everything the list shows about a model, but whose folder it is and when it was used.
+    pub fn model(&self, source: &ModelSource) -> LocalModel {
+        let fault = self.fault(&source.path);
+        let known = self.known().folders.get(&source.path).and_then(|known| known.model.clone());
+        if let Some(known) = known.filter(|known| known.reference == source.reference && known.revision == source.revision) {
+            return known;
+        }
+        let model = inspect(source, fault.as_ref());
+        let mut known = self.known();
+        known.changed = true;
+        if let Some(inspection) = known.folders.get_mut(&source.path) {
+            inspection.model = Some(model.clone());
+        }
+        model
+    }
+
+    /// Keeps what was read of these folders for the next start, and forgets the others.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn keep(&self, folders: &[PathBuf]) -> Result<(), Error> {
+        let mut known = self.known();
+        let Some(file) = self.file.as_ref().filter(|_| std::mem::take(&mut known.changed)) else {
+            return Ok(());
+        };
+        let folders = folders
+            .iter()
+            .filter_map(|folder| Some((folder.clone(), known.folders.get(folder)?.clone())))
+            .collect();
+        drop(known);
+        kept::write(
+            file,
+            &Stored {
+                program: program(),
+                folders,
+            },
+        )
+    }
+}
+
+/// This program, as far as two builds of it differ.
+fn program() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    env!("CARGO_PKG_VERSION").hash(&mut hasher);
+    let meta = std::env::current_exe().and_then(fs::metadata);
+    if let Ok(meta) = meta {
+        (meta.len(), modified(&meta)).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+fn modified(meta: &fs::Metadata) -> u128 {
+    let since = meta.modified().ok().and_then(|when| when.duration_since(UNIX_EPOCH).ok());
+    since.map_or(0, |since| since.as_nanos())
+}
+
+/// Changes whenever a file of the folder is replaced, cut, added or removed. Links are followed: it is the blobs that count.
+fn print(folder: &Path) -> u64 {
+    let mut seen: Vec<(String, Option<(u64, u128)>)> = files(folder)
+        .map(|name| {
+            let meta = fs::metadata(folder.join(&name)).ok();
+            (name, meta.map(|meta| (meta.len(), modified(&meta))))
         })
-        .unwrap_or_default();
-    if !indexed.is_empty() {
-        return indexed;
-    }
-    let found: BTreeSet<String> = files(folder)
-        .filter(|name| name.starts_with("model") && name.ends_with(".safetensors"))
         .collect();
-    if found.is_empty() {
-        BTreeSet::from(["model.safetensors".to_owned()])
-    } else {
-        found
-    }
-}
-
-fn files(folder: &Path) -> impl Iterator<Item = String> {
-    fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok())
+    seen.sort();
+    let mut hasher = DefaultHasher::new();
+    seen.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Bytes of all files, links followed, because the cache's snapshots are links to its blobs.
-fn bytes(folder: &Path) -> u64 {
+pub(crate) fn bytes(folder: &Path) -> u64 {
     files(folder)
         .filter_map(|name| fs::metadata(folder.join(name)).ok())
         .filter(|meta| meta.is_file())
@@ -59,21 +167,23 @@ fn bytes(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Everything the list shows about a model.
-pub fn inspect(model: &ModelSource, built_in: bool) -> LocalModel {
-    let config = ModelConfig::read(&model.path);
-    let missing = missing_file(&model.path).map(|name| format!("{name} is missing; fetch the model again"));
-    // A tokenizer file that breaks the library that reads it is a broken model, not the end of the list.
-    let path = model.path.clone();
-    let thinking = catch_unwind(move || {
-        Dialect::open(&path)
-            .map(|dialect| (dialect.thinking_control(), dialect.thought_markers()))
-            .map_err(|error| error.to_string())
-    })
-    .unwrap_or_else(|_| Err("tokenizer.json cannot be read; fetch the model again".into()));
-    let problem = missing
-        .or_else(|| fitness_of_folder(&model.path).err().map(|reason| reason.to_string()))
-        .or_else(|| thinking.as_ref().err().cloned());
+fn inspect(model: &ModelSource, fault: Option<&Fault>) -> LocalModel {
+    let readable = |name: &str| fs::metadata(model.path.join(name)).is_ok_and(|meta| oversize(name, meta.len()).is_none());
+    let config = readable("config.json").then(|| ModelConfig::read(&model.path).ok()).flatten();
+    let missing = fault.map(Fault::sentence);
+    let thinking = match missing {
+        // A folder with a fault is not read further: its tokenizer may be the fault.
+        Some(_) => Err(String::new()),
+        None => talk(&model.path),
+    };
+    let unfit = || fitness_of_folder(&model.path).err().map(|reason| reason.to_string());
+    let incomplete = missing.is_some();
+    let problem = match &config {
+        // A family that is not known stays unknown when its files are whole.
+        None if readable("config.json") => unfit().or(missing),
+        _ => missing.or_else(unfit),
+    };
+    let problem = problem.or_else(|| thinking.as_ref().err().cloned());
     let (thinking, thought) = thinking
         .ok()
         .filter(|_| problem.is_none())
@@ -81,21 +191,35 @@ pub fn inspect(model: &ModelSource, built_in: bool) -> LocalModel {
     LocalModel {
         reference: model.reference.clone(),
         name: name(&model.reference),
-        built_in,
+        built_in: false,
         path: model.path.display().to_string(),
         revision: model.revision.clone(),
-        family: config.as_ref().ok().map(|config| config.model_type.clone()),
-        quantization: config.as_ref().ok().map(bits),
+        family: config.as_ref().map(|config| config.model_type.clone()),
+        quantization: config.as_ref().map(bits),
         bytes: bytes(&model.path),
-        context: config.as_ref().ok().map(|config| config.context),
+        context: config.as_ref().map(|config| config.context),
         thinking,
         thought,
         problem,
-        incomplete: false,
-        place: protocol::ModelPlace::Cache,
+        incomplete,
+        place: ModelPlace::Cache,
         last_used_at: None,
         revisions: Vec::new(),
     }
+}
+
+type Talk = (protocol::ThinkingControl, Option<protocol::ThoughtMarkers>);
+
+/// What the tokenizer and the template say.
+fn talk(path: &Path) -> Result<Talk, String> {
+    let path = path.to_owned();
+    // A tokenizer file that breaks the library that reads it is a broken model, not the end of the list.
+    catch_unwind(move || {
+        Dialect::open(&path)
+            .map(|dialect| (dialect.thinking_control(), dialect.thought_markers()))
+            .map_err(|error| error.to_string())
+    })
+    .unwrap_or_else(|_| Err("tokenizer.json cannot be read; fetch the model again".into()))
 }
 
 /// The quantisation without its grouping, which only says something to those who make models.

@@ -9,7 +9,10 @@ mod error;
 mod folder;
 mod home;
 mod inspect;
+mod kept;
 pub mod layout;
+mod scan;
+pub mod structure;
 
 pub use api::{Listing, RemoteFile};
 pub use error::Error;

@@ -6,7 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hub::{Error, ModelFolder};
-use protocol::{Code, ModelShelf, ThinkingControl};
+use protocol::{Code, ModelPlace, ModelShelf, ThinkingControl};
+
+const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
 fn pebble() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -61,7 +63,7 @@ fn the_built_in_model_is_listed_first_with_all_its_facts() {
 #[test]
 fn what_another_client_fetched_is_found_by_its_id() {
     let cache = tempfile::tempdir().unwrap();
-    cached(cache.path(), "somebody/Small-Model", "abc123", &all_of_pebble());
+    cached(cache.path(), "somebody/Small-Model", COMMIT, &all_of_pebble());
     let folder = ModelFolder::at(None, Some(cache.path().into()));
     let models = folder.list();
     assert_eq!(
@@ -70,14 +72,14 @@ fn what_another_client_fetched_is_found_by_its_id() {
     );
     assert_eq!(models[0].name, "Small Model");
     let source = folder.find("somebody/Small-Model").unwrap();
-    assert_eq!(source.revision.as_deref(), Some("abc123"));
+    assert_eq!(source.revision.as_deref(), Some(COMMIT));
     assert!(source.path.join("config.json").is_file());
 }
 
 #[test]
 fn a_model_with_a_missing_file_is_never_offered() {
     let cache = tempfile::tempdir().unwrap();
-    cached(cache.path(), "somebody/half", "abc", &all_of_pebble()[..5]);
+    cached(cache.path(), "somebody/half", COMMIT, &all_of_pebble()[..5]);
     let folder = ModelFolder::at(None, Some(cache.path().into()));
     assert!(folder.list()[0]
         .problem
@@ -94,7 +96,7 @@ fn a_family_that_is_not_known_says_so_in_the_list() {
     fs::write(&config, r#"{"model_type": "marvin9"}"#).unwrap();
     let mut files = all_of_pebble();
     files[0].1 = config;
-    cached(cache.path(), "somebody/new", "abc", &files);
+    cached(cache.path(), "somebody/new", COMMIT, &files);
     let models = ModelFolder::at(None, Some(cache.path().into())).list();
     assert!(
         models[0].problem.as_deref().is_some_and(|problem| problem.contains("marvin9")),
@@ -113,7 +115,7 @@ fn a_model_that_will_not_run_says_why_before_it_is_chosen() {
         fs::write(&path, config).unwrap();
         let mut files = all_of_pebble();
         files[0].1 = path;
-        cached(cache.path(), "somebody/odd", "abc", &files);
+        cached(cache.path(), "somebody/odd", COMMIT, &files);
         let models = ModelFolder::at(None, Some(cache.path().into())).list();
         assert!(
             models[0].problem.as_deref().is_some_and(|problem| problem.contains(word)),
@@ -137,4 +139,198 @@ fn a_cache_full_of_other_things_is_no_trouble() {
     fs::create_dir_all(cache.path().join("models--broken")).unwrap();
     fs::write(cache.path().join("models--a--file"), "not a folder").unwrap();
     assert!(ModelFolder::at(None, Some(cache.path().into())).list().is_empty());
+}
+
+#[test]
+fn a_weight_file_that_was_cut_short_or_left_half_is_not_offered() {
+    let cache = tempfile::tempdir().unwrap();
+    let whole = fs::read(pebble().join("model.safetensors")).unwrap();
+    for kept in [0, 4, 1000, whole.len() - 1] {
+        let cut = cache.path().join("cut");
+        fs::write(&cut, &whole[..kept]).unwrap();
+        let mut files = all_of_pebble();
+        files[5].1 = cut;
+        let inner = tempfile::tempdir().unwrap();
+        cached(inner.path(), "somebody/cut", COMMIT, &files);
+        let folder = ModelFolder::at(None, Some(inner.path().into()));
+        let listed = &folder.list()[0];
+        assert!(listed.incomplete && listed.thinking.is_none(), "{kept}: {listed:?}");
+        assert!(
+            listed.problem.as_deref().is_some_and(|problem| problem.contains("cut short")),
+            "{listed:?}"
+        );
+        assert!(matches!(folder.find("somebody/cut"), Err(Error::Incomplete { .. })));
+    }
+}
+
+#[test]
+fn a_shard_is_missed_by_its_number_even_before_the_index_is_there() {
+    let cache = tempfile::tempdir().unwrap();
+    let mut files = all_of_pebble();
+    files[5].0 = "model-00001-of-00002.safetensors";
+    cached(cache.path(), "somebody/sharded", COMMIT, &files);
+    let listed = ModelFolder::at(None, Some(cache.path().into())).list();
+    let problem = listed[0].problem.as_deref().unwrap();
+    assert!(problem.contains("model-00002-of-00002.safetensors is missing"), "{problem}");
+}
+
+#[test]
+fn an_index_that_leads_out_of_the_folder_is_refused() {
+    let cache = tempfile::tempdir().unwrap();
+    let index = cache.path().join("index");
+    fs::write(&index, r#"{"weight_map": {"a": "../../../secret.safetensors"}}"#).unwrap();
+    let mut files = all_of_pebble();
+    files.push(("model.safetensors.index.json", index));
+    cached(cache.path(), "somebody/odd", COMMIT, &files);
+    let folder = ModelFolder::at(None, Some(cache.path().into()));
+    assert!(folder.list()[0].problem.as_deref().unwrap().contains("no weights of this model"));
+    assert!(folder.find("somebody/odd").is_err());
+}
+
+#[test]
+fn a_config_of_50_megabytes_is_not_read() {
+    let cache = tempfile::tempdir().unwrap();
+    let config = cache.path().join("config");
+    fs::write(&config, vec![b' '; 50_000_000]).unwrap();
+    let mut files = all_of_pebble();
+    files[0].1 = config;
+    cached(cache.path(), "somebody/huge", COMMIT, &files);
+    let listed = ModelFolder::at(None, Some(cache.path().into())).list();
+    assert!(listed[0].problem.as_deref().unwrap().contains("config.json is 50 MB"), "{listed:?}");
+}
+
+#[test]
+fn files_that_are_not_what_they_say_are_a_problem_and_not_the_end() {
+    let cache = tempfile::tempdir().unwrap();
+    for (number, (place, text)) in [(1, "<html>sign in</html>"), (1, "[]"), (3, "{% if %}"), (0, "{\"model_type\":")]
+        .into_iter()
+        .enumerate()
+    {
+        let odd = cache.path().join("odd");
+        fs::write(&odd, text).unwrap();
+        let mut files = all_of_pebble();
+        files[place].1 = odd;
+        let inner = tempfile::tempdir().unwrap();
+        cached(inner.path(), "somebody/odd", COMMIT, &files);
+        let listed = ModelFolder::at(None, Some(inner.path().into())).list();
+        assert!(listed[0].problem.is_some(), "{number}: {listed:?}");
+    }
+}
+
+#[test]
+fn the_old_commit_answers_while_a_new_one_is_half_there() {
+    let cache = tempfile::tempdir().unwrap();
+    let newer = "f".repeat(40);
+    cached(cache.path(), "somebody/moving", COMMIT, &all_of_pebble());
+    cached(cache.path(), "somebody/moving", &newer, &all_of_pebble()[..3]);
+    let folder = ModelFolder::at(None, Some(cache.path().into()));
+    let listed = &folder.list()[0];
+    assert_eq!((listed.revision.as_deref(), listed.problem.as_deref()), (Some(COMMIT), None));
+    assert_eq!(listed.revisions.len(), 2);
+    assert!(listed.revisions[0].used && listed.revisions[1].refs == ["main"], "{listed:?}");
+    assert_eq!(folder.find("somebody/moving").unwrap().revision.as_deref(), Some(COMMIT));
+    assert!(folder.find("somebody/moving@main").is_err());
+    assert_eq!(
+        folder
+            .find(&format!("somebody/moving@{}", &COMMIT[..8]))
+            .unwrap()
+            .revision
+            .as_deref(),
+        Some(COMMIT)
+    );
+}
+
+#[test]
+fn folders_of_ones_own_are_added_shown_and_taken_off_again() {
+    let (data, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = || ModelFolder::at(None, None).keeping_in(data.path().into());
+    let models = own.path().join("collection");
+    for name in ["one", "owner/two"] {
+        fs::create_dir_all(models.join(name)).unwrap();
+        for (file, from) in all_of_pebble() {
+            fs::copy(from, models.join(name).join(file)).unwrap();
+        }
+    }
+    let added = folder().add_folder(&models).unwrap();
+    folder().add_folder(&models).unwrap();
+    let listed = folder().list();
+    assert_eq!(listed.iter().map(|model| model.name.as_str()).collect::<Vec<_>>(), ["one", "two"]);
+    assert!(listed
+        .iter()
+        .all(|model| model.place == ModelPlace::OwnFolder && model.problem.is_none()));
+    assert_eq!(
+        folder().find(&listed[1].reference).unwrap().path,
+        models.canonicalize().unwrap().join("owner/two")
+    );
+    let shown = folder().folders();
+    assert_eq!(
+        (shown.len(), shown[0].models, shown[0].own, shown[0].problem.clone()),
+        (1, 2, true, None)
+    );
+
+    fs::rename(&models, own.path().join("away")).unwrap();
+    let shown = folder().folders();
+    assert!(shown[0].problem.as_deref().unwrap().contains("not there"), "{shown:?}");
+    assert!(folder().list().is_empty());
+    assert!(folder().remove_folder(&added).unwrap());
+    assert!(!folder().remove_folder(&added).unwrap());
+    assert!(folder().folders().is_empty() && own.path().join("away/one/config.json").is_file());
+    assert!(matches!(folder().add_folder(&models), Err(Error::Read { .. })));
+}
+
+#[test]
+fn a_folder_of_ones_own_may_be_a_model_or_another_cache() {
+    let (data, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    cached(other.path(), "somebody/elsewhere", COMMIT, &all_of_pebble());
+    let folder = ModelFolder::at(None, None).keeping_in(data.path().into());
+    folder.add_folder(other.path()).unwrap();
+    folder.add_folder(&pebble()).unwrap();
+    let listed = folder.list();
+    let references: Vec<&str> = listed.iter().map(|model| model.reference.as_str()).collect();
+    assert_eq!(
+        references,
+        ["somebody/elsewhere", pebble().to_str().unwrap()].map(|text| text),
+        "{listed:?}"
+    );
+}
+
+#[test]
+fn when_a_model_last_answered_is_kept() {
+    let data = tempfile::tempdir().unwrap();
+    let folder = || ModelFolder::at(Some(pebble()), None).keeping_in(data.path().into());
+    assert_eq!(folder().list()[0].last_used_at, None);
+    folder().used("pebble");
+    let used = folder().list()[0].last_used_at.unwrap();
+    assert!(used > 1_700_000_000_000);
+    fs::write(data.path().join("last_used.json"), "{broken").unwrap();
+    assert_eq!(folder().list()[0].last_used_at, None);
+    folder().used("pebble");
+    assert!(folder().list()[0].last_used_at.unwrap() >= used);
+}
+
+#[test]
+fn two_hundred_models_are_listed_and_what_was_read_is_kept_for_the_next_start() {
+    let (data, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for number in 0..200 {
+        cached(cache.path(), &format!("somebody/model-{number:03}"), COMMIT, &all_of_pebble());
+    }
+    let folder = || ModelFolder::at(None, Some(cache.path().into())).keeping_in(data.path().into());
+    let timed = |folder: &ModelFolder| {
+        let start = std::time::Instant::now();
+        let listed = folder.list();
+        assert!(listed.len() == 200 && listed.iter().all(|model| model.problem.is_none()));
+        start.elapsed().as_millis()
+    };
+    let first = folder();
+    let (cold, warm) = (timed(&first), timed(&first));
+    let next_start = timed(&folder());
+    println!("report: 200 models are listed in {cold} ms the first time ever, {next_start} ms after a start, {warm} ms again");
+    // Another program may have changed a file behind the list's back.
+    let file = cache
+        .path()
+        .join("models--somebody--model-007/snapshots")
+        .join(COMMIT)
+        .join("tokenizer.json");
+    fs::remove_file(file).unwrap();
+    assert_eq!(first.list().iter().filter(|model| model.incomplete).count(), 1);
 }

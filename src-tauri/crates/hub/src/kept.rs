@@ -1,0 +1,61 @@
+//! Small JSON files of the data folder: folders of one's own, when a model last answered, what was read of each model.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// Reads a file; one that is missing or broken counts as empty, because all of them can be made again.
+pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
+    let Ok(text) = fs::read(path) else {
+        return T::default();
+    };
+    serde_json::from_slice(&text).unwrap_or_else(|error| {
+        tracing::warn!("{} is broken and is begun anew: {error}", path.display());
+        T::default()
+    })
+}
+
+/// Writes a file in one step, so that a reader finds the old or the new one.
+pub(crate) fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
+    let failed = |source: std::io::Error| Error::Write {
+        path: path.to_owned(),
+        source,
+    };
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    let draft = path.with_extension(format!("{}.draft", uuid::Uuid::now_v7().simple()));
+    let written = fs::File::create(&draft).and_then(|mut file| {
+        file.write_all(&serde_json::to_vec(value)?)?;
+        file.sync_all()?;
+        fs::rename(&draft, path)
+    });
+    written.map_err(|source| {
+        let _ = fs::remove_file(&draft);
+        failed(source)
+    })
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The folders that a person added.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct OwnFolders {
+    pub folders: Vec<PathBuf>,
+}
+
+/// When models last answered, by reference, in milliseconds since 1970.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct LastUsed(pub BTreeMap<String, i64>);
