@@ -203,6 +203,9 @@ impl Chat {
         let (reference, ask) = self.ask(settings).await?;
         // An answer whose process died must not keep its chat busy.
         self.0.mark_interrupted().await?;
+        let (shelf, used) = (self.0.shelf.clone(), reference.clone());
+        // A small file is written, which the answer does not wait for.
+        tokio::task::spawn_blocking(move || shelf.used(&used));
         let answer = NewAnswer {
             model: reference,
             thinking: ask.thinking,
