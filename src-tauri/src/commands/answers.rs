@@ -22,6 +22,16 @@ pub async fn stop(app: State<'_, App>, message: String) -> Result<()> {
 }
 
 #[tauri::command]
+pub async fn answer_now(app: State<'_, App>, message: String) -> Result<()> {
+    app.chat.answer_now(&message).await
+}
+
+#[tauri::command]
+pub async fn continue_answer(app: State<'_, App>, message: String) -> Result<ChatView> {
+    app.chat.continue_answer(&message).await
+}
+
+#[tauri::command]
 pub async fn running(app: State<'_, App>) -> Result<Vec<RunningAnswer>> {
     Ok(app.chat.running())
 }

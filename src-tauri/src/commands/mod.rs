@@ -29,6 +29,8 @@ pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
         answers::send,
         answers::regenerate,
         answers::stop,
+        answers::answer_now,
+        answers::continue_answer,
         answers::running,
         answers::attach,
         models::models,

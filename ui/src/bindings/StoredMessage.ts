@@ -67,6 +67,14 @@ template_hash: string | null,
  */
 thinking: Thinking | null, 
 /**
+ * The most tokens its thought was allowed; `None`: as many as it wanted.
+ */
+thinking_budget: number | null, 
+/**
+ * How many of its tokens are reasoning, as far as it has come; `None` where that was never counted.
+ */
+thinking_tokens: number | null, 
+/**
  * Why it ended.
  */
 stop: Stop | null, 

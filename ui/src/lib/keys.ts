@@ -1,7 +1,7 @@
 /** Keyboard shortcuts: one table for the listener and for the labels. */
 
 /** What a shortcut does. */
-export type Command = 'new-chat' | 'search' | 'composer' | 'regenerate' | 'thinking' | 'models';
+export type Command = 'new-chat' | 'search' | 'composer' | 'regenerate' | 'thinking' | 'answer-now' | 'models';
 
 const SHORTCUTS: Record<Command, { key: string; shift: boolean }> = {
   'new-chat': { key: 'n', shift: false },
@@ -9,6 +9,7 @@ const SHORTCUTS: Record<Command, { key: string; shift: boolean }> = {
   composer: { key: 'l', shift: false },
   regenerate: { key: 'r', shift: true },
   thinking: { key: 't', shift: true },
+  'answer-now': { key: 'a', shift: true },
   models: { key: 'm', shift: true },
 };
 

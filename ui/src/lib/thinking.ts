@@ -3,6 +3,40 @@
 import type { Thinking } from '../bindings/Thinking';
 import type { ThinkingControl } from '../bindings/ThinkingControl';
 
+/** Sizes of a thought that are offered, in tokens. */
+const BUDGETS = [256, 1024, 4096];
+
+/** The largest number that a person may set. */
+export const LARGEST_BUDGET = 1_000_000;
+
+/** The sizes that make a difference to a model with this context. */
+export function budgetsFor(context: number | null): number[] {
+  return BUDGETS.filter((tokens) => context === null || tokens < context);
+}
+
+/** A number of one's own, such as `1,500`; `null` where that is none that can be set. */
+export function budgetOf(typed: string): number | null {
+  const digits = typed.replace(/[\s,._’']/g, '');
+  if (!/^\d{1,7}$/.test(digits)) return null;
+  const tokens = Number(digits);
+  return tokens >= 1 && tokens <= LARGEST_BUDGET ? tokens : null;
+}
+
+/** Whether a budget changes anything: not where the model is told not to think. */
+export function canTakeBudget(offer: ThinkingOffer): boolean {
+  switch (offer.kind) {
+    case 'switch':
+      return offer.on;
+    case 'levels':
+      return offer.level !== 'off';
+    case 'always':
+    case 'by_request':
+      return true;
+    case 'never':
+      return false;
+  }
+}
+
 /** An effort level of a model that has levels, or none at all. */
 export type Level = 'off' | 'low' | 'medium' | 'high';
 

@@ -15,7 +15,8 @@ import type { Error as HostError } from '../bindings/Error';
 import type { LocalModel } from '../bindings/LocalModel';
 import type { Part } from '../bindings/Part';
 import type { StoredMessage } from '../bindings/StoredMessage';
-import { pieces, scriptFor } from './fakeText';
+import { MODELS } from './fakeModels';
+import { pieces, restOf, scriptFor } from './fakeText';
 import type { Platform } from './types';
 
 interface Chat {
@@ -32,14 +33,8 @@ interface Run {
   events: AnswerEvent[];
   listeners: ((event: AnswerEvent) => void)[];
   stop: boolean;
+  answerNow: boolean;
 }
-
-const MODELS: LocalModel[] = [
-  { reference: 'pebble', name: 'Pebble', built_in: true, path: '/apps/Ponder/pebble', revision: null, family: 'gemma4_text', quantization: '8 bit', bytes: 14_900_000, context: 2048, thinking: { kind: 'switch', default_on: true }, thought: { open: '<|channel>thought', close: '<channel|>', opened_by_prompt: false }, problem: null, incomplete: false, place: 'built_in', last_used_at: null, revisions: [] },
-  { reference: 'mlx-community/gemma-4-e4b-it-4bit', name: 'Gemma 4 E4B', built_in: false, path: '/models/gemma-4-e4b-it-4bit', revision: '4f1c', family: 'gemma4', quantization: '4 bit', bytes: 4_200_000_000, context: 131_072, thinking: { kind: 'switch', default_on: false }, thought: { open: '<|channel>thought', close: '<channel|>', opened_by_prompt: false }, problem: null, incomplete: false, place: 'cache', last_used_at: null, revisions: [] },
-  { reference: 'mlx-community/gpt-oss-20b', name: 'gpt-oss 20B', built_in: false, path: '/models/gpt-oss-20b', revision: '77aa', family: 'gpt_oss', quantization: 'mxfp4', bytes: 12_100_000_000, context: 131_072, thinking: { kind: 'levels', levels: ['low', 'medium', 'high'], default: 'medium', off: false }, thought: { open: '<|channel|>analysis<|message|>', close: '<|end|>', opened_by_prompt: false }, problem: null, incomplete: false, place: 'cache', last_used_at: null, revisions: [] },
-  { reference: 'mlx-community/mystery-7b', name: 'Mystery 7B', built_in: false, path: '/models/mystery-7b', revision: null, family: 'mystery', quantization: null, bytes: 3_900_000_000, context: null, thinking: null, thought: null, problem: 'The family “mystery” is not known to this version of Ponder.', incomplete: false, place: 'cache', last_used_at: null, revisions: [] },
-];
 
 /** A host with these chats; `pace` is the time between two pieces, in milliseconds. */
 export class FakeHost implements Platform {
@@ -50,7 +45,7 @@ export class FakeHost implements Platform {
   #default = 'pebble';
   #next = 1;
   /** Calls of this name are rejected. */
-  refuse: { call: 'send' | 'regenerate' | 'renameChat'; error: HostError } | null = null;
+  refuse: { call: 'send' | 'regenerate' | 'renameChat' | 'continueAnswer'; error: HostError } | null = null;
   /** Streams break off after this many events, once. */
   detachAfter: number | null = null;
   /** Every link that was opened. */
@@ -104,7 +99,7 @@ export class FakeHost implements Platform {
     const { chat, message } = this.#message(id);
     const question = chat.messages.find((other) => other.id === message.parent);
     if (!question) throw notFound('question');
-    this.#begin(chat, question, question.parts.map((part) => (part.kind === 'text' ? part.text : '')).join(''));
+    this.#begin(chat, question, textOf(question));
     return this.#view(chat);
   }
   async showBranch(id: string): Promise<ChatView> {
@@ -116,6 +111,21 @@ export class FakeHost implements Platform {
   async stop(id: string): Promise<void> {
     const run = this.#runs.get(id);
     if (run) run.stop = true;
+  }
+  async answerNow(id: string): Promise<void> {
+    const run = this.#runs.get(id);
+    if (run) run.answerNow = true;
+  }
+  async continueAnswer(id: string): Promise<ChatView> {
+    if (this.refuse?.call === 'continueAnswer') throw this.refuse.error;
+    const { chat, message } = this.#message(id);
+    const question = chat.messages.find((other) => other.id === message.parent);
+    if (!question) throw notFound('question');
+    const begun: StoredMessage = { ...message, state: 'streaming', stop: null, ended_by: null, error: null, finished_at: null };
+    this.#replace(chat, begun);
+    const run = this.#run(begun, [{ type: 'resumed', parts: begun.parts, notices: begun.notices }]);
+    void this.#write(chat, begun, run, textOf(question));
+    return this.#view(chat);
   }
   async running(): Promise<{ chat: string; message: string }[]> {
     return [...this.#runs.keys()].map((message) => ({ chat: this.#message(message).chat.summary.id, message }));
@@ -190,12 +200,17 @@ export class FakeHost implements Platform {
 
   #begin(chat: Chat, question: StoredMessage, text: string): StoredMessage {
     const answer = this.#add(chat, { role: 'assistant', parent: question.id, state: 'streaming', model: chat.settings.model ?? this.#default });
-    const run: Run = { events: [], listeners: [], stop: false };
-    this.#runs.set(answer.id, run);
+    const run = this.#run(answer, []);
     chat.summary = { ...chat.summary, updated_at: Date.now() };
     this.#tell(this.#chatListeners);
     void this.#write(chat, answer, run, text);
     return answer;
+  }
+
+  #run(answer: StoredMessage, first: AnswerBody[]): Run {
+    const run: Run = { events: first.map((body, index) => ({ message: answer.id, seq: index + 1, body })), listeners: [], stop: false, answerNow: false };
+    this.#runs.set(answer.id, run);
+    return run;
   }
 
   async #write(chat: Chat, answer: StoredMessage, run: Run, question: string): Promise<void> {
@@ -212,19 +227,30 @@ export class FakeHost implements Platform {
       await pause();
     }
     const fails = /fail/i.test(question);
-    const script = scriptFor(question, chat.settings.thinking !== 'off');
+    const script = restOf(scriptFor(question, chat.settings.thinking !== 'off'), message.parts);
+    const budget = chat.settings.thinking_budget ?? Infinity;
+    let thought = message.thinking_tokens ?? 0;
+    if (message.parts.length > 0) emit({ type: 'resumed', parts: message.parts, notices: message.notices });
     writing: for (const { channel, text } of script) {
       for (const piece of pieces(text)) {
         if (run.stop) state = 'stopped';
         if (fails && message.parts.length > 0 && message.parts.some((part) => part.kind === 'text')) state = 'failed';
         if (state !== 'complete') break writing;
+        if (channel === 'thinking' && (run.answerNow || thought >= budget)) {
+          const why = run.answerNow ? 'You ended the thought here.' : `The thought was ended after ${budget} tokens, its budget.`;
+          const notice = { code: 'thinking_ended', message: why };
+          message = { ...message, notices: [...message.notices, notice] };
+          emit({ type: 'notice', notice });
+          continue writing;
+        }
+        if (channel === 'thinking') thought += 1;
         const at = Date.now();
         const last = message.parts.at(-1);
         const parts: Part[] =
           last?.kind === channel
             ? [...message.parts.slice(0, -1), { ...last, text: last.text + piece, ended_at: at }]
             : [...message.parts, { kind: channel, text: piece, started_at: at, ended_at: at }];
-        message = { ...message, parts };
+        message = { ...message, parts, thinking_tokens: thought };
         this.#replace(chat, message);
         emit({ type: 'delta', channel, text: piece, at });
         await pause();
@@ -234,11 +260,14 @@ export class FakeHost implements Platform {
     message = {
       ...this.#message(answer.id).message,
       parts: message.parts,
+      notices: message.notices,
+      thinking_tokens: thought,
       state,
       finished_at: Date.now(),
       stop: state === 'stopped' ? 'cancelled' : 'stop',
+      ended_by: state === 'stopped' ? { rule: 'cancelled' } : { rule: 'stop_token', token: 106, text: '<turn|>', sources: ['generation_config.eos_token_id'] },
       error: state === 'failed' ? { code: 'engine', message: 'The engine failed in the middle of the answer. What has come is kept; trying again usually helps.' } : null,
-      usage: { prompt_tokens: 800, cached_tokens: 640, prefilled_tokens: 160, completion_tokens: count, thinking_tokens: Math.round(count / 3) },
+      usage: { prompt_tokens: 800, cached_tokens: 640, prefilled_tokens: 160, completion_tokens: count, thinking_tokens: thought },
       timing: { load_ms: 0, first_token_ms: 240, prefill_tokens_per_second: 900, decode_tokens_per_second: 1000 / Math.max(1, this.pace) },
     };
     this.#replace(chat, message);
@@ -252,7 +281,7 @@ export class FakeHost implements Platform {
     const siblings = [...chat.messages.filter((other) => other.parent === message.parent).map((other) => other.id), id];
     const complete: StoredMessage = {
       id, chat: chat.summary.id, parts: [], siblings, created_at: Date.now(), finished_at: null, model: null, model_revision: null,
-      template_hash: null, thinking: null, stop: null, ended_by: null, error: null, notices: [], usage: null, timing: null, ...message,
+      template_hash: null, thinking: null, thinking_budget: null, thinking_tokens: null, stop: null, ended_by: null, error: null, notices: [], usage: null, timing: null, ...message,
     };
     chat.messages = [...chat.messages.map((other) => (siblings.includes(other.id) ? { ...other, siblings } : other)), complete];
     chat.leaf = id;
@@ -303,32 +332,14 @@ export class FakeHost implements Platform {
   }
 }
 
-function textPart(text: string): Part {
+export function textPart(text: string): Part {
   return { kind: 'text', text, started_at: Date.now(), ended_at: Date.now() };
+}
+
+function textOf(message: StoredMessage): string {
+  return message.parts.map((part) => (part.kind === 'text' ? part.text : '')).join('');
 }
 
 function notFound(what: string): HostError {
   return { code: 'not_found', message: `There is no such ${what} any more. Nothing was changed.` };
-}
-
-/** The host of a browser during development, with a few chats in it. */
-export function fakePlatform(): Platform {
-  const pace = Number(new URLSearchParams(location.search).get('pace') ?? 35);
-  const host = new FakeHost(pace);
-  const now = Date.now();
-  const day = 86_400_000;
-  const chat = host.addChat('Squares and a sum', now);
-  const thought: Part = { kind: 'thinking', text: 'The squares are 1, 4, 9 and 16.\nA table first, then code.', started_at: now - 3000, ended_at: now };
-  const squares = scriptFor('squares', false).map((part): Part => ({ kind: 'text', text: part.text, started_at: now, ended_at: now }));
-  host.addTurn(chat, 'Make a table of the squares from 1 to 4, and show me how to compute them in Rust.', { parts: [thought, ...squares] });
-  const trouble = host.addChat('Names for a sailing boat', now - 3 * day);
-  host.addTurn(trouble, 'What should I call my boat?', { state: 'interrupted', parts: [textPart('Some names that sailors have liked:\n\n1. **Windhover**, after the')], usage: null, timing: null });
-  const failed = host.addChat('What changed in the tax form?', now - 4 * day);
-  host.addTurn(failed, 'What changed in the tax form?', { state: 'failed', error: { code: 'context_full', message: 'The chat and the answer need 2,310 tokens, but Pebble holds 2,048. Nothing was dropped. Begin a new chat, or choose a model with a longer context.' }, usage: null, timing: null });
-  const off = host.addChat('Rust lifetimes, once more', now - day);
-  host.addTurn(off, 'What is 347 * 58?', { parts: [textPart('347 x 58 = **20126**')], thinking: 'off', notices: [{ code: 'thought_while_off', message: 'The model thought although Thinking is off. Its thought was left out.' }] });
-  host.addChat('Thesis outline, chapter 3', now - 9 * day).summary.pinned = true;
-  host.addChat('Letter to the landlord', now - 2 * day);
-  host.addChat('Explain this regular expression', now - 12 * day);
-  return host;
 }

@@ -1,6 +1,7 @@
 /** What the fake host's model says. */
 
 import type { Channel } from '../bindings/Channel';
+import type { Part } from '../bindings/Part';
 
 /** An answer in pieces. */
 export type Script = { channel: Channel; text: string }[];
@@ -71,12 +72,31 @@ const SENTENCES = [
   'An old map lay on the table, held down by two cups of tea.',
 ];
 
+const BOATS = `Some names that sailors have liked:
+
+1. **Windhover**, after the bird that hangs in the wind
+2. **Halcyon**, for the calm it promises
+3. **Marigold**, because she will be painted yellow anyway
+`;
+
+/** What is still to be said of a script where these parts were said. */
+export function restOf(script: Script, parts: readonly Part[]): Script {
+  const rest = script.map(({ channel, text }) => {
+    const said = parts.map((part) => (part.kind === channel ? part.text : '')).join('');
+    return { channel, text: text.startsWith(said) ? text.slice(said.length) : text };
+  });
+  // Behind the first word of the answer there is no thinking.
+  const answering = parts.some((part) => part.kind === 'text');
+  return rest.filter(({ channel, text }) => text !== '' && !(answering && channel === 'thinking'));
+}
+
 /** The script for a question. */
 export function scriptFor(question: string, thinks: boolean): Script {
   const thought = (text: string): Script => (thinks ? [{ channel: 'thinking', text }] : []);
   if (/square/i.test(question)) {
     return [...thought('The squares are 1, 4, 9 and 16.\nA table first, then code.'), { channel: 'text', text: SQUARES }];
   }
+  if (/boat/i.test(question)) return [...thought('Names that sailors like: birds, calm, colours.'), { channel: 'text', text: BOATS }];
   if (/tour|markdown/i.test(question)) return [...thought('Show everything once.'), { channel: 'text', text: MIX }];
   if (/story|long/i.test(question)) {
     const paragraphs = Array.from({ length: 30 }, (_, i) => `${SENTENCES[i % 4]} ${SENTENCES[(i + 1) % 4]}`);

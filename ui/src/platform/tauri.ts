@@ -24,6 +24,8 @@ export const tauri: Platform = {
   regenerate: (message) => invoke('regenerate', { message }),
   showBranch: (message) => invoke('show_branch', { message }),
   stop: (message) => invoke('stop', { message }),
+  answerNow: (message) => invoke('answer_now', { message }),
+  continueAnswer: (message) => invoke('continue_answer', { message }),
   running: () => invoke('running'),
   attach: (message, from, onEvent) =>
     invoke('attach', { message, from, onEvent: new Channel<AnswerEvent>(onEvent) }),

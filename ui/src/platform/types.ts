@@ -40,6 +40,10 @@ export interface Platform {
   /** Shows the branch that this message is on. */
   showBranch(message: string): Promise<ChatView>;
   stop(message: string): Promise<void>;
+  /** Ends the thought of an answer that is being written, so that what it says follows. */
+  answerNow(message: string): Promise<void>;
+  /** Lets the last answer of the branch go on where it ended early; the view shows it streaming. */
+  continueAnswer(message: string): Promise<ChatView>;
   /** The answers that are being written in this process. */
   running(): Promise<RunningAnswer[]>;
   /** Follows an answer from the event after `from` (0: from its beginning) until `finished` or `detached`. */

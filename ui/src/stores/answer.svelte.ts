@@ -29,6 +29,10 @@ export class LiveAnswer {
   progress = $state.raw<Progress | null>(null);
   /** Whether the user asked it to stop. */
   stopping = $state(false);
+  /** Whether the user asked it to end its thought. */
+  hurried = $state(false);
+  /** Whether the model has not said anything since it was asked, or asked again. */
+  waiting = $state(true);
 
   #seen = 0;
   #queue: AnswerEvent[] = [];
@@ -41,8 +45,10 @@ export class LiveAnswer {
     private readonly platform: Platform,
     private readonly frame: Frame,
     private readonly ended: (ending: Ending) => void,
+    /** Whether an ended answer goes on, which is first told all that it said. */
+    goesOn = false,
   ) {
-    this.message = $state.raw({ ...message, parts: [], notices: [] });
+    this.message = $state.raw(goesOn ? message : { ...message, parts: [], notices: [] });
   }
 
   /** Follows the answer until it ends. */
@@ -62,6 +68,18 @@ export class LiveAnswer {
       await this.platform.stop(this.message.id);
     } catch (reason) {
       this.stopping = false;
+      throw reason;
+    }
+  }
+
+  /** Asks it to end its thought and to answer. */
+  async answerNow(): Promise<void> {
+    if (this.hurried) return;
+    this.hurried = true;
+    try {
+      await this.platform.answerNow(this.message.id);
+    } catch (reason) {
+      this.hurried = false;
       throw reason;
     }
   }
@@ -97,6 +115,8 @@ export class LiveAnswer {
       } else {
         progress = null;
         message = grown(message, body);
+        // What is told first is what was there before the model went on.
+        if (body.type !== 'notice' && (body.type !== 'resumed' || seq > 1)) this.waiting = false;
       }
     }
     this.message = message;

@@ -161,6 +161,19 @@ export class Conversation {
     await this.running?.stop().catch((reason: unknown) => this.toasts.report(reason));
   }
 
+  /** Ends the thought of an answer that is being written, here or in another process. */
+  async answerNow(message: string): Promise<void> {
+    const asked = this.live.get(message)?.answerNow() ?? this.platform.answerNow(message);
+    await asked.catch((reason: unknown) => this.toasts.report(reason));
+  }
+
+  /** Lets an answer go on where it ended early. */
+  async continueAnswer(message: string): Promise<void> {
+    if (this.running) return;
+    this.#lost.delete(message);
+    await this.#branch(() => this.platform.continueAnswer(message), message);
+  }
+
   /** Begins another answer beside this one. */
   async regenerate(message: string): Promise<void> {
     if (this.running) return;
@@ -175,6 +188,11 @@ export class Conversation {
 
   async setThinking(thinking: Thinking | null): Promise<void> {
     await this.#set({ ...this.settings, thinking });
+  }
+
+  /** The most tokens a thought may take; `null`: as many as it wants. */
+  async setThinkingBudget(tokens: number | null): Promise<void> {
+    await this.#set({ ...this.settings, thinking_budget: tokens });
   }
 
   async setModel(reference: string): Promise<void> {
@@ -218,22 +236,22 @@ export class Conversation {
     }
   }
 
-  async #branch(call: () => Promise<ChatView>): Promise<void> {
+  async #branch(call: () => Promise<ChatView>, goesOn: string | null = null): Promise<void> {
     const id = this.id;
     try {
       const view = await call();
-      if (id === this.id) await this.#show(view);
+      if (id === this.id) await this.#show(view, goesOn);
     } catch (reason) {
       this.toasts.report(reason);
     }
   }
 
-  async #show(view: ChatView): Promise<void> {
+  async #show(view: ChatView, goesOn: string | null = null): Promise<void> {
     this.settings = view.settings;
     const streaming = view.messages.filter((message) => message.state === 'streaming' && !this.live.has(message.id));
     if (streaming.length > 0) {
       const here = new Set((await this.platform.running()).map((answer) => answer.message));
-      for (const message of streaming) if (here.has(message.id)) this.#follow(message);
+      for (const message of streaming) if (here.has(message.id)) this.#follow(message, message.id === goesOn);
     }
     if (this.id !== view.summary.id) return;
     this.messages = view.messages;
@@ -244,9 +262,9 @@ export class Conversation {
     }
   }
 
-  #follow(message: StoredMessage): void {
+  #follow(message: StoredMessage, goesOn = false): void {
     if (message.state !== 'streaming' || this.live.has(message.id) || this.#lost.has(message.id)) return;
-    const answer = new LiveAnswer(message, this.platform, this.frame, (ending) => this.#ended(message.id, ending));
+    const answer = new LiveAnswer(message, this.platform, this.frame, (ending) => this.#ended(message.id, ending), goesOn);
     this.live.set(message.id, answer);
     void answer.follow();
   }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use history::{Growth, PartGrowth};
+use history::{now, Growth, PartGrowth};
 use protocol::{mailbox, AnswerBody, AnswerEvent, Channel, Notice, Part, PartKind, Receiver, Sender, StoredMessage, ToolCall};
 use tokio::sync::{watch, Notify};
 
@@ -13,6 +13,8 @@ pub(crate) struct RunningAnswer {
     pub(crate) message: String,
     /// Becomes true when somebody wants it to end.
     pub(crate) stop: watch::Sender<bool>,
+    /// Becomes true when somebody wants its thought to end.
+    pub(crate) answer_now: watch::Sender<bool>,
     /// Becomes true when it is stored and everybody has been told.
     pub(crate) ended: watch::Sender<bool>,
     /// Rings when there is something that is not on disk.
@@ -27,12 +29,16 @@ struct Answer {
     /// Every event, one by one: number n lies at n - 1. Joining happens on the way to a window.
     log: Vec<AnswerBody>,
     windows: Vec<Sender<AnswerEvent>>,
+    /// How often what was said has been replaced.
+    edition: u32,
     saved: Saved,
 }
 
 /// How much of an answer is on disk.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Saved {
+    /// Of which edition it is; of another one nothing counts as being there.
+    edition: u32,
     parts: usize,
     /// Bytes of the last of them; only the last part grows.
     bytes: usize,
@@ -40,19 +46,41 @@ pub(crate) struct Saved {
 }
 
 impl RunningAnswer {
+    /// An answer that says nothing yet.
     pub(crate) fn new(message: StoredMessage) -> Arc<Self> {
+        Self::going_on(message, Vec::new())
+    }
+
+    /// An answer that goes on: all that the message says and these tokens are on disk. Whoever attaches is told them first.
+    pub(crate) fn going_on(mut message: StoredMessage, tokens: Vec<u32>) -> Arc<Self> {
+        let saved = Saved {
+            edition: 0,
+            parts: message.parts.len(),
+            bytes: message.parts.last().map_or(0, |part| bytes(&part.kind)),
+            tokens: tokens.len(),
+        };
+        let mut log = Vec::new();
+        if let Some(last) = message.parts.last_mut() {
+            take_up(last, now());
+            log.push(AnswerBody::Resumed {
+                parts: message.parts.clone(),
+                notices: message.notices.clone(),
+            });
+        }
         Arc::new(Self {
             chat: message.chat.clone(),
             message: message.id.clone(),
             stop: watch::Sender::new(false),
+            answer_now: watch::Sender::new(false),
             ended: watch::Sender::new(false),
             grew: Notify::new(),
             answer: Mutex::new(Answer {
                 message,
-                tokens: Vec::new(),
-                log: Vec::new(),
+                tokens,
+                log,
                 windows: Vec::new(),
-                saved: Saved::default(),
+                edition: 0,
+                saved,
             }),
         })
     }
@@ -84,25 +112,26 @@ impl RunningAnswer {
         self.answer().tell(body);
     }
 
-    /// Replaces what was said by what its tokens say, in an answer that goes on. Parts that stay keep their times; the last one
-    /// loses the time that passed between, so that a thought is not said to have taken all night.
+    /// Replaces what was said by what its tokens say, in an answer that goes on. Parts that stay keep their times.
     pub(crate) fn resume(&self, said: Vec<PartKind>, notices: Vec<Notice>, tokens: Vec<u32>, at: i64) {
         let mut answer = self.answer();
         let before = std::mem::take(&mut answer.message.parts);
-        let last = said.len().saturating_sub(1);
         answer.message.parts = said
             .into_iter()
             .enumerate()
             .map(|(index, kind)| {
                 let (started_at, ended_at) = before.get(index).map_or((at, at), |part| (part.started_at, part.ended_at));
-                let pause = if index == last { at - ended_at } else { 0 };
                 Part {
                     kind,
-                    started_at: started_at + pause,
-                    ended_at: ended_at + pause,
+                    started_at,
+                    ended_at,
                 }
             })
             .collect();
+        if let Some(last) = answer.message.parts.last_mut() {
+            take_up(last, at);
+        }
+        answer.edition += 1;
         answer.message.notices = notices.clone();
         answer.tokens = tokens;
         let parts = answer.message.parts.clone();
@@ -112,9 +141,10 @@ impl RunningAnswer {
     }
 
     /// Adds text, and the tokens that made it, at the end.
-    pub(crate) fn add_text(&self, channel: Channel, text: String, tokens: Vec<u32>, at: i64) {
+    pub(crate) fn add_text(&self, channel: Channel, text: String, tokens: Vec<u32>, thinking_tokens: u32, at: i64) {
         let mut answer = self.answer();
-        answer.tokens.extend(tokens);
+        answer.add_tokens(tokens);
+        answer.message.thinking_tokens = Some(thinking_tokens);
         if !text.is_empty() {
             answer.append(channel, &text, at);
             answer.tell(AnswerBody::Delta { channel, text, at });
@@ -126,7 +156,7 @@ impl RunningAnswer {
     /// Adds a tool call, and the tokens that made it, at the end.
     pub(crate) fn add_tool_call(&self, call: ToolCall, tokens: Vec<u32>, at: i64) {
         let mut answer = self.answer();
-        answer.tokens.extend(tokens);
+        answer.add_tokens(tokens);
         answer.message.parts.push(Part {
             kind: PartKind::ToolCall { call: call.clone() },
             started_at: at,
@@ -146,9 +176,12 @@ impl RunningAnswer {
         self.grew.notify_one();
     }
 
-    /// Notes which model answers.
+    /// Notes which model answers. Tokens of before keep the model that wrote them: another one is about to refuse them.
     pub(crate) fn started(&self, model_revision: String, template_hash: String) {
         let mut answer = self.answer();
+        if !answer.tokens.is_empty() && answer.message.model_revision.is_some() {
+            return;
+        }
         answer.message.model_revision = Some(model_revision);
         answer.message.template_hash = Some(template_hash);
         drop(answer);
@@ -158,7 +191,7 @@ impl RunningAnswer {
     /// Changes the message in some other way, adds the last tokens, and returns both whole.
     pub(crate) fn end(&self, last_tokens: Vec<u32>, change: impl FnOnce(&mut StoredMessage)) -> (StoredMessage, Vec<u32>) {
         let mut answer = self.answer();
-        answer.tokens.extend(last_tokens);
+        answer.add_tokens(last_tokens);
         change(&mut answer.message);
         (answer.message.clone(), answer.tokens.clone())
     }
@@ -182,6 +215,14 @@ impl RunningAnswer {
 }
 
 impl Answer {
+    fn add_tokens(&mut self, tokens: Vec<u32>) {
+        if !tokens.is_empty() {
+            // The figures of an earlier end, which are right only as long as nothing has come.
+            (self.message.usage, self.message.timing) = (None, None);
+        }
+        self.tokens.extend(tokens);
+    }
+
     fn append(&mut self, to: Channel, more: &str, at: i64) {
         if let Some(Part { kind, ended_at, .. }) = self.message.parts.last_mut() {
             match (kind, to) {
@@ -220,15 +261,18 @@ impl Answer {
 
     fn growth(&self) -> (Growth, Saved) {
         let message = &self.message;
+        let replaces = self.saved.edition != self.edition;
+        let saved = if replaces { Saved::default() } else { self.saved };
         let now = Saved {
+            edition: self.edition,
             parts: message.parts.len(),
             bytes: message.parts.last().map_or(0, |part| bytes(&part.kind)),
             tokens: self.tokens.len(),
         };
         let mut parts = Vec::new();
-        for (position, part) in message.parts.iter().enumerate().skip(self.saved.parts.saturating_sub(1)) {
-            let from = if position + 1 == self.saved.parts { self.saved.bytes } else { 0 };
-            if position >= self.saved.parts || from < bytes(&part.kind) {
+        for (position, part) in message.parts.iter().enumerate().skip(saved.parts.saturating_sub(1)) {
+            let from = if position + 1 == saved.parts { saved.bytes } else { 0 };
+            if position >= saved.parts || from < bytes(&part.kind) {
                 parts.push(PartGrowth {
                     position,
                     kind: tail(&part.kind, from),
@@ -238,14 +282,23 @@ impl Answer {
             }
         }
         let growth = Growth {
+            replaces,
             parts,
-            tokens: self.tokens[self.saved.tokens..].to_vec(),
+            tokens: self.tokens[saved.tokens..].to_vec(),
             notices: message.notices.clone(),
             model_revision: message.model_revision.clone(),
             template_hash: message.template_hash.clone(),
+            thinking_tokens: message.thinking_tokens,
         };
         (growth, now)
     }
+}
+
+/// Moves a part that goes on to the present, so that a thought is not said to have taken all night.
+fn take_up(part: &mut Part, at: i64) {
+    let pause = at - part.ended_at;
+    part.started_at += pause;
+    part.ended_at = at;
 }
 
 /// How much of a part there is; a tool call comes whole.

@@ -84,6 +84,8 @@ mod tests {
             model_revision: None,
             template_hash: None,
             thinking: None,
+            thinking_budget: None,
+            thinking_tokens: None,
             stop: None,
             ended_by: None,
             error: None,

@@ -12,15 +12,33 @@ const READ_EVERY: Duration = Duration::from_millis(200);
 /// The growth of an answer from event number `from` on, until it ends.
 ///
 /// Its events are numbered by characters (a tool call counts as one), so that a number means the same to everybody who
-/// watches, whenever the file was read.
+/// watches, whenever the file was read. Where the answer goes on and its last characters are read again as something else, all
+/// of it is told anew, and the numbers run on from there.
 pub(crate) fn follow(history: History, message: String, from: u64) -> Receiver<AnswerEvent> {
     let (sender, receiver) = mailbox();
     tokio::spawn(async move {
         let mut seen = from;
+        let mut shown: Vec<Part> = Vec::new();
+        // How far the numbers ran ahead of the characters.
+        let mut ahead = 0;
         while !sender.is_closed() {
             // Where the file cannot be read the sender is dropped, and the window is told to attach again.
             let Ok(stored) = history.message(&message).await else { return };
-            seen = send_growth(&sender, &stored, seen);
+            if goes_on_from(&shown, &stored.parts) {
+                seen = ahead + send_growth(&sender, &stored, ahead, seen - ahead);
+            } else {
+                seen += 1;
+                ahead = seen.saturating_sub(stored.parts.iter().map(length).sum());
+                sender.send(AnswerEvent {
+                    message: stored.id.clone(),
+                    seq: seen,
+                    body: AnswerBody::Resumed {
+                        parts: stored.parts.clone(),
+                        notices: stored.notices.clone(),
+                    },
+                });
+            }
+            shown.clone_from(&stored.parts);
             if stored.state != AnswerState::Streaming {
                 return finish(&sender, stored, seen + 1);
             }
@@ -47,8 +65,21 @@ fn finish(sender: &Sender<AnswerEvent>, message: StoredMessage, seq: u64) {
     });
 }
 
-/// Sends what comes after number `seen`; returns the number of the last event that was sent so far.
-fn send_growth(sender: &Sender<AnswerEvent>, stored: &StoredMessage, seen: u64) -> u64 {
+/// Whether parts are those that were shown, with more at their end.
+fn goes_on_from(shown: &[Part], parts: &[Part]) -> bool {
+    let Some((last, whole)) = shown.split_last() else { return true };
+    let Some(now) = parts.get(whole.len()) else { return false };
+    let grows = match (&last.kind, &now.kind) {
+        (PartKind::Thinking { text }, PartKind::Thinking { text: now }) | (PartKind::Text { text }, PartKind::Text { text: now }) => {
+            now.starts_with(text)
+        }
+        (before, now) => before == now,
+    };
+    grows && whole.iter().zip(parts).all(|(before, now)| before.kind == now.kind)
+}
+
+/// Sends what comes after character `seen`, under numbers that are `ahead` of them; returns how many characters were told so far.
+fn send_growth(sender: &Sender<AnswerEvent>, stored: &StoredMessage, ahead: u64, seen: u64) -> u64 {
     let mut seq = 0;
     for part in &stored.parts {
         let new = usize::try_from(seen.saturating_sub(seq)).unwrap_or(usize::MAX);
@@ -56,7 +87,7 @@ fn send_growth(sender: &Sender<AnswerEvent>, stored: &StoredMessage, seen: u64) 
         if seq > seen {
             sender.send(AnswerEvent {
                 message: stored.id.clone(),
-                seq,
+                seq: ahead + seq,
                 body: event(part, new),
             });
         }

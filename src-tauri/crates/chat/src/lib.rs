@@ -8,6 +8,7 @@ mod answer;
 mod conversation;
 mod elsewhere;
 mod error;
+mod going_on;
 mod owner;
 mod title;
 mod turn;
@@ -20,8 +21,7 @@ use std::time::Duration;
 pub use history::Found;
 use history::{now, History, NewAnswer};
 use protocol::{
-    AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Engine, ModelShelf, ModelSource, Receiver, Result, Role, StoredMessage,
-    Turn,
+    AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Engine, ModelShelf, ModelSource, Receiver, Result, Role, Turn,
 };
 use tokio::sync::watch;
 use tokio::time::{interval, timeout, MissedTickBehavior};
@@ -177,7 +177,7 @@ impl Chat {
         let (answer, mut ask) = self.prepare(view.settings).await?;
         let turn = self.0.history.begin_turn(chat, text, &title::title(text), &answer).await?;
         ask.question = turn.question.id.clone();
-        self.begin(turn.answer.clone(), ask);
+        self.begin(RunningAnswer::new(turn.answer.clone()), ask.clone(), Some(ask));
         Ok(turn)
     }
 
@@ -194,7 +194,7 @@ impl Chat {
         let (answer, mut ask) = self.prepare(view.settings).await?;
         let answer = self.0.history.begin_answer(&question, &answer).await?;
         ask.question = question;
-        self.begin(answer, ask);
+        self.begin(RunningAnswer::new(answer), ask.clone(), Some(ask));
         self.chat(&message.chat).await
     }
 
@@ -209,6 +209,7 @@ impl Chat {
         let answer = NewAnswer {
             model: reference,
             thinking: ask.thinking,
+            thinking_budget: ask.thinking_budget,
             owner: self.0.owner.clone(),
         };
         Ok((answer, ask))
@@ -226,6 +227,8 @@ impl Chat {
             model,
             system_prompt: settings.system_prompt,
             thinking: settings.thinking,
+            thinking_budget: settings.thinking_budget,
+            begun: None,
             sampling: settings.sampling,
         };
         Ok((reference, ask))
@@ -237,8 +240,8 @@ impl Chat {
         resolved.unwrap_or_else(|_| Err(Error::Broken.into()))
     }
 
-    fn begin(&self, answer: StoredMessage, ask: Ask) {
-        let running = RunningAnswer::new(answer);
+    /// Has the answer written; `next` is how the next question will be asked, where that is known.
+    fn begin(&self, running: Arc<RunningAnswer>, ask: Ask, next: Option<Ask>) {
         self.0.running().insert(running.message.clone(), running.clone());
         let registered = Registered {
             house: self.0.clone(),
@@ -247,10 +250,12 @@ impl Chat {
         self.0.changed();
         tokio::spawn(async move {
             let (history, engine) = (registered.house.history.clone(), registered.house.engine.clone());
-            write_answer(history.clone(), engine.clone(), running.clone(), ask.clone()).await;
+            write_answer(history.clone(), engine.clone(), running.clone(), ask).await;
             // The answer has ended for everybody before anything is done for the next one.
             drop(registered);
-            read_behind(&history, engine.as_ref(), &running.message, &ask).await;
+            if let Some(next) = next {
+                read_behind(&history, engine.as_ref(), &running.message, &next).await;
+            }
         });
     }
 
@@ -373,7 +378,15 @@ struct Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.house.running().remove(&self.running.message);
+        let mut running = self.house.running();
+        // It may have been let go on already, which is another entry under the same name.
+        if running
+            .get(&self.running.message)
+            .is_some_and(|other| Arc::ptr_eq(other, &self.running))
+        {
+            running.remove(&self.running.message);
+        }
+        drop(running);
         self.house.changed();
         self.running.ended.send_replace(true);
     }

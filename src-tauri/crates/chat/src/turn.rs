@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use history::{now, History};
 use protocol::{
-    AnswerBody, AnswerState, CancelFlag, Done, Engine, EngineEvent, Merge, ModelSource, Request, Sampling, Stop, StoredMessage, Thinking,
+    AnswerBody, AnswerState, Begun, CancelFlag, Done, EndedBy, Engine, EngineEvent, Merge, ModelSource, Request, Sampling, Stop,
+    StoredMessage, Thinking,
 };
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout_at, Instant};
@@ -35,7 +36,10 @@ pub(crate) struct Ask {
     pub(crate) model: ModelSource,
     pub(crate) system_prompt: String,
     pub(crate) thinking: Option<Thinking>,
+    pub(crate) thinking_budget: Option<u32>,
     pub(crate) sampling: Sampling,
+    /// What there is of the answer.
+    pub(crate) begun: Option<Begun>,
 }
 
 impl Ask {
@@ -43,6 +47,8 @@ impl Ask {
     pub(crate) fn request(&self, branch: &[StoredMessage]) -> Request {
         let mut request = Request::new(self.model.clone(), conversation(&self.system_prompt, branch));
         request.thinking = self.thinking;
+        request.thinking_budget = self.thinking_budget;
+        request.continue_from = self.begun.clone();
         request.sampling = self.sampling.clone();
         request
     }
@@ -84,7 +90,8 @@ async fn listen(history: History, engine: Arc<dyn Engine>, running: Arc<RunningA
         Ok(branch) => branch,
         Err(error) => return End::Failed(error.into()),
     };
-    let mut stop = running.stop.subscribe();
+    let (mut stop, mut answer_now) = (running.stop.subscribe(), running.answer_now.subscribe());
+    let mut hurried = false;
     let mut job = engine.generate(ask.request(&branch));
     let _cancel = CancelOnDrop(job.cancel.clone());
     // In this order a stop is noticed however fast the engine talks.
@@ -92,6 +99,10 @@ async fn listen(history: History, engine: Arc<dyn Engine>, running: Arc<RunningA
         tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => break,
+            _ = answer_now.wait_for(|now| *now), if !hurried => {
+                hurried = true;
+                job.end_thinking.answer_now();
+            }
             event = job.events.recv() => if let Some(end) = take(&running, event) { return end },
         }
     }
@@ -119,7 +130,12 @@ fn take(running: &RunningAnswer, event: Option<EngineEvent>) -> Option<End> {
             template_hash,
         } => running.started(model_revision, template_hash),
         EngineEvent::Resumed { said, notices, tokens } => running.resume(said, notices, tokens, now()),
-        EngineEvent::Delta { channel, text, tokens } => running.add_text(channel, text, tokens, now()),
+        EngineEvent::Delta {
+            channel,
+            text,
+            tokens,
+            thinking_tokens,
+        } => running.add_text(channel, text, tokens, thinking_tokens, now()),
         EngineEvent::ToolCall { call, tokens } => running.add_tool_call(call, tokens, now()),
         EngineEvent::Notice(notice) => running.add_notice(notice),
         EngineEvent::Done(done) => return Some(End::Done(done)),
@@ -151,11 +167,14 @@ async fn keep(history: &History, running: &RunningAnswer, mut listened: oneshot:
         // Never dropped in the middle: what is noted as saved is what is on disk.
         let (growth, saved) = running.growth();
         match history.grow(&running.message, &growth).await {
-            Ok(stop_requested) => {
+            Ok(wishes) => {
                 failing = false;
                 running.saved(saved);
-                if stop_requested {
+                if wishes.stop {
                     running.stop.send_replace(true);
+                }
+                if wishes.answer_now {
+                    running.answer_now.send_replace(true);
                 }
             }
             // Once, not for every piece.
@@ -172,24 +191,31 @@ async fn keep(history: &History, running: &RunningAnswer, mut listened: oneshot:
 }
 
 async fn store_end(history: &History, running: &RunningAnswer, end: End) {
-    let (last_tokens, state, stop, error, figures) = match end {
+    let (last_tokens, state, stop, ended_by, error, figures) = match end {
         End::Done(done) => {
             let state = if done.stop == Stop::Cancelled {
                 AnswerState::Stopped
             } else {
                 AnswerState::Complete
             };
-            (done.tokens, state, Some(done.stop), None, Some((done.usage, done.timing)))
+            let figures = Some((done.usage, done.timing));
+            (done.tokens, state, Some(done.stop), Some(done.ended_by), None, figures)
         }
-        End::Stopped => (Vec::new(), AnswerState::Stopped, Some(Stop::Cancelled), None, None),
-        End::Failed(error) => (Vec::new(), AnswerState::Failed, None, Some(error), None),
+        End::Stopped => {
+            let (stop, ended_by) = (Some(Stop::Cancelled), Some(EndedBy::Cancelled));
+            (Vec::new(), AnswerState::Stopped, stop, ended_by, None, None)
+        }
+        End::Failed(error) => (Vec::new(), AnswerState::Failed, None, None, Some(error), None),
     };
     let (mut message, tokens) = running.end(last_tokens, |message| {
         message.state = state;
         message.stop = stop;
+        message.ended_by = ended_by;
         message.error = error;
-        message.usage = figures.map(|(usage, _)| usage);
-        message.timing = figures.map(|(_, timing)| timing);
+        if let Some((usage, timing)) = figures {
+            message.thinking_tokens = Some(usage.thinking_tokens);
+            (message.usage, message.timing) = (Some(usage), Some(timing));
+        }
         message.finished_at = Some(now());
     });
     let mut stored = Ok(());

@@ -67,17 +67,20 @@ impl<'a> Speech<'a> {
     }
 
     fn say(&mut self, pieces: Vec<Piece>) {
+        let thinking_tokens = self.parser.thinking_tokens();
         for piece in pieces {
             let event = match piece {
                 Piece::Text(text) => EngineEvent::Delta {
                     channel: Channel::Text,
                     text,
                     tokens: std::mem::take(&mut self.unsent),
+                    thinking_tokens,
                 },
                 Piece::Thinking(text) => EngineEvent::Delta {
                     channel: Channel::Thinking,
                     text,
                     tokens: std::mem::take(&mut self.unsent),
+                    thinking_tokens,
                 },
                 Piece::ToolCall { name, arguments } => {
                     let call = ToolCall {

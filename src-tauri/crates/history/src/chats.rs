@@ -55,6 +55,7 @@ struct ChatRow {
     draft: String,
     model: Option<String>,
     thinking: Option<String>,
+    thinking_budget: Option<u32>,
     system_prompt: String,
     sampling: String,
 }
@@ -73,7 +74,7 @@ impl History {
     /// A chat without its messages: they are left empty.
     pub async fn chat_head(&self, chat: &str) -> Result<(ChatView, Option<String>)> {
         let row: Option<ChatRow> = sqlx::query_as(select_chats!(
-            ", c.head, c.draft, c.model, c.thinking, c.system_prompt, c.sampling FROM chats c WHERE c.id = ? AND c.deleted_at IS NULL"
+            ", c.head, c.draft, c.model, c.thinking, c.thinking_budget, c.system_prompt, c.sampling FROM chats c WHERE c.id = ? AND c.deleted_at IS NULL"
         ))
         .bind(chat)
         .fetch_optional(&self.readers)
@@ -86,7 +87,7 @@ impl History {
                 .as_deref()
                 .map(|word| from_word::<Thinking>("thinking switch", word))
                 .transpose()?,
-            thinking_budget: None,
+            thinking_budget: row.thinking_budget,
             system_prompt: row.system_prompt,
             sampling: from_json("sampling", &row.sampling)?,
         };
@@ -115,12 +116,14 @@ impl History {
         let (id, now) = (new_id(), now());
         let mut transaction = self.write().await?;
         sqlx::query(
-            "INSERT INTO chats (id, created_at, updated_at, model, thinking, system_prompt, sampling) VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO chats (id, created_at, updated_at, model, thinking, thinking_budget, system_prompt, sampling)
+             VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?6, ?7)",
         )
         .bind(&id)
         .bind(now)
         .bind(&settings.model)
         .bind(settings.thinking.as_ref().map(to_word))
+        .bind(settings.thinking_budget)
         .bind(&settings.system_prompt)
         .bind(to_json(&settings.sampling))
         .execute(&mut *transaction)
@@ -148,11 +151,13 @@ impl History {
     /// What the chat remembers for its next turn.
     pub async fn set_chat_settings(&self, chat: &str, settings: &ChatSettings) -> Result<()> {
         let update = sqlx::query(
-            "UPDATE chats SET model = ?2, thinking = ?3, system_prompt = ?4, sampling = ?5 WHERE id = ?1 AND deleted_at IS NULL",
+            "UPDATE chats SET model = ?2, thinking = ?3, thinking_budget = ?4, system_prompt = ?5, sampling = ?6
+              WHERE id = ?1 AND deleted_at IS NULL",
         )
         .bind(chat)
         .bind(&settings.model)
         .bind(settings.thinking.as_ref().map(to_word))
+        .bind(settings.thinking_budget)
         .bind(&settings.system_prompt)
         .bind(to_json(&settings.sampling));
         self.change_chat(update).await

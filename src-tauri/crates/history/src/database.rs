@@ -11,7 +11,10 @@ use crate::{Error, Result};
 
 /// Every step from an empty file to the present tables; each ends by setting `user_version` to its number. A released step
 /// never changes.
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_first.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../migrations/0001_first.sql"),
+    include_str!("../migrations/0002_thinking.sql"),
+];
 
 /// How long a statement waits for another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

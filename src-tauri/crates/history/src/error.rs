@@ -13,6 +13,9 @@ pub enum Error {
     /// The chat has a running answer, in this process or another.
     #[error("an answer is already being written in this chat; wait for its end or stop it")]
     Busy,
+    /// The answer is complete, is being written, or is not the last of what is looked at.
+    #[error("only the last answer of a chat can go on, and only where it ended early; nothing was changed")]
+    CannotGoOn,
     /// The file could not be opened; the source says why.
     #[error("the history file {} could not be opened: {source}", path.display())]
     Open {
@@ -84,6 +87,7 @@ impl From<Error> for protocol::Error {
         let code = match &error {
             Error::NotFound(_) => Code::NotFound,
             Error::Busy => Code::Busy,
+            Error::CannotGoOn => Code::BadRequest,
             _ => Code::Storage,
         };
         protocol::Error::new(code, error.to_string())

@@ -8,6 +8,7 @@ mod chats;
 mod database;
 mod error;
 mod export;
+mod going_on;
 mod messages;
 mod parts;
 mod rows;
@@ -19,7 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub use database::History;
 pub use error::{Error, Result};
 pub use messages::{NewAnswer, StreamingAnswer};
-pub use parts::{Growth, PartGrowth};
+pub use parts::{Growth, PartGrowth, Wishes};
 pub use search::Found;
 
 /// The time by the computer's clock, in Unix milliseconds.

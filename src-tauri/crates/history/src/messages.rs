@@ -3,7 +3,7 @@
 use protocol::{AnswerState, Part, PartKind, Role, StoredMessage, Thinking, Turn};
 use sqlx::{Sqlite, Transaction};
 
-use crate::parts::{insert_parts, token_bytes};
+use crate::parts::{delete_parts, insert_parts, token_bytes};
 use crate::rows::{messages, select_messages, to_json, to_word, PartOfMessage};
 use crate::{new_id, now, Error, History, Result};
 
@@ -14,6 +14,8 @@ pub struct NewAnswer {
     pub model: String,
     /// The Thinking switch it is asked with.
     pub thinking: Option<Thinking>,
+    /// The most tokens its thought may take.
+    pub thinking_budget: Option<u32>,
     /// The process that writes it.
     pub owner: String,
 }
@@ -133,7 +135,8 @@ impl History {
         let mut transaction = self.write().await?;
         let updated = sqlx::query(
             "UPDATE messages SET state = ?2, finished_at = ?3, model_revision = ?4, template_hash = ?5, tokens = ?6, stop = ?7,
-                    error_code = ?8, error_message = ?9, notices = ?10, usage = ?11, timing = ?12, owner = NULL, heartbeat = NULL
+                    error_code = ?8, error_message = ?9, notices = ?10, usage = ?11, timing = ?12, ended_by = ?13, thinking_tokens = ?14,
+                    owner = NULL, heartbeat = NULL
               WHERE id = ?1",
         )
         .bind(&answer.id)
@@ -148,15 +151,14 @@ impl History {
         .bind(to_json(&answer.notices))
         .bind(answer.usage.as_ref().map(to_json))
         .bind(answer.timing.as_ref().map(to_json))
+        .bind(answer.ended_by.as_ref().map(to_json))
+        .bind(answer.thinking_tokens)
         .execute(&mut *transaction)
         .await?;
         if updated.rows_affected() == 0 {
             return Err(Error::NotFound("message"));
         }
-        sqlx::query("DELETE FROM parts WHERE message_id = ?")
-            .bind(&answer.id)
-            .execute(&mut *transaction)
-            .await?;
+        delete_parts(&mut transaction, &answer.id).await?;
         insert_parts(&mut transaction, &answer.id, &answer.parts).await?;
         sqlx::query("UPDATE chats SET updated_at = ?2 WHERE id = ?1")
             .bind(&answer.chat)
@@ -194,11 +196,19 @@ impl History {
 
     /// Asks the process that writes an answer to stop it; changes nothing where it has ended.
     pub async fn request_stop(&self, message: &str) -> Result<()> {
+        self.request(sqlx::query("UPDATE messages SET stop_requested = 1 WHERE id = ?").bind(message))
+            .await
+    }
+
+    /// Asks the process that writes an answer to end its thought; changes nothing where the answer has ended.
+    pub async fn request_answer_now(&self, message: &str) -> Result<()> {
+        self.request(sqlx::query("UPDATE messages SET end_thinking_requested = 1 WHERE id = ?").bind(message))
+            .await
+    }
+
+    async fn request(&self, update: sqlx::query::Query<'_, sqlx::Sqlite, sqlx::sqlite::SqliteArguments>) -> Result<()> {
         let mut transaction = self.write().await?;
-        let found = sqlx::query("UPDATE messages SET stop_requested = 1 WHERE id = ?")
-            .bind(message)
-            .execute(&mut *transaction)
-            .await?;
+        let found = update.execute(&mut *transaction).await?;
         if found.rows_affected() == 0 {
             return Err(Error::NotFound("message"));
         }
@@ -253,8 +263,8 @@ async fn insert_answer(
 ) -> Result<String> {
     let id = new_id();
     let inserted = sqlx::query(
-        "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, model, thinking, owner, heartbeat)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?6)",
+        "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, model, thinking, owner, heartbeat, thinking_budget)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?6, ?10)",
     )
     .bind(&id)
     .bind(chat)
@@ -265,13 +275,10 @@ async fn insert_answer(
     .bind(&answer.model)
     .bind(answer.thinking.as_ref().map(to_word))
     .bind(&answer.owner)
+    .bind(answer.thinking_budget)
     .execute(&mut **transaction)
     .await;
-    match inserted {
-        // The index that allows one streaming answer per chat.
-        Err(sqlx::Error::Database(error)) if error.is_unique_violation() => return Err(Error::Busy),
-        inserted => inserted?,
-    };
+    one_at_a_time(inserted)?;
     sqlx::query("UPDATE chats SET head = ?2, updated_at = ?3 WHERE id = ?1")
         .bind(chat)
         .bind(&id)
@@ -279,4 +286,12 @@ async fn insert_answer(
         .execute(&mut **transaction)
         .await?;
     Ok(id)
+}
+
+/// The outcome of a statement that makes an answer streaming: an index allows one of them per chat.
+pub(crate) fn one_at_a_time<T>(outcome: sqlx::Result<T>) -> Result<T> {
+    match outcome {
+        Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Err(Error::Busy),
+        outcome => Ok(outcome?),
+    }
 }

@@ -6,9 +6,22 @@ use sqlx::{Sqlite, Transaction};
 use crate::rows::{part_columns, to_json};
 use crate::{now, Error, History, Result};
 
+/// What other processes want of the one that writes an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, sqlx::FromRow)]
+pub struct Wishes {
+    /// To end the answer.
+    #[sqlx(rename = "stop_requested")]
+    pub stop: bool,
+    /// To end its thought.
+    #[sqlx(rename = "end_thinking_requested")]
+    pub answer_now: bool,
+}
+
 /// What is new in a streaming answer since the last time. Where nothing is, it still says that its owner lives.
 #[derive(Debug, Clone, Default)]
 pub struct Growth {
+    /// Whether parts and tokens are the whole answer and take the place of what is stored.
+    pub replaces: bool,
     /// New parts, and text at the end of the last one.
     pub parts: Vec<PartGrowth>,
     /// The ids of the new tokens.
@@ -19,6 +32,8 @@ pub struct Growth {
     pub model_revision: Option<String>,
     /// SHA-256 of the chat template, once it is known.
     pub template_hash: Option<String>,
+    /// How many tokens of the answer are reasoning, once that was counted.
+    pub thinking_tokens: Option<u32>,
 }
 
 /// A new part, or text at the end of one.
@@ -35,15 +50,16 @@ pub struct PartGrowth {
 }
 
 impl History {
-    /// Stores what is new in a streaming answer and that its owner lives. Returns whether another process asks it to stop.
+    /// Stores what is new in a streaming answer and that its owner lives. Returns what other processes want of it.
     /// Fails with [`Error::NotFound`] where the answer is no longer streaming.
-    pub async fn grow(&self, message: &str, growth: &Growth) -> Result<bool> {
+    pub async fn grow(&self, message: &str, growth: &Growth) -> Result<Wishes> {
         let mut transaction = self.write().await?;
         // `||` makes text even of blobs.
-        let stop: Option<bool> = sqlx::query_scalar(
-            "UPDATE messages SET heartbeat = ?2, tokens = CAST(tokens || ?3 AS BLOB), notices = ?4,
-                    model_revision = coalesce(?5, model_revision), template_hash = coalesce(?6, template_hash)
-              WHERE id = ?1 AND state = 'streaming' RETURNING stop_requested",
+        let wishes: Option<Wishes> = sqlx::query_as(
+            "UPDATE messages SET heartbeat = ?2, tokens = CASE WHEN ?8 THEN ?3 ELSE CAST(tokens || ?3 AS BLOB) END, notices = ?4,
+                    model_revision = coalesce(?5, model_revision), template_hash = coalesce(?6, template_hash),
+                    thinking_tokens = coalesce(?7, thinking_tokens)
+              WHERE id = ?1 AND state = 'streaming' RETURNING stop_requested, end_thinking_requested",
         )
         .bind(message)
         .bind(now())
@@ -51,15 +67,29 @@ impl History {
         .bind(to_json(&growth.notices))
         .bind(&growth.model_revision)
         .bind(&growth.template_hash)
+        .bind(growth.thinking_tokens)
+        .bind(growth.replaces)
         .fetch_optional(&mut *transaction)
         .await?;
-        let stop = stop.ok_or(Error::NotFound("running answer"))?;
+        let wishes = wishes.ok_or(Error::NotFound("running answer"))?;
+        if growth.replaces {
+            delete_parts(&mut transaction, message).await?;
+        }
         for part in &growth.parts {
             insert_part(&mut transaction, message, part.position, &part.kind, part.started_at, part.ended_at).await?;
         }
         transaction.commit().await?;
-        Ok(stop)
+        Ok(wishes)
     }
+}
+
+/// Deletes all parts of a message.
+pub(crate) async fn delete_parts(transaction: &mut Transaction<'static, Sqlite>, message: &str) -> Result<()> {
+    sqlx::query("DELETE FROM parts WHERE message_id = ?")
+        .bind(message)
+        .execute(&mut **transaction)
+        .await?;
+    Ok(())
 }
 
 /// Stores all parts of a message that has none.

@@ -12,7 +12,8 @@ macro_rules! select_messages {
         concat!(
             $with,
             " SELECT m.id, m.chat_id, m.parent_id, m.role, m.state, m.created_at, m.finished_at, m.model, m.model_revision,
-                     m.template_hash, m.thinking, m.stop, m.error_code, m.error_message, m.notices, m.usage, m.timing,
+                     m.template_hash, m.thinking, m.thinking_budget, m.thinking_tokens, m.stop, m.ended_by, m.error_code, m.error_message,
+                     m.notices, m.usage, m.timing,
                      (SELECT group_concat(s.id, ' ' ORDER BY s.created_at, s.id) FROM messages s
                        WHERE s.parent_id IS m.parent_id AND s.chat_id = m.chat_id) AS siblings,
                      p.kind, p.content, p.started_at, p.ended_at ",
@@ -36,7 +37,10 @@ pub(crate) struct PartOfMessage {
     model_revision: Option<String>,
     template_hash: Option<String>,
     thinking: Option<String>,
+    thinking_budget: Option<u32>,
+    thinking_tokens: Option<u32>,
     stop: Option<String>,
+    ended_by: Option<String>,
     error_code: Option<String>,
     error_message: Option<String>,
     notices: String,
@@ -102,12 +106,15 @@ impl PartOfMessage {
                 .as_deref()
                 .map(|word| from_word::<Thinking>("thinking switch", word))
                 .transpose()?,
+            thinking_budget: self.thinking_budget,
+            thinking_tokens: self.thinking_tokens,
             stop: self
                 .stop
                 .as_deref()
                 .map(|word| from_word::<Stop>("stop reason", word))
                 .transpose()?,
-            ended_by: None,
+            // A later version may know more rules; how the answer ended is told by the rest.
+            ended_by: self.ended_by.as_deref().and_then(|json| from_json("rule", json).ok()),
             error: self.error_code.zip(self.error_message).map(|(code, message)| {
                 // A later version may know more codes; its message still says what happened.
                 Failure {

@@ -143,6 +143,10 @@ pub struct StoredMessage {
     pub template_hash: Option<String>,
     /// The Thinking switch it was asked with.
     pub thinking: Option<Thinking>,
+    /// The most tokens its thought was allowed; `None`: as many as it wanted.
+    pub thinking_budget: Option<u32>,
+    /// How many of its tokens are reasoning, as far as it has come; `None` where that was never counted.
+    pub thinking_tokens: Option<u32>,
     /// Why it ended.
     pub stop: Option<Stop>,
     /// The rule that ended it.

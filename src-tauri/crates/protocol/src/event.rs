@@ -167,6 +167,8 @@ pub enum EngineEvent {
         text: String,
         /// Ids generated since the last delta.
         tokens: Vec<u32>,
+        /// How many tokens of the whole answer so far are reasoning.
+        thinking_tokens: u32,
     },
     /// A complete tool call.
     ToolCall {
@@ -188,15 +190,22 @@ impl Merge for EngineEvent {
     fn merge(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
             (
-                EngineEvent::Delta { channel, text, tokens },
+                EngineEvent::Delta {
+                    channel,
+                    text,
+                    tokens,
+                    thinking_tokens,
+                },
                 EngineEvent::Delta {
                     channel: next_channel,
                     text: more,
                     tokens: ids,
+                    thinking_tokens: thought,
                 },
             ) if *channel == next_channel => {
                 text.push_str(&more);
                 tokens.extend(ids);
+                *thinking_tokens = thought;
                 None
             }
             (

@@ -131,6 +131,7 @@ mod tests {
             channel: Channel::Text,
             text: text.into(),
             tokens: vec![token],
+            thinking_tokens: 0,
         }
     }
 
@@ -157,7 +158,8 @@ mod tests {
             Some(EngineEvent::Delta {
                 channel: Channel::Text,
                 text: "x".repeat(1000),
-                tokens: (0..1000).collect()
+                tokens: (0..1000).collect(),
+                thinking_tokens: 0,
             })
         );
         assert_eq!(receiver.recv().await, Some(done()));

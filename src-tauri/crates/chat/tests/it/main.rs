@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod going_on;
 mod processes;
 mod reading_ahead;
 mod turns;
@@ -98,6 +99,7 @@ fn text(text: &str, token: u32) -> EngineEvent {
         channel: Channel::Text,
         text: text.into(),
         tokens: vec![token],
+        thinking_tokens: 1,
     }
 }
 
@@ -106,6 +108,7 @@ fn thought(text: &str, token: u32) -> EngineEvent {
         channel: Channel::Thinking,
         text: text.into(),
         tokens: vec![token],
+        thinking_tokens: 1,
     }
 }
 

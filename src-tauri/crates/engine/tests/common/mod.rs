@@ -91,7 +91,7 @@ pub async fn hear(mut job: Job) -> Heard {
                 heard.notices.extend(notices);
                 heard.tokens.extend(tokens);
             }
-            EngineEvent::Delta { channel, text, tokens } => {
+            EngineEvent::Delta { channel, text, tokens, .. } => {
                 match channel {
                     Channel::Text => heard.text.push_str(&text),
                     Channel::Thinking => heard.thinking.push_str(&text),

@@ -38,7 +38,7 @@ async fn a_chat_remembers_its_settings_and_draft() {
     let settings = ChatSettings {
         model: Some("a/b".into()),
         thinking: Some(Thinking::Low),
-        thinking_budget: None,
+        thinking_budget: Some(512),
         system_prompt: "It's \"so\"; --".into(),
         sampling,
     };

@@ -5,6 +5,7 @@
 mod chats;
 mod export;
 mod file;
+mod going_on;
 mod messages;
 mod search;
 
@@ -66,6 +67,7 @@ fn new_answer() -> NewAnswer {
     NewAnswer {
         model: "pebble".into(),
         thinking: None,
+        thinking_budget: None,
         owner: "1:1@test".into(),
     }
 }

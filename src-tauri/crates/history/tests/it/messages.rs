@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use history::{Error, Growth, PartGrowth};
-use protocol::{AnswerState, Code, Notice, Part, PartKind, Role, Stop, Thinking, Timing, ToolCall, Usage};
+use history::{Error, Growth, PartGrowth, Wishes};
+use protocol::{AnswerState, Code, EndedBy, Notice, Part, PartKind, Role, Stop, Thinking, Timing, ToolCall, Usage};
 
 use crate::{growth, new_answer, texts, words, Fresh};
 
@@ -156,7 +156,7 @@ async fn growth_adds_to_the_end_and_starts_new_parts() {
         },
     ];
     for growth in &all {
-        assert!(!fresh.history.grow(&answer, growth).await.unwrap());
+        assert_eq!(fresh.history.grow(&answer, growth).await.unwrap(), Wishes::default());
     }
     let message = fresh.history.message(&answer).await.unwrap();
     let parts = [
@@ -212,6 +212,7 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
     let begun = new_answer();
     let begun = history::NewAnswer {
         thinking: Some(Thinking::High),
+        thinking_budget: Some(20),
         ..begun
     };
     let mut answer = fresh.history.begin_turn(&chat, "question", "", &begun).await.unwrap().answer;
@@ -226,6 +227,12 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
     answer.model_revision = Some("abc".into());
     answer.template_hash = Some("def".into());
     answer.stop = Some(Stop::Length);
+    answer.ended_by = Some(EndedBy::StopToken {
+        token: 106,
+        text: "<turn|>".into(),
+        sources: vec!["generation_config.eos_token_id".into()],
+    });
+    answer.thinking_tokens = Some(5);
     answer.error = Some(protocol::Error::new(Code::ContextFull, "too 'long'"));
     answer.notices = vec![Notice {
         code: "a".into(),
@@ -335,10 +342,13 @@ async fn a_stop_that_another_process_asks_for_reaches_the_owner() {
         .unwrap()
         .answer
         .id;
-    assert!(!fresh.history.grow(&answer, &Growth::default()).await.unwrap());
+    assert_eq!(fresh.history.grow(&answer, &Growth::default()).await.unwrap(), Wishes::default());
     let other = history::History::open(&fresh.path()).await.unwrap();
     other.request_stop(&answer).await.unwrap();
-    assert!(fresh.history.grow(&answer, &Growth::default()).await.unwrap());
+    let wishes = fresh.history.grow(&answer, &Growth::default()).await.unwrap();
+    assert_eq!((wishes.stop, wishes.answer_now), (true, false));
+    other.request_answer_now(&answer).await.unwrap();
+    assert!(fresh.history.grow(&answer, &Growth::default()).await.unwrap().answer_now);
 }
 
 #[tokio::test]
@@ -355,6 +365,7 @@ async fn an_unknown_message_is_not_found() {
         history.grow("nothing", &Growth::default()).await.map(drop),
         history.finish(&unknown, &[]).await,
         history.request_stop("nothing").await,
+        history.request_answer_now("nothing").await,
         history.show_branch("nothing").await.map(drop),
         history.tokens("nothing").await.map(drop),
     ];

@@ -1,0 +1,82 @@
+/** The chats of a browser during development: every state that an answer can be in. */
+
+import type { ChatSettings } from '../bindings/ChatSettings';
+import type { Part } from '../bindings/Part';
+import type { StoredMessage } from '../bindings/StoredMessage';
+import { FakeHost, textPart } from './fake';
+import { scriptFor } from './fakeText';
+import type { Platform } from './types';
+
+const DAY = 86_400_000;
+
+/** The host of a browser during development, with a few chats in it. */
+export function fakePlatform(): Platform {
+  const pace = Number(new URLSearchParams(location.search).get('pace') ?? 35);
+  const host = new FakeHost(pace);
+  const now = Date.now();
+  const one = (title: string, days: number, question: string, answer: Partial<StoredMessage>, settings: Partial<ChatSettings> = {}): void => {
+    const whole: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {}, ...settings };
+    host.addTurn(host.addChat(title, now - days * DAY, whole), question, answer);
+  };
+  const thought = (text: string, seconds: number): Part => ({ kind: 'thinking', text, started_at: now - seconds * 1000, ended_at: now });
+  const early: Partial<StoredMessage> = { usage: null, timing: null, stop: null };
+  const sum = thought('Add the digits from the right.\n7 + 9 = 16, wri', 12);
+
+  const squares = scriptFor('squares', false).map((part): Part => ({ kind: 'text', text: part.text, started_at: now, ended_at: now }));
+  one('Squares and a sum', 0, 'Make a table of the squares from 1 to 4, and show me how to compute them in Rust.', {
+    parts: [thought('The squares are 1, 4, 9 and 16.\nA table first, then code.', 3), ...squares],
+    ended_by: { rule: 'stop_token', token: 106, text: '<turn|>', sources: ['generation_config.eos_token_id'] },
+  });
+  one('Rust lifetimes, once more', 1, 'What is 347 * 58?', {
+    parts: [textPart('347 x 58 = **20126**')],
+    thinking: 'off',
+    notices: [{ code: 'thought_while_off', message: 'The model thought although Thinking is off. Its thought was left out.' }],
+  }, { thinking: 'off' });
+  one('Names for a sailing boat', 3, 'What should I call my boat?', {
+    ...early,
+    state: 'interrupted',
+    parts: [thought('Names that sailors like: birds, calm, colours.', 12), textPart('Some names that sailors have liked:\n\n1. **Windhover**, after the')],
+    thinking_tokens: 240,
+  });
+  one('What changed in the tax form?', 4, 'What changed in the tax form?', {
+    ...early,
+    state: 'failed',
+    error: { code: 'context_full', message: 'The chat and the answer need 2,310 tokens, but Pebble holds 2,048. Nothing was dropped. Begin a new chat, or choose a model with a longer context.' },
+  });
+  one('A sum, stopped in the thought', 4, 'What is 347 + 589?', { state: 'stopped', parts: [sum], stop: 'cancelled', ended_by: { rule: 'cancelled' }, thinking_tokens: 18 });
+  one('A sum, broken off in the thought', 5, 'What is 347 + 589?', {
+    ...early,
+    state: 'failed',
+    parts: [sum],
+    error: { code: 'model_broken', message: 'The model’s files have changed since this answer was begun, so it cannot go on from there. What was written is kept; answer it again instead.' },
+    thinking_tokens: 18,
+  });
+  one('A sum, answered at once', 5, 'What is 347 + 589?', {
+    parts: [sum, textPart('347 + 589 = **936**')],
+    notices: [{ code: 'thinking_ended', message: 'You ended the thought here.' }],
+  });
+  one('A sum on a budget', 5, 'What is 347 + 589?', {
+    parts: [sum, textPart('347 + 589 = **936**')],
+    notices: [{ code: 'thinking_ended', message: 'The thought was ended after 256 tokens, its budget.' }],
+  }, { thinking_budget: 256 });
+  one('A long story', 6, 'What should I call my boat?', {
+    parts: [textPart('Some names that sailors have liked:\n\n1. **Windhover**, after the')],
+    stop: 'length',
+    ended_by: { rule: 'token_limit' },
+  });
+  one('A full context', 6, 'What should I call my boat?', {
+    parts: [textPart('Some names that sailors have liked:\n\n1. **Windhover**, after the')],
+    stop: 'length',
+    ended_by: { rule: 'context' },
+  });
+  one('A story that went round', 6, 'Tell me about the sea.', {
+    parts: [textPart('The sea is wide. The sea is wide. The sea is wide.')],
+    stop: 'length',
+    ended_by: { rule: 'repetition' },
+    notices: [{ code: 'repetition', message: 'The answer kept repeating itself, so it was ended here.' }],
+  });
+  host.addChat('Thesis outline, chapter 3', now - 9 * DAY).summary.pinned = true;
+  host.addChat('Letter to the landlord', now - 2 * DAY);
+  host.addChat('Explain this regular expression', now - 12 * DAY);
+  return host;
+}
