@@ -207,8 +207,17 @@ call!(LFM2, "<|tool_call_start|>", "<|tool_call_end|>");
 call!(APERTUS, "<|tools_prefix|>", "<|tools_suffix|>");
 call!(FUNCTION_GEMMA, "<start_function_call>", "<end_function_call>");
 call!(MUSE, "<atem:function_calls>", "</atem:function_calls>");
-call!(DSML, "<｜DSML｜function_calls>", "</｜DSML｜function_calls>");
-call!(DSML_V4, "<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>");
+// Of these only the middle is a token, and the templates put them together from pieces.
+const DSML: Row = Row {
+    needed: &["｜DSML｜"],
+    markers: &[
+        (CallOpen, "<｜DSML｜function_calls>"),
+        (CallClose, "</｜DSML｜function_calls>"),
+        (CallOpen, "<｜DSML｜tool_calls>"),
+        (CallClose, "</｜DSML｜tool_calls>"),
+    ],
+    ..ROW
+};
 // Granite 3.3 never closes it, Phi 4 mini does.
 call!(GRANITE, "<|tool_call|>", "<|/tool_call|>");
 
@@ -236,6 +245,21 @@ const LLAMA3: Row = Row {
     needed: &["<|python_tag|>"],
     markers: &[(CallOpen, "<|python_tag|>")],
     bare_calls: true,
+    ..ROW
+};
+
+/// Llama 4's tags, which stand before a call or are missing.
+const LLAMA4: Row = Row {
+    needed: &["<|python_start|>"],
+    markers: &[(Section, "<|python_start|>"), (Section, "<|python_end|>")],
+    bare_calls: true,
+    ..ROW
+};
+
+/// GigaChat's, which nothing closes.
+const GIGACHAT: Row = Row {
+    needed: &["<|function_call|>"],
+    markers: &[(CallOpen, "<|function_call|>")],
     ..ROW
 };
 
@@ -283,7 +307,7 @@ const HUNYUAN_3: Row = Row {
 };
 
 /// Ways of marking calls; all that are known count, unless one stands alone.
-pub(super) const CALLS: [&Row; 21] = [
+pub(super) const CALLS: [&Row; 22] = [
     &MINIMAX_M3,
     &HUNYUAN_3,
     &TOOL_CALL,
@@ -299,10 +323,11 @@ pub(super) const CALLS: [&Row; 21] = [
     &FUNCTION_GEMMA,
     &MUSE,
     &DSML,
-    &DSML_V4,
     &GRANITE,
     &MISTRAL,
     &LLAMA3,
+    &LLAMA4,
+    &GIGACHAT,
     &KIMI_K2,
     &DEEPSEEK,
 ];
@@ -313,7 +338,7 @@ pub(super) const NAMES: [(&str, &[&Row]); 28] = [
     ("apriel", &[&APRIEL_THINK, &TOOL_CALLS]),
     ("cohere", &[&COHERE]),
     ("deepseek", &[&THINK, &DEEPSEEK]),
-    ("deepseek-dsml", &[&THINK, &DSML, &DSML_V4]),
+    ("deepseek-dsml", &[&THINK, &DSML]),
     ("function-gemma", &[&FUNCTION_GEMMA]),
     ("gemma4", &[&GEMMA4]),
     ("glm", &[&THINK, &TOOL_CALL]),

@@ -1,0 +1,32 @@
+//! Models of a tokenizer and a template, made on the spot.
+
+#![allow(clippy::unwrap_used, dead_code)]
+
+use prompt::Dialect;
+use serde_json::{json, Value};
+
+/// A model whose tokens are these markers and single bytes.
+pub fn byte_speaker(markers: &[&str], template: &str) -> (Dialect, tokenizers::Tokenizer) {
+    let printable = |byte: &u32| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
+    let alphabet = (0..256)
+        .filter(printable)
+        .chain(256..256 + (0..256).filter(|byte| !printable(byte)).count() as u32);
+    let vocabulary: serde_json::Map<String, Value> = alphabet
+        .enumerate()
+        .map(|(id, c)| (char::from_u32(c).unwrap().to_string(), id.into()))
+        .collect();
+    let added: Vec<Value> = (256..)
+        .zip(markers)
+        .map(|(id, text)| json!({"id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}))
+        .collect();
+    let level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false});
+    let tokenizer = json!({"version": "1.0", "truncation": null, "padding": null, "added_tokens": added, "normalizer": null,
+        "pre_tokenizer": level, "post_processor": null, "decoder": level,
+        "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
+            "fuse_unk": false, "byte_fallback": false, "vocab": vocabulary, "merges": []}});
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    std::fs::write(dir.path().join("chat_template.jinja"), template).unwrap();
+    let library = tokenizers::Tokenizer::from_file(dir.path().join("tokenizer.json")).unwrap();
+    (Dialect::open(dir.path()).unwrap(), library)
+}
