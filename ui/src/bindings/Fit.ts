@@ -18,15 +18,20 @@ context: number,
  */
 most_context: number, 
 /**
- * The weights, in bytes.
+ * The most at which it is still comfortable, in tokens; `None` where it never is.
+ */
+comfortable_context: number | null, 
+/**
+ * The weights as they lie in memory, in bytes.
  */
 weights: number, 
 /**
- * The keys, values and states of a conversation that fills the context, in bytes.
+ * The keys, values and states of a conversation that fills the context, in bytes. They are there twice: for the answer
+ * that runs, and kept for the next.
  */
 kv: number, 
 /**
- * What computing takes beside them, in bytes.
+ * What reading the prompt takes beside them for a moment, in bytes.
  */
 working: number, 
 /**

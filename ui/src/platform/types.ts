@@ -75,6 +75,7 @@ const CODES: Record<Code, true> = {
   model_not_found: true,
   model_broken: true,
   model_unsupported: true,
+  memory_short: true,
   template_refused: true,
   busy: true,
   storage: true,

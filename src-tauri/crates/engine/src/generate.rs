@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use prompt::config::memory::Backend;
 use protocol::{KvBits, Timing};
 
 use crate::cache::Cache;
@@ -12,11 +13,17 @@ use crate::models::Model;
 use crate::sample::Sampler;
 use crate::tensor::{async_eval, device, eval, Device, Tensor};
 
-/// Prompt tokens that are read at once, between two looks at the cancel flag. Server cards are fast enough for more.
+/// Prompt tokens that are read at once, between two looks at the cancel flag.
 pub fn prefill_chunk() -> usize {
+    backend().prefill_chunk() as usize
+}
+
+/// The device that computes on this thread, as far as memory depends on it.
+pub fn backend() -> Backend {
     match device() {
-        Device::Cuda => 1024,
-        Device::Cpu | Device::Metal => 512,
+        Device::Cpu => Backend::Cpu,
+        Device::Metal => Backend::Metal,
+        Device::Cuda => Backend::Cuda,
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use mlx_rs::{Array, Dtype};
+use prompt::config::is_unused_tensor;
 
 use crate::error::{Error, Result};
 use crate::load::Progress;
@@ -14,23 +15,6 @@ use crate::safetensors;
 use crate::tensor::{self, device, eval, Device, Tensor};
 
 pub use experts::ExpertShape;
-
-/// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 13] = [
-    "vision_tower.",
-    "vision_model.",
-    "visual.",
-    "multi_modal_projector.",
-    "audio_tower.",
-    "embed_audio.",
-    "embed_vision.",
-    "vision_embedder.",
-    "rotary_emb",
-    "input_max",
-    "input_min",
-    "output_max",
-    "output_min",
-];
 
 /// A tensor of the checkpoint: plain, or quantised with its parameters inferred from the shapes.
 pub enum Matrix {
@@ -250,7 +234,7 @@ impl<'a> Weights<'a> {
 
 /// The name inside the text model, without the wrappers' prefixes; `None` for parts that are not used.
 fn canonical(name: &str) -> Option<&str> {
-    if UNUSED.iter().any(|part| name.contains(part)) {
+    if is_unused_tensor(name) {
         return None;
     }
     let mut short = name;

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use prompt::config::Unfit;
 use protocol::Code;
 
 /// What can go wrong with the model folder.
@@ -95,16 +96,34 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The system does not say how much memory there is.
+    #[error("this computer does not say how much memory it has ({0}), so nobody can tell what fits; models can be loaded all the same")]
+    MemoryUnknown(String),
+    /// The model cannot be run here.
+    #[error(transparent)]
+    WillNotRun(Box<Unfit>),
+}
+
+impl From<Unfit> for Error {
+    fn from(unfit: Unfit) -> Self {
+        Self::WillNotRun(Box::new(unfit))
+    }
 }
 
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
+        let error = match error {
+            Error::WillNotRun(unfit) => return (*unfit).into(),
+            error => error,
+        };
         let code = match &error {
             Error::Net(inner) => return inner.clone().into(),
             Error::NotOnHub { .. } => Code::NotFound,
             Error::Gated { .. } => Code::Gated,
             Error::Address { .. } => Code::BadRequest,
             Error::NotFound { .. } => Code::ModelNotFound,
+            Error::WillNotRun(_) => Code::ModelUnsupported,
+            Error::MemoryUnknown(_) => Code::Engine,
             Error::Incomplete { .. } => Code::ModelBroken,
             Error::Missing { .. } => Code::ModelBroken,
             Error::Name { .. } | Error::TooManyFiles { .. } => Code::BadRequest,

@@ -6,6 +6,7 @@
 mod api;
 pub mod digest;
 mod error;
+pub mod fit;
 mod folder;
 mod home;
 mod inspect;

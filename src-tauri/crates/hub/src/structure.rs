@@ -13,7 +13,7 @@ use crate::layout::FilePath;
 
 const MIB: u64 = 1 << 20;
 /// What the safetensors format itself allows for its header.
-const LONGEST_HEADER: u64 = 100 * 1_000_000;
+pub(crate) const LONGEST_HEADER: u64 = 100 * 1_000_000;
 const INDEX: &str = "model.safetensors.index.json";
 
 /// A file of a model that is missing or wrong.
@@ -168,7 +168,7 @@ fn index(folder: &Path) -> Result<Option<BTreeMap<String, String>>, Fault> {
 }
 
 /// The weight files: those that the index names, else those that lie there, else `model.safetensors`.
-fn shards(folder: &Path) -> Result<BTreeSet<String>, Fault> {
+pub(crate) fn shards(folder: &Path) -> Result<BTreeSet<String>, Fault> {
     if let Some(map) = index(folder)? {
         let shards: BTreeSet<String> = map.into_values().collect();
         // A name from a file must not lead the loader out of the folder.

@@ -21,6 +21,9 @@ pub enum Code {
     ModelBroken,
     /// The model's family, quantisation or tokenizer is not known to this version.
     ModelUnsupported,
+    /// A model, or what it is asked to read, takes more memory than there is. Nothing was loaded; close other programs, ask for
+    /// less, or take a smaller model.
+    MemoryShort,
     /// The model's own chat template refused these messages.
     TemplateRefused,
     /// An answer is already running in this chat.

@@ -30,13 +30,16 @@ pub struct Fit {
     pub context: u32,
     /// The most the model itself can take, in tokens.
     pub most_context: u32,
-    /// The weights, in bytes.
+    /// The most at which it is still comfortable, in tokens; `None` where it never is.
+    pub comfortable_context: Option<u32>,
+    /// The weights as they lie in memory, in bytes.
     #[ts(type = "number")]
     pub weights: u64,
-    /// The keys, values and states of a conversation that fills the context, in bytes.
+    /// The keys, values and states of a conversation that fills the context, in bytes. They are there twice: for the answer
+    /// that runs, and kept for the next.
     #[ts(type = "number")]
     pub kv: u64,
-    /// What computing takes beside them, in bytes.
+    /// What reading the prompt takes beside them for a moment, in bytes.
     #[ts(type = "number")]
     pub working: u64,
     /// The three together, in bytes.

@@ -8,6 +8,7 @@ mod fields;
 mod fitness;
 pub mod gemma4;
 pub mod latent;
+pub mod memory;
 mod quantization;
 pub mod rope;
 
@@ -55,6 +56,28 @@ pub enum ConfigError {
     /// A feature that is known and not supported yet.
     #[error("this model needs {0}, which is not supported yet")]
     NotYet(String),
+}
+
+/// Parts of a checkpoint that the text model does not use.
+const UNUSED: [&str; 13] = [
+    "vision_tower.",
+    "vision_model.",
+    "visual.",
+    "multi_modal_projector.",
+    "audio_tower.",
+    "embed_audio.",
+    "embed_vision.",
+    "vision_embedder.",
+    "rotary_emb",
+    "input_max",
+    "input_min",
+    "output_max",
+    "output_min",
+];
+
+/// Whether the text model has no use for a tensor of this name; such tensors are never read.
+pub fn is_unused_tensor(name: &str) -> bool {
+    UNUSED.iter().any(|part| name.contains(part))
 }
 
 impl From<ConfigError> for protocol::Error {

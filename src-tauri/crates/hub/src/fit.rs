@@ -1,0 +1,163 @@
+//! Whether a model fits this computer's memory: what it needs, told from its config and the sizes of its weights, against what
+//! there is and what is free at the moment.
+
+mod measured;
+mod memory;
+mod remote;
+mod stored;
+
+use std::path::Path;
+
+use prompt::config::memory::{Backend, Wanted};
+use prompt::config::{fitness_of_folder, ModelConfig};
+use protocol::{Code, Fit, Fits, KvBits};
+
+pub use measured::Measured;
+pub use memory::Memory;
+pub use stored::{header_length, stored_bytes, text_bytes};
+
+use crate::Error;
+
+/// The context that is reckoned with where nobody asks for another, in tokens; less where a model's own is shorter.
+pub const DEFAULT_CONTEXT: u32 = 16_384;
+
+/// The least context that a chat can begin with, in tokens.
+const LEAST_CONTEXT: u32 = 1024;
+
+/// Overrides the refusal of models that do not fit.
+pub const LOAD_ANYWAY: &str = "PONDER_LOAD_ANYWAY";
+
+/// What is asked about a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Question {
+    /// Tokens of context; `None` for [`DEFAULT_CONTEXT`].
+    pub context: Option<u32>,
+    /// Bits of keys and values; `None` for the model's own type.
+    pub kv_bits: Option<KvBits>,
+    /// Where it will compute.
+    pub backend: Backend,
+}
+
+impl Question {
+    /// The default context on the device that this system computes on.
+    pub fn new() -> Self {
+        Self {
+            context: None,
+            kv_bits: None,
+            backend: backend(),
+        }
+    }
+}
+
+impl Default for Question {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The device that MLX computes on where nobody says otherwise: the GPU on Apple's chips, the CPU elsewhere.
+pub fn backend() -> Backend {
+    if cfg!(all(target_os = "macos", target_arch = "aarch64")) {
+        Backend::Metal
+    } else {
+        Backend::Cpu
+    }
+}
+
+/// Whether a model of this config fits whose weights are `stored` bytes of files, those that the text model reads.
+///
+/// It is comfortable where all that is needed is free now and at most four fifths of the memory that a model may use; tight
+/// where it is at most all of that memory, so that other programs have to make room; else it will not fit.
+pub fn fit(config: &ModelConfig, stored: u64, question: &Question, memory: &Memory, measured: Option<u64>) -> Fit {
+    let wanted = wanted(config, question);
+    let need = config.need(stored, &wanted);
+    let needed = need.sum();
+    Fit {
+        word: if needed <= memory.comfortable() {
+            Fits::Comfortable
+        } else if needed <= memory.total {
+            Fits::Tight
+        } else {
+            Fits::WillNotFit
+        },
+        context: wanted.context,
+        most_context: config.context,
+        comfortable_context: config.most_context(stored, &wanted, memory.comfortable()),
+        weights: need.weights,
+        kv: need.kv,
+        working: need.working,
+        needed,
+        free: memory.free,
+        total: memory.total,
+        measured,
+    }
+}
+
+/// The same for a model's folder.
+///
+/// # Errors
+/// [`Error::WillNotRun`] with the reason, or [`Error::Read`] where a file cannot be read.
+pub fn fit_of_folder(folder: &Path, question: &Question, memory: &Memory, measured: Option<u64>) -> Result<Fit, Error> {
+    let config = fitness_of_folder(folder)?;
+    Ok(fit(&config, stored_bytes(folder)?, question, memory, measured))
+}
+
+/// Refuses to load a model that would take more memory than there is, even for a short chat; `PONDER_LOAD_ANYWAY` lets it pass.
+/// What cannot be told, because a file cannot be read, is left to the loader.
+///
+/// # Errors
+/// [`Code::MemoryShort`] with the figures and what can be done.
+pub fn check_before_load(folder: &Path, kv_bits: Option<KvBits>, backend: Backend, memory: &Memory) -> protocol::Result<()> {
+    if std::env::var_os(LOAD_ANYWAY).is_some_and(|value| !value.is_empty() && value != "0") {
+        return Ok(());
+    }
+    let question = Question {
+        context: Some(LEAST_CONTEXT),
+        kv_bits,
+        backend,
+    };
+    let Ok(fit) = fit_of_folder(folder, &question, memory, None) else {
+        return Ok(());
+    };
+    let most = memory.most_to_be_had();
+    // A short chat keeps little, so that what is kept twice does not matter.
+    if fit.needed <= most {
+        return Ok(());
+    }
+    let why = if fit.needed > memory.total {
+        format!("a model may use {} on this computer", size(memory.total))
+    } else {
+        format!("only {} are free; close other programs and try again", size(most))
+    };
+    Err(protocol::Error::new(
+        Code::MemoryShort,
+        format!(
+            "this model needs {} of memory even for a short chat ({} for its weights), and {why}; choose a smaller model or one in \
+             fewer bits, or set {LOAD_ANYWAY}=1 to load it anyway. Nothing was loaded",
+            size(fit.needed),
+            size(fit.weights)
+        ),
+    ))
+}
+
+fn wanted(config: &ModelConfig, question: &Question) -> Wanted {
+    Wanted {
+        context: question.context.unwrap_or(DEFAULT_CONTEXT).clamp(1, config.context.max(1)),
+        kv_bits: question.kv_bits,
+        backend: question.backend,
+        kept: true,
+    }
+}
+
+/// A size for people, such as `4.2 GB`.
+pub fn size(bytes: u64) -> String {
+    if bytes < 1_000_000_000 {
+        format!("{} MB", bytes.div_ceil(1_000_000))
+    } else {
+        format!("{:.1} GB", bytes as f64 / 1e9)
+    }
+}
+
+#[cfg(test)]
+#[path = "fit/tests.rs"]
+mod tests;

@@ -1,0 +1,82 @@
+//! How much memory this computer has for a model.
+
+use prompt::config::memory::Backend;
+use sysinfo::System;
+
+use crate::Error;
+
+/// Memory in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// What a model may use at most.
+    pub total: u64,
+    /// What is free now, or would be at once, such as caches of files.
+    pub free: u64,
+    /// What the system can still move to disk.
+    pub swap: u64,
+}
+
+impl Memory {
+    /// The memory of this computer now. What a model holds that will be unloaded before the next is loaded counts as free.
+    ///
+    /// # Errors
+    /// [`Error::MemoryUnknown`] where the system does not tell.
+    pub fn now(backend: Backend, held: u64) -> Result<Self, Error> {
+        let mut system = System::new().map_err(|error| Error::MemoryUnknown(error.to_string()))?;
+        system.refresh_memory();
+        let (mut total, mut free, mut swap) = (system.total_memory(), system.available_memory(), system.free_swap());
+        // A container has less than its computer.
+        if let Some(limits) = system.cgroup_limits().filter(|limits| limits.total_memory < total) {
+            (total, free, swap) = (limits.total_memory, free.min(limits.free_memory), swap.min(limits.free_swap));
+        }
+        Ok(Self {
+            total: ceiling(backend, total),
+            free: free.saturating_add(held).min(total),
+            swap,
+        })
+    }
+
+    /// What a model may need so that other programs keep room.
+    pub fn comfortable(&self) -> u64 {
+        (self.total / 5 * 4).min(self.free)
+    }
+
+    /// What a model could get at the very most. macOS makes room on disk as it is asked for, and what programs do not use is
+    /// compressed; elsewhere nothing but what is free and the swap is there.
+    pub fn most_to_be_had(&self) -> u64 {
+        match cfg!(target_os = "macos") {
+            true => self.total,
+            false => self.total.min(self.free.saturating_add(self.swap)),
+        }
+    }
+}
+
+/// What a model may use of all memory. Apple's GPUs keep a part for the system: Metal's `recommendedMaxWorkingSetSize` is two
+/// thirds of the memory up to 32 GB (10.67 of 16, as llama.cpp logs it on an M1) and three quarters above (48 of 64).
+fn ceiling(backend: Backend, total: u64) -> u64 {
+    /// Computers with less keep a third.
+    const LARGE: u64 = 36 << 30;
+    match backend {
+        Backend::Metal if total < LARGE => total / 3 * 2,
+        Backend::Metal => total / 4 * 3,
+        Backend::Cpu | Backend::Cuda => total,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_computer_has_memory_and_apples_gpus_leave_a_part_of_it() {
+        let now = Memory::now(Backend::Cpu, 0).unwrap();
+        assert!(now.total > 1 << 28 && now.free > 0 && now.free <= now.total, "{now:?}");
+        assert!(now.comfortable() < now.total && now.most_to_be_had() <= now.total);
+        assert_eq!(Memory::now(Backend::Cpu, u64::MAX).unwrap().free, now.total);
+        assert_eq!(
+            (ceiling(Backend::Metal, 15 << 30), ceiling(Backend::Metal, 64 << 30)),
+            (10 << 30, 48 << 30)
+        );
+    }
+}
