@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use prompt::config::Unfit;
 use protocol::Code;
@@ -102,6 +102,47 @@ pub enum Error {
     /// The model cannot be run here.
     #[error(transparent)]
     WillNotRun(Box<Unfit>),
+    /// No room on the disk.
+    #[error("{}", disk_full(path, *needed))]
+    DiskFull {
+        /// The folder.
+        path: PathBuf,
+        /// Bytes that are needed and bytes that are free, where that was asked.
+        needed: Option<(u64, u64)>,
+    },
+    /// A file came twice with another hash than the hub lists.
+    #[error("{path} came from {host} damaged twice in a row, so it was not kept; all other files are safe, try again later")]
+    Damaged {
+        /// Its path in the repository.
+        path: String,
+        /// The hub.
+        host: String,
+    },
+    /// A file did not come, however often it was asked for.
+    #[error("{path} could not be fetched: {reason}; what has come is kept, and the download goes on from there when you start it again")]
+    GaveUp {
+        /// Its path in the repository.
+        path: String,
+        /// The last reason.
+        reason: String,
+    },
+    /// What the hub lists and what it sends do not belong together.
+    #[error("{host} sends other files than it lists ({reason}); nothing wrong was kept, try again later")]
+    Contradicts {
+        /// The hub.
+        host: String,
+        /// How.
+        reason: String,
+    },
+    /// Another revision of the same model is being fetched.
+    #[error("another version of {id} is being fetched; cancel that download first, or wait for it")]
+    Fetching {
+        /// The model.
+        id: String,
+    },
+    /// A thread of a download broke.
+    #[error("the download broke off because of a fault in Ponder; what has come is kept, start it again")]
+    Broken,
 }
 
 impl From<Unfit> for Error {
@@ -127,7 +168,11 @@ impl From<Error> for protocol::Error {
             Error::Incomplete { .. } => Code::ModelBroken,
             Error::Missing { .. } => Code::ModelBroken,
             Error::Name { .. } | Error::TooManyFiles { .. } => Code::BadRequest,
-            Error::NoHome | Error::Read { .. } | Error::Write { .. } | Error::Trap { .. } => Code::Storage,
+            Error::DiskFull { .. } => Code::DiskFull,
+            Error::Damaged { .. } | Error::Contradicts { .. } => Code::Corrupt,
+            Error::GaveUp { .. } => Code::Network,
+            Error::Fetching { .. } => Code::Busy,
+            Error::Broken | Error::NoHome | Error::Read { .. } | Error::Write { .. } | Error::Trap { .. } => Code::Storage,
         };
         protocol::Error::new(code, error.to_string())
     }
@@ -145,5 +190,25 @@ fn gated(id: &str, host: &str, with_token: bool) -> String {
             "{id} is handed out only to people who accept its terms: open {page} and accept them, make a token on the page Settings, \
              Access Tokens of your account, give it to Ponder, and try again"
         )
+    }
+}
+
+fn disk_full(path: &Path, needed: Option<(u64, u64)>) -> String {
+    let place = path.display();
+    match needed {
+        Some((needed, free)) => format!(
+            "there is not enough room in {place}: {} are still needed and {} are free; what has come is kept, free some room and go on",
+            gigabytes(needed),
+            gigabytes(free)
+        ),
+        None => format!("the disk of {place} is full; what has come is kept, free some room and go on"),
+    }
+}
+
+fn gigabytes(bytes: u64) -> String {
+    if bytes < 100_000_000 {
+        format!("{:.1} MB", bytes as f64 / 1e6)
+    } else {
+        format!("{:.1} GB", bytes as f64 / 1e9)
     }
 }

@@ -12,18 +12,24 @@ mod home;
 mod inspect;
 mod kept;
 pub mod layout;
+mod needed;
 mod scan;
 pub mod structure;
+mod transfer;
 
 pub use api::{Listing, RemoteFile};
 pub use error::Error;
 pub use folder::{ModelFolder, BUILT_IN};
 pub use home::{built_in_model, data_dir, hub_cache};
+pub use needed::needed;
+pub use transfer::Pace;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use net::Net;
+
+use transfer::Transfers;
 
 /// The models here and on the hub. Clones share everything.
 #[derive(Debug, Clone)]
@@ -34,6 +40,7 @@ struct Rooms {
     net: Net,
     folder: ModelFolder,
     data_dir: PathBuf,
+    transfers: Transfers,
 }
 
 impl Hub {
@@ -43,6 +50,7 @@ impl Hub {
             net,
             folder,
             data_dir: data_dir.to_owned(),
+            transfers: Transfers::default(),
         }))
     }
 

@@ -1,0 +1,150 @@
+//! Which files of a repository a model needs.
+
+use std::collections::BTreeSet;
+
+/// Names at the top of a repository that a model is read from, or that say what may be done with it.
+const NAMES: [&str; 9] = [
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "merges.txt",
+    "vocab.txt",
+    "tokenizer.model",
+    "tiktoken.model",
+    "chat_template.jinja",
+    "model.safetensors.index.json",
+];
+
+/// The files that are fetched, out of all paths of a repository: config, tokenizer, templates, weights, card and licence. Left out
+/// are weights in other formats, a second copy of the weights, programs and pictures.
+pub fn needed<'a>(paths: impl IntoIterator<Item = &'a str>) -> BTreeSet<&'a str> {
+    let paths: BTreeSet<&str> = paths.into_iter().collect();
+    let weights = weights(&paths);
+    paths
+        .iter()
+        .copied()
+        .filter(|path| weights.contains(path) || describes(path))
+        .collect()
+}
+
+/// Whether a file that is not weights is wanted.
+fn describes(path: &str) -> bool {
+    if let Some((folder, name)) = path.rsplit_once('/') {
+        return folder == "additional_chat_templates" && name.ends_with(".jinja");
+    }
+    let lower = path.to_ascii_lowercase();
+    // The index of a second copy, such as that of consolidated weights, only says where those are.
+    let foreign_index = lower.ends_with(".safetensors.index.json") && path != "model.safetensors.index.json";
+    NAMES.contains(&path)
+        || (!path.starts_with('.') && path.ends_with(".json") && !foreign_index)
+        || (!path.starts_with('.') && (path.ends_with(".jinja") || path.ends_with(".tiktoken")))
+        || ["readme", "license", "licence", "notice", "use_policy"]
+            .iter()
+            .any(|name| lower.starts_with(name))
+}
+
+/// The weights: the files mlx-lm would load, one copy of them.
+fn weights<'a>(paths: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
+    let all: Vec<&str> = paths
+        .iter()
+        .copied()
+        .filter(|path| path.ends_with(".safetensors") && !path.contains('/') && !path.starts_with('.'))
+        .collect();
+    let models: Vec<&str> = all.iter().copied().filter(|path| path.starts_with("model")).collect();
+    let shards: BTreeSet<&str> = models.iter().copied().filter(|path| is_shard(path)).collect();
+    if paths.contains("model.safetensors.index.json") && !shards.is_empty() {
+        return shards;
+    }
+    if models.contains(&"model.safetensors") {
+        // Shards without an index belong to nothing; a loader takes the one file.
+        return models.into_iter().filter(|path| !is_shard(path) && !is_variant(path)).collect();
+    }
+    if !models.is_empty() {
+        return models.into_iter().collect();
+    }
+    all.into_iter()
+        .filter(|path| !path.starts_with("consolidated") && !path.starts_with("adapter"))
+        .collect()
+}
+
+/// `model-00001-of-00004.safetensors`.
+fn is_shard(path: &str) -> bool {
+    path.strip_suffix(".safetensors")
+        .and_then(|stem| stem.strip_prefix("model-"))
+        .and_then(|numbers| numbers.split_once("-of-"))
+        .is_some_and(|(number, of)| {
+            [number, of]
+                .iter()
+                .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+        })
+}
+
+/// `model.fp16.safetensors`: the same weights in another precision.
+fn is_variant(path: &str) -> bool {
+    path.strip_suffix(".safetensors").is_some_and(|stem| stem.starts_with("model."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left_out<'a>(paths: &[&'a str]) -> Vec<&'a str> {
+        let kept = needed(paths.iter().copied());
+        paths.iter().copied().filter(|path| !kept.contains(path)).collect()
+    }
+
+    #[test]
+    fn a_converted_model_is_fetched_whole() {
+        let paths = [
+            "README.md",
+            "added_tokens.json",
+            "chat_template.jinja",
+            "config.json",
+            "generation_config.json",
+            "merges.txt",
+            "model-00001-of-00002.safetensors",
+            "model-00002-of-00002.safetensors",
+            "model.safetensors.index.json",
+            "special_tokens_map.json",
+            "tokenizer.json",
+            "tokenizer_config.json",
+            "vocab.json",
+        ];
+        assert_eq!(left_out(&paths), [] as [&str; 0]);
+        assert_eq!(
+            left_out(&[".gitattributes", "config.json", "model.safetensors"]),
+            [".gitattributes"]
+        );
+        assert_eq!(left_out(&["config.json", "weights.00.safetensors"]), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn second_copies_other_formats_programs_and_pictures_are_left_out() {
+        let extra = [
+            "consolidated.safetensors",
+            "consolidated.safetensors.index.json",
+            "model.fp16.safetensors",
+            "modeling_x.py",
+            "onnx/model.onnx",
+            "original/consolidated.00.pth",
+            "metal/model.safetensors",
+            "pytorch_model-00001-of-00002.bin",
+            "model-q4.gguf",
+            "picture.png",
+        ];
+        let mut paths = vec![
+            "config.json",
+            "model.safetensors",
+            "LICENSE",
+            "additional_chat_templates/tool.jinja",
+        ];
+        paths.extend(extra);
+        assert_eq!(left_out(&paths), extra);
+        let sharded = [
+            "model-00001-of-00001.safetensors",
+            "model.safetensors.index.json",
+            "model.safetensors",
+        ];
+        assert_eq!(left_out(&sharded), ["model.safetensors"]);
+    }
+}

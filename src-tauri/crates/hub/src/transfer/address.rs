@@ -1,0 +1,187 @@
+//! Where the bytes of one file are asked for: at the hub, which sends on to where large files lie.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use net::{Purpose, RequestBuilder, Response};
+
+use super::course::Halt;
+use super::judge::{judge, Answer, Asked, Verdict};
+use crate::api::checked;
+use crate::layout::{Commit, Etag, FilePath, RepositoryId};
+use crate::{Error, Hub};
+
+/// The address of a file, and the one the hub last sent on to.
+#[derive(Debug)]
+pub struct Address {
+    hub: Hub,
+    id: RepositoryId,
+    first: String,
+    commit: Commit,
+    etag: Etag,
+    size: u64,
+    elsewhere: Mutex<Option<String>>,
+}
+
+/// Why a request brought no bytes.
+#[derive(Debug)]
+pub enum Trouble {
+    /// Nothing that asking again helps with.
+    Halt(Halt),
+    /// Ask again, not before the time that the server named.
+    Again(protocol::Error, Option<Duration>),
+    /// There is no way to the server; waiting for one is no failure of the file.
+    NoWay(Error),
+}
+
+/// An answer whose body is wanted.
+#[derive(Debug)]
+pub struct Opened {
+    /// The bytes that follow.
+    pub response: Response,
+    /// Which they are.
+    pub range: std::ops::Range<u64>,
+    /// The ETag they come with.
+    pub etag: Option<String>,
+}
+
+impl Address {
+    /// The address of a file of `size` bytes with this hash.
+    pub fn new(hub: &Hub, id: &RepositoryId, commit: &Commit, path: &FilePath, etag: &Etag, size: u64) -> Self {
+        Self {
+            hub: hub.clone(),
+            id: id.clone(),
+            first: hub.file_address(id, commit, path),
+            commit: commit.clone(),
+            etag: etag.clone(),
+            size,
+            elsewhere: Mutex::default(),
+        }
+    }
+
+    /// Asks for bytes of the file.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub async fn open(&self, asked: &Asked, patience: Duration) -> Result<Opened, Trouble> {
+        let known = self.elsewhere().clone();
+        let response = match &known {
+            Some(address) => self.ask(self.get(address), asked, patience).await?,
+            None => {
+                let response = self.ask(self.get(&self.first).stay(), asked, patience).await?;
+                self.is_the_same(&response)?;
+                match response.header("location").filter(|_| (300..400).contains(&response.status())) {
+                    None => response,
+                    Some(location) => {
+                        let location = location.to_owned();
+                        drop(response);
+                        let response = self.ask(self.get(&location), asked, patience).await?;
+                        *self.elsewhere() = Some(location);
+                        response
+                    }
+                }
+            }
+        };
+        let answer = Answer {
+            status: response.status(),
+            content_range: response.header("content-range").map(Into::into),
+            content_length: response.content_length(),
+            content_encoding: response.header("content-encoding").map(Into::into),
+            etag: response.header("etag").map(Into::into),
+        };
+        match judge(asked, &answer) {
+            Verdict::Bytes(range) => Ok(Opened {
+                response,
+                range,
+                etag: answer.etag,
+            }),
+            Verdict::Changed(reason) => Err(Trouble::Halt(Halt::Changed(reason))),
+            Verdict::StartOver(reason) => Err(Trouble::Halt(Halt::StartOver(reason))),
+            Verdict::Again(reason) => Err(Trouble::Again(network(reason), None)),
+            Verdict::Refused => Err(self.refused(response)),
+        }
+    }
+
+    fn get(&self, address: &str) -> RequestBuilder {
+        self.hub.net().get(address, Purpose::Download)
+    }
+
+    async fn ask(&self, request: RequestBuilder, asked: &Asked, patience: Duration) -> Result<Response, Trouble> {
+        // What is counted and hashed is the file itself, so it must come as it is.
+        let mut request = request.header("accept-encoding", "identity").patience(patience);
+        if asked.ranged {
+            request = request.range(asked.range.start, Some(asked.range.end.saturating_sub(1)));
+            // A weak tag promises nothing about single bytes.
+            if let Some(etag) = asked.validator.as_deref().filter(|etag| !etag.starts_with("W/")) {
+                request = request.if_range(etag);
+            }
+        }
+        request.send().await.map_err(trouble)
+    }
+
+    /// Whether the hub still has the file of the list.
+    fn is_the_same(&self, response: &Response) -> Result<(), Trouble> {
+        if response.status() >= 400 {
+            return Ok(());
+        }
+        let changed = |reason: String| Err(Trouble::Halt(Halt::Changed(reason)));
+        let linked = response.hub_header("x-linked-etag");
+        // A tag that is no hash says nothing about the content.
+        let named = linked.or_else(|| response.hub_header("etag")).and_then(|etag| Etag::new(etag).ok());
+        if (linked.is_some() && named.is_none()) || named.is_some_and(|named| named != self.etag) {
+            return changed("the hub names another hash for it than its list of files".into());
+        }
+        let size = response.hub_header("x-linked-size").and_then(|size| size.parse().ok());
+        if let Some(size) = size.filter(|size: &u64| *size != self.size) {
+            return changed(format!("it has {size} bytes instead of {}", self.size));
+        }
+        match response.hub_header("x-repo-commit") {
+            Some(commit) if commit != self.commit.as_str() => changed(format!("the hub sends it from commit {commit}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a status that brings no bytes means. The address that the hub sent on to runs out after a while, and then asking the hub
+    /// for another one helps.
+    fn refused(&self, response: Response) -> Trouble {
+        let elsewhere = self.elsewhere().take().is_some();
+        let (host, status, wait) = (response.host(), response.status(), response.retry_after());
+        let passes = response.refusal().is_some_and(|error| error.passes());
+        let missing = status == 404 && !elsewhere;
+        let error = match checked(response, &self.id) {
+            Err(error) => error,
+            Ok(_) => Error::Net(net::Error::Unreadable {
+                host,
+                reason: format!("status {status}"),
+            }),
+        };
+        if elsewhere || passes {
+            return Trouble::Again(error.into(), wait);
+        }
+        if missing {
+            return Trouble::Halt(Halt::Changed("the hub has no such file any more".into()));
+        }
+        Trouble::Halt(Halt::Failed(error))
+    }
+
+    fn elsewhere(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An error of the network whose reason is in `reason`.
+pub fn network(reason: impl Into<String>) -> protocol::Error {
+    protocol::Error::new(protocol::Code::Network, reason)
+}
+
+/// What a failure of the way means for a download.
+pub fn trouble(error: net::Error) -> Trouble {
+    match error {
+        net::Error::Dns { .. } | net::Error::Connect { .. } => Trouble::NoWay(error.into()),
+        error if error.passes() => {
+            let wait = error.retry_after();
+            Trouble::Again(error.into(), wait)
+        }
+        error => Trouble::Halt(Halt::Failed(error.into())),
+    }
+}

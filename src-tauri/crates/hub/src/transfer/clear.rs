@@ -1,0 +1,53 @@
+//! What a cancelled download leaves behind: nothing.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use super::partial::discard;
+use crate::layout::{Etag, Repository};
+
+/// Removes the partial files of a repository, and the blobs that no snapshot uses, where no other program is at work on them; the
+/// folder too, where nothing is left in it. Blocks.
+pub fn clear(repository: &Repository) {
+    let used: BTreeSet<Etag> = repository
+        .commits()
+        .iter()
+        .flat_map(|commit| repository.files(commit))
+        .filter_map(|file| file.etag)
+        .collect();
+    let mut locks = Vec::new();
+    for etag in blobs(repository) {
+        let Ok(Some(lock)) = repository.try_lock(&etag) else { continue };
+        let removed = discard(&repository.partial(&etag)).and_then(|()| {
+            if used.contains(&etag) {
+                return Ok(());
+            }
+            discard(&repository.blob(&etag))
+        });
+        match removed {
+            Ok(()) => locks.push(lock),
+            Err(error) => tracing::warn!("a part of a cancelled download is left: {error}"),
+        }
+    }
+    // Only empty folders go.
+    for name in ["blobs", "snapshots", "refs"] {
+        let _ = fs::remove_dir(repository.folder().join(name));
+    }
+    if fs::remove_dir(repository.folder()).is_ok() {
+        locks.into_iter().for_each(crate::layout::Lock::remove);
+        let _ = fs::remove_dir(repository.locks());
+    }
+}
+
+/// Every blob that is here, or was begun.
+fn blobs(repository: &Repository) -> BTreeSet<Etag> {
+    fs::read_dir(repository.folder().join("blobs"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            Etag::new(name.split('.').next()?).ok().filter(|_| !name.ends_with(".incomplete"))
+        })
+        .collect()
+}

@@ -1,0 +1,90 @@
+//! What the files of one download share while it runs.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::pace::Pace;
+use super::seen::Seen;
+use crate::layout::{Commit, Repository};
+use crate::Error;
+
+/// Why a download, or a file of it, does not go on.
+#[derive(Debug)]
+pub enum Halt {
+    /// Somebody stopped it.
+    Stopped,
+    /// The server has something else than its file list says.
+    Changed(String),
+    /// What is on disk of this file cannot be gone on with.
+    StartOver(String),
+    /// It went wrong.
+    Failed(Error),
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What the files of one download share.
+#[derive(Debug)]
+pub struct Course {
+    /// Where its files go.
+    pub repository: Repository,
+    /// The commit that is fetched.
+    pub commit: Commit,
+    /// Its limits.
+    pub pace: Arc<Pace>,
+    /// Ends it.
+    pub stop: CancellationToken,
+    /// One permit for each connection.
+    pub connections: Semaphore,
+    /// Blobs that were read and found right.
+    pub seen: Arc<Seen>,
+    hold: Mutex<Option<Instant>>,
+}
+
+impl Course {
+    /// A download that begins.
+    pub fn new(repository: Repository, commit: Commit, pace: Arc<Pace>, stop: CancellationToken, seen: Arc<Seen>) -> Self {
+        Self {
+            repository,
+            commit,
+            connections: Semaphore::new(pace.connections.max(1)),
+            pace,
+            stop,
+            seen,
+            hold: Mutex::default(),
+        }
+    }
+
+    /// Keeps all files from asking for this long, because the server wants it.
+    pub fn hold_off(&self, wait: Duration) {
+        let until = Instant::now() + wait.min(self.pace.longest_asked_delay);
+        let mut hold = self.hold.lock().unwrap_or_else(PoisonError::into_inner);
+        *hold = Some(hold.map_or(until, |held| held.max(until)));
+    }
+
+    /// Waits until the server wants to be asked again.
+    pub async fn held_off(&self) {
+        let until = *self.hold.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(until) = until {
+            tokio::time::sleep_until(until.into()).await;
+        }
+    }
+
+    /// Sleeps, unless it is stopped.
+    ///
+    /// # Errors
+    /// [`Halt::Stopped`].
+    pub async fn sleep(&self, wait: Duration) -> Result<(), Halt> {
+        tokio::select! {
+            () = self.stop.cancelled() => Err(Halt::Stopped),
+            () = tokio::time::sleep(wait) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! One model that is being fetched, as the queue and the windows know it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use protocol::{Download, DownloadState};
+use tokio_util::sync::CancellationToken;
+
+use super::progress::{Item, Speed};
+use crate::layout::{Commit, RepositoryId, Revision};
+
+/// What a person, or the end of the app, wants of a download that runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// That it goes on.
+    GoOn,
+    /// That it stops until a person says otherwise.
+    Pause,
+    /// That it stops and goes on with the next start of the app.
+    Rest,
+    /// That it stops and what it fetched goes.
+    Cancel,
+}
+
+/// A download.
+#[derive(Debug)]
+pub struct Job {
+    /// The model.
+    pub id: RepositoryId,
+    /// The revision that was asked for.
+    pub revision: Revision,
+    now: Mutex<Now>,
+}
+
+/// What changes about a download.
+#[derive(Debug)]
+pub struct Now {
+    /// Where it is.
+    pub state: DownloadState,
+    /// Whether a task works on it, which may be ending.
+    pub busy: bool,
+    /// What is wanted of it.
+    pub wish: Wish,
+    /// Ends the task that works on it.
+    pub stop: CancellationToken,
+    /// The commit, once it is known.
+    pub commit: Option<Commit>,
+    /// What is fetched, once it is known.
+    pub items: Vec<Arc<Item>>,
+    /// What went wrong, where it waits, rests or failed.
+    pub error: Option<protocol::Error>,
+    /// When it goes on by itself.
+    pub retry_at: Option<i64>,
+    speed: Speed,
+}
+
+impl Job {
+    /// A download in this state, with nothing known about its files.
+    pub fn new(id: RepositoryId, revision: Revision, state: DownloadState) -> Self {
+        Self {
+            id,
+            revision,
+            now: Mutex::new(Now {
+                state,
+                busy: false,
+                wish: Wish::GoOn,
+                stop: CancellationToken::new(),
+                commit: None,
+                items: Vec::new(),
+                error: None,
+                retry_at: None,
+                speed: Speed::default(),
+            }),
+        }
+    }
+
+    /// What is the case now.
+    pub fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that it waits, because of `error`, for `wait`.
+    pub fn waits(&self, error: protocol::Error, wait: Duration) {
+        let mut now = self.now();
+        now.state = DownloadState::Waiting;
+        now.error = Some(error);
+        now.retry_at = Some(after(wait));
+    }
+
+    /// Notes that it goes on.
+    pub fn works(&self, state: DownloadState) {
+        let mut now = self.now();
+        now.state = state;
+        now.error = None;
+        now.retry_at = None;
+    }
+
+    /// What the windows are shown.
+    pub fn show(&self) -> Download {
+        let mut now = self.now();
+        let done = now.items.iter().map(|item| item.done()).sum();
+        let total = now.items.iter().map(|item| item.size).sum();
+        let (mut state, mut error, mut retry_at) = (now.state, now.error.clone(), now.retry_at);
+        if state == DownloadState::Running {
+            now.speed.look(Instant::now(), done);
+            (state, error, retry_at) = among(&now.items);
+        } else {
+            now.speed.rest();
+        }
+        let bytes_per_second = now.speed.bytes_per_second();
+        let left = bytes_per_second > 0.0 && state == DownloadState::Running;
+        Download {
+            id: self.id.to_string(),
+            revision: self.revision.to_string(),
+            commit: now.commit.as_ref().map(ToString::to_string),
+            state,
+            files: now.items.iter().flat_map(|item| item.files()).collect(),
+            done,
+            total,
+            bytes_per_second,
+            seconds_left: left.then(|| (total - done.min(total)) as f64 / bytes_per_second),
+            retry_at,
+            error,
+        }
+    }
+}
+
+/// The time in `wait`, in milliseconds since 1970.
+pub fn after(wait: Duration) -> i64 {
+    Timestamp::now()
+        .as_millisecond()
+        .saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Where a download is whose files are worked on: it waits when some wait and none moves, and verifies when the rest is read.
+fn among(items: &[Arc<Item>]) -> (DownloadState, Option<protocol::Error>, Option<i64>) {
+    let any = |state| items.iter().any(|item| item.state() == state);
+    if any(DownloadState::Running) {
+        return (DownloadState::Running, None, None);
+    }
+    if let Some((error, at)) = items.iter().find_map(|item| item.waits_for()) {
+        return (DownloadState::Waiting, Some(error), Some(at));
+    }
+    if any(DownloadState::Verifying) {
+        return (DownloadState::Verifying, None, None);
+    }
+    (DownloadState::Running, None, None)
+}

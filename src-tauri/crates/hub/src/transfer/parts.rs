@@ -1,0 +1,85 @@
+//! The parts of one file that its connections share out among themselves.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use super::stretches::Stretches;
+
+/// What is still to be fetched of one file, in order, in parts that one connection takes at a time.
+#[derive(Debug)]
+pub struct Parts(Mutex<VecDeque<Range<u64>>>);
+
+impl Parts {
+    /// What `there` lacks of a file of `size` bytes, cut into parts of at most `part` bytes.
+    pub fn new(there: &Stretches, size: u64, part: u64) -> Self {
+        let mut parts = VecDeque::new();
+        for gap in there.missing(size) {
+            let mut at = gap.start;
+            while at < gap.end {
+                let end = at.saturating_add(part.max(1)).min(gap.end);
+                parts.push_back(at..end);
+                at = end;
+            }
+        }
+        Self(Mutex::new(parts))
+    }
+
+    /// The next part, the foremost one.
+    pub fn take(&self) -> Option<Range<u64>> {
+        self.lock().pop_front()
+    }
+
+    /// Takes back what was not fetched of a part.
+    pub fn give_back(&self, rest: Range<u64>) {
+        if !rest.is_empty() {
+            let mut parts = self.lock();
+            let place = parts.partition_point(|part| part.start < rest.start);
+            parts.insert(place, rest);
+        }
+    }
+
+    /// Takes all parts away: one connection brings the whole file.
+    pub fn clear(&self) {
+        self.lock().clear();
+    }
+
+    /// How many parts wait.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Range<u64>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn whatever_breaks_every_missing_byte_is_taken_once(
+            there in prop::collection::vec((0_u64..200, 0_u64..30), 0..6),
+            part in 1_u64..60,
+            breaks in prop::collection::vec(0_u64..60, 0..40),
+        ) {
+            let mut stretches = Stretches::from(there.into_iter().map(|(start, length)| (start, (start + length).min(200))).collect::<Vec<_>>());
+            let parts = Parts::new(&stretches, 200, part);
+            let mut breaks = breaks.into_iter();
+            let mut taken = stretches.total();
+            while let Some(range) = parts.take() {
+                prop_assert!(range.end - range.start <= part);
+                let got = (range.start + breaks.next().unwrap_or(u64::MAX).min(part)).min(range.end);
+                stretches.insert(range.start..got);
+                taken += got - range.start;
+                parts.give_back(got..range.end);
+            }
+            prop_assert!(stretches.covers(200));
+            prop_assert_eq!(taken, 200);
+        }
+    }
+}

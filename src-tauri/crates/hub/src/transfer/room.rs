@@ -1,0 +1,22 @@
+//! Whether the disk has room.
+
+use std::path::Path;
+
+use crate::Error;
+
+/// Whether `needed` bytes can be written at `path`, with `margin` bytes left free.
+///
+/// # Errors
+/// [`Error::DiskFull`] where they cannot. A file system that does not say is taken at its word when it is written to.
+pub fn room(path: &Path, needed: u64, margin: u64) -> Result<(), Error> {
+    let Some(folder) = path.ancestors().find(|folder| folder.is_dir()) else {
+        return Ok(());
+    };
+    match fs4::available_space(folder) {
+        Ok(free) if free < needed.saturating_add(margin) => Err(Error::DiskFull {
+            path: folder.to_owned(),
+            needed: Some((needed, free)),
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,118 @@
+//! Which bytes of a file are there.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+/// A set of bytes of one file, as ranges that neither overlap nor touch.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<(u64, u64)>", into = "Vec<(u64, u64)>")]
+pub struct Stretches(BTreeMap<u64, u64>);
+
+impl Stretches {
+    /// Adds a range; an empty one adds nothing.
+    pub fn insert(&mut self, range: Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
+        let (mut start, mut end) = (range.start, range.end);
+        // What begins at or before the end and reaches the start melts into the new range.
+        let touched: Vec<u64> = self
+            .0
+            .range(..=end)
+            .rev()
+            .take_while(|(_, &stop)| stop >= start)
+            .map(|(&begin, _)| begin)
+            .collect();
+        for begin in touched {
+            if let Some(stop) = self.0.remove(&begin) {
+                start = start.min(begin);
+                end = end.max(stop);
+            }
+        }
+        self.0.insert(start, end);
+    }
+
+    /// How many bytes are there.
+    pub fn total(&self) -> u64 {
+        self.0.iter().map(|(start, end)| end - start).sum()
+    }
+
+    /// How many bytes are there without a gap from the beginning.
+    pub fn front(&self) -> u64 {
+        self.0.get(&0).copied().unwrap_or(0)
+    }
+
+    /// One past the last byte that is there.
+    pub fn end(&self) -> u64 {
+        self.0.last_key_value().map_or(0, |(_, &end)| end)
+    }
+
+    /// What a file of `size` bytes still lacks, in order.
+    pub fn missing(&self, size: u64) -> Vec<Range<u64>> {
+        let mut gaps = Vec::new();
+        let mut at = 0;
+        for (&start, &end) in &self.0 {
+            if start > at {
+                gaps.push(at..start.min(size));
+            }
+            at = end;
+        }
+        if at < size {
+            gaps.push(at..size);
+        }
+        gaps
+    }
+
+    /// Whether a file of `size` bytes is all there.
+    pub fn covers(&self, size: u64) -> bool {
+        size == 0 || self.front() >= size
+    }
+}
+
+impl From<Vec<(u64, u64)>> for Stretches {
+    fn from(ranges: Vec<(u64, u64)>) -> Self {
+        let mut stretches = Self::default();
+        for (start, end) in ranges {
+            stretches.insert(start..end);
+        }
+        stretches
+    }
+}
+
+impl From<Stretches> for Vec<(u64, u64)> {
+    fn from(stretches: Stretches) -> Self {
+        stretches.0.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_ranges_in_any_order_are_the_set_of_their_bytes(ranges in prop::collection::vec((0_u64..64, 0_u64..16), 0..24)) {
+            let mut stretches = Stretches::default();
+            let mut bytes = [false; 80];
+            for (start, length) in ranges {
+                stretches.insert(start..start + length);
+                bytes[start as usize..(start + length) as usize].fill(true);
+            }
+            prop_assert_eq!(stretches.total(), bytes.iter().filter(|there| **there).count() as u64);
+            prop_assert_eq!(stretches.front(), bytes.iter().take_while(|there| **there).count() as u64);
+            let mut missing = [true; 80];
+            for gap in stretches.missing(80) {
+                prop_assert!(!gap.is_empty());
+                missing[gap.start as usize..gap.end as usize].fill(false);
+            }
+            prop_assert_eq!(missing, bytes);
+            prop_assert_eq!(stretches.covers(80), stretches.missing(80).is_empty());
+            let kept: Stretches = serde_json::from_str(&serde_json::to_string(&stretches).unwrap()).unwrap();
+            prop_assert_eq!(kept, stretches);
+        }
+    }
+}
