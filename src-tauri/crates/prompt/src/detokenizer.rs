@@ -45,6 +45,11 @@ impl Detokenizer {
         text
     }
 
+    /// Whether a character has begun that is not complete.
+    pub fn is_in_character(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// What is left at the end, or before a marker: U+FFFD for the beginning of a character that never came.
     pub fn finish(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.pending)).into_owned()

@@ -8,7 +8,7 @@ use protocol::{Sampling, ThinkingControl, ThoughtMarkers};
 use serde_json::{Map, Value};
 
 use crate::capability::capability;
-use crate::channels::{ChannelParser, Format};
+use crate::channels::{ChannelParser, Closing, Format};
 use crate::conversation::{map_texts, texts};
 use crate::{RenderRequest, Result, StopSet, Template, Tokenizer};
 
@@ -34,6 +34,7 @@ pub struct Dialect {
     template: Template,
     stops: StopSet,
     format: Format,
+    closing: Option<Closing>,
     generation_defaults: Sampling,
 }
 
@@ -50,11 +51,13 @@ impl Dialect {
         let mut stops = StopSet::collect(&tokenizer, &tokenizer_config, &config, &generation_config);
         stops.add_ends(&tokenizer, format.ends());
         stops.add_end_of_turn(&tokenizer, &template);
+        let tokenizer = Arc::new(tokenizer);
         Ok(Self {
             stops,
+            closing: Closing::of(&template, &format, &tokenizer)?,
             format,
             generation_defaults: generation_defaults(&generation_config),
-            tokenizer: Arc::new(tokenizer),
+            tokenizer,
             template,
         })
     }
@@ -152,6 +155,11 @@ impl Dialect {
         &self.tokenizer
     }
 
+    /// How the model sets thoughts and calls apart.
+    pub(crate) fn format(&self) -> &Format {
+        &self.format
+    }
+
     /// The tokens that end an answer.
     pub fn stops(&self) -> &StopSet {
         &self.stops
@@ -186,6 +194,12 @@ impl Dialect {
             text: opening,
         };
         Ok((self.parser(&prompt, thinking_on, &[]), self.tokenizer.encode_rendered(text, None)?))
+    }
+
+    /// What ends a thought so that the answer follows, as the model writes it itself: what its template writes between the two,
+    /// else what is known of its format. `None` for a model without thoughts.
+    pub fn closing(&self) -> Option<&Closing> {
+        self.closing.as_ref()
     }
 
     /// The tokens XTC never removes: the ends and those of a line's end.

@@ -44,6 +44,9 @@ pub enum Error {
     /// The chat template was stopped because it did not end, or built more text than any model reads.
     #[error("the model's chat template ran for too long, or wrote too much, and was stopped; nothing was sent to the model")]
     TemplateEndless,
+    /// A thought is to go on, of a model that has none.
+    #[error("this answer began with a thought, and the model has no way to tell one; nothing was lost, choose the model that began it")]
+    NoThoughts,
 }
 
 /// A result of this room.
@@ -54,6 +57,7 @@ impl From<Error> for protocol::Error {
         let code = match &error {
             Error::File { .. } | Error::Json { .. } | Error::Tokenizer(_) => Code::ModelBroken,
             Error::UnknownDecoder(_) | Error::NoTemplate | Error::TemplateSyntax(_) => Code::ModelUnsupported,
+            Error::NoThoughts => Code::BadRequest,
             Error::TemplateRefused(_) | Error::TemplateFailed(_) | Error::TemplateEndless => Code::TemplateRefused,
         };
         protocol::Error::new(code, error.to_string())

@@ -3,6 +3,7 @@
 
 pub mod config;
 
+mod begun;
 mod boundaries;
 mod calls;
 mod capability;
@@ -17,7 +18,7 @@ mod template;
 mod tokenizer;
 
 pub use boundaries::Future;
-pub use channels::{ChannelParser, Event, Piece, Splitter};
+pub use channels::{ChannelParser, Closing, Event, Piece, Splitter};
 pub use conversation::RenderRequest;
 pub use detokenizer::Detokenizer;
 pub use dialect::{Dialect, Prompt};

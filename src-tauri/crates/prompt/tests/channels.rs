@@ -329,10 +329,11 @@ fn a_broken_call_becomes_text_and_a_notice() {
 #[test]
 fn thinking_tokens_are_those_between_the_markers() {
     let gemma = Speaker::gemma();
-    let inside = "thought\n12345";
+    // The label behind the marker is none of them.
+    let (label, words) = ("thought\n", "12345");
     let count = |text: &str| gemma.answer("", true, &[], &gemma.ids(text)).tokens as usize;
-    assert_eq!(count(&format!("<|channel>{inside}<channel|>67890")), gemma.ids(inside).len());
-    assert_eq!(count(&format!("<|channel>{inside}")), gemma.ids(inside).len());
+    assert_eq!(count(&format!("<|channel>{label}{words}<channel|>67890")), 5);
+    assert_eq!(count(&format!("<|channel>{label}{words}")), 5);
     assert_eq!(count("<|channel>thoughtful 12345<channel|>"), 0);
     assert_eq!(count("12345"), 0);
     let spelled = Speaker::spelled_think();

@@ -177,7 +177,8 @@ fn every_format_reads_its_cases() {
 /// A model whose tokens are the markers of a format and single bytes.
 fn speaker(format: &str) -> (Dialect, tokenizers::Tokenizer) {
     let markers: Vec<&str> = Splitter::named(format, false, true).unwrap().markers().collect();
-    byte_speaker(&markers, &(markers.join("\n") + "\n"))
+    // Some are told by how they stand beside each other.
+    byte_speaker(&markers, &format!("{}\n{}", markers.join("\n"), markers.concat()))
 }
 
 #[test]

@@ -45,6 +45,8 @@ pub(super) struct Marker {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Format {
     pub(super) markers: Vec<Marker>,
+    /// What stands between a thought and the answer, as far as the table knows.
+    pub(super) closing: Option<&'static str>,
     /// What must follow an opening marker up to the line's end for it to open a thought.
     pub(super) label: Option<&'static str>,
     /// Whether a tool call or an answer's marker inside a thought ends the thought; else it is a word of it.
@@ -58,11 +60,22 @@ pub(crate) struct Format {
 impl Format {
     /// The format whose markers the tokenizer or the template knows.
     pub(crate) fn detect(tokenizer: &Tokenizer, template: &str) -> Self {
-        let is_token = |text: &str| tokenizer.id(text).is_some();
+        Self::known(template, &|text| tokenizer.id(text))
+    }
+
+    /// The format whose markers the template knows, where there is no tokenizer to ask; every marker is looked for in the text.
+    pub(crate) fn spoken(template: &str) -> Self {
+        let mut format = Self::known(template, &|text| template.contains(text).then_some(0));
+        format.markers.iter_mut().for_each(|marker| marker.id = None);
+        format
+    }
+
+    fn known(template: &str, id: &impl Fn(&str) -> Option<u32>) -> Self {
+        let is_token = |text: &str| id(text).is_some();
         for row in [&table::HARMONY, &table::GEMMA4] {
             let mut format = Self::default();
             format.add(row);
-            format.resolve(tokenizer);
+            format.resolve(id);
             // A template may speak of these markers; only a model that has them as tokens writes them.
             if row.needed.iter().all(|text| is_token(text)) {
                 format.markers.retain(|marker| marker.id.is_some());
@@ -77,7 +90,7 @@ impl Format {
         let calls: Vec<_> = CALLS.iter().filter(|row| row.needed.iter().all(known)).collect();
         let alone = calls.iter().any(|row| row.alone);
         calls.iter().filter(|row| row.alone == alone).for_each(|row| format.add(row));
-        format.resolve(tokenizer);
+        format.resolve(id);
         format
     }
 
@@ -96,15 +109,16 @@ impl Format {
                 self.markers.push(Marker { mark, text, id });
             }
         }
+        self.closing = self.closing.or(row.closing);
         self.label = self.label.or(row.label);
         self.ends_thoughts |= row.ends_thoughts;
         self.headers |= row.headers;
         self.bare_calls |= row.bare_calls;
     }
 
-    fn resolve(&mut self, tokenizer: &Tokenizer) {
+    fn resolve(&mut self, id: &impl Fn(&str) -> Option<u32>) {
         for marker in &mut self.markers {
-            marker.id = tokenizer.id(marker.text);
+            marker.id = id(marker.text);
         }
     }
 

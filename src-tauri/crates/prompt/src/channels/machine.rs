@@ -78,7 +78,8 @@ pub(super) struct Machine {
     /// Whether a newline right behind the opening marker is still to be dropped.
     trim_newline: bool,
     reported: bool,
-    refuted: bool,
+    /// Whether a thought was ended for the model: what it thinks from then on, and where it closes that, does not show.
+    ended: bool,
     events: Vec<Event>,
 }
 
@@ -100,7 +101,7 @@ impl Machine {
             wrapped: false,
             trim_newline: false,
             reported: false,
-            refuted: false,
+            ended: false,
             events: Vec::new(),
         };
         machine.state = machine.between();
@@ -148,14 +149,24 @@ impl Machine {
         }
     }
 
-    /// Whether the next text is a thought's, or the label's that decides it.
-    pub(super) fn inside(&self) -> bool {
-        matches!(self.state, State::Label { .. } | State::Thought { .. })
+    /// Whether the next text is a thought's. A label that may open one is not part of it.
+    pub(super) fn in_thought(&self) -> bool {
+        matches!(self.state, State::Thought { .. })
     }
 
-    /// Whether a label turned out to open nothing since this was last asked.
-    pub(super) fn take_refuted(&mut self) -> bool {
-        std::mem::take(&mut self.refuted)
+    /// Whether the thought that runs ends a line, so that its closing marker needs none before it.
+    pub(super) fn thought_ends_line(&self) -> bool {
+        match self.state {
+            State::Thought { begun: true } => self.held.text.ends_with('\n'),
+            // Its label ended one.
+            State::Thought { begun: false } => self.format.label.is_some(),
+            _ => false,
+        }
+    }
+
+    /// No more is shown of this thought or of another one.
+    pub(super) fn end_thoughts(&mut self) {
+        self.ended = true;
     }
 
     pub(super) fn take(&mut self) -> Vec<Event> {
@@ -203,6 +214,7 @@ impl Machine {
             (State::Answer, Mark::Open) if self.may_open => self.open(Origin::Boundary, at),
             // Behind words only a label shows that a marker is meant.
             (State::Answer, Mark::Open) if self.format.label.is_some() => self.open(Origin::Answer, at),
+            (State::Answer, Mark::Close) if self.ended => self.boundary(),
             (State::Answer, Mark::Close) if self.unknown_open || self.prompt_closed => {
                 (self.unknown_open, self.prompt_closed) = (false, false);
                 self.drop_held();
@@ -290,7 +302,7 @@ impl Machine {
     }
 
     fn cut_thought(&mut self, begun: bool) {
-        if begun && self.thinking_on {
+        if begun && self.thinking_on && !self.ended {
             let rest = self.held.take();
             self.emit(Piece::Thinking(rest.text), rest.at);
             self.notice("thinking_truncated", "The answer ended in the middle of the thought.", rest.at);

@@ -4,6 +4,7 @@
 //! in the text. An opening marker counts before the first words and right behind a block; Gemma 4's and harmony's, which
 //! carry the channel's name, also count later. A marker in any other place is literal text.
 
+mod closing;
 mod event;
 mod format;
 mod header;
@@ -19,6 +20,8 @@ use serde_json::Value;
 use crate::detokenizer::Detokenizer;
 use crate::dialect::Prompt;
 use crate::tokenizer::Tokenizer;
+pub(crate) use closing::text as closing_text;
+pub use closing::Closing;
 pub use event::{Event, Piece};
 pub(crate) use format::Format;
 use format::{Mark, Marker};
@@ -31,8 +34,8 @@ pub struct ChannelParser {
     splitter: Splitter,
     detokenizer: Detokenizer,
     thinking_tokens: u32,
-    /// [`thinking_tokens`](Self::thinking_tokens) before the label that is being read.
-    before_label: u32,
+    /// Whether the ids that come belong to what ends the thought, until it has ended.
+    closing: bool,
     /// Ids since the scanner began to hold back what may become a marker.
     held_ids: u32,
 }
@@ -43,7 +46,7 @@ impl ChannelParser {
             detokenizer: Detokenizer::new(tokenizer.clone()),
             splitter: Splitter::new(format, thinking_on, stop_texts),
             thinking_tokens: 0,
-            before_label: 0,
+            closing: false,
             held_ids: 0,
         };
         parser.begin(&tokenizer, prompt);
@@ -108,7 +111,7 @@ impl ChannelParser {
         if self.splitter.stopped_by_text() {
             return Vec::new();
         }
-        let was_inside = self.splitter.machine.inside();
+        let was_inside = self.splitter.machine.in_thought();
         let marker = self.splitter.format.markers.iter().find(|marker| marker.id == Some(id)).copied();
         if let Some(marker) = marker {
             let broken = self.detokenizer.finish();
@@ -136,9 +139,34 @@ impl ChannelParser {
         self.splitter.finish()
     }
 
-    /// Ids between the markers of thoughts so far, suppressed ones included.
+    /// Ids between the markers of thoughts so far, suppressed ones included; neither a label nor what ended a thought for the model
+    /// counts.
     pub fn thinking_tokens(&self) -> u32 {
         self.thinking_tokens
+    }
+
+    /// Whether the next id continues a thought, be it shown or not.
+    pub fn is_thinking(&self) -> bool {
+        self.splitter.machine.in_thought() && !self.splitter.stopped_by_text()
+    }
+
+    /// What would end the thought at this place. Blanks that the thought ends with, and those that would stand behind the
+    /// beginning of a character, are left out.
+    pub fn closing_here<'a>(&self, closing: &'a Closing) -> &'a [u32] {
+        if self.detokenizer.is_in_character() || self.splitter.machine.thought_ends_line() {
+            closing.bare()
+        } else {
+            closing.ids()
+        }
+    }
+
+    /// Ends the thought for the model: the ids of [`closing_here`](Self::closing_here) are pushed next. A character or marker that
+    /// was begun is dropped, and neither another closing marker nor another thought shows from now on.
+    pub fn end_thinking(&mut self) {
+        self.detokenizer.finish();
+        self.splitter.scanner.drop_held();
+        self.splitter.machine.end_thoughts();
+        self.closing = true;
     }
 
     /// Whether a stop text has ended the answer. Nothing comes any more; generation should end.
@@ -152,15 +180,12 @@ impl ChannelParser {
     }
 
     fn count(&mut self, was_inside: bool) {
-        match (was_inside, self.splitter.machine.inside()) {
-            (false, true) => self.before_label = self.thinking_tokens,
-            (true, true) => self.thinking_tokens += 1,
+        match (was_inside, self.splitter.machine.in_thought()) {
+            (true, true) if !self.closing => self.thinking_tokens += 1,
             // The ids of a closing marker that is spelled out were taken for the thought's.
-            (true, false) => self.thinking_tokens -= self.held_ids.min(self.thinking_tokens),
-            (false, false) => {}
-        }
-        if self.splitter.machine.take_refuted() {
-            self.thinking_tokens = self.before_label;
+            (true, false) if !self.closing => self.thinking_tokens -= self.held_ids.min(self.thinking_tokens),
+            (true, true) => {}
+            (_, inside) => self.closing &= inside,
         }
         self.held_ids = if self.splitter.scanner.holds() { self.held_ids + 1 } else { 0 };
     }

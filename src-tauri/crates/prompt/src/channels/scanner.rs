@@ -36,6 +36,11 @@ impl Scanner {
         !self.held.is_empty()
     }
 
+    /// Passes over what is held back.
+    pub(super) fn drop_held(&mut self) {
+        self.flush();
+    }
+
     pub(super) fn push(&mut self, piece: &str) -> Vec<Found> {
         let mut found = Vec::new();
         let mut text = std::mem::take(&mut self.held);

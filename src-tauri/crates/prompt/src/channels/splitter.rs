@@ -38,6 +38,11 @@ impl Splitter {
         self.format.markers.iter().map(|marker| marker.text)
     }
 
+    /// What stands between a thought and the answer in this format; `None` where it has no thoughts.
+    pub fn closing(&self) -> Option<String> {
+        super::closing::tabled(&self.format)
+    }
+
     /// Tells which tools there are, in the OpenAI form, so that arguments get the types of their schemas.
     #[must_use]
     pub fn with_tools(mut self, tools: &[serde_json::Value]) -> Self {
@@ -56,7 +61,7 @@ impl Splitter {
     }
 
     /// The answer goes on in a thought that nothing was said in.
-    fn begin_thought(&mut self) {
+    pub(super) fn begin_thought(&mut self) {
         if self.format.headers {
             self.machine.begin_message("<|channel|>analysis");
         } else if let Some(open) = self.format.marker(Mark::Open) {

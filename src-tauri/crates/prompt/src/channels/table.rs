@@ -9,6 +9,8 @@ use super::format::Mark::{
 pub(super) struct Row {
     /// What has to be known for the row to apply: any of these for thoughts, all of them for calls.
     pub needed: &'static [&'static str],
+    /// What stands between a thought and the answer, where the template does not show it; `None`: the closing marker alone.
+    pub closing: Option<&'static str>,
     pub markers: &'static [(Mark, &'static str)],
     pub label: Option<&'static str>,
     pub ends_thoughts: bool,
@@ -20,6 +22,7 @@ pub(super) struct Row {
 
 const ROW: Row = Row {
     needed: &[],
+    closing: None,
     markers: &[],
     label: None,
     ends_thoughts: false,
@@ -32,6 +35,7 @@ const ROW: Row = Row {
 /// `<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`.
 pub(super) const HARMONY: Row = Row {
     needed: &["<|start|>", "<|channel|>", "<|message|>", "<|end|>"],
+    closing: Some("<|end|><|start|>assistant<|channel|>final<|message|>"),
     markers: &[
         (HeaderOpen, "<|start|>"),
         (Channel, "<|channel|>"),
@@ -47,6 +51,7 @@ pub(super) const HARMONY: Row = Row {
 /// Gemma 4: `<|channel>thought\n…<channel|>` and `<|tool_call>call:NAME{…}<tool_call|>`, every marker a token.
 pub(super) const GEMMA4: Row = Row {
     needed: &["<|channel>", "<channel|>"],
+    closing: Some("\n<channel|>"),
     markers: &[
         (Open, "<|channel>"),
         (Close, "<channel|>"),
@@ -68,7 +73,14 @@ macro_rules! pair {
     };
 }
 
-pair!(THINK, "<think>", "</think>");
+/// DeepSeek's, and of most that came after.
+const THINK: Row = Row {
+    needed: &["<think>", "</think>"],
+    closing: Some("\n</think>\n\n"),
+    markers: &[(Open, "<think>"), (Close, "</think>")],
+    ..ROW
+};
+
 pair!(MISTRAL_THINK, "[THINK]", "[/THINK]");
 pair!(SEED_THINK, "<seed:think>", "</seed:think>");
 pair!(LONGCAT_THINK, "<longcat_think>", "</longcat_think>");
@@ -80,6 +92,7 @@ pair!(APERTUS_THINK, "<|inner_prefix|>", "<|inner_suffix|>");
 /// Apriel's words; its 1.5 also writes where the answer ends.
 const APRIEL_THINK: Row = Row {
     needed: &["Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"],
+    closing: Some("\n[BEGIN FINAL RESPONSE]\n"),
     markers: &[
         (Open, "Here are my reasoning steps:"),
         (Close, "[BEGIN FINAL RESPONSE]"),
@@ -90,7 +103,9 @@ const APRIEL_THINK: Row = Row {
 
 /// Granite 3.3 and Hunyuan wrap the answer as well.
 const RESPONSE_THINK: Row = Row {
-    needed: &["<response>"],
+    // The name alone is what some call a tool's answer.
+    needed: &["<response></response>"],
+    closing: Some("</think><response>"),
     markers: &[
         (Open, "<think>"),
         (Close, "</think>"),
@@ -101,6 +116,7 @@ const RESPONSE_THINK: Row = Row {
 };
 const ANSWER_THINK: Row = Row {
     needed: &["<answer>\n"],
+    closing: Some("\n</think>\n<answer>\n"),
     markers: &[
         (Open, "<think>"),
         (Close, "</think>"),
@@ -113,6 +129,7 @@ const ANSWER_THINK: Row = Row {
 /// Cohere's Command R7B and A: thought, action and response, each in tokens of its own.
 const COHERE: Row = Row {
     needed: &["<|START_THINKING|>", "<|START_RESPONSE|>", "<|START_ACTION|>"],
+    closing: Some("<|END_THINKING|><|START_RESPONSE|>"),
     markers: &[
         (Open, "<|START_THINKING|>"),
         (Close, "<|END_THINKING|>"),
@@ -130,6 +147,7 @@ const COHERE: Row = Row {
 /// Kimi K3's tags, each of three tokens.
 const KIMI_K3: Row = Row {
     needed: &["<|open|>", "<|sep|>"],
+    closing: Some("<|close|>think<|sep|><|open|>response<|sep|>"),
     markers: &[
         (Open, "<|open|>think<|sep|>"),
         (Close, "<|close|>think<|sep|>"),
@@ -147,6 +165,7 @@ const KIMI_K3: Row = Row {
 /// Solar Open: `<|think|>…<|end|><|begin|>assistant<|content|>…<|end|>`.
 const SOLAR: Row = Row {
     needed: &["<|tool_call:begin|>"],
+    closing: Some("<|end|><|begin|>assistant<|content|>"),
     markers: &[
         (Open, "<|think|>"),
         (MessageClose, "<|end|>"),

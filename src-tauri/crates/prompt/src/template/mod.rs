@@ -14,6 +14,7 @@ use minijinja::{Environment, ErrorKind};
 use serde_json::{json, Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::channels::{closing_text, Format};
 use crate::{Error, Result};
 use environment::{environment, set_clock, Refusal};
 use source::prepare;
@@ -110,6 +111,11 @@ impl Template {
     /// The source that is used without tools.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// What stands between a thought and the answer, as far as the template alone tells; `None` where it knows no thoughts.
+    pub fn closing(&self) -> Option<String> {
+        closing_text(self, &Format::spoken(&self.source))
     }
 
     /// SHA-256 of [`source`](Self::source), hexadecimal.

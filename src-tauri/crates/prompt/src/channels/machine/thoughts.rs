@@ -7,7 +7,7 @@ impl Machine {
         let State::Thought { begun } = &mut self.state else { return };
         self.held.push(text, at);
         let words = self.held.text.trim_end().len();
-        if words == 0 {
+        if words == 0 || self.ended {
             return;
         }
         let at = self.held.at;
@@ -85,12 +85,10 @@ impl Machine {
                 self.thought(&read.text, read.at);
             }
             Origin::Answer => {
-                self.refuted = true;
                 self.answer(self.format.spelled(Mark::Open), marker);
                 self.answer(&read.text, read.at);
             }
             Origin::Boundary | Origin::Message => {
-                self.refuted = true;
                 self.answer(&read.text, read.at);
                 // Its own closing marker is as little an answer's word as the opening one.
                 self.unknown_open = true;
