@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use hub::ModelFolder;
 use prompt::{Dialect, RenderRequest, Template};
 use protocol::{KvBits, Message, Role};
 use serde_json::{json, Map, Value};
@@ -134,6 +135,10 @@ pub async fn logits(args: LogitsArgs) -> Result<()> {
 /// # Errors
 /// When the model is not there or its files cannot be read.
 pub async fn open_dialect(model: &ModelArg) -> Result<Dialect> {
-    let source = rooms::model(model.model.as_deref()).await?;
+    let source = match &model.model {
+        // Weights are not needed for it.
+        Some(reference) => ModelFolder::open().find_words(reference).map_err(protocol::Error::from)?,
+        None => rooms::model(None).await?,
+    };
     Ok(Dialect::open(&source.path).map_err(protocol::Error::from)?)
 }

@@ -209,6 +209,30 @@ fn stops_are_the_union_of_all_sources() {
 }
 
 #[test]
+fn a_models_words_are_shown_without_its_weights() {
+    let home = tempfile::tempdir().expect("a folder");
+    let pebble = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model");
+    for name in [
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "chat_template.jinja",
+        "generation_config.json",
+    ] {
+        if pebble.join(name).exists() {
+            fs::copy(pebble.join(name), home.path().join(name)).expect("copied");
+        }
+    }
+    let folder = home.path().to_str().expect("text");
+    let rendered = |model: &str| {
+        let output = ponder(home.path(), &["render", "--model", model]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    assert_eq!(rendered(folder), rendered("pebble"));
+    assert!(!ponder(home.path(), &["ask", "--model", folder, "Hello"]).status.success());
+}
+
+#[test]
 fn what_a_model_wrote_is_split_by_format_and_by_model() {
     let home = tempfile::tempdir().expect("a folder");
     let split = |args: &[&str], written: &str| -> Value {

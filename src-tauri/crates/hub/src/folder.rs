@@ -120,6 +120,14 @@ impl ModelFolder {
         }
     }
 
+    /// The same where only the words of a model are asked for: its tokenizer and template, whether or not its weights are here.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn find_words(&self, reference: &str) -> Result<ModelSource, Error> {
+        Ok(self.locate(reference)?.source)
+    }
+
     /// Notes that a model answers, for the list.
     pub fn used(&self, reference: &str) {
         /// Answers that follow each other are one use.
