@@ -167,11 +167,123 @@ describe('an answer that ended early', () => {
   });
 });
 
+describe('thinking', () => {
+  const half: Partial<StoredMessage> = { state: 'stopped', stop: 'cancelled', parts: [{ kind: 'thinking', text: 'Add the digits', started_at: 0, ended_at: 2000 }], thinking_tokens: 4, usage: null };
+
+  it('ends at the press of a button, once, and the answer follows', async () => {
+    await open();
+    await ask('What is 347 + 589?');
+    await pass(60);
+    const asked = vi.spyOn(host, 'answerNow');
+    expect(the('answer-now').title).toContain('Ctrl+Shift+A');
+    await click('answer-now');
+    await press('A', { ctrlKey: true, shiftKey: true });
+    expect(asked).toHaveBeenCalledOnce();
+    await pass(3000);
+    expect(the('answer-text').textContent?.trim()).toBe('347 + 589 = 936');
+    expect(the('thought-ending').textContent).toBe('You ended the thought here.');
+    expect(all('notice')).toEqual([]);
+    expect(all('answer-now')).toEqual([]);
+    await click('thought-toggle');
+    expect(the('thought-text').textContent).not.toContain('936');
+  });
+
+  it('ends by its key, and the key does nothing where nobody thinks', async () => {
+    await open();
+    const asked = vi.spyOn(host, 'answerNow');
+    await press('A', { ctrlKey: true, shiftKey: true });
+    expect(asked).not.toHaveBeenCalled();
+    await ask('What is 347 + 589?');
+    await pass(60);
+    await press('A', { ctrlKey: true, shiftKey: true });
+    await pass(3000);
+    expect(the('thought-ending').textContent).toBe('You ended the thought here.');
+  });
+
+  it('has a budget that the chat remembers, of a size that is offered or of one’s own', async () => {
+    await open();
+    await click('thinking-menu');
+    const sizes = [...document.querySelectorAll<HTMLElement>('[role=option]')];
+    expect(sizes.map((size) => size.textContent?.trim())).toEqual(['No limit', '256 tokens', '1,024 tokens']);
+    sizes[1]?.click();
+    await pass(0);
+    expect(the('thinking-menu').textContent).toContain('up to 256');
+    await click('thinking-menu');
+    const field = the('budget-field');
+    if (!(field instanceof HTMLInputElement)) throw new Error('no field');
+    for (const [typed, taken] of [['0', false], ['many', false], ['3', true]] as const) {
+      field.value = typed;
+      field.dispatchEvent(new InputEvent('input', { bubbles: true }));
+      await pass(0);
+      await click('set-budget');
+      expect(field.isConnected).toBe(!taken);
+      if (!taken) expect(the('thinking-surface').textContent).toContain('A whole number from 1');
+    }
+    await ask('What is 347 + 589?');
+    await pass(3000);
+    expect(the('thought-ending').textContent).toContain('after 3 tokens');
+    expect(the('thought-toggle').textContent).toContain('3 tokens');
+    await click('thinking-switch');
+    expect(all('thinking-menu')).toEqual([]);
+  });
+
+  it('goes on where it was stopped, with all it was', async () => {
+    await openAnswer(half);
+    expect(the('thought-toggle').textContent).toContain('Thought for 2 s');
+    expect(the('thought-toggle').textContent).toContain('4 tokens');
+    await click('continue');
+    expect(the('message-assistant').dataset.state).toBe('streaming');
+    expect(all('thought')).toHaveLength(1);
+    await pass(5000);
+    expect(the('answer-text').textContent?.trim()).toBe('347 + 589 = 936');
+    await click('thought-toggle');
+    expect(the('thought-text').textContent).toContain('Add the digits from the right.');
+    expect(all('message-assistant')).toHaveLength(1);
+  });
+
+  it('stays as it is where it cannot go on, and says why', async () => {
+    host.refuse = { call: 'continueAnswer', error: { code: 'model_not_found', message: 'The model is not here.' } };
+    await openAnswer(half);
+    await click('continue');
+    expect(the('toast').textContent).toContain('The model is not here.');
+    expect(the('message-assistant').dataset.state).toBe('stopped');
+    expect(the('thought-toggle').textContent).toContain('Thought for 2 s');
+  });
+
+  it.each<[string, boolean, Partial<StoredMessage>]>([
+    ['was interrupted', true, { ...half, state: 'interrupted', stop: null }],
+    ['reached its limit', true, { ...half, state: 'complete', stop: 'length', ended_by: { rule: 'token_limit' } }],
+    ['failed', true, { ...half, state: 'failed', error: { code: 'engine', message: 'It failed.' } }],
+    ['failed for another model', false, { ...half, state: 'failed', error: { code: 'bad_request', message: 'The model changed.' } }],
+    ['filled the context', false, { ...half, state: 'complete', stop: 'length', ended_by: { rule: 'context' } }],
+    ['ran in a circle', false, { ...half, state: 'complete', stop: 'length', ended_by: { rule: 'repetition' } }],
+    ['said nothing', false, { ...half, parts: [] }],
+    ['is complete', false, { ...half, state: 'complete', stop: 'stop' }],
+  ])('that %s can go on: %s', async (_, can, answer) => {
+    await openAnswer(answer);
+    expect(all('continue')).toHaveLength(can ? 1 : 0);
+  });
+
+  it('goes on only at the end of the chat', async () => {
+    const chat = host.addChat('A chat', Date.now());
+    host.addTurn(chat, 'A question', half);
+    host.addTurn(chat, 'Another', {});
+    await open('chat', chat.summary.id);
+    expect(all('message-assistant')).toHaveLength(2);
+    expect(all('continue')).toEqual([]);
+  });
+});
+
 describe('answers', () => {
   it('open their links outside', async () => {
     await openAnswer({ parts: [{ kind: 'text', text: '[a](https://example.org/a)', started_at: 0, ended_at: 0 }] });
     the('answer-text').querySelector('a')?.click();
     expect(host.opened).toEqual(['https://example.org/a']);
+  });
+
+  it('tell which rule ended them', async () => {
+    await openAnswer({ ended_by: { rule: 'stop_token', token: 106, text: '<turn|>', sources: [] } });
+    expect(the('figures').title).toBe('1,162 tokens read, 187 written, 61 of them thought.\nThe model ended its turn with <turn|>.');
   });
 
   it('pass their notices on', async () => {

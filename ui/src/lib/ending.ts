@@ -33,14 +33,15 @@ export function figuresDetails({ usage, ended_by }: Pick<StoredMessage, 'usage' 
   return lines.join('\n');
 }
 
-/** Whether an answer ended early and has something that more can be added to, and whether more could come. */
+/** Whether an answer ended early, has something that more can be added to, and more could come: asking for the same again does not
+ * help against a full context or a model that changed. */
 export function canGoOn({ state, stop, ended_by, error, parts }: StoredMessage): boolean {
   switch (state) {
     case 'stopped':
     case 'interrupted':
       return parts.length > 0;
     case 'failed':
-      return parts.length > 0 && error?.code !== 'context_full';
+      return parts.length > 0 && error?.code !== 'context_full' && error?.code !== 'bad_request';
     case 'complete':
       return stop === 'length' && ended_by?.rule !== 'context' && ended_by?.rule !== 'repetition';
     case 'streaming':

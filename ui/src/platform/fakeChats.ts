@@ -48,7 +48,7 @@ export function fakePlatform(): Platform {
     ...early,
     state: 'failed',
     parts: [sum],
-    error: { code: 'model_broken', message: 'The model’s files have changed since this answer was begun, so it cannot go on from there. What was written is kept; answer it again instead.' },
+    error: { code: 'engine', message: 'The engine failed in the middle of the answer. What has come is kept; trying again usually helps.' },
     thinking_tokens: 18,
   });
   one('A sum, answered at once', 5, 'What is 347 + 589?', {
