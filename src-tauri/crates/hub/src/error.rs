@@ -143,6 +143,31 @@ pub enum Error {
     /// A thread of a download broke.
     #[error("the download broke off because of a fault in Ponder; what has come is kept, start it again")]
     Broken,
+    /// A person, or the program, stopped it.
+    #[error("stopped; nothing was changed")]
+    Stopped,
+    /// A model that is not removed.
+    #[error("{reference} stays: {reason}")]
+    Kept {
+        /// The model.
+        reference: String,
+        /// Why.
+        reason: String,
+    },
+    /// Another program holds a lock on the model.
+    #[error("another program is fetching {reference} at the moment; nothing was removed, try again when it has ended")]
+    InUse {
+        /// The model.
+        reference: String,
+    },
+    /// A folder that cannot be imported.
+    #[error("{} cannot be imported: {reason}; nothing was copied", path.display())]
+    NoModel {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
 }
 
 impl From<Unfit> for Error {
@@ -167,11 +192,12 @@ impl From<Error> for protocol::Error {
             Error::MemoryUnknown(_) => Code::Engine,
             Error::Incomplete { .. } => Code::ModelBroken,
             Error::Missing { .. } => Code::ModelBroken,
-            Error::Name { .. } | Error::TooManyFiles { .. } => Code::BadRequest,
+            Error::Name { .. } | Error::TooManyFiles { .. } | Error::Kept { .. } | Error::NoModel { .. } => Code::BadRequest,
             Error::DiskFull { .. } => Code::DiskFull,
             Error::Damaged { .. } | Error::Contradicts { .. } => Code::Corrupt,
             Error::GaveUp { .. } => Code::Network,
-            Error::Fetching { .. } => Code::Busy,
+            Error::Stopped => Code::Stopped,
+            Error::Fetching { .. } | Error::InUse { .. } => Code::Busy,
             Error::Broken | Error::NoHome | Error::Read { .. } | Error::Write { .. } | Error::Trap { .. } => Code::Storage,
         };
         protocol::Error::new(code, error.to_string())

@@ -318,7 +318,7 @@ fn same_place(a: &Path, b: &Path) -> bool {
 }
 
 /// Calls `seen` with the path relative to `folder` and the full path of every file and link below it. Links to folders are not entered.
-fn walk(folder: &Path, deepest: usize, seen: &mut dyn FnMut(&str, &Path)) {
+pub(crate) fn walk(folder: &Path, deepest: usize, seen: &mut dyn FnMut(&str, &Path)) {
     fn inner(folder: &Path, prefix: &str, left: usize, seen: &mut dyn FnMut(&str, &Path)) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let (Ok(kind), Ok(name)) = (entry.file_type(), entry.file_name().into_string()) else {

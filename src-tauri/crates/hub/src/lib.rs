@@ -9,13 +9,16 @@ mod error;
 pub mod fit;
 mod folder;
 mod home;
+mod import;
 mod inspect;
 mod kept;
 pub mod layout;
 mod needed;
+mod remove;
 mod scan;
 pub mod structure;
 mod transfer;
+mod verify;
 
 pub use api::{Listing, RemoteFile};
 pub use error::Error;
@@ -23,6 +26,7 @@ pub use folder::{ModelFolder, BUILT_IN};
 pub use home::{built_in_model, data_dir, hub_cache};
 pub use needed::needed;
 pub use transfer::Pace;
+pub use verify::Verified;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
