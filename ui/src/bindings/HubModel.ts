@@ -71,6 +71,10 @@ described: boolean,
  */
 commit: string | null, 
 /**
+ * The revision that was asked for, where an address names another than `main`.
+ */
+revision?: string, 
+/**
  * Whether it fits this computer, at the default context.
  */
 fit: Fit | null, 

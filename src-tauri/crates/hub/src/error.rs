@@ -44,6 +44,16 @@ pub enum Error {
         /// Whether a token was sent.
         with_token: bool,
     },
+    /// A small file that is not small.
+    #[error("{path} has {bytes} bytes, where a model's has {limit} at most, so it is not read")]
+    FileTooLarge {
+        /// The file.
+        path: String,
+        /// Its size.
+        bytes: u64,
+        /// The most that is read.
+        limit: u64,
+    },
     /// What was given is no id and no address of a model.
     #[error("{text:?} is no model on the hub: {reason}")]
     Address {
@@ -186,7 +196,7 @@ impl From<Error> for protocol::Error {
             Error::Net(inner) => return inner.clone().into(),
             Error::NotOnHub { .. } => Code::NotFound,
             Error::Gated { .. } => Code::Gated,
-            Error::Address { .. } => Code::BadRequest,
+            Error::Address { .. } | Error::FileTooLarge { .. } => Code::BadRequest,
             Error::NotFound { .. } => Code::ModelNotFound,
             Error::WillNotRun(_) => Code::ModelUnsupported,
             Error::MemoryUnknown(_) => Code::Engine,

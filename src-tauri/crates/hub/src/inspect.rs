@@ -190,7 +190,7 @@ fn inspect(model: &ModelSource, fault: Option<&Fault>) -> LocalModel {
         .map_or((None, None), |(control, thought)| (Some(control), thought));
     LocalModel {
         reference: model.reference.clone(),
-        name: name(&model.reference),
+        name: name_of(&model.reference),
         built_in: false,
         path: model.path.display().to_string(),
         revision: model.revision.clone(),
@@ -223,13 +223,13 @@ fn talk(path: &Path) -> Result<Talk, String> {
 }
 
 /// The quantisation without its grouping, which only says something to those who make models.
-fn bits(config: &ModelConfig) -> String {
+pub(crate) fn bits(config: &ModelConfig) -> String {
     let label = config.quantization_label();
     label.split(',').next().unwrap_or(&label).to_owned()
 }
 
 /// A short name for people: the last part of the id, with blanks for hyphens.
-fn name(reference: &str) -> String {
+pub(crate) fn name_of(reference: &str) -> String {
     if reference == BUILT_IN {
         return "Pebble".into();
     }

@@ -3,10 +3,14 @@
 //! The standard Hugging Face cache is used in place, so what other programs fetched is found, and they find what is fetched here.
 //! Everything that leaves this computer goes through [`net::Net`].
 
+pub mod address;
 mod api;
+mod card;
+mod describe;
 pub mod digest;
 mod error;
 pub mod fit;
+mod first_models;
 mod folder;
 mod home;
 mod import;
@@ -15,8 +19,11 @@ mod kept;
 pub mod layout;
 mod needed;
 mod remove;
+mod remembered;
 mod scan;
+mod search;
 pub mod structure;
+mod told;
 mod transfer;
 mod verify;
 
@@ -28,12 +35,19 @@ pub use needed::needed;
 pub use transfer::Pace;
 pub use verify::Verified;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use net::Net;
-
+use remembered::Remembered;
+use tokio::sync::Semaphore;
+use told::Told;
 use transfer::Transfers;
+
+/// How many models are looked at on the hub at a time.
+const LOOKS_AT_ONCE: usize = 4;
 
 /// The models here and on the hub. Clones share everything.
 #[derive(Debug, Clone)]
@@ -45,12 +59,18 @@ struct Rooms {
     folder: ModelFolder,
     data_dir: PathBuf,
     transfers: Transfers,
+    remembered: Remembered,
+    told: Mutex<HashMap<String, (Instant, Told)>>,
+    looks: Semaphore,
 }
 
 impl Hub {
     /// The hub over a client, the models of this computer, and the folder for what it remembers. It asks nobody anything yet.
     pub fn open(net: Net, folder: ModelFolder, data_dir: &Path) -> Self {
         Self(Arc::new(Rooms {
+            remembered: Remembered::open(data_dir, net.endpoint().address()),
+            told: Mutex::default(),
+            looks: Semaphore::new(LOOKS_AT_ONCE),
             net,
             folder,
             data_dir: data_dir.to_owned(),
@@ -66,6 +86,18 @@ impl Hub {
     /// The models on this computer.
     pub fn folder(&self) -> &ModelFolder {
         &self.0.folder
+    }
+
+    pub(crate) fn remembered(&self) -> &Remembered {
+        &self.0.remembered
+    }
+
+    pub(crate) fn told_notes(&self) -> MutexGuard<'_, HashMap<String, (Instant, Told)>> {
+        self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn looks(&self) -> &Semaphore {
+        &self.0.looks
     }
 
     /// Where it keeps what it remembers: the app's data folder.

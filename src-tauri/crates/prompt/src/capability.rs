@@ -31,6 +31,13 @@ pub(crate) fn capability(template: &Template) -> (ThinkingControl, Option<Though
     (control.clone(), probe.thought(&control))
 }
 
+impl Template {
+    /// What can be done about the reasoning of a model with this template.
+    pub fn thinking_control(&self) -> ThinkingControl {
+        capability(self).0
+    }
+}
+
 struct Probe<'a> {
     template: &'a Template,
 }

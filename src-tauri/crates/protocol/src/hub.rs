@@ -96,6 +96,10 @@ pub struct HubModel {
     pub described: bool,
     /// The commit that was looked at.
     pub commit: Option<String>,
+    /// The revision that was asked for, where an address names another than `main`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub revision: Option<String>,
     /// Whether it fits this computer, at the default context.
     pub fit: Option<Fit>,
     /// Whether it is complete on this computer.

@@ -1,0 +1,129 @@
+//! What the hub said, kept on disk for when it cannot be asked.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// The most that is kept of one kind.
+const MOST: usize = 400;
+/// How often old things are looked for, in things that were kept.
+const TIDY_EVERY: u32 = 50;
+
+/// What is kept, and of what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    /// Pages of searches.
+    Search,
+    /// Models that were looked at.
+    Model,
+    /// Cards.
+    Card,
+}
+
+/// A folder of answers. Losing it loses nothing but time, so what goes wrong with it is no error.
+#[derive(Debug)]
+pub(crate) struct Remembered {
+    folder: PathBuf,
+    kept: AtomicU32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry<T> {
+    /// When, in milliseconds since 1970.
+    at: i64,
+    key: String,
+    value: T,
+}
+
+impl Remembered {
+    /// What was remembered about this hub; another endpoint is another hub.
+    pub(crate) fn open(data_dir: &Path, endpoint: &str) -> Self {
+        Self {
+            folder: data_dir.join("hub").join(name(endpoint)),
+            kept: AtomicU32::new(0),
+        }
+    }
+
+    /// What is known under this key, and since when.
+    pub(crate) fn get<T: DeserializeOwned>(&self, kind: Kind, key: &str) -> Option<(T, i64)> {
+        read(&self.path(kind, key))
+            .filter(|entry| entry.key == key)
+            .map(|entry| (entry.value, entry.at))
+    }
+
+    /// Everything of a kind.
+    pub(crate) fn all<T: DeserializeOwned>(&self, kind: Kind) -> Vec<(T, i64)> {
+        let entries = fs::read_dir(self.of(kind)).into_iter().flatten().flatten();
+        entries
+            .filter_map(|entry| read::<T>(&entry.path()))
+            .map(|entry| (entry.value, entry.at))
+            .collect()
+    }
+
+    /// Remembers something as of this moment.
+    pub(crate) fn put<T: Serialize>(&self, kind: Kind, key: &str, value: &T) {
+        let path = self.path(kind, key);
+        let entry = Entry {
+            at: Timestamp::now().as_millisecond(),
+            key: key.to_owned(),
+            value,
+        };
+        if let Err(error) = write(&path, &entry) {
+            tracing::warn!(%error, path = %path.display(), "what the hub said is not remembered");
+        }
+        if self.kept.fetch_add(1, Ordering::Relaxed) % TIDY_EVERY == 0 {
+            tidy(&self.of(kind));
+        }
+    }
+
+    fn of(&self, kind: Kind) -> PathBuf {
+        self.folder.join(match kind {
+            Kind::Search => "searches",
+            Kind::Model => "models",
+            Kind::Card => "cards",
+        })
+    }
+
+    fn path(&self, kind: Kind, key: &str) -> PathBuf {
+        self.of(kind).join(format!("{}.json", name(key)))
+    }
+}
+
+/// A file name for any key; what it stands for is compared after reading.
+fn name(key: &str) -> String {
+    let digest = Sha256::digest(key.as_bytes());
+    digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Option<Entry<T>> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn write<T: Serialize>(path: &Path, entry: &Entry<&T>) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // Another process may read or write the same, so a file is whole whenever it is there.
+    let fresh = path.with_extension(uuid::Uuid::now_v7().to_string());
+    fs::write(&fresh, serde_json::to_vec(entry)?)?;
+    fs::rename(&fresh, path).inspect_err(|_| {
+        let _ = fs::remove_file(&fresh);
+    })
+}
+
+/// Removes the oldest where there are too many.
+fn tidy(folder: &Path) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<_> = entries
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    found.sort_by(|a, b| b.cmp(a));
+    for (_, path) in found.into_iter().skip(MOST) {
+        let _ = fs::remove_file(path);
+    }
+}
