@@ -9,6 +9,7 @@ mod inspect;
 mod messages;
 mod models;
 mod output;
+mod pull;
 mod rooms;
 mod split;
 mod turns;
@@ -43,6 +44,8 @@ enum Command {
     Bench(bench::BenchArgs),
     /// List the models on this computer
     Models(models::ModelsArgs),
+    /// Fetch a model from the hub
+    Pull(pull::PullArgs),
     /// List, search and export chats
     History(history::HistoryArgs),
 }
@@ -145,6 +148,7 @@ fn main() -> ExitCode {
         Command::Ask(args) => args.json,
         Command::Bench(args) => args.json,
         Command::Models(args) => args.json,
+        Command::Pull(args) => args.json,
         Command::History(args) => args.json,
         Command::Split(_) | Command::Stops(_) | Command::Logits(_) => true,
         Command::Chat(_) | Command::Render(_) => false,
@@ -163,6 +167,7 @@ fn main() -> ExitCode {
             Command::Logits(args) => inspect::logits(args).await,
             Command::Bench(args) => bench::run(args).await,
             Command::Models(args) => models::run(args),
+            Command::Pull(args) => pull::run(args).await,
             Command::History(args) => history::run(args).await,
         }
     });

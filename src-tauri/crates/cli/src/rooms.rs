@@ -5,7 +5,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use chat::Chat;
 use engine::MlxEngine;
-use hub::ModelFolder;
+use hub::{Hub, ModelFolder};
+use net::{Net, Settings};
 use protocol::{Engine, ModelSource};
 
 /// What most commands need.
@@ -42,6 +43,15 @@ impl Rooms {
         };
         Ok(self.models.find(&reference).map_err(protocol::Error::from)?)
     }
+}
+
+/// The models here and on the hub, with the same settings as the window.
+///
+/// # Errors
+/// When this computer names no place for its data.
+pub fn hub() -> Result<Hub> {
+    let data = hub::data_dir()?;
+    Ok(Hub::open(Net::open(Settings::of_this_computer(&data)), ModelFolder::open(), &data))
 }
 
 /// The model of this reference, or the default model, for commands that keep nothing: the history, which knows the default,

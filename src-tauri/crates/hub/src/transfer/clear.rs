@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use super::partial::discard;
-use crate::layout::{Etag, Repository};
+use crate::layout::{Etag, Lock, Repository};
 
 /// Removes the partial files of a repository, and the blobs that no snapshot uses, where no other program is at work on them; the
 /// folder too, where nothing is left in it. Blocks.
@@ -34,7 +34,11 @@ pub fn clear(repository: &Repository) {
         let _ = fs::remove_dir(repository.folder().join(name));
     }
     if fs::remove_dir(repository.folder()).is_ok() {
-        locks.into_iter().for_each(crate::layout::Lock::remove);
+        locks.into_iter().for_each(Lock::remove);
+        let others = fs::read_dir(repository.locks()).into_iter().flatten().flatten();
+        for lock in others.filter_map(|entry| Lock::try_take(&entry.path()).ok().flatten()) {
+            lock.remove();
+        }
         let _ = fs::remove_dir(repository.locks());
     }
 }

@@ -79,6 +79,19 @@ impl Transfers {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Tells the windows what is the case; whether something runs.
+    fn publish(&self) -> bool {
+        // The order holds while it is told, so that nothing older is told last.
+        let queue = self.queue();
+        let shown: Vec<Download> = queue.jobs.iter().map(|job| job.show()).collect();
+        self.told.send_if_modified(|before| {
+            let other = *before != shown;
+            *before = shown;
+            other
+        });
+        queue.jobs.iter().any(|job| job.now().busy)
+    }
+
     /// Writes the queue down. Where that fails the downloads go on; only the next start would not know of them.
     fn keep(&self, queue: &Queue) {
         if let Err(error) = queue.keep() {
@@ -239,6 +252,8 @@ impl Hub {
         let mut queue = self.0.transfers.queue();
         queue.put(&job.id, place);
         self.0.transfers.keep(&queue);
+        drop(queue);
+        self.tell();
         Ok(())
     }
 
@@ -329,8 +344,9 @@ impl Hub {
         run.fetch(job).await
     }
 
-    /// Starts the task that tells the windows, once, and has it look.
+    /// Tells the windows at once, because somebody acted, and starts the task that goes on telling them.
     fn tell(&self) {
+        self.0.transfers.publish();
         let mut telling = self.0.transfers.telling.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::replace(&mut *telling, true) {
             tokio::spawn(tell(Arc::downgrade(&self.0), Arc::clone(&self.0.transfers.changed)));
@@ -339,19 +355,12 @@ impl Hub {
     }
 }
 
-/// Tells the windows about downloads, when something changed and five times a second while something runs.
+/// Tells the windows about downloads, five times a second while something runs, and once more at its end.
 async fn tell(rooms: Weak<Rooms>, changed: Arc<Notify>) {
     loop {
         let Some(rooms) = rooms.upgrade() else { return };
-        let jobs = rooms.transfers.queue().jobs.clone();
-        let shown: Vec<Download> = jobs.iter().map(|job| job.show()).collect();
-        rooms.transfers.told.send_if_modified(|before| {
-            let other = *before != shown;
-            *before = shown;
-            other
-        });
-        let busy = jobs.iter().any(|job| job.now().busy);
-        drop((rooms, jobs));
+        let busy = rooms.transfers.publish();
+        drop(rooms);
         tokio::time::sleep(TELL_EVERY).await;
         if !busy {
             changed.notified().await;

@@ -1,0 +1,259 @@
+//! `ponder pull`: fetches a model from the hub, checked byte for byte.
+
+use std::collections::HashMap;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::Args;
+use hub::Pace;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use protocol::{Code, Download, DownloadState};
+use serde_json::json;
+
+use crate::{output, rooms};
+
+/// How long a terminal waits for a network that is not there; the window waits for a day.
+const WITHOUT_NETWORK: Duration = Duration::from_secs(120);
+/// How often a line is printed where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+#[derive(Args)]
+pub struct PullArgs {
+    /// The model's id on the hub, such as mlx-community/Qwen3-4B-4bit
+    #[arg(value_name = "REPO")]
+    id: String,
+    /// A branch, a tag or a commit
+    #[arg(long, value_name = "R", default_value = "main")]
+    revision: String,
+    /// Print JSON lines
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Fetches.
+///
+/// # Errors
+/// When the model is not ready at the end: what was fetched is kept then, and the same command goes on from there.
+pub async fn run(args: PullArgs) -> Result<()> {
+    let hub = rooms::hub()?;
+    hub.set_pace(Pace {
+        without_network: WITHOUT_NETWORK,
+        ..Pace::default()
+    });
+    let id = args.id.trim().trim_matches('/').to_owned();
+    let mut downloads = hub.downloads();
+    hub.download(&id, &args.revision).await.map_err(protocol::Error::from)?;
+    let mut shown = Shown::new(args.json);
+    loop {
+        tokio::select! {
+            changed = downloads.changed() => changed?,
+            stopped = tokio::signal::ctrl_c() => {
+                stopped?;
+                hub.rest().await;
+                shown.clear();
+                let message = format!("stopped; what has come is kept, and `ponder pull {id}` goes on from there");
+                return Err(protocol::Error::new(Code::Stopped, message).into());
+            }
+        }
+        let Some(download) = downloads.borrow_and_update().first().cloned() else {
+            continue;
+        };
+        shown.update(&download)?;
+        match download.state {
+            DownloadState::Done => break,
+            DownloadState::Failed | DownloadState::Paused => {
+                shown.clear();
+                let unknown = || protocol::Error::new(Code::Stopped, "the download was stopped");
+                return Err(download.error.unwrap_or_else(unknown).into());
+            }
+            _ => {}
+        }
+    }
+    shown.clear();
+    let reference = if args.revision == "main" {
+        id
+    } else {
+        format!("{id}@{}", args.revision)
+    };
+    let model = hub.folder().find(&reference).map_err(protocol::Error::from)?;
+    if args.json {
+        let path = model.path.display().to_string();
+        output::line(&json!({"type": "done", "model": model.reference, "commit": model.revision, "path": path}))?;
+    } else {
+        output::text(&format!("{} is ready: {}\n", model.reference, model.path.display()))?;
+    }
+    Ok(())
+}
+
+/// What is printed while it goes on.
+enum Shown {
+    Json,
+    Lines { state: Option<DownloadState>, at: Instant },
+    Bars(Bars),
+}
+
+impl Shown {
+    fn new(json: bool) -> Self {
+        if json {
+            Self::Json
+        } else if std::io::stderr().is_terminal() {
+            Self::Bars(Bars::new())
+        } else {
+            Self::Lines {
+                state: None,
+                at: Instant::now(),
+            }
+        }
+    }
+
+    fn update(&mut self, download: &Download) -> Result<()> {
+        match self {
+            Self::Json => output::line(&json!({
+                "type": "progress",
+                "state": download.state,
+                "commit": download.commit,
+                "done": download.done,
+                "total": download.total,
+                "bytes_per_second": download.bytes_per_second.round(),
+                "seconds_left": download.seconds_left.map(f64::round),
+                "error": download.error,
+            }))?,
+            Self::Lines { state, at } => {
+                if *state != Some(download.state) || at.elapsed() >= LINE_EVERY {
+                    (*state, *at) = (Some(download.state), Instant::now());
+                    eprintln!("{}: {}", download.id, line(download));
+                }
+            }
+            Self::Bars(bars) => bars.update(download),
+        }
+        Ok(())
+    }
+
+    fn clear(&self) {
+        if let Self::Bars(bars) = self {
+            // A terminal that is gone needs no clearing.
+            let _ = bars.all.clear();
+        }
+    }
+}
+
+/// A bar for each file that is under way, and one for the whole.
+struct Bars {
+    all: MultiProgress,
+    whole: ProgressBar,
+    files: HashMap<String, ProgressBar>,
+}
+
+impl Bars {
+    fn new() -> Self {
+        let all = MultiProgress::new();
+        let whole = all.add(bar());
+        Self {
+            all,
+            whole,
+            files: HashMap::new(),
+        }
+    }
+
+    fn update(&mut self, download: &Download) {
+        for file in &download.files {
+            let moves = matches!(
+                file.state,
+                DownloadState::Running | DownloadState::Verifying | DownloadState::Waiting
+            );
+            if !moves {
+                if let Some(bar) = self.files.remove(&file.path) {
+                    bar.finish_and_clear();
+                }
+                continue;
+            }
+            let bar = self
+                .files
+                .entry(file.path.clone())
+                .or_insert_with(|| self.all.insert_before(&self.whole, bar()));
+            bar.set_length(file.bytes);
+            bar.set_position(file.done);
+            let checking = if file.state == DownloadState::Verifying {
+                " · checking"
+            } else {
+                ""
+            };
+            bar.set_message(format!("{}{checking}", file.path));
+        }
+        self.whole.set_length(download.total);
+        self.whole.set_position(download.done);
+        self.whole.set_message(line(download));
+    }
+}
+
+fn bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:24} {percent:>3} % {wide_msg}");
+    ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// A download in a line.
+fn line(download: &Download) -> String {
+    let reason = download.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
+    let amount = || format!("{} of {}", size(download.done), size(download.total));
+    match download.state {
+        DownloadState::Queued => "waits for its turn".into(),
+        DownloadState::Listing => "asks for the list of files".into(),
+        DownloadState::Verifying => format!("{}, checking what is on disk", amount()),
+        DownloadState::Waiting => format!("{}, waits: {reason}", amount()),
+        DownloadState::Paused => format!("{}, paused", amount()),
+        DownloadState::Failed => format!("{}, failed", amount()),
+        DownloadState::Done => format!("{}, done", amount()),
+        DownloadState::Running => {
+            let left = download
+                .seconds_left
+                .map(|seconds| format!(", {} left", time(seconds)))
+                .unwrap_or_default();
+            format!("{}, {}/s{left}", amount(), size(download.bytes_per_second.max(0.0) as u64))
+        }
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{} kB", bytes.div_ceil(1_000)),
+        1_000_000..1_000_000_000 => format!("{:.0} MB", bytes as f64 / 1e6),
+        _ => format!("{:.2} GB", bytes as f64 / 1e9),
+    }
+}
+
+fn time(seconds: f64) -> String {
+    let seconds = seconds.max(0.0).round() as u64;
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_how_much_how_fast_and_how_long() {
+        let mut download = Download {
+            id: "o/m".into(),
+            revision: "main".into(),
+            commit: None,
+            state: DownloadState::Running,
+            files: Vec::new(),
+            done: 1_200_000_000,
+            total: 4_000_000_000,
+            bytes_per_second: 80_000_000.0,
+            seconds_left: Some(35.0),
+            retry_at: None,
+            error: None,
+        };
+        assert_eq!(line(&download), "1.20 GB of 4.00 GB, 80 MB/s, 35 s left");
+        download.state = DownloadState::Waiting;
+        download.error = Some(protocol::Error::new(Code::Network, "no network"));
+        assert_eq!(line(&download), "1.20 GB of 4.00 GB, waits: no network");
+        assert_eq!(time(7_260.0), "2 h 1 min");
+    }
+}

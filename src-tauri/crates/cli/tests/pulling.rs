@@ -1,0 +1,173 @@
+//! `ponder pull` as a process: whole runs, Ctrl+C, and a kill in the middle that the next run goes on behind.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use hub_imitation::{Fault, Imitation, Repository, Times};
+use serde_json::Value;
+
+const ID: &str = "owner/model";
+const SHARD: u64 = 4_000_000;
+
+fn pull(home: &Path, hub: &Imitation, extra: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ponder"));
+    command.args(["pull", ID]).args(extra);
+    command.env("PONDER_HOME", home).env("HF_HOME", home.join("hub"));
+    command.env("HF_ENDPOINT", hub.endpoint());
+    for variable in [
+        "HF_TOKEN",
+        "HF_TOKEN_PATH",
+        "HF_HUB_CACHE",
+        "HF_HUB_OFFLINE",
+        "TRANSFORMERS_OFFLINE",
+    ] {
+        command.env_remove(variable);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn model(hub: &Imitation) -> Repository {
+    hub.repository(ID)
+        .pebble()
+        .without("model.safetensors")
+        .generated("model-00001-of-00002.safetensors", SHARD, 1)
+        .generated("model-00002-of-00002.safetensors", SHARD, 2)
+}
+
+/// Lets a run go until more than `enough` bytes are on disk; what it said last.
+fn watch(run: &mut Child, enough: u64) -> Value {
+    let output = BufReader::new(run.stdout.take().expect("it is piped"));
+    let mut lines = output
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(&line.expect("text")).expect("a JSON line"));
+    lines
+        .find(|line| line["done"].as_u64().is_some_and(|done| done > enough))
+        .expect("it comes that far")
+}
+
+fn blobs(home: &Path) -> PathBuf {
+    home.join("hub/hub/models--owner--model/blobs")
+}
+
+/// Bytes that the next run may count on: whole blobs, and what the records say of the others.
+fn kept(home: &Path) -> u64 {
+    fs::read_dir(blobs(home))
+        .expect("the folder is there")
+        .map(|entry| entry.expect("an entry").path())
+        .map(|path| match path.extension().and_then(|ending| ending.to_str()) {
+            None => fs::metadata(&path).expect("a file").len(),
+            Some("json") => {
+                let record: Value = serde_json::from_slice(&fs::read(&path).expect("a record")).expect("JSON");
+                let written = record["written"].as_array().expect("a list");
+                written
+                    .iter()
+                    .map(|range| range[1].as_u64().unwrap_or(0) - range[0].as_u64().unwrap_or(0))
+                    .sum()
+            }
+            _ => 0,
+        })
+        .sum()
+}
+
+fn assert_whole(home: &Path, source: &Repository) {
+    let snapshot = blobs(home).with_file_name("snapshots").join(source.commit());
+    for path in source.paths() {
+        if path.ends_with(".safetensors") || path.ends_with(".json") {
+            assert!(fs::read(snapshot.join(&path)).ok() == source.bytes(&path), "{path}");
+        }
+    }
+    let left: Vec<_> = fs::read_dir(blobs(home))
+        .expect("a folder")
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains('.')), "{left:?}");
+}
+
+fn last_line(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(text.lines().last().expect("it says something")).expect("a JSON line")
+}
+
+#[test]
+fn a_run_that_was_killed_is_gone_on_with_at_the_byte() {
+    let (hub, home) = (Imitation::start(), tempfile::tempdir().expect("a folder"));
+    let source = model(&hub);
+    let home = home.path();
+    for shard in ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"] {
+        let (bytes, pause) = (16 * 1024, Duration::from_millis(10));
+        hub.fault(shard, Fault::Drip { bytes, pause }, Times::Always);
+    }
+    let mut run = pull(home, &hub, &["--json"]).spawn().expect("ponder starts");
+    let said = watch(&mut run, SHARD / 2);
+    run.kill().expect("it runs");
+    run.wait().expect("it ends");
+    let (kept, total) = (kept(home), said["total"].as_u64().expect("a size"));
+    assert!(kept > SHARD / 4 && kept < total, "{kept} of {total}");
+    assert!(!blobs(home).with_file_name("refs").join("main").exists());
+
+    hub.clear_faults();
+    hub.forget_requests();
+    let output = pull(home, &hub, &["--json"]).output().expect("ponder starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(last_line(&output)["commit"], source.commit());
+    assert_eq!(hub.sent(), total - kept);
+    assert_whole(home, &source);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_keeps_what_came_and_fails() {
+    let (hub, home) = (Imitation::start(), tempfile::tempdir().expect("a folder"));
+    let source = model(&hub);
+    let home = home.path();
+    hub.fault("model-00001-of-00002.safetensors", Fault::Stall { after: SHARD / 2 }, Times::Always);
+    let mut run = pull(home, &hub, &["--json"]).spawn().expect("ponder starts");
+    watch(&mut run, SHARD + SHARD / 4);
+    let interrupted = Command::new("kill")
+        .args(["-INT", &run.id().to_string()])
+        .status()
+        .expect("kill starts");
+    assert!(interrupted.success());
+    let output = run.wait_with_output().expect("it ends");
+    assert!(!output.status.success());
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(complaint.contains("goes on from there"), "{complaint}");
+
+    let (kept, total) = (
+        kept(home),
+        source
+            .paths()
+            .iter()
+            .filter_map(|path| source.bytes(path))
+            .map(|bytes| bytes.len() as u64)
+            .sum::<u64>(),
+    );
+    assert!(kept > SHARD);
+    hub.clear_faults();
+    hub.forget_requests();
+    let output = pull(home, &hub, &[]).output().expect("ponder starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(hub.sent() <= total - kept, "{} of {total}, {kept} kept", hub.sent());
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.starts_with("owner/model is ready: "), "{said}");
+    assert_whole(home, &source);
+}
+
+#[test]
+fn what_is_not_there_is_one_clear_line() {
+    let (hub, home) = (Imitation::start(), tempfile::tempdir().expect("a folder"));
+    let output = pull(home.path(), &hub, &["--json"]).output().expect("ponder starts");
+    assert!(!output.status.success());
+    let said = last_line(&output);
+    assert_eq!(
+        (said["type"].as_str(), said["code"].as_str()),
+        (Some("error"), Some("not_found")),
+        "{said}"
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stderr).trim().lines().count(), 1);
+}
