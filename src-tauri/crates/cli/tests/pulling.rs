@@ -10,7 +10,8 @@ use hub_imitation::{Fault, Imitation, Repository, Times};
 use serde_json::Value;
 
 const ID: &str = "owner/model";
-const SHARD: u64 = 4_000_000;
+/// Its weights.
+const WEIGHTS: &str = "model.safetensors";
 
 fn pull(home: &Path, hub: &Imitation, extra: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ponder"));
@@ -30,12 +31,11 @@ fn pull(home: &Path, hub: &Imitation, extra: &[&str]) -> Command {
     command
 }
 
-fn model(hub: &Imitation) -> Repository {
-    hub.repository(ID)
-        .pebble()
-        .without("model.safetensors")
-        .generated("model-00001-of-00002.safetensors", SHARD, 1)
-        .generated("model-00002-of-00002.safetensors", SHARD, 2)
+/// A model that can be loaded, and the size of its weights.
+fn model(hub: &Imitation) -> (Repository, u64) {
+    let source = hub.repository(ID).pebble();
+    let size = source.bytes(WEIGHTS).expect("Pebble has weights").len() as u64;
+    (source, size)
 }
 
 /// Lets a run go until more than `enough` bytes are on disk; what it said last.
@@ -96,18 +96,16 @@ fn last_line(output: &Output) -> Value {
 #[test]
 fn a_run_that_was_killed_is_gone_on_with_at_the_byte() {
     let (hub, home) = (Imitation::start(), tempfile::tempdir().expect("a folder"));
-    let source = model(&hub);
+    let (source, size) = model(&hub);
     let home = home.path();
-    for shard in ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"] {
-        let (bytes, pause) = (16 * 1024, Duration::from_millis(10));
-        hub.fault(shard, Fault::Drip { bytes, pause }, Times::Always);
-    }
+    let (bytes, pause) = (64 * 1024, Duration::from_millis(10));
+    hub.fault(WEIGHTS, Fault::Drip { bytes, pause }, Times::Always);
     let mut run = pull(home, &hub, &["--json"]).spawn().expect("ponder starts");
-    let said = watch(&mut run, SHARD / 2);
+    let said = watch(&mut run, size / 2);
     run.kill().expect("it runs");
     run.wait().expect("it ends");
     let (kept, total) = (kept(home), said["total"].as_u64().expect("a size"));
-    assert!(kept > SHARD / 4 && kept < total, "{kept} of {total}");
+    assert!(kept > size / 4 && kept < total, "{kept} of {total}");
     assert!(!blobs(home).with_file_name("refs").join("main").exists());
 
     hub.clear_faults();
@@ -123,11 +121,11 @@ fn a_run_that_was_killed_is_gone_on_with_at_the_byte() {
 #[test]
 fn ctrl_c_keeps_what_came_and_fails() {
     let (hub, home) = (Imitation::start(), tempfile::tempdir().expect("a folder"));
-    let source = model(&hub);
+    let (source, size) = model(&hub);
     let home = home.path();
-    hub.fault("model-00001-of-00002.safetensors", Fault::Stall { after: SHARD / 2 }, Times::Always);
+    hub.fault(WEIGHTS, Fault::Stall { after: size / 2 }, Times::Always);
     let mut run = pull(home, &hub, &["--json"]).spawn().expect("ponder starts");
-    watch(&mut run, SHARD + SHARD / 4);
+    watch(&mut run, size / 3);
     let interrupted = Command::new("kill")
         .args(["-INT", &run.id().to_string()])
         .status()
@@ -147,7 +145,7 @@ fn ctrl_c_keeps_what_came_and_fails() {
             .map(|bytes| bytes.len() as u64)
             .sum::<u64>(),
     );
-    assert!(kept > SHARD);
+    assert!(kept > size / 3);
     hub.clear_faults();
     hub.forget_requests();
     let output = pull(home, &hub, &[]).output().expect("ponder starts");

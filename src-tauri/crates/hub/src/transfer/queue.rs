@@ -71,7 +71,7 @@ impl Queue {
             .iter()
             .filter(|job| {
                 let now = job.now();
-                !now.busy && now.state == DownloadState::Queued
+                !now.busy && now.state == DownloadState::Queued && now.wish != Wish::Cancel
             })
             .take(most.saturating_sub(busy))
             .cloned()
