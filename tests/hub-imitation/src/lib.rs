@@ -19,6 +19,7 @@ mod dice;
 mod fault;
 mod line;
 mod listing;
+mod on_disk;
 mod repository;
 mod serve;
 
@@ -34,6 +35,7 @@ use tokio::sync::{oneshot, watch};
 
 pub use dice::Dice;
 pub use fault::{Fault, Place, Times};
+pub use on_disk::{all_files, OnDisk};
 pub use repository::Repository;
 
 use fault::Faults;

@@ -79,8 +79,17 @@ impl State {
         let Some(file) = self.head().files.get(path).cloned() else {
             return;
         };
-        let seed = 7_000 + self.commits.len() as u64;
-        let changed = Arc::new(File::new(Content::generated(file.content.len(), seed), file.large));
+        let content = match &file.content {
+            Content::Generated { size, .. } => Content::generated(*size, 7_000 + self.commits.len() as u64),
+            Content::Memory(bytes) => {
+                // The end is another one, so that a header at the beginning still says what follows.
+                let mut bytes = bytes.to_vec();
+                let half = bytes.len() / 2;
+                bytes[half..].iter_mut().for_each(|byte| *byte ^= 1);
+                Content::Memory(bytes.into())
+            }
+        };
+        let changed = Arc::new(File::new(content, file.large));
         let mut next = self.head().clone();
         next.files.insert(path.to_owned(), changed.clone());
         if everywhere {

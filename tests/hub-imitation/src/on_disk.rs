@@ -1,0 +1,133 @@
+//! Looks at a cache that something was fetched into, and compares it with what is served, byte for byte.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha1::{Digest, Sha1};
+use sha2::Sha256;
+
+use crate::content::{hex, File};
+use crate::Repository;
+
+/// What lies in a cache.
+#[derive(Debug, Default)]
+pub struct OnDisk {
+    /// Whether the newest commit is there whole, equal to the source, and named by `refs/main`.
+    pub complete: bool,
+    /// Whether `refs/main` names a commit of which something is missing.
+    pub promised: bool,
+    /// What is wrong: content under a name it does not have, files that lead elsewhere, files of nobody.
+    pub wrong: Vec<String>,
+    /// Bytes in files, links not counted.
+    pub bytes: u64,
+}
+
+impl OnDisk {
+    /// Looks at the cache in `folder`, in which only this repository was fetched, for the files whose paths are `wanted`.
+    pub fn look(folder: &Path, repository: &Repository, wanted: impl Fn(&str) -> bool) -> Self {
+        let mut found = Self::default();
+        let state = repository.state();
+        let model = format!("models--{}", state.id.replace('/', "--"));
+        for (path, link) in all_files(folder) {
+            if !link {
+                found.bytes += fs::metadata(&path).map_or(0, |meta| meta.len());
+            }
+            let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
+            let parts: Vec<&str> = name.split('/').collect();
+            match parts.as_slice() {
+                // Where huggingface_hub says what the folder is.
+                ["CACHEDIR.TAG"] => {}
+                [".locks", repository, ..] if *repository == model => {}
+                [repository, "blobs", blob] if *repository == model => found.check_blob(&path, blob),
+                [repository, "refs", ..] if *repository == model => {
+                    let commit = fs::read_to_string(&path).unwrap_or_default();
+                    if !state.commits.iter().any(|known| known.sha == commit) {
+                        found.wrong.push(format!("{name} names {commit:?}, which was never a commit"));
+                    }
+                }
+                [repository, "snapshots", commit, rest @ ..] if *repository == model => {
+                    let rest = rest.join("/");
+                    let served: Vec<&Arc<File>> = state
+                        .commits
+                        .iter()
+                        .filter(|known| known.sha == *commit)
+                        .filter_map(|known| known.files.get(&rest))
+                        .collect();
+                    let inside = fs::canonicalize(&path)
+                        .is_ok_and(|target| fs::canonicalize(folder.join(&model)).is_ok_and(|model| target.starts_with(model)));
+                    if !inside {
+                        found.wrong.push(format!("{name} leads nowhere or elsewhere"));
+                    } else if served.is_empty() || !served.iter().any(|file| same(&path, file)) {
+                        found.wrong.push(format!("{name} is not what the hub has"));
+                    }
+                }
+                // Lists of a commit's files, which huggingface_hub keeps, and what it knows to be missing.
+                [repository, "trees" | ".no_exist", ..] if *repository == model => {}
+                _ => found.wrong.push(format!("{name} is nobody's")),
+            }
+        }
+        let newest = state.head();
+        let snapshot = folder.join(&model).join("snapshots");
+        let whole = |commit: &str| {
+            newest
+                .files
+                .iter()
+                .filter(|(path, _)| wanted(path))
+                .all(|(path, file)| same(&snapshot.join(commit).join(path), file))
+        };
+        let main = fs::read_to_string(folder.join(&model).join("refs/main")).unwrap_or_default();
+        found.complete = main == newest.sha && whole(&newest.sha);
+        found.promised = state.commits.iter().filter(|commit| commit.sha == main).any(|commit| {
+            let missing = |(path, _): (&String, &Arc<File>)| wanted(path) && !snapshot.join(&commit.sha).join(path).exists();
+            commit.files.iter().any(missing)
+        });
+        found
+    }
+
+    fn check_blob(&mut self, path: &Path, name: &str) {
+        let is_hash = [40, 64].contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !is_hash {
+            // Something half fetched; its name says that it is nothing yet.
+            return;
+        }
+        let Ok(bytes) = fs::read(path) else {
+            self.wrong.push(format!("the blob {name} cannot be read"));
+            return;
+        };
+        let hash = if name.len() == 64 {
+            hex(&Sha256::digest(&bytes))
+        } else {
+            hex(&Sha1::new_with_prefix(format!("blob {}\0", bytes.len()))
+                .chain_update(&bytes)
+                .finalize())
+        };
+        if hash != name {
+            self.wrong
+                .push(format!("the blob {name} holds {} bytes with the hash {hash}", bytes.len()));
+        }
+    }
+}
+
+/// Whether a file on disk has the bytes that are served.
+fn same(path: &Path, file: &File) -> bool {
+    fs::read(path).is_ok_and(|bytes| bytes.len() as u64 == file.content.len() && bytes == file.content.read(0..file.content.len()))
+}
+
+/// Every file and link below a folder, and whether it is a link; links are not followed.
+pub fn all_files(folder: &Path) -> Vec<(PathBuf, bool)> {
+    let mut files = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(&next).into_iter().flatten().flatten() {
+            let path = entry.path();
+            match fs::symlink_metadata(&path) {
+                Ok(meta) if meta.is_dir() => open.push(path),
+                Ok(meta) => files.push((path, meta.file_type().is_symlink())),
+                Err(_) => {}
+            }
+        }
+    }
+    files.sort();
+    files
+}

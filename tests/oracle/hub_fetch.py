@@ -1,0 +1,29 @@
+"""Fetches models with huggingface_hub: reads one JSON request per line, {"id", "endpoint", "repository", "cache"}, fetches it in a
+thread of its own, and prints {"id", "error"} when it is done; the error is null where the model is said to be there."""
+import json
+import sys
+import threading
+
+from huggingface_hub import snapshot_download
+
+printing = threading.Lock()
+
+
+def fetch(request):
+    error = None
+    try:
+        snapshot_download(request["repository"], endpoint=request["endpoint"], cache_dir=request["cache"], token=False)
+    except Exception as raised:
+        error = f"{type(raised).__name__}: {raised}"
+    with printing:
+        print(json.dumps({"id": request["id"], "error": error}), flush=True)
+
+
+def main():
+    # Whoever waits for it must not count the time Python takes to start.
+    print(json.dumps({"id": None}), flush=True)
+    for line in sys.stdin:
+        threading.Thread(target=fetch, args=(json.loads(line),), daemon=True).start()
+
+
+main()
