@@ -13,7 +13,7 @@ use crate::Repository;
 /// What lies in a cache.
 #[derive(Debug, Default)]
 pub struct OnDisk {
-    /// Whether the newest commit is there whole, equal to the source, and named by `refs/main`.
+    /// Whether the commit that `refs/main` names is there whole and equal to the source.
     pub complete: bool,
     /// Whether `refs/main` names a commit of which something is missing.
     pub promised: bool,
@@ -67,21 +67,13 @@ impl OnDisk {
                 _ => found.wrong.push(format!("{name} is nobody's")),
             }
         }
-        let newest = state.head();
-        let snapshot = folder.join(&model).join("snapshots");
-        let whole = |commit: &str| {
-            newest
-                .files
-                .iter()
-                .filter(|(path, _)| wanted(path))
-                .all(|(path, file)| same(&snapshot.join(commit).join(path), file))
-        };
+        let snapshots = folder.join(&model).join("snapshots");
         let main = fs::read_to_string(folder.join(&model).join("refs/main")).unwrap_or_default();
-        found.complete = main == newest.sha && whole(&newest.sha);
-        found.promised = state.commits.iter().filter(|commit| commit.sha == main).any(|commit| {
-            let missing = |(path, _): (&String, &Arc<File>)| wanted(path) && !snapshot.join(&commit.sha).join(path).exists();
-            commit.files.iter().any(missing)
-        });
+        if let Some(commit) = state.commits.iter().find(|known| known.sha == main) {
+            let mut all = commit.files.iter().filter(|(path, _)| wanted(path));
+            found.complete = all.clone().all(|(path, file)| same(&snapshots.join(&main).join(path), file));
+            found.promised = all.any(|(path, _)| !snapshots.join(&main).join(path).exists());
+        }
         found
     }
 
