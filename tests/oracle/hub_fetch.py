@@ -1,5 +1,6 @@
 """Fetches models with huggingface_hub: reads one JSON request per line, {"id", "endpoint", "repository", "cache"}, fetches it in a
-thread of its own, and prints {"id", "error"} when it is done; the error is null where the model is said to be there."""
+thread of its own, and prints {"id", "error"} when it is done; the error is null where the model is said to be there.
+With one request as its argument it fetches that and ends, with an error on the error output where there is one."""
 import json
 import sys
 import threading
@@ -9,10 +10,14 @@ from huggingface_hub import snapshot_download
 printing = threading.Lock()
 
 
+def load(request):
+    snapshot_download(request["repository"], endpoint=request["endpoint"], cache_dir=request["cache"], token=False)
+
+
 def fetch(request):
     error = None
     try:
-        snapshot_download(request["repository"], endpoint=request["endpoint"], cache_dir=request["cache"], token=False)
+        load(request)
     except Exception as raised:
         error = f"{type(raised).__name__}: {raised}"
     with printing:
@@ -20,6 +25,8 @@ def fetch(request):
 
 
 def main():
+    if len(sys.argv) > 1:
+        return load(json.loads(sys.argv[1]))
     # Whoever waits for it must not count the time Python takes to start.
     print(json.dumps({"id": None}), flush=True)
     for line in sys.stdin:

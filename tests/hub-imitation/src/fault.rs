@@ -36,6 +36,11 @@ pub enum Fault {
     },
     /// A 200 with a login page instead of what was asked for, as in a hotel.
     Portal,
+    /// A 302 to another address. Belongs at [`Place::Api`] and [`Place::Resolve`].
+    SentOn {
+        /// The address.
+        to: &'static str,
+    },
     /// A 200 with the whole file. Happens to requests for a range.
     RangeIgnored,
     /// A 416. Happens to requests for a range.

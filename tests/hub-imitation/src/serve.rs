@@ -207,6 +207,7 @@ impl Call<'_> {
                 put(&mut response, header::CONTENT_TYPE, "text/html");
                 Err(response)
             }
+            Fault::SentOn { to } => Err(sent_on(to, StatusCode::FOUND)),
             Fault::Cut { .. } | Fault::Broken { .. } if !body => {
                 self.cut.cut();
                 Err(Response::new(Body::empty()))

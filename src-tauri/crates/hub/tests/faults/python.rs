@@ -48,6 +48,14 @@ pub fn command() -> Option<Command> {
     Some(command)
 }
 
+/// One fetch in a process of its own.
+pub fn alone(endpoint: &str, cache: &Path) -> Option<Command> {
+    let mut command = command()?;
+    let request = json!({"endpoint": endpoint, "repository": MODEL, "cache": cache});
+    command.arg(request.to_string()).stdin(Stdio::null()).stdout(Stdio::null());
+    Some(command)
+}
+
 impl Python {
     pub fn start() -> Option<Self> {
         let mut process = command()?.spawn().expect("Python starts");
