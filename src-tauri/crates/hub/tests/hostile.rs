@@ -77,7 +77,9 @@ fn names() -> Vec<Case> {
         }),
         served("an absolute name", NAME, |hub| pebble(hub).file("/tmp/escaped.json", "{}")),
         served("a name of Windows", NAME, |hub| pebble(hub).file("C:\\escaped.json", "{}")),
-        served("a name that leads up on Windows", NAME, |hub| pebble(hub).file("..\\escaped.json", "{}")),
+        served("a name that leads up on Windows", NAME, |hub| {
+            pebble(hub).file("..\\escaped.json", "{}")
+        }),
         served("a name with a line break", NAME, |hub| pebble(hub).file("config\n.json", "{}")),
         served("a name with a zero byte", NAME, |hub| pebble(hub).file("config\0.json", "{}")),
         served("a name that turns the text around", NAME, |hub| {
@@ -86,22 +88,31 @@ fn names() -> Vec<Case> {
         served("no name", NAME, |hub| {
             pebble(hub).entry(json!({"type": "file", "path": "", "size": 2, "oid": "0".repeat(40)}))
         }),
-        served("a name of a kilometre", NAME, |hub| pebble(hub).file(&format!("{}.json", "a".repeat(5_000)), "{}")),
+        served("a name of a kilometre", NAME, |hub| {
+            pebble(hub).file(&format!("{}.json", "a".repeat(5_000)), "{}")
+        }),
         served("a path of a thousand folders", NAME, |hub| {
             pebble(hub).file(&format!("{}x.json", "a/".repeat(1_000)), "{}")
         }),
         served("a file listed twice", NAME, |hub| {
             pebble(hub).entry(json!({"type": "file", "path": "config.json", "size": 2, "oid": "0".repeat(40)}))
         }),
-        served("a file that is a folder too", NAME, |hub| pebble(hub).file("config.json/inner.json", "{}")),
+        served("a file that is a folder too", NAME, |hub| {
+            pebble(hub).file("config.json/inner.json", "{}")
+        }),
         served("a link in the list", NAME, |hub| {
-            pebble(hub).entry(json!({"type": "symlink", "path": "tokenizer.model", "size": 11, "oid": "0".repeat(40), "target": "/etc/passwd"}))
+            pebble(hub)
+                .entry(json!({"type": "symlink", "path": "tokenizer.model", "size": 11, "oid": "0".repeat(40), "target": "/etc/passwd"}))
         }),
         served("a hash that leads up", End::Refused(&["name", "hash"]), |hub| {
             pebble(hub).listed("config.json", "oid", json!("../../../escaped"))
         }),
         served("a large file's hash that leads up", End::Refused(&["name", "hash"]), |hub| {
-            pebble(hub).listed("model.safetensors", "lfs", json!({"oid": "../../../escaped", "size": 15_390_203, "pointerSize": 133}))
+            pebble(hub).listed(
+                "model.safetensors",
+                "lfs",
+                json!({"oid": "../../../escaped", "size": 15_390_203, "pointerSize": 133}),
+            )
         }),
         served("a commit that leads up", End::Refused(&["name", "commit"]), |hub| {
             pebble(hub).field("sha", json!("../../../escaped"))
@@ -123,12 +134,19 @@ fn sizes() -> Vec<Case> {
             pebble(hub).files((0..100_000).map(|number| (format!("part-{number}.json"), "{}")))
         }),
         served("a config of 50 MB", SIZE, |hub| {
-            pebble(hub).file("config.json", format!("{{\"model_type\": \"llama\", \"x\": \"{}\"}}", "y".repeat(50 << 20)))
+            pebble(hub).file(
+                "config.json",
+                format!("{{\"model_type\": \"llama\", \"x\": \"{}\"}}", "y".repeat(50 << 20)),
+            )
         }),
-        served("a description of 100 MB", SIZE, |hub| pebble(hub).field("cardData", json!("x".repeat(100 << 20)))),
+        served("a description of 100 MB", SIZE, |hub| {
+            pebble(hub).field("cardData", json!("x".repeat(100 << 20)))
+        }),
         served("weights that take a planet", SIZE, |hub| {
             let lfs = json!({"oid": "1".repeat(64), "size": u64::MAX / 2, "pointerSize": 140});
-            pebble(hub).listed("model.safetensors", "lfs", lfs.clone()).file("model-00001-of-00002.safetensors", "x")
+            pebble(hub)
+                .listed("model.safetensors", "lfs", lfs.clone())
+                .file("model-00001-of-00002.safetensors", "x")
         }),
         served("sizes whose sum is too large to be told", SIZE, |hub| {
             let lfs = json!({"oid": "1".repeat(64), "size": u64::MAX - 5, "pointerSize": 140});
@@ -136,17 +154,33 @@ fn sizes() -> Vec<Case> {
                 .listed("model.safetensors", "lfs", lfs)
                 .listed("tokenizer.json", "size", json!(u64::MAX - 5))
         }),
-        served("a size below zero", SIZE, |hub| pebble(hub).listed("config.json", "size", json!(-1))),
-        served("a size in words", SIZE, |hub| pebble(hub).listed("config.json", "size", json!("many"))),
-        served("a file longer than listed", SIZE, |hub| pebble(hub).listed("tokenizer.json", "size", json!(1_000))),
-        served("a file shorter than listed", SIZE, |hub| pebble(hub).listed("tokenizer.json", "size", json!(256_534))),
+        served("a size below zero", SIZE, |hub| {
+            pebble(hub).listed("config.json", "size", json!(-1))
+        }),
+        served("a size in words", SIZE, |hub| {
+            pebble(hub).listed("config.json", "size", json!("many"))
+        }),
+        served("a file longer than listed", SIZE, |hub| {
+            pebble(hub).listed("tokenizer.json", "size", json!(1_000))
+        }),
+        served("a file shorter than listed", SIZE, |hub| {
+            pebble(hub).listed("tokenizer.json", "size", json!(256_534))
+        }),
         served("weights longer than listed", SIZE, |hub| {
             let oid = pebble(hub).etag("model.safetensors").expect("a hash");
-            pebble(hub).listed("model.safetensors", "lfs", json!({"oid": oid, "size": 5_000_000, "pointerSize": 133}))
+            pebble(hub).listed(
+                "model.safetensors",
+                "lfs",
+                json!({"oid": oid, "size": 5_000_000, "pointerSize": 133}),
+            )
         }),
         served("weights shorter than listed", SIZE, |hub| {
             let oid = pebble(hub).etag("model.safetensors").expect("a hash");
-            pebble(hub).listed("model.safetensors", "lfs", json!({"oid": oid, "size": 15_390_204, "pointerSize": 133}))
+            pebble(hub).listed(
+                "model.safetensors",
+                "lfs",
+                json!({"oid": oid, "size": 15_390_204, "pointerSize": 133}),
+            )
         }),
         served("weights with the hash of others", SIZE, |hub| {
             let lfs = json!({"oid": "ab".repeat(32), "size": 15_390_203, "pointerSize": 133});
@@ -159,15 +193,21 @@ fn sizes() -> Vec<Case> {
 fn contents() -> Vec<Case> {
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
     vec![
-        served("a tokenizer that is a picture", End::Unusable, |hub| pebble(hub).file("tokenizer.json", PNG)),
+        served("a tokenizer that is a picture", End::Unusable, |hub| {
+            pebble(hub).file("tokenizer.json", PNG)
+        }),
         served("a tokenizer that is a pickle", End::Unusable, |hub| {
             pebble(hub).file("tokenizer.json", &b"\x80\x04cposix\nsystem\n(S'touch escaped'\ntR."[..])
         }),
-        served("a template that is a picture", End::Unusable, |hub| pebble(hub).file("chat_template.jinja", PNG)),
+        served("a template that is a picture", End::Unusable, |hub| {
+            pebble(hub).file("chat_template.jinja", PNG)
+        }),
         served("a template that never ends", End::Unusable, |hub| {
             pebble(hub).file("chat_template.jinja", "{% if messages %}{{ messages")
         }),
-        served("a config that is a list", End::Unusable, |hub| pebble(hub).file("config.json", "[]")),
+        served("a config that is a list", End::Unusable, |hub| {
+            pebble(hub).file("config.json", "[]")
+        }),
         served("a config that is a web page", End::Unusable, |hub| {
             pebble(hub).file("config.json", "<!doctype html><title>404</title>")
         }),
@@ -205,9 +245,7 @@ fn hubs() -> Vec<Case> {
             pebble(hub)
         }),
         served("a listing sent on to a program", ELSEWHERE, |hub| {
-            let fault = Fault::SentOn {
-                to: "javascript:alert(1)",
-            };
+            let fault = Fault::SentOn { to: "javascript:alert(1)" };
             hub.fault_at(Place::Api, None, None, fault, Times::Always);
             pebble(hub)
         }),
@@ -218,19 +256,27 @@ fn hubs() -> Vec<Case> {
 fn folders() -> Vec<Case> {
     const TRAP: End = End::Refused(&["link", "not what"]);
     vec![
-        prepared("the model's folder is a link", TRAP, |cache, outside, _| link(outside, &model_folder(cache))),
-        prepared("the blobs are a link", TRAP, |cache, outside, _| link(outside, &model_folder(cache).join("blobs"))),
+        prepared("the model's folder is a link", TRAP, |cache, outside, _| {
+            link(outside, &model_folder(cache))
+        }),
+        prepared("the blobs are a link", TRAP, |cache, outside, _| {
+            link(outside, &model_folder(cache).join("blobs"))
+        }),
         prepared("the snapshots are a link", TRAP, |cache, outside, _| {
             link(outside, &model_folder(cache).join("snapshots"));
         }),
         prepared("the commit's folder is a link", TRAP, |cache, outside, repository| {
             link(outside, &model_folder(cache).join("snapshots").join(repository.commit()));
         }),
-        prepared("the refs are a link", TRAP, |cache, outside, _| link(outside, &model_folder(cache).join("refs"))),
+        prepared("the refs are a link", TRAP, |cache, outside, _| {
+            link(outside, &model_folder(cache).join("refs"))
+        }),
         prepared("the branch is a link", TRAP, |cache, outside, _| {
             link(&outside.join("canary"), &model_folder(cache).join("refs/main"));
         }),
-        prepared("the locks are a link", TRAP, |cache, outside, _| link(outside, &cache.join(".locks"))),
+        prepared("the locks are a link", TRAP, |cache, outside, _| {
+            link(outside, &cache.join(".locks"))
+        }),
         prepared("what was half fetched is a link", TRAP, |cache, outside, repository| {
             let etag = repository.etag("model.safetensors").expect("a hash");
             let blobs = model_folder(cache).join("blobs");
@@ -278,7 +324,11 @@ fn check(case: &Case) -> Result<(), String> {
 
     // Whatever was said, nothing but the model's own folder and its locks has changed.
     let after = contents_of(root.path());
-    let own = [model_folder(&cache), cache.join(".locks/models--ponder--pebble"), ponder.data().to_owned()];
+    let own = [
+        model_folder(&cache),
+        cache.join(".locks/models--ponder--pebble"),
+        ponder.data().to_owned(),
+    ];
     for (path, held) in &after {
         let is_own = own.iter().any(|own| Path::new(path).starts_with(own) && !own.is_symlink());
         if before.get(path) != Some(held) && !is_own {
@@ -290,13 +340,18 @@ fn check(case: &Case) -> Result<(), String> {
     }
     let wanted = |path: &str| ["config.json", "tokenizer.json", "model.safetensors"].contains(&path);
     let left = OnDisk::look(&cache, &repository, wanted);
-    let planted = |wrong: &String| before.keys().any(|path| wrong.contains(path.trim_start_matches(&*cache.to_string_lossy()).trim_start_matches('/')));
+    let planted = |wrong: &String| {
+        before
+            .keys()
+            .any(|path| wrong.contains(path.trim_start_matches(&*cache.to_string_lossy()).trim_start_matches('/')))
+    };
     if let Some(wrong) = left.wrong.iter().find(|wrong| !planted(wrong)) {
         return Err(format!("left behind: {wrong}"));
     }
     match (&case.end, fetched) {
         (End::Refused(words), Err(said)) => {
-            let readable = said.len() <= LONGEST_SENTENCE && !said.chars().any(|c| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c));
+            let readable =
+                said.len() <= LONGEST_SENTENCE && !said.chars().any(|c| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c));
             if !readable {
                 return Err(format!("nobody can read this: {said:?}"));
             }
@@ -309,7 +364,11 @@ fn check(case: &Case) -> Result<(), String> {
         (End::Refused(_), Ok(())) => Err("it was accepted".to_owned()),
         (End::Fetched, fetched) => {
             fetched?;
-            if left.complete { Ok(()) } else { Err(format!("it is not there: {left:?}")) }
+            if left.complete {
+                Ok(())
+            } else {
+                Err(format!("it is not there: {left:?}"))
+            }
         }
         (End::Unusable, Err(said)) => {
             println!("  {}: {said}", case.name);

@@ -30,12 +30,22 @@ fn slow_hub() -> (Imitation, Repository) {
     (hub, repository)
 }
 
+/// A cache in a temporary folder of its own, with room beside it for what programs remember.
+fn place() -> (tempfile::TempDir, PathBuf) {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let cache = root.path().join("hub");
+    (root, cache)
+}
+
 /// The command line, where it has been built beside the tests.
 pub fn ponder() -> Option<PathBuf> {
     let test = std::env::current_exe().ok()?;
     let built = test.parent()?.parent()?.join("ponder");
     if !built.is_file() {
-        println!("skipped: {} is not built; `cargo build --workspace --bins` or `./dev test` builds it", built.display());
+        println!(
+            "skipped: {} is not built; `cargo build --workspace --bins` or `./dev test` builds it",
+            built.display()
+        );
         return None;
     }
     Some(built)
@@ -45,7 +55,11 @@ fn wait(child: &mut Child) -> Result<(), String> {
     let started = Instant::now();
     while started.elapsed() < PATIENCE {
         if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
-            return if status.success() { Ok(()) } else { Err(format!("it ended with {status}")) };
+            return if status.success() {
+                Ok(())
+            } else {
+                Err(format!("it ended with {status}"))
+            };
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -68,11 +82,11 @@ impl Fetches for Process<'_> {
 pub fn killed(start: Start, seed: u64) -> (Run, u64) {
     let mut dice = Dice::new(seed);
     let (hub, repository) = slow_hub();
-    let cache = tempfile::tempdir().expect("a temporary folder");
+    let (_root, cache) = place();
     let size = repository.bytes("model.safetensors").expect("a file has bytes").len() as u64;
     // Up to a little more than all of it: the moments of the last hash and of the last name count too.
     let moment = dice.below(size + 400_000);
-    let mut child = start(&hub.endpoint(), cache.path()).spawn().expect("it starts");
+    let mut child = start(&hub.endpoint(), &cache).spawn().expect("it starts");
     let started = Instant::now();
     while hub.sent() < moment && started.elapsed() < PATIENCE && matches!(child.try_wait(), Ok(None)) {
         std::thread::sleep(Duration::from_micros(500));
@@ -80,14 +94,18 @@ pub fn killed(start: Start, seed: u64) -> (Run, u64) {
     std::thread::sleep(Duration::from_micros(dice.below(20_000)));
     let killed = child.kill().is_ok();
     let status = child.wait().expect("it has ended");
-    let first = if status.success() { Ok(()) } else { Err(format!("killed: {killed}")) };
+    let first = if status.success() {
+        Ok(())
+    } else {
+        Err(format!("killed: {killed}"))
+    };
     let took = started.elapsed();
     hub.clear_faults();
-    let left = look(cache.path(), &repository);
+    let left = look(&cache, &repository);
     let sent = hub.sent();
-    let second = Process(start).fetch(&hub.endpoint(), cache.path());
+    let second = Process(start).fetch(&hub.endpoint(), &cache);
     let again = hub.sent() - sent;
-    let repaired = look(cache.path(), &repository);
+    let repaired = look(&cache, &repository);
     let run = Run {
         first,
         took,
@@ -102,20 +120,20 @@ pub fn killed(start: Start, seed: u64) -> (Run, u64) {
 pub fn two(first: &dyn Fetches, second: &dyn Fetches, seed: u64) -> Run {
     let mut dice = Dice::new(seed);
     let (hub, repository) = slow_hub();
-    let cache = tempfile::tempdir().expect("a temporary folder");
+    let (_root, cache) = place();
     let head_start = Duration::from_millis(dice.below(400));
     let started = Instant::now();
     let (one, other) = std::thread::scope(|scope| {
-        let one = scope.spawn(|| first.fetch(&hub.endpoint(), cache.path()));
+        let one = scope.spawn(|| first.fetch(&hub.endpoint(), &cache));
         std::thread::sleep(head_start);
-        let other = second.fetch(&hub.endpoint(), cache.path());
+        let other = second.fetch(&hub.endpoint(), &cache);
         (one.join().expect("it does not panic"), other)
     });
     let took = started.elapsed();
     hub.clear_faults();
-    let left = look(cache.path(), &repository);
-    let again = first.fetch(&hub.endpoint(), cache.path()).and(second.fetch(&hub.endpoint(), cache.path()));
-    let repaired = look(cache.path(), &repository);
+    let left = look(&cache, &repository);
+    let again = first.fetch(&hub.endpoint(), &cache).and(second.fetch(&hub.endpoint(), &cache));
+    let repaired = look(&cache, &repository);
     Run {
         first: one.and(other),
         took,
@@ -240,8 +258,7 @@ pub fn read_only(fetcher: &dyn Fetches, seed: u64) -> Option<Run> {
         second = fetcher.fetch(&hub.endpoint(), &cache);
         repaired = look(&cache, &repository);
     } else {
-        let root = tempfile::tempdir().expect("a temporary folder");
-        let cache = root.path().join("hub");
+        let (_root, cache) = place();
         let model = cache.join("models--ponder--pebble");
         // Which folder is the forbidden one.
         let forbidden = [cache.clone(), model.clone(), model.join("blobs"), model.join("snapshots")][dice.below(4) as usize].clone();
@@ -264,7 +281,7 @@ pub fn read_only(fetcher: &dyn Fetches, seed: u64) -> Option<Run> {
 }
 
 /// Whether permissions do not keep this process from writing, as they do not keep root.
-fn writes_where_it_may_not() -> bool {
+pub fn writes_where_it_may_not() -> bool {
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o555)).expect("it is ours");
     let wrote = fs::write(folder.path().join("file"), "").is_ok();
@@ -275,8 +292,8 @@ fn writes_where_it_may_not() -> bool {
 /// No file may become longer than a few MB, as a quota has it: the limit of the process stands in for it.
 pub fn limited(start: Start, megabytes: u64) -> Run {
     let (hub, repository) = slow_hub();
-    let cache = tempfile::tempdir().expect("a temporary folder");
-    let plain = start(&hub.endpoint(), cache.path());
+    let (_root, cache) = place();
+    let plain = start(&hub.endpoint(), &cache);
     let mut command = Command::new("sh");
     // The signal is ignored, so that the write fails instead of ending the process.
     command
@@ -293,13 +310,18 @@ pub fn limited(start: Start, megabytes: u64) -> Run {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let started = Instant::now();
     let output = command.output().expect("it starts");
-    let said = String::from_utf8_lossy(&output.stderr).trim().lines().last().unwrap_or_default().to_owned();
+    let said = String::from_utf8_lossy(&output.stderr)
+        .trim()
+        .lines()
+        .last()
+        .unwrap_or_default()
+        .to_owned();
     let first = if output.status.success() { Ok(()) } else { Err(said) };
     let took = started.elapsed();
     hub.clear_faults();
-    let left = look(cache.path(), &repository);
-    let second = Process(start).fetch(&hub.endpoint(), cache.path());
-    let repaired = look(cache.path(), &repository);
+    let left = look(&cache, &repository);
+    let second = Process(start).fetch(&hub.endpoint(), &cache);
+    let repaired = look(&cache, &repository);
     Run {
         first,
         took,

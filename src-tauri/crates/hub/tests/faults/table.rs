@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hub_imitation::{Dice, Fault, Imitation, OnDisk, Origin, Place, Repository, Times};
@@ -299,11 +299,4 @@ pub fn how_often(few: usize, many: usize) -> (usize, u64) {
     let seed = std::env::var("PONDER_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let full = std::env::var_os("PONDER_FULL").is_some();
     (if full { many } else { few }, seed)
-}
-
-/// Keeps a hub for as long as the test needs it.
-pub fn hub_with_pebble() -> (Arc<Imitation>, Repository) {
-    let hub = Arc::new(Imitation::start());
-    let repository = hub.repository(MODEL).pebble();
-    (hub, repository)
 }

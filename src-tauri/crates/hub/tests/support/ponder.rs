@@ -1,0 +1,93 @@
+//! Ponder's own way of fetching, with waits short enough for tests.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hub::{Hub, ModelFolder, Pace};
+use net::{Net, Settings};
+use protocol::DownloadState;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// Longer than all waits together.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The limits of a download whose faults should pass, or be given up, within a second or two.
+pub fn pace() -> Pace {
+    Pace {
+        part: 2 << 20,
+        first_delay: Duration::from_millis(20),
+        longest_delay: Duration::from_millis(200),
+        longest_asked_delay: Duration::from_secs(3),
+        attempts: 5,
+        stall: Duration::from_millis(600),
+        without_network: Duration::from_secs(1),
+        lock: Duration::from_millis(30),
+        margin: 1 << 20,
+        ..Pace::default()
+    }
+}
+
+/// A freshly started Ponder over a hub and a cache.
+pub struct Ponder {
+    runtime: Runtime,
+    hub: Hub,
+    data: TempDir,
+}
+
+impl Ponder {
+    pub fn at(endpoint: &str, cache: &Path) -> Self {
+        let data = tempfile::tempdir().expect("a temporary folder");
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("a runtime starts");
+        let folder = ModelFolder::at(None, Some(PathBuf::from(cache)));
+        let hub = Hub::open(Net::open(Settings::of_a_test(endpoint)), folder, data.path());
+        hub.set_pace(pace());
+        Self { runtime, hub, data }
+    }
+
+    /// Fetches a model; `Err` is what a person is told.
+    pub fn fetch(&self, id: &str) -> Result<(), String> {
+        self.runtime.block_on(async {
+            let mut downloads = self.hub.downloads();
+            self.hub.download(id, "main").await.map_err(|error| error.to_string())?;
+            let ended = downloads.wait_for(|downloads| {
+                downloads
+                    .iter()
+                    .any(|download| matches!(download.state, DownloadState::Done | DownloadState::Failed | DownloadState::Paused))
+            });
+            let ended = tokio::time::timeout(PATIENCE, ended).await;
+            let downloads = ended.map_err(|_| "it did not end".to_owned())?.map_err(|error| error.to_string())?;
+            let download = downloads.first().ok_or("there is no download")?;
+            match (&download.state, &download.error) {
+                (DownloadState::Done, None) => Ok(()),
+                (_, Some(error)) => Err(error.message.clone()),
+                (state, None) => Err(format!("it ended as {state:?} without a reason")),
+            }
+        })
+    }
+
+    /// Why a model that was fetched will not run.
+    #[allow(dead_code, reason = "only some of the tests ask")]
+    pub fn problem(&self, id: &str) -> Option<String> {
+        let models = self.hub.folder().list();
+        let model = models.iter().find(|model| model.reference == id);
+        model.map_or_else(|| Some("it is not among the models".to_owned()), |model| model.problem.clone())
+    }
+
+    /// Where it keeps what it remembers.
+    #[allow(dead_code, reason = "only some of the tests ask")]
+    pub fn data(&self) -> &Path {
+        self.data.path()
+    }
+}
+
+impl Drop for Ponder {
+    fn drop(&mut self) {
+        // As closing the app does: what runs comes to rest first.
+        self.runtime.block_on(self.hub.rest());
+    }
+}
