@@ -12,6 +12,8 @@ use crate::{Error, Hub};
 
 /// The most of a description or of a page of a list that is read, in bytes. The list of a repository of 10,000 files is 2 MB.
 const LARGEST_ANSWER: u64 = 16 << 20;
+/// A petabyte; so the sum of a list is a number, too.
+const LARGEST_FILE: u64 = 1 << 50;
 /// The hub gives 1,000 files on a page; a hub that gives fewer than a hundred is not waited for.
 const MOST_PAGES: usize = MOST_FILES / 100;
 
@@ -44,7 +46,7 @@ impl Hub {
             parts.extend(["revision", revision.as_str()]);
         }
         let address = self.net().endpoint().at(&parts);
-        let answer = self.net().get(&address, purpose).send().await?;
+        let answer = self.net().get(&address, purpose).patience(self.patience()).send().await?;
         Ok(checked(answer, id)?.json_capped(LARGEST_ANSWER).await?)
     }
 
@@ -73,7 +75,12 @@ impl Hub {
         let mut cursors = HashSet::new();
         let mut query = "recursive=true&expand=false".to_owned();
         for _ in 0..MOST_PAGES {
-            let answer = self.net().get(&format!("{address}?{query}"), purpose).send().await?;
+            let answer = self
+                .net()
+                .get(&format!("{address}?{query}"), purpose)
+                .patience(self.patience())
+                .send()
+                .await?;
             let answer = checked(answer, id)?;
             let next = next_cursor(&answer);
             let page: Vec<Value> = answer.json_capped(LARGEST_ANSWER).await?;
@@ -117,7 +124,7 @@ impl Hub {
         purpose: Purpose,
     ) -> Result<String, Error> {
         let address = self.file_address(id, commit, path);
-        let answer = self.net().get(&address, purpose).send().await?;
+        let answer = self.net().get(&address, purpose).patience(self.patience()).send().await?;
         Ok(checked(answer, id)?.text_capped(limit).await?)
     }
 }
@@ -167,6 +174,9 @@ fn listed(entry: &Value) -> Result<(String, u64, Etag), Error> {
         (&entry["size"], &entry["oid"])
     };
     let size = size.as_u64().ok_or_else(|| refused("the hub does not say how large it is"))?;
+    if size > LARGEST_FILE {
+        return Err(refused("it is larger than any file"));
+    }
     let etag = Etag::new(hash.as_str().unwrap_or_default())?;
     if etag.is_sha256() != large.is_object() {
         return Err(refused("the hub says another kind of hash than such a file has"));

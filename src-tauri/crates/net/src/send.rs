@@ -161,7 +161,7 @@ impl RequestBuilder {
         let client = net.client(address).map_err(noted)?;
         let asked = client.request(self.method.clone(), address.clone()).headers(headers).send();
         counting.sent(size);
-        let patience = self.patience + CONNECT_PATIENCE;
+        let patience = self.patience + CONNECT_PATIENCE.min(self.patience);
         let answer = net.unless_offline(tokio::time::timeout(patience, asked)).await.map_err(noted)?;
         let answer = match answer {
             Ok(Ok(answer)) => answer,

@@ -115,6 +115,11 @@ impl Hub {
         *self.0.transfers.pace.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(pace);
     }
 
+    /// How long the hub may take to answer.
+    pub(crate) fn patience(&self) -> Duration {
+        self.0.transfers.pace.lock().unwrap_or_else(PoisonError::into_inner).stall
+    }
+
     /// Goes on with the downloads that were under way when the app was closed or broke, and keeps the list from here on. The app
     /// calls it once at its start. Where another process does so already, nothing happens.
     ///
