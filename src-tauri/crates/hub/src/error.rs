@@ -170,6 +170,14 @@ pub enum Error {
         /// The model.
         reference: String,
     },
+    /// A model that cannot be fetched again.
+    #[error("{reference} cannot be repaired: {reason}; nothing was changed, fetch the model from the hub again")]
+    NoRepair {
+        /// The model.
+        reference: String,
+        /// Why.
+        reason: String,
+    },
     /// A folder that cannot be imported.
     #[error("{} cannot be imported: {reason}; nothing was copied", path.display())]
     NoModel {
@@ -202,7 +210,9 @@ impl From<Error> for protocol::Error {
             Error::MemoryUnknown(_) => Code::Engine,
             Error::Incomplete { .. } => Code::ModelBroken,
             Error::Missing { .. } => Code::ModelBroken,
-            Error::Name { .. } | Error::TooManyFiles { .. } | Error::Kept { .. } | Error::NoModel { .. } => Code::BadRequest,
+            Error::Name { .. } | Error::TooManyFiles { .. } | Error::Kept { .. } | Error::NoModel { .. } | Error::NoRepair { .. } => {
+                Code::BadRequest
+            }
             Error::DiskFull { .. } => Code::DiskFull,
             Error::Damaged { .. } | Error::Contradicts { .. } => Code::Corrupt,
             Error::GaveUp { .. } => Code::Network,

@@ -25,6 +25,7 @@ mod search;
 pub mod structure;
 mod told;
 mod transfer;
+mod upkeep;
 mod verify;
 
 pub use api::{Listing, RemoteFile};

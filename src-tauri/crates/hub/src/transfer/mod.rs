@@ -51,7 +51,7 @@ const TELL_EVERY: Duration = Duration::from_millis(200);
 pub(crate) struct Transfers {
     queue: Mutex<Queue>,
     pace: Mutex<Arc<Pace>>,
-    seen: Arc<Seen>,
+    pub(crate) seen: Arc<Seen>,
     told: watch::Sender<Vec<Download>>,
     changed: Arc<Notify>,
     /// Whether the task that tells the windows was started.
@@ -278,6 +278,28 @@ impl Hub {
         }
         self.until(|| jobs.iter().all(|job| !job.now().busy)).await;
         self.0.transfers.keep(&self.0.transfers.queue());
+    }
+
+    /// Whether a model is being fetched, or waits for its turn.
+    pub(crate) fn fetches(&self, reference: &str) -> bool {
+        let id = reference.split_once('@').map_or(reference, |(id, _)| id);
+        self.job(id).is_ok_and(|job| {
+            let now = job.now();
+            now.busy || now.state == DownloadState::Queued
+        })
+    }
+
+    /// How the download of this model ended; `None` before it has.
+    pub(crate) fn outcome(&self, id: &str) -> Option<protocol::Result<()>> {
+        let stopped = || protocol::Error::new(Code::Stopped, "the download was stopped; what was here before is unchanged");
+        let Ok(job) = self.job(id) else { return Some(Err(stopped())) };
+        let now = job.now();
+        match now.state {
+            _ if now.busy => None,
+            DownloadState::Done => Some(Ok(())),
+            DownloadState::Failed | DownloadState::Paused => Some(Err(now.error.clone().unwrap_or_else(stopped))),
+            _ => None,
+        }
     }
 
     fn job(&self, id: &str) -> Result<Arc<Job>, Error> {

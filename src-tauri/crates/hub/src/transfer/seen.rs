@@ -30,6 +30,11 @@ impl Seen {
         }
     }
 
+    /// Notes that this blob must be read again.
+    pub fn forget(&self, path: &Path) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+    }
+
     /// Whether the file at `path` is the blob. Reads all of it where that has not been done; blocks.
     ///
     /// # Errors
