@@ -127,10 +127,15 @@ impl Hub {
                 reference: reference.into(),
             });
         }
-        // Where it is not on the list, there is nothing to take off.
-        let _ = self.cancel(reference).await;
-        let reference = reference.to_owned();
-        self.in_folder(move |folder| folder.remove(&reference, own_files_too)).await
+        let told = self.removal(reference).await?;
+        // With the download goes what it brought, and where that was all there is, nothing is left to remove.
+        let cancelled = !reference.contains('@') && self.cancel(reference).await.is_ok();
+        let asked = reference.to_owned();
+        let removed = self.in_folder(move |folder| folder.remove(&asked, own_files_too)).await;
+        match removed {
+            Err(Error::NotFound { .. }) if cancelled => Ok(told),
+            removed => removed,
+        }
     }
 
     /// Takes a folder with a model into Ponder's own folder; as [`ModelFolder::import`].

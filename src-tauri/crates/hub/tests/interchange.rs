@@ -1,0 +1,360 @@
+//! One cache, several programs: huggingface_hub reads what is written here, and what it writes is read here.
+
+#![allow(clippy::unwrap_used)]
+
+mod cache;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use cache::{add_pebble, all_below, commit, repository, FIRST, SECOND};
+use hub::layout::{Cache, FilePath, RepositoryId, Revision};
+use hub::{Error, Hub, ModelFolder, Pace};
+use hub_imitation::{Fault, Imitation, Times};
+use net::{Net, Settings};
+use protocol::DownloadState;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+const ID: &str = "owner/model";
+const THIRD: &str = "3333333333333333333333333333333333333333";
+
+/// The Python that has huggingface_hub; `None`, and a word about it, where none is named.
+fn python() -> Option<PathBuf> {
+    let python = std::env::var_os("PONDER_ORACLE_PYTHON");
+    if python.is_none() {
+        println!("skipped: PONDER_ORACLE_PYTHON names no Python with huggingface_hub; `./dev test` provides one");
+    }
+    python.map(PathBuf::from)
+}
+
+/// A Python that asks `endpoint` alone, keeps its files in `cache`, and runs `script`.
+fn script(python: &Path, cache: &Path, endpoint: &str, script: &str) -> Command {
+    let mut command = Command::new(python);
+    command.args([
+        "-c",
+        &format!("import sys, json\nCACHE = sys.argv[1]\nID = 'owner/model'\n{script}"),
+    ]);
+    command.arg(cache).env_remove("LD_LIBRARY_PATH");
+    for name in [
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "HF_TOKEN",
+        "HF_HUB_OFFLINE",
+    ] {
+        command.env_remove(name);
+    }
+    command.env("HF_HOME", cache.join("home")).env("HF_HUB_CACHE", cache);
+    command
+        .env("HF_ENDPOINT", endpoint)
+        .env("HF_HUB_DISABLE_XET", "1")
+        .env("HF_HUB_DISABLE_PROGRESS_BARS", "1");
+    command
+}
+
+/// What the script prints, as JSON.
+fn told(python: &Path, cache: &Path, endpoint: &str, text: &str) -> Value {
+    let ran = script(python, cache, endpoint, text).output().unwrap();
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{errors}");
+    serde_json::from_slice(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {} {errors}", String::from_utf8_lossy(&ran.stdout)))
+}
+
+/// What huggingface_hub says about the cache, asking nobody.
+const LOOK: &str = "
+from huggingface_hub import scan_cache_dir, snapshot_download, try_to_load_from_cache
+found = scan_cache_dir(CACHE)
+try:
+    snapshot = snapshot_download(ID, local_files_only=True)
+except Exception as error:
+    snapshot = type(error).__name__
+print(json.dumps({
+    'warnings': [str(warning) for warning in found.warnings],
+    'incomplete': len(found.incomplete_files),
+    'models': {repo.repo_id: {revision.commit_hash: {
+        'refs': sorted(revision.refs), 'bytes': revision.size_on_disk, 'files': sorted(str(file.file_path.relative_to(revision.snapshot_path)) for file in revision.files),
+    } for revision in repo.revisions} for repo in found.repos},
+    'bytes': found.size_on_disk,
+    'snapshot': snapshot,
+    'config': str(try_to_load_from_cache(ID, 'config.json')),
+}))
+";
+
+const NOBODY: &str = "http://127.0.0.1:9";
+
+fn look(python: &Path, cache: &Path) -> Value {
+    told(python, cache, NOBODY, LOOK)
+}
+
+fn hub(imitation: &Imitation, cache: &Path, data: &Path) -> Hub {
+    let hub = Hub::open(
+        Net::open(Settings::of_a_test(&imitation.endpoint())),
+        ModelFolder::at(None, Some(cache.into())),
+        data,
+    );
+    hub.set_pace(Pace {
+        margin: 0,
+        ..Pace::default()
+    });
+    hub
+}
+
+async fn fetch(hub: &Hub) {
+    hub.download(ID, "main").await.unwrap();
+    let mut downloads = hub.downloads();
+    let ended = downloads.wait_for(|all| {
+        all.first()
+            .is_some_and(|download| matches!(download.state, DownloadState::Done | DownloadState::Failed))
+    });
+    let ended = ended.await.unwrap()[0].clone();
+    assert_eq!(ended.state, DownloadState::Done, "{ended:?}");
+    hub.cancel(ID).await.unwrap();
+    drop(downloads.wait_for(Vec::is_empty).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn huggingface_hub_accepts_what_was_fetched_here() {
+    let Some(python) = python() else { return };
+    let (imitation, cache, data) = (Imitation::start(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let served = imitation.repository(ID).pebble();
+    let hub = hub(&imitation, cache.path(), data.path());
+
+    // Half of it, first: nothing that would be taken for a model, and nothing to complain about.
+    imitation.fault("model.safetensors", Fault::Stall { after: 3_000_000 }, Times::Always);
+    hub.download(ID, "main").await.unwrap();
+    let mut downloads = hub.downloads();
+    drop(
+        downloads
+            .wait_for(|all| all.first().is_some_and(|download| download.done > 1_000_000))
+            .await
+            .unwrap(),
+    );
+    let half = look(&python, cache.path());
+    assert_eq!(
+        (&half["warnings"], &half["incomplete"]),
+        (&serde_json::json!([]), &serde_json::json!(0)),
+        "{half}"
+    );
+    assert_eq!(half["snapshot"], "LocalEntryNotFoundError", "{half}");
+    hub.pause(ID).await.unwrap();
+    drop(downloads.wait_for(|all| all[0].state == DownloadState::Paused).await.unwrap());
+
+    imitation.clear_faults();
+    fetch(&hub).await;
+    let seen = look(&python, cache.path());
+    let revision = &seen["models"][ID][served.commit()];
+    assert_eq!(
+        (&seen["warnings"], &seen["incomplete"]),
+        (&serde_json::json!([]), &serde_json::json!(0)),
+        "{seen}"
+    );
+    assert_eq!(revision["refs"], serde_json::json!(["main"]));
+    let ours = hub.folder().find(ID).unwrap();
+    assert_eq!(
+        seen["snapshot"].as_str().unwrap(),
+        ours.path.canonicalize().unwrap().to_str().unwrap()
+    );
+    assert!(seen["config"].as_str().unwrap().ends_with("config.json"));
+    let paths: Vec<&str> = revision["files"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(
+        paths.contains(&"model.safetensors") && paths.contains(&"tokenizer.json"),
+        "{paths:?}"
+    );
+
+    // Online it finds nothing left to fetch but what no model needs.
+    imitation.forget_requests();
+    let text = "from huggingface_hub import snapshot_download\nprint(json.dumps(snapshot_download(ID)))";
+    let again = told(&python, cache.path(), &imitation.endpoint(), text);
+    assert_eq!(again.as_str().unwrap(), seen["snapshot"].as_str().unwrap());
+    assert!(
+        imitation.sent() < 2_000_000
+            || !imitation
+                .requests()
+                .iter()
+                .any(|request| request.method == "GET" && request.path.contains("safetensors"))
+    );
+
+    // What it deletes is gone here as well, and the other way round.
+    fetch(&hub).await;
+    hub.remove(ID, false).await.unwrap();
+    let gone = look(&python, cache.path());
+    assert_eq!(
+        (&gone["warnings"], &gone["models"]),
+        (&serde_json::json!([]), &serde_json::json!({})),
+        "{gone}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_huggingface_hub_fetched_is_listed_verified_and_gone_on_with() {
+    let Some(python) = python() else { return };
+    let (imitation, cache, data) = (Imitation::start(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let served = imitation.repository(ID).pebble().file("sub/extra.txt", "deeper");
+    let hub = hub(&imitation, cache.path(), data.path());
+    // A program that is killed in the middle leaves what must not be taken for a model.
+    imitation.fault("model.safetensors", Fault::Stall { after: 12_000_000 }, Times::Always);
+    let text = "from huggingface_hub import snapshot_download\nprint('begun', flush=True)\nsnapshot_download(ID, max_workers=1)";
+    let mut child = script(&python, cache.path(), &imitation.endpoint(), text)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let begun = std::time::Instant::now();
+    let half =
+        |path: &Path| fs::metadata(path).is_ok_and(|meta| meta.len() > 0) && path.extension().is_some_and(|ending| ending == "incomplete");
+    while !all_below(cache.path()).iter().any(|(path, _)| half(path)) {
+        assert!(begun.elapsed().as_secs() < 60, "it never began");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    // While it runs, nothing is torn away under it.
+    assert!(matches!(hub.folder().remove(ID, false), Err(Error::InUse { .. })));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let listed = hub.folder().list();
+    assert!(listed.iter().all(|model| model.incomplete && model.problem.is_some()), "{listed:?}");
+    assert!(hub.folder().find(ID).is_err());
+
+    imitation.clear_faults();
+    fetch(&hub).await;
+    let seen = look(&python, cache.path());
+    assert_eq!(seen["warnings"], serde_json::json!([]), "{seen}");
+    assert_eq!(
+        Path::new(seen["snapshot"].as_str().unwrap()),
+        hub.folder().find(ID).unwrap().path.canonicalize().unwrap()
+    );
+    hub.remove(ID, false).await.unwrap();
+
+    let text = "from huggingface_hub import snapshot_download\nprint(json.dumps([snapshot_download(ID), snapshot_download(ID, revision='main', etag_timeout=5)]))";
+    told(&python, cache.path(), &imitation.endpoint(), text);
+    let listed = hub.folder().list();
+    assert_eq!((listed.len(), listed[0].problem.as_deref()), (1, None));
+    assert_eq!(
+        (listed[0].revision.clone(), listed[0].revisions[0].refs.clone()),
+        (Some(served.commit()), vec!["main".to_owned()])
+    );
+    let verified = hub
+        .folder()
+        .verify(ID, None, &CancellationToken::new(), &mut |_| {})
+        .unwrap()
+        .verification;
+    assert!(verified.wrong.is_empty() && verified.unknown.is_empty(), "{verified:?}");
+    assert_eq!(verified.files as usize, served.paths().len());
+    // Its bytes and ours are the same cache: only the rest is asked for.
+    imitation.forget_requests();
+    fetch(&hub).await;
+    assert!(
+        !imitation.requests().iter().any(|request| request.path.contains("/resolve/")),
+        "nothing is fetched twice"
+    );
+    let freed = hub.removal(ID).await.unwrap().bytes_freed;
+    assert!(freed >= verified.bytes);
+}
+
+#[test]
+fn its_scan_is_clean_whatever_is_written_here() {
+    let Some(python) = python() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let first = repository(cache.path(), ID);
+    add_pebble(&first, &commit(FIRST), &[("README.md", b"first")]);
+    first.set_ref(&Revision::new("refs/pr/1").unwrap(), &commit(FIRST)).unwrap();
+    add_pebble(&first, &commit(SECOND), &[("a/b/c.txt", b"deep")]);
+    let flat = Cache::at(cache.path())
+        .without_links()
+        .repository(&RepositoryId::new("gpt2").unwrap());
+    let etag = cache::etag_of("config.json", b"{}");
+    flat.prepare().unwrap();
+    fs::write(flat.blob(&etag), "{}").unwrap();
+    flat.publish(&commit(THIRD), &FilePath::new("config.json").unwrap(), &etag).unwrap();
+    fs::write(first.partial(&cache::etag_of("x", b"x")), "part").unwrap();
+
+    let seen = look(&python, cache.path());
+    assert_eq!(
+        (&seen["warnings"], &seen["incomplete"]),
+        (&serde_json::json!([]), &serde_json::json!(0)),
+        "{seen}"
+    );
+    assert_eq!(seen["models"][ID][FIRST]["refs"], serde_json::json!(["refs/pr/1"]));
+    assert_eq!(seen["models"][ID][SECOND]["refs"], serde_json::json!(["main"]));
+    assert_eq!(seen["models"]["gpt2"][THIRD]["files"], serde_json::json!(["config.json"]));
+
+    // Removing one commit leaves a cache that it finds nothing wrong with, and it agrees about what is freed.
+    let text = format!("from huggingface_hub import scan_cache_dir\nprint(json.dumps(scan_cache_dir(CACHE).delete_revisions('{FIRST}').expected_freed_size))");
+    let expected = told(&python, cache.path(), NOBODY, &text).as_u64().unwrap();
+    let folder = ModelFolder::at(None, Some(cache.path().into()));
+    assert_eq!(folder.remove(&format!("{ID}@{FIRST}"), false).unwrap().bytes_freed, expected);
+    let seen = look(&python, cache.path());
+    assert_eq!(seen["warnings"], serde_json::json!([]), "{seen}");
+    assert_eq!(seen["models"][ID].as_object().unwrap().len(), 1);
+    let text =
+        format!("from huggingface_hub import scan_cache_dir\nscan_cache_dir(CACHE).delete_revisions('{SECOND}').execute()\nprint('null')");
+    told(&python, cache.path(), NOBODY, &text);
+    assert!(folder.find(ID).is_err());
+}
+
+#[test]
+fn both_keep_each_other_out_by_the_same_locks() {
+    let Some(python) = python() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let repository = repository(cache.path(), ID);
+    let etag = cache::etag_of("model.safetensors", b"weights");
+    let held = repository.try_lock(&etag).unwrap().unwrap();
+    let lock = repository.lock_path(&etag);
+    let text = format!(
+        "from huggingface_hub.utils import WeakFileLock\nfrom filelock import Timeout\ntry:\n    with WeakFileLock({lock:?}, timeout=0.3):\n        print('true')\nexcept Timeout:\n    print('false')"
+    );
+    assert_eq!(told(&python, cache.path(), NOBODY, &text), false);
+    drop(held);
+    assert_eq!(told(&python, cache.path(), NOBODY, &text), true);
+    let text = format!(
+        "from huggingface_hub.utils import WeakFileLock\nwith WeakFileLock({lock:?}):\n    print('held', flush=True)\n    sys.stdin.read()"
+    );
+    let mut child = script(&python, cache.path(), NOBODY, &text)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "held\n");
+    assert!(repository.try_lock(&etag).unwrap().is_none());
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    assert!(repository.try_lock(&etag).unwrap().is_some());
+}
+
+#[tokio::test]
+async fn the_hf_hub_crate_reads_the_same() {
+    let cache = tempfile::tempdir().unwrap();
+    let written = repository(cache.path(), ID);
+    add_pebble(&written, &commit(FIRST), &[]);
+    written.set_ref(&Revision::new("refs/pr/7").unwrap(), &commit(FIRST)).unwrap();
+    add_pebble(&written, &commit(SECOND), &[("deep/er.json", b"{}")]);
+    let client = hf_hub::HFClient::builder()
+        .cache_dir(cache.path())
+        .endpoint(NOBODY)
+        .build()
+        .unwrap();
+    let scanned = client.scan_cache().send().await.unwrap();
+    assert_eq!(scanned.warnings, [] as [&str; 0]);
+    assert_eq!((scanned.repos.len(), scanned.repos[0].repo_id.as_str()), (1, ID));
+    assert_eq!(scanned.size_on_disk, cache::bytes_of_blobs(&written));
+    let listed = ModelFolder::at(None, Some(cache.path().into())).list();
+    for revision in &scanned.repos[0].revisions {
+        let ours = listed[0].revisions.iter().find(|ours| ours.commit == revision.commit_hash).unwrap();
+        let mut refs = revision.refs.clone();
+        refs.sort();
+        assert_eq!((ours.bytes, &ours.refs), (revision.size_on_disk, &refs));
+        let files = written.files(&commit(&ours.commit));
+        let mut names: Vec<&str> = revision.files.iter().map(|file| file.file_name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), names);
+    }
+}
