@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::folder::BUILT_IN;
 use crate::structure::{files, first_fault, oversize, Fault};
-use crate::{kept, Error};
+use crate::{kept, tree, Error};
 
 /// What was read of the folders of models, kept until one of their files changes.
 #[derive(Debug, Default)]
@@ -74,7 +74,7 @@ impl Inspections {
         if let Some(known) = self.known().folders.get(folder).filter(|known| known.print == print) {
             return known.fault.clone();
         }
-        let fault = first_fault(folder);
+        let fault = first_fault(folder).or_else(|| tree::first_missing(folder));
         let mut known = self.known();
         known.changed = true;
         known.folders.insert(
@@ -152,6 +152,8 @@ fn print(folder: &Path) -> u64 {
             (name, meta.map(|meta| (meta.len(), modified(&meta))))
         })
         .collect();
+    let list = tree::place(folder).and_then(|place| fs::metadata(place).ok());
+    seen.extend(list.map(|meta| ("trees".to_owned(), Some((meta.len(), modified(&meta))))));
     seen.sort();
     let mut hasher = DefaultHasher::new();
     seen.hash(&mut hasher);

@@ -13,7 +13,7 @@ use crate::digest::Digest;
 use crate::layout::{Commit, Etag, Repository, RepositoryId};
 use crate::scan::Found;
 use crate::structure::{self, Fault};
-use crate::{layout, Error, ModelFolder};
+use crate::{layout, tree, Error, ModelFolder};
 
 /// How much is read at once, in bytes.
 const READ: usize = 1 << 20;
@@ -41,7 +41,7 @@ struct Compared {
 
 impl ModelFolder {
     /// Reads all files of a model and compares them: with the hashes that the cache names its blobs by, with the hub's `listed` files
-    /// where they are given, and, where there are no hashes, with what the files say about themselves. Nothing is changed. Blocks
+    /// where they are given (else with the list that huggingface_hub kept), and, where there are no hashes, with what the files say about themselves. Nothing is changed. Blocks
     /// as long as reading takes; holds 1 MiB.
     ///
     /// # Errors
@@ -61,7 +61,8 @@ impl ModelFolder {
             Some((repository, commit)) => in_snapshot(repository, commit, &mut wrong),
             None => in_folder(&folder),
         };
-        let files = against(listed.unwrap_or_default(), files, &mut wrong);
+        let kept = listed.is_none().then(|| tree::listed(&folder)).flatten();
+        let files = against(listed.or(kept.as_deref()).unwrap_or_default(), files, &mut wrong);
 
         let total = files.iter().filter(|file| file.etag.is_some()).map(|file| file.bytes).sum();
         let mut told = VerifyProgress {
@@ -164,7 +165,7 @@ fn noted(folder: &Path, path: &str, file: &fs::Metadata) -> Option<Etag> {
 /// Takes the hub's hashes over, and notes which of the hub's files are missing or of another size.
 fn against(listed: &[RemoteFile], files: Vec<Compared>, wrong: &mut BTreeMap<String, String>) -> Vec<Compared> {
     let by_path: BTreeMap<&str, &RemoteFile> = listed.iter().map(|file| (file.path.as_str(), file)).collect();
-    for path in by_path.keys() {
+    for path in by_path.keys().filter(|path| tree::essential(path)) {
         if !files.iter().any(|file| file.path == *path) {
             wrong.entry((*path).to_owned()).or_insert("it is missing".into());
         }

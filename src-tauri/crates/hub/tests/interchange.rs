@@ -71,7 +71,10 @@ const LOOK: &str = "
 from huggingface_hub import scan_cache_dir, snapshot_download, try_to_load_from_cache
 found = scan_cache_dir(CACHE)
 try:
-    snapshot = snapshot_download(ID, local_files_only=True)
+    # As mlx-lm asks.
+    patterns = ['*.json', 'model*.safetensors', '*.py', 'tokenizer.model', '*.tiktoken', 'tiktoken.model', '*.txt', '*.jsonl', '*.jinja']
+    snapshot = snapshot_download(ID, local_files_only=True, allow_patterns=patterns)
+    snapshot = snapshot_download(ID, local_files_only=True) if EVERYTHING else snapshot
 except Exception as error:
     snapshot = type(error).__name__
 print(json.dumps({
@@ -89,7 +92,7 @@ print(json.dumps({
 const NOBODY: &str = "http://127.0.0.1:9";
 
 fn look(python: &Path, cache: &Path) -> Value {
-    told(python, cache, NOBODY, LOOK)
+    told(python, cache, NOBODY, &format!("EVERYTHING = True{LOOK}"))
 }
 
 fn hub(imitation: &Imitation, cache: &Path, data: &Path) -> Hub {
@@ -195,7 +198,11 @@ async fn huggingface_hub_accepts_what_was_fetched_here() {
 async fn what_huggingface_hub_fetched_is_listed_verified_and_gone_on_with() {
     let Some(python) = python() else { return };
     let (imitation, cache, data) = (Imitation::start(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let served = imitation.repository(ID).pebble().file("sub/extra.txt", "deeper");
+    let served = imitation
+        .repository(ID)
+        .pebble()
+        .file("sub/extra.bin", "deeper")
+        .file("README.md", "# card");
     let hub = hub(&imitation, cache.path(), data.path());
     // A program that is killed in the middle leaves what must not be taken for a model.
     imitation.fault("model.safetensors", Fault::Stall { after: 12_000_000 }, Times::Always);
@@ -224,7 +231,8 @@ async fn what_huggingface_hub_fetched_is_listed_verified_and_gone_on_with() {
 
     imitation.clear_faults();
     fetch(&hub).await;
-    let seen = look(&python, cache.path());
+    // Its own list says that it wanted more than a model needs.
+    let seen = told(&python, cache.path(), NOBODY, &format!("EVERYTHING = False{LOOK}"));
     assert_eq!(seen["warnings"], serde_json::json!([]), "{seen}");
     assert_eq!(
         Path::new(seen["snapshot"].as_str().unwrap()),
@@ -247,6 +255,21 @@ async fn what_huggingface_hub_fetched_is_listed_verified_and_gone_on_with() {
         .verification;
     assert!(verified.wrong.is_empty() && verified.unknown.is_empty(), "{verified:?}");
     assert_eq!(verified.files as usize, served.paths().len());
+    // A file that its list promises and that is gone is missed without asking anybody.
+    let template = hub.folder().find(ID).unwrap().path.join("chat_template.jinja");
+    let target = fs::read_link(&template).unwrap();
+    fs::remove_file(&template).unwrap();
+    assert!(matches!(hub.folder().find(ID), Err(Error::Incomplete { .. })));
+    let found = hub
+        .folder()
+        .verify(ID, None, &CancellationToken::new(), &mut |_| {})
+        .unwrap()
+        .verification;
+    assert_eq!(
+        found.wrong.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(),
+        ["chat_template.jinja"]
+    );
+    std::os::unix::fs::symlink(target, &template).unwrap();
     // Its bytes and ours are the same cache: only the rest is asked for.
     imitation.forget_requests();
     fetch(&hub).await;
