@@ -6,11 +6,12 @@ use futures::future::try_join3;
 use net::Purpose;
 use prompt::config::{fitness, Listing as Names, ModelConfig};
 use prompt::Template;
-use protocol::HubModel;
+use protocol::{Fit, HubModel};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::card::unreachable;
+use crate::fit::{fit, Memory, Question};
 use crate::inspect::bits;
 use crate::layout::{Commit, FilePath, RepositoryId, Revision};
 use crate::needed::needed;
@@ -43,7 +44,7 @@ pub(crate) struct Seen {
     names: Vec<String>,
     /// Bytes of the files that would be fetched.
     bytes: u64,
-    /// Bytes of the weights among them.
+    /// Bytes of the weights that the text model reads.
     weights: u64,
     /// Why it was not looked at further.
     refused: Option<String>,
@@ -91,10 +92,12 @@ impl Hub {
         models
     }
 
-    /// The config and the bytes of the weights of a model that was looked at, to reckon with.
-    pub(crate) fn seen_before(&self, id: &str) -> Option<(ModelConfig, u64)> {
+    /// The config and the bytes of the weights of a model that was looked at, to reckon with; `None` before it was looked at, an error
+    /// where its config cannot be used.
+    pub(crate) fn seen_before(&self, id: &str) -> Option<Result<(ModelConfig, u64), Error>> {
         let (seen, _) = self.remembered().get::<Seen>(Kind::Model, id)?;
-        Some((ModelConfig::parse(seen.config.as_deref()?).ok()?, seen.weights))
+        let config = ModelConfig::parse(&seen.config?).map_err(|error| prompt::config::Unfit::from(error).into());
+        Some(config.map(|config| (config, seen.weights)))
     }
 
     /// Keeps what the hub told, so that describing what a search found does not ask for it again.
@@ -199,6 +202,9 @@ impl Hub {
             Err(Error::Gated { .. } | Error::NotOnHub { .. }) => seen.told.gated = true,
             Err(error) => return Err(error),
         }
+        if seen.config.as_deref().is_some_and(sees_or_hears) {
+            seen.weights = self.stored_on_hub(&told.id, &listing).await;
+        }
         Ok(seen)
     }
 
@@ -222,22 +228,35 @@ impl Hub {
 
     /// What was seen, judged by what this version can run and what this computer has.
     async fn judged(&self, seen: Seen) -> HubModel {
-        let fallback = seen.told.clone();
-        let judged = tokio::task::spawn_blocking(move || judge(seen)).await;
-        let mut model = judged.unwrap_or_else(|_| {
-            let problem = Some("its files could not be understood, so it cannot be used".to_owned());
-            HubModel {
-                problem,
-                described: true,
-                ..fallback
+        let (fallback, weights) = (seen.told.clone(), seen.weights);
+        // A hostile template may take its time and a hostile config may break a parser; neither takes the rest along.
+        let (mut model, config) = match tokio::task::spawn_blocking(move || judge(seen)).await {
+            Ok(judged) => judged,
+            Err(_) => {
+                let broken = HubModel {
+                    problem: Some("its files could not be understood, so it cannot be used".into()),
+                    described: true,
+                    ..fallback
+                };
+                (broken, None)
             }
-        });
+        };
         model.here = self.folder().find(&model.id).is_ok();
+        model.fit = config.and_then(|config| self.reckoned(&model, &config, weights));
         model
+    }
+
+    /// Whether it fits at the default context, with the memory that is free at the moment.
+    fn reckoned(&self, model: &HubModel, config: &ModelConfig, weights: u64) -> Option<Fit> {
+        let question = Question::new();
+        let memory = Memory::now(question.backend, 0).ok()?;
+        let measured = self.measured().of(&model.id, model.commit.as_deref());
+        Some(fit(config, weights, &question, &memory, measured))
     }
 }
 
-fn judge(seen: Seen) -> HubModel {
+/// The model as it is shown, and its config where that can be understood and nothing is against it.
+fn judge(seen: Seen) -> (HubModel, Option<ModelConfig>) {
     let config = seen.config.as_deref().unwrap_or_default();
     let verdict = fitness(&Names {
         config,
@@ -261,7 +280,8 @@ fn judge(seen: Seen) -> HubModel {
     } else {
         None
     };
-    HubModel {
+    let runs = problem.is_none();
+    let model = HubModel {
         bytes: (seen.bytes > 0).then_some(seen.bytes).or(seen.told.bytes),
         quantization: parsed.as_ref().map(bits).or(seen.told.quantization),
         context: parsed.as_ref().map(|config| config.context),
@@ -271,7 +291,8 @@ fn judge(seen: Seen) -> HubModel {
         described: true,
         commit: Some(seen.commit),
         ..seen.told
-    }
+    };
+    (model, parsed.filter(|_| runs))
 }
 
 /// The template that a chat would use; `None` where there is none that can be read.
@@ -288,6 +309,11 @@ fn template(own: Option<String>, tokenizer_config: Option<&str>) -> Option<Templ
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     Template::new(&source, tokens).ok()
+}
+
+/// Whether the files hold a part that the text model does not read, so that their headers must tell what it does.
+fn sees_or_hears(config: &str) -> bool {
+    ["vision_config", "audio_config"].iter().any(|part| config.contains(part))
 }
 
 fn size_of(listing: &Listing, name: &str) -> Option<u64> {

@@ -109,6 +109,9 @@ pub enum Error {
     /// The system does not say how much memory there is.
     #[error("this computer does not say how much memory it has ({0}), so nobody can tell what fits; models can be loaded all the same")]
     MemoryUnknown(String),
+    /// The model could not be looked at: why.
+    #[error("{0}")]
+    Unread(String),
     /// The model cannot be run here.
     #[error(transparent)]
     WillNotRun(Box<Unfit>),
@@ -206,7 +209,7 @@ impl From<Error> for protocol::Error {
             Error::Gated { .. } => Code::Gated,
             Error::Address { .. } | Error::FileTooLarge { .. } => Code::BadRequest,
             Error::NotFound { .. } => Code::ModelNotFound,
-            Error::WillNotRun(_) => Code::ModelUnsupported,
+            Error::WillNotRun(_) | Error::Unread(_) => Code::ModelUnsupported,
             Error::MemoryUnknown(_) => Code::Engine,
             Error::Incomplete { .. } => Code::ModelBroken,
             Error::Missing { .. } => Code::ModelBroken,

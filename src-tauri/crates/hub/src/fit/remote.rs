@@ -1,16 +1,12 @@
 //! Whether a model fits that is on this computer or on the hub.
 
 use net::Purpose;
-use prompt::config::ModelConfig;
 use protocol::Fit;
 
 use super::{fit, fit_of_folder, header_length, text_bytes, Measured, Memory, Question};
 use crate::api::checked;
-use crate::layout::{Commit, FilePath, RepositoryId, Revision};
+use crate::layout::{Commit, FilePath, RepositoryId};
 use crate::{Error, Hub, Listing};
-
-/// The most of a config.json that is read, in bytes.
-const LARGEST_CONFIG: u64 = 8 << 20;
 
 /// What is asked for of a weight file first, in bytes: most headers are shorter.
 const FIRST_PART: u64 = 256 << 10;
@@ -49,11 +45,14 @@ impl Hub {
     }
 
     async fn fit_on_hub(&self, id: &RepositoryId, question: &Question, memory: &Memory) -> Result<Fit, Error> {
-        let listing = self.listing(id, &Revision::main(), Purpose::ModelInfo).await?;
-        let path = FilePath::new("config.json")?;
-        let text = self.text(id, &listing.commit, &path, LARGEST_CONFIG, Purpose::ModelInfo).await?;
-        let config = ModelConfig::parse(&text).map_err(prompt::config::Unfit::from)?;
-        let stored = self.stored_on_hub(id, &listing).await;
+        // A slider asks many times a second; what was seen of the model answers without the hub.
+        if self.seen_before(id.as_str()).is_none() {
+            self.describe(id.as_str()).await?;
+        }
+        let seen = self
+            .seen_before(id.as_str())
+            .ok_or_else(|| Error::NotOnHub { id: id.to_string() })?;
+        let (config, stored) = seen?;
         Ok(fit(&config, stored, question, memory, None))
     }
 
