@@ -52,6 +52,7 @@ pub async fn run(args: AskArgs) -> Result<()> {
     let messages = conversation(&args)?;
     let tools = args.tools.as_deref().map(messages::read_tools).transpose()?.unwrap_or_default();
     let (engine, model) = engine_and_model(args.model.model.as_deref()).await?;
+    hub::ModelFolder::open().used(&model.reference);
     let mut request = Request::new(model, messages);
     request.tools = tools;
     request.thinking = args.thinking.map(Into::into);

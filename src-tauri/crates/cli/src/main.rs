@@ -13,6 +13,7 @@ mod pull;
 mod rooms;
 mod split;
 mod turns;
+mod upkeep;
 
 use std::process::ExitCode;
 
@@ -46,6 +47,14 @@ enum Command {
     Models(models::ModelsArgs),
     /// Fetch a model from the hub
     Pull(pull::PullArgs),
+    /// Read all files of a model again and compare them with what the hub has
+    Verify(upkeep::VerifyArgs),
+    /// Fetch those files of a model again that are wrong or missing
+    Repair(upkeep::VerifyArgs),
+    /// Remove a model from this computer
+    Remove(upkeep::RemoveArgs),
+    /// Copy a folder with a model into Ponder's own
+    Import(upkeep::ImportArgs),
     /// List, search and export chats
     History(history::HistoryArgs),
 }
@@ -149,6 +158,9 @@ fn main() -> ExitCode {
         Command::Bench(args) => args.json,
         Command::Models(args) => args.json,
         Command::Pull(args) => args.json,
+        Command::Verify(args) | Command::Repair(args) => args.json,
+        Command::Remove(args) => args.json,
+        Command::Import(args) => args.json,
         Command::History(args) => args.json,
         Command::Split(_) | Command::Stops(_) | Command::Logits(_) => true,
         Command::Chat(_) | Command::Render(_) => false,
@@ -168,6 +180,10 @@ fn main() -> ExitCode {
             Command::Bench(args) => bench::run(args).await,
             Command::Models(args) => models::run(args),
             Command::Pull(args) => pull::run(args).await,
+            Command::Verify(args) => upkeep::verify(args).await,
+            Command::Repair(args) => upkeep::repair(args).await,
+            Command::Remove(args) => upkeep::remove(args).await,
+            Command::Import(args) => upkeep::import(args).await,
             Command::History(args) => history::run(args).await,
         }
     });

@@ -25,18 +25,44 @@ pub fn run(args: ModelsArgs) -> Result<()> {
         output::line(&json!({"models": models}))?;
         return Ok(());
     }
+    let width = models
+        .iter()
+        .map(|model| model.reference.chars().count())
+        .max()
+        .unwrap_or(0)
+        .clamp(10, 60);
+    output::text(&format!(
+        "{:<width$} {:>8}  {:<12} {}\n",
+        "MODEL", "SIZE", "LAST USED", "WHAT IT IS"
+    ))?;
     for model in &models {
-        output::text(&row(model))?;
+        output::text(&row(model, width))?;
     }
     Ok(())
 }
 
-fn row(model: &LocalModel) -> String {
-    let megabytes = model.bytes as f64 / 1e6;
-    let size = if megabytes < 1000.0 {
-        format!("{megabytes:.0} MB")
-    } else {
-        format!("{:.1} GB", megabytes / 1000.0)
+/// Bytes for people.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),
+        1_000_000..1_000_000_000 => format!("{:.0} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+/// The day of a time in milliseconds since 1970, in this computer's time zone.
+fn day(at: Option<i64>) -> String {
+    let time = at.and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
+    time.map_or_else(
+        || "never".into(),
+        |time| time.to_zoned(jiff::tz::TimeZone::system()).date().to_string(),
+    )
+}
+
+fn row(model: &LocalModel, width: usize) -> String {
+    let others = match model.revisions.len() {
+        0 | 1 => String::new(),
+        count => format!("{} older or newer versions here", count - 1),
     };
     let thinking = match &model.thinking {
         Some(ThinkingControl::Switch { .. }) => "thinking can be switched",
@@ -57,13 +83,15 @@ fn row(model: &LocalModel) -> String {
         model.quantization.as_deref().unwrap_or(""),
         &context,
         thinking,
+        &others,
     ]
     .into_iter()
     .filter(|fact| !fact.is_empty())
     .collect();
-    let mut row = format!("{:<44} {:>8}  {}\n", model.reference, size, facts.join(" · "));
+    let (size, day) = (size(model.bytes), day(model.last_used_at));
+    let mut row = format!("{:<width$} {size:>8}  {day:<12} {}\n", model.reference, facts.join(" · "));
     if let Some(problem) = &model.problem {
-        row.push_str(&format!("{:<44} cannot be used: {problem}\n", ""));
+        row.push_str(&format!("{:<width$} {:>8}  cannot be used: {problem}\n", "", ""));
     }
     row
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::{output, rooms};
 
 /// How long a terminal waits for a network that is not there; the window waits for a day.
-const WITHOUT_NETWORK: Duration = Duration::from_secs(120);
+pub const WITHOUT_NETWORK: Duration = Duration::from_secs(120);
 /// How often a line is printed where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 

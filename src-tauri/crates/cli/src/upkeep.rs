@@ -1,0 +1,257 @@
+//! `ponder verify`, `repair`, `remove` and `import`: looking after the models that are here.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+use hub::{Hub, Pace};
+use indicatif::{ProgressBar, ProgressStyle};
+use protocol::{Code, Removal, Verification, VerifyProgress};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::models::size;
+use crate::{output, pull, rooms};
+
+#[derive(Args)]
+pub struct VerifyArgs {
+    /// A folder, a hub id, or a hub id with `@` and a commit
+    #[arg(value_name = "REF")]
+    reference: String,
+    /// Print JSON lines
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct RemoveArgs {
+    /// A hub id (all commits of it), a hub id with `@` and a commit (that one), or a folder
+    #[arg(value_name = "REF")]
+    reference: String,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    /// Delete the model's files in a folder of your own too, instead of only taking it off the list
+    #[arg(long)]
+    own_files_too: bool,
+    /// Print JSON lines; needs --yes
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct ImportArgs {
+    /// A folder with config.json, tokenizer.json and safetensors files
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Print JSON lines
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Reads all files of a model again.
+///
+/// # Errors
+/// When something is wrong with them, or the model is not here.
+pub async fn verify(args: VerifyArgs) -> Result<()> {
+    let (hub, stop) = (rooms::hub()?, CancellationToken::new());
+    let shown = Shown::new(args.json);
+    let found = until_stopped(&stop, hub.verify(&reference(&args.reference), stop.clone(), shown.tell())).await;
+    shown.clear();
+    report(&found.map_err(protocol::Error::from)?, args.json)
+}
+
+/// Fetches again what is wrong.
+///
+/// # Errors
+/// When something is wrong afterwards, or the model is not here.
+pub async fn repair(args: VerifyArgs) -> Result<()> {
+    let (hub, stop) = (rooms::hub()?, CancellationToken::new());
+    let shown = Shown::new(args.json);
+    hub.set_pace(Pace {
+        without_network: pull::WITHOUT_NETWORK,
+        ..Pace::default()
+    });
+    let reference = reference(&args.reference);
+    let work = hub.repair(&reference, stop.clone(), shown.tell());
+    let found = tokio::select! {
+        found = until_stopped(&stop, work) => found,
+        never = shown.downloads(&hub) => never,
+    };
+    shown.clear();
+    report(&found?, args.json)
+}
+
+/// Prints what was found; anything wrong is a failure.
+fn report(found: &Verification, json: bool) -> Result<()> {
+    if json {
+        output::line(
+            &json!({"type": "verified", "model": found.reference, "commit": found.commit, "files": found.files,
+            "bytes": found.bytes, "wrong": found.wrong, "unknown": found.unknown}),
+        )?;
+    } else {
+        for file in &found.wrong {
+            output::text(&format!("{}: {}\n", file.path, file.reason))?;
+        }
+        let unknown = match found.unknown.len() {
+            0 => String::new(),
+            count => format!("; of {count} nobody knows what they should be, but they are well-formed"),
+        };
+        if found.wrong.is_empty() {
+            output::text(&format!("{}: {} files are right{unknown}\n", found.reference, found.files))?;
+        }
+    }
+    if found.wrong.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "{} of the files of {} are wrong or missing; `ponder repair` fetches them again, the others are right",
+        found.wrong.len(),
+        found.reference
+    );
+    Err(protocol::Error::new(Code::ModelBroken, message).into())
+}
+
+/// Removes a model, after asking.
+///
+/// # Errors
+/// When it stays.
+pub async fn remove(args: RemoveArgs) -> Result<()> {
+    let hub = rooms::hub()?;
+    let reference = reference(&args.reference);
+    let told = hub.removal(&reference).await.map_err(protocol::Error::from)?;
+    if let Some(reason) = told.refused.as_ref().filter(|_| !args.own_files_too) {
+        return Err(protocol::Error::new(Code::BadRequest, reason.clone()).into());
+    }
+    if !args.yes {
+        let asked = !args.json && std::io::stdin().is_terminal();
+        if !asked {
+            let message = format!("removing {reference} frees {}; say --yes to do it", size(told.bytes_freed));
+            return Err(protocol::Error::new(Code::BadRequest, message).into());
+        }
+        if !confirmed(&question(&told))? {
+            return Err(protocol::Error::new(Code::Stopped, "nothing was removed").into());
+        }
+    }
+    let done = hub.remove(&reference, args.own_files_too).await.map_err(protocol::Error::from)?;
+    if args.json {
+        output::line(&json!({"type": "removed", "model": reference, "bytes_freed": done.bytes_freed, "shared_bytes": done.shared_bytes}))?;
+    } else {
+        output::text(&format!("{reference} is removed; {} are free again\n", size(done.bytes_freed)))?;
+    }
+    Ok(())
+}
+
+fn question(told: &Removal) -> String {
+    let shared = match told.shared_bytes {
+        0 => String::new(),
+        bytes => format!(" ({} stay, because other versions use them)", size(bytes)),
+    };
+    format!(
+        "Remove {}? That frees {}{shared}. Chats stay readable. [y/N] ",
+        told.reference,
+        size(told.bytes_freed)
+    )
+}
+
+fn confirmed(question: &str) -> Result<bool> {
+    eprint!("{question}");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Copies a folder with a model into Ponder's own.
+///
+/// # Errors
+/// When it is no model that runs here, with the reason; nothing is copied then.
+pub async fn import(args: ImportArgs) -> Result<()> {
+    let (hub, stop) = (rooms::hub()?, CancellationToken::new());
+    let shown = Shown::new(args.json);
+    let imported = until_stopped(&stop, hub.import(&args.folder, stop.clone(), shown.tell())).await;
+    shown.clear();
+    let model = imported.map_err(protocol::Error::from)?;
+    if args.json {
+        output::line(&json!({"type": "imported", "model": model.reference, "path": model.path.display().to_string()}))?;
+    } else {
+        output::text(&format!("{} is ready: --model {:?}\n", args.folder.display(), model.reference))?;
+    }
+    Ok(())
+}
+
+/// A folder that is named from where the person stands.
+fn reference(text: &str) -> String {
+    let path = Path::new(text);
+    let named = text.starts_with('.') || text.starts_with('/');
+    match path.canonicalize() {
+        Ok(full) if named && full.is_dir() => full.to_string_lossy().into_owned(),
+        _ => text.trim_end_matches('/').to_owned(),
+    }
+}
+
+/// Does the work; the interrupt key stops it, and the work then ends by itself.
+async fn until_stopped<T>(stop: &CancellationToken, work: impl std::future::Future<Output = T>) -> T {
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            _ = tokio::signal::ctrl_c(), if !stop.is_cancelled() => stop.cancel(),
+        }
+    }
+}
+
+/// How far the work is, on a terminal or as JSON lines.
+#[derive(Clone)]
+struct Shown {
+    json: bool,
+    bar: ProgressBar,
+}
+
+impl Shown {
+    fn new(json: bool) -> Self {
+        let style = ProgressStyle::with_template("{bar:24} {percent:>3} % {bytes_per_sec:>12} {wide_msg}");
+        let bar = if json || !std::io::stderr().is_terminal() {
+            ProgressBar::hidden()
+        } else {
+            ProgressBar::new(0)
+        };
+        Self {
+            json,
+            bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
+        }
+    }
+
+    fn tell(&self) -> impl FnMut(VerifyProgress) + Send + Clone + 'static {
+        let shown = self.clone();
+        move |progress| {
+            if shown.json {
+                // A closed pipe leaves nobody to tell.
+                let _ = output::line(&json!({"type": "progress", "path": progress.path, "done": progress.done, "total": progress.total}));
+            }
+            shown.bar.set_length(progress.total);
+            shown.bar.set_position(progress.done);
+            shown.bar.set_message(progress.path);
+        }
+    }
+
+    /// Shows downloads for as long as somebody waits for something else.
+    async fn downloads<T>(&self, hub: &Hub) -> T {
+        let mut downloads = hub.downloads();
+        while downloads.changed().await.is_ok() {
+            for download in downloads.borrow_and_update().iter() {
+                self.tell()(VerifyProgress {
+                    path: format!("fetching {}", download.id),
+                    done: download.done,
+                    total: download.total,
+                });
+            }
+        }
+        std::future::pending().await
+    }
+
+    fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
