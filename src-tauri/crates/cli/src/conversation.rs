@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use protocol::{AnswerBody, AnswerState, ChatSettings, Code, Error};
+use protocol::{AnswerBody, AnswerState, Channel, ChatSettings, Code, Error, Part, PartKind};
 use rustyline::error::ReadlineError;
 use rustyline::DefaultEditor;
 
@@ -17,7 +17,7 @@ pub struct ChatArgs {
     #[command(flatten)]
     model: ModelArg,
     /// Go on with this chat and its own settings instead of beginning one (ids: `ponder history`)
-    #[arg(long, value_name = "ID", conflicts_with_all = ["model", "system", "thinking", "temperature", "top_p", "top_k", "min_p", "seed"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["model", "system", "thinking", "thinking_budget", "temperature", "top_p", "top_k", "min_p", "seed"])]
     chat: Option<String>,
     /// Instructions that stand before the conversation
     #[arg(long, value_name = "TEXT")]
@@ -25,6 +25,9 @@ pub struct ChatArgs {
     /// The Thinking switch; without it the model's own default
     #[arg(long, value_name = "on|off|low|medium|high", hide_possible_values = true)]
     thinking: Option<ThinkingArg>,
+    /// End a thought after this many tokens, so that the answer follows
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    thinking_budget: Option<u32>,
     #[command(flatten)]
     sampling: SamplingArgs,
 }
@@ -47,7 +50,7 @@ pub async fn run(args: ChatArgs) -> Result<()> {
         // As it was found: a folder's path that is relative means nothing to the window.
         model: asked.map(|_| model.reference.clone()),
         thinking: args.thinking.map(Into::into),
-        thinking_budget: None,
+        thinking_budget: args.thinking_budget,
         system_prompt: args.system.unwrap_or_default(),
         sampling: args.sampling.sampling(),
     };
@@ -55,19 +58,25 @@ pub async fn run(args: ChatArgs) -> Result<()> {
         println!(
             "{}",
             output::soft(&format!(
-                "{} · /quit or Ctrl+D ends, Ctrl+C stops an answer; the chat is kept",
+                "{} · /quit or Ctrl+D ends, Ctrl+C stops an answer, /continue lets it go on; the chat is kept",
                 model.reference
             ))
         );
     }
     let mut input = Input::new()?;
-    while let Some(question) = input.next_question()? {
-        // A chat without a question is not worth keeping, so it begins with the first.
-        let id = match &chat {
-            Some(id) => id.clone(),
-            None => chat.insert(rooms.chat.create(settings.clone()).await?.summary.id).clone(),
+    while let Some(line) = input.next_line()? {
+        let outcome = match line {
+            Line::Question(question) => {
+                // A chat without a question is not worth keeping, so it begins with the first.
+                let id = match &chat {
+                    Some(id) => id.clone(),
+                    None => chat.insert(rooms.chat.create(settings.clone()).await?.summary.id).clone(),
+                };
+                ask(&rooms, &id, &question).await
+            }
+            Line::Continue => go_on(&rooms, chat.as_deref()).await,
         };
-        match answer(&rooms, &id, &question).await {
+        match outcome {
             // A person reads what failed and goes on; a script must not take the next question for the answer to this one.
             Err(error) if matches!(input, Input::Person(_)) => eprintln!("ponder: {error:#}"),
             outcome => outcome?,
@@ -77,20 +86,37 @@ pub async fn run(args: ChatArgs) -> Result<()> {
     Ok(())
 }
 
-async fn answer(rooms: &Rooms, chat: &str, question: &str) -> Result<()> {
+async fn ask(rooms: &Rooms, chat: &str, question: &str) -> Result<()> {
     let turn = rooms.chat.send(chat, question).await?;
-    let message = turn.answer.id;
-    let mut events = rooms.chat.attach(&message, 0).await?;
+    print_answer(rooms, &turn.answer.id).await
+}
+
+/// Lets the last answer go on; it is printed from its beginning, so that it can be read in one piece.
+async fn go_on(rooms: &Rooms, chat: Option<&str>) -> Result<()> {
+    let last = match chat {
+        Some(chat) => rooms.chat.chat(chat).await?.messages.pop(),
+        None => None,
+    };
+    let last = last.ok_or_else(|| Error::new(Code::BadRequest, "there is no answer yet that could go on; ask something first"))?;
+    rooms.chat.continue_answer(&last.id).await?;
+    print_answer(rooms, &last.id).await
+}
+
+async fn print_answer(rooms: &Rooms, message: &str) -> Result<()> {
+    let mut events = rooms.chat.attach(message, 0).await?;
     let mut printer = Printer::default();
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
             _ = tokio::signal::ctrl_c() => {
-                rooms.chat.stop(&message).await?;
+                rooms.chat.stop(message).await?;
                 continue;
             }
         };
+        // What stands first is what there was of an answer that goes on; it is told again once the model has read it.
+        let again = event.as_ref().is_some_and(|event| event.seq > 1);
         match event.map(|event| event.body) {
+            Some(AnswerBody::Resumed { parts, .. }) if again => parts.iter().try_for_each(|part| print_part(&mut printer, part))?,
             Some(AnswerBody::Delta { channel, text, .. }) => printer.delta(channel, &text)?,
             Some(AnswerBody::ToolCall { call, .. }) => printer.remark(&format!("the model calls {}({})", call.name, call.arguments))?,
             Some(AnswerBody::Notice { notice }) => printer.remark(&notice.message)?,
@@ -98,7 +124,7 @@ async fn answer(rooms: &Rooms, chat: &str, question: &str) -> Result<()> {
                 printer.end()?;
                 return match (message.state, message.error) {
                     (AnswerState::Failed, Some(error)) => Err(error.into()),
-                    (AnswerState::Stopped, _) => printer.remark("stopped"),
+                    (AnswerState::Stopped, _) => printer.remark("stopped; /continue lets it go on"),
                     _ => Ok(()),
                 };
             }
@@ -108,6 +134,21 @@ async fn answer(rooms: &Rooms, chat: &str, question: &str) -> Result<()> {
             }
         }
     }
+}
+
+fn print_part(printer: &mut Printer, part: &Part) -> Result<()> {
+    match &part.kind {
+        PartKind::Thinking { text } => printer.delta(Channel::Thinking, text),
+        PartKind::Text { text } => printer.delta(Channel::Text, text),
+        PartKind::ToolCall { call } => printer.remark(&format!("the model called {}({})", call.name, call.arguments)),
+    }
+}
+
+/// What somebody typed.
+enum Line {
+    Question(String),
+    /// The last answer is to go on.
+    Continue,
 }
 
 /// Questions from a person at a terminal, or one per line from a pipe.
@@ -125,8 +166,8 @@ impl Input {
         }
     }
 
-    /// The next question; `None` at the end.
-    fn next_question(&mut self) -> Result<Option<String>> {
+    /// The next question or command; `None` at the end.
+    fn next_line(&mut self) -> Result<Option<Line>> {
         loop {
             let line = match self {
                 Self::Person(editor) => match editor.readline("> ") {
@@ -142,7 +183,8 @@ impl Input {
             match line.as_deref().map(str::trim) {
                 None | Some("/quit" | "/exit") => return Ok(None),
                 Some("") => {}
-                Some(question) => return Ok(Some(question.to_owned())),
+                Some("/continue") => return Ok(Some(Line::Continue)),
+                Some(question) => return Ok(Some(Line::Question(question.to_owned()))),
             }
         }
     }

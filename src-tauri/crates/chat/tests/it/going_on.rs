@@ -401,3 +401,28 @@ async fn an_answer_goes_on_after_its_process_was_gone_as_often_as_it_takes() {
         houses.push((engine, chats));
     }
 }
+
+#[tokio::test]
+async fn whoever_watches_from_another_process_sees_what_an_answer_that_goes_on_says() {
+    let house = House::new().await;
+    let chat = house.new_chat().await;
+    let message = house.stopped(&chat).await;
+    let job = house.goes_on(&message).await;
+    let (_, elsewhere) = open(&house.path).await;
+    let mut window = elsewhere.attach(&message, 0).await.unwrap();
+    let mut events = vec![next(&mut window).await];
+    assert_eq!(shown(&events), [thinking("It is ha<")]);
+    // What was read as a letter turns out to be a marker.
+    job.events.send(resumed(vec![thinking("It is ha")], vec![1, 2, 99]));
+    job.events.send(text("So", 3));
+    while !matches!(shown(&events).last(), Some(PartKind::Text { .. })) {
+        events.push(next(&mut window).await);
+    }
+    job.events.send(text(" be it", 4));
+    job.events.send(done(Stop::Stop));
+    events.extend(all(window).await);
+    let answer = finished(events.last().unwrap());
+    assert_eq!(kinds(&answer), [thinking("It is ha"), words("So be it")]);
+    assert_eq!(shown(&events), kinds(&answer));
+    assert!(events.windows(2).all(|pair| pair[0].seq < pair[1].seq), "{events:?}");
+}

@@ -15,7 +15,7 @@ use crate::{all, done, finished, open, text, House};
 const FILE: &str = "PONDER_TEST_HISTORY";
 
 /// Not a test: the other process of the tests below, which is this same binary. It answers until it is stopped or killed, and
-/// prints the chat, the message, and every piece just after the engine said it.
+/// prints the chat, the message, and every piece just after the engine said it. Asked to answer now, it adds a notice.
 #[tokio::test]
 #[ignore = "started by other tests"]
 async fn other_process() {
@@ -30,7 +30,14 @@ async fn other_process() {
             None => sleep(Duration::from_millis(1)).await,
         }
     };
+    let mut hurried = false;
     for i in 0.. {
+        if job.end_thinking.is_asked() && !std::mem::replace(&mut hurried, true) {
+            job.events.send(EngineEvent::Notice(Notice {
+                code: "thinking_ended".into(),
+                message: "You ended the thought here.".into(),
+            }));
+        }
         if job.cancel.is_cancelled() {
             break;
         }
@@ -165,6 +172,49 @@ async fn the_answer_of_a_living_process_is_left_alone_and_can_be_watched_and_sto
         assert_eq!(text, end.text());
     }
     assert!(other.child.wait().unwrap().success());
+}
+
+#[tokio::test]
+async fn the_thought_of_another_process_can_be_ended_and_its_answer_goes_on_here_when_it_dies() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("history.sqlite");
+    let mut other = Other::start(&file);
+    other.pieces(5);
+    let (engine, chats) = open(&file).await;
+    assert_eq!(chats.continue_answer(&other.message).await.unwrap_err().code, Code::Busy);
+    chats.answer_now(&other.message).await.unwrap();
+    let reader = History::open(&file).await.unwrap();
+    let ended = async {
+        while reader.message(&other.message).await.unwrap().notices.is_empty() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(Duration::from_secs(10), ended).await.unwrap();
+    // Asked once, it is told once, although the wish stays in the file.
+    other.pieces(20);
+    assert_eq!(reader.message(&other.message).await.unwrap().notices.len(), 1);
+    other.child.kill().unwrap();
+    other.child.wait().unwrap();
+
+    let view = chats.continue_answer(&other.message).await.unwrap();
+    let begun = view.messages[1].clone();
+    let job = loop {
+        match engine.take_job() {
+            Some(job) => break job,
+            None => sleep(Duration::from_millis(1)).await,
+        }
+    };
+    assert!(!job.end_thinking.is_asked(), "the wish was for the process that died");
+    let tokens = reader.tokens(&other.message).await.unwrap();
+    assert_eq!(begun.text(), tokens.iter().map(|token| piece(*token)).collect::<String>());
+    match &job.request.continue_from {
+        Some(protocol::Begun::Tokens {
+            tokens: asked,
+            thinking_ended,
+            ..
+        }) => assert!(*asked == tokens && *thinking_ended),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[tokio::test]
