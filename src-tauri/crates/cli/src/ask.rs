@@ -2,13 +2,15 @@
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use protocol::{Channel, Code, Engine, EngineEvent, Error, KvBits, Message, Request, Role};
+use protocol::{Begun, Channel, Code, Engine, EngineEvent, Error, KvBits, Message, PartKind, Request, Role, Stop};
 
+use crate::keys::EnterKey;
 use crate::rooms::engine_and_model;
-use crate::{messages, output, ModelArg, SamplingArgs, ThinkingArg};
+use crate::{begun, messages, output, ModelArg, SamplingArgs, ThinkingArg};
 
 #[derive(Args)]
 pub struct AskArgs {
@@ -20,9 +22,15 @@ pub struct AskArgs {
     /// The Thinking switch; without it the model's own default
     #[arg(long, value_name = "on|off|low|medium|high", hide_possible_values = true)]
     thinking: Option<ThinkingArg>,
+    /// End the thought after this many tokens, so that the answer follows
+    #[arg(long, value_name = "N")]
+    thinking_budget: Option<u32>,
     /// A conversation to continue, as a JSON list in the OpenAI chat form
     #[arg(long, value_name = "FILE")]
     messages: Option<PathBuf>,
+    /// An answer to the conversation that goes on: its tokens, its words, an assistant's message, or what --json printed
+    #[arg(long = "continue", value_name = "FILE")]
+    begun: Option<PathBuf>,
     /// Tools the model may call, as a JSON list in the OpenAI form
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
@@ -44,12 +52,16 @@ pub struct AskArgs {
     prompt: Option<String>,
 }
 
+/// The exit code of what Ctrl+C ended, as shells have it.
+const INTERRUPTED: u8 = 130;
+
 /// Asks and prints.
 ///
 /// # Errors
 /// When the model cannot answer, or a file cannot be read.
-pub async fn run(args: AskArgs) -> Result<()> {
+pub async fn run(args: AskArgs) -> Result<ExitCode> {
     let messages = conversation(&args)?;
+    let begun: Option<Begun> = args.begun.as_deref().map(begun::read).transpose()?;
     let tools = args.tools.as_deref().map(messages::read_tools).transpose()?.unwrap_or_default();
     let (engine, model) = engine_and_model(args.model.model.as_deref()).await?;
     hub::ModelFolder::open().used(&model.reference);
@@ -58,30 +70,50 @@ pub async fn run(args: AskArgs) -> Result<()> {
     request.thinking = args.thinking.map(Into::into);
     request.sampling = args.sampling.sampling();
     request.max_tokens = args.max_tokens;
+    request.thinking_budget = args.thinking_budget;
+    request.continue_from = begun;
     request.stop = args.stop;
     request.kv_bits = args.kv_bits;
 
     let mut job = engine.generate(request);
-    let mut printer = Printer::default();
     let cancel = job.cancel.clone();
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
             cancel.cancel();
         }
+        // Whoever presses it again does not want to wait for the end of a step.
+        if tokio::signal::ctrl_c().await.is_ok() {
+            std::process::exit(INTERRUPTED.into());
+        }
     });
-    while let Some(event) = job.events.recv().await {
-        if let EngineEvent::Failed(error) = event {
-            return Err(error.into());
+    let (mut printer, mut key, mut hinted) = (Printer::default(), EnterKey::new(), false);
+    let (mut answer, mut interrupted) = (output::Answer::default(), false);
+    loop {
+        let event = tokio::select! {
+            event = job.events.recv() => event,
+            () = key.pressed() => {
+                job.end_thinking.answer_now();
+                continue;
+            }
+        };
+        let Some(event) = event else { break };
+        match &event {
+            EngineEvent::Failed(error) => return Err(error.clone().into()),
+            EngineEvent::Done(done) => interrupted = done.stop == Stop::Cancelled,
+            EngineEvent::Delta { channel, .. } if *channel == Channel::Thinking && !std::mem::replace(&mut hinted, true) => key.hint(),
+            _ => {}
         }
         if args.json {
-            if let Some(value) = output::event_json(&event) {
-                output::line(&value)?;
-            }
+            answer.lines(&event).iter().try_for_each(output::line)?;
         } else {
             printer.print(&event)?;
         }
     }
-    Ok(())
+    Ok(if interrupted {
+        ExitCode::from(INTERRUPTED)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 fn conversation(args: &AskArgs) -> Result<Vec<Message>> {
@@ -132,7 +164,17 @@ impl Printer {
             EngineEvent::ToolCall { call, .. } => output::text(&format!("{}({})\n", call.name, call.arguments))?,
             EngineEvent::Notice(notice) => self.remark(&notice.message)?,
             EngineEvent::Done(_) => self.end()?,
-            EngineEvent::Progress { .. } | EngineEvent::Started { .. } | EngineEvent::Resumed { .. } | EngineEvent::Failed(_) => {}
+            EngineEvent::Resumed { said, notices, .. } => {
+                for part in said {
+                    match part {
+                        PartKind::Thinking { text } => self.delta(Channel::Thinking, text)?,
+                        PartKind::Text { text } => self.delta(Channel::Text, text)?,
+                        PartKind::ToolCall { call } => output::text(&format!("{}({})\n", call.name, call.arguments))?,
+                    }
+                }
+                notices.iter().try_for_each(|notice| self.remark(&notice.message))?;
+            }
+            EngineEvent::Progress { .. } | EngineEvent::Started { .. } | EngineEvent::Failed(_) => {}
         }
         Ok(())
     }

@@ -2,10 +2,12 @@
 //! errors are one line on standard error and, with `--json`, an object on standard output.
 
 mod ask;
+mod begun;
 mod bench;
 mod conversation;
 mod history;
 mod inspect;
+mod keys;
 mod messages;
 mod models;
 mod output;
@@ -171,7 +173,7 @@ fn main() -> ExitCode {
     };
     let outcome = runtime.block_on(async {
         match command {
-            Command::Ask(args) => ask::run(args).await,
+            Command::Ask(args) => return ask::run(args).await,
             Command::Chat(args) => conversation::run(args).await,
             Command::Render(args) => inspect::render(args).await,
             Command::Split(args) => split::run(args).await,
@@ -186,9 +188,10 @@ fn main() -> ExitCode {
             Command::Import(args) => upkeep::import(args).await,
             Command::History(args) => history::run(args).await,
         }
+        .map(|()| ExitCode::SUCCESS)
     });
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => output::fail(&error, json),
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use protocol::{Channel, EngineEvent, Stage, Stop};
+use protocol::{Channel, EngineEvent, Notice, PartKind, Stage, Stop, ToolCall};
 use serde_json::{json, Value};
 
 /// Prints a failure and gives the exit code.
@@ -40,33 +40,79 @@ pub fn text(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// The JSON line of an engine event; `None` for events that the command line does not show.
-pub fn event_json(event: &EngineEvent) -> Option<Value> {
-    Some(match event {
-        EngineEvent::Progress { stage, done, total } => {
-            let stage = match stage {
-                Stage::Load => "load",
-                Stage::Prefill => "prefill",
-            };
-            json!({"type": "progress", "stage": stage, "done": done, "total": total})
+/// What an answer's JSON lines tell of it as a whole.
+#[derive(Default)]
+pub struct Answer {
+    tokens: Vec<u32>,
+    model_revision: Option<String>,
+}
+
+impl Answer {
+    /// The JSON lines of the next event; none for events that the command line does not show.
+    pub fn lines(&mut self, event: &EngineEvent) -> Vec<Value> {
+        match event {
+            EngineEvent::Progress { stage, done, total } => {
+                let stage = match stage {
+                    Stage::Load => "load",
+                    Stage::Prefill => "prefill",
+                };
+                vec![json!({"type": "progress", "stage": stage, "done": done, "total": total})]
+            }
+            EngineEvent::Started { model_revision, .. } => {
+                self.model_revision = Some(model_revision.clone());
+                Vec::new()
+            }
+            EngineEvent::Resumed { said, notices, tokens } => {
+                self.tokens.extend(tokens);
+                said.iter().map(said_line).chain(notices.iter().map(notice_line)).collect()
+            }
+            EngineEvent::Delta { channel, text, tokens, .. } => {
+                self.tokens.extend(tokens);
+                vec![text_line(*channel, text)]
+            }
+            EngineEvent::ToolCall { call, tokens } => {
+                self.tokens.extend(tokens);
+                vec![call_line(call)]
+            }
+            EngineEvent::Notice(notice) => vec![notice_line(notice)],
+            EngineEvent::Done(done) => {
+                self.tokens.extend(&done.tokens);
+                vec![json!({
+                    "type": "done",
+                    "stop": stop_word(done.stop),
+                    "ended_by": done.ended_by,
+                    "usage": done.usage,
+                    "timing": done.timing,
+                    "model_revision": self.model_revision,
+                    "tokens": self.tokens,
+                })]
+            }
+            EngineEvent::Failed(_) => Vec::new(),
         }
-        EngineEvent::Delta {
-            channel: Channel::Thinking,
-            text,
-            ..
-        } => json!({"type": "thinking", "text": text}),
-        EngineEvent::Delta {
-            channel: Channel::Text,
-            text,
-            ..
-        } => json!({"type": "text", "text": text}),
-        EngineEvent::ToolCall { call, .. } => json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}),
-        EngineEvent::Notice(notice) => json!({"type": "notice", "code": notice.code, "message": notice.message}),
-        EngineEvent::Done(done) => {
-            json!({"type": "done", "stop": stop_word(done.stop), "ended_by": done.ended_by, "usage": done.usage, "timing": done.timing})
-        }
-        EngineEvent::Started { .. } | EngineEvent::Resumed { .. } | EngineEvent::Failed(_) => return None,
-    })
+    }
+}
+
+fn said_line(part: &PartKind) -> Value {
+    match part {
+        PartKind::Thinking { text } => text_line(Channel::Thinking, text),
+        PartKind::Text { text } => text_line(Channel::Text, text),
+        PartKind::ToolCall { call } => call_line(call),
+    }
+}
+
+fn text_line(channel: Channel, text: &str) -> Value {
+    match channel {
+        Channel::Thinking => json!({"type": "thinking", "text": text}),
+        Channel::Text => json!({"type": "text", "text": text}),
+    }
+}
+
+fn call_line(call: &ToolCall) -> Value {
+    json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments})
+}
+
+fn notice_line(notice: &Notice) -> Value {
+    json!({"type": "notice", "code": notice.code, "message": notice.message})
 }
 
 fn stop_word(stop: Stop) -> &'static str {

@@ -1,14 +1,16 @@
 //! One answer: the prompt, what of it is known already, the tokens as events.
 
 use prompt::{Prompt, RenderRequest};
-use protocol::{Done, EngineEvent, Notice, Request, Sampling, Stage, Thinking, ThinkingControl};
+use protocol::{Done, EndedBy, EngineEvent, Notice, Request, Sampling, Stage, Thinking, ThinkingControl};
 
+use crate::begun::Beginning;
 use crate::error::{Error, Result};
-use crate::generate::{run, Listener, Plan, Reading, Sequence};
+use crate::generate::{run, End, Listener, Plan, Reading, Sequence};
 use crate::load::{LoadedModel, Opened};
 use crate::repetition::Repetition;
 use crate::sample::{Choice, Sampler};
 use crate::speech::Speech;
+use crate::thoughts::Thoughts;
 use crate::worker::Report;
 
 /// Tokens that are rather read again than paused for.
@@ -36,9 +38,15 @@ pub fn render_request(request: &Request) -> RenderRequest<'_> {
     }
 }
 
-/// The prompt of a request, refused where no answer fits behind it. Needs no weights, so that nothing is loaded for what
-/// cannot be answered.
-pub fn prompt(opened: &Opened, request: &Request) -> Result<Prompt> {
+/// What an answer follows: the prompt, and what was written of the answer before.
+pub struct Asked {
+    prompt: Prompt,
+    begun: Option<Beginning>,
+}
+
+/// What the answer to a request follows, refused where no answer fits behind it. Needs no weights, so that nothing is loaded for
+/// what cannot be answered.
+pub fn asked(opened: &Opened, request: &Request) -> Result<Asked> {
     let prompt = opened.dialect.prompt(&render_request(request))?;
     if prompt.ids.len() >= opened.config.context as usize {
         return Err(Error::ContextFull {
@@ -46,29 +54,46 @@ pub fn prompt(opened: &Opened, request: &Request) -> Result<Prompt> {
             context: opened.config.context,
         });
     }
-    Ok(prompt)
+    let begun = Beginning::of(opened, request, &prompt)?;
+    Ok(Asked { prompt, begun })
 }
 
-/// Makes the answer to a request, whose prompt this is, and reports it piece by piece.
-pub fn answer(loaded: &LoadedModel, request: &Request, prompt: &Prompt, load_ms: f64, report: &Report) -> Result<Done> {
+/// Makes the answer to a request, which asks this, and reports it piece by piece.
+pub fn answer(loaded: &LoadedModel, request: &Request, asked: &Asked, load_ms: f64, report: &Report) -> Result<Done> {
     let LoadedModel { model, opened, info, .. } = loaded;
     let dialect = &opened.dialect;
     let choice = Choice::new(&request.sampling, dialect.generation_defaults(), model.vocabulary())?;
-    let ids = &prompt.ids;
+    let Asked { prompt, begun } = asked;
     // A row that the embedding does not have would be read from whatever lies behind it in memory.
-    if let Some(id) = ids.iter().find(|id| **id >= model.vocabulary()) {
+    if let Some(id) = prompt.ids.iter().find(|id| **id >= model.vocabulary()) {
         return Err(Error::BrokenFile {
             file: "tokenizer.json".into(),
             reason: format!("it makes the token {id}, and the model knows {} tokens", model.vocabulary()),
         });
     }
+    if let Some(begun) = begun {
+        begun.check_revision(&info.revision)?;
+        begun.check_vocabulary(model.vocabulary())?;
+    }
     report.send(EngineEvent::Started {
-        prompt_tokens: ids.len() as u32,
+        prompt_tokens: prompt.ids.len() as u32,
         model_revision: info.revision.clone(),
         template_hash: info.template_hash.clone(),
     });
 
-    let sampler = Sampler::new(choice, ids, &dialect.eos_and_newline_ids(), model.vocabulary())?;
+    let parser = dialect.parser(prompt, thinks(request.thinking, &info.thinking), &request.stop);
+    let thoughts = Thoughts::new(dialect.closing(), request.thinking_budget);
+    let mut speech = Speech::new(parser.with_tools(&request.tools), thoughts, report);
+    let mut repetition = Repetition::default();
+    let written = begun.as_ref().map_or(&[][..], |begun| &begun.tokens);
+    if let Some(begun) = begun {
+        speech.resume(begun)?;
+        repetition.go_on(&begun.tokens);
+    }
+
+    let ids = &[&prompt.ids, written].concat();
+    let mut sampler = Sampler::new(choice, ids, &dialect.eos_and_newline_ids(), model.vocabulary())?;
+    sampler.pass(written.len())?;
     let known = loaded
         .snapshots
         .borrow_mut()
@@ -79,30 +104,29 @@ pub fn answer(loaded: &LoadedModel, request: &Request, prompt: &Prompt, load_ms:
     };
     let boundaries = worth_a_pause(dialect.boundaries(&render_request(request), prompt), cached);
     let room = opened.config.context as usize - ids.len();
+    let (limit, rule) = match request.max_tokens {
+        Some(most) if (most as usize) < room => (most as usize, EndedBy::TokenLimit),
+        _ => (room, EndedBy::Context),
+    };
     let plan = Plan {
         prompt: ids,
         boundaries: &boundaries,
-        limit: request.max_tokens.map_or(room, |most| room.min(most as usize)),
+        limit,
     };
     let mut hearer = Hearer {
         loaded,
         request,
         report,
         tokens: ids.clone(),
-        speech: Speech::new(
-            dialect
-                .parser(prompt, thinks(request.thinking, &info.thinking), &request.stop)
-                .with_tools(&request.tools),
-            report,
-        ),
-        repetition: Repetition::default(),
-        prompt_tokens: ids.len(),
+        speech,
+        repetition,
+        known: ids.len(),
     };
     let mut sequence = Sequence::new(model, reading, sampler);
     let (end, times) = run(&mut sequence, &plan, &mut hearer)?;
-    hearer.keep_end(sequence.reading())?;
+    hearer.keep_end(end, sequence.reading())?;
     hearer.tell_plain_layers(sequence.reading());
-    Ok(hearer.speech.end(end, ids.len(), cached, &times, load_ms))
+    Ok(hearer.speech.end((end, rule), prompt.ids.len(), cached, &times, load_ms))
 }
 
 /// The boundaries at which a prompt is paused that is read from `start` on. A pause costs a forward pass more, so what is
@@ -130,7 +154,8 @@ struct Hearer<'a> {
     tokens: Vec<u32>,
     speech: Speech<'a>,
     repetition: Repetition,
-    prompt_tokens: usize,
+    /// Tokens of the prompt and of what the answer was begun with.
+    known: usize,
 }
 
 impl Hearer<'_> {
@@ -142,10 +167,10 @@ impl Hearer<'_> {
             .keep(tokens, self.request.kv_bits, reading.caches())
     }
 
-    /// Keeps what has been read in the end. A thought is in it that the next prompt will hardly repeat, so then only what
-    /// a stopped prefill has read is worth a copy.
-    fn keep_end(&self, reading: &mut Reading) -> Result<()> {
-        if reading.offset() <= self.prompt_tokens || self.speech.thinking_tokens() == 0 {
+    /// Keeps what has been read in the end. Where a thought is in it, the next prompt will hardly repeat that, so then only what
+    /// a stopped prefill has read is worth a copy, and an answer that may go on.
+    fn keep_end(&self, end: End, reading: &mut Reading) -> Result<()> {
+        if reading.offset() <= self.known || self.speech.thinking_tokens() == 0 || end != End::Refused {
             self.keep(reading)?;
         }
         Ok(())
@@ -172,7 +197,7 @@ impl Listener for Hearer<'_> {
         self.report.send(EngineEvent::Progress {
             stage: Stage::Prefill,
             done: read as u64,
-            total: self.prompt_tokens as u64,
+            total: self.known as u64,
         });
     }
 
@@ -192,6 +217,13 @@ impl Listener for Hearer<'_> {
             return false;
         }
         more
+    }
+
+    fn said_for_it(&mut self, room: usize) -> Vec<u32> {
+        let said = self.speech.end_thought(room);
+        self.tokens.extend(&said);
+        self.repetition.go_on(&said);
+        said
     }
 }
 

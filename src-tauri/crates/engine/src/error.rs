@@ -60,6 +60,17 @@ pub enum Error {
         /// Tokens the context holds.
         context: u32,
     },
+    /// An answer that is to go on has filled the context.
+    #[error(
+        "the conversation and this answer have {written} tokens and the model's context holds {context}, so the answer cannot go on; \
+         nothing was dropped: send a shorter message or begin a new chat"
+    )]
+    AnswerFull {
+        /// Tokens of both.
+        written: usize,
+        /// Tokens the context holds.
+        context: u32,
+    },
     /// MLX refused or failed.
     #[error("the computation failed: {0}; what was shown so far is kept, please try again")]
     Mlx(String),
@@ -82,7 +93,7 @@ impl From<Error> for protocol::Error {
             Error::Unreadable { .. } | Error::BrokenFile { .. } | Error::MissingTensor(_) | Error::WrongShape { .. } => Code::ModelBroken,
             Error::NotYet(_) => Code::ModelUnsupported,
             Error::BadRequest(_) => Code::BadRequest,
-            Error::ContextFull { .. } => Code::ContextFull,
+            Error::ContextFull { .. } | Error::AnswerFull { .. } => Code::ContextFull,
             Error::Mlx(_) | Error::Panicked(_) => Code::Engine,
             Error::Cancelled | Error::Gone => Code::EngineGone,
         };

@@ -116,6 +116,16 @@ impl<'a> Sequence<'a> {
         self.reading.read(self.model, ids)
     }
 
+    /// Reads tokens that were not chosen here and begins to compute the one `[1]` that follows.
+    fn go_on(&mut self, ids: &[u32]) -> Result<Tensor> {
+        let (last, earlier) = ids.split_last().ok_or_else(nothing_to_answer)?;
+        if !earlier.is_empty() {
+            self.read(earlier)?;
+            self.sampler.remember(earlier)?;
+        }
+        self.step(&ids_tensor(&[*last]))
+    }
+
     /// Begins to compute the token `[1]` that follows the token `input` `[1]`, which may itself still be computed.
     pub fn step(&mut self, input: &Tensor) -> Result<Tensor> {
         let token = self.describe(input)?;
@@ -187,11 +197,15 @@ pub trait Listener {
 
     /// Takes a token and says whether to go on. Meanwhile the next is already being computed.
     fn token(&mut self, id: u32) -> bool;
+
+    /// What is said for the model at this place, at most `room` tokens; asked before the first token and behind each. It takes
+    /// the place of what is being computed, and the model goes on as if it had said it.
+    fn said_for_it(&mut self, room: usize) -> Vec<u32>;
 }
 
 /// What a run reads and makes.
 pub struct Plan<'a> {
-    /// The whole prompt, of which the sequence has read less than all.
+    /// The whole prompt and what an answer was begun with, of which the sequence has read less than all.
     pub prompt: &'a [u32],
     /// Where reading pauses, in rising order.
     pub boundaries: &'a [usize],
@@ -202,10 +216,7 @@ pub struct Plan<'a> {
 /// Reads what is left of the prompt and makes tokens.
 pub fn run(sequence: &mut Sequence<'_>, plan: &Plan<'_>, listener: &mut dyn Listener) -> Result<(End, Times)> {
     let (start, mut times) = (Instant::now(), Times::default());
-    let (last, earlier) = plan
-        .prompt
-        .split_last()
-        .ok_or_else(|| Error::BadRequest("there is nothing to answer: the prompt is empty".into()))?;
+    let (last, earlier) = plan.prompt.split_last().ok_or_else(nothing_to_answer)?;
     while sequence.reading.offset() < earlier.len() {
         if listener.cancelled() {
             times.prefilled = sequence.reading.forwarded();
@@ -220,14 +231,19 @@ pub fn run(sequence: &mut Sequence<'_>, plan: &Plan<'_>, listener: &mut dyn List
             listener.boundary(&mut sequence.reading)?;
         }
     }
-    let mut pending = sequence.step(&ids_tensor(&[*last]))?;
-    times.prefilled = sequence.reading.forwarded();
-    for index in 1..=plan.limit {
-        let next = if index < plan.limit { Some(sequence.step(&pending)?) } else { None };
-        let token = pending.item_u32()?;
+    times.prefilled = sequence.reading.forwarded() + 1;
+    let mut said = listener.said_for_it(plan.limit);
+    let mut written = said.len();
+    let mut pending = (written < plan.limit)
+        .then(|| sequence.go_on(&[&[*last], said.as_slice()].concat()))
+        .transpose()?;
+    while let Some(token) = pending {
+        written += 1;
+        let next = if written < plan.limit { Some(sequence.step(&token)?) } else { None };
+        let token = token.item_u32()?;
         times.last = start.elapsed().as_secs_f64();
-        times.tokens = index;
-        if index == 1 {
+        times.tokens += 1;
+        if times.tokens == 1 {
             times.first = times.last;
             listener.progress(plan.prompt.len());
         }
@@ -237,13 +253,20 @@ pub fn run(sequence: &mut Sequence<'_>, plan: &Plan<'_>, listener: &mut dyn List
         if listener.cancelled() {
             return Ok((End::Cancelled, times));
         }
-        if index % CLEAR_EVERY == 0 {
+        if times.tokens % CLEAR_EVERY == 0 {
             memory::clear_cache()?;
         }
-        match next {
-            Some(next) => pending = next,
-            None => break,
-        }
+        said = listener.said_for_it(plan.limit - written);
+        pending = if said.is_empty() {
+            next
+        } else {
+            written += said.len();
+            (written < plan.limit).then(|| sequence.go_on(&said)).transpose()?
+        };
     }
     Ok((End::Limit, times))
+}
+
+fn nothing_to_answer() -> Error {
+    Error::BadRequest("there is nothing to answer: the prompt is empty".into())
 }

@@ -5,6 +5,7 @@
 //! from that thread carry text, numbers and events, never an array: [`tensor::Tensor`] cannot be sent.
 
 mod answer;
+mod begun;
 mod cache;
 mod error;
 mod generate;
@@ -21,6 +22,7 @@ mod sample;
 mod shapes;
 mod speech;
 mod tensor;
+mod thoughts;
 mod warm;
 mod weights;
 mod worker;
@@ -152,12 +154,12 @@ impl MlxEngine {
         self.job(move |worker, report| {
             let load_ms = worker.ensure(&request.model, &mut |_, _| Ok(()))?;
             let loaded = worker.loaded().expect("just loaded");
-            let prompt = answer::prompt(&loaded.opened, &request)?;
+            let asked = answer::asked(&loaded.opened, &request)?;
             let one = Request {
                 max_tokens: Some(1),
                 ..request
             };
-            answer::answer(loaded, &one, &prompt, load_ms, report)?;
+            answer::answer(loaded, &one, &asked, load_ms, report)?;
             panic!("asked for by a test");
         })
     }
@@ -237,7 +239,7 @@ impl Engine for MlxEngine {
             report.go_on()?;
             answer::check(&request)?;
             let opened = worker.open(&request.model)?;
-            let prompt = answer::prompt(&opened, &request)?;
+            let asked = answer::asked(&opened, &request)?;
             let mut progress = |done, total| {
                 report.send(EngineEvent::Progress {
                     stage: Stage::Load,
@@ -247,7 +249,7 @@ impl Engine for MlxEngine {
                 report.go_on()
             };
             let load_ms = worker.ensure_opened(opened, &mut progress)?;
-            answer::answer(worker.loaded().expect("just loaded"), &request, &prompt, load_ms, report)
+            answer::answer(worker.loaded().expect("just loaded"), &request, &asked, load_ms, report)
         })
     }
 

@@ -167,6 +167,10 @@ impl Listener for Nobody {
     fn token(&mut self, _id: u32) -> bool {
         true
     }
+
+    fn said_for_it(&mut self, _room: usize) -> Vec<u32> {
+        Vec::new()
+    }
 }
 
 /// The tokens a measurement reads: spread over the vocabulary, the same every time; `tests/oracle/bench.py` makes the same.

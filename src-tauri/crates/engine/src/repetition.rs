@@ -30,6 +30,13 @@ impl Default for Repetition {
 }
 
 impl Repetition {
+    /// Takes tokens that nobody decides about.
+    pub fn go_on(&mut self, ids: &[u32]) {
+        for id in ids {
+            self.push(*id);
+        }
+    }
+
     /// Takes the next token; the result is whether the answer runs in a circle.
     pub fn push(&mut self, id: u32) -> bool {
         let mut circling = false;

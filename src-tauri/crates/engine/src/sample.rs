@@ -7,7 +7,7 @@ use protocol::Sampling;
 
 use crate::error::{Error, Result};
 use crate::ops::{concatenate, random_categorical, random_key, random_split, random_uniform};
-use crate::tensor::Tensor;
+use crate::tensor::{eval, Tensor};
 
 /// Tokens the penalties look at where nothing else is asked.
 const PENALTY_CONTEXT: u32 = 20;
@@ -15,6 +15,9 @@ const PENALTY_CONTEXT: u32 = 20;
 /// Below this temperature the likeliest token is taken: the draw would take it too, if the temperature's inverse did not
 /// carry log-probabilities out of the range of 16 bit floats.
 const COLDEST: f32 = 1e-3;
+
+/// Draws that are passed over before they are computed.
+const PASSED_AT_ONCE: usize = 256;
 
 /// Checked values of a [`Sampling`], its gaps filled.
 #[derive(Debug, Clone, PartialEq)]
@@ -167,6 +170,34 @@ impl Sampler {
         }
         let scaled = logprobs.mul(&Tensor::scalar(1.0 / self.choice.temperature, logprobs.dtype())?)?;
         random_categorical(&scaled, &self.next_key()?)
+    }
+
+    /// Takes note of tokens that were not chosen here.
+    pub fn remember(&mut self, tokens: &[u32]) -> Result<()> {
+        if let Some(recent) = self.recent.take() {
+            let all = concatenate(&[&recent, &row_of(tokens)], 1)?;
+            let length = all.dim(1);
+            let start = length.saturating_sub_unsigned(self.choice.penalty_context).max(0);
+            self.recent = Some(all.slice(1, start, length)?);
+        }
+        Ok(())
+    }
+
+    /// Passes over the draws of tokens that were chosen before, so that a seed gives what it would have given in one go.
+    pub fn pass(&mut self, tokens: usize) -> Result<()> {
+        if self.choice.seed.is_none() || self.choice.temperature < COLDEST {
+            return Ok(());
+        }
+        for token in 0..tokens {
+            if self.choice.xtc_probability > 0.0 {
+                self.next_key()?;
+            }
+            self.next_key()?;
+            if token % PASSED_AT_ONCE == 0 {
+                eval([&self.key])?;
+            }
+        }
+        Ok(())
     }
 
     fn next_key(&mut self) -> Result<Tensor> {

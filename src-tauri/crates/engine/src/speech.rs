@@ -1,9 +1,12 @@
 //! Token ids as events.
 
 use prompt::{ChannelParser, Piece, StopToken};
-use protocol::{Channel, Done, EndedBy, EngineEvent, Notice, Stop, ToolCall, Usage};
+use protocol::{Channel, Done, EndedBy, EngineEvent, Notice, PartKind, Stop, ToolCall, Usage};
 
+use crate::begun::Beginning;
+use crate::error::{Error, Result};
 use crate::generate::{End, Times};
+use crate::thoughts::{Ending, Thoughts};
 use crate::worker::Report;
 
 /// Turns the token ids of an answer into events.
@@ -14,19 +17,21 @@ pub struct Speech<'a> {
     unsent: Vec<u32>,
     tokens: u32,
     calls: u32,
+    thoughts: Thoughts<'a>,
     /// The rule by which no more tokens are wanted.
     ended_by: Option<EndedBy>,
 }
 
 impl<'a> Speech<'a> {
     /// Nothing said yet.
-    pub fn new(parser: ChannelParser, report: &'a Report) -> Self {
+    pub fn new(parser: ChannelParser, thoughts: Thoughts<'a>, report: &'a Report) -> Self {
         Self {
             parser,
             report,
             unsent: Vec::new(),
             tokens: 0,
             calls: 0,
+            thoughts,
             ended_by: None,
         }
     }
@@ -34,6 +39,75 @@ impl<'a> Speech<'a> {
     /// How many tokens of reasoning there were.
     pub fn thinking_tokens(&self) -> u32 {
         self.parser.thinking_tokens()
+    }
+
+    /// Takes over an answer that was begun, and tells what it says.
+    pub fn resume(&mut self, begun: &Beginning) -> Result<()> {
+        let mut pieces = Vec::new();
+        for (at, id) in begun.tokens.iter().enumerate() {
+            if begun.thinking_ended && self.parser.is_thinking() {
+                self.thoughts.find_ending(&mut self.parser, &begun.tokens[at..]);
+            }
+            pieces.extend(self.parser.push(*id));
+        }
+        if let Some(text) = self.parser.stop_text() {
+            return Err(Error::BadRequest(format!(
+                "this answer has ended, because the stop text {text:?} is in it, so there is nothing to go on with; take it off the stop \
+                 texts or ask again"
+            )));
+        }
+        let mut notices = Vec::new();
+        if begun.thinking_ended {
+            notices.extend(self.thoughts.was_ended(&mut self.parser));
+        }
+        let mut said: Vec<PartKind> = Vec::new();
+        for piece in pieces {
+            match (said.last_mut(), piece) {
+                (Some(PartKind::Text { text }), Piece::Text(more)) | (Some(PartKind::Thinking { text }), Piece::Thinking(more)) => {
+                    text.push_str(&more);
+                }
+                (_, Piece::Text(text)) => said.push(PartKind::Text { text }),
+                (_, Piece::Thinking(text)) => said.push(PartKind::Thinking { text }),
+                (_, Piece::ToolCall { name, arguments }) => {
+                    let call = self.call(name, arguments);
+                    said.push(PartKind::ToolCall { call });
+                }
+                (_, Piece::Notice { code, message }) => notices.push(Notice { code, message }),
+            }
+        }
+        self.tokens = begun.tokens.len() as u32;
+        self.report.send(EngineEvent::Resumed {
+            said,
+            notices,
+            tokens: begun.tokens.clone(),
+        });
+        Ok(())
+    }
+
+    /// Ends the thought that runs, where somebody asked for it or its budget is spent. The result, at most `room` ids, is what
+    /// has been said for the model.
+    pub fn end_thought(&mut self, room: usize) -> Vec<u32> {
+        let asked = self.report.end_thinking.is_asked();
+        if room == 0 {
+            return Vec::new();
+        }
+        let Some(Ending { mut ids, notice }) = self.thoughts.end(&mut self.parser, asked) else {
+            return Vec::new();
+        };
+        ids.truncate(room);
+        for id in &ids {
+            self.push(*id);
+        }
+        if let Some(notice) = notice {
+            self.report.send(EngineEvent::Notice(notice));
+        }
+        ids
+    }
+
+    fn call(&mut self, name: String, arguments: serde_json::Value) -> ToolCall {
+        let id = format!("call_{}", self.calls);
+        self.calls += 1;
+        ToolCall { id, name, arguments }
     }
 
     /// Takes the next token; the result is whether more are wanted.
@@ -82,32 +156,24 @@ impl<'a> Speech<'a> {
                     tokens: std::mem::take(&mut self.unsent),
                     thinking_tokens,
                 },
-                Piece::ToolCall { name, arguments } => {
-                    let call = ToolCall {
-                        id: format!("call_{}", self.calls),
-                        name,
-                        arguments,
-                    };
-                    self.calls += 1;
-                    EngineEvent::ToolCall {
-                        call,
-                        tokens: std::mem::take(&mut self.unsent),
-                    }
-                }
+                Piece::ToolCall { name, arguments } => EngineEvent::ToolCall {
+                    call: self.call(name, arguments),
+                    tokens: std::mem::take(&mut self.unsent),
+                },
                 Piece::Notice { code, message } => EngineEvent::Notice(Notice { code, message }),
             };
             self.report.send(event);
         }
     }
 
-    /// Says what was held back and puts the end together. `cached` tokens of the prompt were read before. An answer that
-    /// ran away counts as cut off (`length`): the model did not end it.
-    pub fn end(mut self, end: End, prompt_tokens: usize, cached: usize, times: &Times, load_ms: f64) -> Done {
+    /// Says what was held back and puts the end together. `cached` tokens were read before; `limit` is the rule behind the run's
+    /// limit. An answer that ran away counts as cut off (`length`): the model did not end it.
+    pub fn end(mut self, (end, limit): (End, EndedBy), prompt_tokens: usize, cached: usize, times: &Times, load_ms: f64) -> Done {
         let rest = self.parser.finish();
         self.say(rest);
         let ended_by = match end {
             End::Cancelled => EndedBy::Cancelled,
-            End::Limit => EndedBy::TokenLimit,
+            End::Limit => limit,
             End::Refused => self.ended_by.unwrap_or(EndedBy::Cancelled),
         };
         let stop = match &ended_by {

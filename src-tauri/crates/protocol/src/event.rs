@@ -88,11 +88,11 @@ pub enum EndedBy {
 pub struct Usage {
     /// Tokens of the rendered conversation.
     pub prompt_tokens: u32,
-    /// How many of them were still in the KV cache.
+    /// How many of them, and of an answer that goes on, were still in the KV cache.
     pub cached_tokens: u32,
-    /// How many of them were read for this answer.
+    /// How many of both were read before the first new token.
     pub prefilled_tokens: u32,
-    /// Tokens generated, the stop token not counted.
+    /// Tokens of the whole answer, what it was begun with and what ended its thought included, the stop token not.
     pub completion_tokens: u32,
     /// How many of those were reasoning.
     pub thinking_tokens: u32,

@@ -161,12 +161,15 @@ impl ChannelParser {
     }
 
     /// Ends the thought for the model: the ids of [`closing_here`](Self::closing_here) are pushed next. A character or marker that
-    /// was begun is dropped, and neither another closing marker nor another thought shows from now on.
+    /// was begun is dropped, and neither another closing marker nor another thought shows from now on. Behind a thought, only the
+    /// latter.
     pub fn end_thinking(&mut self) {
-        self.detokenizer.finish();
-        self.splitter.scanner.drop_held();
+        if self.is_thinking() {
+            self.detokenizer.finish();
+            self.splitter.scanner.drop_held();
+            self.closing = true;
+        }
         self.splitter.machine.end_thoughts();
-        self.closing = true;
     }
 
     /// Whether a stop text has ended the answer. Nothing comes any more; generation should end.

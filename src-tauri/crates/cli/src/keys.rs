@@ -1,0 +1,82 @@
+//! The key by which a person ends a thought while an answer is written: Enter. Ctrl+C stays the signal that it is.
+
+use std::io::{self, IsTerminal};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver};
+
+use crate::output;
+
+/// How long the terminal is waited for at once; whoever reads it next waits no longer for that.
+const WAIT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
+
+/// Listens to Enter at a terminal, until it is dropped. Nothing is read before it is pressed, so that whoever reads next misses
+/// no word.
+pub struct EnterKey {
+    presses: Option<UnboundedReceiver<()>>,
+    dropped: Arc<AtomicBool>,
+}
+
+impl EnterKey {
+    /// Listens where standard input is a terminal.
+    pub fn new() -> Self {
+        let dropped = Arc::new(AtomicBool::new(false));
+        let (press, presses) = unbounded_channel();
+        let seen = dropped.clone();
+        if !io::stdin().is_terminal() {
+            return Self { presses: None, dropped };
+        }
+        std::thread::spawn(move || {
+            while let Ok(waiting) = line_is_waiting() {
+                if seen.load(Ordering::Acquire) {
+                    return;
+                }
+                // A terminal gives whole lines, so reading one does not wait. None of them is the end of input.
+                if waiting && !(matches!(io::stdin().read_line(&mut String::new()), Ok(1..)) && press.send(()).is_ok()) {
+                    return;
+                }
+            }
+        });
+        let presses = Some(presses);
+        Self { presses, dropped }
+    }
+
+    /// Waits until it is pressed; for ever where nobody can.
+    pub async fn pressed(&mut self) {
+        if let Some(presses) = &mut self.presses {
+            if presses.recv().await.is_some() {
+                return;
+            }
+            self.presses = None;
+        }
+        std::future::pending().await
+    }
+
+    /// Tells of the key, where somebody can press it.
+    pub fn hint(&self) {
+        if self.presses.is_some() {
+            eprintln!("{}", output::soft("(Enter ends the thought, Ctrl+C the answer)"));
+        }
+    }
+}
+
+impl Drop for EnterKey {
+    fn drop(&mut self) {
+        self.dropped.store(true, Ordering::Release);
+    }
+}
+
+fn line_is_waiting() -> rustix::io::Result<bool> {
+    let stdin = io::stdin();
+    match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&WAIT)) {
+        Ok(ready) => Ok(ready > 0),
+        // A signal for somebody else.
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
