@@ -85,6 +85,11 @@ impl Chat {
         Ok(self.0.history.chats().await?)
     }
 
+    /// How many chats, without those in the trash, a model was the last to answer.
+    pub async fn answered_by(&self, model: &str) -> Result<u32> {
+        Ok(self.0.history.chats_answered_by(model).await?)
+    }
+
     /// A chat with the branch that is looked at.
     pub async fn chat(&self, chat: &str) -> Result<ChatView> {
         Ok(self.0.history.chat(chat).await?)

@@ -71,6 +71,18 @@ impl History {
         Ok(rows.into_iter().map(ChatSummary::from).collect())
     }
 
+    /// How many chats, without those in the trash, a model was the last to answer.
+    pub async fn chats_answered_by(&self, model: &str) -> Result<u32> {
+        Ok(sqlx::query_scalar(
+            "SELECT COUNT(*) FROM chats c WHERE c.deleted_at IS NULL AND ?1 =
+                 (SELECT m.model FROM messages m WHERE m.chat_id = c.id AND m.role = 'assistant'
+                  ORDER BY m.created_at DESC, m.id DESC LIMIT 1)",
+        )
+        .bind(model)
+        .fetch_one(&self.readers)
+        .await?)
+    }
+
     /// A chat without its messages: they are left empty.
     pub async fn chat_head(&self, chat: &str) -> Result<(ChatView, Option<String>)> {
         let row: Option<ChatRow> = sqlx::query_as(select_chats!(

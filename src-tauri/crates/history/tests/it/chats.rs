@@ -1,6 +1,6 @@
 //! The sidebar, what a chat remembers, the trash.
 
-use history::Error;
+use history::{Error, NewAnswer};
 use protocol::{ChatSettings, ChatSummary, Sampling, Thinking};
 
 use crate::{new_answer, Fresh};
@@ -61,6 +61,26 @@ async fn a_chat_runs_while_its_answer_is_written() {
     assert!(fresh.history.chats().await.unwrap()[0].running);
     fresh.end(&mut turn.answer, "answer").await;
     assert!(!fresh.history.chats().await.unwrap()[0].running);
+}
+
+#[tokio::test]
+async fn a_model_is_used_by_the_chats_that_it_answered_last() {
+    let fresh = Fresh::new().await;
+    let (first, second) = (fresh.chat().await, fresh.chat().await);
+    assert_eq!(fresh.history.chats_answered_by("pebble").await.unwrap(), 0);
+    fresh.turn(&first, "question", "answer").await;
+    fresh.turn(&second, "question", "answer").await;
+    assert_eq!(fresh.history.chats_answered_by("pebble").await.unwrap(), 2);
+    let other = NewAnswer {
+        model: "another".into(),
+        ..new_answer()
+    };
+    let mut turn = fresh.history.begin_turn(&second, "again", "", &other).await.unwrap();
+    fresh.end(&mut turn.answer, "answer").await;
+    assert_eq!(fresh.history.chats_answered_by("pebble").await.unwrap(), 1);
+    assert_eq!(fresh.history.chats_answered_by("another").await.unwrap(), 1);
+    fresh.history.trash_chat(&first).await.unwrap();
+    assert_eq!(fresh.history.chats_answered_by("pebble").await.unwrap(), 0);
 }
 
 #[tokio::test]
