@@ -100,30 +100,7 @@ impl Hub {
 
     /// One page as the hub gives it; descriptions that cannot be read are passed over.
     async fn hubs_page(&self, query: &SearchQuery, cursor: Option<&str>) -> Result<(Vec<Told>, Option<String>), Error> {
-        let sort = match query.sort {
-            Sort::Downloads | Sort::Size => "downloads",
-            Sort::Updated => "lastModified",
-            Sort::Likes => "likes",
-        };
-        let mut asked = url::form_urlencoded::Serializer::new(String::new());
-        if !query.text.is_empty() {
-            asked.append_pair("search", &query.text);
-        }
-        if let Some(author) = query.author.as_deref().map(str::trim).filter(|author| !author.is_empty()) {
-            asked.append_pair("author", author);
-        }
-        asked
-            .append_pair("filter", "mlx")
-            .append_pair("sort", sort)
-            .append_pair("direction", "-1");
-        asked.append_pair("limit", &PAGE.to_string());
-        for field in FIELDS {
-            asked.append_pair("expand", field);
-        }
-        if let Some(cursor) = cursor {
-            asked.append_pair("cursor", cursor);
-        }
-        let address = format!("{}?{}", self.net().endpoint().at(&["api", "models"]), asked.finish());
+        let address = format!("{}?{}", self.net().endpoint().at(&["api", "models"]), asked(query, cursor));
         let answer = self.net().get(&address, Purpose::Search).send().await?.checked()?;
         let next = next_cursor(&answer).filter(|next| Some(next.as_str()) != cursor);
         let told: Vec<Value> = answer.json_capped(LARGEST_PAGE).await?;
@@ -202,6 +179,34 @@ impl Hub {
             }),
         }
     }
+}
+
+/// The query of a search's address. Apart from the request, because the writer of it cannot be sent between threads.
+fn asked(query: &SearchQuery, cursor: Option<&str>) -> String {
+    let sort = match query.sort {
+        Sort::Downloads | Sort::Size => "downloads",
+        Sort::Updated => "lastModified",
+        Sort::Likes => "likes",
+    };
+    let mut asked = url::form_urlencoded::Serializer::new(String::new());
+    if !query.text.is_empty() {
+        asked.append_pair("search", &query.text);
+    }
+    if let Some(author) = query.author.as_deref().map(str::trim).filter(|author| !author.is_empty()) {
+        asked.append_pair("author", author);
+    }
+    asked
+        .append_pair("filter", "mlx")
+        .append_pair("sort", sort)
+        .append_pair("direction", "-1");
+    asked.append_pair("limit", &PAGE.to_string());
+    for field in FIELDS {
+        asked.append_pair("expand", field);
+    }
+    if let Some(cursor) = cursor {
+        asked.append_pair("cursor", cursor);
+    }
+    asked.finish()
 }
 
 fn passes(query: &SearchQuery, model: &HubModel) -> bool {
