@@ -7,9 +7,11 @@ mod logging;
 mod state;
 mod window;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use protocol::DownloadState;
 use tauri::{Emitter, Manager, RunEvent, WindowEvent};
 use tracing_appender::non_blocking::WorkerGuard;
 
@@ -46,6 +48,7 @@ pub fn run() -> Result<()> {
         .setup(|app| {
             window::open_chat(app.handle())?;
             forward_changes(app.handle().clone());
+            forward_downloads(app.handle().clone());
             Ok(())
         })
         .build(context())
@@ -85,6 +88,31 @@ fn forward_changes(app: tauri::AppHandle) {
             if let Err(error) = app.emit(commands::CHATS_CHANGED, ()) {
                 tracing::warn!("a window missed a change of the chats: {error}");
             }
+            app.state::<App>().remember_memory().await;
+        }
+    });
+}
+
+/// Goes on with the downloads of the last time, and tells every window when a model has become ready.
+fn forward_downloads(app: tauri::AppHandle) {
+    tauri::async_runtime::spawn(async move {
+        let hub = app.state::<App>().hub.clone();
+        let mut downloads = hub.downloads();
+        if let Err(error) = hub.go_on().await {
+            tracing::warn!("the downloads of the last time do not go on: {error}");
+        }
+        let mut ready = BTreeSet::new();
+        while downloads.changed().await.is_ok() {
+            let now: BTreeSet<(String, Option<String>)> = downloads
+                .borrow_and_update()
+                .iter()
+                .filter(|download| download.state == DownloadState::Done)
+                .map(|download| (download.id.clone(), download.commit.clone()))
+                .collect();
+            if !now.is_subset(&ready) {
+                commands::models_changed(&app);
+            }
+            ready = now;
         }
     });
 }

@@ -6,12 +6,17 @@ use std::time::{Duration, Instant};
 
 use chat::Chat;
 use engine::MlxEngine;
-use hub::ModelFolder;
-use protocol::Engine;
+use hub::{Hub, ModelFolder, BUILT_IN};
+use net::{Net, Settings};
+use protocol::{Code, Engine, Error, Removal};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 /// How long the end of the app waits for the engine.
 const ENGINE_RESTS: Duration = Duration::from_secs(2);
+
+/// How long the end of the app waits for downloads to write down where they are.
+const DOWNLOADS_REST: Duration = Duration::from_secs(3);
 
 /// The rooms, put together once at start.
 pub struct App {
@@ -19,10 +24,14 @@ pub struct App {
     pub chat: Chat,
     /// The models on this computer.
     pub models: ModelFolder,
+    /// The hub, and what is fetched from it.
+    pub hub: Hub,
     /// What answers.
     pub engine: Arc<dyn Engine>,
     /// The folder of all data, the web views' own included.
     pub data_dir: PathBuf,
+    /// Ends checks that are under way when the app does.
+    pub stop: CancellationToken,
     /// When the process began, for the time to the first paint.
     pub started: Instant,
 }
@@ -36,19 +45,89 @@ impl App {
         let started = Instant::now();
         let engine: Arc<dyn Engine> = Arc::new(MlxEngine::start());
         let models = ModelFolder::open();
+        let hub = Hub::open(Net::open(Settings::of_this_computer(data_dir)), models.clone(), data_dir);
         let chat = Chat::open(&data_dir.join("history.sqlite"), engine.clone(), Arc::new(models.clone())).await?;
         Ok(Self {
             chat,
             models,
+            hub,
             engine,
             data_dir: data_dir.to_owned(),
+            stop: CancellationToken::new(),
             started,
         })
     }
 
-    /// Stores the last words of running answers, then waits until the engine rests: a process that ends while MLX computes
-    /// may crash at its very end.
+    /// Memory that is free as soon as another model is loaded, in bytes.
+    pub async fn held(&self) -> u64 {
+        self.engine.memory().await.map_or(0, |memory| memory.active + memory.cache)
+    }
+
+    /// Keeps what the loaded model really took, for the next time it is asked whether it fits.
+    pub async fn remember_memory(&self) {
+        let (Some(loaded), Ok(memory)) = (self.engine.loaded(), self.engine.memory().await) else {
+            return;
+        };
+        if let Err(error) = self.hub.remember_measured(&loaded.reference, Some(&loaded.revision), memory.peak) {
+            tracing::warn!("what the model took is not kept: {error}");
+        }
+    }
+
+    /// What removing a model would do, with who uses it.
+    ///
+    /// # Errors
+    /// Where there is no such model.
+    pub async fn removal(&self, reference: &str) -> protocol::Result<Removal> {
+        let removal = self.hub.removal(reference).await?;
+        Ok(Removal {
+            loaded: self.engine.loaded().is_some_and(|loaded| loaded.reference == reference),
+            chats: self.chat.answered_by(reference).await?,
+            ..removal
+        })
+    }
+
+    /// Removes a model: what is fetched of it ends, and it is put out of memory first.
+    ///
+    /// # Errors
+    /// Where it cannot be removed; the message says what is left.
+    pub async fn remove(&self, reference: &str) -> protocol::Result<()> {
+        let removal = self.removal(reference).await?;
+        if removal.downloading {
+            self.hub.cancel(reference).await?;
+        }
+        if removal.loaded {
+            self.engine.unload().await?;
+        }
+        match self.hub.remove(reference, false).await {
+            // Where only a download was there, it took what it had fetched along.
+            Err(hub::Error::NotFound { .. }) if removal.downloading => {}
+            removed => drop(removed?),
+        }
+        // New chats begin with a model that is here.
+        if self.chat.default_model().await? == reference {
+            self.chat.set_default_model(BUILT_IN).await?;
+        }
+        Ok(())
+    }
+
+    /// Does something that reads or writes files for a while, so that the windows stay awake.
+    ///
+    /// # Errors
+    /// What it fails with, or that it broke down.
+    pub async fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> protocol::Result<T> + Send + 'static) -> protocol::Result<T> {
+        match tauri::async_runtime::spawn_blocking(work).await {
+            Ok(done) => done,
+            Err(error) => Err(Error::new(Code::Storage, format!("reading the models broke down: {error}"))),
+        }
+    }
+
+    /// Stores the last words of running answers and how far downloads are, then waits until the engine rests: a process that
+    /// ends while MLX computes may crash at its very end.
     pub async fn shut_down(&self) {
+        self.stop.cancel();
+        if timeout(DOWNLOADS_REST, self.hub.rest()).await.is_err() {
+            tracing::warn!("a download was still at work when the app ended; the next start reads it again");
+        }
         self.chat.shut_down().await;
         if !matches!(timeout(ENGINE_RESTS, self.engine.unload()).await, Ok(Ok(()))) {
             tracing::warn!("the engine was still at work when the app ended");

@@ -4,7 +4,6 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import App from './App.svelte';
 import type { StoredMessage } from './bindings/StoredMessage';
 import { FakeHost } from './platform/fake';
-import { MODELS } from './platform/fakeModels';
 
 let host: FakeHost;
 let app: Record<string, unknown> | null = null;
@@ -340,15 +339,5 @@ describe('the model', () => {
     broken?.click();
     await pass(0);
     expect(the('model-picker').textContent?.trim()).toBe('Pebble');
-  });
-
-  it('is made the default in its own window', async () => {
-    await open('models');
-    expect(all('model-row')).toHaveLength(MODELS.length);
-    expect(all('make-default')).toHaveLength(MODELS.filter((model) => model.problem === null).length - 1);
-    all('make-default')[0]?.click();
-    await pass(50);
-    expect(await host.defaultModel()).toBe('mlx-community/gemma-4-e4b-it-4bit');
-    expect(all('model-row')[1]?.textContent).toContain('Default');
   });
 });

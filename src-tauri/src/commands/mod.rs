@@ -3,15 +3,23 @@
 
 mod answers;
 mod chats;
+mod downloads;
+mod hub;
+mod library;
 mod models;
+mod network;
 mod windows;
 
 use tauri::ipc::Invoke;
+
+pub use library::models_changed;
 
 /// Tells windows to list the chats again.
 pub const CHATS_CHANGED: &str = "chats_changed";
 /// Tells windows to list the models again.
 pub const MODELS_CHANGED: &str = "models_changed";
+/// Tells the chat window to begin a chat with a model.
+pub const CHAT_WITH: &str = "chat_with";
 
 /// Every command.
 pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
@@ -37,6 +45,32 @@ pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
         models::default_model,
         models::set_default_model,
         models::engine_status,
+        hub::search_models,
+        hub::describe_model,
+        hub::model_card,
+        hub::first_models,
+        hub::fit_of,
+        hub::memory,
+        downloads::download,
+        downloads::pause_download,
+        downloads::resume_download,
+        downloads::cancel_download,
+        downloads::move_download,
+        downloads::watch_downloads,
+        library::verify_model,
+        library::repair_model,
+        library::removal_of,
+        library::remove_model,
+        library::update_of,
+        library::reveal_model,
+        library::model_folders,
+        library::add_model_folder,
+        library::forget_model_folder,
+        library::chat_with,
+        network::net_settings,
+        network::set_offline,
+        network::set_token,
+        network::outbound_requests,
         windows::open_models_window,
         windows::open_link,
         windows::first_paint,

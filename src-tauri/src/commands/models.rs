@@ -1,18 +1,16 @@
 //! Models on this computer.
 
 use protocol::{EngineStatus, LocalModel, ModelShelf, Result};
-use tauri::{AppHandle, Emitter, State};
+use tauri::{AppHandle, State};
 
-use super::MODELS_CHANGED;
+use super::models_changed;
 use crate::state::App;
 
 #[tauri::command]
 pub async fn models(app: State<'_, App>) -> Result<Vec<LocalModel>> {
     let folder = app.models.clone();
     // Reading config files and templates of many models takes a moment; the windows stay awake.
-    tauri::async_runtime::spawn_blocking(move || folder.list())
-        .await
-        .map_err(|error| protocol::Error::new(protocol::Code::Storage, format!("the models could not be listed: {error}")))
+    app.beside(move || Ok(folder.list())).await
 }
 
 #[tauri::command]
@@ -24,9 +22,7 @@ pub async fn default_model(app: State<'_, App>) -> Result<String> {
 pub async fn set_default_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
     app.models.resolve(&reference)?;
     app.chat.set_default_model(&reference).await?;
-    if let Err(error) = handle.emit(MODELS_CHANGED, ()) {
-        tracing::warn!("a window missed a change of the models: {error}");
-    }
+    models_changed(&handle);
     Ok(())
 }
 

@@ -12,10 +12,9 @@ import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
 import type { Error as HostError } from '../bindings/Error';
-import type { LocalModel } from '../bindings/LocalModel';
 import type { Part } from '../bindings/Part';
 import type { StoredMessage } from '../bindings/StoredMessage';
-import { MODELS } from './fakeModels';
+import { FakeHub } from './fakeHub';
 import { pieces, restOf, scriptFor } from './fakeText';
 import type { Platform } from './types';
 
@@ -37,12 +36,10 @@ interface Run {
 }
 
 /** A host with these chats; `pace` is the time between two pieces, in milliseconds. */
-export class FakeHost implements Platform {
+export class FakeHost extends FakeHub implements Platform {
   readonly #chats = new Map<string, Chat>();
   readonly #runs = new Map<string, Run>();
   readonly #chatListeners = new Set<() => void>();
-  readonly #modelListeners = new Set<() => void>();
-  #default = 'pebble';
   #next = 1;
   /** Calls of this name are rejected. */
   refuse: { call: 'send' | 'regenerate' | 'renameChat' | 'continueAnswer'; error: HostError } | null = null;
@@ -51,7 +48,9 @@ export class FakeHost implements Platform {
   /** Every link that was opened. */
   readonly opened: string[] = [];
 
-  constructor(private readonly pace: number) {}
+  constructor(private readonly pace: number) {
+    super();
+  }
 
   async chats(): Promise<ChatSummary[]> {
     return [...this.#chats.values()].filter((chat) => !chat.trashed).map((chat) => ({ ...chat.summary, running: this.#isRunning(chat) }));
@@ -148,16 +147,6 @@ export class FakeHost implements Platform {
     for (const event of run.events) if (event.seq > from && run.listeners.includes(listener)) listener(event);
   }
 
-  async models(): Promise<LocalModel[]> {
-    return MODELS;
-  }
-  async defaultModel(): Promise<string> {
-    return this.#default;
-  }
-  async setDefaultModel(reference: string): Promise<void> {
-    this.#default = reference;
-    this.#tell(this.#modelListeners);
-  }
   async openModelsWindow(): Promise<void> {
     window.open('?window=models', '_blank', 'width=900,height=640');
   }
@@ -175,10 +164,6 @@ export class FakeHost implements Platform {
   async onChatsChanged(listener: () => void): Promise<() => void> {
     this.#chatListeners.add(listener);
     return () => this.#chatListeners.delete(listener);
-  }
-  async onModelsChanged(listener: () => void): Promise<() => void> {
-    this.#modelListeners.add(listener);
-    return () => this.#modelListeners.delete(listener);
   }
 
   /** Puts a chat into the store. */
@@ -199,7 +184,7 @@ export class FakeHost implements Platform {
   }
 
   #begin(chat: Chat, question: StoredMessage, text: string): StoredMessage {
-    const answer = this.#add(chat, { role: 'assistant', parent: question.id, state: 'streaming', model: chat.settings.model ?? this.#default });
+    const answer = this.#add(chat, { role: 'assistant', parent: question.id, state: 'streaming', model: chat.settings.model ?? this.defaultReference });
     const run = this.#run(answer, []);
     chat.summary = { ...chat.summary, updated_at: Date.now() };
     this.#tell(this.#chatListeners);

@@ -4,6 +4,7 @@ import type { ChatSettings } from '../bindings/ChatSettings';
 import type { Part } from '../bindings/Part';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import { FakeHost, textPart } from './fake';
+import { fillHub } from './fakeHub';
 import { scriptFor } from './fakeText';
 import type { Platform } from './types';
 
@@ -11,8 +12,9 @@ const DAY = 86_400_000;
 
 /** The host of a browser during development, with a few chats in it. */
 export function fakePlatform(): Platform {
-  const pace = Number(new URLSearchParams(location.search).get('pace') ?? 35);
-  const host = new FakeHost(pace);
+  const asked = new URLSearchParams(location.search);
+  const host = new FakeHost(Number(asked.get('pace') ?? 35));
+  fillHub(host, asked);
   const now = Date.now();
   const one = (title: string, days: number, question: string, answer: Partial<StoredMessage>, settings: Partial<ChatSettings> = {}): void => {
     const whole: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {}, ...settings };

@@ -4,6 +4,8 @@ import { Channel, invoke } from '@tauri-apps/api/core';
 import { listen } from '@tauri-apps/api/event';
 
 import type { AnswerEvent } from '../bindings/AnswerEvent';
+import type { Download } from '../bindings/Download';
+import type { VerifyProgress } from '../bindings/VerifyProgress';
 import type { Platform } from './types';
 
 /** Whether this page runs in the app's web view. */
@@ -36,9 +38,43 @@ export const tauri: Platform = {
   openModelsWindow: () => invoke('open_models_window'),
   engineStatus: () => invoke('engine_status'),
 
+  searchModels: (query) => invoke('search_models', { query }),
+  describeModel: (id) => invoke('describe_model', { id }),
+  modelCard: (id) => invoke('model_card', { id }),
+  firstModels: () => invoke('first_models'),
+  fitOf: (reference, context) => invoke('fit_of', { reference, context }),
+  memory: () => invoke('memory'),
+
+  download: (id, revision) => invoke('download', { id, revision }),
+  pauseDownload: (id) => invoke('pause_download', { id }),
+  resumeDownload: (id) => invoke('resume_download', { id }),
+  cancelDownload: (id) => invoke('cancel_download', { id }),
+  moveDownload: (id, place) => invoke('move_download', { id, place }),
+  watchDownloads: (onChange) => invoke('watch_downloads', { onChange: new Channel<Download[]>(onChange) }),
+
+  verifyModel: (reference, onProgress) =>
+    invoke('verify_model', { reference, onProgress: new Channel<VerifyProgress>(onProgress) }),
+  repairModel: (reference, onProgress) =>
+    invoke('repair_model', { reference, onProgress: new Channel<VerifyProgress>(onProgress) }),
+  removalOf: (reference) => invoke('removal_of', { reference }),
+  removeModel: (reference) => invoke('remove_model', { reference }),
+  updateOf: (reference) => invoke('update_of', { reference }),
+  revealModel: (reference) => invoke('reveal_model', { reference }),
+  modelFolders: () => invoke('model_folders'),
+  addModelFolder: (path) => invoke('add_model_folder', { path }),
+  forgetModelFolder: (path) => invoke('forget_model_folder', { path }),
+  chatWith: (reference) => invoke('chat_with', { reference }),
+
+  netSettings: () => invoke('net_settings'),
+  setOffline: (offline) => invoke('set_offline', { offline }),
+  setToken: (token) => invoke('set_token', { token }),
+  outboundRequests: () => invoke('outbound_requests'),
+
   openLink: (url) => invoke('open_link', { url }),
   firstPaint: () => invoke('first_paint'),
 
   onChatsChanged: (listener) => listen('chats_changed', () => listener()),
   onModelsChanged: (listener) => listen('models_changed', () => listener()),
+  onDropped: (listener) => listen<{ paths: string[] }>('tauri://drag-drop', (event) => listener(event.payload.paths)),
+  onChatWith: (listener) => listen<string>('chat_with', (event) => listener(event.payload)),
 };

@@ -10,6 +10,7 @@ import type { Error as HostError } from '../bindings/Error';
 import type { LocalModel } from '../bindings/LocalModel';
 import type { RunningAnswer } from '../bindings/RunningAnswer';
 import type { Turn } from '../bindings/Turn';
+import type { HubPlatform } from './hub';
 
 export type { HostError };
 
@@ -17,7 +18,7 @@ export type { HostError };
 export type Unsubscribe = () => void;
 
 /** The host. Every call may reject with a {@link HostError}. */
-export interface Platform {
+export interface Platform extends HubPlatform {
   /** All chats that are not in the trash. */
   chats(): Promise<ChatSummary[]>;
   /** One chat with the branch that is looked at. */

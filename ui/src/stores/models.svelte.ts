@@ -1,6 +1,7 @@
 /** The models on this computer. */
 
 import type { EngineStatus } from '../bindings/EngineStatus';
+import type { Fit } from '../bindings/Fit';
 import type { LocalModel } from '../bindings/LocalModel';
 import type { Platform, Unsubscribe } from '../platform';
 import type { Toasts } from './toasts.svelte';
@@ -12,6 +13,9 @@ export class Models {
   defaultReference = $state<string | null>(null);
   /** What the engine holds; asked for by {@link refreshStatus}. */
   status = $state.raw<EngineStatus | null>(null);
+
+  /** The memory of this computer, in bytes, and how much of it is free; asked for by {@link refreshStatus}. */
+  memory = $state.raw<{ total: number; free: number } | null>(null);
 
   constructor(
     private readonly platform: Platform,
@@ -31,6 +35,21 @@ export class Models {
     return this.list?.find((model) => model.reference === wanted) ?? null;
   }
 
+  /** The model of exactly this reference. */
+  findLocal(reference: string): LocalModel | null {
+    return this.list?.find((model) => model.reference === reference) ?? null;
+  }
+
+  /** What a model needs at a context, `null`: the one it is offered with. Rejected calls are shown. */
+  async fitAt(reference: string, context: number | null): Promise<Fit> {
+    try {
+      return await this.platform.fitOf(reference, context);
+    } catch (reason) {
+      this.toasts.report(reason);
+      throw reason;
+    }
+  }
+
   async refresh(): Promise<void> {
     try {
       const [list, reference] = await Promise.all([this.platform.models(), this.platform.defaultModel()]);
@@ -43,7 +62,7 @@ export class Models {
 
   async refreshStatus(): Promise<void> {
     try {
-      this.status = await this.platform.engineStatus();
+      [this.status, this.memory] = await Promise.all([this.platform.engineStatus(), this.platform.memory()]);
     } catch (reason) {
       this.toasts.report(reason);
     }
@@ -58,6 +77,11 @@ export class Models {
       this.defaultReference = before;
       this.toasts.report(reason);
     }
+  }
+
+  /** Calls back whenever a chat with a model is asked for in another window. */
+  async onChatWith(listener: (reference: string) => void): Promise<Unsubscribe> {
+    return this.platform.onChatWith(listener);
   }
 
   async openWindow(): Promise<void> {

@@ -56,6 +56,18 @@ pub struct Fit {
     pub measured: Option<u64>,
 }
 
+/// The memory of this computer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct MachineMemory {
+    /// What models may use of it, in bytes.
+    #[ts(type = "number")]
+    pub total: u64,
+    /// Free at the moment, in bytes.
+    #[ts(type = "number")]
+    pub free: u64,
+}
+
 /// A model as the hub describes it. The search fills what it can; the rest comes with `describe`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]

@@ -21,8 +21,8 @@ pub use engine::{AnswerNowFlag, CancelFlag, Engine, Job, ModelShelf};
 pub use error::{Code, Error, Result};
 pub use event::{Channel, Done, EndedBy, EngineEvent, LoadEvent, Notice, Stage, Stop, Timing, Usage};
 pub use hub::{
-    Download, DownloadFile, DownloadState, Fit, Fits, HubModel, NetSettings, OutboundRequest, Purpose, Removal, SearchPage, SearchQuery,
-    Sort, TokenSource, Update, Verification, VerifyProgress, WrongFile,
+    Download, DownloadFile, DownloadState, Fit, Fits, HubModel, MachineMemory, NetSettings, OutboundRequest, Purpose, Removal, SearchPage,
+    SearchQuery, Sort, TokenSource, Update, Verification, VerifyProgress, WrongFile,
 };
 pub use mailbox::{mailbox, Merge, Receiver, Sender};
 pub use message::{Content, Message, ToolCall};

@@ -1,0 +1,43 @@
+//! What the hub has, and what of it fits this computer.
+
+use hub::fit::{Memory, Question};
+use protocol::{Fit, HubModel, MachineMemory, Result, SearchPage, SearchQuery};
+use tauri::State;
+
+use crate::state::App;
+
+#[tauri::command]
+pub async fn search_models(app: State<'_, App>, query: SearchQuery) -> Result<SearchPage> {
+    Ok(app.hub.search(&query).await?)
+}
+
+#[tauri::command]
+pub async fn describe_model(app: State<'_, App>, id: String) -> Result<HubModel> {
+    Ok(app.hub.describe(&id).await?)
+}
+
+#[tauri::command]
+pub async fn model_card(app: State<'_, App>, id: String) -> Result<String> {
+    Ok(app.hub.card(&id).await?)
+}
+
+#[tauri::command]
+pub async fn first_models(app: State<'_, App>) -> Result<Vec<HubModel>> {
+    let memory = Memory::now(Question::new().backend, app.held().await)?;
+    Ok(app.hub.first_models(memory.total))
+}
+
+#[tauri::command]
+pub async fn fit_of(app: State<'_, App>, reference: String, context: Option<u32>) -> Result<Fit> {
+    let question = Question {
+        context,
+        ..Question::new()
+    };
+    Ok(app.hub.fit(&reference, &question, app.held().await).await?)
+}
+
+#[tauri::command]
+pub async fn memory(app: State<'_, App>) -> Result<MachineMemory> {
+    let Memory { total, free, .. } = Memory::now(Question::new().backend, app.held().await)?;
+    Ok(MachineMemory { total, free })
+}

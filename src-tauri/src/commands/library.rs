@@ -1,0 +1,95 @@
+//! The models on this computer: checked, repaired, renewed, shown, removed; and the folders they lie in.
+
+use std::path::{Path, PathBuf};
+
+use protocol::{Code, Error, ModelFolderEntry, ModelShelf, Removal, Result, Update, Verification, VerifyProgress};
+use tauri::ipc::Channel;
+use tauri::{AppHandle, Emitter, State};
+
+use super::{CHAT_WITH, MODELS_CHANGED};
+use crate::state::App;
+use crate::window;
+
+#[tauri::command]
+pub async fn verify_model(app: State<'_, App>, reference: String, on_progress: Channel<VerifyProgress>) -> Result<Verification> {
+    let stop = app.stop.child_token();
+    Ok(app.hub.verify(&reference, stop, tell(on_progress)).await?)
+}
+
+#[tauri::command]
+pub async fn repair_model(app: State<'_, App>, reference: String, on_progress: Channel<VerifyProgress>) -> Result<Verification> {
+    let stop = app.stop.child_token();
+    app.hub.repair(&reference, stop, tell(on_progress)).await
+}
+
+/// Tells a window how far a check is. One that was closed sees nothing of it; the check goes on.
+fn tell(on_progress: Channel<VerifyProgress>) -> impl FnMut(VerifyProgress) + Send + Clone + 'static {
+    move |progress| drop(on_progress.send(progress))
+}
+
+#[tauri::command]
+pub async fn removal_of(app: State<'_, App>, reference: String) -> Result<Removal> {
+    app.removal(&reference).await
+}
+
+#[tauri::command]
+pub async fn remove_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
+    app.remove(&reference).await?;
+    models_changed(&handle);
+    Ok(())
+}
+
+#[tauri::command]
+pub async fn update_of(app: State<'_, App>, reference: String) -> Result<Option<Update>> {
+    Ok(app.hub.update_of(&reference).await?)
+}
+
+/// Shows the model's folder in the file manager.
+#[tauri::command]
+pub async fn reveal_model(app: State<'_, App>, reference: String) -> Result<()> {
+    let models = app.models.clone();
+    let listed = app.beside(move || Ok(models.list())).await?;
+    let model = listed.into_iter().find(|model| model.reference == reference);
+    let path = model
+        .map(|model| PathBuf::from(model.path))
+        .ok_or(hub::Error::NotFound { reference })?;
+    tauri_plugin_opener::reveal_item_in_dir(&path)
+        .map_err(|error| Error::new(Code::NotFound, format!("the file manager did not show {}: {error}", path.display())))
+}
+
+#[tauri::command]
+pub async fn model_folders(app: State<'_, App>) -> Result<Vec<ModelFolderEntry>> {
+    let models = app.models.clone();
+    app.beside(move || Ok(models.folders())).await
+}
+
+#[tauri::command]
+pub async fn add_model_folder(handle: AppHandle, app: State<'_, App>, path: String) -> Result<()> {
+    app.models.add_folder(Path::new(&path))?;
+    models_changed(&handle);
+    Ok(())
+}
+
+#[tauri::command]
+pub async fn forget_model_folder(handle: AppHandle, app: State<'_, App>, path: String) -> Result<()> {
+    app.models.remove_folder(Path::new(&path))?;
+    models_changed(&handle);
+    Ok(())
+}
+
+/// Brings the chat window to the front, with a new chat for this model.
+#[tauri::command]
+pub async fn chat_with(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
+    app.models.resolve(&reference)?;
+    window::show_chat(&handle);
+    handle
+        .emit(CHAT_WITH, reference)
+        .map_err(|error| Error::new(Code::Engine, format!("the chat window did not hear of it: {error}")))
+}
+
+/// Tells every window to list the models again.
+pub fn models_changed(handle: &AppHandle) {
+    if let Err(error) = handle.emit(MODELS_CHANGED, ()) {
+        tracing::warn!("a window missed a change of the models: {error}");
+    }
+}

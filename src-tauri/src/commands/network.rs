@@ -1,0 +1,33 @@
+//! What the outbound client may do, and what it did.
+
+use protocol::{NetSettings, OutboundRequest, Result};
+use tauri::State;
+
+use crate::state::App;
+
+#[tauri::command]
+pub async fn net_settings(app: State<'_, App>) -> Result<NetSettings> {
+    Ok(app.hub.net().settings().await)
+}
+
+#[tauri::command]
+pub async fn set_offline(app: State<'_, App>, offline: bool) -> Result<NetSettings> {
+    app.hub.net().set_offline(offline)?;
+    Ok(app.hub.net().settings().await)
+}
+
+/// Keeps a token in the system's keychain; an empty one is taken out of it.
+#[tauri::command]
+pub async fn set_token(app: State<'_, App>, token: String) -> Result<NetSettings> {
+    if token.is_empty() {
+        app.hub.net().forget_token().await?;
+    } else {
+        app.hub.net().set_token(&token).await?;
+    }
+    Ok(app.hub.net().settings().await)
+}
+
+#[tauri::command]
+pub async fn outbound_requests(app: State<'_, App>) -> Result<Vec<OutboundRequest>> {
+    Ok(app.hub.net().requests())
+}

@@ -1,0 +1,48 @@
+/** How the sum of a model's memory is told. */
+
+import type { Fit } from '../bindings/Fit';
+import { tokens } from './quantities';
+
+/** `comfortable`, `tight at 32 k`, `will not fit`. */
+export function fitWord(fit: Fit): string {
+  switch (fit.word) {
+    case 'comfortable':
+      return 'comfortable';
+    case 'tight':
+      return `tight at ${tokens(fit.context)}`;
+    case 'will_not_fit':
+      return 'will not fit';
+  }
+}
+
+/** What can be done about the word; `null` where nothing needs to be. */
+export function fitHint(fit: Fit): string | null {
+  if (fit.word === 'comfortable') return null;
+  if (fit.word === 'tight') return fit.needed > fit.free ? 'More than is free now: other programs have to make room.' : 'Little is left for other programs.';
+  if (fit.comfortable_context !== null && fit.comfortable_context < fit.context) return `It fits with a context of ${tokens(fit.comfortable_context)}.`;
+  return 'A smaller model, or one with fewer bits, fits this computer.';
+}
+
+/** One piece of the bar that stands for all memory. */
+export interface Piece {
+  kind: 'used' | 'weights' | 'kv' | 'working' | 'over';
+  /** Of the bar, from 0 to 1. */
+  share: number;
+}
+
+/** The bar: what other programs hold, then what the model needs; what is too much is cut off and marked. */
+export function pieces(fit: Fit): Piece[] {
+  const used = Math.max(0, fit.total - fit.free);
+  const parts: [Piece['kind'], number][] = [['used', used], ['weights', fit.weights], ['kv', fit.kv], ['working', fit.working]];
+  const sum = parts.reduce((total, [, size]) => total + size, 0);
+  const scale = Math.max(fit.total, sum, 1);
+  const shown: Piece[] = [];
+  let at = 0;
+  for (const [kind, size] of parts) {
+    const inside = Math.max(0, Math.min(size, fit.total - at));
+    if (inside > 0) shown.push({ kind, share: inside / scale });
+    at += size;
+  }
+  if (sum > fit.total) shown.push({ kind: 'over', share: (sum - fit.total) / scale });
+  return shown;
+}

@@ -1,0 +1,438 @@
+import { flushSync, mount, unmount } from 'svelte';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import App from '../App.svelte';
+import { FakeHost } from '../platform/fake';
+
+let host: FakeHost;
+let app: Record<string, unknown> | null = null;
+/** What waits to come into view. */
+let watched: { callback: IntersectionObserverCallback; node: Element }[] = [];
+
+class StillObserver {
+  observe(): void {}
+  unobserve(): void {}
+  disconnect(): void {}
+}
+
+class Watcher extends StillObserver implements IntersectionObserver {
+  readonly root = null;
+  readonly rootMargin = '';
+  readonly scrollMargin = '';
+  readonly thresholds = [];
+  constructor(private readonly callback: IntersectionObserverCallback) {
+    super();
+  }
+  override observe(node?: Element): void {
+    if (node) watched.push({ callback: this.callback, node });
+  }
+  takeRecords(): IntersectionObserverEntry[] {
+    return [];
+  }
+}
+
+beforeEach(() => {
+  watched = [];
+  vi.stubGlobal('ResizeObserver', StillObserver);
+  vi.stubGlobal('IntersectionObserver', Watcher);
+  Element.prototype.scrollIntoView = () => {};
+  HTMLDialogElement.prototype.showModal = function () {
+    this.open = true;
+  };
+  HTMLDialogElement.prototype.close = function () {
+    this.open = false;
+  };
+  vi.useFakeTimers();
+  host = new FakeHost(5);
+});
+
+afterEach(async () => {
+  if (app) await unmount(app);
+  app = null;
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+async function open(which: 'chat' | 'models' = 'models'): Promise<void> {
+  app = mount(App, {
+    target: document.body,
+    props: { platform: host, window: which, frame: (run) => void setTimeout(run, 16), failure: '', keepsake: { get: () => '', set: () => {} } },
+  });
+  await pass(50);
+}
+
+async function pass(milliseconds: number): Promise<void> {
+  await vi.advanceTimersByTimeAsync(milliseconds);
+  flushSync();
+}
+
+function all(name: string): HTMLElement[] {
+  return [...document.querySelectorAll<HTMLElement>(`[data-testid="${name}"]`)];
+}
+
+function the(name: string): HTMLElement {
+  const element = all(name).at(-1);
+  if (!element) throw new Error(`nothing is called ${name}`);
+  return element;
+}
+
+async function click(name: string): Promise<void> {
+  the(name).click();
+  await pass(0);
+}
+
+async function write(name: string, text: string): Promise<void> {
+  const field = the(name);
+  if (!(field instanceof HTMLInputElement)) throw new Error(`${name} is no field`);
+  field.value = text;
+  field.dispatchEvent(new InputEvent('input', { bubbles: true }));
+  await pass(500);
+}
+
+/** The row of a model in Discover. */
+function row(id: string): HTMLElement {
+  const found = all('hub-row').find((element) => element.dataset.id === id);
+  if (!found) throw new Error(`no row of ${id}`);
+  return found;
+}
+
+async function press(within: HTMLElement, name: string): Promise<void> {
+  const button = within.querySelector<HTMLElement>(`[data-testid="${name}"]`);
+  if (!button) throw new Error(`no ${name} in ${within.textContent}`);
+  button.click();
+  await pass(0);
+}
+
+async function menu(reference: string, name: string): Promise<void> {
+  const found = all('model-row').find((element) => element.dataset.reference === reference);
+  if (!found) throw new Error(`no row of ${reference}`);
+  await press(found, 'model-menu');
+  await click(name);
+  await pass(0);
+}
+
+const QWEN = 'mlx-community/Qwen3-4B-4bit';
+const GPT = 'mlx-community/gpt-oss-20b';
+
+describe('Discover', () => {
+  it('begins with good first models and asks nobody', async () => {
+    const search = vi.spyOn(host, 'searchModels');
+    const describeModel = vi.spyOn(host, 'describeModel');
+    await open();
+    expect(all('hub-row')).toHaveLength(3);
+    expect(the('first-note').textContent).toContain('only when you search');
+    expect(search).not.toHaveBeenCalled();
+    expect(describeModel).not.toHaveBeenCalled();
+  });
+
+  it('searches when the hands rest, once', async () => {
+    const search = vi.spyOn(host, 'searchModels');
+    await open();
+    const field = the('model-search');
+    if (!(field instanceof HTMLInputElement)) throw new Error('no field');
+    for (const text of ['g', 'ge', 'gemma']) {
+      field.value = text;
+      field.dispatchEvent(new InputEvent('input', { bubbles: true }));
+      await pass(50);
+    }
+    await pass(500);
+    expect(search).toHaveBeenCalledTimes(1);
+    expect(all('hub-row').map((element) => element.dataset.id)).toEqual(['mlx-community/gemma-4-e4b-it-4bit', 'mlx-community/gemma-4-26b-a4b-it-4bit']);
+    await click('clear-search');
+    expect(the('discover').dataset.shown).toBe('first');
+  });
+
+  it('takes an address', async () => {
+    await open();
+    await write('model-search', `https://huggingface.co/${QWEN}`);
+    expect(all('hub-row')).toHaveLength(1);
+  });
+
+  it('drops the answer to an older question', async () => {
+    await open();
+    const slow = host.searchModels.bind(host);
+    vi.spyOn(host, 'searchModels').mockImplementationOnce(async (query) => {
+      await new Promise((resolve) => setTimeout(resolve, 2000));
+      return slow(query);
+    });
+    await write('model-search', 'gemma');
+    await write('model-search', 'Qwen3-4B');
+    await pass(3000);
+    expect(all('hub-row').map((element) => element.dataset.id)).toEqual([QWEN]);
+  });
+
+  it('offers what a row allows', async () => {
+    await open();
+    await click('browse');
+    const offers = (id: string): (string | undefined)[] => [...row(id).querySelectorAll<HTMLElement>('.act [data-testid]')].map((element) => element.dataset.testid);
+    expect(offers('mlx-community/gemma-4-e4b-it-4bit')).toEqual(['fit', 'chat-with']);
+    expect(offers(QWEN)).toEqual(['fit', 'get']);
+    expect(offers('meta-llama/Llama-3.2-3B-Instruct-4bit')).toEqual(['fit', 'how']);
+    expect(offers('mlx-community/mystery-7b')).toEqual([]);
+    expect(row('mlx-community/mystery-7b').textContent).toContain('not known to this version');
+    expect(row('mlx-community/gemma-4-26b-a4b-it-4bit').textContent).toContain('needs');
+  });
+
+  it('gets a model, pauses it, goes on, and it is here', async () => {
+    await open();
+    await click('browse');
+    await press(row(QWEN), 'get');
+    await pass(1000);
+    expect(row(QWEN).textContent).toContain('of 2.3 GB');
+    await press(row(QWEN), 'pause');
+    const about = row(QWEN).querySelector('[data-testid="about"]')?.textContent;
+    expect(about).toContain('Paused');
+    await pass(2000);
+    expect(row(QWEN).querySelector('[data-testid="about"]')?.textContent).toBe(about);
+    await press(row(QWEN), 'resume');
+    await pass(200_000);
+    await press(row(QWEN), 'chat-with');
+    expect(host.chatsWith).toEqual([QWEN]);
+  });
+
+  it('shows the sum, and the slider moves it', async () => {
+    await open();
+    await click('browse');
+    await press(row(QWEN), 'fit');
+    const before = the('fit-kv').textContent;
+    const slider = the('fit-context');
+    if (!(slider instanceof HTMLInputElement)) throw new Error('no slider');
+    slider.value = '0';
+    slider.dispatchEvent(new InputEvent('input', { bubbles: true }));
+    await pass(0);
+    expect(the('fit-kv').textContent).not.toBe(before);
+    expect(slider.getAttribute('aria-valuetext')).toBe('1 k tokens');
+  });
+
+  it('says how to get a gated model', async () => {
+    await open();
+    await click('browse');
+    await press(row('meta-llama/Llama-3.2-3B-Instruct-4bit'), 'how');
+    expect(the('gated').textContent).toContain('Accept the terms');
+    expect(the('gated-get')).toHaveProperty('disabled', true);
+    await write('token-field', 'hf_secret');
+    await click('keep-token');
+    expect(the('token-source').dataset.source).toBe('keychain');
+    expect(document.body.innerHTML).not.toContain('hf_secret');
+    await click('gated-get');
+    expect(host.queue.map((download) => download.id)).toEqual(['meta-llama/Llama-3.2-3B-Instruct-4bit']);
+  });
+
+  it('draws a card without what it would load or run', async () => {
+    await open();
+    await click('browse');
+    await press(row(QWEN), 'open-card');
+    await pass(50);
+    const card = the('card-text');
+    expect(card.querySelector('table')).not.toBeNull();
+    expect(card.querySelectorAll('img, script, iframe, style')).toHaveLength(0);
+    card.querySelector<HTMLElement>('a[href="https://example.org/paper"]')?.click();
+    expect(host.opened).toEqual(['https://example.org/paper']);
+    await click('card-close');
+    expect(all('card')).toEqual([]);
+  });
+
+  it('describes a model when its row comes into view', async () => {
+    host.shelf = host.shelf.map((model) => ({ ...model, described: false, fit: null }));
+    const describeModel = vi.spyOn(host, 'describeModel');
+    await open();
+    await click('browse');
+    expect(describeModel).not.toHaveBeenCalled();
+    const seen = watched.find(({ node }) => node === row(QWEN));
+    seen?.callback([{ isIntersecting: true } as IntersectionObserverEntry], {} as IntersectionObserver);
+    await pass(50);
+    expect(describeModel.mock.calls).toEqual([[QWEN]]);
+  });
+
+  it('asks for the next page at the end of the list', async () => {
+    host.shelf = Array.from({ length: 70 }, (_, index) => ({ ...host.shelf[0]!, id: `a/model-${index}` }));
+    await open();
+    await click('browse');
+    expect(all('hub-row')).toHaveLength(30);
+    for (const rows of [60, 70]) {
+      const end = watched.findLast(({ node }) => node === the('more'));
+      end?.callback([{ isIntersecting: true } as IntersectionObserverEntry], {} as IntersectionObserver);
+      await pass(50);
+      expect(all('hub-row')).toHaveLength(rows);
+    }
+    expect(all('more')).toEqual([]);
+  });
+
+  it('says when it shows what was kept, finds nothing, or cannot ask', async () => {
+    host.mood = 'offline';
+    await open();
+    await click('browse');
+    expect(the('as-of').textContent).toContain('As of yesterday');
+    host.mood = 'empty';
+    await click('filter-fits');
+    expect(the('no-results').textContent).toContain('No model passes the filters');
+    host.mood = 'failing';
+    await click('clear-filters');
+    expect(the('search-failed').textContent).toContain('no route to the host');
+    host.mood = 'well';
+    await click('search-again');
+    expect(all('hub-row').length).toBeGreaterThan(3);
+  });
+});
+
+describe('On this computer', () => {
+  it('makes a model the default one', async () => {
+    await open();
+    await click('tab-local');
+    expect(all('model-row')).toHaveLength(host.local.length);
+    await menu('mlx-community/gemma-4-e4b-it-4bit', 'make-default');
+    await pass(50);
+    expect(await host.defaultModel()).toBe('mlx-community/gemma-4-e4b-it-4bit');
+    expect(all('model-row')[1]?.textContent).toContain('Default');
+  });
+
+  it('verifies with progress, names what is wrong, and repairs it', async () => {
+    host.damaged.add(GPT);
+    await open();
+    await click('tab-local');
+    await menu(GPT, 'verify');
+    await pass(700);
+    expect(the('check').textContent).toContain('Checking · ');
+    await pass(5000);
+    expect(the('check').dataset.kind).toBe('wrong');
+    expect(the('check').textContent).toContain('model.safetensors');
+    await click('repair');
+    await pass(5000);
+    expect(the('check').dataset.kind).toBe('well');
+  });
+
+  it('says what removing frees and who uses it, and does not remove what comes with the app', async () => {
+    await open();
+    await click('tab-local');
+    await menu(GPT, 'remove');
+    expect(the('frees').textContent).toContain('12.1 GB');
+    await click('confirm-remove');
+    await pass(50);
+    expect(all('model-row').map((element) => element.dataset.reference)).not.toContain(GPT);
+    await press(all('model-row')[0]!, 'model-menu');
+    expect(all('remove')).toEqual([]);
+  });
+
+  it('tells of an update with what must be fetched', async () => {
+    await open();
+    await click('tab-local');
+    await menu('mlx-community/gemma-4-e4b-it-4bit', 'ask-update');
+    expect(the('update').textContent).toContain('2 files differ, 1.9 GB to fetch');
+    await menu(GPT, 'ask-update');
+    expect(all('no-update')).toHaveLength(1);
+  });
+
+  it('adds a folder and forgets it', async () => {
+    await open();
+    await click('tab-local');
+    await click('add-folder');
+    await write('folder-path', 'nowhere');
+    the('folder-path').closest('form')?.requestSubmit();
+    await pass(50);
+    expect(the('toast').textContent).toContain('There is no folder nowhere');
+    host.drop('/Volumes/Models');
+    await pass(50);
+    expect(the('own-folder').textContent).toContain('not connected');
+    await click('forget-folder');
+    await pass(50);
+    expect(all('own-folder')).toEqual([]);
+  });
+});
+
+describe('Downloads', () => {
+  it('are ordered, opened file by file, and ended only after a question', async () => {
+    host.addDownload(QWEN, 'paused', 0.5);
+    host.addDownload('mlx-community/SmolLM3-3B-4bit', 'paused', 0.1);
+    await open();
+    expect(the('tab-downloads').textContent).toContain('2');
+    await click('tab-downloads');
+    await press(all('download')[1]!, 'sooner');
+    expect(all('download').map((element) => element.dataset.id)).toEqual(['mlx-community/SmolLM3-3B-4bit', QWEN]);
+    await press(all('download')[1]!, 'show-files');
+    expect(the('files').querySelectorAll('li')).toHaveLength(4);
+    await press(all('download')[1]!, 'cancel');
+    expect(the('cancel-dialog').textContent).toContain('are deleted');
+    expect(host.queue).toHaveLength(2);
+    await click('confirm-cancel');
+    expect(host.queue).toHaveLength(1);
+  });
+
+  it('say why they stand and can be tried again', async () => {
+    host.addDownload(QWEN, 'failed', 0.5, { code: 'disk_full', message: 'The disk is full.' });
+    await open();
+    await click('tab-downloads');
+    expect(the('download-error').textContent).toBe('The disk is full.');
+    await click('retry');
+    await pass(600);
+    expect(the('download').dataset.state).toBe('running');
+  });
+
+  it('draw only the rows that changed', async () => {
+    for (let number = 0; number < 30; number++) host.addDownload(`a/model-${number}`, 'paused', 0.2);
+    await open();
+    await click('tab-downloads');
+    const changed = new Set<string>();
+    const observer = new MutationObserver((records) => {
+      for (const record of records) {
+        const node = record.target instanceof Element ? record.target : record.target.parentElement;
+        const id = node?.closest<HTMLElement>('[data-testid="download"]')?.dataset.id;
+        if (id) changed.add(id);
+      }
+    });
+    observer.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });
+    await host.resumeDownload('a/model-7');
+    await pass(1500);
+    observer.disconnect();
+    expect([...changed]).toEqual(['a/model-7']);
+  });
+
+  it('show in the chat window, which takes a chat with a model', async () => {
+    host.addDownload(QWEN, 'running', 0.5);
+    await open('chat');
+    await pass(300);
+    expect(the('download-glance').textContent).toContain('Qwen3 4B 4bit');
+    await host.chatWith('mlx-community/gemma-4-e4b-it-4bit');
+    await pass(50);
+    expect(the('model-picker').textContent?.trim()).toBe('Gemma 4 E4B');
+    await pass(200_000);
+    expect(all('download-glance')).toEqual([]);
+    await host.resumeDownload(QWEN);
+    await pass(500);
+    expect(the('toast').textContent).toContain('Qwen3 4B 4bit is here and ready.');
+    await click('model-picker');
+    expect([...document.querySelectorAll('[role=option]')].map((option) => option.textContent).join()).toContain('Qwen3 4B');
+  });
+});
+
+describe('Network and privacy', () => {
+  it('switches the network off, unless the environment did', async () => {
+    await open();
+    await click('privacy');
+    await click('offline-switch');
+    expect(host.settings.offline).toBe(true);
+    expect(the('offline-mark').textContent).toContain('Offline');
+    host.settings = { ...host.settings, forced_by_env: true };
+    await click('privacy-panel-close');
+    await click('privacy');
+    await pass(50);
+    expect(the('offline-switch')).toHaveProperty('disabled', true);
+  });
+
+  it('lists what left this computer', async () => {
+    await open();
+    await click('privacy');
+    await pass(50);
+    expect(all('request')).toHaveLength(4);
+    expect(all('request')[0]?.textContent).toContain('cas-bridge.xethub.hf.co');
+    expect(all('request')[3]?.textContent).toContain('Ponder is offline.');
+  });
+
+  it('takes a token away', async () => {
+    host.settings = { ...host.settings, token: 'keychain' };
+    await open();
+    await click('privacy');
+    await click('remove-token');
+    await pass(50);
+    expect(the('token-source').dataset.source).toBe('none');
+  });
+});

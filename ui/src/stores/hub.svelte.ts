@@ -1,0 +1,170 @@
+/** What is looked at in Discover: good first models until something is searched for, then what the hub answered. */
+
+import { SvelteMap, SvelteSet } from 'svelte/reactivity';
+
+import type { HubModel } from '../bindings/HubModel';
+import type { SearchQuery } from '../bindings/SearchQuery';
+import type { Sort } from '../bindings/Sort';
+import { asHostError, type HostError, type Platform } from '../platform';
+
+/** What the list shows: where to begin, a search under way, its models, or why there are none. */
+export type Shown = 'first' | 'loading' | 'models' | 'failed';
+
+/** How long the hands rest before a text is searched for, in milliseconds. */
+export const SEARCH_DELAY = 400;
+const DESCRIBE_AT_ONCE = 4;
+
+export class Discover {
+  text = $state('');
+  sort = $state<Sort>('downloads');
+  fitsOnly = $state(false);
+  thinksOnly = $state(false);
+
+  shown = $state<Shown>('first');
+  /** `null` until they were read. */
+  first = $state.raw<readonly HubModel[] | null>(null);
+  /** What a search found, page after page. */
+  found = $state.raw<readonly HubModel[]>([]);
+  /** When the hub answered, where the answer shown was kept from then; milliseconds. */
+  cachedAt = $state<number | null>(null);
+  error = $state.raw<HostError | null>(null);
+  /** How many models the filters left out. */
+  leftOut = $state(0);
+  /** Whether the next page is on its way. */
+  extending = $state(false);
+
+  /** What became known of single models since they were listed. */
+  readonly #known = new SvelteMap<string, HubModel>();
+  readonly #asking = new SvelteSet<string>();
+  /** Models that the hub was asked about, in vain or not. */
+  readonly #told = new Set<string>();
+  readonly #waiting: string[] = [];
+  #describing = 0;
+  #cursor = $state<string | null>(null);
+  #asked = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly platform: Platform) {}
+
+  /** Reads the first models; nothing leaves the computer for it. */
+  async open(): Promise<void> {
+    try {
+      this.first = await this.platform.firstModels();
+    } catch (reason) {
+      this.first = [];
+      this.error = asHostError(reason);
+    }
+  }
+
+  /** Whether there is another page. */
+  get more(): boolean {
+    return this.#cursor !== null;
+  }
+
+  /** A model with all that is known of it. */
+  latest(model: HubModel): HubModel {
+    return this.#known.get(model.id) ?? model;
+  }
+
+  /** Whether the hub is being asked what a model is. */
+  isAsking(id: string): boolean {
+    return this.#asking.has(id);
+  }
+
+  /** Takes what is typed, and searches when the hands rest. */
+  type(text: string): void {
+    this.text = text;
+    clearTimeout(this.#timer);
+    if (!text.trim()) {
+      this.#asked += 1;
+      this.shown = 'first';
+      return;
+    }
+    this.#timer = setTimeout(() => void this.search(), SEARCH_DELAY);
+  }
+
+  /** Searches now; without a text for what most people fetch. */
+  async search(): Promise<void> {
+    clearTimeout(this.#timer);
+    const asked = ++this.#asked;
+    this.shown = 'loading';
+    this.error = null;
+    this.#told.clear();
+    try {
+      const page = await this.platform.searchModels(this.#query(null));
+      if (asked !== this.#asked) return;
+      this.found = page.models;
+      this.#cursor = page.cursor;
+      this.cachedAt = page.cached_at;
+      this.leftOut = page.left_out;
+      this.shown = 'models';
+    } catch (reason) {
+      if (asked !== this.#asked) return;
+      this.error = asHostError(reason);
+      this.shown = 'failed';
+    }
+  }
+
+  /** Changes how the list is made; where none was asked for yet, that asks for it. */
+  choose(change: { sort?: Sort; fitsOnly?: boolean; thinksOnly?: boolean }): void {
+    this.sort = change.sort ?? this.sort;
+    this.fitsOnly = change.fitsOnly ?? this.fitsOnly;
+    this.thinksOnly = change.thinksOnly ?? this.thinksOnly;
+    void this.search();
+  }
+
+  /** Asks for the next page. What fails here leaves the list as it is; scrolling asks again. */
+  async extend(): Promise<void> {
+    const cursor = this.#cursor;
+    if (cursor === null || this.extending || this.shown !== 'models') return;
+    const asked = this.#asked;
+    this.extending = true;
+    this.error = null;
+    try {
+      const page = await this.platform.searchModels(this.#query(cursor));
+      if (asked !== this.#asked) return;
+      const known = new Set(this.found.map((model) => model.id));
+      this.found = [...this.found, ...page.models.filter((model) => !known.has(model.id))];
+      this.#cursor = page.cursor;
+      this.leftOut += page.left_out;
+    } catch (reason) {
+      if (asked === this.#asked) this.error = asHostError(reason);
+    } finally {
+      this.extending = false;
+    }
+  }
+
+  /** A model's card. */
+  card(id: string): Promise<string> {
+    return this.platform.modelCard(id);
+  }
+
+  /** Asks what a model is, a few at a time; rows call it when they come into view. */
+  describe(model: HubModel): void {
+    if (this.latest(model).described || this.#told.has(model.id)) return;
+    this.#told.add(model.id);
+    this.#asking.add(model.id);
+    this.#waiting.push(model.id);
+    void this.#describeNext();
+  }
+
+  async #describeNext(): Promise<void> {
+    if (this.#describing >= DESCRIBE_AT_ONCE) return;
+    const id = this.#waiting.shift();
+    if (id === undefined) return;
+    this.#describing += 1;
+    try {
+      this.#known.set(id, await this.platform.describeModel(id));
+    } catch {
+      // The row stays as the list gave it; fetching the model says what is wrong.
+    } finally {
+      this.#asking.delete(id);
+      this.#describing -= 1;
+      void this.#describeNext();
+    }
+  }
+
+  #query(cursor: string | null): SearchQuery {
+    return { text: this.text.trim(), sort: this.sort, fits_only: this.fitsOnly, thinks_only: this.thinksOnly, author: null, quantization: null, cursor };
+  }
+}

@@ -1,0 +1,138 @@
+/** What is done with the models on this computer: checking, repairing, removing, renewing, and the folders they lie in. */
+
+import { SvelteMap } from 'svelte/reactivity';
+
+import type { ModelFolderEntry } from '../bindings/ModelFolderEntry';
+import type { Removal } from '../bindings/Removal';
+import type { Update } from '../bindings/Update';
+import type { Verification } from '../bindings/Verification';
+import type { VerifyProgress } from '../bindings/VerifyProgress';
+import { asHostError, type HostError, type Platform } from '../platform';
+import type { Toasts } from './toasts.svelte';
+
+/** What is known about the bytes of a model. */
+export type Check =
+  | { kind: 'running'; progress: VerifyProgress | null }
+  | { kind: 'done'; result: Verification }
+  | { kind: 'failed'; error: HostError };
+
+/** What is known about a newer one; `null` inside: there is none. */
+export type Renewal = { kind: 'asking' } | { kind: 'known'; update: Update | null };
+
+export class Library {
+  /** Where models are looked for; `null` until that was read. */
+  folders = $state.raw<readonly ModelFolderEntry[] | null>(null);
+  readonly #checks = new SvelteMap<string, Check>();
+  readonly #renewals = new SvelteMap<string, Renewal>();
+
+  constructor(
+    private readonly platform: Platform,
+    private readonly toasts: Toasts,
+  ) {}
+
+  async refresh(): Promise<void> {
+    try {
+      this.folders = await this.platform.modelFolders();
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+  }
+
+  check(reference: string): Check | null {
+    return this.#checks.get(reference) ?? null;
+  }
+
+  renewal(reference: string): Renewal | null {
+    return this.#renewals.get(reference) ?? null;
+  }
+
+  async verify(reference: string): Promise<void> {
+    await this.#check(reference, (onProgress) => this.platform.verifyModel(reference, onProgress));
+  }
+
+  /** Reads all files again and fetches what is wrong; a download tells how that goes. */
+  async repair(reference: string): Promise<void> {
+    await this.#check(reference, (onProgress) => this.platform.repairModel(reference, onProgress));
+  }
+
+  async #check(reference: string, read: (onProgress: (progress: VerifyProgress) => void) => Promise<Verification>): Promise<void> {
+    if (this.#checks.get(reference)?.kind === 'running') return;
+    this.#checks.set(reference, { kind: 'running', progress: null });
+    try {
+      const result = await read((progress) => {
+        if (this.#checks.get(reference)?.kind === 'running') this.#checks.set(reference, { kind: 'running', progress });
+      });
+      this.#checks.set(reference, { kind: 'done', result });
+    } catch (reason) {
+      this.#checks.set(reference, { kind: 'failed', error: asHostError(reason) });
+    }
+  }
+
+  async askForUpdate(reference: string): Promise<void> {
+    this.#renewals.set(reference, { kind: 'asking' });
+    try {
+      this.#renewals.set(reference, { kind: 'known', update: await this.platform.updateOf(reference) });
+    } catch (reason) {
+      this.#renewals.delete(reference);
+      this.toasts.report(reason);
+    }
+  }
+
+  /** Fetches the newer one. */
+  async update(reference: string): Promise<void> {
+    if (await this.#call(() => this.platform.download(reference, null))) this.#renewals.delete(reference);
+  }
+
+  /** What removing would do, or `null` where that cannot be said. */
+  async removalOf(reference: string): Promise<Removal | null> {
+    try {
+      return await this.platform.removalOf(reference);
+    } catch (reason) {
+      this.toasts.report(reason);
+      return null;
+    }
+  }
+
+  async remove(reference: string): Promise<boolean> {
+    const removed = await this.#call(() => this.platform.removeModel(reference));
+    if (removed) {
+      this.#checks.delete(reference);
+      this.#renewals.delete(reference);
+      await this.refresh();
+    }
+    return removed;
+  }
+
+  async reveal(reference: string): Promise<void> {
+    await this.#call(() => this.platform.revealModel(reference));
+  }
+
+  async addFolder(path: string): Promise<boolean> {
+    const added = await this.#call(() => this.platform.addModelFolder(path));
+    if (added) await this.refresh();
+    return added;
+  }
+
+  /** Calls back with what is dropped onto the window. */
+  async onDropped(listener: (paths: string[]) => void): Promise<() => void> {
+    return this.platform.onDropped(listener);
+  }
+
+  async forgetFolder(path: string): Promise<void> {
+    if (await this.#call(() => this.platform.forgetModelFolder(path))) await this.refresh();
+  }
+
+  async chatWith(reference: string): Promise<void> {
+    await this.#call(() => this.platform.chatWith(reference));
+  }
+
+  async #call(call: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await call();
+      return true;
+    } catch (reason) {
+      this.toasts.report(reason);
+      return false;
+    }
+  }
+}

@@ -1,0 +1,49 @@
+/** What the one outbound client may do, and what it did. */
+
+import type { NetSettings } from '../bindings/NetSettings';
+import type { OutboundRequest } from '../bindings/OutboundRequest';
+import type { Platform } from '../platform';
+import type { Toasts } from './toasts.svelte';
+
+export class Network {
+  /** `null` until they were read. */
+  settings = $state.raw<NetSettings | null>(null);
+  /** Newest first; `null` until they were read. */
+  requests = $state.raw<readonly OutboundRequest[] | null>(null);
+
+  constructor(
+    private readonly platform: Platform,
+    private readonly toasts: Toasts,
+  ) {}
+
+  async refresh(): Promise<void> {
+    await this.#take(() => this.platform.netSettings());
+  }
+
+  async refreshRequests(): Promise<void> {
+    try {
+      this.requests = await this.platform.outboundRequests();
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+  }
+
+  async setOffline(offline: boolean): Promise<void> {
+    await this.#take(() => this.platform.setOffline(offline));
+  }
+
+  /** Keeps a token, or takes it away where it is empty. Says whether that went well. */
+  async setToken(token: string): Promise<boolean> {
+    return this.#take(() => this.platform.setToken(token));
+  }
+
+  async #take(call: () => Promise<NetSettings>): Promise<boolean> {
+    try {
+      this.settings = await call();
+      return true;
+    } catch (reason) {
+      this.toasts.report(reason);
+      return false;
+    }
+  }
+}
