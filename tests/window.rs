@@ -301,6 +301,7 @@ fn the_models_window_lists_what_is_here() {
     let window = Window::open(home.path());
     window.click("open-models");
     window.switch_to("Models");
+    window.click("tab-local");
     window.wait_for("model-row");
     assert!(window.newest("model-row").contains("Pebble"));
     window.picture("models");
