@@ -142,6 +142,17 @@ impl Repository {
         Lock::try_take(&self.lock_path(etag))
     }
 
+    /// Takes the lock of a download of the whole model if nobody holds it; `None` where somebody does. It is Ponder's own:
+    /// huggingface_hub locks single blobs only.
+    ///
+    /// # Errors
+    /// As [`Repository::try_lock`].
+    pub fn try_lock_whole(&self) -> Result<Option<Lock>, Error> {
+        make_folder(&self.cache.root)?;
+        folder_below(&self.cache.root, Path::new(".locks").join(self.id.folder()).as_path())?;
+        Lock::try_take(&self.locks().join("ponder.lock"))
+    }
+
     /// The folder of a commit's files.
     pub fn snapshot(&self, commit: &Commit) -> PathBuf {
         self.folder().join("snapshots").join(commit.as_str())

@@ -308,3 +308,17 @@ async fn a_disk_without_room_is_a_pause_before_a_byte_is_fetched() {
     assert_eq!(paused.error.unwrap().code, Code::DiskFull);
     assert_eq!(imitation.sent(), 0);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_commit_in_the_middle_is_fetched_and_the_old_one_leaves_nothing() {
+    let imitation = Imitation::start();
+    let source = model(&imitation);
+    let here = Here::new(&imitation);
+    let overwritten = Fault::Overwritten { after: 100_000 };
+    imitation.fault("model-00002-of-00002.safetensors", overwritten, Times::Once);
+    let before = source.commit();
+    let done = here.fetch().await;
+    assert_eq!(done.state, DownloadState::Done, "{:?}", done.error);
+    assert!(source.commit() != before && done.commit == Some(source.commit()));
+    assert_ready(&here, &source);
+}

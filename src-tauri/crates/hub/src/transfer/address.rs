@@ -102,6 +102,11 @@ impl Address {
         }
     }
 
+    /// Forgets where the hub sent on to.
+    pub fn forget(&self) {
+        self.elsewhere().take();
+    }
+
     fn get(&self, address: &str) -> RequestBuilder {
         self.hub.net().get(address, Purpose::Download)
     }

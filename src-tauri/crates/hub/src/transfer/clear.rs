@@ -1,4 +1,4 @@
-//! What a cancelled download leaves behind: nothing.
+//! What a download leaves behind beside its model: nothing.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,8 +6,9 @@ use std::fs;
 use super::partial::discard;
 use crate::layout::{Etag, Lock, Repository};
 
-/// Removes the partial files of a repository, and the blobs that no snapshot uses, where no other program is at work on them; the
-/// folder too, where nothing is left in it. Blocks.
+/// Removes the partial files of a repository and the blobs that no snapshot uses, where no other program is at work on them; the
+/// folder too, where nothing is left in it. The caller holds the lock of the whole, because the blobs of a download have no name
+/// in a snapshot before its end. Blocks.
 pub fn clear(repository: &Repository) {
     let used: BTreeSet<Etag> = repository
         .commits()
@@ -26,7 +27,7 @@ pub fn clear(repository: &Repository) {
         });
         match removed {
             Ok(()) => locks.push(lock),
-            Err(error) => tracing::warn!("a part of a cancelled download is left: {error}"),
+            Err(error) => tracing::warn!("a part of a download is left: {error}"),
         }
     }
     // Only empty folders go.

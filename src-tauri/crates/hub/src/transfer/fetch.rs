@@ -79,6 +79,8 @@ pub async fn fetch(course: &Arc<Course>, hub: &Hub, item: &Arc<Item>) -> Result<
             Err(halt) => return Err(halt),
         }
         partial.forget()?;
+        // The hub is asked anew, because it may have another file by now.
+        address.forget();
         item.set_done(0);
         item.set_state(DownloadState::Running);
     }
@@ -102,13 +104,15 @@ async fn lock(course: &Course, item: &Item) -> Result<Lock, Halt> {
         if let Some(lock) = course.repository.try_lock(&item.etag)? {
             return Ok(lock);
         }
-        let error = protocol::Error::new(
-            Code::Stopped,
-            "another program is fetching this model; this goes on when that one is done",
-        );
-        item.wait(error, after(course.pace.lock));
+        item.wait(another_program(), after(course.pace.lock));
         course.sleep(course.pace.lock).await?;
     }
+}
+
+/// Why a download waits for a lock.
+pub fn another_program() -> protocol::Error {
+    let message = "another program is fetching this model; this goes on when that one is done";
+    protocol::Error::new(Code::Stopped, message)
 }
 
 async fn is_there(course: &Arc<Course>, item: &Arc<Item>, name: &Path) -> Result<bool, Halt> {

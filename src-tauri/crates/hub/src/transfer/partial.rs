@@ -184,6 +184,7 @@ impl Partial {
 /// # Errors
 /// [`Error::Write`].
 pub fn discard(path: &Path) -> Result<(), Error> {
+    remove(&aside(&record_of(path)))?;
     remove(&record_of(path))?;
     remove(path)
 }
@@ -193,9 +194,7 @@ pub fn discard(path: &Path) -> Result<(), Error> {
 /// # Errors
 /// [`Error::DiskFull`], else [`Error::Write`].
 pub fn write_aside(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".new");
-    let aside = PathBuf::from(aside);
+    let aside = aside(path);
     fs::write(&aside, bytes).and_then(|()| fs::rename(&aside, path)).map_err(|source| {
         let _ = fs::remove_file(&aside);
         unwritten(path, source)
@@ -203,8 +202,16 @@ pub fn write_aside(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 }
 
 fn record_of(path: &Path) -> PathBuf {
+    ending(path, ".json")
+}
+
+fn aside(path: &Path) -> PathBuf {
+    ending(path, ".new")
+}
+
+fn ending(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(".json");
+    name.push(ending);
     PathBuf::from(name)
 }
 

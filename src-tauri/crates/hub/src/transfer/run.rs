@@ -10,8 +10,9 @@ use protocol::DownloadState;
 use tokio_util::sync::CancellationToken;
 
 use super::address::{trouble, Trouble};
+use super::clear::clear;
 use super::course::{Course, Halt};
-use super::fetch::fetch;
+use super::fetch::{another_program, fetch};
 use super::job::Job;
 use super::pace::{Pace, Patience};
 use super::partial::Partial;
@@ -19,7 +20,7 @@ use super::progress::Item;
 use super::room::room;
 use super::seen::Seen;
 use crate::api::Listing;
-use crate::layout::{Etag, FilePath, Repository, Revision};
+use crate::layout::{Etag, FilePath, Lock, Repository, Revision};
 use crate::needed::{most_bytes, needed};
 use crate::{Error, Hub};
 
@@ -45,6 +46,7 @@ impl Run {
     /// [`Halt`]; what was fetched and is not known to be wrong is kept.
     pub async fn fetch(&self, job: &Arc<Job>) -> Result<(), Halt> {
         let stop = job.now().stop.clone();
+        let _whole = self.lock(job, &stop).await?;
         let mut lists = 0;
         loop {
             job.works(DownloadState::Listing);
@@ -66,7 +68,14 @@ impl Run {
                 Arc::clone(&self.seen),
             ));
             match self.files(&course, &items).await {
-                Ok(()) => return self.publish(&course, &job.revision, &items),
+                Ok(()) => {
+                    self.publish(&course, &job.revision, &items)?;
+                    let repository = self.repository.clone();
+                    // What an earlier commit of the same download brought is used by nothing.
+                    return Ok(tokio::task::spawn_blocking(move || clear(&repository))
+                        .await
+                        .map_err(|_| Error::Broken)?);
+                }
                 Err(Halt::Changed(reason)) => {
                     lists += 1;
                     if lists >= MOST_LISTS {
@@ -80,6 +89,17 @@ impl Run {
                 }
                 Err(halt) => return Err(halt),
             }
+        }
+    }
+
+    /// Takes the lock of the whole model, and waits while another Ponder has it.
+    async fn lock(&self, job: &Job, stop: &CancellationToken) -> Result<Lock, Halt> {
+        loop {
+            if let Some(lock) = self.repository.try_lock_whole()? {
+                return Ok(lock);
+            }
+            job.waits(another_program(), self.pace.lock);
+            sleep(stop, self.pace.lock).await?;
         }
     }
 
