@@ -5,6 +5,8 @@
 mod models_window;
 #[cfg(target_os = "linux")]
 mod support;
+#[cfg(target_os = "linux")]
+mod thinking_window;
 mod tidy;
 #[cfg(target_os = "linux")]
 mod window;

@@ -16,14 +16,14 @@ fn counting(to: u32) -> String {
 }
 
 /// The stored messages of the only chat, as `ponder history export` sees them beside the running app.
-fn stored(home: &Path) -> Vec<Value> {
+pub fn stored(home: &Path) -> Vec<Value> {
     let chats = ponder_json(home, &["history", "--json"]);
     let id = chats[0]["chats"][0]["id"].as_str().expect("one chat").to_owned();
     let chat = ponder_json(home, &["history", "export", "--format", "json", &id]);
     chat[0]["messages"].as_array().expect("messages").clone()
 }
 
-fn text_of(message: &Value) -> String {
+pub fn text_of(message: &Value) -> String {
     message["parts"]
         .as_array()
         .expect("parts")
@@ -38,7 +38,7 @@ fn wait_for_some_answer(window: &Window, characters: usize) -> String {
     window.answer()
 }
 
-fn set_thinking(window: &Window, on: bool) {
+pub fn set_thinking(window: &Window, on: bool) {
     window.wait_for("thinking-switch");
     let wanted = if on { "true" } else { "false" };
     if window.attribute("thinking-switch", "aria-checked") != wanted {
