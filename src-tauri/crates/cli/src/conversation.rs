@@ -9,6 +9,7 @@ use rustyline::error::ReadlineError;
 use rustyline::DefaultEditor;
 
 use crate::ask::Printer;
+use crate::keys::EnterKey;
 use crate::rooms::Rooms;
 use crate::{output, ModelArg, SamplingArgs, ThinkingArg};
 
@@ -105,6 +106,7 @@ async fn go_on(rooms: &Rooms, chat: Option<&str>) -> Result<()> {
 async fn print_answer(rooms: &Rooms, message: &str) -> Result<()> {
     let mut events = rooms.chat.attach(message, 0).await?;
     let mut printer = Printer::default();
+    let (mut key, mut hinted) = (EnterKey::new(), false);
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
@@ -112,12 +114,21 @@ async fn print_answer(rooms: &Rooms, message: &str) -> Result<()> {
                 rooms.chat.stop(message).await?;
                 continue;
             }
+            () = key.pressed() => {
+                rooms.chat.answer_now(message).await?;
+                continue;
+            }
         };
         // What stands first is what there was of an answer that goes on; it is told again once the model has read it.
         let again = event.as_ref().is_some_and(|event| event.seq > 1);
         match event.map(|event| event.body) {
             Some(AnswerBody::Resumed { parts, .. }) if again => parts.iter().try_for_each(|part| print_part(&mut printer, part))?,
-            Some(AnswerBody::Delta { channel, text, .. }) => printer.delta(channel, &text)?,
+            Some(AnswerBody::Delta { channel, text, .. }) => {
+                if channel == Channel::Thinking && !std::mem::replace(&mut hinted, true) {
+                    key.hint();
+                }
+                printer.delta(channel, &text)?;
+            }
             Some(AnswerBody::ToolCall { call, .. }) => printer.remark(&format!("the model calls {}({})", call.name, call.arguments))?,
             Some(AnswerBody::Notice { notice }) => printer.remark(&notice.message)?,
             Some(AnswerBody::Finished { message }) => {
