@@ -16,17 +16,23 @@ const STRETCH: u64 = 1 << 20;
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
     Memory(Bytes),
-    Generated { size: u64, stretch: Bytes },
+    /// What is generated, with `head` over its beginning.
+    Generated {
+        size: u64,
+        stretch: Bytes,
+        head: Bytes,
+    },
 }
 
 impl Content {
     /// `size` bytes that follow from `seed` alone and compress badly.
-    pub(crate) fn generated(size: u64, seed: u64) -> Self {
+    pub(crate) fn generated(size: u64, seed: u64, head: Bytes) -> Self {
         let mut dice = Dice::new(seed);
         let stretch: Vec<u8> = (0..STRETCH / 8).flat_map(|_| dice.next().to_le_bytes()).collect();
         Self::Generated {
             size,
             stretch: stretch.into(),
+            head,
         }
     }
 
@@ -45,6 +51,7 @@ impl Content {
         }
         match self {
             Self::Memory(bytes) => bytes.slice(at as usize..end as usize),
+            Self::Generated { head, .. } if at < head.len() as u64 => head.slice(at as usize..end.min(head.len() as u64) as usize),
             Self::Generated { stretch, .. } => {
                 let (number, within) = (at / STRETCH, at % STRETCH);
                 if within < 8 {
@@ -76,6 +83,17 @@ impl Content {
             take(&piece);
         }
     }
+}
+
+/// The beginning of a safetensors file of `size` bytes that holds one tensor of this name.
+pub(crate) fn safetensors_head(size: u64, tensor: &str) -> Bytes {
+    /// Room for any number in it.
+    const HEADER: u64 = 256;
+    let bytes = size.saturating_sub(8 + HEADER);
+    let header = format!(r#"{{"{tensor}":{{"dtype":"U8","shape":[{bytes}],"data_offsets":[0,{bytes}]}}}}"#);
+    let mut head = HEADER.to_le_bytes().to_vec();
+    head.extend_from_slice(format!("{header:width$}", width = HEADER as usize).as_bytes());
+    head.into()
 }
 
 /// One file of a commit.

@@ -22,12 +22,15 @@ fn main() {
                         .unwrap_or_else(|| usage())
                 };
                 let (count, bytes) = (number(), number());
-                let mut repository = hub
-                    .repository(&name)
-                    .file("config.json", json!({"model_type": "llama"}).to_string());
+                let mut repository = hub.repository(&name).pebble().without("model.safetensors");
+                let mut map = serde_json::Map::new();
                 for shard in 1..=count {
-                    repository = repository.generated(&format!("model-{shard:05}-of-{count:05}.safetensors"), bytes, shard);
+                    let path = format!("model-{shard:05}-of-{count:05}.safetensors");
+                    map.insert(format!("weights.{shard}"), json!(path));
+                    repository = repository.generated(&path, bytes, shard);
                 }
+                let index = json!({"metadata": {"total_size": count * bytes}, "weight_map": map});
+                repository.file("model.safetensors.index.json", index.to_string());
             }
             _ => usage(),
         }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde_json::{json, Map, Value};
 use sha1::{Digest, Sha1};
 
-use crate::content::{hex, Content, File};
+use crate::content::{hex, safetensors_head, Content, File};
 
 /// Who may read a repository.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,7 +80,7 @@ impl State {
             return;
         };
         let content = match &file.content {
-            Content::Generated { size, .. } => Content::generated(*size, 7_000 + self.commits.len() as u64),
+            Content::Generated { size, head, .. } => Content::generated(*size, 7_000 + self.commits.len() as u64, head.clone()),
             Content::Memory(bytes) => {
                 // The end is another one, so that a header at the beginning still says what follows.
                 let mut bytes = bytes.to_vec();
@@ -146,9 +146,14 @@ impl Repository {
         self.with(|state| state.put([(path.to_owned(), Arc::new(file))]))
     }
 
-    /// A large file of `size` bytes that are made as they are sent and follow from `seed`.
+    /// A large file of `size` bytes that are made as they are sent and follow from `seed`. Weights hold one tensor, `weights.SEED`.
     pub fn generated(self, path: &str, size: u64, seed: u64) -> Self {
-        let file = File::new(Content::generated(size, seed), true);
+        let head = if path.ends_with(".safetensors") && size > 1_000 {
+            safetensors_head(size, &format!("weights.{seed}"))
+        } else {
+            Bytes::new()
+        };
+        let file = File::new(Content::generated(size, seed, head), true);
         self.with(|state| state.put([(path.to_owned(), Arc::new(file))]))
     }
 

@@ -27,18 +27,6 @@ pub fn needed<'a>(paths: impl IntoIterator<Item = &'a str>) -> BTreeSet<&'a str>
         .collect()
 }
 
-/// The most bytes a file of this name may have. What is read as a whole into memory, before anybody looks at it, has a limit.
-pub(crate) fn most_bytes(path: &str) -> u64 {
-    let vocabulary = ["token", "tiktoken", "vocab", "merges", ".index."];
-    if path.ends_with(".safetensors") {
-        u64::MAX
-    } else if vocabulary.iter().any(|part| path.contains(part)) && !path.ends_with("_config.json") {
-        256 << 20
-    } else {
-        16 << 20
-    }
-}
-
 /// Whether a file that is not weights is wanted.
 fn describes(path: &str) -> bool {
     if let Some((folder, name)) = path.rsplit_once('/') {

@@ -21,7 +21,8 @@ use super::room::room;
 use super::seen::Seen;
 use crate::api::Listing;
 use crate::layout::{Etag, FilePath, Lock, Repository, Revision};
-use crate::needed::{most_bytes, needed};
+use crate::needed::needed;
+use crate::structure::oversize;
 use crate::{Error, Hub};
 
 /// How often the file list is asked for again because the server's files do not match it.
@@ -211,10 +212,8 @@ fn items(listing: &Listing) -> Result<Vec<Arc<Item>>, Halt> {
     let wanted = needed(listing.files.iter().map(|file| file.path.as_str()));
     let mut blobs: BTreeMap<&Etag, (u64, Vec<FilePath>)> = BTreeMap::new();
     for file in listing.files.iter().filter(|file| wanted.contains(file.path.as_str())) {
-        let most = most_bytes(file.path.as_str());
-        if file.bytes > most {
-            let reason = format!("it has {} bytes, and such a file has at most {most}", file.bytes);
-            return Err(crate::layout::refused("file", file.path.as_str(), &reason).into());
+        if let Some(reason) = oversize(file.path.as_str(), file.bytes) {
+            return Err(crate::layout::refused("file", file.path.as_str(), &format!("it {reason}")).into());
         }
         let (size, paths) = blobs.entry(&file.etag).or_insert((file.bytes, Vec::new()));
         if *size != file.bytes {
