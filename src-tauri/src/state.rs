@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use chat::Chat;
 use engine::MlxEngine;
+use hub::fit::Watch;
 use hub::{Hub, ModelFolder, BUILT_IN};
 use net::{Net, Settings};
 use protocol::{Code, Engine, Error, Removal};
@@ -43,7 +44,7 @@ impl App {
     /// When the history cannot be opened.
     pub async fn open(data_dir: &Path) -> protocol::Result<Self> {
         let started = Instant::now();
-        let engine: Arc<dyn Engine> = Arc::new(MlxEngine::start());
+        let engine: Arc<dyn Engine> = Arc::new(MlxEngine::watched(Arc::new(Watch::keeping(data_dir))));
         let models = ModelFolder::open();
         let hub = Hub::open(Net::open(Settings::of_this_computer(data_dir)), models.clone(), data_dir);
         let chat = Chat::open(&data_dir.join("history.sqlite"), engine.clone(), Arc::new(models.clone())).await?;

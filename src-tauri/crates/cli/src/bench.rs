@@ -6,6 +6,8 @@ use std::process::Command;
 use anyhow::{bail, Context, Result};
 use clap::Args;
 use engine::{BenchFigures, MlxEngine};
+use prompt::config::memory::{Backend, Wanted};
+use prompt::config::ModelConfig;
 use protocol::{Engine, ModelSource};
 use serde::Deserialize;
 use serde_json::json;
@@ -51,6 +53,9 @@ struct Figures {
     first_token_ms: f64,
     load_ms: f64,
     peak_bytes: f64,
+    /// The peak as it is told from the model's config; the peer says none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    predicted_bytes: Option<u64>,
     /// Describing a step, handing it to the device, waiting for it; the peer does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     step_ms: Option<[f64; 3]>,
@@ -66,6 +71,7 @@ impl From<BenchFigures> for Figures {
             first_token_ms: figures.first_token_ms,
             load_ms: figures.load_ms,
             peak_bytes: figures.peak_bytes as f64,
+            predicted_bytes: None,
             step_ms: Some(figures.step_ms),
             versions: format!("ponder {}", env!("CARGO_PKG_VERSION")),
         }
@@ -95,8 +101,13 @@ pub async fn run(args: BenchArgs) -> Result<()> {
     let mut theirs = ours.clone();
     for _ in 0..args.repeat {
         let measured = engine.bench(model.clone(), args.prompt_tokens.clone(), args.generate)?;
+        let device = engine.loaded().map(|info| info.device).unwrap_or_default();
         for (runs, figures) in ours.iter_mut().zip(measured) {
-            runs.push(Figures::from(figures));
+            let predicted_bytes = predicted(&model, &device, figures.prompt_tokens + args.generate);
+            runs.push(Figures {
+                predicted_bytes,
+                ..Figures::from(figures)
+            });
         }
         if let Some(script) = &args.peer {
             // The peer has the device for itself.
@@ -110,6 +121,18 @@ pub async fn run(args: BenchArgs) -> Result<()> {
         report(&args, *length, &model, median(ours), (!theirs.is_empty()).then(|| median(theirs)))?;
     }
     Ok(())
+}
+
+/// The most memory that reading so many tokens takes, told from the config and the headers of the weights.
+fn predicted(model: &ModelSource, device: &str, tokens: usize) -> Option<u64> {
+    let wanted = Wanted {
+        context: u32::try_from(tokens).ok()?,
+        kv_bits: None,
+        backend: Backend::named(device)?,
+        kept: false,
+    };
+    let config = ModelConfig::read(&model.path).ok()?;
+    Some(config.need(hub::fit::stored_bytes(&model.path).ok()?, &wanted).sum())
 }
 
 fn peer(script: &Path, model: &ModelSource, args: &BenchArgs) -> Result<Vec<Figures>> {
@@ -152,6 +175,7 @@ fn median(runs: &[Figures]) -> Figures {
         first_token_ms: middle(|run| run.first_token_ms),
         load_ms: middle(|run| run.load_ms),
         peak_bytes: middle(|run| run.peak_bytes),
+        predicted_bytes: runs.first().and_then(|run| run.predicted_bytes),
         step_ms: runs.first().and_then(|run| run.step_ms),
         versions: runs.first().map(|run| run.versions.clone()).unwrap_or_default(),
     }
@@ -191,6 +215,14 @@ fn report(args: &BenchArgs, length: usize, model: &ModelSource, ours: Figures, t
             table.push_str(&format!("  {:>12.1}  {:>6.2}", of(peer), of(&ours) / of(peer)));
         }
         table.push('\n');
+    }
+    if let Some(predicted) = ours.predicted_bytes {
+        table.push_str(&format!(
+            "{:<22}{:>12.1}, {:+.1} % of the measured peak\n",
+            "predicted memory, MB",
+            predicted as f64 / 1e6,
+            (predicted as f64 / ours.peak_bytes - 1.0) * 100.0
+        ));
     }
     if let Some([described, begun, waited]) = ours.step_ms {
         table.push_str(&format!(

@@ -25,7 +25,7 @@ impl Rooms {
     /// # Errors
     /// When the history cannot be opened.
     pub async fn open() -> Result<Self> {
-        let engine = MlxEngine::start();
+        let engine = engine()?;
         let models = ModelFolder::open();
         let shared: Arc<dyn Engine> = Arc::new(engine.clone());
         let chat = Chat::open(&hub::data_dir()?.join("history.sqlite"), shared, Arc::new(models.clone())).await?;
@@ -66,13 +66,18 @@ pub async fn model(reference: Option<&str>) -> Result<ModelSource> {
     }
 }
 
+/// What answers, watched so that it ends before the system ends it.
+fn engine() -> Result<MlxEngine> {
+    Ok(MlxEngine::watched(Arc::new(hub::fit::Watch::keeping(&hub::data_dir()?))))
+}
+
 /// What answers, and [`model`].
 ///
 /// # Errors
 /// As [`model`].
 pub async fn engine_and_model(reference: Option<&str>) -> Result<(MlxEngine, ModelSource)> {
     match reference {
-        Some(_) => Ok((MlxEngine::start(), model(reference).await?)),
+        Some(_) => Ok((engine()?, model(reference).await?)),
         None => {
             let rooms = Rooms::open().await?;
             let model = rooms.model(None).await?;

@@ -1,15 +1,17 @@
 //! One answer: the prompt, what of it is known already, the tokens as events.
 
+use prompt::config::memory::Wanted;
 use prompt::{Prompt, RenderRequest};
 use protocol::{Done, EndedBy, EngineEvent, Notice, Request, Sampling, Stage, Thinking, ThinkingControl};
 
 use crate::begun::Beginning;
 use crate::error::{Error, Result};
-use crate::generate::{run, End, Listener, Plan, Reading, Sequence};
+use crate::generate::{backend, run, End, Listener, Plan, Reading, Sequence};
 use crate::load::{LoadedModel, Opened};
 use crate::repetition::Repetition;
 use crate::sample::{Choice, Sampler};
 use crate::speech::Speech;
+use crate::tensor::device;
 use crate::thoughts::Thoughts;
 use crate::worker::Report;
 
@@ -191,6 +193,18 @@ impl Hearer<'_> {
 impl Listener for Hearer<'_> {
     fn cancelled(&self) -> bool {
         self.report.cancelled()
+    }
+
+    fn room(&self, from: usize, to: usize) -> Result<()> {
+        let Some(watch) = self.report.shared.watch() else { return Ok(()) };
+        let wanted = Wanted {
+            context: to as u32,
+            kv_bits: self.request.kv_bits,
+            backend: backend(),
+            kept: false,
+        };
+        let more = self.loaded.opened.config.growth(from as u32, &wanted);
+        watch.before_chunk(more, device().name()).map_err(Error::MemoryShort)
     }
 
     fn progress(&self, read: usize) {

@@ -46,6 +46,9 @@ pub enum Error {
     /// Somebody asked the job to end; it is no failure, and no listener sees it.
     #[error("it was cancelled")]
     Cancelled,
+    /// The host's watch over the memory refused.
+    #[error(transparent)]
+    MemoryShort(protocol::Error),
     /// The request makes no sense.
     #[error("{0}")]
     BadRequest(String),
@@ -90,6 +93,7 @@ impl From<Error> for protocol::Error {
         let code = match error {
             Error::Unfit(error) => return error.into(),
             Error::Prompt(error) => return error.into(),
+            Error::MemoryShort(error) => return error,
             Error::Unreadable { .. } | Error::BrokenFile { .. } | Error::MissingTensor(_) | Error::WrongShape { .. } => Code::ModelBroken,
             Error::NotYet(_) => Code::ModelUnsupported,
             Error::BadRequest(_) => Code::BadRequest,

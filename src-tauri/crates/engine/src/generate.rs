@@ -189,6 +189,14 @@ pub trait Listener {
     /// Whether the run shall end; asked between chunks and between tokens.
     fn cancelled(&self) -> bool;
 
+    /// Whether the positions from one to another may be read; asked before each chunk.
+    ///
+    /// # Errors
+    /// Where this computer's memory clearly does not hold them.
+    fn room(&self, _from: usize, _to: usize) -> Result<()> {
+        Ok(())
+    }
+
     /// So many tokens of the prompt have been read, those the sequence had read before included.
     fn progress(&self, read: usize);
 
@@ -225,6 +233,7 @@ pub fn run(sequence: &mut Sequence<'_>, plan: &Plan<'_>, listener: &mut dyn List
         let from = sequence.reading.offset();
         let pause = plan.boundaries.iter().copied().find(|boundary| *boundary > from);
         let to = (from + prefill_chunk()).min(earlier.len()).min(pause.unwrap_or(usize::MAX));
+        listener.room(from, to)?;
         sequence.read(&earlier[from..to])?;
         listener.progress(to);
         if pause == Some(to) {

@@ -33,15 +33,15 @@ use std::thread::JoinHandle;
 
 use futures::future::BoxFuture;
 use protocol::{
-    AnswerNowFlag, CancelFlag, Done, Engine, EngineEvent, Job, KvBits, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request,
-    Stage,
+    AnswerNowFlag, CancelFlag, Done, Engine, EngineEvent, Job, KvBits, LoadEvent, MemoryFigures, MemoryWatch, ModelInfo, ModelSource,
+    Receiver, Request, Stage,
 };
 use tokio::sync::oneshot;
 
 pub use error::Error;
 use layers::Parameters;
 pub use measure::{bench_prompt, BenchFigures};
-pub use shapes::{prepare as prepare_shape, NAMES as SHAPES};
+pub use shapes::{prepare as prepare_shape, write_model, NAMES as SHAPES};
 use worker::{guard, Ahead, Command, Report, Shared, Worker};
 
 /// The engine. Clones share one worker; when the last one is dropped, the running job is cancelled and the worker ends.
@@ -58,8 +58,17 @@ struct Handle {
 impl MlxEngine {
     /// Starts the worker. Nothing is loaded; MLX is touched for the first time by the worker.
     pub fn start() -> Self {
+        Self::begin(None)
+    }
+
+    /// The same, with a watch over this computer's memory that is asked before a model is loaded and before a chunk is read.
+    pub fn watched(watch: Arc<dyn MemoryWatch>) -> Self {
+        Self::begin(Some(watch))
+    }
+
+    fn begin(watch: Option<Arc<dyn MemoryWatch>>) -> Self {
         let (sender, commands) = channel();
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared::new(watch));
         let workers = shared.clone();
         let thread = std::thread::Builder::new()
             .name("engine".into())

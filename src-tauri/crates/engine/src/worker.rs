@@ -7,12 +7,14 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use protocol::{
-    AnswerNowFlag, CancelFlag, Done, EndedBy, EngineEvent, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Request, Sender, Stop,
+    AnswerNowFlag, CancelFlag, Done, EndedBy, EngineEvent, LoadEvent, MemoryFigures, MemoryWatch, ModelInfo, ModelSource, Request, Sender,
+    Stop,
 };
 use tokio::sync::oneshot;
 
 use crate::error::{Error, Result};
 use crate::load::{LoadedModel, Opened, Progress};
+use crate::tensor::device;
 use crate::warm::Warming;
 use crate::{kernels, memory, tensor};
 
@@ -26,12 +28,24 @@ pub struct Shared {
     ahead: AtomicUsize,
     /// Who wants to know the memory. Each is kept alive by its command in the queue, so that it hears of a worker that is gone.
     askers: Mutex<Vec<Weak<MemoryAsker>>>,
+    /// Knows this computer's memory.
+    watch: Option<Arc<dyn MemoryWatch>>,
 }
 
 /// Takes the answer about the memory, once.
 pub type MemoryAsker = Mutex<Option<oneshot::Sender<Result<MemoryFigures>>>>;
 
 impl Shared {
+    /// Nothing is loaded, nobody waits.
+    pub fn new(watch: Option<Arc<dyn MemoryWatch>>) -> Self {
+        Self { watch, ..Self::default() }
+    }
+
+    /// Who knows this computer's memory.
+    pub fn watch(&self) -> Option<&dyn MemoryWatch> {
+        self.watch.as_deref()
+    }
+
     /// The loaded model.
     pub fn loaded(&self) -> Option<ModelInfo> {
         self.lock().clone()
@@ -236,6 +250,7 @@ impl Worker {
             }
             Command::Job { work, report } => {
                 let done = guard(|| work(self, &report));
+                self.tell_peak();
                 report.send(match done {
                     Ok(done) => EngineEvent::Done(done),
                     Err(Error::Cancelled) => {
@@ -256,6 +271,15 @@ impl Worker {
                 });
             }
             Command::Verb(verb) => verb(self),
+        }
+    }
+
+    /// Tells the watch what the loaded model took at most.
+    fn tell_peak(&self) {
+        if let (Some(watch), Some(loaded)) = (self.shared.watch(), &self.loaded) {
+            if let Ok(figures) = guard(memory::figures) {
+                watch.took(&loaded.opened.source, figures.peak);
+            }
         }
     }
 
@@ -320,6 +344,9 @@ impl Worker {
             return Ok(0.0);
         }
         self.unload();
+        if let Some(watch) = self.shared.watch() {
+            watch.before_load(&opened.source, device().name()).map_err(Error::MemoryShort)?;
+        }
         memory::reset_peak()?;
         let loaded = LoadedModel::load(opened, progress)?;
         let load_ms = loaded.info.load_ms;

@@ -5,6 +5,7 @@ mod measured;
 mod memory;
 mod remote;
 mod stored;
+mod watch;
 
 use std::path::Path;
 
@@ -15,6 +16,7 @@ use protocol::{Code, Fit, Fits, KvBits};
 pub use measured::Measured;
 pub use memory::Memory;
 pub use stored::{header_length, stored_bytes, text_bytes};
+pub use watch::Watch;
 
 use crate::Error;
 

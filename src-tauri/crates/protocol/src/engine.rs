@@ -75,6 +75,25 @@ pub trait Engine: Send + Sync + 'static {
     fn memory(&self) -> BoxFuture<'static, Result<MemoryFigures>>;
 }
 
+/// Knows this computer's memory, so that an engine can stop before the system stops it. Asked on the engine's thread, never
+/// between tokens. Devices are called as in [`ModelInfo::device`].
+pub trait MemoryWatch: std::fmt::Debug + Send + Sync + 'static {
+    /// Whether a model may be loaded; nothing else is loaded when this is asked.
+    ///
+    /// # Errors
+    /// `MemoryShort` where it clearly will not fit.
+    fn before_load(&self, model: &ModelSource, device: &str) -> Result<()>;
+
+    /// Whether reading may go on, which is about to take so many bytes more.
+    ///
+    /// # Errors
+    /// `MemoryShort` where they clearly are not there.
+    fn before_chunk(&self, bytes: u64, device: &str) -> Result<()>;
+
+    /// The most that a model took so far, in bytes; told after each answer.
+    fn took(&self, model: &ModelSource, bytes: u64);
+}
+
 /// Finds the model that a reference means. Lies between chat and the model folder, so that neither knows the other.
 pub trait ModelShelf: Send + Sync + 'static {
     /// The model of this reference; errors: `ModelNotFound`, `ModelBroken`.

@@ -33,17 +33,27 @@ enum Kind {
     Offsets,
 }
 
+/// Writes a model of random weights with these shapes into a folder; `config` is its config.json.
+pub fn write_model(config: &serde_json::Value, folder: &Path) -> Result<ModelSource> {
+    let entries = layout::entries(config)?;
+    write::write(folder, config, &entries).map_err(|error| Error::Unreadable {
+        file: folder.display().to_string(),
+        reason: error.to_string(),
+    })?;
+    Ok(ModelSource {
+        reference: folder.display().to_string(),
+        path: folder.to_owned(),
+        revision: Some("random".into()),
+    })
+}
+
 /// The model of a shape, written below `folder` where it is not there yet.
 pub fn prepare(name: &str, folder: &Path) -> Result<ModelSource> {
     let config = configs::config(name)
         .ok_or_else(|| Error::BadRequest(format!("there is no shape `{name}`; the shapes are {}", NAMES.join(", "))))?;
     let path: PathBuf = folder.join(name);
     if !path.join("complete").is_file() {
-        let entries = layout::entries(&config)?;
-        write::write(&path, &config, &entries).map_err(|error| Error::Unreadable {
-            file: path.display().to_string(),
-            reason: error.to_string(),
-        })?;
+        write_model(&config, &path)?;
     }
     Ok(ModelSource {
         reference: format!("shape:{name}"),

@@ -23,7 +23,16 @@ impl Pass<'_> {
                     width,
                     activation,
                     bias,
-                } => self.experts(*count, *chosen, *width, *activation, *bias),
+                } => {
+                    // Beside a dense network they have norms of their own, before, behind and in the router.
+                    if layer.normed_after {
+                        for _ in 0..4 {
+                            self.norm(hidden, false);
+                        }
+                        self.in_place(3);
+                    }
+                    self.experts(*count, *chosen, *width, *activation, *bias);
+                }
             }
         }
     }
@@ -56,7 +65,7 @@ impl Pass<'_> {
         for _ in 0..3 {
             self.make(count);
         }
-        self.in_place(4);
+        self.in_place(8);
         let rows = self.rows * chosen;
         let of_rows = |pass: &mut Self, numbers: u64, weights: u64| {
             pass.take(rows * numbers * pass.element, rows * numbers + weights);

@@ -10,6 +10,18 @@ use super::Backend;
 /// Tokens that the delta rule computes together (`CHUNK` of the engine's `DeltaRule`).
 const RULE_CHUNK: u64 = 64;
 
+/// What heads look at.
+struct Attended {
+    heads: u64,
+    width: u64,
+    value_width: u64,
+    /// Positions that there are.
+    seen: u64,
+    sinks: bool,
+    /// Whether marks say what each position sees, which is less than everything before it.
+    masked: bool,
+}
+
 impl Pass<'_> {
     /// The mixer of a layer, from the normed stream on; of the last layer that is read only what its cache keeps.
     pub(super) fn mixer(&mut self, layer: &Layer, keys_alone: bool) {
@@ -62,7 +74,8 @@ impl Pass<'_> {
             for _ in 0..4 {
                 self.make(numbers.div_ceil(2));
             }
-            self.in_place(2);
+            // The table of angles, and views of the halves.
+            self.in_place(10);
         }
         self.make(numbers);
     }
@@ -79,10 +92,10 @@ impl Pass<'_> {
         // Keys, then values. What is added at the end is made of zeros first, and then written over.
         self.take(old, 0);
         match mixer {
-            Mixer::Attention(attention) if attention.window.is_some() => self.in_place(1),
+            Mixer::Attention(attention) if attention.window.is_some() => self.in_place(3),
             _ => {
                 self.take(new.saturating_sub(old), 0);
-                self.in_place(4);
+                self.in_place(6);
             }
         }
     }
@@ -99,7 +112,14 @@ impl Pass<'_> {
     fn attention(&mut self, attention: &Attention) {
         let seen = attention.window.map_or(self.positions, |window| self.seen(window));
         let (width, outputs) = (attention.width, attention.heads * attention.width);
-        self.attend(attention.heads, width, width, seen, attention.sinks);
+        self.attend(&Attended {
+            heads: attention.heads,
+            width,
+            value_width: width,
+            seen,
+            sinks: attention.sinks,
+            masked: attention.window.is_some_and(|window| seen > window),
+        });
         if attention.output_gate {
             self.make(outputs);
             self.in_place(1);
@@ -108,34 +128,46 @@ impl Pass<'_> {
     }
 
     /// Scaled dot product attention, and its result put in the order of the tokens.
-    fn attend(&mut self, heads: u64, width: u64, value_width: u64, seen: u64, sinks: bool) {
-        let scores = (heads * self.rows).saturating_mul(seen);
-        if !self.fused(width, value_width) {
-            // Scaled queries, scores, scores without what must not be seen; the softmax is written over these.
-            self.make(heads * width);
-            self.take(self.rows * seen, 0);
-            for _ in 0..2 {
-                self.take(scores.saturating_mul(self.element), 0);
-            }
-            self.in_place(1);
-            if sinks {
-                for _ in 0..2 {
-                    self.take(scores.saturating_mul(self.element), 0);
-                }
+    fn attend(&mut self, attended: &Attended) {
+        let outputs = attended.heads * attended.value_width;
+        if !self.fused(attended) {
+            let scores = (attended.heads * self.rows)
+                .saturating_mul(attended.seen)
+                .saturating_mul(self.element);
+            // Scaled queries, what may be seen, scores; the mask and the softmax are written over these.
+            self.make(attended.heads * attended.width);
+            self.take(self.rows.saturating_mul(attended.seen), 0);
+            self.take(scores, 0);
+            self.in_place(2);
+            if attended.sinks {
+                // The sinks' column beside them.
+                self.take(scores, 0);
             }
         }
-        self.make(heads * value_width);
-        self.make(heads * value_width);
+        if self.wanted.backend == Backend::Cpu {
+            // Views of heads that share keys, and of what may be seen.
+            self.in_place(8);
+        }
+        self.make(outputs);
+        self.make(outputs);
     }
 
-    /// Whether MLX has a kernel for many queries that writes no scores to memory.
-    fn fused(&self, width: u64, value_width: u64) -> bool {
+    /// Whether MLX has a kernel for many queries that writes no scores to memory: what
+    /// `scaled_dot_product_attention.cpp` of the backend says, and what an H200 was seen to do.
+    fn fused(&self, attended: &Attended) -> bool {
+        let (width, value_width) = (attended.width, attended.value_width);
         match self.wanted.backend {
             Backend::Cpu => false,
-            // `scaled_dot_product_attention.cpp` of the backend: widths that kernels were made for.
+            // Widths that kernels were made for.
             Backend::Metal => width == value_width && matches!(width, 64 | 80 | 128),
-            // cuDNN's.
-            Backend::Cuda => width <= 128 && value_width <= 128 && width.is_multiple_of(8) && value_width.is_multiple_of(8),
+            // cuDNN's, which knows no sinks beside a mask.
+            Backend::Cuda => {
+                width <= 128
+                    && value_width <= 128
+                    && width.is_multiple_of(8)
+                    && value_width.is_multiple_of(8)
+                    && !(attended.sinks && attended.masked)
+            }
         }
     }
 
@@ -162,7 +194,14 @@ impl Pass<'_> {
             self.take(bytes, 0);
         }
         self.make(queries);
-        self.attend(heads, still + turning, value, self.positions, false);
+        self.attend(&Attended {
+            heads,
+            width: still + turning,
+            value_width: value,
+            seen: self.positions,
+            sinks: false,
+            masked: false,
+        });
         self.product(heads * value, hidden);
     }
 
@@ -256,9 +295,11 @@ impl Pass<'_> {
             for numbers in [of_values, of_values, state, state] {
                 make(self, numbers);
             }
+            self.in_place(1);
         }
-        // States and corrections joined, then the outputs, in the order of the tokens at last.
+        // States and corrections joined, one copy for each, then the outputs, in the order of the tokens at last.
         make(self, chunks * state);
+        self.in_place(2 * chunks);
         for numbers in [rows * value_heads * value_width; 4] {
             make(self, numbers);
         }

@@ -30,6 +30,16 @@ pub enum Backend {
 }
 
 impl Backend {
+    /// The one that a model's information names so.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "cpu" => Some(Self::Cpu),
+            "metal" => Some(Self::Metal),
+            "cuda" => Some(Self::Cuda),
+            _ => None,
+        }
+    }
+
     /// Prompt tokens that are read at once. Server cards are fast enough for more.
     pub const fn prefill_chunk(self) -> u32 {
         match self {
@@ -85,6 +95,13 @@ impl ModelConfig {
             kv: caches.saturating_mul(if wanted.kept { 2 } else { 1 }),
             working: reading.max(parts::loading(&shapes, wanted.backend)),
         }
+    }
+
+    /// The bytes that reading on from a position up to the wanted context takes: what caches grow by and the working space.
+    pub fn growth(&self, from: u32, wanted: &Wanted) -> u64 {
+        let kv = |context: u32| kept::bytes(&Shapes::of(self), &Wanted { context, ..*wanted });
+        let working = Pass::of(&Shapes::of(self), wanted).peak();
+        kv(wanted.context).saturating_sub(kv(from)).saturating_add(working)
     }
 
     /// The most tokens of context with which all that is needed stays within `bytes`, up to the model's own; `None` where

@@ -1,0 +1,111 @@
+//! The hosts' watch over the memory while a model is loaded and while it reads.
+
+use std::path::{Path, PathBuf};
+
+use prompt::config::memory::Backend;
+use protocol::{Code, MemoryWatch, ModelSource};
+
+use super::{check_before_load, size, Measured, Memory, LOAD_ANYWAY};
+
+/// Asks the system each time, and keeps what models took in the app's data folder.
+#[derive(Debug, Clone)]
+pub struct Watch {
+    data_dir: PathBuf,
+}
+
+impl Watch {
+    /// A watch that keeps what it hears in this data folder.
+    pub fn keeping(data_dir: &Path) -> Self {
+        Self {
+            data_dir: data_dir.to_owned(),
+        }
+    }
+}
+
+impl MemoryWatch for Watch {
+    fn before_load(&self, model: &ModelSource, device: &str) -> protocol::Result<()> {
+        match known(device) {
+            Some((backend, memory)) => check_before_load(&model.path, None, backend, &memory),
+            None => Ok(()),
+        }
+    }
+
+    fn before_chunk(&self, bytes: u64, device: &str) -> protocol::Result<()> {
+        match known(device) {
+            Some((_, memory)) => check_before_chunk(bytes, &memory),
+            None => Ok(()),
+        }
+    }
+
+    fn took(&self, model: &ModelSource, bytes: u64) {
+        // Without a data folder nothing was ever kept, and a command that keeps nothing does not make one.
+        if !self.data_dir.is_dir() {
+            return;
+        }
+        let kept = Measured::in_folder(&self.data_dir).remember(&model.reference, model.revision.as_deref(), bytes);
+        if let Err(error) = kept {
+            tracing::warn!("what {} took could not be kept: {error}", model.reference);
+        }
+    }
+}
+
+/// The device and the memory it computes in; `None` where nothing is known of it. A card's own memory is the driver's to
+/// tell, which MLX asks by itself.
+fn known(device: &str) -> Option<(Backend, Memory)> {
+    let backend = Backend::named(device).filter(|backend| *backend != Backend::Cuda)?;
+    Some((backend, Memory::now(backend, 0).ok()?))
+}
+
+/// Refuses where not even half of what the prediction says is to be had: it is exact to a tenth, and MLX waits for results to be
+/// given back when memory runs out.
+fn check_before_chunk(bytes: u64, memory: &Memory) -> protocol::Result<()> {
+    let most = memory.most_to_be_had();
+    if bytes / 2 <= most || std::env::var_os(LOAD_ANYWAY).is_some_and(|value| !value.is_empty() && value != "0") {
+        return Ok(());
+    }
+    Err(protocol::Error::new(
+        Code::MemoryShort,
+        format!(
+            "reading on takes about {} of memory and only {} are free, so the answer was not begun; nothing is lost: close other \
+             programs, keep keys in fewer bits, or begin a shorter chat",
+            size(bytes),
+            size(most)
+        ),
+    ))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_stops_where_the_memory_clearly_ends_and_nowhere_else() {
+        let memory = Memory {
+            total: 1_000_000,
+            free: 300_000,
+            swap: 100_000,
+        };
+        let most = memory.most_to_be_had();
+        assert_eq!(check_before_chunk(2 * most, &memory), Ok(()));
+        let error = check_before_chunk(2 * most + 2, &memory).unwrap_err();
+        assert_eq!(error.code, Code::MemoryShort);
+        assert!(error.message.contains("nothing is lost"), "{error}");
+        assert_eq!(Watch::keeping(Path::new("/")).before_chunk(u64::MAX, "cuda"), Ok(()));
+    }
+
+    #[test]
+    fn what_a_model_took_is_kept_where_there_is_a_data_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let model = ModelSource {
+            reference: "a/b".into(),
+            path: folder.path().to_owned(),
+            revision: Some("1".into()),
+        };
+        Watch::keeping(folder.path()).took(&model, 5);
+        assert_eq!(Measured::in_folder(folder.path()).of("a/b", Some("1")), Some(5));
+        let missing = folder.path().join("missing");
+        Watch::keeping(&missing).took(&model, 5);
+        assert!(!missing.exists());
+    }
+}
