@@ -27,7 +27,8 @@ pub async fn set_token(app: State<'_, App>, token: String) -> Result<NetSettings
     Ok(app.hub.net().settings().await)
 }
 
+/// What left this computer, newest first.
 #[tauri::command]
 pub async fn outbound_requests(app: State<'_, App>) -> Result<Vec<OutboundRequest>> {
-    Ok(app.hub.net().requests())
+    Ok(app.hub.net().requests().into_iter().rev().collect())
 }
