@@ -31,7 +31,7 @@ fn open_with(home: &Path, hub: &Imitation, more: &[(&str, &str)]) -> Window {
 /// Answers slowly enough that somebody can do something meanwhile.
 fn slowly(hub: &Imitation) {
     let fault = Fault::Drip {
-        bytes: 64 << 10,
+        bytes: 16 << 10,
         pause: std::time::Duration::from_millis(60),
     };
     hub.fault(LARGE, fault, Times::Always);
@@ -139,7 +139,9 @@ fn a_model_is_found_fetched_and_answers() {
     window.picture("models-local");
     press(&window, "model-row", PEBBLE, "chat-with");
     window.switch_to("Ponder");
-    window.wait_until("the chat has the model", || window.newest("model-picker").contains("pebble from the hub"));
+    window.wait_until("the chat has the model", || {
+        window.newest("model-picker").contains("pebble from the hub")
+    });
     window.ask("What is 347 + 589?");
     window.wait_until_answer_is("complete");
     assert_eq!(window.answer(), "347 + 589 = 936");
@@ -176,7 +178,10 @@ fn a_download_goes_on_after_the_app_was_closed_and_after_it_was_killed() {
     window.click("tab-downloads");
     wait_for_download(&window, "done");
     let (sent, from) = ranges(&hub.requests()[before..]);
-    assert!(sent < size && from.iter().all(|first| *first > 0), "it began anew: {sent} bytes from {from:?}");
+    assert!(
+        sent < size && from.iter().all(|first| *first > 0),
+        "it began anew: {sent} bytes from {from:?}"
+    );
     println!("report: after a close and a kill {sent} of {size} bytes were still to fetch");
     assert_eq!(
         fs::read(snapshot(home.path(), PEBBLE, &repository.commit()).join(LARGE)).expect("it is here"),
@@ -214,7 +219,10 @@ fn a_damaged_file_is_found_repaired_and_the_model_removed() {
     window.picture("models-repaired");
     assert_eq!(fs::read(&file).expect("read"), repository.bytes(LARGE).expect("it has weights"));
     let fetched = hub.sent() - before;
-    assert!(fetched >= bytes.len() as u64 && fetched < bytes.len() as u64 + 100_000, "{fetched} bytes for one file");
+    assert!(
+        fetched >= bytes.len() as u64 && fetched < bytes.len() as u64 + 100_000,
+        "{fetched} bytes for one file"
+    );
 
     from_menu(&window, PEBBLE, "remove");
     window.wait_for("frees");
@@ -289,7 +297,10 @@ fn two_hundred_models_and_thirty_downloads_move() {
     let window = open_models(home.path(), &hub);
     search(&window, "crowd");
     window.wait_until("all 200 are listed", || {
-        window.run("const box = document.querySelector('[data-testid=discover]'); box.scrollTop = box.scrollHeight", json!([]));
+        window.run(
+            "const box = document.querySelector('[data-testid=discover]'); box.scrollTop = box.scrollHeight",
+            json!([]),
+        );
         window.count("hub-row") == 200
     });
     for number in 0..30 {
@@ -301,7 +312,10 @@ fn two_hundred_models_and_thirty_downloads_move() {
     wait_for_count(&window, 30);
     let listed = frames(&window, "downloads");
     window.picture("models-many");
-    println!("report: 200 models scroll with a frame every {} ms at the median, {} ms at worst; 30 downloads {} ms and {} ms", scrolled.0, scrolled.1, listed.0, listed.1);
+    println!(
+        "report: 200 models scroll with a frame every {} ms at the median, {} ms at worst; 30 downloads {} ms and {} ms",
+        scrolled.0, scrolled.1, listed.0, listed.1
+    );
     assert!(scrolled.0 < 250.0 && listed.0 < 250.0, "the window stands still");
     window.close();
 }

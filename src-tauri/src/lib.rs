@@ -9,6 +9,7 @@ mod window;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use protocol::DownloadState;
@@ -98,9 +99,7 @@ fn forward_downloads(app: tauri::AppHandle) {
     tauri::async_runtime::spawn(async move {
         let hub = app.state::<App>().hub.clone();
         let mut downloads = hub.downloads();
-        if let Err(error) = hub.go_on().await {
-            tracing::warn!("the downloads of the last time do not go on: {error}");
-        }
+        tauri::async_runtime::spawn(take_up(hub));
         let mut ready = BTreeSet::new();
         while downloads.changed().await.is_ok() {
             let now: BTreeSet<(String, Option<String>)> = downloads
@@ -115,4 +114,17 @@ fn forward_downloads(app: tauri::AppHandle) {
             ready = now;
         }
     });
+}
+
+/// Takes up the downloads of the last time. The process that had them may still be ending, so that they are asked for more than
+/// once; who has them already is not disturbed by it.
+async fn take_up(hub: hub::Hub) {
+    const TIMES: usize = 12;
+    const PAUSE: Duration = Duration::from_secs(5);
+    for _ in 0..TIMES {
+        if let Err(error) = hub.go_on().await {
+            tracing::warn!("the downloads of the last time do not go on: {error}");
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
 }
