@@ -122,7 +122,14 @@ async fn print_answer(rooms: &Rooms, message: &str) -> Result<()> {
         // What stands first is what there was of an answer that goes on; it is told again once the model has read it.
         let again = event.as_ref().is_some_and(|event| event.seq > 1);
         match event.map(|event| event.body) {
-            Some(AnswerBody::Resumed { parts, .. }) if again => parts.iter().try_for_each(|part| print_part(&mut printer, part))?,
+            Some(AnswerBody::Resumed { parts, .. }) if again => {
+                // Later it would stand in the middle of the thought.
+                let thinks = matches!(parts.last(), Some(part) if matches!(part.kind, PartKind::Thinking { .. }));
+                if thinks && !std::mem::replace(&mut hinted, true) {
+                    key.hint();
+                }
+                parts.iter().try_for_each(|part| print_part(&mut printer, part))?;
+            }
             Some(AnswerBody::Delta { channel, text, .. }) => {
                 if channel == Channel::Thinking && !std::mem::replace(&mut hinted, true) {
                     key.hint();
