@@ -104,7 +104,7 @@ impl RequestBuilder {
         let endpoint = self.net.0.endpoint.clone()?;
         let mut address = parsed(&self.address)?;
         let mut passed: Vec<HeaderMap> = Vec::new();
-        loop {
+        for hops in 0.. {
             let (answer, counting, with_token) = self.hop(&address).await?;
             let next = if answer.status().is_redirection() {
                 answer.headers().get(LOCATION)
@@ -118,11 +118,8 @@ impl RequestBuilder {
             if self.stays && !endpoint.owns(&next) {
                 return Ok(Response::new(self.net.0.clone(), answer, counting, address, passed, with_token));
             }
-            if passed.len() >= MOST_REDIRECTS {
-                return Err(Error::Redirect {
-                    host: host_of(&address),
-                    reason: format!("more than {MOST_REDIRECTS} times in a row"),
-                });
+            if hops == MOST_REDIRECTS {
+                break;
             }
             // Only the hub's own word about a file counts; what another computer claims in passing does not.
             if endpoint.owns(&address) {
@@ -130,6 +127,10 @@ impl RequestBuilder {
             }
             address = next;
         }
+        Err(Error::Redirect {
+            host: host_of(&address),
+            reason: format!("more than {MOST_REDIRECTS} times in a row"),
+        })
     }
 
     /// One request to one address, written down.
@@ -224,4 +225,38 @@ fn request_bytes(method: &Method, address: &Url, headers: &HeaderMap) -> u64 {
         .map(|(name, value)| name.as_str().len() + ": \r\n".len() + value.len())
         .sum();
     (line + host + agent + own + "\r\n".len()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_never_leads_to_less_safety() {
+        let follow = |from: &str, to: &str| target(&Url::parse(from).unwrap(), &HeaderValue::try_from(to).unwrap()).map(String::from);
+        assert_eq!(
+            follow("https://hub.example/a/b", "../c?x=1#y").unwrap(),
+            "https://hub.example/c?x=1"
+        );
+        assert_eq!(follow("https://hub.example/a", "//cdn.example/b").unwrap(), "https://cdn.example/b");
+        assert_eq!(
+            follow("http://mirror.example/a", "http://cdn.example/b").unwrap(),
+            "http://cdn.example/b"
+        );
+        assert_eq!(
+            follow("http://127.0.0.1:1/a", "http://127.0.0.1:2/b").unwrap(),
+            "http://127.0.0.1:2/b"
+        );
+        for (from, to) in [
+            ("https://hub.example/a", "http://hub.example/b"),
+            ("https://hub.example/a", "https://127.0.0.1/b"),
+            ("http://mirror.example/a", "http://localhost:631/"),
+            ("https://hub.example/a", "https://[::1]/"),
+            ("https://hub.example/a", "file:///etc/passwd"),
+            ("https://hub.example/a", "https://me:you@cdn.example/"),
+            ("https://hub.example/a", "https://"),
+        ] {
+            assert!(matches!(follow(from, to), Err(Error::Redirect { .. })), "{from} to {to}");
+        }
+    }
 }

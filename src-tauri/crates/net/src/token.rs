@@ -36,7 +36,6 @@ pub(crate) struct Tokens {
     keychain: Arc<dyn Keychain>,
     /// Under this name the keychain keeps it: the endpoint's origin, so that a token for one hub is never sent to a mirror.
     account: String,
-    /// The environment's token belongs to whatever endpoint the environment names.
     found: Mutex<Option<Token>>,
     looking: tokio::sync::Mutex<()>,
 }
@@ -57,7 +56,11 @@ impl Tokens {
     pub(crate) async fn token(&self) -> Token {
         let _one_at_a_time = self.looking.lock().await;
         if let Some(found) = self.found.lock().unwrap_or_else(PoisonError::into_inner).clone() {
-            return found;
+            // A file is read again, because another program may sign in or out while this one runs.
+            return match found.source.0 {
+                TokenSource::None | TokenSource::File => self.with_file(found.keychain_problem),
+                TokenSource::Environment | TokenSource::Keychain => found,
+            };
         }
         let found = self.look().await;
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
@@ -77,25 +80,28 @@ impl Tokens {
         if let Some(secret) = named {
             return of(secret, TokenSource::Environment);
         }
-        let file = self.environment.token_file();
-        let in_file = || {
-            let (path, _) = file.as_ref()?;
-            tidy(&std::fs::read_to_string(path).ok()?)
-        };
         // A path in the environment is the environment's word, so it goes before the keychain as well.
-        if file.as_ref().is_some_and(|(_, named)| *named) {
-            if let Some(secret) = in_file() {
-                return of(secret, TokenSource::File);
+        if self.environment.token_file().is_some_and(|(_, named)| named) {
+            let found = self.with_file(None);
+            if found.secret.is_some() {
+                return found;
             }
         }
-        let kept = self.ask_keychain(|keychain, account| keychain.get(account)).await;
-        match kept {
+        match self.ask_keychain(|keychain, account| keychain.get(account)).await {
             Ok(Some(secret)) => of(secret, TokenSource::Keychain),
-            Ok(None) => in_file().map_or_else(Token::default, |secret| of(secret, TokenSource::File)),
-            Err(problem) => Token {
-                keychain_problem: Some(problem),
-                ..in_file().map_or_else(Token::default, |secret| of(secret, TokenSource::File))
-            },
+            Ok(None) => self.with_file(None),
+            Err(problem) => self.with_file(Some(problem)),
+        }
+    }
+
+    /// The token in the file that Hugging Face's programs write, or none.
+    fn with_file(&self, keychain_problem: Option<Error>) -> Token {
+        let file = self.environment.token_file();
+        let secret = file.and_then(|(path, _)| tidy(&std::fs::read_to_string(path).ok()?));
+        Token {
+            source: Source(if secret.is_some() { TokenSource::File } else { TokenSource::None }),
+            secret,
+            keychain_problem,
         }
     }
 

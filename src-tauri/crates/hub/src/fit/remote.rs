@@ -46,12 +46,21 @@ impl Hub {
 
     async fn fit_on_hub(&self, id: &RepositoryId, question: &Question, memory: &Memory) -> Result<Fit, Error> {
         // A slider asks many times a second; what was seen of the model answers without the hub.
-        if self.seen_before(id.as_str()).is_none() {
-            self.describe(id.as_str()).await?;
-        }
-        let seen = self
-            .seen_before(id.as_str())
-            .ok_or_else(|| Error::NotOnHub { id: id.to_string() })?;
+        let seen = match self.seen_before(id.as_str()) {
+            Some(seen) => seen,
+            None => {
+                let model = self.describe(id.as_str()).await?;
+                let unread = || match model.problem {
+                    Some(problem) => Error::Unread(problem),
+                    None => Error::Gated {
+                        id: id.to_string(),
+                        host: self.net().endpoint().host(),
+                        with_token: false,
+                    },
+                };
+                self.seen_before(id.as_str()).ok_or_else(unread)?
+            }
+        };
         let (config, stored) = seen?;
         Ok(fit(&config, stored, question, memory, None))
     }
