@@ -69,11 +69,13 @@ fn printed(lines: &[Value]) -> Result<File> {
         (!text.is_empty()).then_some(text)
     };
     Ok(File {
-        tokens: match of("done").last() {
+        tokens: match of("done").next_back() {
             Some(done) => Some(Vec::deserialize(&done["tokens"]).context("its last line has no tokens")?),
             None => None,
         },
-        model_revision: of("done").last().and_then(|done| Some(done["model_revision"].as_str()?.to_owned())),
+        model_revision: of("done")
+            .next_back()
+            .and_then(|done| Some(done["model_revision"].as_str()?.to_owned())),
         thinking_ended: of("notice").any(|notice| notice["code"] == "thinking_ended"),
         thinking: words("thinking"),
         text: words("text"),

@@ -76,7 +76,7 @@ impl Remembered {
         if let Err(error) = write(&path, &entry) {
             tracing::warn!(%error, path = %path.display(), "what the hub said is not remembered");
         }
-        if self.kept.fetch_add(1, Ordering::Relaxed) % TIDY_EVERY == 0 {
+        if self.kept.fetch_add(1, Ordering::Relaxed).is_multiple_of(TIDY_EVERY) {
             tidy(&self.of(kind));
         }
     }

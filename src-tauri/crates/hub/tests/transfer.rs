@@ -1,5 +1,7 @@
 //! Downloads against the hub imitation: what is fetched, what is kept, what is gone on with.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,7 +61,7 @@ impl Here {
     /// Downloads until it rests; what it says then.
     async fn fetch(&self) -> Download {
         self.hub.download(ID, "main").await.unwrap();
-        until(&self.hub, |download| ended(download)).await
+        until(&self.hub, ended).await
     }
 }
 

@@ -1,5 +1,7 @@
 //! Each way to fail has a name and a sentence.
 
+#![allow(clippy::unwrap_used)]
+
 mod server;
 
 use std::time::Duration;

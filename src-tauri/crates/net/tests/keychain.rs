@@ -1,4 +1,6 @@
 //! The system's own keychain, in a session of its own so that nobody's secrets are touched.
+
+#![allow(clippy::unwrap_used)]
 #![cfg(target_os = "linux")]
 
 use std::process::Command;

@@ -1,5 +1,7 @@
 //! The client against real servers on loopback.
 
+#![allow(clippy::unwrap_used)]
+
 mod server;
 
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! What went over the network is written down, byte for byte.
 
+#![allow(clippy::unwrap_used)]
+
 mod server;
 
 use std::time::Duration;

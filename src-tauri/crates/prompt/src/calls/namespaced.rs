@@ -77,8 +77,11 @@ impl Node<'_> {
 
 /// The elements up to the closing tag of `parent`, and what stands behind it.
 fn fields<'a>(mut text: &'a str, parent: &str, depth: usize) -> Option<(Vec<(&'a str, Node<'a>)>, &'a str)> {
+    if depth >= DEPTH {
+        return None;
+    }
     let mut found = Vec::new();
-    while depth < DEPTH {
+    loop {
         let tag = text.trim_start().strip_prefix(SPACE)?.strip_prefix('<')?;
         if let Some(closing) = tag.strip_prefix('/') {
             let rest = closing.strip_prefix(parent)?.strip_prefix('>')?;
@@ -98,7 +101,6 @@ fn fields<'a>(mut text: &'a str, parent: &str, depth: usize) -> Option<(Vec<(&'a
         found.push((key, node));
         text = rest;
     }
-    None
 }
 
 #[cfg(test)]
