@@ -94,12 +94,13 @@ fn report(found: &Verification, json: bool) -> Result<()> {
         for file in &found.wrong {
             output::text(&format!("{}: {}\n", file.path, file.reason))?;
         }
-        let unknown = match found.unknown.len() {
-            0 => String::new(),
-            count => format!("; of {count} nobody knows what they should be, but they are well-formed"),
+        let right = match (found.files, found.unknown.len()) {
+            (files, 0) => format!("all {files} files are right"),
+            (0, unknown) => format!("its {unknown} files are well-formed; nothing is known that they could be compared with"),
+            (files, unknown) => format!("{files} files are right; {unknown} are well-formed and compared with nothing"),
         };
         if found.wrong.is_empty() {
-            output::text(&format!("{}: {} files are right{unknown}\n", found.reference, found.files))?;
+            output::text(&format!("{}: {right}\n", found.reference))?;
         }
     }
     if found.wrong.is_empty() {

@@ -153,6 +153,15 @@ impl Repository {
         Lock::try_take(&self.locks().join("ponder.lock"))
     }
 
+    /// The folder where nobody looks for models, for what is about to be removed.
+    ///
+    /// # Errors
+    /// [`Error::Write`] where the cache cannot be written, [`Error::Trap`] where it is a link.
+    pub(crate) fn aside(&self) -> Result<PathBuf, Error> {
+        folder_below(&self.cache.root, Path::new(".locks"))?;
+        Ok(self.cache.root.join(".locks"))
+    }
+
     /// The folder of a commit's files.
     pub fn snapshot(&self, commit: &Commit) -> PathBuf {
         self.folder().join("snapshots").join(commit.as_str())

@@ -62,13 +62,17 @@ impl ModelFolder {
         let locks = target.locks()?;
         match &target {
             Target::All(repository) => {
-                discard(&repository.folder())?;
+                discard(&repository.folder(), &repository.aside()?)?;
                 locks.into_iter().for_each(Lock::remove);
                 // It stays where another program keeps a lock in it.
                 let _ = fs::remove_dir(repository.locks());
             }
             Target::One(repository, commit) => remove_commit(repository, commit)?,
-            Target::Folder(folder) => discard(folder)?,
+            Target::Folder(folder) => {
+                // Names that begin with a dot are no models.
+                let beside = folder.parent().ok_or_else(|| Error::Trap { path: folder.clone() })?;
+                discard(folder, beside)?;
+            }
             Target::OwnFiles(folder) => {
                 for path in own_files(folder) {
                     fs::remove_file(&path).map_err(|source| Error::Write { path, source })?;
@@ -233,7 +237,7 @@ fn remove_commit(repository: &Repository, commit: &Commit) -> Result<(), Error> 
             }
         }
     }
-    discard(&repository.snapshot(commit))?;
+    discard(&repository.snapshot(commit), &repository.folder())?;
     for etag in only {
         let path = repository.blob(&etag);
         // A blob may itself be a link into a store that repositories share; removing it removes the link alone.
@@ -250,17 +254,18 @@ fn remove_commit(repository: &Repository, commit: &Commit) -> Result<(), Error> 
     Ok(())
 }
 
-/// Removes a folder: it is gone from everybody's list in one step, then its content goes. Links in it are removed, not followed.
-fn discard(folder: &Path) -> Result<(), Error> {
+/// Removes a folder: it goes `aside`, and so from everybody's list, in one step, then its content goes. Links in it are removed, not
+/// followed.
+fn discard(folder: &Path, aside: &Path) -> Result<(), Error> {
     let failed = |source| Error::Write {
         path: folder.to_owned(),
         source,
     };
     let meta = fs::symlink_metadata(folder).map_err(failed)?;
-    let (true, Some(parent)) = (meta.is_dir(), folder.parent()) else {
+    if !meta.is_dir() {
         return Err(Error::Trap { path: folder.to_owned() });
-    };
-    let going = parent.join(format!("{GOING}{}", uuid::Uuid::now_v7().simple()));
+    }
+    let going = aside.join(format!("{GOING}{}", uuid::Uuid::now_v7().simple()));
     fs::rename(folder, &going).map_err(failed)?;
     if let Err(source) = fs::remove_dir_all(&going) {
         // Where nothing of it could be removed, it is put back; else what is left goes with the next removal.
@@ -269,7 +274,7 @@ fn discard(folder: &Path) -> Result<(), Error> {
         }
         return Err(failed(source));
     }
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(aside).into_iter().flatten().flatten() {
         let left = entry.file_name().to_string_lossy().starts_with(GOING) && entry.file_type().is_ok_and(|kind| kind.is_dir());
         if left {
             let _ = fs::remove_dir_all(entry.path());

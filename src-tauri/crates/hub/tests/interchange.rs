@@ -297,6 +297,10 @@ fn its_scan_is_clean_whatever_is_written_here() {
     fs::write(flat.blob(&etag), "{}").unwrap();
     flat.publish(&commit(THIRD), &FilePath::new("config.json").unwrap(), &etag).unwrap();
     fs::write(first.partial(&cache::etag_of("x", b"x")), "part").unwrap();
+    // What a crash in the middle of a removal leaves.
+    let left = cache.path().join(".locks/.ponder-removed-0");
+    fs::create_dir_all(left.join("snapshots")).unwrap();
+    fs::create_dir_all(first.folder().join(".ponder-removed-1")).unwrap();
 
     let seen = look(&python, cache.path());
     assert_eq!(
@@ -316,6 +320,9 @@ fn its_scan_is_clean_whatever_is_written_here() {
     let seen = look(&python, cache.path());
     assert_eq!(seen["warnings"], serde_json::json!([]), "{seen}");
     assert_eq!(seen["models"][ID].as_object().unwrap().len(), 1);
+    assert!(!first.folder().join(".ponder-removed-1").exists());
+    folder.remove("gpt2", false).unwrap();
+    assert!(!left.exists());
     let text =
         format!("from huggingface_hub import scan_cache_dir\nscan_cache_dir(CACHE).delete_revisions('{SECOND}').execute()\nprint('null')");
     told(&python, cache.path(), NOBODY, &text);
