@@ -109,6 +109,7 @@ pub(crate) fn without_secrets(address: &str) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -228,6 +228,7 @@ fn request_bytes(method: &Method, address: &Url, headers: &HeaderMap) -> u64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
