@@ -229,9 +229,14 @@ impl Window {
         self.wait_until(&format!("the answer is {state}"), || self.answer_state() == state);
     }
 
+    /// Waits until something holds, a minute at most.
+    pub fn wait_until(&self, what: &str, holds: impl FnMut() -> bool) {
+        self.wait_within(Duration::from_secs(60), what, holds);
+    }
+
     /// Waits until something holds.
-    pub fn wait_until(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+    pub fn wait_within(&self, limit: Duration, what: &str, mut holds: impl FnMut() -> bool) {
+        let deadline = Instant::now() + limit;
         while !holds() {
             if Instant::now() > deadline {
                 let picture = self.picture("failure");

@@ -9,15 +9,15 @@ export type Usage = {
  */
 prompt_tokens: number, 
 /**
- * How many of them were still in the KV cache.
+ * How many of them, and of an answer that goes on, were still in the KV cache.
  */
 cached_tokens: number, 
 /**
- * How many of them were read for this answer.
+ * How many of both were read before the first new token.
  */
 prefilled_tokens: number, 
 /**
- * Tokens generated, the stop token not counted.
+ * Tokens of the whole answer, what it was begun with and what ended its thought included, the stop token not.
  */
 completion_tokens: number, 
 /**
