@@ -289,7 +289,11 @@ fn two_hundred_models_and_thirty_downloads_move() {
             .repository(&id)
             .field("tags", json!(["mlx", "safetensors", "text-generation"]))
             .generated(LARGE, 40_000_000, dice.below(1 << 40));
-        for (name, text) in [("config.json", CONFIG), ("tokenizer.json", "{}"), ("tokenizer_config.json", r#"{"chat_template": "{{ messages[0].content }}"}"#)] {
+        for (name, text) in [
+            ("config.json", CONFIG),
+            ("tokenizer.json", "{}"),
+            ("tokenizer_config.json", r#"{"chat_template": "{{ messages[0].content }}"}"#),
+        ] {
             repository.clone().file(name, text);
         }
     }
@@ -297,7 +301,7 @@ fn two_hundred_models_and_thirty_downloads_move() {
     let window = open_models(home.path(), &hub);
     search(&window, "crowd");
     // Each of them is described before the next ones are asked for.
-    window.wait_within(Duration::from_secs(300), "all 200 are listed", || {
+    window.wait_within(std::time::Duration::from_secs(300), "all 200 are listed", || {
         window.run(
             "const box = document.querySelector('[data-testid=discover]'); box.scrollTop = box.scrollHeight",
             json!([]),

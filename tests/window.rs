@@ -217,15 +217,17 @@ fn a_model_that_vanished_is_an_error_with_words_and_nothing_is_lost() {
     window.close();
 }
 
-/// Asks a folder that is no model through the terminal chat, which leaves a failed answer in the history.
+/// Asks a model without its tensors through the terminal chat, which leaves a failed answer in the history.
 fn ponder_json_chat(home: &Path) -> String {
     use std::io::Write;
     use std::process::{Command, Stdio};
     let model = home.join("broken-model");
     std::fs::create_dir_all(&model).expect("a folder");
-    for name in ["config.json", "tokenizer.json", "model.safetensors"] {
-        std::fs::write(model.join(name), "{ this is not JSON").expect("written");
+    let pebble = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src-tauri/pebble/model");
+    for name in ["config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"] {
+        std::fs::copy(pebble.join(name), model.join(name)).expect("copied");
     }
+    std::fs::write(model.join("model.safetensors"), b"\x08\0\0\0\0\0\0\0{}      ").expect("written");
     let mut chat = Command::new(crate::support::ponder_program())
         .args(["chat", "--model", model.to_str().expect("text")])
         .env("PONDER_HOME", home)
