@@ -41,6 +41,8 @@ export class Discover {
   readonly #waiting: string[] = [];
   #describing = 0;
   #cursor = $state<string | null>(null);
+  /** How many further pages have come, so that the end of the list is looked at anew behind each. */
+  pages = $state(0);
   #asked = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -127,6 +129,7 @@ export class Discover {
       this.found = [...this.found, ...page.models.filter((model) => !known.has(model.id))];
       this.#cursor = page.cursor;
       this.leftOut += page.left_out;
+      this.pages += 1;
     } catch (reason) {
       if (asked === this.#asked) this.error = asHostError(reason);
     } finally {
