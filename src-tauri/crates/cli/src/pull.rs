@@ -181,7 +181,8 @@ impl Bars {
             };
             bar.set_message(format!("{}{checking}", file.path));
         }
-        self.whole.set_length(download.total);
+        // Nothing of nothing would be drawn as all of it.
+        self.whole.set_length(download.total.max(1));
         self.whole.set_position(download.done);
         self.whole.set_message(line(download));
     }
