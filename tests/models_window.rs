@@ -215,7 +215,7 @@ fn a_damaged_file_is_found_repaired_and_the_model_removed() {
     window.picture("models-damaged");
     let before = hub.sent();
     window.click("repair");
-    window.wait_until("it is right again", || window.attribute("check", "data-kind") == "well");
+    window.wait_until("it is right again", || window.attribute("check", "data-kind") == "correct");
     window.picture("models-repaired");
     assert_eq!(fs::read(&file).expect("read"), repository.bytes(LARGE).expect("it has weights"));
     let fetched = hub.sent() - before;

@@ -36,9 +36,9 @@ async function open(which: 'chat' | 'models' = 'chat', openChat = ''): Promise<v
     props: {
       platform: host,
       window: which,
-      frame: (run) => void setTimeout(run, 16),
+      requestFrame: (run) => void setTimeout(run, 16),
       failure: '',
-      keepsake: { get: (name) => kept.get(name) ?? '', set: (name, value) => void kept.set(name, value) },
+      localPrefs: { get: (name) => kept.get(name) ?? '', set: (name, value) => void kept.set(name, value) },
     },
   });
   await pass(50);

@@ -3,12 +3,12 @@ import { mount } from 'svelte';
 import './app.css';
 import App from './App.svelte';
 import { openPlatform } from './platform';
-import type { Frame, Keepsake } from './stores/conversation.svelte';
+import type { RequestFrame, LocalPrefs } from './stores/conversation.svelte';
 
 /** Frames stand still in a hidden window, where an answer must not wait for them. */
 const HIDDEN_FRAME = 250;
 
-const frame: Frame = (run) => {
+const requestFrame: RequestFrame = (run) => {
   let ran = false;
   const once = (): void => {
     if (ran) return;
@@ -20,7 +20,7 @@ const frame: Frame = (run) => {
   requestAnimationFrame(once);
 };
 
-const keepsake: Keepsake = {
+const localPrefs: LocalPrefs = {
   get: (name) => localStorage.getItem(`ponder.${name}`) ?? '',
   set: (name, value) => localStorage.setItem(`ponder.${name}`, value),
 };
@@ -32,14 +32,14 @@ declare global {
 
 const target = document.getElementById('app');
 if (!target) throw new Error('index.html has no #app');
-const asked = new URLSearchParams(location.search).get('window');
+const which = new URLSearchParams(location.search).get('window');
 mount(App, {
   target,
   props: {
     platform: await openPlatform(),
-    window: asked === 'models' || asked === 'failure' ? asked : 'chat',
+    window: which === 'models' || which === 'failure' ? which : 'chat',
     failure: globalThis.ponderFailure ?? '',
-    frame,
-    keepsake,
+    requestFrame,
+    localPrefs,
   },
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { Fit } from '../bindings/Fit';
-import { fitHint, fitWord, pieces } from './fit';
+import { fitHint, fitLabel, pieces } from './fit';
 
 const GB = 1_000_000_000;
 const FIT: Fit = {
@@ -11,9 +11,9 @@ const FIT: Fit = {
 
 describe('the word', () => {
   it('says at which context, and what can be done', () => {
-    expect(fitWord({ ...FIT, word: 'comfortable' })).toBe('comfortable');
-    expect(fitWord(FIT)).toBe('tight at 32 k');
-    expect(fitWord({ ...FIT, word: 'will_not_fit' })).toBe('will not fit');
+    expect(fitLabel({ ...FIT, word: 'comfortable' })).toBe('comfortable');
+    expect(fitLabel(FIT)).toBe('tight at 32 k');
+    expect(fitLabel({ ...FIT, word: 'will_not_fit' })).toBe('will not fit');
     expect(fitHint({ ...FIT, word: 'comfortable' })).toBeNull();
     expect(fitHint(FIT)).toBe('Little is left for other programs.');
     expect(fitHint({ ...FIT, free: 4 * GB })).toContain('make room');

@@ -4,7 +4,7 @@ import type { Fit } from '../bindings/Fit';
 import { tokens } from './quantities';
 
 /** `comfortable`, `tight at 32 k`, `will not fit`. */
-export function fitWord(fit: Fit): string {
+export function fitLabel(fit: Fit): string {
   switch (fit.word) {
     case 'comfortable':
       return 'comfortable';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { ChatSummary } from '../bindings/ChatSummary';
-import { bytes, context, count, duration, figures, groupChats, lastLines, searchChats } from './format';
+import { bytes, context, count, duration, usageSummary, groupChats, lastLines, searchChats } from './format';
 
 function chat(title: string, updated: Date, pinned = false): ChatSummary {
   return { id: title, title, created_at: 0, updated_at: updated.getTime(), pinned, running: false };
@@ -32,9 +32,9 @@ describe('numbers', () => {
   it('leaves out figures that are not known', () => {
     const usage = { prompt_tokens: 9, cached_tokens: 0, prefilled_tokens: 9, completion_tokens: 5, thinking_tokens: 0 };
     const timing = { load_ms: 0, first_token_ms: 312, prefill_tokens_per_second: 80, decode_tokens_per_second: 41.6 };
-    expect(figures(usage, timing)).toBe('42 tok/s · first token 0.3 s');
-    expect(figures({ ...usage, cached_tokens: 1020 }, timing)).toBe('42 tok/s · first token 0.3 s · 1,020 reused');
-    expect(figures(null, null)).toBe('');
+    expect(usageSummary(usage, timing)).toBe('42 tok/s · first token 0.3 s');
+    expect(usageSummary({ ...usage, cached_tokens: 1020 }, timing)).toBe('42 tok/s · first token 0.3 s · 1,020 reused');
+    expect(usageSummary(null, null)).toBe('');
   });
 });
 

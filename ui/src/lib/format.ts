@@ -41,7 +41,7 @@ export function context(tokens: number): string {
 }
 
 /** What an answer cost: `42 tok/s · first token 0.3 s · 1,020 reused`; empty where nothing is known. */
-export function figures(usage: Usage | null, timing: Timing | null): string {
+export function usageSummary(usage: Usage | null, timing: Timing | null): string {
   const parts: string[] = [];
   if (timing && timing.decode_tokens_per_second > 0) {
     parts.push(`${count(timing.decode_tokens_per_second)} tok/s`);

@@ -13,22 +13,22 @@ import { escapeHtml, grammarOf, highlight, loadGrammar } from './highlight';
 import { loadMath, mathExtension, mathHtml } from './math';
 import { sanitizeAnswer, sanitizeOurs } from './sanitize';
 
-/** A block at the top level of a text. An open one may still grow; `needs` names what was missing to render it fully. */
-export type Block = { source: string; open: boolean; needs: Need[] } & (
+/** A block at the top level of a text. An open one may still grow; `missing` lists what has to be loaded to render it fully. */
+export type Block = { source: string; open: boolean; missing: Resource[] } & (
   | { kind: 'html'; html: string }
   | { kind: 'code'; label: string; code: string; html: string | null }
 );
 
-/** Something that is read from the app's files when it is first met: the typesetter of formulas, or a grammar. */
-export type Need = { kind: 'math' } | { kind: 'grammar'; name: string };
+/** Something that is read from the app's files when it is first used: the typesetter of formulas, or a grammar. */
+export type Resource = { kind: 'math' } | { kind: 'grammar'; name: string };
 
-/** Reads what a block needs, once. */
-export function meet(need: Need): Promise<void> {
-  switch (need.kind) {
+/** Loads a resource, once. */
+export function loadResource(resource: Resource): Promise<void> {
+  switch (resource.kind) {
     case 'math':
       return loadMath();
     case 'grammar':
-      return loadGrammar(need.name);
+      return loadGrammar(resource.name);
   }
 }
 
@@ -66,14 +66,14 @@ export class MarkdownText {
     return this.#all();
   }
 
-  /** Renders the blocks again whose needs have been met meanwhile. */
+  /** Renders the blocks again whose missing resources have been loaded. */
   refresh(): Block[] {
-    const again = (block: Block): Block => {
-      const token = block.needs.length > 0 ? lex(block.source, this.#links).tokens.find(visible) : undefined;
+    const rendered = (block: Block): Block => {
+      const token = block.missing.length > 0 ? lex(block.source, this.#links).tokens.find(visible) : undefined;
       return token ? render(token) : block;
     };
-    this.#settled = this.#settled.map(again);
-    this.#open = this.#open.map(again);
+    this.#settled = this.#settled.map(rendered);
+    this.#open = this.#open.map(rendered);
     return this.#all();
   }
 
@@ -103,7 +103,7 @@ const nonce = Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => p
 const SLOT = new RegExp(`<span data-slot="${nonce}-(\\d+)"></span>`, 'g');
 /** What the block that is being rendered has collected. */
 let slots: string[] = [];
-let needs: Need[] = [];
+let missing: Resource[] = [];
 
 function slot(html: string): string {
   slots.push(html);
@@ -135,7 +135,7 @@ const marked = new Marked(
   },
   mathExtension((tex, display) => {
     const html = mathHtml(tex, display);
-    if (html === null) needs.push({ kind: 'math' });
+    if (html === null) missing.push({ kind: 'math' });
     return slot(html === null ? `<span class="tex">${escapeHtml(tex)}</span>` : sanitizeOurs(html));
   }),
 );
@@ -158,23 +158,23 @@ function isCode(token: Token): token is Tokens.Code {
 /** Renders one block; an open one may end in the middle of a word, a mark or a fence. */
 function render(token: Token, open = false): Block {
   slots = [];
-  needs = [];
+  missing = [];
   const source = token.raw;
   if (isCode(token)) {
     const label = labelOf(token.lang);
     // Colours come when the block is closed, for a half line colours wrongly.
     const html = open && !closed(token) ? null : colours(token.text, label);
-    return { kind: 'code', source, open, label, code: token.text, html: html === null ? null : sanitizeOurs(html), needs };
+    return { kind: 'code', source, open, label, code: token.text, html: html === null ? null : sanitizeOurs(html), missing };
   }
   const tokens = open ? completed(token) : [token];
   const html = sanitizeAnswer(marked.parser(tokens)).replace(SLOT, (_, index: string) => slots[Number(index)] ?? '');
-  return { kind: 'html', source, open, html, needs };
+  return { kind: 'html', source, open, html, missing };
 }
 
 function colours(code: string, label: string): string | null {
   const grammar = grammarOf(label);
   const html = highlight(code, label);
-  if (html === null && grammar !== null) needs.push({ kind: 'grammar', name: grammar });
+  if (html === null && grammar !== null) missing.push({ kind: 'grammar', name: grammar });
   return html;
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { ago, contextSteps, memoryWords, progress, short, speed, things, timeLeft, tokens } from './quantities';
+import { ago, contextSteps, memorySummary, progress, short, speed, plural, timeLeft, tokens } from './quantities';
 
 describe('amounts', () => {
   it('are short', () => {
@@ -13,14 +13,14 @@ describe('amounts', () => {
     expect(progress(1_300_000_000, 2_300_000_000)).toBe('1.3 of 2.3 GB');
     expect(progress(900_000_000, 2_300_000_000)).toBe('900 MB of 2.3 GB');
     expect(progress(0, 15_000_000)).toBe('0 bytes of 15 MB');
-    expect(memoryWords({ total: 24_000_000_000, free: 11_800_000_000 })).toBe('24 GB · 11.8 free');
-    expect(memoryWords({ total: 8_000_000_000, free: 900_000_000 })).toBe('8 GB · 900 MB free');
+    expect(memorySummary({ total: 24_000_000_000, free: 11_800_000_000 })).toBe('24 GB · 11.8 free');
+    expect(memorySummary({ total: 8_000_000_000, free: 900_000_000 })).toBe('8 GB · 900 MB free');
     expect(speed(18_200_000)).toBe('18 MB/s');
   });
 
   it('count', () => {
-    expect(things(1, 'chat')).toBe('1 chat');
-    expect(things(1204, 'file')).toBe('1,204 files');
+    expect(plural(1, 'chat')).toBe('1 chat');
+    expect(plural(1204, 'file')).toBe('1,204 files');
     expect([512, 1024, 32_768, 131_072].map(tokens)).toEqual(['512', '1 k', '32 k', '128 k']);
   });
 });

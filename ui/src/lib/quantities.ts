@@ -21,7 +21,7 @@ export function progress(done: number, total: number): string {
 }
 
 /** The memory of a computer: `24 GB · 11.8 free`. */
-export function memoryWords({ total, free }: { total: number; free: number }): string {
+export function memorySummary({ total, free }: { total: number; free: number }): string {
   return `${bytes(total).replace('.0 ', ' ')} · ${progress(free, total).split(' of ')[0] ?? ''} free`;
 }
 
@@ -58,8 +58,8 @@ function midnight(time: number): number {
   return new Date(time).setHours(0, 0, 0, 0);
 }
 
-/** A number of things: `1 chat`, `3 chats`. */
-export function things(number: number, one: string, many = `${one}s`): string {
+/** A count with its noun: `1 chat`, `3 chats`. */
+export function plural(number: number, one: string, many = `${one}s`): string {
   return `${number.toLocaleString('en')} ${number === 1 ? one : many}`;
 }
 

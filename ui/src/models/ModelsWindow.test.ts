@@ -56,7 +56,7 @@ afterEach(async () => {
 async function open(which: 'chat' | 'models' = 'models'): Promise<void> {
   app = mount(App, {
     target: document.body,
-    props: { platform: host, window: which, frame: (run) => void setTimeout(run, 16), failure: '', keepsake: { get: () => '', set: () => {} } },
+    props: { platform: host, window: which, requestFrame: (run) => void setTimeout(run, 16), failure: '', localPrefs: { get: () => '', set: () => {} } },
   });
   await pass(50);
 }
@@ -233,7 +233,7 @@ describe('Discover', () => {
   });
 
   it('describes a model when its row comes into view', async () => {
-    host.shelf = host.shelf.map((model) => ({ ...model, described: false, fit: null }));
+    host.catalog = host.catalog.map((model) => ({ ...model, described: false, fit: null }));
     const describeModel = vi.spyOn(host, 'describeModel');
     await open();
     await click('browse');
@@ -245,7 +245,7 @@ describe('Discover', () => {
   });
 
   it('asks for the next page at the end of the list', async () => {
-    host.shelf = Array.from({ length: 70 }, (_, index) => ({ ...host.shelf[0]!, id: `a/model-${index}` }));
+    host.catalog = Array.from({ length: 70 }, (_, index) => ({ ...host.catalog[0]!, id: `a/model-${index}` }));
     await open();
     await click('browse');
     expect(all('hub-row')).toHaveLength(30);
@@ -259,17 +259,17 @@ describe('Discover', () => {
   });
 
   it('says when it shows what was kept, finds nothing, or cannot ask', async () => {
-    host.mood = 'offline';
+    host.condition = 'offline';
     await open();
     await click('browse');
     expect(the('as-of').textContent).toContain('As of yesterday');
-    host.mood = 'empty';
+    host.condition = 'empty';
     await click('filter-fits');
     expect(the('no-results').textContent).toContain('No model passes the filters');
-    host.mood = 'failing';
+    host.condition = 'failing';
     await click('clear-filters');
     expect(the('search-failed').textContent).toContain('no route to the host');
-    host.mood = 'well';
+    host.condition = 'healthy';
     await click('search-again');
     expect(all('hub-row').length).toBeGreaterThan(3);
   });
@@ -298,7 +298,7 @@ describe('On this computer', () => {
     expect(the('check').textContent).toContain('model.safetensors');
     await click('repair');
     await pass(5000);
-    expect(the('check').dataset.kind).toBe('well');
+    expect(the('check').dataset.kind).toBe('correct');
   });
 
   it('says what removing frees and who uses it, and does not remove what comes with the app', async () => {

@@ -28,7 +28,7 @@ interface Chat {
   trashed: boolean;
 }
 
-interface Run {
+interface RunningAnswer {
   events: AnswerEvent[];
   listeners: ((event: AnswerEvent) => void)[];
   stop: boolean;
@@ -38,7 +38,7 @@ interface Run {
 /** A host with these chats; `pace` is the time between two pieces, in milliseconds. */
 export class FakeHost extends FakeHub implements Platform {
   readonly #chats = new Map<string, Chat>();
-  readonly #runs = new Map<string, Run>();
+  readonly #running = new Map<string, RunningAnswer>();
   readonly #chatListeners = new Set<() => void>();
   #next = 1;
   /** Calls of this name are rejected. */
@@ -108,11 +108,11 @@ export class FakeHost extends FakeHub implements Platform {
     return this.#view(chat);
   }
   async stop(id: string): Promise<void> {
-    const run = this.#runs.get(id);
+    const run = this.#running.get(id);
     if (run) run.stop = true;
   }
   async answerNow(id: string): Promise<void> {
-    const run = this.#runs.get(id);
+    const run = this.#running.get(id);
     if (run) run.answerNow = true;
   }
   async continueAnswer(id: string): Promise<ChatView> {
@@ -122,15 +122,15 @@ export class FakeHost extends FakeHub implements Platform {
     if (!question) throw notFound('question');
     const begun: StoredMessage = { ...message, state: 'streaming', stop: null, ended_by: null, error: null, finished_at: null };
     this.#replace(chat, begun);
-    const run = this.#run(begun, [{ type: 'resumed', parts: begun.parts, notices: begun.notices }]);
+    const run = this.#startRunning(begun, [{ type: 'resumed', parts: begun.parts, notices: begun.notices }]);
     void this.#write(chat, begun, run, textOf(question));
     return this.#view(chat);
   }
   async running(): Promise<{ chat: string; message: string }[]> {
-    return [...this.#runs.keys()].map((message) => ({ chat: this.#message(message).chat.summary.id, message }));
+    return [...this.#running.keys()].map((message) => ({ chat: this.#message(message).chat.summary.id, message }));
   }
   async attach(id: string, from: number, onEvent: (event: AnswerEvent) => void): Promise<void> {
-    const run = this.#runs.get(id);
+    const run = this.#running.get(id);
     if (!run) {
       const { message } = this.#message(id);
       queueMicrotask(() => onEvent({ message: id, seq: from + 1, body: { type: 'finished', message } }));
@@ -185,20 +185,20 @@ export class FakeHost extends FakeHub implements Platform {
 
   #begin(chat: Chat, question: StoredMessage, text: string): StoredMessage {
     const answer = this.#add(chat, { role: 'assistant', parent: question.id, state: 'streaming', model: chat.settings.model ?? this.defaultReference });
-    const run = this.#run(answer, []);
+    const run = this.#startRunning(answer, []);
     chat.summary = { ...chat.summary, updated_at: Date.now() };
     this.#tell(this.#chatListeners);
     void this.#write(chat, answer, run, text);
     return answer;
   }
 
-  #run(answer: StoredMessage, first: AnswerBody[]): Run {
-    const run: Run = { events: first.map((body, index) => ({ message: answer.id, seq: index + 1, body })), listeners: [], stop: false, answerNow: false };
-    this.#runs.set(answer.id, run);
+  #startRunning(answer: StoredMessage, first: AnswerBody[]): RunningAnswer {
+    const run: RunningAnswer = { events: first.map((body, index) => ({ message: answer.id, seq: index + 1, body })), listeners: [], stop: false, answerNow: false };
+    this.#running.set(answer.id, run);
     return run;
   }
 
-  async #write(chat: Chat, answer: StoredMessage, run: Run, question: string): Promise<void> {
+  async #write(chat: Chat, answer: StoredMessage, run: RunningAnswer, question: string): Promise<void> {
     const emit = (body: AnswerBody): void => {
       const event = { message: answer.id, seq: run.events.length + 1, body };
       run.events.push(event);
@@ -256,7 +256,7 @@ export class FakeHost extends FakeHub implements Platform {
       timing: { load_ms: 0, first_token_ms: 240, prefill_tokens_per_second: 900, decode_tokens_per_second: 1000 / Math.max(1, this.pace) },
     };
     this.#replace(chat, message);
-    this.#runs.delete(answer.id);
+    this.#running.delete(answer.id);
     emit({ type: 'finished', message });
     this.#tell(this.#chatListeners);
   }
@@ -295,7 +295,7 @@ export class FakeHost extends FakeHub implements Platform {
   }
 
   #isRunning(chat: Chat): boolean {
-    return chat.messages.some((message) => this.#runs.has(message.id));
+    return chat.messages.some((message) => this.#running.has(message.id));
   }
 
   #chat(id: string): Chat {

@@ -19,11 +19,11 @@ import type { Update } from '../bindings/Update';
 import type { Verification } from '../bindings/Verification';
 import type { VerifyProgress } from '../bindings/VerifyProgress';
 import { MODELS } from './fakeModels';
-import { CARD, firstModels, fitAt, hubModels, manyModels, MEMORY, REQUESTS } from './fakeShelf';
+import { CARD, firstModels, fitAt, hubModels, manyModels, MEMORY, REQUESTS } from './fakeCatalog';
 import type { HubPlatform } from './hub';
 
 /** What the hub of this host is like. */
-export type Mood = 'well' | 'offline' | 'failing' | 'empty' | 'slow';
+export type HubCondition = 'healthy' | 'offline' | 'failing' | 'empty' | 'slow';
 
 const STEP = 200;
 const PAGE = 30;
@@ -31,9 +31,9 @@ const BYTES_PER_STEP = 3_600_000;
 
 /** The host of everything about models. */
 export class FakeHub implements HubPlatform {
-  mood: Mood = 'well';
+  condition: HubCondition = 'healthy';
   /** What the hub has. */
-  shelf: HubModel[] = hubModels();
+  catalog: HubModel[] = hubModels();
   local: LocalModel[] = [...MODELS];
   queue: Download[] = [];
   settings: NetSettings = { offline: false, forced_by_env: false, endpoint: 'https://huggingface.co', token: 'none', keychain_problem: null };
@@ -70,14 +70,14 @@ export class FakeHub implements HubPlatform {
   async searchModels(query: SearchQuery): Promise<SearchPage> {
     await this.#reach();
     const words = query.text.toLowerCase().replace('https://huggingface.co/', '').split(/\s+/).filter(Boolean);
-    const found = (this.mood === 'empty' ? [] : this.shelf)
+    const found = (this.condition === 'empty' ? [] : this.catalog)
       .filter((model) => words.every((word) => model.id.toLowerCase().includes(word)))
       .filter((model) => !query.fits_only || (model.fit !== null && model.fit.word !== 'will_not_fit'))
       .filter((model) => !query.thinks_only || (model.thinking !== null && model.thinking.kind !== 'never'))
       .sort((a, b) => (query.sort === 'size' ? (a.bytes ?? 0) - (b.bytes ?? 0) : query.sort === 'likes' ? b.likes - a.likes : 0));
     const from = Number(query.cursor ?? 0);
     const models = found.slice(from, from + PAGE).map((model) => ({ ...model, here: this.local.some((other) => other.reference === model.id) }));
-    const offline = this.mood === 'offline' || this.settings.offline;
+    const offline = this.condition === 'offline' || this.settings.offline;
     return {
       models,
       cursor: from + PAGE < found.length ? String(from + PAGE) : null,
@@ -88,7 +88,7 @@ export class FakeHub implements HubPlatform {
   }
   async describeModel(id: string): Promise<HubModel> {
     await this.#reach();
-    const model = this.shelf.find((other) => other.id === id);
+    const model = this.catalog.find((other) => other.id === id);
     if (!model) throw { code: 'not_found', message: `The hub has no model called ${id}.` };
     return { ...model, described: true };
   }
@@ -100,7 +100,7 @@ export class FakeHub implements HubPlatform {
     return firstModels().map((model) => ({ ...model, here: this.local.some((other) => other.reference === model.id) }));
   }
   async fitOf(reference: string, context: number | null): Promise<Fit> {
-    const model = this.shelf.find((other) => other.id === reference);
+    const model = this.catalog.find((other) => other.id === reference);
     const bytes = model?.bytes ?? this.local.find((other) => other.reference === reference)?.bytes ?? 15_000_000;
     return fitAt(bytes, context ?? 16_384, model?.context ?? 131_072, reference === 'pebble' ? 71_000_000 : null);
   }
@@ -220,7 +220,7 @@ export class FakeHub implements HubPlatform {
 
   /** Puts a download into the queue. */
   addDownload(id: string, state: DownloadState, share = 0, error: Download['error'] = null): void {
-    const total = this.shelf.find((model) => model.id === id)?.bytes ?? 2_300_000_000;
+    const total = this.catalog.find((model) => model.id === id)?.bytes ?? 2_300_000_000;
     const download: Download = {
       id, revision: 'main', commit: state === 'queued' && share === 0 ? null : '9b02', state, files: [], done: Math.round(total * share), total,
       bytes_per_second: state === 'running' ? 18_000_000 : 0, seconds_left: null, retry_at: state === 'waiting' ? Date.now() + 24_000 : null, error,
@@ -254,7 +254,7 @@ export class FakeHub implements HubPlatform {
   }
 
   #arrived(download: Download): Download {
-    const model = this.shelf.find((other) => other.id === download.id);
+    const model = this.catalog.find((other) => other.id === download.id);
     if (model && !this.local.some((other) => other.reference === model.id)) {
       this.local = [...this.local, { reference: model.id, name: model.name, built_in: false, path: `/models/${model.id}`, revision: '9b02', family: model.family, quantization: model.quantization, bytes: download.total, context: model.context, thinking: model.thinking, thought: null, problem: null, incomplete: false, place: 'cache', last_used_at: null, revisions: [] }];
     }
@@ -272,8 +272,8 @@ export class FakeHub implements HubPlatform {
   }
 
   async #reach(): Promise<void> {
-    if (this.mood === 'slow') await new Promise((resolve) => setTimeout(resolve, 60_000));
-    if (this.mood === 'failing') {
+    if (this.condition === 'slow') await new Promise((resolve) => setTimeout(resolve, 60_000));
+    if (this.condition === 'failing') {
       throw { code: 'network', message: 'huggingface.co could not be reached: no route to the host. Nothing was changed; try again when the network is back.' };
     }
   }
@@ -294,14 +294,14 @@ function withFiles(download: Download): Download {
   return { ...download, files: download.commit === null ? [] : files };
 }
 
-/** Downloads in every state, or many models, or a hub in a bad mood, as an address asks for it. */
+/** Downloads in every state, or many models, or a hub in a bad condition, as an address asks for it. */
 export function fillHub(host: FakeHub, asked: URLSearchParams): void {
-  const mood = asked.get('hub');
-  if (mood === 'offline' || mood === 'failing' || mood === 'empty' || mood === 'slow') host.mood = mood;
+  const condition = asked.get('hub');
+  if (condition === 'offline' || condition === 'failing' || condition === 'empty' || condition === 'slow') host.condition = condition;
   const many = Number(asked.get('many') ?? 0);
   if (many > 0) {
-    host.shelf = manyModels(many);
-    for (const model of host.shelf.slice(0, many / 7)) host.addDownload(model.id, 'running', 0.2);
+    host.catalog = manyModels(many);
+    for (const model of host.catalog.slice(0, many / 7)) host.addDownload(model.id, 'running', 0.2);
     return;
   }
   if (asked.get('downloads') === 'none') return;

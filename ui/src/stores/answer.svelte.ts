@@ -2,8 +2,8 @@
  * An answer that is being written.
  *
  * Events are collected and applied once per frame. The message is built from its events alone: the parts that came with
- * the chat are left aside, because following from 0 tells them all again. Numbers that were seen are dropped, and a
- * stream that breaks off is taken up from the last number, so that nothing is lost and nothing comes twice.
+ * the chat are dropped, because following from 0 repeats them all. Events that were already seen are dropped, and a
+ * stream that breaks off is followed again from the last number, so that nothing is lost and nothing comes twice.
  */
 
 import type { AnswerBody } from '../bindings/AnswerBody';
@@ -13,13 +13,13 @@ import type { StoredMessage } from '../bindings/StoredMessage';
 import type { Platform } from '../platform';
 
 /** Runs something before the next frame is drawn. */
-export type Frame = (run: () => void) => void;
+export type RequestFrame = (run: () => void) => void;
 
 /** What is waited for before the first word. */
 export type Progress = Extract<AnswerBody, { type: 'progress' }>;
 
 /** How an answer left this window: with its last message, or because it can no longer be followed. */
-export type Ending = { kind: 'finished'; message: StoredMessage } | { kind: 'lost'; reason: unknown };
+export type FollowOutcome = { kind: 'finished'; message: StoredMessage } | { kind: 'lost'; reason: unknown };
 
 const RETRIES = 5;
 
@@ -30,8 +30,8 @@ export class LiveAnswer {
   /** Whether the user asked it to stop. */
   stopping = $state(false);
   /** Whether the user asked it to end its thought. */
-  hurried = $state(false);
-  /** Whether the model has not said anything since it was asked, or asked again. */
+  answerNowRequested = $state(false);
+  /** Whether the model has produced nothing since it was asked, or asked to continue. */
   waiting = $state(true);
 
   #seen = 0;
@@ -43,12 +43,12 @@ export class LiveAnswer {
   constructor(
     message: StoredMessage,
     private readonly platform: Platform,
-    private readonly frame: Frame,
-    private readonly ended: (ending: Ending) => void,
-    /** Whether an ended answer goes on, which is first told all that it said. */
-    goesOn = false,
+    private readonly requestFrame: RequestFrame,
+    private readonly ended: (outcome: FollowOutcome) => void,
+    /** Whether an ended answer is continued; its first event then repeats all that it said. */
+    continuing = false,
   ) {
-    this.message = $state.raw(goesOn ? message : { ...message, parts: [], notices: [] });
+    this.message = $state.raw(continuing ? message : { ...message, parts: [], notices: [] });
   }
 
   /** Follows the answer until it ends. */
@@ -74,12 +74,12 @@ export class LiveAnswer {
 
   /** Asks it to end its thought and to answer. */
   async answerNow(): Promise<void> {
-    if (this.hurried) return;
-    this.hurried = true;
+    if (this.answerNowRequested) return;
+    this.answerNowRequested = true;
     try {
       await this.platform.answerNow(this.message.id);
     } catch (reason) {
-      this.hurried = false;
+      this.answerNowRequested = false;
       throw reason;
     }
   }
@@ -88,7 +88,7 @@ export class LiveAnswer {
     this.#queue.push(event);
     if (this.#scheduled) return;
     this.#scheduled = true;
-    this.frame(() => this.#flush());
+    this.requestFrame(() => this.#flush());
   }
 
   #flush(): void {
@@ -104,7 +104,7 @@ export class LiveAnswer {
         return;
       }
       if (body.type === 'detached') {
-        this.#again();
+        this.#reattach();
         continue;
       }
       if (seq <= this.#seen) continue;
@@ -114,8 +114,8 @@ export class LiveAnswer {
         progress = body;
       } else {
         progress = null;
-        message = grown(message, body);
-        // What is told first is what was there before the model went on.
+        message = applyEvent(message, body);
+        // The first event repeats what was there before the model continued.
         if (body.type !== 'notice' && (body.type !== 'resumed' || seq > 1)) this.waiting = false;
       }
     }
@@ -123,8 +123,8 @@ export class LiveAnswer {
     this.progress = progress;
   }
 
-  /** Takes the stream up again, later each time that brought nothing. */
-  #again(): void {
+  /** Follows the stream again, with a longer wait after each attempt that brought nothing. */
+  #reattach(): void {
     if (this.#retries >= RETRIES) {
       this.#end({ kind: 'lost', reason: new Error('The answer can no longer be followed. What has come is kept.') });
       return;
@@ -134,15 +134,15 @@ export class LiveAnswer {
     setTimeout(() => void this.follow(), wait);
   }
 
-  #end(ending: Ending): void {
+  #end(outcome: FollowOutcome): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.ended(ending);
+    this.ended(outcome);
   }
 }
 
 /** The message with what an event adds to it. */
-export function grown(
+export function applyEvent(
   message: StoredMessage,
   body: Extract<AnswerBody, { type: 'delta' | 'tool_call' | 'notice' | 'resumed' }>,
 ): StoredMessage {

@@ -1,4 +1,4 @@
-/** The chat that is looked at: its branch, its draft, its settings and the answers that are being written. */
+/** The open chat: its branch, its draft, its settings and the answers that are being written. */
 
 import { SvelteMap } from 'svelte/reactivity';
 
@@ -7,47 +7,47 @@ import type { ChatView } from '../bindings/ChatView';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import type { Thinking } from '../bindings/Thinking';
 import type { Platform } from '../platform';
-export type { Frame } from './answer.svelte';
-import { answerText, LiveAnswer, type Ending, type Frame } from './answer.svelte';
+export type { RequestFrame } from './answer.svelte';
+import { answerText, LiveAnswer, type FollowOutcome, type RequestFrame } from './answer.svelte';
 import type { Toasts } from './toasts.svelte';
 
-/** Keeps small texts between two starts: which chat was open, what was typed before there was a chat. */
-export interface Keepsake {
+/** What this window remembers between two starts: which chat was open, and the draft of a new chat. */
+export interface LocalPrefs {
   get(name: 'open-chat' | 'new-draft'): string;
   set(name: 'open-chat' | 'new-draft', value: string): void;
 }
 
 const DRAFT_DELAY = 300;
-const FOREIGN_DELAY = 1000;
-const FRESH: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {} };
+const FOREIGN_ANSWER_DELAY = 1000;
+const DEFAULT_SETTINGS: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {} };
 
 export class Conversation {
   /** `null`: a new chat, which is made when its first question is sent. */
   id = $state<string | null>(null);
   messages = $state.raw<readonly StoredMessage[]>([]);
-  settings = $state.raw<ChatSettings>(FRESH);
+  settings = $state.raw<ChatSettings>(DEFAULT_SETTINGS);
   draft = $state('');
   /** Whether a question is on its way to the host. */
   sending = $state(false);
   /** What a screen reader is told: the answer that has just ended. */
   announcement = $state('');
-  /** Grows when the view should go to its end: a chat was opened, a question was asked. */
-  jumps = $state(0);
+  /** Grows when the view should scroll to its end: a chat was opened, a question was asked. */
+  scrollToEnd = $state(0);
   /** Answers of any chat that are being written, by their message. */
   readonly live = new SvelteMap<string, LiveAnswer>();
 
   /** Answers that could not be followed; they are read again instead. */
-  readonly #lost = new Set<string>();
+  readonly #unfollowable = new Set<string>();
   #opening = 0;
   #draftPending = false;
   #draftTimer: ReturnType<typeof setTimeout> | undefined;
-  #foreignTimer: ReturnType<typeof setTimeout> | undefined;
+  #foreignAnswerTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly platform: Platform,
     private readonly toasts: Toasts,
-    private readonly frame: Frame,
-    private readonly keepsake: Keepsake,
+    private readonly requestFrame: RequestFrame,
+    private readonly localPrefs: LocalPrefs,
   ) {}
 
   /** The answer of this chat that is being written, on whichever branch. */
@@ -69,7 +69,7 @@ export class Conversation {
 
   /** Opens what was open last. */
   async reopen(): Promise<void> {
-    const id = this.keepsake.get('open-chat');
+    const id = this.localPrefs.get('open-chat');
     const opening = ++this.#opening;
     // A chat that is gone meanwhile is no error at the start.
     const view = id ? await this.platform.chat(id).catch(() => null) : null;
@@ -92,22 +92,22 @@ export class Conversation {
 
   openNew(): void {
     this.flushDraft();
-    clearTimeout(this.#foreignTimer);
+    clearTimeout(this.#foreignAnswerTimer);
     this.#opening += 1;
     this.id = null;
     this.messages = [];
-    this.settings = FRESH;
-    this.draft = this.keepsake.get('new-draft');
-    this.keepsake.set('open-chat', '');
+    this.settings = DEFAULT_SETTINGS;
+    this.draft = this.localPrefs.get('new-draft');
+    this.localPrefs.set('open-chat', '');
   }
 
   async #enter(view: ChatView): Promise<void> {
     this.id = view.summary.id;
     this.draft = view.draft;
     this.messages = [];
-    this.keepsake.set('open-chat', view.summary.id);
+    this.localPrefs.set('open-chat', view.summary.id);
     await this.#show(view);
-    this.jumps += 1;
+    this.scrollToEnd += 1;
   }
 
   /** Reads the open chat again, for instance when another process wrote to it. */
@@ -122,7 +122,7 @@ export class Conversation {
     }
   }
 
-  /** Sends a question. The text comes back to the draft where that fails. */
+  /** Sends a question. The text comes back to the draft if that fails. */
   async send(text: string): Promise<void> {
     const question = text.trim();
     if (!question || this.sending || this.running) return;
@@ -135,10 +135,10 @@ export class Conversation {
     try {
       if (chat === null) {
         chat = (await this.platform.createChat(this.settings)).summary.id;
-        this.keepsake.set('new-draft', '');
+        this.localPrefs.set('new-draft', '');
         if (opening === this.#opening) {
           this.id = chat;
-          this.keepsake.set('open-chat', chat);
+          this.localPrefs.set('open-chat', chat);
         }
       }
       const turn = await this.platform.send(chat, question);
@@ -146,7 +146,7 @@ export class Conversation {
       this.#follow(turn.answer);
       if (this.id === chat) {
         this.messages = [...this.messages, turn.question, turn.answer];
-        this.jumps += 1;
+        this.scrollToEnd += 1;
       }
     } catch (reason) {
       this.toasts.report(reason);
@@ -167,36 +167,36 @@ export class Conversation {
     await asked.catch((reason: unknown) => this.toasts.report(reason));
   }
 
-  /** Lets an answer go on where it ended early. */
+  /** Continues an answer that ended early. */
   async continueAnswer(message: string): Promise<void> {
     if (this.running) return;
-    this.#lost.delete(message);
-    await this.#branch(() => this.platform.continueAnswer(message), message);
+    this.#unfollowable.delete(message);
+    await this.#changeBranch(() => this.platform.continueAnswer(message), message);
   }
 
-  /** Begins another answer beside this one. */
+  /** Starts another answer beside this one. */
   async regenerate(message: string): Promise<void> {
     if (this.running) return;
-    await this.#branch(() => this.platform.regenerate(message));
-    this.jumps += 1;
+    await this.#changeBranch(() => this.platform.regenerate(message));
+    this.scrollToEnd += 1;
   }
 
   /** Shows the branch that this message is on. */
   async showBranch(message: string): Promise<void> {
-    await this.#branch(() => this.platform.showBranch(message));
+    await this.#changeBranch(() => this.platform.showBranch(message));
   }
 
   async setThinking(thinking: Thinking | null): Promise<void> {
-    await this.#set({ ...this.settings, thinking });
+    await this.#changeSettings({ ...this.settings, thinking });
   }
 
   /** The most tokens a thought may take; `null`: as many as it wants. */
   async setThinkingBudget(tokens: number | null): Promise<void> {
-    await this.#set({ ...this.settings, thinking_budget: tokens });
+    await this.#changeSettings({ ...this.settings, thinking_budget: tokens });
   }
 
   async setModel(reference: string): Promise<void> {
-    await this.#set({ ...this.settings, model: reference });
+    await this.#changeSettings({ ...this.settings, model: reference });
   }
 
   /** Keeps what is being typed. */
@@ -212,7 +212,7 @@ export class Conversation {
     clearTimeout(this.#draftTimer);
     if (!this.#draftPending) return;
     this.#draftPending = false;
-    if (this.id === null) this.keepsake.set('new-draft', this.draft);
+    if (this.id === null) this.localPrefs.set('new-draft', this.draft);
     else void this.#storeDraft(this.id, this.draft);
   }
 
@@ -224,7 +224,7 @@ export class Conversation {
     }
   }
 
-  async #set(settings: ChatSettings): Promise<void> {
+  async #changeSettings(settings: ChatSettings): Promise<void> {
     const before = this.settings;
     this.settings = settings;
     if (this.id === null) return;
@@ -236,49 +236,49 @@ export class Conversation {
     }
   }
 
-  async #branch(call: () => Promise<ChatView>, goesOn: string | null = null): Promise<void> {
+  async #changeBranch(call: () => Promise<ChatView>, continuing: string | null = null): Promise<void> {
     const id = this.id;
     try {
       const view = await call();
-      if (id === this.id) await this.#show(view, goesOn);
+      if (id === this.id) await this.#show(view, continuing);
     } catch (reason) {
       this.toasts.report(reason);
     }
   }
 
-  async #show(view: ChatView, goesOn: string | null = null): Promise<void> {
+  async #show(view: ChatView, continuing: string | null = null): Promise<void> {
     this.settings = view.settings;
     const streaming = view.messages.filter((message) => message.state === 'streaming' && !this.live.has(message.id));
     if (streaming.length > 0) {
       const here = new Set((await this.platform.running()).map((answer) => answer.message));
-      for (const message of streaming) if (here.has(message.id)) this.#follow(message, message.id === goesOn);
+      for (const message of streaming) if (here.has(message.id)) this.#follow(message, message.id === continuing);
     }
     if (this.id !== view.summary.id) return;
     this.messages = view.messages;
-    clearTimeout(this.#foreignTimer);
+    clearTimeout(this.#foreignAnswerTimer);
     // An answer that another process writes, or that ended between two calls, can only be read again.
     if (view.messages.some((message) => message.state === 'streaming' && !this.live.has(message.id))) {
-      this.#foreignTimer = setTimeout(() => void this.reload(), FOREIGN_DELAY);
+      this.#foreignAnswerTimer = setTimeout(() => void this.reload(), FOREIGN_ANSWER_DELAY);
     }
   }
 
-  #follow(message: StoredMessage, goesOn = false): void {
-    if (message.state !== 'streaming' || this.live.has(message.id) || this.#lost.has(message.id)) return;
-    const answer = new LiveAnswer(message, this.platform, this.frame, (ending) => this.#ended(message.id, ending), goesOn);
+  #follow(message: StoredMessage, continuing = false): void {
+    if (message.state !== 'streaming' || this.live.has(message.id) || this.#unfollowable.has(message.id)) return;
+    const answer = new LiveAnswer(message, this.platform, this.requestFrame, (outcome) => this.#ended(message.id, outcome), continuing);
     this.live.set(message.id, answer);
     void answer.follow();
   }
 
-  #ended(id: string, ending: Ending): void {
+  #ended(id: string, outcome: FollowOutcome): void {
     const answer = this.live.get(id);
     this.live.delete(id);
-    if (ending.kind === 'lost') {
-      this.#lost.add(id);
+    if (outcome.kind === 'lost') {
+      this.#unfollowable.add(id);
       if (answer?.message.chat === this.id) void this.reload();
-      this.toasts.report(ending.reason);
+      this.toasts.report(outcome.reason);
       return;
     }
-    const { message } = ending;
+    const { message } = outcome;
     if (message.chat !== this.id) return;
     this.messages = this.messages.map((other) => (other.id === id ? message : other));
     this.announcement = answerText(message) || message.error?.message || 'The answer ended without text.';

@@ -1,9 +1,9 @@
-/** The downloads of this computer, as the host tells them. */
+/** The downloads of this computer, as the host reports them. */
 
 import { SvelteMap } from 'svelte/reactivity';
 
 import type { Download } from '../bindings/Download';
-import { nameOf } from '../lib/modelWords';
+import { displayName } from '../lib/modelText';
 import type { Platform } from '../platform';
 import type { Toasts } from './toasts.svelte';
 
@@ -20,8 +20,8 @@ export function isActive(download: Download): boolean {
 export class Downloads {
   /** The order of the queue. */
   order = $state.raw<readonly string[]>([]);
-  /** Whether the host has told them once. */
-  told = $state(false);
+  /** Whether the host has listed them once. */
+  listed = $state(false);
   /** What a screen reader is told: a model that has come, or why one has not. */
   announcement = $state('');
   /** The model that became ready last; another object each time. */
@@ -37,7 +37,7 @@ export class Downloads {
   /** Follows them from here on. */
   async open(): Promise<void> {
     try {
-      await this.platform.watchDownloads((downloads) => this.#take(downloads));
+      await this.platform.watchDownloads((downloads) => this.#apply(downloads));
     } catch (reason) {
       this.toasts.report(reason);
     }
@@ -81,9 +81,9 @@ export class Downloads {
     await this.#call(() => this.platform.moveDownload(id, place));
   }
 
-  #take(downloads: readonly Download[]): void {
-    const first = !this.told;
-    this.told = true;
+  #apply(downloads: readonly Download[]): void {
+    const first = !this.listed;
+    this.listed = true;
     for (const download of downloads) {
       const before = this.#byId.get(download.id);
       if (!first && before?.state !== download.state) this.#announce(download);
@@ -97,9 +97,9 @@ export class Downloads {
   #announce(download: Download): void {
     if (download.state === 'done') {
       this.ready = { reference: download.id };
-      this.announcement = `${nameOf(download.id)} is here and ready.`;
+      this.announcement = `${displayName(download.id)} is here and ready.`;
     } else if (download.error !== null) {
-      this.announcement = `${nameOf(download.id)}: ${download.error.message}`;
+      this.announcement = `${displayName(download.id)}: ${download.error.message}`;
     }
   }
 

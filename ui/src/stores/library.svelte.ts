@@ -17,13 +17,13 @@ export type Check =
   | { kind: 'failed'; error: HostError };
 
 /** What is known about a newer one; `null` inside: there is none. */
-export type Renewal = { kind: 'asking' } | { kind: 'known'; update: Update | null };
+export type UpdateCheck = { kind: 'asking' } | { kind: 'known'; update: Update | null };
 
 export class Library {
   /** Where models are looked for; `null` until that was read. */
   folders = $state.raw<readonly ModelFolderEntry[] | null>(null);
   readonly #checks = new SvelteMap<string, Check>();
-  readonly #renewals = new SvelteMap<string, Renewal>();
+  readonly #updateChecks = new SvelteMap<string, UpdateCheck>();
 
   constructor(
     private readonly platform: Platform,
@@ -42,8 +42,8 @@ export class Library {
     return this.#checks.get(reference) ?? null;
   }
 
-  renewal(reference: string): Renewal | null {
-    return this.#renewals.get(reference) ?? null;
+  updateCheck(reference: string): UpdateCheck | null {
+    return this.#updateChecks.get(reference) ?? null;
   }
 
   async verify(reference: string): Promise<void> {
@@ -68,19 +68,19 @@ export class Library {
     }
   }
 
-  async askForUpdate(reference: string): Promise<void> {
-    this.#renewals.set(reference, { kind: 'asking' });
+  async checkForUpdate(reference: string): Promise<void> {
+    this.#updateChecks.set(reference, { kind: 'asking' });
     try {
-      this.#renewals.set(reference, { kind: 'known', update: await this.platform.updateOf(reference) });
+      this.#updateChecks.set(reference, { kind: 'known', update: await this.platform.updateOf(reference) });
     } catch (reason) {
-      this.#renewals.delete(reference);
+      this.#updateChecks.delete(reference);
       this.toasts.report(reason);
     }
   }
 
   /** Fetches the newer one. */
   async update(reference: string): Promise<void> {
-    if (await this.#call(() => this.platform.download(reference, null))) this.#renewals.delete(reference);
+    if (await this.#call(() => this.platform.download(reference, null))) this.#updateChecks.delete(reference);
   }
 
   /** What removing would do, or `null` where that cannot be said. */
@@ -97,7 +97,7 @@ export class Library {
     const removed = await this.#call(() => this.platform.removeModel(reference));
     if (removed) {
       this.#checks.delete(reference);
-      this.#renewals.delete(reference);
+      this.#updateChecks.delete(reference);
       await this.refresh();
     }
     return removed;

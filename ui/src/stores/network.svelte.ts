@@ -17,7 +17,7 @@ export class Network {
   ) {}
 
   async refresh(): Promise<void> {
-    await this.#take(() => this.platform.netSettings());
+    await this.#update(() => this.platform.netSettings());
   }
 
   async refreshRequests(): Promise<void> {
@@ -29,15 +29,15 @@ export class Network {
   }
 
   async setOffline(offline: boolean): Promise<void> {
-    await this.#take(() => this.platform.setOffline(offline));
+    await this.#update(() => this.platform.setOffline(offline));
   }
 
   /** Keeps a token, or takes it away where it is empty. Says whether that went well. */
   async setToken(token: string): Promise<boolean> {
-    return this.#take(() => this.platform.setToken(token));
+    return this.#update(() => this.platform.setToken(token));
   }
 
-  async #take(call: () => Promise<NetSettings>): Promise<boolean> {
+  async #update(call: () => Promise<NetSettings>): Promise<boolean> {
     try {
       this.settings = await call();
       return true;

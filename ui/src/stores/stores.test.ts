@@ -4,9 +4,9 @@ import type { AnswerEvent } from '../bindings/AnswerEvent';
 import type { HostError } from '../platform';
 import { FakeHost } from '../platform/fake';
 import { scriptFor } from '../platform/fakeText';
-import { answerText, LiveAnswer, type Ending } from './answer.svelte';
+import { answerText, LiveAnswer, type FollowOutcome } from './answer.svelte';
 import { Chats } from './chats.svelte';
-import { Conversation, type Keepsake } from './conversation.svelte';
+import { Conversation, type LocalPrefs } from './conversation.svelte';
 import { Toasts } from './toasts.svelte';
 
 const STORY = scriptFor('story', true);
@@ -23,7 +23,7 @@ class Frames {
   }
 }
 
-class Memory implements Keepsake {
+class Memory implements LocalPrefs {
   readonly #kept = new Map<string, string>();
   get = (name: string): string => this.#kept.get(name) ?? '';
   set = (name: string, value: string): void => void this.#kept.set(name, value);
@@ -144,8 +144,8 @@ describe('an answer', () => {
     const { answer } = await host.send(host.addChat('', 0).summary.id, 'x');
     let emit = (_: AnswerEvent): void => {};
     host.attach = async (_id, _from, onEvent) => void (emit = onEvent);
-    let ending: Ending | null = null;
-    const live = new LiveAnswer(answer, host, frames.request, (now) => (ending = now));
+    let outcome: FollowOutcome | null = null;
+    const live = new LiveAnswer(answer, host, frames.request, (now) => (outcome = now));
     await live.follow();
     const delta = (seq: number, text: string): void =>
       emit({ message: answer.id, seq, body: { type: 'delta', channel: 'text', text, at: 0 } });
@@ -155,7 +155,7 @@ describe('an answer', () => {
     delta(4, 'two');
     frames.draw();
     expect(answerText(live.message)).toBe('one two');
-    expect(ending).toBeNull();
+    expect(outcome).toBeNull();
   });
 
   it('that another process writes is read again until it ends', async () => {

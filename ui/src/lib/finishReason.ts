@@ -5,7 +5,7 @@ import type { StoredMessage } from '../bindings/StoredMessage';
 import { count } from './format';
 
 /** The rule that ended an answer, as a sentence. */
-export function endingText(rule: EndedBy): string {
+export function finishReasonText(rule: EndedBy): string {
   switch (rule.rule) {
     case 'stop_token':
       return `The model ended its turn with ${rule.text}.`;
@@ -23,19 +23,19 @@ export function endingText(rule: EndedBy): string {
 }
 
 /** What stands behind the figures below an answer: its tokens, and the rule that ended it. */
-export function figuresDetails({ usage, ended_by }: Pick<StoredMessage, 'usage' | 'ended_by'>): string {
+export function usageDetails({ usage, ended_by }: Pick<StoredMessage, 'usage' | 'ended_by'>): string {
   const lines: string[] = [];
   if (usage) {
     const thought = usage.thinking_tokens > 0 ? `, ${count(usage.thinking_tokens)} of them thought` : '';
     lines.push(`${count(usage.prompt_tokens)} tokens read, ${count(usage.completion_tokens)} written${thought}.`);
   }
-  if (ended_by) lines.push(endingText(ended_by));
+  if (ended_by) lines.push(finishReasonText(ended_by));
   return lines.join('\n');
 }
 
 /** Whether an answer ended early, has something that more can be added to, and more could come: asking for the same again does not
  * help against a full context or a model that changed. */
-export function canGoOn({ state, stop, ended_by, error, parts }: StoredMessage): boolean {
+export function canContinue({ state, stop, ended_by, error, parts }: StoredMessage): boolean {
   switch (state) {
     case 'stopped':
     case 'interrupted':

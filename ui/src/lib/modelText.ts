@@ -1,4 +1,4 @@
-/** What rows say about models and downloads. */
+/** The texts of rows about models and downloads. */
 
 import type { Download } from '../bindings/Download';
 import type { HubModel } from '../bindings/HubModel';
@@ -29,7 +29,7 @@ export function hubTags(model: HubModel): string[] {
 }
 
 /** `mlx-community · 4.2 GB · 128 k context · 1.9 M downloads` */
-export function hubAbout(model: HubModel): string {
+export function hubSummary(model: HubModel): string {
   return words(
     model.author,
     model.bytes !== null && bytes(model.bytes),
@@ -44,7 +44,7 @@ export function localTags(model: LocalModel, loaded: boolean): string[] {
 }
 
 /** How a download goes: `1.3 of 2.3 GB · 18 MB/s · 2 min left · file 1 of 2`. */
-export function downloadAbout(download: Download): string {
+export function downloadStatus(download: Download): string {
   const far = download.total > 0 ? progress(download.done, download.total) : null;
   switch (download.state) {
     case 'queued':
@@ -78,13 +78,13 @@ function fileNumber(download: Download): number {
 }
 
 /** How far a download is, from 0 to 1; `null` until that is known. */
-export function share(download: Download): number | null {
+export function downloadShare(download: Download): number | null {
   if (download.state === 'done') return 1;
   return download.total > 0 ? download.done / download.total : null;
 }
 
 /** A short name for people: the last part of an id, with blanks for hyphens. */
-export function nameOf(id: string): string {
+export function displayName(id: string): string {
   const last = id.split('/').findLast(Boolean) ?? id;
   return last.replace(/[-_]/g, ' ');
 }

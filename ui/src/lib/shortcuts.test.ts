@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { commandOf, shortcutLabel, type Keys } from './keys';
+import { commandOf, shortcutLabel, type Keys } from './shortcuts';
 
 const none: Keys = { key: '', metaKey: false, ctrlKey: false, shiftKey: false, altKey: false };
 

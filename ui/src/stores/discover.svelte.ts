@@ -1,4 +1,4 @@
-/** What is looked at in Discover: good first models until something is searched for, then what the hub answered. */
+/** What Discover shows: good first models until something is searched for, then what the hub answered. */
 
 import { SvelteMap, SvelteSet } from 'svelte/reactivity';
 
@@ -10,7 +10,7 @@ import { asHostError, type HostError, type Platform } from '../platform';
 /** What the list shows: where to begin, a search under way, its models, or why there are none. */
 export type Shown = 'first' | 'loading' | 'models' | 'failed';
 
-/** How long the hands rest before a text is searched for, in milliseconds. */
+/** How long typing has to pause before a search starts, in milliseconds. */
 export const SEARCH_DELAY = 400;
 const DESCRIBE_AT_ONCE = 4;
 
@@ -37,11 +37,11 @@ export class Discover {
   readonly #known = new SvelteMap<string, HubModel>();
   readonly #asking = new SvelteSet<string>();
   /** Models that the hub was asked about, in vain or not. */
-  readonly #told = new Set<string>();
+  readonly #requested = new Set<string>();
   readonly #waiting: string[] = [];
   #describing = 0;
   #cursor = $state<string | null>(null);
-  /** How many further pages have come, so that the end of the list is looked at anew behind each. */
+  /** How many further pages have come. A new end of the list is observed after each. */
   pages = $state(0);
   #asked = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -73,7 +73,7 @@ export class Discover {
     return this.#asking.has(id);
   }
 
-  /** Takes what is typed, and searches when the hands rest. */
+  /** Takes what is typed, and searches once typing pauses. */
   type(text: string): void {
     this.text = text;
     clearTimeout(this.#timer);
@@ -91,7 +91,7 @@ export class Discover {
     const asked = ++this.#asked;
     this.shown = 'loading';
     this.error = null;
-    this.#told.clear();
+    this.#requested.clear();
     try {
       const page = await this.platform.searchModels(this.#query(null));
       if (asked !== this.#asked) return;
@@ -144,8 +144,8 @@ export class Discover {
 
   /** Asks what a model is, a few at a time; rows call it when they come into view. */
   describe(model: HubModel): void {
-    if (this.latest(model).described || this.#told.has(model.id)) return;
-    this.#told.add(model.id);
+    if (this.latest(model).described || this.#requested.has(model.id)) return;
+    this.#requested.add(model.id);
     this.#asking.add(model.id);
     this.#waiting.push(model.id);
     void this.#describeNext();

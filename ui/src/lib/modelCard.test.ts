@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { LONGEST, readableCard } from './card';
+import { LONGEST, readableCard } from './modelCard';
 
 describe('a card', () => {
   it('begins behind its metadata', () => {
