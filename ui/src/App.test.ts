@@ -216,7 +216,7 @@ describe('thinking', () => {
       await pass(0);
       await click('set-budget');
       expect(field.isConnected).toBe(!taken);
-      if (!taken) expect(the('thinking-surface').textContent).toContain('A whole number from 1');
+      if (!taken) expect(the('thinking-surface').textContent).toContain('a whole number from 1');
     }
     await ask('What is 347 + 589?');
     await pass(3000);
@@ -282,7 +282,7 @@ describe('answers', () => {
 
   it('tell which rule ended them', async () => {
     await openAnswer({ ended_by: { rule: 'stop_token', token: 106, text: '<turn|>', sources: [] } });
-    expect(the('figures').title).toBe('1,162 tokens read, 187 written, 61 of them thought.\nThe model ended its turn with <turn|>.');
+    expect(the('figures').title).toBe('1,162 tokens read, 187 written, 61 of them in thought.\nThe model ended its turn with <turn|>.');
   });
 
   it('pass their notices on', async () => {

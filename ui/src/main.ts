@@ -2,6 +2,7 @@ import { mount } from 'svelte';
 
 import './app.css';
 import App from './App.svelte';
+import { chooseLanguage } from './messages';
 import { openPlatform } from './platform';
 import type { RequestFrame, LocalPrefs } from './stores/conversation.svelte';
 
@@ -29,6 +30,8 @@ declare global {
   /** Put there by the shell in the window that says why the app could not start. */
   var ponderFailure: string | undefined;
 }
+
+chooseLanguage(navigator.languages);
 
 const target = document.getElementById('app');
 if (!target) throw new Error('index.html has no #app');

@@ -2,23 +2,23 @@
 
 import type { EndedBy } from '../bindings/EndedBy';
 import type { StoredMessage } from '../bindings/StoredMessage';
-import { count } from './format';
+import { t } from '../messages';
 
 /** The rule that ended an answer, as a sentence. */
 export function finishReasonText(rule: EndedBy): string {
   switch (rule.rule) {
     case 'stop_token':
-      return `The model ended its turn with ${rule.text}.`;
+      return t('finish.stopToken', { text: rule.text });
     case 'stop_text':
-      return `It ended at the text “${rule.text}”.`;
+      return t('finish.stopText', { text: rule.text });
     case 'token_limit':
-      return 'It ended at its limit of tokens.';
+      return t('finish.tokenLimit');
     case 'context':
-      return 'It ended because the context is full.';
+      return t('finish.context');
     case 'repetition':
-      return 'It was ended because it repeated itself.';
+      return t('finish.repetition');
     case 'cancelled':
-      return 'It was stopped.';
+      return t('finish.cancelled');
   }
 }
 
@@ -26,8 +26,8 @@ export function finishReasonText(rule: EndedBy): string {
 export function usageDetails({ usage, ended_by }: Pick<StoredMessage, 'usage' | 'ended_by'>): string {
   const lines: string[] = [];
   if (usage) {
-    const thought = usage.thinking_tokens > 0 ? `, ${count(usage.thinking_tokens)} of them thought` : '';
-    lines.push(`${count(usage.prompt_tokens)} tokens read, ${count(usage.completion_tokens)} written${thought}.`);
+    const [read, written, thought] = [usage.prompt_tokens, usage.completion_tokens, usage.thinking_tokens];
+    lines.push(thought > 0 ? t('usage.tokensThought', { read, written, thought }) : t('usage.tokens', { read, written }));
   }
   if (ended_by) lines.push(finishReasonText(ended_by));
   return lines.join('\n');

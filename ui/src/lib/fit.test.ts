@@ -16,7 +16,7 @@ describe('the word', () => {
     expect(fitLabel({ ...FIT, word: 'will_not_fit' })).toBe('will not fit');
     expect(fitHint({ ...FIT, word: 'comfortable' })).toBeNull();
     expect(fitHint(FIT)).toBe('Little is left for other programs.');
-    expect(fitHint({ ...FIT, free: 4 * GB })).toContain('make room');
+    expect(fitHint({ ...FIT, free: 4 * GB })).toContain('close other programs');
     expect(fitHint({ ...FIT, word: 'will_not_fit' })).toContain('smaller model');
     expect(fitHint({ ...FIT, word: 'will_not_fit', comfortable_context: 4096 })).toBe('It fits with a context of 4 k.');
   });

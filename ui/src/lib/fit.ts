@@ -1,26 +1,27 @@
 /** How the sum of a model's memory is told. */
 
 import type { Fit } from '../bindings/Fit';
-import { tokens } from './quantities';
+import { t } from '../messages';
+import { contextSize } from './format';
 
 /** `comfortable`, `tight at 32 k`, `will not fit`. */
 export function fitLabel(fit: Fit): string {
   switch (fit.word) {
     case 'comfortable':
-      return 'comfortable';
+      return t('fit.comfortable');
     case 'tight':
-      return `tight at ${tokens(fit.context)}`;
+      return t('fit.tight', { context: contextSize(fit.context) });
     case 'will_not_fit':
-      return 'will not fit';
+      return t('fit.willNotFit');
   }
 }
 
 /** What can be done about the word; `null` where nothing needs to be. */
 export function fitHint(fit: Fit): string | null {
   if (fit.word === 'comfortable') return null;
-  if (fit.word === 'tight') return fit.needed > fit.free ? 'More than is free now: other programs have to make room.' : 'Little is left for other programs.';
-  if (fit.comfortable_context !== null && fit.comfortable_context < fit.context) return `It fits with a context of ${tokens(fit.comfortable_context)}.`;
-  return 'A smaller model, or one with fewer bits, fits this computer.';
+  if (fit.word === 'tight') return t(fit.needed > fit.free ? 'fit.hint.free' : 'fit.hint.little');
+  if (fit.comfortable_context !== null && fit.comfortable_context < fit.context) return t('fit.hint.context', { context: contextSize(fit.comfortable_context) });
+  return t('fit.hint.smaller');
 }
 
 /** One piece of the bar that stands for all memory. */

@@ -51,14 +51,14 @@ describe('chats', () => {
   ];
 
   it('fall under the day of the own clock, pinned first, newest first', () => {
-    const titles = groupChats(chats, now.getTime()).map((group) => [group.title, ...group.chats.map((c) => c.title)]);
+    const titles = groupChats(chats, now.getTime()).map((group) => [group.period, ...group.chats.map((c) => c.title)]);
     expect(titles).toEqual([
-      ['Pinned', 'pinned and old'],
-      ['Today', 'this morning', 'midnight'],
-      ['Yesterday', 'last evening'],
-      ['This week', 'monday'],
-      ['This month', 'october'],
-      ['Older', 'older'],
+      ['pinned', 'pinned and old'],
+      ['today', 'this morning', 'midnight'],
+      ['yesterday', 'last evening'],
+      ['week', 'monday'],
+      ['month', 'october'],
+      ['older', 'older'],
     ]);
   });
 

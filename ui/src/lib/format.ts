@@ -3,54 +3,85 @@
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { Timing } from '../bindings/Timing';
 import type { Usage } from '../bindings/Usage';
+import { number, t } from '../messages';
 
-const WHOLE = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const DAY = 86_400_000;
 
 /** `1,204` */
 export function count(value: number): string {
-  return WHOLE.format(value);
+  return number(value);
 }
 
 /** A size as the Finder gives it: `15 MB`, `4.2 GB`. */
 export function bytes(value: number): string {
-  const units = ['bytes', 'kB', 'MB', 'GB', 'TB'];
-  let unit = 0;
+  const { size, unit, digits } = scaled(value);
+  return inUnit(number(size, digits), unit, size);
+}
+
+/** How much of a size is there: `1.3 of 2.3 GB`, with the unit once if both have the same. */
+export function progress(done: number, total: number): string {
+  const [part, whole] = [scaled(done), scaled(total)];
+  const before = part.unit === whole.unit ? number(part.size, part.digits) : bytes(done);
+  return t('amount.progress', { done: before, total: bytes(total) });
+}
+
+/** The memory of a computer: `24 GB · 11.8 free`. */
+export function memorySummary({ total, free }: { total: number; free: number }): string {
+  const [whole, part] = [scaled(total), scaled(free)];
+  const rounded = inUnit(number(whole.size, Number.isInteger(Number(whole.size.toFixed(1))) ? 0 : whole.digits), whole.unit, whole.size);
+  return t('amount.memory', { total: rounded, free: part.unit === whole.unit ? number(part.size, part.digits) : bytes(free) });
+}
+
+const UNITS = ['bytes', 'kB', 'MB', 'GB', 'TB'] as const;
+type Unit = (typeof UNITS)[number];
+
+/** A size in the largest unit that leaves a number of at least one, and the digits that are worth showing. */
+function scaled(value: number): { size: number; unit: Unit; digits: number } {
+  let power = 0;
   let size = value;
   // 999.5 already rounds to the next unit's 1.
-  while (size >= 999.5 && unit < units.length - 1) {
+  while (size >= 999.5 && power < UNITS.length - 1) {
     size /= 1000;
-    unit += 1;
+    power += 1;
   }
-  const digits = unit >= 3 && size < 99.95 ? 1 : 0;
-  return `${size.toFixed(digits)} ${units[unit]}`;
+  return { size, unit: UNITS[power] ?? 'TB', digits: power >= 3 && size < 99.95 ? 1 : 0 };
+}
+
+function inUnit(value: string, unit: Unit, size: number): string {
+  return unit === 'bytes' ? t('amount.bytes', { count: Math.round(size) }) : t(`amount.${unit}`, { value });
 }
 
 /** `0.3 s`, `12 s`, `2 min 5 s`; tenths below ten seconds where `fine`, below one second always. */
 export function duration(milliseconds: number, fine = false): string {
   const seconds = Math.max(0, milliseconds) / 1000;
-  if (seconds < 0.95 || (fine && seconds < 9.95)) return `${seconds.toFixed(1)} s`;
+  if (seconds < 0.95 || (fine && seconds < 9.95)) return t('time.seconds', { value: number(seconds, 1) });
   const whole = Math.round(seconds);
-  if (whole < 60) return `${whole} s`;
-  return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  if (whole < 60) return t('time.seconds', { value: whole });
+  return t('time.minutesSeconds', { minutes: Math.floor(whole / 60), seconds: whole % 60 });
 }
 
 /** A model's context: `128 k context`. Contexts are powers of two, so k is 1,024. */
 export function context(tokens: number): string {
-  return tokens >= 1024 ? `${Math.round(tokens / 1024)} k context` : `${tokens} tokens of context`;
+  return t('amount.context', { tokens: contextSize(tokens) });
+}
+
+/** A context without its word: `32 k`. */
+export function contextSize(tokens: number): string {
+  return tokens >= 1024 ? t('amount.thousands', { value: Math.round(tokens / 1024) }) : number(tokens);
 }
 
 /** What an answer cost: `42 tok/s · first token 0.3 s · 1,020 reused`; empty where nothing is known. */
 export function usageSummary(usage: Usage | null, timing: Timing | null): string {
   const parts: string[] = [];
   if (timing && timing.decode_tokens_per_second > 0) {
-    parts.push(`${count(timing.decode_tokens_per_second)} tok/s`);
+    parts.push(t('usage.speed', { rate: timing.decode_tokens_per_second }));
   }
   if (timing && timing.first_token_ms > 0) {
     const milliseconds = timing.first_token_ms;
-    parts.push(`first token ${milliseconds < 95 ? `${Math.round(milliseconds)} ms` : duration(milliseconds, true)}`);
+    const wait = milliseconds < 95 ? t('time.milliseconds', { value: milliseconds }) : duration(milliseconds, true);
+    parts.push(t('usage.firstToken', { duration: wait }));
   }
-  if (usage && usage.cached_tokens > 0) parts.push(`${count(usage.cached_tokens)} reused`);
+  if (usage && usage.cached_tokens > 0) parts.push(t('usage.reused', { tokens: usage.cached_tokens }));
   return parts.join(' · ');
 }
 
@@ -62,28 +93,30 @@ export function lastLines(text: string, limit = 1200): string {
   return newline >= 0 && newline < limit / 2 ? tail.slice(newline + 1) : tail;
 }
 
+const PERIODS = ['pinned', 'today', 'yesterday', 'week', 'month', 'older'] as const;
+
+/** What the chats of a group have in common. */
+export type Period = (typeof PERIODS)[number];
+
 /** Chats under one heading of the sidebar. */
 export interface ChatGroup {
-  title: string;
+  period: Period;
   chats: ChatSummary[];
 }
 
 /** The sidebar's groups, newest first, empty ones left out. Days are days of the user's own clock. */
 export function groupChats(chats: readonly ChatSummary[], now: number): ChatGroup[] {
   const midnight = new Date(now).setHours(0, 0, 0, 0);
-  const groups: [string, (chat: ChatSummary) => boolean][] = [
-    ['Pinned', (chat) => chat.pinned],
-    ['Today', (chat) => chat.updated_at >= midnight],
-    ['Yesterday', (chat) => chat.updated_at >= midnight - DAY],
-    ['This week', (chat) => chat.updated_at >= midnight - 6 * DAY],
-    ['This month', (chat) => chat.updated_at >= midnight - 30 * DAY],
-    ['Older', () => true],
-  ];
-  const result: ChatGroup[] = groups.map(([title]) => ({ title, chats: [] }));
-  for (const chat of [...chats].sort((a, b) => b.updated_at - a.updated_at)) {
-    result[groups.findIndex(([, holds]) => holds(chat))]?.chats.push(chat);
-  }
-  return result.filter((group) => group.chats.length > 0);
+  const periodOf = ({ pinned, updated_at }: ChatSummary): Period => {
+    if (pinned) return 'pinned';
+    if (updated_at >= midnight) return 'today';
+    if (updated_at >= midnight - DAY) return 'yesterday';
+    if (updated_at >= midnight - 6 * DAY) return 'week';
+    return updated_at >= midnight - 30 * DAY ? 'month' : 'older';
+  };
+  const sorted = [...chats].sort((a, b) => b.updated_at - a.updated_at);
+  const groups = PERIODS.map((period) => ({ period, chats: sorted.filter((chat) => periodOf(chat) === period) }));
+  return groups.filter((group) => group.chats.length > 0);
 }
 
 /** The chats whose title holds every word of the query, in any case. */
@@ -97,5 +130,5 @@ export function searchChats(chats: readonly ChatSummary[], query: string): ChatS
 
 /** A chat's title; it has none until its first question. */
 export function chatTitle(title: string): string {
-  return title.trim() || 'New chat';
+  return title.trim() || t('chat.untitled');
 }

@@ -9,6 +9,7 @@
 
 import { Lexer, Marked, Renderer, type Token, type Tokens } from 'marked';
 
+import { t } from '../messages';
 import { escapeHtml, grammarOf, highlight, loadGrammar } from './highlight';
 import { loadMath, mathExtension, mathHtml } from './math';
 import { sanitizeAnswer, sanitizeOurs } from './sanitize';
@@ -117,7 +118,7 @@ const marked = new Marked(
     renderer: {
       // Nothing is loaded from an answer, so a picture is shown as the link it is.
       image({ href, text }) {
-        return `<a href="${escapeHtml(href)}" title="A picture, not loaded">${escapeHtml(text || href)}</a>`;
+        return `<a href="${escapeHtml(href)}" title="${escapeHtml(t('answer.picture'))}">${escapeHtml(text || href)}</a>`;
       },
       code({ text, lang }) {
         const label = labelOf(lang);
@@ -125,7 +126,7 @@ const marked = new Marked(
         return slot(codeBox(label, html));
       },
       checkbox({ checked }) {
-        return slot(`<span class="tick" role="img" aria-label="${checked ? 'done' : 'open'}" data-done="${checked}"></span>`);
+        return slot(`<span class="tick" role="img" aria-label="${escapeHtml(t(checked ? 'answer.taskDone' : 'answer.taskOpen'))}" data-done="${checked}"></span>`);
       },
       table(token) {
         // The figure scrolls sideways where the table is wider than the column.
@@ -188,7 +189,7 @@ function closed(token: Tokens.Code): boolean {
 
 /** The frame of a code block inside a list or a quotation; `CodeBlock.svelte` draws the same at the top level. */
 function codeBox(label: string, html: string): string {
-  const bar = `<div class="code-bar"><span>${escapeHtml(label || 'text')}</span><button type="button" data-copy>Copy</button></div>`;
+  const bar = `<div class="code-bar"><span>${escapeHtml(label || t('answer.codeLabel'))}</span><button type="button" data-copy>${escapeHtml(t('common.copy'))}</button></div>`;
   return `<div class="code">${bar}<pre tabindex="0"><code>${sanitizeOurs(html)}</code></pre></div>`;
 }
 

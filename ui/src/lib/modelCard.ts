@@ -1,5 +1,7 @@
 /** A model's card as it can be read here. */
 
+import { t } from '../messages';
+
 /** More of a card than this is not drawn; the hub's own page has the rest. */
 export const LONGEST = 60_000;
 
@@ -12,5 +14,5 @@ export function readableCard(card: string, page: string): string {
   const text = whole.trim();
   if (text.length <= LONGEST) return text;
   const cut = text.lastIndexOf('\n\n', LONGEST);
-  return `${text.slice(0, cut > LONGEST / 2 ? cut : LONGEST)}\n\n[The rest is on the hub.](${page})`;
+  return `${text.slice(0, cut > LONGEST / 2 ? cut : LONGEST)}\n\n[${t('card.cut')}](${page})`;
 }

@@ -4,20 +4,21 @@ import type { Download } from '../bindings/Download';
 import type { HubModel } from '../bindings/HubModel';
 import type { LocalModel } from '../bindings/LocalModel';
 import type { ThinkingControl } from '../bindings/ThinkingControl';
-import { bytes, context } from './format';
-import { progress, short, speed, timeLeft } from './quantities';
+import { t } from '../messages';
+import { bytes, context, progress } from './format';
+import { short, speed, timeLeft } from './quantities';
 
 /** What a model's reasoning is called in a small tag; `null` where it has none. */
 export function thinkingTag(control: ThinkingControl | null): string | null {
   switch (control?.kind) {
     case 'switch':
-      return 'thinks';
+      return t('tag.thinks');
     case 'levels':
-      return control.levels.length === 3 ? 'three levels' : 'effort levels';
+      return t(control.levels.length === 3 ? 'tag.threeLevels' : 'tag.effortLevels');
     case 'always':
-      return 'always thinks';
+      return t('tag.alwaysThinks');
     case 'by_request':
-      return 'thinks when asked';
+      return t('tag.thinksWhenAsked');
     default:
       return null;
   }
@@ -25,22 +26,22 @@ export function thinkingTag(control: ThinkingControl | null): string | null {
 
 /** The tags of a model on the hub. */
 export function hubTags(model: HubModel): string[] {
-  return words(model.quantization, thinkingTag(model.thinking), model.gated && 'licence to accept');
+  return joined(model.quantization, thinkingTag(model.thinking), model.gated && t('tag.licence'));
 }
 
 /** `mlx-community · 4.2 GB · 128 k context · 1.9 M downloads` */
 export function hubSummary(model: HubModel): string {
-  return words(
+  return joined(
     model.author,
     model.bytes !== null && bytes(model.bytes),
     model.context !== null && context(model.context),
-    model.downloads > 0 && `${short(model.downloads)} downloads`,
+    model.downloads > 0 && t('discover.downloads', { count: short(model.downloads) }),
   ).join(' · ');
 }
 
 /** The tags of a model on this computer. */
 export function localTags(model: LocalModel, loaded: boolean): string[] {
-  return words(model.quantization, thinkingTag(model.thinking), model.built_in && 'built in', loaded && 'in memory');
+  return joined(model.quantization, thinkingTag(model.thinking), model.built_in && t('tag.builtIn'), loaded && t('tag.loaded'));
 }
 
 /** How a download goes: `1.3 of 2.3 GB · 18 MB/s · 2 min left · file 1 of 2`. */
@@ -48,26 +49,26 @@ export function downloadStatus(download: Download): string {
   const far = download.total > 0 ? progress(download.done, download.total) : null;
   switch (download.state) {
     case 'queued':
-      return words('Waiting for its turn', download.done > 0 && far).join(' · ');
+      return joined(t('download.queued'), download.done > 0 && far).join(' · ');
     case 'listing':
-      return 'Asking what there is to fetch';
+      return t('download.listing');
     case 'running':
-      return words(
+      return joined(
         far,
         download.bytes_per_second > 0 && speed(download.bytes_per_second),
         download.seconds_left !== null && timeLeft(download.seconds_left),
-        download.files.length > 1 && `file ${fileNumber(download)} of ${download.files.length}`,
+        download.files.length > 1 && t('download.file', { number: fileNumber(download), count: download.files.length }),
       ).join(' · ');
     case 'verifying':
-      return words('Checking every byte', far).join(' · ');
+      return joined(t('download.verifying'), far).join(' · ');
     case 'paused':
-      return words('Paused', far).join(' · ');
+      return joined(t('download.paused'), far).join(' · ');
     case 'waiting':
-      return words('Waiting for the network', far).join(' · ');
+      return joined(t('download.waiting'), far).join(' · ');
     case 'done':
-      return words('Here and checked', bytes(download.total)).join(' · ');
+      return joined(t('download.done'), bytes(download.total)).join(' · ');
     case 'failed':
-      return words('Stopped', far).join(' · ');
+      return joined(t('download.failed'), far).join(' · ');
   }
 }
 
@@ -89,6 +90,6 @@ export function displayName(id: string): string {
   return last.replace(/[-_]/g, ' ');
 }
 
-function words(...parts: (string | false | null | undefined)[]): string[] {
+function joined(...parts: (string | false | null | undefined)[]): string[] {
   return parts.filter((part): part is string => typeof part === 'string' && part !== '');
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { ago, contextSteps, memorySummary, progress, short, speed, plural, timeLeft, tokens } from './quantities';
+import { contextSize, memorySummary, progress } from './format';
+import { ago, contextSteps, short, speed, timeLeft } from './quantities';
 
 describe('amounts', () => {
   it('are short', () => {
@@ -18,10 +19,8 @@ describe('amounts', () => {
     expect(speed(18_200_000)).toBe('18 MB/s');
   });
 
-  it('count', () => {
-    expect(plural(1, 'chat')).toBe('1 chat');
-    expect(plural(1204, 'file')).toBe('1,204 files');
-    expect([512, 1024, 32_768, 131_072].map(tokens)).toEqual(['512', '1 k', '32 k', '128 k']);
+  it('name a context', () => {
+    expect([512, 1024, 32_768, 131_072].map(contextSize)).toEqual(['512', '1 k', '32 k', '128 k']);
   });
 });
 
@@ -37,7 +36,7 @@ describe('times', () => {
     const noon = new Date(2026, 10, 21, 12).getTime();
     const hours = (count: number): string => ago(noon - count * 3_600_000, noon);
     expect(ago(noon + 5000, noon)).toBe('just now');
-    expect(ago(noon - 20 * 60_000, noon)).toBe('20 min ago');
+    expect(ago(noon - 20 * 60_000, noon)).toBe('20 minutes ago');
     expect([3, 13, 24, 40, 24 * 6, 24 * 90, 24 * 800].map(hours)).toEqual(
       ['today', 'yesterday', 'yesterday', '2 days ago', '6 days ago', '3 months ago', '2 years ago'],
     );

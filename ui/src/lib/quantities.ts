@@ -1,5 +1,6 @@
-/** Amounts of the Models window, in words for people. Pure: the time is passed in. */
+/** Amounts and times of the Models window, in words for people. Pure: the time is passed in. */
 
+import { language, number, t } from '../messages';
 import { bytes } from './format';
 
 const MINUTE = 60;
@@ -8,64 +9,42 @@ const DAY = 24 * HOUR;
 
 /** A large count: `950`, `12 k`, `1.9 M`. */
 export function short(value: number): string {
-  if (value < 1000) return String(Math.round(value));
-  const [size, unit] = value < 999_500 ? [value / 1000, 'k'] : [value / 1_000_000, 'M'];
-  return `${size < 9.95 ? size.toFixed(1).replace(/\.0$/, '') : Math.round(size)} ${unit}`;
-}
-
-/** How far something got: `1.3 of 2.3 GB`, with the unit once where both have the same. */
-export function progress(done: number, total: number): string {
-  const [before, after] = [bytes(done), bytes(total)];
-  const [number, unit] = before.split(' ');
-  return `${unit !== undefined && after.endsWith(` ${unit}`) ? number : before} of ${after}`;
-}
-
-/** The memory of a computer: `24 GB · 11.8 free`. */
-export function memorySummary({ total, free }: { total: number; free: number }): string {
-  return `${bytes(total).replace('.0 ', ' ')} · ${progress(free, total).split(' of ')[0] ?? ''} free`;
+  if (value < 1000) return number(value);
+  const [size, key] = value < 999_500 ? ([value / 1000, 'amount.thousands'] as const) : ([value / 1_000_000, 'amount.millions'] as const);
+  const digits = size < 9.95 && Math.round(size * 10) % 10 !== 0 ? 1 : 0;
+  return t(key, { value: number(size, digits) });
 }
 
 /** `18 MB/s` */
 export function speed(bytesPerSecond: number): string {
-  return `${bytes(bytesPerSecond)}/s`;
+  return t('amount.perSecond', { size: bytes(bytesPerSecond) });
 }
 
 /** `a few seconds left`, `40 s left`, `2 min left`, `3 h 20 min left`. */
 export function timeLeft(seconds: number): string {
-  if (seconds < 5) return 'a few seconds left';
-  if (seconds < 55) return `${Math.ceil(seconds / 5) * 5} s left`;
+  if (seconds < 5) return t('time.left.moment');
+  if (seconds < 55) return t('time.left.seconds', { seconds: Math.ceil(seconds / 5) * 5 });
   const minutes = Math.max(1, Math.round(seconds / MINUTE));
-  if (minutes < 60) return `${minutes} min left`;
+  if (minutes < 60) return t('time.left.minutes', { minutes });
   const hours = Math.floor(minutes / 60);
-  if (hours >= 48) return `${Math.round(hours / 24)} days left`;
-  return minutes % 60 === 0 ? `${hours} h left` : `${hours} h ${minutes % 60} min left`;
+  if (hours >= 48) return t('time.left.days', { count: Math.round(hours / 24) });
+  return minutes % 60 === 0 ? t('time.left.hours', { hours }) : t('time.left.hoursMinutes', { hours, minutes: minutes % 60 });
 }
 
-/** How long ago, in one word where there is one: `just now`, `20 min ago`, `yesterday`, `5 days ago`, `3 months ago`. */
+/** How long ago, by the days of the calendar: `just now`, `20 minutes ago`, `yesterday`, `5 days ago`, `3 months ago`. */
 export function ago(then: number, now: number): string {
+  const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto' });
   const seconds = Math.max(0, (now - then) / 1000);
-  if (seconds < MINUTE) return 'just now';
-  if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min ago`;
+  if (seconds < MINUTE) return t('time.justNow');
+  if (seconds < HOUR) return relative.format(-Math.floor(seconds / MINUTE), 'minute');
   const days = Math.round((midnight(now) - midnight(then)) / (DAY * 1000));
-  if (days === 0) return 'today';
-  if (days === 1) return 'yesterday';
-  if (days < 45) return `${days} days ago`;
+  if (days < 45) return relative.format(-days, 'day');
   const months = Math.round(days / 30.4);
-  return months < 18 ? `${months} months ago` : `${Math.round(days / 365)} years ago`;
+  return months < 18 ? relative.format(-months, 'month') : relative.format(-Math.round(days / 365), 'year');
 }
 
 function midnight(time: number): number {
   return new Date(time).setHours(0, 0, 0, 0);
-}
-
-/** A count with its noun: `1 chat`, `3 chats`. */
-export function plural(number: number, one: string, many = `${one}s`): string {
-  return `${number.toLocaleString('en')} ${number === 1 ? one : many}`;
-}
-
-/** A context without its word: `32 k`. Contexts are powers of two, so k is 1,024. */
-export function tokens(count: number): string {
-  return count >= 1024 ? `${Math.round(count / 1024)} k` : String(count);
 }
 
 /** The steps of a context slider: powers of two from 1 k to the model's own context, which is the last one. */

@@ -262,7 +262,7 @@ describe('Discover', () => {
     host.condition = 'offline';
     await open();
     await click('browse');
-    expect(the('as-of').textContent).toContain('As of yesterday');
+    expect(the('as-of').textContent).toContain('From yesterday');
     host.condition = 'empty';
     await click('filter-fits');
     expect(the('no-results').textContent).toContain('No model passes the filters');
@@ -317,7 +317,7 @@ describe('On this computer', () => {
     await open();
     await click('tab-local');
     await menu('mlx-community/gemma-4-e4b-it-4bit', 'ask-update');
-    expect(the('update').textContent).toContain('2 files differ, 1.9 GB to fetch');
+    expect(the('update').textContent).toContain('2 files differ, 1.9 GB to download');
     await menu(GPT, 'ask-update');
     expect(all('no-update')).toHaveLength(1);
   });
@@ -351,7 +351,7 @@ describe('Downloads', () => {
     await press(all('download')[1]!, 'show-files');
     expect(the('files').querySelectorAll('li')).toHaveLength(4);
     await press(all('download')[1]!, 'cancel');
-    expect(the('cancel-dialog').textContent).toContain('are deleted');
+    expect(the('cancel-dialog').textContent).toContain('will be deleted');
     expect(host.queue).toHaveLength(2);
     await click('confirm-cancel');
     expect(host.queue).toHaveLength(1);

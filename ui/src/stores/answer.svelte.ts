@@ -10,6 +10,7 @@ import type { AnswerBody } from '../bindings/AnswerBody';
 import type { AnswerEvent } from '../bindings/AnswerEvent';
 import type { Part } from '../bindings/Part';
 import type { StoredMessage } from '../bindings/StoredMessage';
+import { t } from '../messages';
 import type { Platform } from '../platform';
 
 /** Runs something before the next frame is drawn. */
@@ -126,7 +127,7 @@ export class LiveAnswer {
   /** Follows the stream again, with a longer wait after each attempt that brought nothing. */
   #reattach(): void {
     if (this.#retries >= RETRIES) {
-      this.#end({ kind: 'lost', reason: new Error('The answer can no longer be followed. What has come is kept.') });
+      this.#end({ kind: 'lost', reason: new Error(t('answer.lost')) });
       return;
     }
     const wait = this.#retries === 0 ? 0 : 100 * 2 ** this.#retries;

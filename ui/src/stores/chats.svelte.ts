@@ -2,6 +2,7 @@
 
 import type { ChatSummary } from '../bindings/ChatSummary';
 import { chatTitle } from '../lib/format';
+import { t } from '../messages';
 import type { Platform, Unsubscribe } from '../platform';
 import type { Toasts } from './toasts.svelte';
 
@@ -59,8 +60,8 @@ export class Chats {
       return;
     }
     this.list = this.list.filter((other) => other.id !== id);
-    this.toasts.say(`“${chatTitle(chat?.title ?? '')}” was deleted.`, {
-      label: 'Undo',
+    this.toasts.say(t('chat.deleted', { title: chatTitle(chat?.title ?? '') }), {
+      label: t('common.undo'),
       run: () => void this.#restore(id, restored),
     });
   }

@@ -6,6 +6,7 @@ import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatView } from '../bindings/ChatView';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import type { Thinking } from '../bindings/Thinking';
+import { t } from '../messages';
 import type { Platform } from '../platform';
 export type { RequestFrame } from './answer.svelte';
 import { answerText, LiveAnswer, type FollowOutcome, type RequestFrame } from './answer.svelte';
@@ -281,6 +282,6 @@ export class Conversation {
     const { message } = outcome;
     if (message.chat !== this.id) return;
     this.messages = this.messages.map((other) => (other.id === id ? message : other));
-    this.announcement = answerText(message) || message.error?.message || 'The answer ended without text.';
+    this.announcement = answerText(message) || message.error?.message || t('answer.empty');
   }
 }

@@ -4,6 +4,7 @@ import { SvelteMap } from 'svelte/reactivity';
 
 import type { Download } from '../bindings/Download';
 import { displayName } from '../lib/modelText';
+import { t } from '../messages';
 import type { Platform } from '../platform';
 import type { Toasts } from './toasts.svelte';
 
@@ -97,9 +98,9 @@ export class Downloads {
   #announce(download: Download): void {
     if (download.state === 'done') {
       this.ready = { reference: download.id };
-      this.announcement = `${displayName(download.id)} is here and ready.`;
+      this.announcement = t('download.ready', { name: displayName(download.id) });
     } else if (download.error !== null) {
-      this.announcement = `${displayName(download.id)}: ${download.error.message}`;
+      this.announcement = t('download.problem', { name: displayName(download.id), problem: download.error.message });
     }
   }
 
