@@ -2,6 +2,7 @@ import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import App from './App.svelte';
+import type { Part } from './bindings/Part';
 import type { StoredMessage } from './bindings/StoredMessage';
 import { FakeHost } from './platform/fake';
 
@@ -288,6 +289,52 @@ describe('answers', () => {
   it('pass their notices on', async () => {
     await openAnswer({ notices: [{ code: 'thought_while_off', message: 'It thought anyway.' }] });
     expect(the('notice').textContent).toContain('It thought anyway.');
+  });
+});
+
+describe('a turn with tools', () => {
+  const part = (text: string): Part => ({ kind: 'text', text, started_at: 0, ended_at: 0 });
+  const call = (id: string, city: string): Part => ({ kind: 'tool_call', call: { id, name: 'get_weather', arguments: { city } }, started_at: 0, ended_at: 0 });
+
+  async function openTurn(results: number): Promise<void> {
+    const chat = host.addChat('A chat', Date.now());
+    host.addTurn(chat, 'Where is it warmer?', { stop: 'tool_calls', parts: [part('I look it up.'), call('a1b2c3d4e', 'Lisbon'), call('f5g6h7i8j', 'Oslo')] });
+    for (const text of ['19 degrees', '4 degrees'].slice(0, results)) host.addRow(chat, { role: 'tool', parts: [part(text)] });
+    if (results === 2) host.addRow(chat, { role: 'assistant', stop: 'stop', parts: [part('In Lisbon.')] });
+    await open('chat', chat.summary.id);
+  }
+
+  it('is one answer, with calls and results folded inside it', async () => {
+    await openTurn(2);
+    expect(all('message-assistant')).toHaveLength(1);
+    expect(all('tool-call').map((element) => element.textContent?.trim())).toEqual(['Used the tool get_weather', 'Used the tool get_weather']);
+    expect(all('tool-result')).toEqual([]);
+    for (const toggle of all('tool-call-toggle')) toggle.click();
+    await pass(0);
+    expect(all('tool-request').map((element) => element.textContent)).toEqual([expect.stringContaining('Lisbon'), expect.stringContaining('Oslo')]);
+    expect(all('tool-result').map((element) => element.textContent)).toEqual(['19 degrees', '4 degrees']);
+    expect(all('answer-text').map((element) => element.textContent?.trim())).toEqual(['I look it up.', 'In Lisbon.']);
+  });
+
+  it('waits for a result that is not there yet', async () => {
+    await openTurn(1);
+    expect(all('tool-call').map((element) => element.textContent?.trim())).toEqual(['Used the tool get_weather', 'Asked for the tool get_weather']);
+  });
+
+  it('is copied as what it says, and answered again from its question', async () => {
+    await openTurn(2);
+    const written = vi.fn(async () => {});
+    vi.stubGlobal('navigator', Object.assign(Object.create(navigator), { clipboard: { writeText: written } }));
+    await click('copy-answer');
+    expect(written).toHaveBeenCalledWith('I look it up.\n\nIn Lisbon.');
+    await click('regenerate');
+    await pass(50);
+    expect(the('pager').textContent?.trim()).toBe('2 / 2');
+    expect(all('tool-call')).toEqual([]);
+    the('pager').querySelector('button')?.click();
+    await pass(5000);
+    expect(all('tool-call')).toHaveLength(2);
+    expect(the('pager').textContent?.trim()).toBe('1 / 2');
   });
 });
 

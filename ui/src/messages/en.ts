@@ -128,7 +128,6 @@ export const en = {
   'answer.loading': 'Loading the model…',
   'answer.loadingPercent': 'Loading the model… {percent} %',
   'answer.prefill': 'Reading your message… {done} of {total} tokens',
-  'answer.toolCall': 'Asked for the tool {name} with {arguments}',
   'answer.stopped': 'Stopped',
   'answer.contextFull': 'The model’s context is full, so the answer ends here.',
   'answer.lengthLimit': 'The answer reached its length limit and ends here.',
@@ -147,6 +146,14 @@ export const en = {
   'answer.picture': 'A picture, not loaded',
   'answer.taskDone': 'done',
   'answer.taskOpen': 'open',
+
+  'tool.label': 'Use of a tool',
+  'tool.asked': 'Asked for the tool {name}',
+  'tool.used': 'Used the tool {name}',
+  'tool.request': 'Request',
+  'tool.result': 'Result',
+  'tool.copyRequest': 'Copy request',
+  'tool.copyResult': 'Copy result',
 
   'usage.speed': '{rate} tok/s',
   'usage.firstToken': 'first token {duration}',

@@ -46,32 +46,35 @@ function literals(node: unknown): string[] {
   }
 }
 
-/** What a component shows that does not come from the catalogue. */
+/** What a component, or a script in one, shows that does not come from the catalogue. */
 function bareTexts(source: string): string[] {
   const found: string[] = [];
   const visit = (node: Node): void => {
     if (node.type === 'Text' || node.type === 'ExpressionTag') found.push(...literals(node));
-    if (node.type === 'Attribute') {
-      if (VISIBLE.test(String(node['name']))) found.push(...nodes(node['value']).flatMap(literals));
-      return;
-    }
-    if (node.type === 'StyleDirective') return;
+    if (node.type === 'Attribute' && VISIBLE.test(String(node['name']))) found.push(...nodes(node['value']).flatMap(literals));
+    if (node.type === 'Property' && isNode(node['key']) && VISIBLE.test(String(node['key']['name']))) found.push(...literals(node['value']));
+    if (node.type === 'Attribute' || node.type === 'StyleDirective') return;
     for (const value of Object.values(node)) nodes(value).forEach(visit);
   };
-  const { fragment }: AST.Root = parse(source, { modern: true });
-  nodes(fragment).forEach(visit);
+  const { fragment, instance, module }: AST.Root = parse(source, { modern: true });
+  nodes([fragment, instance?.content, module?.content]).forEach(visit);
   const words = (text: string): string => NAMES.reduce((rest, name) => rest.replaceAll(name, ''), text);
   return found.filter((text) => /\p{L}/u.test(words(text)));
 }
 
 afterEach(() => useCatalogue('en', en));
 
-describe('components', () => {
+describe('windows', () => {
   it('are looked at: bare words are found wherever a person would see them', () => {
     expect(bareTexts('<p>Hello</p>')).toEqual(['Hello']);
     expect(bareTexts('<p>{open ? "yes" : t("a.b")}</p>')).toEqual(['yes']);
     expect(bareTexts('<button title="Go" class="round">{count} {`${count} files`}</button>')).toEqual(['Go', expect.stringContaining(' files')]);
+    expect(bareTexts('<script>const item = { label: "Go", test: "go" };</script>')).toEqual(['Go']);
     expect(bareTexts('{#if kind === "on"}<i aria-label={t("a.b", { c: "d" })}>Ponder · {x}</i>{/if}')).toEqual([]);
+  });
+
+  it.each(Object.entries(SCRIPTS).filter(([path]) => !path.includes('/fake')))('%s shows only texts from the catalogue', (_, source) => {
+    expect(bareTexts(`<script lang="ts">${source}</script>`)).toEqual([]);
   });
 
   it.each(Object.entries(COMPONENTS))('%s takes its texts from the catalogue', (_, source) => {

@@ -14,6 +14,7 @@ import type { ChatView } from '../bindings/ChatView';
 import type { Error as HostError } from '../bindings/Error';
 import type { Part } from '../bindings/Part';
 import type { StoredMessage } from '../bindings/StoredMessage';
+import { appendText, textOf } from '../lib/parts';
 import { FakeHub } from './fakeHub';
 import { pieces, restOf, scriptFor } from './fakeText';
 import type { Platform } from './types';
@@ -96,9 +97,8 @@ export class FakeHost extends FakeHub implements Platform {
   async regenerate(id: string): Promise<ChatView> {
     if (this.refuse?.call === 'regenerate') throw this.refuse.error;
     const { chat, message } = this.#message(id);
-    const question = chat.messages.find((other) => other.id === message.parent);
-    if (!question) throw notFound('question');
-    this.#begin(chat, question, textOf(question));
+    const question = this.#questionOf(chat, message);
+    this.#begin(chat, question, textOf(question.parts));
     return this.#view(chat);
   }
   async showBranch(id: string): Promise<ChatView> {
@@ -118,12 +118,11 @@ export class FakeHost extends FakeHub implements Platform {
   async continueAnswer(id: string): Promise<ChatView> {
     if (this.refuse?.call === 'continueAnswer') throw this.refuse.error;
     const { chat, message } = this.#message(id);
-    const question = chat.messages.find((other) => other.id === message.parent);
-    if (!question) throw notFound('question');
+    const question = this.#questionOf(chat, message);
     const begun: StoredMessage = { ...message, state: 'streaming', stop: null, ended_by: null, error: null, finished_at: null };
     this.#replace(chat, begun);
     const run = this.#startRunning(begun, [{ type: 'resumed', parts: begun.parts, notices: begun.notices }]);
-    void this.#write(chat, begun, run, textOf(question));
+    void this.#write(chat, begun, run, textOf(question.parts));
     return this.#view(chat);
   }
   async running(): Promise<{ chat: string; message: string }[]> {
@@ -177,10 +176,26 @@ export class FakeHost extends FakeHub implements Platform {
 
   /** Puts a question and its ended answer into a chat. */
   addTurn(chat: Chat, text: string, answer: Partial<StoredMessage>): StoredMessage {
-    const question = this.#add(chat, { role: 'user', parent: chat.leaf, state: 'complete', parts: [textPart(text)] });
+    this.addRow(chat, { role: 'user', parts: [textPart(text)] });
     const usage = { prompt_tokens: 1162, cached_tokens: 1020, prefilled_tokens: 142, completion_tokens: 187, thinking_tokens: 61 };
     const timing = { load_ms: 0, first_token_ms: 312, prefill_tokens_per_second: 455, decode_tokens_per_second: 41.6 };
-    return this.#add(chat, { role: 'assistant', parent: question.id, state: 'complete', model: 'pebble', stop: 'stop', usage, timing, ...answer });
+    return this.addRow(chat, { role: 'assistant', model: 'pebble', stop: 'stop', usage, timing, ...answer });
+  }
+
+  /** Puts a row below the last one of a chat's branch. */
+  addRow(chat: Chat, row: Partial<StoredMessage> & Pick<StoredMessage, 'role'>): StoredMessage {
+    return this.#add(chat, { parent: chat.leaf, state: 'complete', ...row });
+  }
+
+  /** The question of a turn, whichever of its rows is given. */
+  #questionOf(chat: Chat, row: StoredMessage): StoredMessage {
+    let found: StoredMessage | undefined = row;
+    while (found && found.role !== 'user') {
+      const { parent }: StoredMessage = found;
+      found = chat.messages.find((other) => other.id === parent);
+    }
+    if (!found) throw notFound('question');
+    return found;
   }
 
   #begin(chat: Chat, question: StoredMessage, text: string): StoredMessage {
@@ -230,11 +245,7 @@ export class FakeHost extends FakeHub implements Platform {
         }
         if (channel === 'thinking') thought += 1;
         const at = Date.now();
-        const last = message.parts.at(-1);
-        const parts: Part[] =
-          last?.kind === channel
-            ? [...message.parts.slice(0, -1), { ...last, text: last.text + piece, ended_at: at }]
-            : [...message.parts, { kind: channel, text: piece, started_at: at, ended_at: at }];
+        const parts = appendText(message.parts, channel, piece, at);
         message = { ...message, parts, thinking_tokens: thought };
         this.#replace(chat, message);
         emit({ type: 'delta', channel, text: piece, at });
@@ -319,10 +330,6 @@ export class FakeHost extends FakeHub implements Platform {
 
 export function textPart(text: string): Part {
   return { kind: 'text', text, started_at: Date.now(), ended_at: Date.now() };
-}
-
-function textOf(message: StoredMessage): string {
-  return message.parts.map((part) => (part.kind === 'text' ? part.text : '')).join('');
 }
 
 function notFound(what: string): HostError {

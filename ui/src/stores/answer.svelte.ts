@@ -10,6 +10,7 @@ import type { AnswerBody } from '../bindings/AnswerBody';
 import type { AnswerEvent } from '../bindings/AnswerEvent';
 import type { Part } from '../bindings/Part';
 import type { StoredMessage } from '../bindings/StoredMessage';
+import { appendText } from '../lib/parts';
 import { t } from '../messages';
 import type { Platform } from '../platform';
 
@@ -148,15 +149,8 @@ export function applyEvent(
   body: Extract<AnswerBody, { type: 'delta' | 'tool_call' | 'notice' | 'resumed' }>,
 ): StoredMessage {
   switch (body.type) {
-    case 'delta': {
-      const last = message.parts.at(-1);
-      if (last && last.kind !== 'tool_call' && last.kind === body.channel) {
-        const part: Part = { ...last, text: last.text + body.text, ended_at: body.at };
-        return { ...message, parts: [...message.parts.slice(0, -1), part] };
-      }
-      const part: Part = { kind: body.channel, text: body.text, started_at: body.at, ended_at: body.at };
-      return { ...message, parts: [...message.parts, part] };
-    }
+    case 'delta':
+      return { ...message, parts: appendText(message.parts, body.channel, body.text, body.at) };
     case 'tool_call': {
       const part: Part = { kind: 'tool_call', call: body.call, started_at: body.at, ended_at: body.at };
       return { ...message, parts: [...message.parts, part] };
@@ -166,9 +160,4 @@ export function applyEvent(
     case 'notice':
       return { ...message, notices: [...message.notices, body.notice] };
   }
-}
-
-/** What an answer says, reasoning left out. */
-export function answerText(message: StoredMessage): string {
-  return message.parts.map((part) => (part.kind === 'text' ? part.text : '')).join('');
 }

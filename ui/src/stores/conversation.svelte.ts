@@ -6,10 +6,11 @@ import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatView } from '../bindings/ChatView';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import type { Thinking } from '../bindings/Thinking';
+import { textOf } from '../lib/parts';
 import { t } from '../messages';
 import type { Platform } from '../platform';
 export type { RequestFrame } from './answer.svelte';
-import { answerText, LiveAnswer, type FollowOutcome, type RequestFrame } from './answer.svelte';
+import { LiveAnswer, type FollowOutcome, type RequestFrame } from './answer.svelte';
 import type { Toasts } from './toasts.svelte';
 
 /** What this window remembers between two starts: which chat was open, and the draft of a new chat. */
@@ -282,6 +283,6 @@ export class Conversation {
     const { message } = outcome;
     if (message.chat !== this.id) return;
     this.messages = this.messages.map((other) => (other.id === id ? message : other));
-    this.announcement = answerText(message) || message.error?.message || t('answer.empty');
+    this.announcement = textOf(message.parts) || message.error?.message || t('answer.empty');
   }
 }

@@ -1,10 +1,11 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { AnswerEvent } from '../bindings/AnswerEvent';
+import { textOf } from '../lib/parts';
 import type { HostError } from '../platform';
 import { FakeHost } from '../platform/fake';
 import { scriptFor } from '../platform/fakeText';
-import { answerText, LiveAnswer, type FollowOutcome } from './answer.svelte';
+import { LiveAnswer, type FollowOutcome } from './answer.svelte';
 import { Chats } from './chats.svelte';
 import { Conversation, type LocalPrefs } from './conversation.svelte';
 import { Toasts } from './toasts.svelte';
@@ -154,7 +155,7 @@ describe('an answer', () => {
     delta(2, 'zero ');
     delta(4, 'two');
     frames.draw();
-    expect(answerText(live.message)).toBe('one two');
+    expect(textOf(live.message.parts)).toBe('one two');
     expect(outcome).toBeNull();
   });
 

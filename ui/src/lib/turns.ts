@@ -1,0 +1,50 @@
+/**
+ * The rows of a branch as a person reads them. One row is one generation or one result of a tool; what lies between two
+ * questions is one turn: answers that call tools, the tools' results, and the answer at the end.
+ */
+
+import type { StoredMessage } from '../bindings/StoredMessage';
+import type { ToolCall } from '../bindings/ToolCall';
+import { textOf } from './parts';
+
+/** A question, or all that answers it. */
+export type Entry = { kind: 'question'; message: StoredMessage } | { kind: 'turn'; id: string; rows: readonly StoredMessage[] };
+
+/** The rows of a branch, grouped. A system message belongs to no turn and is not shown. */
+export function entries(messages: readonly StoredMessage[]): Entry[] {
+  const result: Entry[] = [];
+  let rows: StoredMessage[] | null = null;
+  for (const message of messages) {
+    switch (message.role) {
+      case 'user':
+        result.push({ kind: 'question', message });
+        rows = null;
+        break;
+      case 'assistant':
+      case 'tool':
+        if (rows === null) result.push({ kind: 'turn', id: message.id, rows: (rows = []) });
+        rows.push(message);
+        break;
+      case 'system':
+        break;
+    }
+  }
+  return result;
+}
+
+/** What a turn says: the words of its answers, reasoning, calls and results left out. */
+export function turnText(rows: readonly StoredMessage[]): string {
+  return rows.map((row) => (row.role === 'assistant' ? textOf(row.parts).trim() : '')).filter(Boolean).join('\n\n');
+}
+
+/** The result of each call of a turn, by the call's id. Every call gets one row, in the order of the calls. */
+export function resultsOf(rows: readonly StoredMessage[]): Map<string, StoredMessage> {
+  const results = new Map<string, StoredMessage>();
+  const waiting: ToolCall[] = [];
+  for (const row of rows) {
+    if (row.role === 'assistant') for (const part of row.parts) if (part.kind === 'tool_call') waiting.push(part.call);
+    const call = row.role === 'tool' ? waiting.shift() : undefined;
+    if (call) results.set(call.id, row);
+  }
+  return results;
+}
