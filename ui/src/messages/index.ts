@@ -49,7 +49,8 @@ let numbers: Intl.NumberFormat[] = [];
 
 /** Shows the windows in the first of these languages that Ponder speaks, or in English. Called before anything is drawn. */
 export function chooseLanguage(wanted: readonly string[]): void {
-  const tags = wanted.flatMap((tag) => [tag, new Intl.Locale(tag).language]);
+  // Systems give what is no language tag as well, such as the locale "C".
+  const tags = wanted.flatMap((tag) => [tag, tag.split('-')[0] ?? tag]);
   const tag = tags.find((candidate) => candidate in CATALOGUES) ?? 'en';
   useCatalogue(tag, CATALOGUES[tag] ?? en);
 }

@@ -130,7 +130,9 @@ describe('another language', () => {
 
   it('gives way to English if Ponder does not speak it', () => {
     useCatalogue('pl', polish);
-    chooseLanguage(['tlh', 'en-GB']);
-    expect([language, t('common.copy')]).toEqual(['en', 'Copy']);
+    for (const wanted of [['tlh', 'en-GB'], ['C'], ['POSIX.UTF-8'], []]) {
+      chooseLanguage(wanted);
+      expect([language, t('common.copy')]).toEqual(['en', 'Copy']);
+    }
   });
 });
