@@ -12,6 +12,7 @@ mod hub;
 mod mailbox;
 mod message;
 mod model;
+pub mod openai;
 mod request;
 
 pub use conversation::{

@@ -1,0 +1,251 @@
+//! Conversations and tools in the form of OpenAI's chat API, as files and requests carry them.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::{Code, Content, Error, Message, Role, ToolCall};
+
+/// A conversation or a tool that is not in this form.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{param}: {reason}")]
+pub struct InvalidParam {
+    /// The place, such as `messages[3].content[1]`.
+    pub param: String,
+    /// What is wrong there.
+    pub reason: String,
+}
+
+impl From<InvalidParam> for Error {
+    fn from(error: InvalidParam) -> Self {
+        Self::new(Code::BadRequest, error.to_string())
+    }
+}
+
+type Result<T> = std::result::Result<T, InvalidParam>;
+
+fn invalid<T>(param: impl Into<String>, reason: impl ToString) -> Result<T> {
+    Err(InvalidParam {
+        param: param.into(),
+        reason: reason.to_string(),
+    })
+}
+
+/// A message as it is written. Unknown fields are ignored.
+#[derive(Deserialize)]
+struct WireMessage {
+    role: String,
+    #[serde(default)]
+    content: Value,
+    reasoning: Option<String>,
+    /// The older name of the same, which wins: programs that send both mean it.
+    reasoning_content: Option<String>,
+    tool_calls: Option<Vec<WireCall>>,
+    name: Option<String>,
+    tool_call_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct WireCall {
+    #[serde(default)]
+    id: String,
+    function: WireFunction,
+}
+
+#[derive(Deserialize)]
+struct WireFunction {
+    name: String,
+    #[serde(default)]
+    arguments: Value,
+}
+
+/// Reads a list of messages. `developer` is another word for `system`; a call without an id gets one, the same every time.
+///
+/// # Errors
+/// When something is not such a list; the error names the place.
+pub fn messages(list: Vec<Value>) -> Result<Vec<Message>> {
+    let mut calls = Calls::default();
+    let read = |(index, value)| {
+        let param = format!("messages[{index}]");
+        match WireMessage::deserialize(value) {
+            Ok(message) => message.read(&param, &mut calls),
+            Err(error) => invalid(param, error),
+        }
+    };
+    list.into_iter().enumerate().map(read).collect()
+}
+
+/// Checks a list of tool declarations, which the chat templates are given as they are.
+///
+/// # Errors
+/// When one has no `function.name`; the error names its place.
+pub fn tools(list: Vec<Value>) -> Result<Vec<Value>> {
+    let nameless = list.iter().position(|tool| !tool["function"]["name"].is_string());
+    match nameless {
+        Some(index) => invalid(format!("tools[{index}]"), "there is no function.name"),
+        None => Ok(list),
+    }
+}
+
+/// The calls of a conversation so far.
+#[derive(Default)]
+struct Calls {
+    /// The tool of each call id, because the form leaves its name out of the result.
+    names: HashMap<String, String>,
+    count: usize,
+}
+
+impl Calls {
+    fn read(&mut self, call: WireCall, param: &str) -> Result<ToolCall> {
+        // This form carries arguments as a JSON text, Hugging Face's as an object.
+        let arguments = match call.function.arguments {
+            Value::String(text) => {
+                serde_json::from_str(&text).or_else(|error| invalid(format!("{param}.function.arguments"), format!("no JSON: {error}")))?
+            }
+            Value::Null => Value::Object(Map::new()),
+            other => other,
+        };
+        // Nine letters and digits, because Mistral's templates refuse anything else.
+        let id = if call.id.is_empty() {
+            format!("call{:05}", self.count)
+        } else {
+            call.id
+        };
+        self.count += 1;
+        self.names.insert(id.clone(), call.function.name.clone());
+        Ok(ToolCall {
+            id,
+            name: call.function.name,
+            arguments,
+        })
+    }
+}
+
+impl WireMessage {
+    fn read(self, param: &str, calls: &mut Calls) -> Result<Message> {
+        let role = match self.role.as_str() {
+            "system" | "developer" => Role::System,
+            "user" => Role::User,
+            "assistant" => Role::Assistant,
+            "tool" => Role::Tool,
+            other => {
+                return invalid(
+                    format!("{param}.role"),
+                    format!("{other:?} is none of system, user, assistant, tool"),
+                )
+            }
+        };
+        let tool_calls = self.tool_calls.unwrap_or_default().into_iter().enumerate();
+        let tool_calls = tool_calls
+            .map(|(index, call)| calls.read(call, &format!("{param}.tool_calls[{index}]")))
+            .collect::<Result<_>>()?;
+        let called = || calls.names.get(self.tool_call_id.as_ref()?).cloned();
+        Ok(Message {
+            role,
+            content: content(self.content, &format!("{param}.content"))?,
+            reasoning: self.reasoning_content.or(self.reasoning),
+            tool_calls,
+            name: self.name.or_else(called),
+            tool_call_id: self.tool_call_id,
+        })
+    }
+}
+
+fn content(value: Value, param: &str) -> Result<Vec<Content>> {
+    let part = |(index, part): (usize, Value)| match (part["type"].as_str(), part["text"].as_str()) {
+        (Some("text"), Some(text)) => Ok(Content::Text { text: text.to_owned() }),
+        (kind, _) => invalid(
+            format!("{param}[{index}]"),
+            format!("a part of type {:?} is not supported; only text is", kind.unwrap_or("none")),
+        ),
+    };
+    match value {
+        Value::Null => Ok(Vec::new()),
+        Value::String(text) => Ok(vec![Content::Text { text }]),
+        Value::Array(parts) => parts.into_iter().enumerate().map(part).collect(),
+        data @ Value::Object(_) => Ok(vec![Content::Data { data }]),
+        other => invalid(param, format!("{other} is neither text, a list of parts, nor a tool's data")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<Message>> {
+        messages(serde_json::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn a_tool_result_finds_the_name_of_its_call() {
+        let messages = read(
+            r#"[{"role":"user","content":"Weather?"},
+                {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"get_weather","arguments":"{\"city\":\"Oslo\"}"}}]},
+                {"role":"tool","tool_call_id":"a","content":"12 degrees"}]"#,
+        )
+        .unwrap();
+        assert_eq!(messages[1].tool_calls[0].arguments, serde_json::json!({"city": "Oslo"}));
+        assert_eq!(messages[2].name.as_deref(), Some("get_weather"));
+        let text = "12 degrees".to_owned();
+        assert_eq!(messages[2].content, [Content::Text { text }]);
+    }
+
+    #[test]
+    fn both_names_of_instructions_and_of_reasoning_are_read() {
+        let messages = read(
+            r#"[{"role":"system","content":"a"},{"role":"developer","content":"b"},
+                {"role":"assistant","content":"c","reasoning":"r"},
+                {"role":"assistant","content":"d","reasoning":"r","reasoning_content":"s","tool_calls":null}]"#,
+        )
+        .unwrap();
+        assert_eq!((messages[0].role, messages[1].role), (Role::System, Role::System));
+        let reasoning: Vec<_> = messages[2..].iter().map(|message| message.reasoning.as_deref()).collect();
+        assert_eq!(reasoning, [Some("r"), Some("s")]);
+    }
+
+    #[test]
+    fn calls_without_ids_get_ids_that_differ() {
+        let call = r#"{"role":"assistant","tool_calls":[{"function":{"name":"f"}},{"function":{"name":"f"}}]}"#;
+        let ids: Vec<String> = read(&format!("[{call},{call}]"))
+            .unwrap()
+            .into_iter()
+            .flat_map(|message| message.tool_calls)
+            .map(|call| call.id)
+            .collect();
+        assert_eq!(ids, ["call00000", "call00001", "call00002", "call00003"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        for (text, param, word) in [
+            (
+                r#"[{"role":"user","content":"a"},{"role":"robot","content":"b"}]"#,
+                "messages[1].role",
+                "robot",
+            ),
+            (r#"[{"content":"a"}]"#, "messages[0]", "role"),
+            (
+                r#"[{"role":"user","content":[{"type":"text","text":"a"},{"type":"sound"}]}]"#,
+                "messages[0].content[1]",
+                "sound",
+            ),
+            (r#"[{"role":"user","content":7}]"#, "messages[0].content", "7"),
+            (
+                r#"[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{"}}]}]"#,
+                "messages[0].tool_calls[0].function.arguments",
+                "JSON",
+            ),
+        ] {
+            let error = read(text).unwrap_err();
+            assert_eq!(error.param, param);
+            assert!(error.reason.contains(word), "{error}");
+        }
+        let error = tools(vec![
+            serde_json::json!({"function": {"name": "f"}}),
+            serde_json::json!({"type": "function"}),
+        ])
+        .unwrap_err();
+        assert_eq!(error.param, "tools[1]");
+    }
+}
