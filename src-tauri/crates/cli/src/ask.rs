@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -104,7 +105,7 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
             _ => {}
         }
         if args.json {
-            answer.lines(&event).iter().try_for_each(output::line)?;
+            answer.lines(&event, Instant::now()).iter().try_for_each(output::line)?;
         } else {
             printer.print(&event)?;
         }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use protocol::{Channel, EngineEvent, Notice, PartKind, Stage, Stop, ToolCall};
 use serde_json::{json, Value};
@@ -40,18 +41,28 @@ pub fn text(text: &str) -> io::Result<()> {
     out.flush()
 }
 
+/// The time between two lines of progress. A load reports every tensor, which is thousands a second.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+
 /// What an answer's JSON lines tell of it as a whole.
 #[derive(Default)]
 pub struct Answer {
     tokens: Vec<u32>,
     model_revision: Option<String>,
+    /// When progress was printed last.
+    progress: Option<Instant>,
 }
 
 impl Answer {
-    /// The JSON lines of the next event; none for events that the command line does not show.
-    pub fn lines(&mut self, event: &EngineEvent) -> Vec<Value> {
+    /// The JSON lines of an event that came `now`; none for events that the command line does not show. Progress is shown at
+    /// most ten times a second, and when a stage is complete.
+    pub fn lines(&mut self, event: &EngineEvent, now: Instant) -> Vec<Value> {
         match event {
             EngineEvent::Progress { stage, done, total } => {
+                if done < total && self.progress.is_some_and(|last| now.duration_since(last) < PROGRESS_INTERVAL) {
+                    return Vec::new();
+                }
+                self.progress = Some(now);
                 let stage = match stage {
                     Stage::Load => "load",
                     Stage::Prefill => "prefill",
@@ -136,5 +147,34 @@ pub fn soft(text: &str) -> String {
         format!("\x1b[2m{text}\x1b[0m")
     } else {
         text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_told_ten_times_a_second_and_when_a_stage_is_complete() {
+        let (mut answer, start) = (Answer::default(), Instant::now());
+        // A tensor each millisecond for a second, then a prompt of three chunks.
+        let load = (1..=1000).map(|done| (Stage::Load, done, 1000));
+        let prefill = (1..=3).map(|done| (Stage::Prefill, done, 3));
+        let lines: Vec<Value> = load
+            .chain(prefill)
+            .enumerate()
+            .flat_map(|(millisecond, (stage, done, total))| {
+                answer.lines(
+                    &EngineEvent::Progress { stage, done, total },
+                    start + Duration::from_millis(millisecond as u64),
+                )
+            })
+            .collect();
+        let told: Vec<(&str, u64)> = lines
+            .iter()
+            .filter_map(|line| Some((line["stage"].as_str()?, line["done"].as_u64()?)))
+            .collect();
+        let load = [1, 101, 201, 301, 401, 501, 601, 701, 801, 901, 1000].map(|done| ("load", done));
+        assert_eq!(told, [load.as_slice(), &[("prefill", 3)]].concat());
     }
 }
