@@ -6,6 +6,7 @@
 
 mod answer;
 mod begun;
+mod blas;
 mod cache;
 mod error;
 mod generate;
@@ -110,6 +111,11 @@ impl MlxEngine {
     /// The version of MLX. Blocks; not for async code.
     pub fn mlx_version(&self) -> protocol::Result<String> {
         self.ask(|_| tensor::version())
+    }
+
+    /// The library that multiplies matrices on a CPU, its version and its number of threads. Blocks; not for async code.
+    pub fn blas(&self) -> protocol::Result<String> {
+        self.ask(|_| Ok(blas::set_up().to_owned()))
     }
 
     /// Whether something is being read ahead.

@@ -12,6 +12,7 @@ use std::sync::Once;
 use mlx_rs::{Array, Dtype};
 use mlx_sys::{mlx_array, mlx_stream};
 
+use crate::blas;
 use crate::error::{Error, Result};
 
 /// What computes.
@@ -66,6 +67,7 @@ pub fn connect() -> Result<Device> {
         let _ = mlx_rs::memory::active_memory();
         // SAFETY: the handler is a function that lives for ever and needs no data.
         unsafe { mlx_sys::mlx_set_error_handler(Some(keep_error), std::ptr::null_mut(), None) };
+        blas::set_up();
     });
     // SAFETY: plain queries with valid out-pointers; the device handle is freed once.
     let connection = unsafe {

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::load::{LoadedModel, Opened, Progress};
 use crate::tensor::device;
 use crate::warm::Warming;
-use crate::{kernels, memory, tensor};
+use crate::{blas, kernels, memory, tensor};
 
 /// What other threads may look at while the worker works.
 #[derive(Debug, Default)]
@@ -182,9 +182,9 @@ impl Worker {
     /// Takes commands until nobody can send any.
     pub fn run(commands: &Receiver<Command>, shared: Arc<Shared>) {
         // Were MLX unusable, every job would say so.
-        let connected = guard(tensor::connect);
-        if let Err(error) = &connected {
-            tracing::error!(%error, "MLX cannot be used");
+        match guard(|| Ok((tensor::connect()?, tensor::version()?))) {
+            Ok((device, mlx)) => tracing::info!(mlx, device = device.name(), blas = blas::set_up(), "the engine started"),
+            Err(error) => tracing::error!(%error, "MLX cannot be used"),
         }
         let mut worker = Self {
             loaded: None,
