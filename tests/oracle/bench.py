@@ -2,6 +2,7 @@
 Prints a JSON list with one object for each length of prompt."""
 import argparse
 import json
+import sys
 import time
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import mlx_lm
 from mlx_lm.generate import generate_step
 from mlx_lm.utils import load_model
 
-from oracle import load_in_f32
+from oracle import blas, load_in_f32
 
 
 def load(path, on_gpu):
@@ -60,7 +61,7 @@ def main():
             "first_token_ms": first * 1000,
             "decode_tokens_per_second": (args.generate - 1) / (last - first) if last > first else 0.0,
             "peak_bytes": mx.get_peak_memory(),
-            "versions": f"mlx-lm {mlx_lm.__version__}, mlx {mx.__version__}, {mx.default_device()}",
+            "versions": f"mlx-lm {mlx_lm.__version__}, mlx {mx.__version__}, {blas() if sys.platform == 'linux' and not on_gpu else mx.default_device()}",
         })
     print(json.dumps(figures))
 

@@ -1,4 +1,5 @@
 """mlx-lm's model as the oracle wants it."""
+import ctypes
 from pathlib import Path
 
 import mlx.core as mx
@@ -15,3 +16,13 @@ def load_in_f32(path):
     model.eval()
     mx.eval(model.parameters())
     return model
+
+
+def blas():
+    """The library that multiplies matrices on a CPU: OpenBLAS where it was preloaded, else what the wheel brings."""
+    process = ctypes.CDLL(None)
+    if not hasattr(process, "openblas_get_config"):
+        return "the BLAS of MLX's wheel"
+    process.openblas_get_config.restype = ctypes.c_char_p
+    version = " ".join(process.openblas_get_config().decode().split()[:2])
+    return f"{version}, {process.openblas_get_num_threads()} threads"

@@ -1,5 +1,7 @@
-//! `ponder bench`: a model's speed, beside the peer's where one is given, in one run.
+//! `ponder bench`: a model's speed, beside the peer's where one is given, in one run. On Linux the peer is measured as it is
+//! installed and with the BLAS that ours has, because its wheel brings a slow one.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -63,19 +65,27 @@ struct Figures {
     versions: String,
 }
 
-impl From<BenchFigures> for Figures {
-    fn from(figures: BenchFigures) -> Self {
+impl Figures {
+    fn ours(figures: &BenchFigures, versions: &str, predicted_bytes: Option<u64>) -> Self {
         Self {
             decode_tokens_per_second: figures.decode_tokens_per_second,
             prefill_tokens_per_second: figures.prefill_tokens_per_second,
             first_token_ms: figures.first_token_ms,
             load_ms: figures.load_ms,
             peak_bytes: figures.peak_bytes as f64,
-            predicted_bytes: None,
+            predicted_bytes,
             step_ms: Some(figures.step_ms),
-            versions: format!("ponder {}", env!("CARGO_PKG_VERSION")),
+            versions: versions.to_owned(),
         }
     }
+}
+
+/// What was measured at one length of prompt: ours, the peer as it is installed, and the peer with `PONDER_ORACLE_PRELOAD`.
+#[derive(Default)]
+struct Runs {
+    ours: Vec<Figures>,
+    peer: Vec<Figures>,
+    preloaded: Vec<Figures>,
 }
 
 /// Measures ours and the peer by turns, so that a noisy neighbour hits both.
@@ -97,28 +107,36 @@ pub async fn run(args: BenchArgs) -> Result<()> {
         ),
         None => engine_and_model(args.model.model.as_deref()).await?,
     };
-    let mut ours: Vec<Vec<Figures>> = vec![Vec::new(); args.prompt_tokens.len()];
-    let mut theirs = ours.clone();
+    let preload = std::env::var_os("PONDER_ORACLE_PRELOAD");
+    let versions = format!(
+        "ponder {}, mlx {}, {}",
+        env!("CARGO_PKG_VERSION"),
+        engine.mlx_version()?,
+        engine.blas()?
+    );
+    let mut lengths: Vec<Runs> = args.prompt_tokens.iter().map(|_| Runs::default()).collect();
     for _ in 0..args.repeat {
         let measured = engine.bench(model.clone(), args.prompt_tokens.clone(), args.generate)?;
         let device = engine.loaded().map(|info| info.device).unwrap_or_default();
-        for (runs, figures) in ours.iter_mut().zip(measured) {
-            let predicted_bytes = predicted(&model, &device, figures.prompt_tokens + args.generate);
-            runs.push(Figures {
-                predicted_bytes,
-                ..Figures::from(figures)
-            });
+        for (runs, figures) in lengths.iter_mut().zip(measured) {
+            let predicted = predicted(&model, &device, figures.prompt_tokens + args.generate);
+            runs.ours.push(Figures::ours(&figures, &versions, predicted));
         }
         if let Some(script) = &args.peer {
             // The peer has the device for itself.
             engine.unload().await?;
-            for (runs, figures) in theirs.iter_mut().zip(peer(script, &model, &args)?) {
-                runs.push(figures);
+            for (runs, figures) in lengths.iter_mut().zip(peer(script, &model, &args, None)?) {
+                runs.peer.push(figures);
+            }
+            if preload.is_some() {
+                for (runs, figures) in lengths.iter_mut().zip(peer(script, &model, &args, preload.as_deref())?) {
+                    runs.preloaded.push(figures);
+                }
             }
         }
     }
-    for ((length, ours), theirs) in args.prompt_tokens.iter().zip(&ours).zip(&theirs) {
-        report(&args, *length, &model, median(ours), (!theirs.is_empty()).then(|| median(theirs)))?;
+    for (length, runs) in args.prompt_tokens.iter().zip(&lengths) {
+        report(&args, *length, &model, runs)?;
     }
     Ok(())
 }
@@ -135,13 +153,16 @@ fn predicted(model: &ModelSource, device: &str, tokens: usize) -> Option<u64> {
     Some(config.need(hub::fit::stored_bytes(&model.path).ok()?, &wanted).sum())
 }
 
-fn peer(script: &Path, model: &ModelSource, args: &BenchArgs) -> Result<Vec<Figures>> {
+fn peer(script: &Path, model: &ModelSource, args: &BenchArgs, preload: Option<&OsStr>) -> Result<Vec<Figures>> {
     let python = std::env::var_os("PONDER_ORACLE_PYTHON").context("PONDER_ORACLE_PYTHON names no Python with mlx-lm; use ./dev bench")?;
     let mut command = Command::new(python);
     // The peer finds an MLX of its own; ours must not come first there.
     command.env_remove("LD_LIBRARY_PATH").arg(script).arg("--model").arg(&model.path);
     if let Some(path) = std::env::var_os("PONDER_ORACLE_LIBRARY_PATH") {
         command.env("LD_LIBRARY_PATH", path);
+    }
+    if let Some(library) = preload {
+        command.env("LD_PRELOAD", library);
     }
     let output = command
         .arg("--generate")
@@ -160,48 +181,56 @@ fn peer(script: &Path, model: &ModelSource, args: &BenchArgs) -> Result<Vec<Figu
     serde_json::from_slice(line.unwrap_or_default()).context("the peer printed something else than its figures")
 }
 
+/// What the peer is called as it is installed, and with `PONDER_ORACLE_PRELOAD`.
+const PEERS: [&str; 2] = ["mlx-lm", "preloaded"];
+
 /// One of the figures.
 type Figure = fn(&Figures) -> f64;
 
-fn median(runs: &[Figures]) -> Figures {
+fn median(runs: &[Figures]) -> Option<Figures> {
+    let first = runs.first()?;
     let middle = |of: Figure| {
         let mut values: Vec<f64> = runs.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
         (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
     };
-    Figures {
+    Some(Figures {
         decode_tokens_per_second: middle(|run| run.decode_tokens_per_second),
         prefill_tokens_per_second: middle(|run| run.prefill_tokens_per_second),
         first_token_ms: middle(|run| run.first_token_ms),
         load_ms: middle(|run| run.load_ms),
         peak_bytes: middle(|run| run.peak_bytes),
-        predicted_bytes: runs.first().and_then(|run| run.predicted_bytes),
-        step_ms: runs.first().and_then(|run| run.step_ms),
-        versions: runs.first().map(|run| run.versions.clone()).unwrap_or_default(),
-    }
+        predicted_bytes: first.predicted_bytes,
+        step_ms: first.step_ms,
+        versions: first.versions.clone(),
+    })
 }
 
-fn report(args: &BenchArgs, length: usize, model: &ModelSource, ours: Figures, theirs: Option<Figures>) -> Result<()> {
+fn report(args: &BenchArgs, length: usize, model: &ModelSource, runs: &Runs) -> Result<()> {
+    let ours = median(&runs.ours).context("nothing was measured")?;
+    let (peer, preloaded) = (median(&runs.peer), median(&runs.preloaded));
     if args.json {
+        let ratio = |peer: &Figures| ours.decode_tokens_per_second / peer.decode_tokens_per_second;
         output::line(&json!({
             "model": model.reference, "prompt_tokens": length, "generate": args.generate, "repeat": args.repeat,
-            "ours": ours, "peer": theirs,
-            "decode_ratio": theirs.as_ref().map(|peer| ours.decode_tokens_per_second / peer.decode_tokens_per_second),
+            "ours": ours, "peer": peer, "peer_preloaded": preloaded,
+            "decode_ratio": peer.as_ref().map(ratio),
         }))?;
         return Ok(());
     }
-    let peer_name = theirs.as_ref().map_or("", |peer| peer.versions.as_str());
+    let peers: Vec<&Figures> = peer.iter().chain(&preloaded).collect();
     let mut table = format!(
-        "{}: prompt {} tokens, {} generated, median of {}\n{:<22}{:>12}  {:>12}  {:>6}   {peer_name}\n",
-        model.reference,
-        length,
-        args.generate,
-        args.repeat,
-        "",
-        "ponder",
-        if theirs.is_some() { "mlx-lm" } else { "" },
-        if theirs.is_some() { "ratio" } else { "" }
+        "{}: prompt {length} tokens, {} generated, median of {}\n  ponder    {}\n",
+        model.reference, args.generate, args.repeat, ours.versions
     );
+    for (name, peer) in PEERS.iter().zip(&peers) {
+        table.push_str(&format!("  {name:<10}{}\n", peer.versions));
+    }
+    table.push_str(&format!("{:<22}{:>12}", "", "ponder"));
+    for (name, _) in PEERS.iter().zip(&peers) {
+        table.push_str(&format!("  {name:>12}  {:>6}", "ratio"));
+    }
+    table.push('\n');
     let rows: [(&str, Figure); 5] = [
         ("decode, tokens/s", |run| run.decode_tokens_per_second),
         ("prefill, tokens/s", |run| run.prefill_tokens_per_second),
@@ -211,7 +240,7 @@ fn report(args: &BenchArgs, length: usize, model: &ModelSource, ours: Figures, t
     ];
     for (name, of) in rows {
         table.push_str(&format!("{name:<22}{:>12.1}", of(&ours)));
-        if let Some(peer) = &theirs {
+        for peer in &peers {
             table.push_str(&format!("  {:>12.1}  {:>6.2}", of(peer), of(&ours) / of(peer)));
         }
         table.push('\n');
