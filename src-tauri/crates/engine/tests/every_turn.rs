@@ -35,7 +35,7 @@ async fn ask(engine: &MlxEngine, model: &ModelSource, messages: &[Message]) -> (
 #[tokio::test]
 async fn a_turn_after_another_says_what_a_cold_run_says() {
     let Some(python) = python() else { return };
-    let written = Written::new(&python, seed(), &[], &["--folders"]);
+    let written = Written::new(&python, seed(), &[], true);
     let (warm, cold) = (MlxEngine::start(), MlxEngine::start());
     let (mut cached, mut read) = (0, 0);
     for variant in &written.variants {

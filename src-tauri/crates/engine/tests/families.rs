@@ -285,7 +285,7 @@ fn table(written: &Written, rows: &[Row]) -> String {
 fn compare(python: &Path, seed: u64) {
     let only = std::env::var("PONDER_ORACLE_ONLY").unwrap_or_default();
     let only: Vec<&str> = only.split(',').filter(|name| !name.is_empty()).collect();
-    let written = Written::new(python, seed, &only, &[]);
+    let written = Written::new(python, seed, &only, false);
     let (cpu, gpu) = (MlxEngine::start(), MlxEngine::start());
     gpu.pretend_gpu().unwrap();
     let (mut rows, gpu_rows) = std::thread::scope(|scope| {

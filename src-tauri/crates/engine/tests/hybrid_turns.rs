@@ -21,7 +21,7 @@ async fn ask(engine: &MlxEngine, model: &ModelSource, messages: &[Message]) -> H
 #[tokio::test]
 async fn turns_go_on_from_states_and_say_the_same() {
     let Some(python) = python() else { return };
-    let written = Written::new(&python, seed(), &["qwen3.5", "lfm2"], &[]);
+    let written = Written::new(&python, seed(), &["qwen3.5", "lfm2"], false);
     assert_eq!(written.variants.len(), 2);
     for variant in &written.variants {
         let model = source(&written.model(&variant.name));

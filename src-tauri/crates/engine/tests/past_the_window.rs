@@ -56,7 +56,7 @@ fn the_operations_of_gpus_agree_with_themselves_past_the_window() {
 #[test]
 fn every_family_reads_in_chunks_what_it_reads_at_once_past_the_blocks_of_its_caches() {
     let Some(python) = python() else { return };
-    let written = Written::new(&python, seed(), &[], &["--folders"]);
+    let written = Written::new(&python, seed(), &[], true);
     let engine = MlxEngine::start();
     // More than the 256 positions that a cache grows by, and more than any window; one token short of three chunks.
     let tokens: Vec<u32> = bench_prompt(386, 320);

@@ -44,7 +44,7 @@ async fn ask(engine: &MlxEngine, model: &ModelSource, messages: &[Message], kv_b
 async fn every_kind_of_cache_goes_on_from_what_was_read() {
     let Some(python) = python() else { return };
     let full = std::env::var_os("PONDER_FULL").is_some();
-    let written = Written::new(&python, seed(), if full { &[] } else { &SOME }, &[]);
+    let written = Written::new(&python, seed(), if full { &[] } else { &SOME }, false);
     let (engine, cold) = (MlxEngine::start(), MlxEngine::start());
     let (mut read, mut all, mut asked) = (0, 0, 0);
     for variant in &written.variants {

@@ -16,6 +16,11 @@ pub fn python() -> Option<PathBuf> {
     python.map(PathBuf::from)
 }
 
+/// A file or folder of what `./dev test` had mlx-lm compute for the seed of this run, once for all tests.
+pub fn computed(name: &str) -> Option<PathBuf> {
+    std::env::var_os("PONDER_ORACLE_FIGURES").map(|folder| Path::new(&folder).join(name))
+}
+
 /// The seed of this run.
 pub fn seed() -> u64 {
     std::env::var("PONDER_SEED").map_or(20_261_121, |seed| seed.parse().unwrap())
@@ -44,10 +49,28 @@ struct Table {
 
 /// A folder of models and figures.
 pub struct Written {
-    folder: tempfile::TempDir,
+    folder: PathBuf,
+    /// Removes the folder, if it is of this test alone.
+    _own: Option<tempfile::TempDir>,
     /// What wrote it, such as `mlx 0.32.4, mlx-lm 0.32.2`.
     pub versions: String,
     pub variants: Vec<Variant>,
+}
+
+fn write(python: &Path, folder: &Path, seed: u64, only: &[&str], folders: bool) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/oracle/families.py");
+    let mut command = Command::new(python);
+    // The oracle brings an MLX of its own.
+    command.env_remove("LD_LIBRARY_PATH").arg(script).arg("--out").arg(folder);
+    command.args(["--seed", &seed.to_string()]);
+    if folders {
+        command.arg("--folders");
+    }
+    if !only.is_empty() {
+        command.args(["--only", &only.join(",")]);
+    }
+    let ran = command.output().unwrap();
+    assert!(ran.status.success(), "the oracle failed: {}", String::from_utf8_lossy(&ran.stderr));
 }
 
 /// What mlx-lm computed with one variant.
@@ -65,24 +88,26 @@ pub struct Figures {
 }
 
 impl Written {
-    /// Has the variants called `only` written, or all of them; `options` go to the writer.
-    pub fn new(python: &Path, seed: u64, only: &[&str], options: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/oracle/families.py");
-        let mut command = Command::new(python);
-        // The oracle brings an MLX of its own.
-        command.env_remove("LD_LIBRARY_PATH").arg(script).arg("--out").arg(folder.path());
-        command.args(["--seed", &seed.to_string()]).args(options);
-        if !only.is_empty() {
-            command.args(["--only", &only.join(",")]);
-        }
-        let ran = command.output().unwrap();
-        assert!(ran.status.success(), "the oracle failed: {}", String::from_utf8_lossy(&ran.stderr));
-        let table = std::fs::read_to_string(folder.path().join("table.json")).unwrap();
-        let table: Table = serde_json::from_str(&table).unwrap();
+    /// Has the variants called `only` written, or all of them. `folders` leaves out what mlx-lm computes.
+    pub fn new(python: &Path, seed_of_models: u64, only: &[&str], folders: bool) -> Self {
+        let shared = computed("families").filter(|_| seed_of_models == seed());
+        let (folder, own) = match shared {
+            Some(folder) => (folder, None),
+            None => {
+                let folder = tempfile::tempdir().unwrap();
+                write(python, folder.path(), seed_of_models, only, folders);
+                (folder.path().to_owned(), Some(folder))
+            }
+        };
+        let table = std::fs::read_to_string(folder.join("table.json")).unwrap();
+        let mut table: Table = serde_json::from_str(&table).unwrap();
+        table
+            .variants
+            .retain(|variant| only.is_empty() || only.contains(&variant.name.as_str()));
         let versions: Vec<String> = table.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
         Self {
             folder,
+            _own: own,
             versions: versions.join(", "),
             variants: table.variants,
         }
@@ -90,7 +115,7 @@ impl Written {
 
     /// The model's folder.
     pub fn model(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.join(name)
     }
 
     /// The folder in which only packed weights are no 32 bit floats.
@@ -104,7 +129,7 @@ impl Written {
 
     /// What mlx-lm computed.
     pub fn figures(&self, name: &str) -> Figures {
-        let mut stored = read_safetensors(&self.folder.path().join(format!("{name}.safetensors")));
+        let mut stored = read_safetensors(&self.folder.join(format!("{name}.safetensors")));
         let logits = stored["logits"].floats();
         Figures {
             prompt: stored["prompt"].ids(),

@@ -1,0 +1,142 @@
+"""Runs built test programs, two at a time, so that one computes while another waits for a clock, a window or a disk.
+
+    python run.py PROGRAMS LOGS FACTOR
+
+PROGRAMS has a line per program: its room, the folder it runs in, its path. A program's output goes to LOGS. The longest of
+the last run begin first. A program that takes longer than its room's budget, times FACTOR, has hung and fails."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+# The seconds a program may take: generous on a slow machine, and a hang still ends.
+BUDGETS = {"protocol": 60, "net": 60, "hub-imitation": 60, "engine": 480, "cli": 600, "window": 900}
+BUDGET = 240
+AT_ONCE = 2
+
+
+class Program:
+    def __init__(self, line, logs, factor):
+        self.room, self.folder, path = line.split("\t")
+        self.path = Path(path)
+        # Cargo ends the name with a hash.
+        self.name = f"{self.room}-{self.path.name.rpartition('-')[0]}"
+        self.log = logs / f"{self.name}.log"
+        self.budget = BUDGETS.get(self.room, BUDGET) * factor
+        self.seconds, self.failure = 0.0, None
+
+    def run(self, running):
+        start = time.monotonic()
+        with self.log.open("wb") as log:
+            # A group of its own, so that what a test has started ends with it.
+            process = subprocess.Popen(
+                [self.path, "--nocapture"], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+            running.append(process)
+            try:
+                if process.wait(self.budget):
+                    self.failure = "failed"
+            except subprocess.TimeoutExpired:
+                self.failure = f"took longer than {self.budget} s"
+            # What it started and left running ends with it.
+            end(process)
+            running.remove(process)
+        self.seconds = time.monotonic() - start
+
+    def output(self):
+        return self.log.read_text(errors="replace")
+
+    def passed(self):
+        return sum(int(count) for count in re.findall(r"^test result: ok\. (\d+) passed", self.output(), re.M))
+
+
+def end(process):
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def report(room, programs):
+    """Prints what a room's programs have to say; the number of its tests."""
+    for program in programs:
+        for line in re.findall(r"report: .*", program.output()):
+            print(line)
+    passed = sum(program.passed() for program in programs)
+    seconds = sum(program.seconds for program in programs)
+    longest = max(programs, key=lambda program: program.seconds)
+    print(f"\033[1m==> {room}: {passed} passed in {seconds:.0f} s; {longest.name} took {longest.seconds:.0f} s of them\033[0m", flush=True)
+    return passed
+
+
+class Run:
+    """All programs, and what became of them."""
+
+    def __init__(self, programs, last):
+        self.waiting = sorted(programs, key=lambda program: last.get(program.name, program.budget), reverse=True)
+        self.rooms = {}
+        for program in programs:
+            self.rooms.setdefault(program.room, []).append(program)
+        self.running, self.done, self.total, self.failure = [], set(), 0, None
+        self.lock = threading.Lock()
+
+    def work(self):
+        while True:
+            with self.lock:
+                if self.failure or not self.waiting:
+                    return
+                program = self.waiting.pop(0)
+            program.run(self.running)
+            with self.lock:
+                self.done.add(program)
+                if not self.failure:
+                    self.account(program)
+
+    def account(self, program):
+        room = self.rooms[program.room]
+        if program.failure:
+            self.failure = f"{program.output()}\ndev: {program.name} {program.failure} after {program.seconds:.0f} s"
+        elif self.done.issuperset(room):
+            passed = report(program.room, room)
+            self.total += passed
+            if passed == 0:
+                self.failure = f"dev: {program.room} ran no test"
+
+    def all(self):
+        workers = [threading.Thread(target=self.work) for _ in range(AT_ONCE)]
+        for worker in workers:
+            worker.start()
+        try:
+            while not self.failure and any(worker.is_alive() for worker in workers):
+                time.sleep(0.1)
+        finally:
+            self.failure = self.failure or (self.waiting and "dev: interrupted")
+            for process in list(self.running):
+                end(process)
+            for worker in workers:
+                worker.join()
+
+
+def main():
+    listed, logs, factor = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    logs.mkdir(parents=True, exist_ok=True)
+    history = logs / "seconds.json"
+    last = json.loads(history.read_text()) if history.exists() else {}
+    start = time.monotonic()
+    run = Run([Program(line, logs, factor) for line in listed.read_text().splitlines()], last)
+    run.all()
+    history.write_text(json.dumps(last | {program.name: round(program.seconds, 1) for program in run.done}))
+    if run.failure:
+        sys.exit(run.failure)
+    print(f"{run.total} passed, 0 failed")
+    print(f"\033[1m==> all rooms passed in {time.monotonic() - start:.0f} s\033[0m")
+
+
+if __name__ == "__main__":
+    main()
