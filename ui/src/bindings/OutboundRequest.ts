@@ -22,7 +22,7 @@ host: string,
  */
 purpose: Purpose, 
 /**
- * `GET` or `HEAD`.
+ * `GET`, `HEAD` or `POST`.
  */
 method: string, 
 /**

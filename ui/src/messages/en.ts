@@ -389,4 +389,5 @@ export const en = {
   'purpose.download': 'download',
   'purpose.verify': 'check of files',
   'purpose.update': 'check for an update',
+  'purpose.inference': 'answer by a model server',
 } as const;

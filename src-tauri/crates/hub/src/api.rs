@@ -46,7 +46,7 @@ impl Hub {
             parts.extend(["revision", revision.as_str()]);
         }
         let address = self.net().endpoint().at(&parts);
-        let answer = self.net().get(&address, purpose).patience(self.patience()).send().await?;
+        let answer = self.net().get(&address, purpose).head_timeout(self.patience()).send().await?;
         Ok(checked(answer, id)?.json_capped(LARGEST_ANSWER).await?)
     }
 
@@ -78,7 +78,7 @@ impl Hub {
             let answer = self
                 .net()
                 .get(&format!("{address}?{query}"), purpose)
-                .patience(self.patience())
+                .head_timeout(self.patience())
                 .send()
                 .await?;
             let answer = checked(answer, id)?;
@@ -124,7 +124,7 @@ impl Hub {
         purpose: Purpose,
     ) -> Result<String, Error> {
         let address = self.file_address(id, commit, path);
-        let answer = self.net().get(&address, purpose).patience(self.patience()).send().await?;
+        let answer = self.net().get(&address, purpose).head_timeout(self.patience()).send().await?;
         Ok(checked(answer, id)?.text_capped(limit).await?)
     }
 }

@@ -8,18 +8,19 @@ use protocol::{NetSettings, OutboundRequest, Purpose};
 use tokio::sync::watch;
 use url::Url;
 
-use crate::endpoint::is_loopback;
+use crate::endpoint::{host_of, is_loopback};
 use crate::environment::Environment;
 use crate::keychain::{Keychain, SystemKeychain};
 use crate::requests::RequestList;
-use crate::resolver::Resolver;
+use crate::resolver::{LoopbackResolver, Resolver};
+use crate::secrets::Secrets;
 use crate::send::RequestBuilder;
 use crate::switch::Switch;
 use crate::token::{Token, Tokens};
 use crate::{Endpoint, Error, Result, PUBLIC_HUB};
 
 /// How long a connection may take to come about.
-pub(crate) const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What the client is opened with.
 pub struct Settings {
@@ -60,16 +61,13 @@ pub(crate) struct Inner {
     shown_endpoint: Endpoint,
     pub(crate) switch: Arc<Switch>,
     pub(crate) tokens: Tokens,
+    secrets: Secrets,
     pub(crate) requests: RequestList,
     pub(crate) proxied: bool,
-    /// Made when first needed, let go when the switch is thrown, so that no idle connection outlives it.
-    clients: Mutex<Option<Clients>>,
-}
-
-#[derive(Clone)]
-struct Clients {
-    proxied: reqwest::Client,
-    direct: reqwest::Client,
+    /// For other computers. Made when first needed and dropped when the switch is thrown, so that no idle connection outlives it.
+    outbound: Mutex<Option<reqwest::Client>>,
+    /// For this computer itself. Made when first needed.
+    loopback: Mutex<Option<reqwest::Client>>,
 }
 
 impl std::fmt::Debug for Net {
@@ -98,10 +96,12 @@ impl Net {
             switch: Arc::new(Switch::open(folder.as_deref(), forced)),
             requests: RequestList::open(folder.as_deref()),
             proxied: environment.names_a_proxy(),
-            tokens: Tokens::new(environment, keychain, shown_endpoint.origin()),
+            tokens: Tokens::new(environment, Secrets::new(Arc::clone(&keychain)), shown_endpoint.origin()),
+            secrets: Secrets::new(keychain),
             endpoint,
             shown_endpoint,
-            clients: Mutex::new(None),
+            outbound: Mutex::new(None),
+            loopback: Mutex::new(None),
         }))
     }
 
@@ -120,12 +120,19 @@ impl Net {
         RequestBuilder::new(self.clone(), reqwest::Method::HEAD, address, purpose)
     }
 
-    /// Whether no connection is opened.
+    /// A request that brings a body along: [`RequestBuilder::json`] gives it one. It is never sent to another origin than the
+    /// address's own.
+    pub fn post(&self, address: &str, purpose: Purpose) -> RequestBuilder {
+        RequestBuilder::new(self.clone(), reqwest::Method::POST, address, purpose)
+    }
+
+    /// Whether no connection to another computer is opened.
     pub fn is_offline(&self) -> bool {
         self.0.is_offline()
     }
 
-    /// Throws the *Offline* switch. On, it ends what is running with [`Error::Offline`] and closes every connection.
+    /// Throws the *Offline* switch. On, it ends what is running with [`Error::Offline`] and closes every connection to another
+    /// computer.
     ///
     /// # Errors
     /// [`Error::Setting`] where it cannot be kept; going offline holds for this process all the same.
@@ -157,6 +164,32 @@ impl Net {
         self.0.tokens.keep(None).await
     }
 
+    /// The secret that the system's keychain keeps under this name, such as `endpoint:cluster`; `None` if there is none. The keychain is
+    /// asked each time, so that a change by another process counts at once.
+    ///
+    /// # Errors
+    /// [`Error::Keychain`] if the keychain does not answer.
+    pub async fn secret(&self, name: &str) -> Result<Option<String>> {
+        self.0.secrets.get(name).await
+    }
+
+    /// Keeps a secret under this name in the system's keychain, in place of the one that was there.
+    ///
+    /// # Errors
+    /// [`Error::BadKey`] if it could not stand in a header, [`Error::Keychain`] if the keychain does not take it.
+    pub async fn set_secret(&self, name: &str, secret: &str) -> Result<()> {
+        let secret = crate::secrets::one_word(secret).ok_or(Error::BadKey)?;
+        self.0.secrets.set(name, &secret).await
+    }
+
+    /// Removes the secret of this name from the keychain; one that is not there is removed already.
+    ///
+    /// # Errors
+    /// [`Error::Keychain`] if the keychain does not answer.
+    pub async fn forget_secret(&self, name: &str) -> Result<()> {
+        self.0.secrets.forget(name).await
+    }
+
     /// How the network is used. This asks the keychain, once.
     pub async fn settings(&self) -> NetSettings {
         let Token {
@@ -186,7 +219,7 @@ impl Inner {
     pub(crate) fn is_offline(&self) -> bool {
         let offline = self.switch.is_on();
         if offline {
-            self.clients.lock().unwrap_or_else(PoisonError::into_inner).take();
+            self.outbound.lock().unwrap_or_else(PoisonError::into_inner).take();
         }
         offline
     }
@@ -198,8 +231,11 @@ impl Inner {
         }
     }
 
-    /// What a future gives, unless the switch is thrown before.
-    pub(crate) async fn unless_offline<T>(&self, work: impl std::future::Future<Output = T>) -> Result<T> {
+    /// What a future gives, unless the switch holds for it and is thrown before.
+    pub(crate) async fn unless_offline<T>(&self, lock: OfflineLock, work: impl std::future::Future<Output = T>) -> Result<T> {
+        if lock == OfflineLock::Exempt {
+            return Ok(work.await);
+        }
         if self.is_offline() {
             return Err(self.offline());
         }
@@ -213,38 +249,57 @@ impl Inner {
         }
     }
 
-    /// The client for an address. This computer itself is never asked through a proxy: there, the name means another one.
+    /// The client for an address. This computer itself is never asked through a proxy: to a proxy, the name means the proxy's own computer.
     pub(crate) fn client(&self, address: &Url) -> Result<reqwest::Client> {
-        let mut kept = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let clients = match &*kept {
-            Some(clients) => clients.clone(),
-            None => {
-                let made = self.make_clients().map_err(|error| Error::Tls {
-                    host: self.shown_endpoint.host(),
-                    reason: error.to_string(),
-                })?;
-                kept.insert(made).clone()
-            }
+        let loopback = is_loopback(address);
+        let place = if loopback { &self.loopback } else { &self.outbound };
+        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = &*place {
+            return Ok(client.clone());
+        }
+        let builder = if loopback {
+            builder().no_proxy().dns_resolver(Arc::new(LoopbackResolver))
+        } else {
+            builder().dns_resolver(Arc::new(Resolver(Arc::clone(&self.switch))))
         };
-        Ok(if is_loopback(address) { clients.direct } else { clients.proxied })
+        let made = builder.build().map_err(|error| Error::Tls {
+            host: host_of(address),
+            reason: error.to_string(),
+        })?;
+        Ok(place.insert(made).clone())
     }
+}
 
-    fn make_clients(&self) -> reqwest::Result<Clients> {
-        let client = || {
-            reqwest::Client::builder()
-                .user_agent(crate::send::USER_AGENT)
-                .redirect(reqwest::redirect::Policy::none())
-                .retry(reqwest::retry::never())
-                .dns_resolver(Arc::new(Resolver(Arc::clone(&self.switch))))
-                .connect_timeout(CONNECT_PATIENCE)
-                .pool_idle_timeout(Duration::from_secs(30))
-                // Ranges of one file go over several connections, which one connection of HTTP/2 would put behind one window.
-                .http1_only()
-                .referer(false)
-        };
-        Ok(Clients {
-            proxied: client().build()?,
-            direct: client().no_proxy().build()?,
-        })
+/// What every client has in common.
+fn builder() -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .user_agent(crate::send::USER_AGENT)
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(Duration::from_secs(30))
+        // Ranges of one file go over several connections, which one connection of HTTP/2 would put behind one window.
+        .http1_only()
+        .referer(false)
+}
+
+/// Whether the *Offline* switch holds for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OfflineLock {
+    /// It does.
+    Obeys,
+    /// The request does not leave this computer.
+    Exempt,
+}
+
+impl OfflineLock {
+    /// Inference by a server on this computer is exempt. A request to the hub never is: a hub on loopback is a mirror or a tunnel, and
+    /// stands for one that is elsewhere.
+    pub(crate) fn of(purpose: Purpose, address: &Url) -> Self {
+        if purpose == Purpose::Inference && is_loopback(address) {
+            Self::Exempt
+        } else {
+            Self::Obeys
+        }
     }
 }

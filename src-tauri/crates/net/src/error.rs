@@ -83,6 +83,14 @@ pub enum Error {
         /// Whether a token was sent.
         with_token: bool,
     },
+    /// 401 or 403 from a server of models.
+    #[error("{host} {}", key_refused(*with_key))]
+    KeyRefused {
+        /// The host.
+        host: String,
+        /// Whether a key was sent.
+        with_key: bool,
+    },
     /// The author hands the model out only to those who accept its terms.
     #[error("this model's author hands it out only to people who accept its terms: {}", gated(*with_token))]
     Gated {
@@ -98,12 +106,14 @@ pub enum Error {
         what: String,
     },
     /// 429.
-    #[error("{host} asks us to wait{}, because too much was asked in a short time; a token from your account raises the limit", wait(*retry_after))]
+    #[error("{host} asks us to wait{}, because too much was asked in a short time{}", wait(*retry_after), raise_limit(*token_helps))]
     TooManyRequests {
         /// The host.
         host: String,
         /// How long, where it says so.
         retry_after: Option<Duration>,
+        /// Whether this is the hub, asked without a token.
+        token_helps: bool,
     },
     /// 5xx.
     #[error("{host} is not well at the moment (status {status}); nothing is lost, try again later")]
@@ -116,7 +126,7 @@ pub enum Error {
         retry_after: Option<Duration>,
     },
     /// Any other status that is no success.
-    #[error("{host} refused with status {status}; nothing was fetched")]
+    #[error("{host} refused the request with status {status}")]
     Refused {
         /// The host.
         host: String,
@@ -141,6 +151,12 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// What was to be sent cannot be written as JSON.
+    #[error("what was to be sent cannot be written as JSON ({reason})")]
+    Unserializable {
+        /// Why.
+        reason: String,
+    },
     /// An address that cannot be asked.
     #[error("{address} is not an address that can be asked")]
     BadAddress {
@@ -154,7 +170,7 @@ pub enum Error {
         address: String,
     },
     /// The keychain does not answer.
-    #[error("this computer's keychain cannot be used ({reason}); a token can also be given in the environment variable HF_TOKEN, before Ponder is started")]
+    #[error("this computer's keychain cannot be used ({reason}); a token for the hub can also be given in the environment variable HF_TOKEN, before Ponder is started")]
     Keychain {
         /// Why.
         reason: String,
@@ -162,6 +178,9 @@ pub enum Error {
     /// What was given is no token.
     #[error("this is not a token: it is one word that begins with hf_, from the page Settings, Access Tokens of your account")]
     BadToken,
+    /// What was given is no key of an endpoint.
+    #[error("this is not a key: a key is one word of letters, digits and signs, at most 4096 long")]
+    BadKey,
     /// The switch could not be kept.
     #[error("the setting could not be kept in {} ({reason}); going offline holds until Ponder is closed", path.display())]
     Setting {
@@ -262,6 +281,22 @@ fn unauthorised(with_token: bool) -> &'static str {
     }
 }
 
+fn key_refused(with_key: bool) -> &'static str {
+    if with_key {
+        "did not accept the key for it; ask who runs it for a new one and store that"
+    } else {
+        "asks for a key; ask who runs it for one and store it with the endpoint"
+    }
+}
+
+fn raise_limit(token_helps: bool) -> &'static str {
+    if token_helps {
+        "; a token from your account raises the limit"
+    } else {
+        ""
+    }
+}
+
 fn gated(with_token: bool) -> &'static str {
     if with_token {
         "open its page on the hub with the account of your token, accept the terms there (some authors answer by hand), and try again"
@@ -284,7 +319,9 @@ impl From<Error> for protocol::Error {
             Error::Offline { .. } => Code::Offline,
             Error::Unauthorised { .. } | Error::Gated { .. } => Code::Gated,
             Error::NotFound { .. } => Code::NotFound,
-            Error::BadAddress { .. } | Error::BadEndpoint { .. } | Error::BadToken => Code::BadRequest,
+            Error::BadAddress { .. } | Error::BadEndpoint { .. } | Error::BadToken | Error::BadKey | Error::KeyRefused { .. } => {
+                Code::BadRequest
+            }
             Error::Keychain { .. } | Error::Setting { .. } => Code::Storage,
             _ => Code::Network,
         };

@@ -9,8 +9,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Every request is written down with its bytes ([`Net::requests`]), none leaves while *Offline* is on ([`Net::set_offline`]),
-//! and the token goes to the hub's own address and nowhere else.
+//! Every request is written down with its bytes ([`Net::requests`]), none leaves this computer while *Offline* is on
+//! ([`Net::set_offline`]), the token goes to the hub's own address and nowhere else, and a key or a body ([`Net::post`]) to the origin
+//! that it was meant for.
 
 mod client;
 mod endpoint;
@@ -20,6 +21,7 @@ mod keychain;
 mod requests;
 mod resolver;
 mod response;
+mod secrets;
 mod send;
 mod switch;
 mod token;
@@ -32,4 +34,4 @@ pub use error::{Error, Result};
 pub use keychain::{Keychain, MemoryKeychain, SystemKeychain};
 pub use protocol::{OutboundRequest, Purpose};
 pub use response::Response;
-pub use send::RequestBuilder;
+pub use send::{RequestBuilder, Timeouts};

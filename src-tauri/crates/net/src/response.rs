@@ -6,16 +6,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::Timestamp;
+use protocol::Purpose;
 use reqwest::header::HeaderMap;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use crate::client::Inner;
+use crate::client::{Inner, OfflineLock};
 use crate::endpoint::host_of;
 use crate::requests::Counting;
+use crate::send::Timeouts;
 use crate::{Error, Result};
 
-/// How long a small body may stand still.
+/// How long a small body may stand still, unless the request says otherwise.
 const STALL: Duration = Duration::from_secs(30);
 
 /// The head of an answer, and the way to its body. Dropped, the connection is closed where the body has not ended.
@@ -25,7 +27,18 @@ pub struct Response {
     counting: Counting,
     address: Url,
     passed: Vec<HeaderMap>,
-    with_token: bool,
+    sent: Sent,
+    begun: bool,
+}
+
+/// How the request went out that this is the answer to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    pub(crate) purpose: Purpose,
+    pub(crate) lock: OfflineLock,
+    /// Whether a token or a key went with it.
+    pub(crate) with_secret: bool,
+    pub(crate) timeouts: Timeouts,
 }
 
 impl std::fmt::Debug for Response {
@@ -44,7 +57,7 @@ impl Response {
         counting: Counting,
         address: Url,
         passed: Vec<HeaderMap>,
-        with_token: bool,
+        sent: Sent,
     ) -> Self {
         Self {
             net,
@@ -52,7 +65,8 @@ impl Response {
             counting,
             address,
             passed,
-            with_token,
+            sent,
+            begun: false,
         }
     }
 
@@ -103,7 +117,7 @@ impl Response {
     /// This answer where its status is a success, an error that says what the status means otherwise.
     ///
     /// # Errors
-    /// [`Error::Gated`], [`Error::Unauthorised`], [`Error::NotFound`], [`Error::TooManyRequests`], [`Error::Unwell`], [`Error::Refused`].
+    /// [`Error::Gated`], [`Error::Unauthorised`], [`Error::KeyRefused`], [`Error::NotFound`], [`Error::TooManyRequests`], [`Error::Unwell`], [`Error::Refused`].
     pub fn checked(self) -> Result<Self> {
         match self.refusal() {
             Some(error) => {
@@ -122,10 +136,15 @@ impl Response {
         }
         let host = self.host();
         let elsewhere = !self.net.endpoint.as_ref().is_ok_and(|endpoint| endpoint.owns(&self.address));
-        let with_token = self.with_token;
+        let with_token = self.sent.with_secret;
+        let inference = self.sent.purpose == Purpose::Inference;
         // huggingface_hub reads the same header in `hf_raise_for_status`.
         let reason = self.header("x-error-code").unwrap_or_default();
         Some(match status.as_u16() {
+            401 | 403 if inference => Error::KeyRefused {
+                host,
+                with_key: with_token,
+            },
             401 | 403 if reason == "GatedRepo" => Error::Gated { with_token },
             // Without a token the hub hides what does not exist behind a 401.
             401 => Error::Unauthorised { host, with_token },
@@ -136,6 +155,7 @@ impl Response {
                     "RepoNotFound" => "such model",
                     "RevisionNotFound" => "such revision of this model",
                     "EntryNotFound" => "such file in this model",
+                    _ if inference => "such model or address",
                     _ => "",
                 }
                 .to_owned(),
@@ -143,29 +163,41 @@ impl Response {
             429 => Error::TooManyRequests {
                 host,
                 retry_after: self.retry_after(),
+                token_helps: !inference && !with_token,
             },
             status @ 500.. => Error::Unwell {
                 host,
                 status,
                 retry_after: self.retry_after(),
             },
-            status => Error::Refused { host, status, elsewhere },
+            status => Error::Refused {
+                host,
+                status,
+                elsewhere: elsewhere && !inference,
+            },
         })
     }
 
-    /// The next piece of the body; `None` at its end. There is no time limit: who reads decides how long standing still is too long.
+    /// The next piece of the body, as soon as it arrives; `None` at its end. The time limits are those of the request
+    /// ([`Timeouts`](crate::Timeouts)); without any, the caller decides how long standing still is too long.
     ///
     /// # Errors
-    /// [`Error::Cut`] where the connection ends before the body, [`Error::Offline`] when the switch is thrown.
+    /// [`Error::Cut`] if the connection ends before the body, [`Error::TimedOut`] if the body stands still for too long,
+    /// [`Error::Offline`] when the switch is thrown.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
-        let piece = self.net.unless_offline(self.answer.chunk()).await;
-        let piece = piece.and_then(|piece| {
-            piece.map_err(|_| Error::Cut {
-                host: host_of(&self.address),
-            })
+        let Timeouts { first_bytes, stall, .. } = self.sent.timeouts;
+        let limit = if self.begun { stall } else { first_bytes.or(stall) };
+        let piece = self.net.unless_offline(self.sent.lock, within(limit, self.answer.chunk())).await;
+        let host = || host_of(&self.address);
+        let piece = piece.and_then(|piece| match piece {
+            Ok(piece) => piece.map_err(|_| Error::Cut { host: host() }),
+            Err(after) => Err(Error::TimedOut { host: host(), after }),
         });
         match &piece {
-            Ok(Some(bytes)) => self.counting.received(bytes.len()),
+            Ok(Some(bytes)) => {
+                self.begun = true;
+                self.counting.received(bytes.len());
+            }
             Ok(None) => {}
             Err(error) => self.counting.failed(&error.to_string()),
         }
@@ -175,26 +207,19 @@ impl Response {
     /// The whole body, if it is not larger than `limit` bytes.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], before it is read where the head says so; [`Error::TimedOut`] where it stands still; as [`Response::chunk`].
+    /// [`Error::TooLarge`], before anything is read if the head says so; [`Error::TimedOut`] if it stands still, for 30 seconds unless the
+    /// request says otherwise; as [`Response::chunk`].
     pub async fn bytes_capped(mut self, limit: u64) -> Result<Vec<u8>> {
-        let host = self.host();
-        let too_large = Error::TooLarge { host: host.clone(), limit };
+        let too_large = Error::TooLarge { host: self.host(), limit };
         let promised = self.content_length().unwrap_or_default();
         if promised > limit {
             self.counting.failed(&too_large.to_string());
             return Err(too_large);
         }
+        self.sent.timeouts.stall.get_or_insert(STALL);
         let mut body = Vec::with_capacity(usize::try_from(promised).unwrap_or_default());
         loop {
-            let piece = match tokio::time::timeout(STALL, self.chunk()).await {
-                Ok(piece) => piece?,
-                Err(_) => {
-                    let error = Error::TimedOut { host, after: STALL };
-                    self.counting.failed(&error.to_string());
-                    return Err(error);
-                }
-            };
-            let Some(piece) = piece else { return Ok(body) };
+            let Some(piece) = self.chunk().await? else { return Ok(body) };
             if (body.len() + piece.len()) as u64 > limit {
                 self.counting.failed(&too_large.to_string());
                 return Err(too_large);
@@ -223,5 +248,13 @@ impl Response {
             host,
             reason: error.to_string(),
         })
+    }
+}
+
+/// What a future gives, or the limit that it went beyond.
+async fn within<T>(limit: Option<Duration>, work: impl std::future::Future<Output = T>) -> std::result::Result<T, Duration> {
+    match limit {
+        Some(limit) => tokio::time::timeout(limit, work).await.map_err(|_| limit),
+        None => Ok(work.await),
     }
 }

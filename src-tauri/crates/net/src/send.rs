@@ -1,23 +1,45 @@
-//! One request on its way: its headers, its redirects, and who may see the token.
+//! One request on its way: its headers, its body, its redirects, and who may see the token.
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use protocol::Purpose;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue, ACCEPT, AUTHORIZATION, IF_RANGE, LOCATION, RANGE};
-use reqwest::Method;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue, ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, IF_RANGE, LOCATION, RANGE};
+use reqwest::{Method, StatusCode};
+use serde::Serialize;
 use url::Url;
 
-use crate::client::CONNECT_PATIENCE;
+use crate::client::{OfflineLock, CONNECT_TIMEOUT};
 use crate::endpoint::{host_of, is_loopback, without_secrets};
 use crate::requests::Counting;
-use crate::response::Response;
+use crate::response::{Response, Sent};
+use crate::secrets::one_word;
 use crate::{Error, Net, Result};
 
 /// Nothing of the person or the computer.
 pub(crate) const USER_AGENT: &str = concat!("Ponder/", env!("CARGO_PKG_VERSION"));
 const MOST_REDIRECTS: usize = 10;
-/// How long the head of an answer may take.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
+/// How long the stages of one call may take. Connecting has its own limit, 15 seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until the head of the answer is there, each hop by itself.
+    pub head: Duration,
+    /// From the head to the first bytes of the body; `None` takes `stall`.
+    pub first_bytes: Option<Duration>,
+    /// Between two pieces of the body; `None` is no limit.
+    pub stall: Option<Duration>,
+}
+
+impl Default for Timeouts {
+    /// 30 seconds for the head, no limit for the body.
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(30),
+            first_bytes: None,
+            stall: None,
+        }
+    }
+}
 
 /// A request that is being put together.
 #[must_use = "nothing is asked before `send`"]
@@ -27,7 +49,9 @@ pub struct RequestBuilder {
     address: String,
     purpose: Purpose,
     headers: HeaderMap,
-    patience: Duration,
+    body: Option<Bytes>,
+    key: Option<HeaderValue>,
+    timeouts: Timeouts,
     stays: bool,
     wrong: Option<Error>,
 }
@@ -42,7 +66,9 @@ impl RequestBuilder {
             address: address.to_owned(),
             purpose,
             headers,
-            patience: ANSWER_PATIENCE,
+            body: None,
+            key: None,
+            timeouts: Timeouts::default(),
             stays: false,
             wrong: None,
         }
@@ -81,9 +107,43 @@ impl RequestBuilder {
         self.header(IF_RANGE.as_str(), &quoted)
     }
 
-    /// How long the head of the answer may take, each hop by itself; 30 seconds when nothing is said. The body has no limit here.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    /// A body of JSON.
+    pub fn json(mut self, body: &impl Serialize) -> Self {
+        match serde_json::to_vec(body) {
+            Ok(body) => {
+                self.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                self.headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+                self.body = Some(body.into());
+            }
+            Err(error) => {
+                self.wrong = Some(Error::Unserializable { reason: error.to_string() });
+            }
+        }
+        self
+    }
+
+    /// A key for this call, sent as `Authorization: Bearer …`. It goes to the address's own origin and nowhere else: a redirect to
+    /// another one is [`Error::Redirect`].
+    pub fn bearer(mut self, key: &str) -> Self {
+        match one_word(key).and_then(|key| HeaderValue::try_from(format!("Bearer {key}")).ok()) {
+            Some(mut value) => {
+                value.set_sensitive(true);
+                self.key = Some(value);
+            }
+            None => self.wrong = Some(Error::BadKey),
+        }
+        self
+    }
+
+    /// How long the stages of this call may take.
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// How long the head of the answer may take, each hop by itself; 30 seconds when nothing is said.
+    pub fn head_timeout(mut self, timeout: Duration) -> Self {
+        self.timeouts.head = timeout;
         self
     }
 
@@ -101,28 +161,35 @@ impl RequestBuilder {
         if let Some(wrong) = &self.wrong {
             return Err(wrong.clone());
         }
-        let endpoint = self.net.0.endpoint.clone()?;
+        let endpoint = match &self.net.0.endpoint {
+            Ok(endpoint) => Some(endpoint),
+            // Where the hub is makes no difference to other servers.
+            Err(_) if self.purpose == Purpose::Inference => None,
+            Err(error) => return Err(error.clone()),
+        };
+        let of_the_hub = |address: &Url| endpoint.is_some_and(|endpoint| endpoint.owns(address));
         let mut address = parsed(&self.address)?;
         let mut passed: Vec<HeaderMap> = Vec::new();
         for hops in 0.. {
-            let (answer, counting, with_token) = self.hop(&address).await?;
+            let (answer, counting, sent) = self.hop(&address).await?;
             let next = if answer.status().is_redirection() {
                 answer.headers().get(LOCATION)
             } else {
                 None
             };
             let Some(next) = next else {
-                return Ok(Response::new(self.net.0.clone(), answer, counting, address, passed, with_token));
+                return Ok(Response::new(self.net.0.clone(), answer, counting, address, passed, sent));
             };
             let next = target(&address, next)?;
-            if self.stays && !endpoint.owns(&next) {
-                return Ok(Response::new(self.net.0.clone(), answer, counting, address, passed, with_token));
+            self.may_be_repeated(answer.status(), &address, &next)?;
+            if self.stays && !of_the_hub(&next) {
+                return Ok(Response::new(self.net.0.clone(), answer, counting, address, passed, sent));
             }
             if hops == MOST_REDIRECTS {
                 break;
             }
             // Only the hub's own word about a file counts; what another computer claims in passing does not.
-            if endpoint.owns(&address) {
+            if of_the_hub(&address) {
                 passed.push(answer.headers().clone());
             }
             address = next;
@@ -133,53 +200,86 @@ impl RequestBuilder {
         })
     }
 
+    /// Whether a redirect may be followed with what this request carries: a key or a body stays at the origin that it was meant for.
+    fn may_be_repeated(&self, status: StatusCode, from: &Url, to: &Url) -> Result<()> {
+        let refused = |reason: String| {
+            Err(Error::Redirect {
+                host: host_of(from),
+                reason,
+            })
+        };
+        if (self.key.is_some() || self.body.is_some()) && from.origin() != to.origin() {
+            let (scheme, host) = (to.scheme(), host_of(to));
+            return refused(format!("to {scheme}://{host}, which was not meant to get what was sent"));
+        }
+        if self.body.is_some() && !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
+            return refused(format!("with status {status}, which leaves out what was sent"));
+        }
+        Ok(())
+    }
+
     /// One request to one address, written down.
-    async fn hop(&self, address: &Url) -> Result<(reqwest::Response, Counting, bool)> {
+    async fn hop(&self, address: &Url) -> Result<(reqwest::Response, Counting, Sent)> {
         let net = &self.net.0;
+        let lock = OfflineLock::of(self.purpose, address);
         let host = host_of(address);
         let counting = net.requests.begin(host.clone(), self.purpose, self.method.as_str());
         let noted = |error: Error| {
             counting.failed(&error.to_string());
             error
         };
-        if net.is_offline() {
+        let held_back = || lock == OfflineLock::Obeys && net.is_offline();
+        if held_back() {
             return Err(noted(net.offline()));
         }
         let mut headers = self.headers.clone();
-        let mut with_token = false;
-        if net.endpoint.as_ref().is_ok_and(|endpoint| endpoint.may_see_the_token(address)) {
-            let token = net.unless_offline(net.tokens.token()).await.map_err(noted)?;
+        let mut with_secret = false;
+        if let Some(key) = &self.key {
+            headers.insert(AUTHORIZATION, key.clone());
+            with_secret = true;
+        } else if self.purpose != Purpose::Inference && net.endpoint.as_ref().is_ok_and(|endpoint| endpoint.may_see_the_token(address)) {
+            let token = net.unless_offline(lock, net.tokens.token()).await.map_err(noted)?;
             if let Some(mut value) = token
                 .secret
                 .and_then(|secret| HeaderValue::try_from(format!("Bearer {secret}")).ok())
             {
                 value.set_sensitive(true);
                 headers.insert(AUTHORIZATION, value);
-                with_token = true;
+                with_secret = true;
             }
         }
-        let size = request_bytes(&self.method, address, &headers);
+        let size = request_bytes(&self.method, address, &headers) + self.body.as_ref().map_or(0, |body| body.len() as u64);
         let client = net.client(address).map_err(noted)?;
-        let asked = client.request(self.method.clone(), address.clone()).headers(headers).send();
+        let mut asked = client.request(self.method.clone(), address.clone()).headers(headers);
+        if let Some(body) = &self.body {
+            asked = asked.body(body.clone());
+        }
         counting.sent(size);
-        let patience = self.patience + CONNECT_PATIENCE.min(self.patience);
-        let answer = net.unless_offline(tokio::time::timeout(patience, asked)).await.map_err(noted)?;
+        let timeout = self.timeouts.head + CONNECT_TIMEOUT.min(self.timeouts.head);
+        let answer = net.unless_offline(lock, tokio::time::timeout(timeout, asked.send()));
+        let answer = answer.await.map_err(noted)?;
         let answer = match answer {
             Ok(Ok(answer)) => answer,
             // The resolver refuses while the switch is on, which is not a missing name.
-            Ok(Err(_)) if net.is_offline() => return Err(noted(net.offline())),
+            Ok(Err(_)) if held_back() => return Err(noted(net.offline())),
             Ok(Err(error)) => {
                 return Err(noted(Error::of_transport(
                     &error,
                     &host,
                     net.proxied && !is_loopback(address),
-                    CONNECT_PATIENCE,
+                    CONNECT_TIMEOUT,
                 )));
             }
-            Err(_) => return Err(noted(Error::TimedOut { host, after: patience })),
+            Err(_) => return Err(noted(Error::TimedOut { host, after: timeout })),
         };
         counting.answered(answer.status().as_u16());
-        Ok((answer, counting, with_token))
+        let sent = Sent {
+            purpose: self.purpose,
+            lock,
+            with_secret,
+            timeouts: self.timeouts,
+        };
+        Ok((answer, counting, sent))
     }
 }
 

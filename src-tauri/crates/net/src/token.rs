@@ -1,16 +1,12 @@
 //! The token for the hub: where it comes from, and that it is asked for once.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
 
 use protocol::TokenSource;
 
 use crate::environment::Environment;
-use crate::keychain::Keychain;
+use crate::secrets::{one_word, Secrets};
 use crate::{Error, Result};
-
-/// How long a keychain may take, a person who unlocks it included, before a request goes on without.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What was found. It prints nothing of itself, because it holds the secret.
 #[derive(Clone, Default)]
@@ -33,7 +29,7 @@ impl Default for Source {
 /// Finds the token and remembers it.
 pub(crate) struct Tokens {
     environment: Environment,
-    keychain: Arc<dyn Keychain>,
+    secrets: Secrets,
     /// Under this name the keychain keeps it: the endpoint's origin, so that a token for one hub is never sent to a mirror.
     account: String,
     found: Mutex<Option<Token>>,
@@ -41,10 +37,10 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    pub(crate) fn new(environment: Environment, keychain: Arc<dyn Keychain>, account: String) -> Self {
+    pub(crate) fn new(environment: Environment, secrets: Secrets, account: String) -> Self {
         Self {
             environment,
-            keychain,
+            secrets,
             account,
             found: Mutex::new(None),
             looking: tokio::sync::Mutex::new(()),
@@ -76,7 +72,7 @@ impl Tokens {
         let named = ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"]
             .iter()
             .find_map(|name| self.environment.get(name))
-            .and_then(tidy);
+            .and_then(one_word);
         if let Some(secret) = named {
             return of(secret, TokenSource::Environment);
         }
@@ -87,7 +83,7 @@ impl Tokens {
                 return found;
             }
         }
-        match self.ask_keychain(|keychain, account| keychain.get(account)).await {
+        match self.secrets.get(&self.account).await {
             Ok(Some(secret)) => of(secret, TokenSource::Keychain),
             Ok(None) => self.with_file(None),
             Err(problem) => self.with_file(Some(problem)),
@@ -97,7 +93,7 @@ impl Tokens {
     /// The token in the file that Hugging Face's programs write, or none.
     fn with_file(&self, keychain_problem: Option<Error>) -> Token {
         let file = self.environment.token_file();
-        let secret = file.and_then(|(path, _)| tidy(&std::fs::read_to_string(path).ok()?));
+        let secret = file.and_then(|(path, _)| one_word(&std::fs::read_to_string(path).ok()?));
         Token {
             source: Source(if secret.is_some() { TokenSource::File } else { TokenSource::None }),
             secret,
@@ -107,35 +103,12 @@ impl Tokens {
 
     /// Keeps a token in the keychain, or forgets it.
     pub(crate) async fn keep(&self, secret: Option<&str>) -> Result<()> {
-        let secret = secret.map(|secret| tidy(secret).ok_or(Error::BadToken)).transpose()?;
-        self.ask_keychain(move |keychain, account| match &secret {
-            Some(secret) => keychain.set(account, secret),
-            None => keychain.forget(account),
-        })
-        .await?;
+        let secret = secret.map(|secret| one_word(secret).ok_or(Error::BadToken)).transpose()?;
+        match &secret {
+            Some(secret) => self.secrets.set(&self.account, secret).await?,
+            None => self.secrets.forget(&self.account).await?,
+        }
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())
     }
-
-    /// A keychain may ask a person to unlock it, so it is waited for on a thread of its own, and not for ever.
-    async fn ask_keychain<T: Send + 'static>(&self, ask: impl FnOnce(&dyn Keychain, &str) -> Result<T> + Send + 'static) -> Result<T> {
-        let (keychain, account) = (Arc::clone(&self.keychain), self.account.clone());
-        let asked = tokio::task::spawn_blocking(move || ask(keychain.as_ref(), &account));
-        match tokio::time::timeout(PATIENCE, asked).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(Error::Keychain {
-                reason: "it failed while it was asked".into(),
-            }),
-            Err(_) => Err(Error::Keychain {
-                reason: "it did not answer".into(),
-            }),
-        }
-    }
-}
-
-/// A token without the blanks and line ends that came with it; `None` where it could not stand in a header.
-fn tidy(secret: &str) -> Option<String> {
-    let secret = secret.trim();
-    let one_word = !secret.is_empty() && secret.len() <= 1024 && secret.bytes().all(|byte| byte.is_ascii_graphic());
-    one_word.then(|| secret.to_owned())
 }

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 async fn ask(net: &Net, address: &str) -> Error {
     let answer = match net
         .get(address, Purpose::ModelInfo)
-        .patience(Duration::from_millis(200))
+        .head_timeout(Duration::from_millis(200))
         .send()
         .await
     {

@@ -348,6 +348,8 @@ pub enum Purpose {
     Verify,
     /// Asking for a newer commit.
     Update,
+    /// An answer by a server of models, or the list of its models.
+    Inference,
 }
 
 /// One request that went over the network, or was kept from it.
@@ -364,7 +366,7 @@ pub struct OutboundRequest {
     pub host: String,
     /// What for.
     pub purpose: Purpose,
-    /// `GET` or `HEAD`.
+    /// `GET`, `HEAD` or `POST`.
     pub method: String,
     /// The answer's status; `None` while there is none, and where there never was one.
     pub status: Option<u16>,

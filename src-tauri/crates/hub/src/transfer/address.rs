@@ -113,7 +113,7 @@ impl Address {
 
     async fn ask(&self, request: RequestBuilder, asked: &Asked, patience: Duration) -> Result<Response, Trouble> {
         // What is counted and hashed is the file itself, so it must come as it is.
-        let mut request = request.header("accept-encoding", "identity").patience(patience);
+        let mut request = request.header("accept-encoding", "identity").head_timeout(patience);
         if asked.ranged {
             request = request.range(asked.range.start, Some(asked.range.end.saturating_sub(1)));
             // A weak tag promises nothing about single bytes.

@@ -12,7 +12,7 @@ use axum::Router;
 use futures::{stream, StreamExt};
 use tokio::net::TcpListener;
 
-type Kept = Arc<Mutex<Vec<axum::http::Request<()>>>>;
+type Kept = Arc<Mutex<Vec<axum::http::Request<Bytes>>>>;
 
 pub struct Server {
     address: SocketAddr,
@@ -21,16 +21,23 @@ pub struct Server {
 }
 
 impl Server {
-    pub async fn start(respond: impl Fn(&axum::http::Request<()>) -> Response<Body> + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    pub async fn start(respond: impl Fn(&axum::http::Request<Bytes>) -> Response<Body> + Send + Sync + 'static) -> Self {
+        Self::start_on(TcpListener::bind("127.0.0.1:0").await.unwrap(), respond)
+    }
+
+    pub fn start_on(
+        listener: TcpListener,
+        respond: impl Fn(&axum::http::Request<Bytes>) -> Response<Body> + Send + Sync + 'static,
+    ) -> Self {
         let address = listener.local_addr().unwrap();
         let requests = Kept::default();
         let (kept, respond) = (Arc::clone(&requests), Arc::new(respond));
         let router = Router::new().fallback(move |request: Request| {
             let (kept, respond) = (Arc::clone(&kept), Arc::clone(&respond));
             async move {
-                let (parts, _) = request.into_parts();
-                let request = axum::http::Request::from_parts(parts, ());
+                let (parts, body) = request.into_parts();
+                let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+                let request = axum::http::Request::from_parts(parts, body);
                 let response = respond(&request);
                 kept.lock().unwrap().push(request);
                 response
@@ -46,8 +53,8 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    pub fn requests(&self) -> Vec<axum::http::Request<()>> {
-        self.requests.lock().unwrap().iter().map(copy).collect()
+    pub fn requests(&self) -> Vec<axum::http::Request<Bytes>> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
@@ -55,16 +62,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.task.abort();
     }
-}
-
-fn copy(request: &axum::http::Request<()>) -> axum::http::Request<()> {
-    let mut copy = axum::http::Request::builder()
-        .method(request.method())
-        .uri(request.uri().clone())
-        .body(())
-        .unwrap();
-    *copy.headers_mut() = request.headers().clone();
-    copy
 }
 
 pub fn answer(status: u16, body: impl Into<Body>) -> Response<Body> {
