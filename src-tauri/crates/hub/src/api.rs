@@ -137,7 +137,7 @@ pub(crate) fn commit_in(told: &Value) -> Result<Commit, Error> {
 /// The answer, if it is a success; the model's own name in what is said where it is none.
 pub(crate) fn checked(answer: Response, id: &RepositoryId) -> Result<Response, Error> {
     let endpoint_host = answer.host();
-    answer.checked().map_err(|error| match error {
+    answer.error_for_status().map_err(|error| match error {
         net::Error::Gated { with_token } => Error::Gated {
             id: id.to_string(),
             host: endpoint_host,

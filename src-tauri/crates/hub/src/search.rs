@@ -101,7 +101,7 @@ impl Hub {
     /// One page as the hub gives it; descriptions that cannot be read are passed over.
     async fn hubs_page(&self, query: &SearchQuery, cursor: Option<&str>) -> Result<(Vec<Told>, Option<String>), Error> {
         let address = format!("{}?{}", self.net().endpoint().at(&["api", "models"]), asked(query, cursor));
-        let answer = self.net().get(&address, Purpose::Search).send().await?.checked()?;
+        let answer = self.net().get(&address, Purpose::Search).send().await?.error_for_status()?;
         let next = next_cursor(&answer).filter(|next| Some(next.as_str()) != cursor);
         let told: Vec<Value> = answer.json_capped(LARGEST_PAGE).await?;
         let told: Vec<Told> = told.iter().take(PAGE).filter_map(|told| Told::read(told).ok()).collect();

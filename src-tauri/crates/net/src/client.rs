@@ -11,11 +11,11 @@ use url::Url;
 use crate::endpoint::{host_of, is_loopback};
 use crate::environment::Environment;
 use crate::keychain::{Keychain, SystemKeychain};
+use crate::offline_switch::OfflineSwitch;
 use crate::requests::RequestList;
 use crate::resolver::{LoopbackResolver, Resolver};
 use crate::secrets::Secrets;
 use crate::send::RequestBuilder;
-use crate::switch::Switch;
 use crate::token::{Token, Tokens};
 use crate::{Endpoint, Error, Result, PUBLIC_HUB};
 
@@ -59,7 +59,7 @@ pub struct Net(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) endpoint: Result<Endpoint>,
     shown_endpoint: Endpoint,
-    pub(crate) switch: Arc<Switch>,
+    pub(crate) switch: Arc<OfflineSwitch>,
     pub(crate) tokens: Tokens,
     secrets: Secrets,
     pub(crate) requests: RequestList,
@@ -93,7 +93,7 @@ impl Net {
         let shown_endpoint = endpoint.clone().unwrap_or_else(|_| Endpoint::unusable());
         let forced = environment.is_on("HF_HUB_OFFLINE") || environment.is_on("TRANSFORMERS_OFFLINE");
         Self(Arc::new(Inner {
-            switch: Arc::new(Switch::open(folder.as_deref(), forced)),
+            switch: Arc::new(OfflineSwitch::open(folder.as_deref(), forced)),
             requests: RequestList::open(folder.as_deref()),
             proxied: environment.names_a_proxy(),
             tokens: Tokens::new(environment, Secrets::new(Arc::clone(&keychain)), shown_endpoint.origin()),
@@ -242,7 +242,7 @@ impl Inner {
         tokio::select! {
             biased;
             done = work => Ok(done),
-            () = self.switch.thrown() => {
+            () = self.switch.until_on() => {
                 self.is_offline();
                 Err(self.offline())
             }

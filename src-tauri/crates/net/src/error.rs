@@ -63,7 +63,7 @@ pub enum Error {
     },
     /// The connection ended in the middle of an answer.
     #[error("the connection to {host} broke off in the middle; what arrived is kept, try again")]
-    Cut {
+    ConnectionLost {
         /// The host.
         host: String,
     },
@@ -117,7 +117,7 @@ pub enum Error {
     },
     /// 5xx.
     #[error("{host} is not well at the moment (status {status}); nothing is lost, try again later")]
-    Unwell {
+    ServerError {
         /// The host.
         host: String,
         /// The status.
@@ -127,7 +127,7 @@ pub enum Error {
     },
     /// Any other status that is no success.
     #[error("{host} refused the request with status {status}")]
-    Refused {
+    UnexpectedStatus {
         /// The host.
         host: String,
         /// The status.
@@ -145,7 +145,7 @@ pub enum Error {
     },
     /// The answer is not what was asked for.
     #[error("{host} answered with something that is not what was asked for ({reason}); a network or a proxy may ask to sign in first")]
-    Unreadable {
+    UnexpectedBody {
         /// The host.
         host: String,
         /// What is wrong with it.
@@ -193,16 +193,16 @@ pub enum Error {
 
 impl Error {
     /// Whether it may well pass by itself, so that trying again later makes sense.
-    pub fn passes(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Error::Dns { .. }
             | Error::Connect { .. }
             | Error::Proxy { .. }
             | Error::TimedOut { .. }
-            | Error::Cut { .. }
+            | Error::ConnectionLost { .. }
             | Error::TooManyRequests { .. }
-            | Error::Unwell { .. } => true,
-            Error::Refused { status, elsewhere, .. } => *elsewhere || matches!(status, 408 | 425),
+            | Error::ServerError { .. } => true,
+            Error::UnexpectedStatus { status, elsewhere, .. } => *elsewhere || matches!(status, 408 | 425),
             _ => false,
         }
     }
@@ -210,7 +210,7 @@ impl Error {
     /// How long the other side asks us to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Error::TooManyRequests { retry_after, .. } | Error::Unwell { retry_after, .. } => *retry_after,
+            Error::TooManyRequests { retry_after, .. } | Error::ServerError { retry_after, .. } => *retry_after,
             _ => None,
         }
     }
@@ -253,7 +253,7 @@ impl Error {
             return Error::BadAddress { address: host };
         }
         // Everything after the connection stood and before the answer was whole.
-        Error::Cut { host }
+        Error::ConnectionLost { host }
     }
 }
 
@@ -261,7 +261,7 @@ fn offline(forced: bool) -> &'static str {
     if forced {
         "HF_HUB_OFFLINE is set, so no connection is opened; what is on this computer works. Start Ponder without it to use the network"
     } else {
-        "Ponder is set to Offline, so no connection is opened; what is on this computer works. Switch Offline off to use the network"
+        "Ponder is set to Offline, so no connection is opened; what is on this computer works. OfflineSwitch Offline off to use the network"
     }
 }
 

@@ -5,7 +5,7 @@
 //! use net::{Net, Purpose, Settings};
 //! let net = Net::open(Settings::of_this_computer("/data/ponder".as_ref()));
 //! let address = net.endpoint().at(&["api", "models", "mlx-community", "Qwen3-4B-4bit"]);
-//! let model: serde_json::Value = net.get(&address, Purpose::ModelInfo).send().await?.checked()?.json_capped(1 << 20).await?;
+//! let model: serde_json::Value = net.get(&address, Purpose::ModelInfo).send().await?.error_for_status()?.json_capped(1 << 20).await?;
 //! # Ok(()) }
 //! ```
 //!
@@ -18,12 +18,12 @@ mod endpoint;
 mod environment;
 mod error;
 mod keychain;
+mod offline_switch;
 mod requests;
 mod resolver;
 mod response;
 mod secrets;
 mod send;
-mod switch;
 mod token;
 
 pub use bytes::Bytes;

@@ -13,7 +13,7 @@ use protocol::{OutboundRequest, Purpose};
 use tokio::sync::watch;
 
 /// How many are kept.
-pub(crate) const KEPT: usize = 1000;
+pub(crate) const MOST_REQUESTS: usize = 1000;
 /// How old what is on disk can be when the app dies.
 const WRITTEN_EVERY: Duration = Duration::from_millis(500);
 /// The file holds a line for each change; it is written anew with one line for each request when it is larger than this.
@@ -53,7 +53,7 @@ struct Running {
 }
 
 /// The hand of the one who sends a request: what it counts goes into the list. Dropped, the request is over.
-pub(crate) struct Counting {
+pub(crate) struct RequestEntry {
     shared: Arc<Shared>,
     running: Arc<Running>,
 }
@@ -87,7 +87,7 @@ impl RequestList {
     }
 
     /// Notes that a request begins.
-    pub(crate) fn begin(&self, host: String, purpose: Purpose, method: &str) -> Counting {
+    pub(crate) fn begin(&self, host: String, purpose: Purpose, method: &str) -> RequestEntry {
         let shared = &self.0.shared;
         let mut state = shared.lock();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -120,7 +120,7 @@ impl RequestList {
         state.changed(number);
         drop(state);
         shared.tell();
-        Counting {
+        RequestEntry {
             shared: Arc::clone(shared),
             running,
         }
@@ -133,7 +133,7 @@ impl RequestList {
         let mut state = shared.lock();
         state.count();
         all.extend(state.known.iter().map(|(number, request)| (*number, request.clone())));
-        while all.len() > KEPT {
+        while all.len() > MOST_REQUESTS {
             all.pop_first();
         }
         all.into_values().collect()
@@ -157,7 +157,7 @@ impl Drop for Inner {
     }
 }
 
-impl Counting {
+impl RequestEntry {
     /// Bytes of the body arrived.
     pub(crate) fn received(&self, bytes: usize) {
         self.running.received.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -190,7 +190,7 @@ impl Counting {
     }
 }
 
-impl Drop for Counting {
+impl Drop for RequestEntry {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.count();
@@ -201,7 +201,7 @@ impl Drop for Counting {
         }
         state.changed(number);
         // Only what is over may go: a request that runs longer than a thousand others stays until it ends.
-        while state.known.len() > KEPT {
+        while state.known.len() > MOST_REQUESTS {
             let Some(oldest) = state.known.iter().find(|(_, request)| request.over).map(|(number, _)| *number) else {
                 break;
             };
@@ -295,7 +295,7 @@ fn read(file: &Path) -> BTreeMap<u64, OutboundRequest> {
         .filter_map(|line| serde_json::from_slice::<OutboundRequest>(line).ok())
         .map(|request| (request.number, request))
         .collect();
-    while known.len() > KEPT {
+    while known.len() > MOST_REQUESTS {
         known.pop_first();
     }
     known

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::switch::Switch;
+use crate::offline_switch::OfflineSwitch;
 
 /// A name that nobody could tell the address of.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ use crate::switch::Switch;
 pub(crate) struct NoAddress(pub(crate) String);
 
 /// The resolver of every client.
-pub(crate) struct Resolver(pub(crate) Arc<Switch>);
+pub(crate) struct Resolver(pub(crate) Arc<OfflineSwitch>);
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {

@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::client::{Inner, OfflineLock};
 use crate::endpoint::host_of;
-use crate::requests::Counting;
+use crate::requests::RequestEntry;
 use crate::send::Timeouts;
 use crate::{Error, Result};
 
@@ -24,7 +24,7 @@ const STALL: Duration = Duration::from_secs(30);
 pub struct Response {
     net: Arc<Inner>,
     answer: reqwest::Response,
-    counting: Counting,
+    entry: RequestEntry,
     address: Url,
     passed: Vec<HeaderMap>,
     sent: Sent,
@@ -54,7 +54,7 @@ impl Response {
     pub(crate) fn new(
         net: Arc<Inner>,
         answer: reqwest::Response,
-        counting: Counting,
+        entry: RequestEntry,
         address: Url,
         passed: Vec<HeaderMap>,
         sent: Sent,
@@ -62,7 +62,7 @@ impl Response {
         Self {
             net,
             answer,
-            counting,
+            entry,
             address,
             passed,
             sent,
@@ -117,11 +117,11 @@ impl Response {
     /// This answer where its status is a success, an error that says what the status means otherwise.
     ///
     /// # Errors
-    /// [`Error::Gated`], [`Error::Unauthorised`], [`Error::KeyRefused`], [`Error::NotFound`], [`Error::TooManyRequests`], [`Error::Unwell`], [`Error::Refused`].
-    pub fn checked(self) -> Result<Self> {
-        match self.refusal() {
+    /// [`Error::Gated`], [`Error::Unauthorised`], [`Error::KeyRefused`], [`Error::NotFound`], [`Error::TooManyRequests`], [`Error::ServerError`], [`Error::UnexpectedStatus`].
+    pub fn error_for_status(self) -> Result<Self> {
+        match self.status_error() {
             Some(error) => {
-                self.counting.failed(&error.to_string());
+                self.entry.failed(&error.to_string());
                 Err(error)
             }
             None => Ok(self),
@@ -129,7 +129,7 @@ impl Response {
     }
 
     /// What the status means, where it is no success.
-    pub fn refusal(&self) -> Option<Error> {
+    pub fn status_error(&self) -> Option<Error> {
         let status = self.answer.status();
         if status.is_success() {
             return None;
@@ -165,12 +165,12 @@ impl Response {
                 retry_after: self.retry_after(),
                 token_helps: !inference && !with_token,
             },
-            status @ 500.. => Error::Unwell {
+            status @ 500.. => Error::ServerError {
                 host,
                 status,
                 retry_after: self.retry_after(),
             },
-            status => Error::Refused {
+            status => Error::UnexpectedStatus {
                 host,
                 status,
                 elsewhere: elsewhere && !inference,
@@ -182,7 +182,7 @@ impl Response {
     /// ([`Timeouts`](crate::Timeouts)); without any, the caller decides how long standing still is too long.
     ///
     /// # Errors
-    /// [`Error::Cut`] if the connection ends before the body, [`Error::TimedOut`] if the body stands still for too long,
+    /// [`Error::ConnectionLost`] if the connection ends before the body, [`Error::TimedOut`] if the body stands still for too long,
     /// [`Error::Offline`] when the switch is thrown.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
         let Timeouts { first_bytes, stall, .. } = self.sent.timeouts;
@@ -190,16 +190,16 @@ impl Response {
         let piece = self.net.unless_offline(self.sent.lock, within(limit, self.answer.chunk())).await;
         let host = || host_of(&self.address);
         let piece = piece.and_then(|piece| match piece {
-            Ok(piece) => piece.map_err(|_| Error::Cut { host: host() }),
+            Ok(piece) => piece.map_err(|_| Error::ConnectionLost { host: host() }),
             Err(after) => Err(Error::TimedOut { host: host(), after }),
         });
         match &piece {
             Ok(Some(bytes)) => {
                 self.begun = true;
-                self.counting.received(bytes.len());
+                self.entry.received(bytes.len());
             }
             Ok(None) => {}
-            Err(error) => self.counting.failed(&error.to_string()),
+            Err(error) => self.entry.failed(&error.to_string()),
         }
         piece
     }
@@ -213,7 +213,7 @@ impl Response {
         let too_large = Error::TooLarge { host: self.host(), limit };
         let promised = self.content_length().unwrap_or_default();
         if promised > limit {
-            self.counting.failed(&too_large.to_string());
+            self.entry.failed(&too_large.to_string());
             return Err(too_large);
         }
         self.sent.timeouts.stall.get_or_insert(STALL);
@@ -221,7 +221,7 @@ impl Response {
         loop {
             let Some(piece) = self.chunk().await? else { return Ok(body) };
             if (body.len() + piece.len()) as u64 > limit {
-                self.counting.failed(&too_large.to_string());
+                self.entry.failed(&too_large.to_string());
                 return Err(too_large);
             }
             body.extend_from_slice(&piece);
@@ -240,11 +240,11 @@ impl Response {
     /// The body as JSON, if it is not larger than `limit` bytes.
     ///
     /// # Errors
-    /// [`Error::Unreadable`] where it is none; as [`Response::bytes_capped`].
+    /// [`Error::UnexpectedBody`] where it is none; as [`Response::bytes_capped`].
     pub async fn json_capped<T: DeserializeOwned>(self, limit: u64) -> Result<T> {
         let host = self.host();
         let body = self.bytes_capped(limit).await?;
-        serde_json::from_slice(&body).map_err(|error| Error::Unreadable {
+        serde_json::from_slice(&body).map_err(|error| Error::UnexpectedBody {
             host,
             reason: error.to_string(),
         })

@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::client::{OfflineLock, CONNECT_TIMEOUT};
 use crate::endpoint::{host_of, is_loopback, without_secrets};
-use crate::requests::Counting;
+use crate::requests::RequestEntry;
 use crate::response::{Response, Sent};
 use crate::secrets::one_word;
 use crate::{Error, Net, Result};
@@ -148,12 +148,12 @@ impl RequestBuilder {
     }
 
     /// Follow only redirects that stay on the hub; one to another computer is the answer. Its headers say what the file is.
-    pub fn stay(mut self) -> Self {
+    pub fn stay_on_hub(mut self) -> Self {
         self.stays = true;
         self
     }
 
-    /// Sends it and follows redirects. Any status is an answer: [`Response::checked`] makes errors of those that are none.
+    /// Sends it and follows redirects. Any status is an answer: [`Response::error_for_status`] makes errors of those that are none.
     ///
     /// # Errors
     /// [`Error::Offline`] at once, or in the middle when the switch is thrown; what keeps the head of an answer from coming.
@@ -171,19 +171,19 @@ impl RequestBuilder {
         let mut address = parsed(&self.address)?;
         let mut passed: Vec<HeaderMap> = Vec::new();
         for hops in 0.. {
-            let (answer, counting, sent) = self.hop(&address).await?;
+            let (answer, entry, sent) = self.hop(&address).await?;
             let next = if answer.status().is_redirection() {
                 answer.headers().get(LOCATION)
             } else {
                 None
             };
             let Some(next) = next else {
-                return Ok(Response::new(self.net.0.clone(), answer, counting, address, passed, sent));
+                return Ok(Response::new(self.net.0.clone(), answer, entry, address, passed, sent));
             };
             let next = target(&address, next)?;
             self.may_be_repeated(answer.status(), &address, &next)?;
             if self.stays && !of_the_hub(&next) {
-                return Ok(Response::new(self.net.0.clone(), answer, counting, address, passed, sent));
+                return Ok(Response::new(self.net.0.clone(), answer, entry, address, passed, sent));
             }
             if hops == MOST_REDIRECTS {
                 break;
@@ -219,13 +219,13 @@ impl RequestBuilder {
     }
 
     /// One request to one address, written down.
-    async fn hop(&self, address: &Url) -> Result<(reqwest::Response, Counting, Sent)> {
+    async fn hop(&self, address: &Url) -> Result<(reqwest::Response, RequestEntry, Sent)> {
         let net = &self.net.0;
         let lock = OfflineLock::of(self.purpose, address);
         let host = host_of(address);
-        let counting = net.requests.begin(host.clone(), self.purpose, self.method.as_str());
+        let entry = net.requests.begin(host.clone(), self.purpose, self.method.as_str());
         let noted = |error: Error| {
-            counting.failed(&error.to_string());
+            entry.failed(&error.to_string());
             error
         };
         let held_back = || lock == OfflineLock::Obeys && net.is_offline();
@@ -254,7 +254,7 @@ impl RequestBuilder {
         if let Some(body) = &self.body {
             asked = asked.body(body.clone());
         }
-        counting.sent(size);
+        entry.sent(size);
         let timeout = self.timeouts.head + CONNECT_TIMEOUT.min(self.timeouts.head);
         let answer = net.unless_offline(lock, tokio::time::timeout(timeout, asked.send()));
         let answer = answer.await.map_err(noted)?;
@@ -272,14 +272,14 @@ impl RequestBuilder {
             }
             Err(_) => return Err(noted(Error::TimedOut { host, after: timeout })),
         };
-        counting.answered(answer.status().as_u16());
+        entry.answered(answer.status().as_u16());
         let sent = Sent {
             purpose: self.purpose,
             lock,
             with_secret,
             timeouts: self.timeouts,
         };
-        Ok((answer, counting, sent))
+        Ok((answer, entry, sent))
     }
 }
 

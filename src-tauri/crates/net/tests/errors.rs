@@ -24,7 +24,7 @@ async fn ask(net: &Net, address: &str) -> Error {
         Ok(answer) => answer,
         Err(error) => return error,
     };
-    match answer.checked() {
+    match answer.error_for_status() {
         Ok(answer) => answer.json_capped::<Vec<u8>>(100).await.expect_err("it fails"),
         Err(error) => error,
     }
@@ -59,14 +59,14 @@ async fn a_status_is_an_error_that_says_what_to_do() {
         ("/hidden", "Unauthorised", Code::Gated, false, "token"),
         ("/gone", "NotFound", Code::NotFound, false, "such file"),
         ("/wait", "TooManyRequests", Code::Network, true, "17 seconds"),
-        ("/wait-until", "Unwell", Code::Network, true, "503"),
-        ("/ill", "Unwell", Code::Network, true, "500"),
-        ("/odd", "Refused", Code::Network, false, "418"),
+        ("/wait-until", "ServerError", Code::Network, true, "503"),
+        ("/ill", "ServerError", Code::Network, true, "500"),
+        ("/odd", "UnexpectedStatus", Code::Network, false, "418"),
     ] {
         let error = ask(&net, &at(path)).await;
         assert!(format!("{error:?}").starts_with(name), "{path}: {error:?}");
         assert!(error.to_string().contains(says), "{path}: {error}");
-        assert_eq!(error.passes(), passes, "{path}");
+        assert_eq!(error.is_transient(), passes, "{path}");
         assert_eq!(protocol::Error::from(error).code, code, "{path}");
     }
     assert_eq!(ask(&net, &at("/wait")).await.retry_after(), Some(Duration::from_secs(17)));
@@ -96,7 +96,7 @@ async fn what_keeps_an_answer_from_coming_has_a_name() {
         let error = ask(&net, &address).await;
         assert!(format!("{error:?}").starts_with(name), "{address}: {error:?}");
         assert!(!error.to_string().contains("secret"), "{error}");
-        assert_eq!(error.passes(), matches!(name, "Connect" | "Dns" | "TimedOut"));
+        assert_eq!(error.is_transient(), matches!(name, "Connect" | "Dns" | "TimedOut"));
     }
     let bad = Net::open(Settings::of_a_test("huggingface.co"));
     let error = ask(&bad, &plain.address()).await;
@@ -129,10 +129,10 @@ async fn a_body_may_be_cut_too_large_or_something_else() {
     let net = Net::open(Settings::of_a_test(&hub.address()));
     let at = |path: &str| format!("{}{path}", hub.address());
     for (address, name) in [
-        (cut, "Cut"),
+        (cut, "ConnectionLost"),
         (at("/promised"), "TooLarge"),
         (at("/endless"), "TooLarge"),
-        (at("/other"), "Unreadable"),
+        (at("/other"), "UnexpectedBody"),
     ] {
         let error = ask(&net, &address).await;
         assert!(format!("{error:?}").starts_with(name), "{address}: {error:?}");

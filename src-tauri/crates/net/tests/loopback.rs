@@ -46,7 +46,7 @@ async fn the_token_goes_to_the_hub_and_not_to_where_it_sends_us() {
     let net = with_token(&hub.address());
     let address = net.endpoint().at(&["o", "n", "resolve", "main", "model"]);
     let asked = || net.get(&address, Purpose::Download).range(3, Some(7)).if_range("abc");
-    let answer = asked().send().await.unwrap().checked().unwrap();
+    let answer = asked().send().await.unwrap().error_for_status().unwrap();
     assert_eq!(answer.status(), 206);
     assert_eq!(
         (answer.header("x-linked-etag"), answer.hub_header("x-linked-etag")),
@@ -64,7 +64,7 @@ async fn the_token_goes_to_the_hub_and_not_to_where_it_sends_us() {
     assert_eq!(there[0].headers()[RANGE], "bytes=3-7");
     assert_eq!(there[0].headers()[IF_RANGE], "\"abc\"");
 
-    let stayed = asked().stay().send().await.unwrap();
+    let stayed = asked().stay_on_hub().send().await.unwrap();
     assert_eq!((stayed.status(), stayed.hub_header("x-linked-etag")), (302, Some("\"hub\"")));
     assert_eq!(cdn.requests().len(), 1, "it was not followed off the hub");
 

@@ -75,7 +75,7 @@ async fn each_hop_is_a_request_of_its_own_and_a_failure_says_why() {
         .send()
         .await
         .unwrap()
-        .checked()
+        .error_for_status()
         .unwrap_err();
     let listed = net.requests();
     assert_eq!(

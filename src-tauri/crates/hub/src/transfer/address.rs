@@ -68,7 +68,7 @@ impl Address {
         let response = match &known {
             Some(address) => self.ask(self.get(address), asked, patience).await?,
             None => {
-                let response = self.ask(self.get(&self.first).stay(), asked, patience).await?;
+                let response = self.ask(self.get(&self.first).stay_on_hub(), asked, patience).await?;
                 self.is_the_same(&response)?;
                 match response.header("location").filter(|_| (300..400).contains(&response.status())) {
                     None => response,
@@ -151,11 +151,11 @@ impl Address {
     fn refused(&self, response: Response) -> Trouble {
         let elsewhere = self.elsewhere().take().is_some();
         let (host, status, wait) = (response.host(), response.status(), response.retry_after());
-        let passes = response.refusal().is_some_and(|error| error.passes());
+        let passes = response.status_error().is_some_and(|error| error.is_transient());
         let missing = status == 404 && !elsewhere;
         let error = match checked(response, &self.id) {
             Err(error) => error,
-            Ok(_) => Error::Net(net::Error::Unreadable {
+            Ok(_) => Error::Net(net::Error::UnexpectedBody {
                 host,
                 reason: format!("status {status}"),
             }),
@@ -183,7 +183,7 @@ pub fn network(reason: impl Into<String>) -> protocol::Error {
 pub fn trouble(error: net::Error) -> Trouble {
     match error {
         net::Error::Dns { .. } | net::Error::Connect { .. } => Trouble::NoWay(error.into()),
-        error if error.passes() => {
+        error if error.is_transient() => {
             let wait = error.retry_after();
             Trouble::Again(error.into(), wait)
         }

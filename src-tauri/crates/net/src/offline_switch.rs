@@ -20,14 +20,14 @@ struct Stored {
 
 /// Whether connections may be opened.
 #[derive(Debug)]
-pub(crate) struct Switch {
+pub(crate) struct OfflineSwitch {
     file: Option<PathBuf>,
     forced: bool,
     on: watch::Sender<bool>,
     looked: Mutex<Instant>,
 }
 
-impl Switch {
+impl OfflineSwitch {
     /// The switch of a data folder; one that is only remembered, without a folder. `forced` is on for good.
     pub(crate) fn open(folder: Option<&Path>, forced: bool) -> Self {
         let file = folder.map(|folder| folder.join("network.json"));
