@@ -19,7 +19,7 @@ use crate::send::RequestBuilder;
 use crate::token::{Token, Tokens};
 use crate::{Endpoint, Error, Result, PUBLIC_HUB};
 
-/// How long a connection may take to come about.
+/// How long it may take to open a connection.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What the client is opened with.
@@ -135,7 +135,7 @@ impl Net {
     /// computer.
     ///
     /// # Errors
-    /// [`Error::Setting`] where it cannot be kept; going offline holds for this process all the same.
+    /// [`Error::Setting`] if it cannot be stored; going offline holds for this process all the same.
     pub fn set_offline(&self, offline: bool) -> Result<()> {
         let kept = self.0.switch.set(offline);
         // Looking lets the idle connections go.
@@ -143,7 +143,7 @@ impl Net {
         kept
     }
 
-    /// Told when the switch is thrown: whether no connection is opened.
+    /// Changes when the switch does: `true` while no connection to another computer is opened.
     pub fn watch_offline(&self) -> watch::Receiver<bool> {
         self.0.switch.watch()
     }
@@ -151,7 +151,7 @@ impl Net {
     /// Keeps a token for the hub in the system's keychain.
     ///
     /// # Errors
-    /// [`Error::BadToken`] where it is no token, [`Error::Keychain`] where the keychain does not take it.
+    /// [`Error::BadToken`] if it is no token, [`Error::Keychain`] if the keychain does not take it.
     pub async fn set_token(&self, token: &str) -> Result<()> {
         self.0.tokens.keep(Some(token)).await
     }
@@ -159,7 +159,7 @@ impl Net {
     /// Forgets the token that the keychain keeps. One in the environment or in a file stays.
     ///
     /// # Errors
-    /// [`Error::Keychain`] where the keychain does not answer.
+    /// [`Error::Keychain`] if the keychain does not answer.
     pub async fn forget_token(&self) -> Result<()> {
         self.0.tokens.keep(None).await
     }
@@ -190,7 +190,7 @@ impl Net {
         self.0.secrets.forget(name).await
     }
 
-    /// How the network is used. This asks the keychain, once.
+    /// The settings of the network. This asks the keychain, once.
     pub async fn settings(&self) -> NetSettings {
         let Token {
             source, keychain_problem, ..
@@ -209,7 +209,7 @@ impl Net {
         self.0.requests.all()
     }
 
-    /// Told whenever [`Net::requests`] would say something new.
+    /// Changes whenever [`Net::requests`] would give something new.
     pub fn watch_requests(&self) -> watch::Receiver<u64> {
         self.0.requests.watch()
     }

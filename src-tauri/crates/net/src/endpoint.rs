@@ -4,7 +4,7 @@ use url::{Host, Origin, Url};
 
 use crate::{Error, Result};
 
-/// The hub that is asked when nothing else is said.
+/// The hub that is asked unless HF_ENDPOINT names another one.
 pub const PUBLIC_HUB: &str = "https://huggingface.co";
 
 /// Where the hub is: scheme, host and, for mirrors, a path in front of everything.
@@ -17,7 +17,7 @@ impl Endpoint {
     /// Reads an address such as `https://huggingface.co` or `https://mirror.example/hf`.
     ///
     /// # Errors
-    /// [`Error::BadEndpoint`] where it is no http or https address, or carries a name, a password or a question.
+    /// [`Error::BadEndpoint`] if it is no http or https address, or has a user name, a password or a query.
     pub fn parse(address: &str) -> Result<Self> {
         let refused = || Error::BadEndpoint {
             address: without_secrets(address),
@@ -32,14 +32,14 @@ impl Endpoint {
         Ok(Self { base })
     }
 
-    /// Stands where HF_ENDPOINT cannot be understood: an address that nobody can have.
+    /// Used if HF_ENDPOINT cannot be understood: an address that nobody can have.
     pub(crate) fn unusable() -> Self {
         Self {
             base: Url::parse("https://hf-endpoint.invalid").expect("a fixed address"),
         }
     }
 
-    /// The address below the endpoint that these parts lead to. Each is one part: what it holds is escaped.
+    /// The address below the endpoint with these path segments; each is escaped.
     pub fn at(&self, parts: &[&str]) -> String {
         let mut address = self.base.clone();
         if let Ok(mut path) = address.path_segments_mut() {
@@ -58,7 +58,7 @@ impl Endpoint {
         self.base.path().trim_end_matches('/')
     }
 
-    /// The host, with its port where that is not the scheme's own.
+    /// The host, with its port if that is not the scheme's default.
     pub fn host(&self) -> String {
         host_of(&self.base)
     }
@@ -68,19 +68,19 @@ impl Endpoint {
         self.base.origin().ascii_serialization()
     }
 
-    /// Whether a token may be sent there: the endpoint's own scheme, host and port, and nobody between who could read it.
+    /// Whether a token may be sent there: the endpoint's own scheme, host and port, over a connection that nobody else can read.
     pub(crate) fn may_see_the_token(&self, address: &Url) -> bool {
         let origin: Origin = self.base.origin();
         address.origin() == origin && (address.scheme() == "https" || is_loopback(address))
     }
 
-    /// Whether this is the endpoint's own computer.
+    /// Whether this address has the endpoint's origin.
     pub(crate) fn owns(&self, address: &Url) -> bool {
         address.origin() == self.base.origin()
     }
 }
 
-/// The host, with its port where that is not the scheme's own.
+/// The host, with its port if that is not the scheme's default.
 pub(crate) fn host_of(address: &Url) -> String {
     let host = address.host_str().unwrap_or_default();
     match address.port() {
@@ -99,7 +99,7 @@ pub(crate) fn is_loopback(address: &Url) -> bool {
     }
 }
 
-/// An address as it may be shown: what stands before an `@` could be a password, what follows a `?` a signature.
+/// An address without what must not be shown: the part before an `@` may be a password, the part after a `?` a signature.
 pub(crate) fn without_secrets(address: &str) -> String {
     let shown = address.split(['?', '#']).next().unwrap_or_default();
     match (shown.find("://"), shown.rfind('@')) {

@@ -1,4 +1,4 @@
-//! The variables that other programs of the hub read too.
+//! The environment variables of Hugging Face's own programs, which count here too.
 
 use std::collections::HashMap;
 use std::env;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use directories::BaseDirs;
 
-/// What was read of the environment. It may hold a token, so it prints nothing of itself.
+/// The environment variables. They may hold a token, so this has no `Debug`.
 #[derive(Clone, Default)]
 pub struct Environment {
     variables: HashMap<String, String>,

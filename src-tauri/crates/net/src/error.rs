@@ -7,10 +7,10 @@ use protocol::Code;
 
 use crate::resolver::NoAddress;
 
-/// A result of this room.
+/// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong on the way to another computer. No message holds a token or the question part of an address.
+/// What can go wrong on the way to another computer. No message holds a token or the query of an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No connection may be opened.
@@ -27,17 +27,17 @@ pub enum Error {
         /// The host.
         host: String,
     },
-    /// Nobody answers there.
+    /// No connection could be opened.
     #[error("{host}{} cannot be reached ({reason}); nothing is lost, try again later", or_proxy(*proxied))]
     Connect {
         /// The host.
         host: String,
-        /// Whether a proxy may stand between.
+        /// Whether a proxy is in use.
         proxied: bool,
         /// What the system says.
         reason: String,
     },
-    /// Who answers cannot prove who it is, or speaks no TLS.
+    /// The server cannot prove who it is, or speaks no TLS.
     #[error("{host} could not be trusted, so nothing was sent to it ({reason}); check this computer's date, and whether a network or a proxy asks to sign in first")]
     Tls {
         /// The host.
@@ -46,7 +46,7 @@ pub enum Error {
         reason: String,
     },
     /// The proxy refused.
-    #[error("the proxy that this computer is set to use did not let us through to {host} ({reason}); check the proxy's settings")]
+    #[error("the proxy that this computer is set to use did not let the request through to {host} ({reason}); check the proxy's settings")]
     Proxy {
         /// The host that was to be reached.
         host: String,
@@ -61,14 +61,14 @@ pub enum Error {
         /// How long was waited.
         after: Duration,
     },
-    /// The connection ended in the middle of an answer.
+    /// The connection ended in the middle of a response.
     #[error("the connection to {host} broke off in the middle; what arrived is kept, try again")]
     ConnectionLost {
         /// The host.
         host: String,
     },
     /// A redirect that is not followed.
-    #[error("{host} sent us on in a way that is not safe to follow: {reason}; nothing was fetched")]
+    #[error("{host} redirected us in a way that is not safe to follow: {reason}; nothing was fetched")]
     Redirect {
         /// The host that answered with it.
         host: String,
@@ -91,8 +91,8 @@ pub enum Error {
         /// Whether a key was sent.
         with_key: bool,
     },
-    /// The author hands the model out only to those who accept its terms.
-    #[error("this model's author hands it out only to people who accept its terms: {}", gated(*with_token))]
+    /// The author gives the model only to people who accept its terms.
+    #[error("the author of this model gives it only to people who accept its terms: {}", gated(*with_token))]
     Gated {
         /// Whether a token was sent.
         with_token: bool,
@@ -106,23 +106,23 @@ pub enum Error {
         what: String,
     },
     /// 429.
-    #[error("{host} asks us to wait{}, because too much was asked in a short time{}", wait(*retry_after), raise_limit(*token_helps))]
+    #[error("{host} asks us to wait{}, because it got too many requests in a short time{}", wait(*retry_after), raise_limit(*token_helps))]
     TooManyRequests {
         /// The host.
         host: String,
-        /// How long, where it says so.
+        /// How long, if it says so.
         retry_after: Option<Duration>,
         /// Whether this is the hub, asked without a token.
         token_helps: bool,
     },
     /// 5xx.
-    #[error("{host} is not well at the moment (status {status}); nothing is lost, try again later")]
+    #[error("{host} has a problem at the moment (status {status}); nothing is lost, try again later")]
     ServerError {
         /// The host.
         host: String,
         /// The status.
         status: u16,
-        /// How long to wait, where it says so.
+        /// How long to wait, if it says so.
         retry_after: Option<Duration>,
     },
     /// Any other status that is no success.
@@ -132,19 +132,21 @@ pub enum Error {
         host: String,
         /// The status.
         status: u16,
-        /// Whether another address was asked than the hub's own: a signed address of a CDN runs out, and asking the hub again helps.
+        /// Whether this is not the hub's own address: a signed address of a CDN expires, and asking the hub again helps.
         elsewhere: bool,
     },
-    /// The answer is larger than anything of its kind should be.
-    #[error("{host} sent more than the {limit} bytes that such an answer may have, so it was not read on")]
+    /// The response is larger than anything of its kind should be.
+    #[error("{host} sent more than the {limit} bytes that such a response may have, so the rest was not read")]
     TooLarge {
         /// The host.
         host: String,
         /// The most that is read.
         limit: u64,
     },
-    /// The answer is not what was asked for.
-    #[error("{host} answered with something that is not what was asked for ({reason}); a network or a proxy may ask to sign in first")]
+    /// The response is not what was asked for.
+    #[error(
+        "{host} answered with something that is not what was asked for ({reason}); this network or its proxy may want you to sign in first"
+    )]
     UnexpectedBody {
         /// The host.
         host: String,
@@ -157,14 +159,14 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// An address that cannot be asked.
-    #[error("{address} is not an address that can be asked")]
+    /// An address that no request can be sent to.
+    #[error("{address} is not an address that a request can be sent to")]
     BadAddress {
-        /// The address, without what follows a question mark.
+        /// The address, without its query.
         address: String,
     },
-    /// HF_ENDPOINT makes no sense.
-    #[error("HF_ENDPOINT is {address:?}, which is no address of a hub; it looks like https://huggingface.co, with no name, password or question in it")]
+    /// HF_ENDPOINT is no address of a hub.
+    #[error("HF_ENDPOINT is {address:?}, which is not the address of a hub; one looks like https://huggingface.co, without a user name, password or query")]
     BadEndpoint {
         /// What it says, without a password.
         address: String,
@@ -181,8 +183,8 @@ pub enum Error {
     /// What was given is no key of an endpoint.
     #[error("this is not a key: a key is one word of letters, digits and signs, at most 4096 long")]
     BadKey,
-    /// The switch could not be kept.
-    #[error("the setting could not be kept in {} ({reason}); going offline holds until Ponder is closed", path.display())]
+    /// The switch could not be stored.
+    #[error("the setting could not be stored in {} ({reason}); if you went offline, that holds until Ponder is closed", path.display())]
     Setting {
         /// The file.
         path: PathBuf,
@@ -192,7 +194,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it may well pass by itself, so that trying again later makes sense.
+    /// Whether it may pass by itself, so that trying again later makes sense.
     pub fn is_transient(&self) -> bool {
         match self {
             Error::Dns { .. }
@@ -207,7 +209,7 @@ impl Error {
         }
     }
 
-    /// How long the other side asks us to wait.
+    /// How long the server asks us to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Error::TooManyRequests { retry_after, .. } | Error::ServerError { retry_after, .. } => *retry_after,
@@ -215,7 +217,7 @@ impl Error {
         }
     }
 
-    /// What the client of HTTP says, as one of these.
+    /// An error of the HTTP client as one of these.
     pub(crate) fn of_transport(error: &reqwest::Error, host: &str, proxied: bool, after: Duration) -> Self {
         let host = host.to_owned();
         let mut said = Vec::new();
@@ -252,7 +254,7 @@ impl Error {
         if error.is_builder() {
             return Error::BadAddress { address: host };
         }
-        // Everything after the connection stood and before the answer was whole.
+        // Everything after the connection was open and before the response was complete.
         Error::ConnectionLost { host }
     }
 }
@@ -277,7 +279,7 @@ fn unauthorised(with_token: bool) -> &'static str {
     if with_token {
         "did not accept the token: it may have been withdrawn, or may not read this model. Make a new one on the page Settings, Access Tokens of your account"
     } else {
-        "shows this to nobody it does not know: it is private, or there is no such model. A token from the page Settings, Access Tokens of your account tells it who you are"
+        "shows this only to people it knows: it is private, or there is no such model. A token from the page Settings, Access Tokens of your account tells it who you are"
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where a token is kept so that no other program reads it by chance.
+//! The keychain: where tokens and keys are stored so that no other program reads them by chance.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,20 +9,20 @@ const SERVICE: &str = "Ponder";
 
 /// A place for secrets, by name.
 pub trait Keychain: Send + Sync {
-    /// The secret of this name; `None` where there is none.
+    /// The secret of this name; `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::Keychain`] where the keychain does not answer.
+    /// [`Error::Keychain`] if the keychain does not answer.
     fn get(&self, name: &str) -> Result<Option<String>>;
-    /// Keeps a secret in place of the one that was there.
+    /// Stores a secret in place of the one that was there.
     ///
     /// # Errors
-    /// [`Error::Keychain`] where the keychain does not answer; nothing is kept then.
+    /// [`Error::Keychain`] if the keychain does not answer; nothing is stored then.
     fn set(&self, name: &str, secret: &str) -> Result<()>;
     /// Forgets a secret; one that is not there is forgotten already.
     ///
     /// # Errors
-    /// [`Error::Keychain`] where the keychain does not answer.
+    /// [`Error::Keychain`] if the keychain does not answer.
     fn forget(&self, name: &str) -> Result<()>;
 }
 
@@ -57,7 +57,7 @@ impl Keychain for SystemKeychain {
     }
 }
 
-/// The crate's own sentences carry no secret except where they carry bytes, so those variants are named and not printed.
+/// The crate's own messages contain no secret, except those variants that carry bytes, which are not printed.
 fn refused(error: keyring::Error) -> Error {
     let reason = match error {
         keyring::Error::BadEncoding(_) | keyring::Error::BadDataFormat(..) => "what it keeps for Ponder is no text".into(),

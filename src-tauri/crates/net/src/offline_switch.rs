@@ -1,4 +1,4 @@
-//! The *Offline* switch: kept in the data folder, so that it holds for every process that uses the folder.
+//! The *Offline* switch, stored in the data folder, so that it holds for every process that uses the folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::{Error, Result};
 
-/// How often the file is looked at for a change that another process made.
+/// How often the file is read for a change that another process made.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 #[derive(Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub(crate) struct OfflineSwitch {
 }
 
 impl OfflineSwitch {
-    /// The switch of a data folder; one that is only remembered, without a folder. `forced` is on for good.
+    /// The switch of a data folder; without a folder it lives in memory. `forced` keeps it on.
     pub(crate) fn open(folder: Option<&Path>, forced: bool) -> Self {
         let file = folder.map(|folder| folder.join("network.json"));
         let on = forced || file.as_deref().is_some_and(read);
@@ -51,7 +51,7 @@ impl OfflineSwitch {
         *self.on.borrow()
     }
 
-    /// Throws the switch, and keeps it. Where it cannot be kept, going offline still holds for this process.
+    /// Sets the switch and stores it. If it cannot be stored, going offline still holds for this process.
     pub(crate) fn set(&self, offline: bool) -> Result<()> {
         if offline {
             self.on.send_replace(true);
@@ -67,7 +67,7 @@ impl OfflineSwitch {
     }
 
     /// Ends when the switch is on.
-    pub(crate) async fn thrown(&self) {
+    pub(crate) async fn until_on(&self) {
         let mut changes = self.on.subscribe();
         loop {
             if self.is_on() {
@@ -80,7 +80,7 @@ impl OfflineSwitch {
         }
     }
 
-    /// Told of every change.
+    /// Changes when the switch does.
     pub(crate) fn watch(&self) -> watch::Receiver<bool> {
         self.on.subscribe()
     }

@@ -1,4 +1,4 @@
-//! The list of what went over the network: the last thousand requests, in memory and on disk.
+//! The list of requests: the last thousand, in memory and on disk.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use protocol::{OutboundRequest, Purpose};
 use tokio::sync::watch;
 
-/// How many are kept.
+/// How many requests the list holds.
 pub(crate) const MOST_REQUESTS: usize = 1000;
-/// How old what is on disk can be when the app dies.
+/// How much of the list a crash can lose.
 const WRITTEN_EVERY: Duration = Duration::from_millis(500);
 /// The file holds a line for each change; it is written anew with one line for each request when it is larger than this.
 const LARGEST_FILE: u64 = 1 << 20;
@@ -52,7 +52,7 @@ struct Running {
     written: AtomicU64,
 }
 
-/// The hand of the one who sends a request: what it counts goes into the list. Dropped, the request is over.
+/// The entry of a request that is on its way, for whoever sends it. Dropping it marks the request as over.
 pub(crate) struct RequestEntry {
     shared: Arc<Shared>,
     running: Arc<Running>,
@@ -86,7 +86,7 @@ impl RequestList {
         }))
     }
 
-    /// Notes that a request begins.
+    /// Adds a request that begins.
     pub(crate) fn begin(&self, host: String, purpose: Purpose, method: &str) -> RequestEntry {
         let shared = &self.0.shared;
         let mut state = shared.lock();
@@ -139,7 +139,7 @@ impl RequestList {
         all.into_values().collect()
     }
 
-    /// Told of every change, and at least twice a second while bytes arrive.
+    /// Changes with the list, and at least twice a second while bytes arrive.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.0.shared.changes.subscribe()
     }
@@ -151,7 +151,7 @@ impl Drop for Inner {
         self.shared.wake.notify_all();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
-            // It ends on the word given above; that it panicked would have been printed already.
+            // It ends because of `ended`; a panic in it would have been printed already.
             let _ = writer.join();
         }
     }
@@ -173,7 +173,7 @@ impl RequestEntry {
         self.change(|request| request.status = Some(status));
     }
 
-    /// Why it came to nothing.
+    /// Why it failed.
     pub(crate) fn failed(&self, why: &str) {
         self.change(|request| request.failure = Some(why.to_owned()));
     }
@@ -287,7 +287,7 @@ impl Shared {
     }
 }
 
-/// What a file says, the last line of each request; lines that are torn are passed over.
+/// What the file says: the last line of each request. Lines that are cut off are skipped.
 fn read(file: &Path) -> BTreeMap<u64, OutboundRequest> {
     let text = fs::read(file).unwrap_or_default();
     let mut known: BTreeMap<u64, OutboundRequest> = text
@@ -301,7 +301,7 @@ fn read(file: &Path) -> BTreeMap<u64, OutboundRequest> {
     known
 }
 
-/// Adds lines under a lock, so that the file can be written anew while another process adds to it.
+/// Appends lines under a lock, so that one process can rewrite the file while another appends to it.
 fn append(file: &Path, lines: &[u8]) -> std::io::Result<()> {
     if lines.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Names to addresses. Asking for one is already a word to the outside, so the switch is looked at here too.
+//! Names to addresses. A look-up already leaves this computer, so the switch holds for it too.
 
 use std::error::Error as StdError;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,7 +8,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::offline_switch::OfflineSwitch;
 
-/// A name that nobody could tell the address of.
+/// A name without an address.
 #[derive(Debug, thiserror::Error)]
 #[error("the name {0} has no address")]
 pub(crate) struct NoAddress(pub(crate) String);

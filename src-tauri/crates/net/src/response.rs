@@ -1,4 +1,4 @@
-//! An answer: its head, and its body as it comes.
+//! A response: its head, and its body as it arrives.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::{Error, Result};
 /// How long a small body may stand still, unless the request says otherwise.
 const STALL: Duration = Duration::from_secs(30);
 
-/// The head of an answer, and the way to its body. Dropped, the connection is closed where the body has not ended.
+/// The head of a response, and its body to read. Dropping it before the body has ended closes the connection.
 pub struct Response {
     net: Arc<Inner>,
     answer: reqwest::Response,
@@ -31,7 +31,7 @@ pub struct Response {
     begun: bool,
 }
 
-/// How the request went out that this is the answer to.
+/// The request that this is the response to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
     pub(crate) purpose: Purpose,
@@ -80,13 +80,13 @@ impl Response {
         host_of(&self.address)
     }
 
-    /// A header of this answer, where it is text.
+    /// A header of this response, if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.answer.headers().get(name)?.to_str().ok()
     }
 
-    /// A header as the hub itself gave it: of this answer if the hub gave it, else of the redirect that led away from the hub.
-    /// So `X-Linked-Etag` and `X-Repo-Commit` are the hub's word, never a CDN's.
+    /// A header as the hub itself sent it: of this response if it comes from the hub, else of the redirect that led away from the hub.
+    /// So `X-Linked-Etag` and `X-Repo-Commit` never come from a CDN.
     pub fn hub_header(&self, name: &str) -> Option<&str> {
         let own = self
             .net
@@ -99,12 +99,12 @@ impl Response {
             .find_map(|headers| headers.get(name)?.to_str().ok())
     }
 
-    /// Bytes of the body, where the head says so.
+    /// Bytes of the body, if the head says so.
     pub fn content_length(&self) -> Option<u64> {
         self.header("content-length")?.parse().ok()
     }
 
-    /// How long the other side asks us to wait, in whole seconds or as a date.
+    /// How long the server asks us to wait; the header holds seconds or a date.
     pub fn retry_after(&self) -> Option<Duration> {
         let text = self.header("retry-after")?.trim();
         if let Ok(seconds) = text.parse() {
@@ -114,7 +114,7 @@ impl Response {
         Some(Duration::try_from(when.duration_since(Timestamp::now())).unwrap_or_default())
     }
 
-    /// This answer where its status is a success, an error that says what the status means otherwise.
+    /// This response if its status is a success, else an error that says what the status means.
     ///
     /// # Errors
     /// [`Error::Gated`], [`Error::Unauthorised`], [`Error::KeyRefused`], [`Error::NotFound`], [`Error::TooManyRequests`], [`Error::ServerError`], [`Error::UnexpectedStatus`].
@@ -128,7 +128,7 @@ impl Response {
         }
     }
 
-    /// What the status means, where it is no success.
+    /// What the status means, if it is not a success. The body, which may give the server's own reason, can still be read.
     pub fn status_error(&self) -> Option<Error> {
         let status = self.answer.status();
         if status.is_success() {
@@ -146,7 +146,7 @@ impl Response {
                 with_key: with_token,
             },
             401 | 403 if reason == "GatedRepo" => Error::Gated { with_token },
-            // Without a token the hub hides what does not exist behind a 401.
+            // Without a token the hub answers 401 for what does not exist, too.
             401 => Error::Unauthorised { host, with_token },
             403 if !elsewhere && !with_token => Error::Unauthorised { host, with_token },
             404 => Error::NotFound {
@@ -228,7 +228,7 @@ impl Response {
         }
     }
 
-    /// The body as text, if it is not larger than `limit` bytes. What is no UTF-8 is replaced.
+    /// The body as text, if it is not larger than `limit` bytes. Invalid UTF-8 is replaced.
     ///
     /// # Errors
     /// As [`Response::bytes_capped`].
@@ -240,7 +240,7 @@ impl Response {
     /// The body as JSON, if it is not larger than `limit` bytes.
     ///
     /// # Errors
-    /// [`Error::UnexpectedBody`] where it is none; as [`Response::bytes_capped`].
+    /// [`Error::UnexpectedBody`] if it is not; as [`Response::bytes_capped`].
     pub async fn json_capped<T: DeserializeOwned>(self, limit: u64) -> Result<T> {
         let host = self.host();
         let body = self.bytes_capped(limit).await?;

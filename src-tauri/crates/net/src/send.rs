@@ -1,4 +1,4 @@
-//! One request on its way: its headers, its body, its redirects, and who may see the token.
+//! One request: its headers, its body, its redirects, and who may see the token or the key.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::response::{Response, Sent};
 use crate::secrets::one_word;
 use crate::{Error, Net, Result};
 
-/// Nothing of the person or the computer.
+/// It says nothing about the user or the computer.
 pub(crate) const USER_AGENT: &str = concat!("Ponder/", env!("CARGO_PKG_VERSION"));
 const MOST_REDIRECTS: usize = 10;
 /// How long the stages of one call may take. Connecting has its own limit, 15 seconds.
@@ -74,7 +74,8 @@ impl RequestBuilder {
         }
     }
 
-    /// A header, kept across redirects. The token is no business of the caller's: `Authorization` is refused.
+    /// A header, sent along with redirects. `Authorization` is refused: this crate adds the hub's token itself, and a key goes through
+    /// [`RequestBuilder::bearer`].
     pub fn header(mut self, name: &str, value: &str) -> Self {
         match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
             (Ok(name), Ok(value)) if name != AUTHORIZATION => {
@@ -101,7 +102,7 @@ impl RequestBuilder {
         self
     }
 
-    /// The range only if the file is still the one of this ETag; the whole file otherwise. The quotes of a strong tag are put around it.
+    /// The range only if the file is still the one of this ETag; the whole file otherwise. Quotes are put around it, as a strong tag has them.
     pub fn if_range(self, etag: &str) -> Self {
         let quoted = format!("\"{}\"", etag.trim_matches('"'));
         self.header(IF_RANGE.as_str(), &quoted)
@@ -147,16 +148,17 @@ impl RequestBuilder {
         self
     }
 
-    /// Follow only redirects that stay on the hub; one to another computer is the answer. Its headers say what the file is.
+    /// Follows only redirects that stay on the hub. One that leaves it is returned as the response; its headers say what the file is.
     pub fn stay_on_hub(mut self) -> Self {
         self.stays = true;
         self
     }
 
-    /// Sends it and follows redirects. Any status is an answer: [`Response::error_for_status`] makes errors of those that are none.
+    /// Sends it and follows redirects. A response may have any status: [`Response::error_for_status`] turns those that are no success
+    /// into errors.
     ///
     /// # Errors
-    /// [`Error::Offline`] at once, or in the middle when the switch is thrown; what keeps the head of an answer from coming.
+    /// [`Error::Offline`], at once or when the switch is set meanwhile; whatever keeps the head of the response from arriving.
     pub async fn send(self) -> Result<Response> {
         if let Some(wrong) = &self.wrong {
             return Err(wrong.clone());
@@ -188,7 +190,7 @@ impl RequestBuilder {
             if hops == MOST_REDIRECTS {
                 break;
             }
-            // Only the hub's own word about a file counts; what another computer claims in passing does not.
+            // Only the hub's own headers about a file count, not what another server on the way claims.
             if of_the_hub(&address) {
                 passed.push(answer.headers().clone());
             }
@@ -218,7 +220,7 @@ impl RequestBuilder {
         Ok(())
     }
 
-    /// One request to one address, written down.
+    /// One request to one address, entered in the list.
     async fn hop(&self, address: &Url) -> Result<(reqwest::Response, RequestEntry, Sent)> {
         let net = &self.net.0;
         let lock = OfflineLock::of(self.purpose, address);
@@ -260,7 +262,7 @@ impl RequestBuilder {
         let answer = answer.await.map_err(noted)?;
         let answer = match answer {
             Ok(Ok(answer)) => answer,
-            // The resolver refuses while the switch is on, which is not a missing name.
+            // While the switch is on the resolver refuses, which does not mean that the name is unknown.
             Ok(Err(_)) if held_back() => return Err(noted(net.offline())),
             Ok(Err(error)) => {
                 return Err(noted(Error::of_transport(
@@ -296,7 +298,7 @@ fn parsed(address: &str) -> Result<Url> {
     Ok(parsed)
 }
 
-/// Where a redirect leads, if it may be followed.
+/// The target of a redirect, if it may be followed.
 fn target(from: &Url, location: &HeaderValue) -> Result<Url> {
     let refused = |reason: &str| Error::Redirect {
         host: host_of(from),
@@ -308,14 +310,14 @@ fn target(from: &Url, location: &HeaderValue) -> Result<Url> {
     if from.scheme() == "https" && next.scheme() == "http" && !is_loopback(from) {
         return Err(refused("from an encrypted address to one that is not"));
     }
-    // Nothing on the internet has a reason to make this computer ask itself.
+    // No server on the internet has a reason to redirect to this computer.
     if is_loopback(&next) && !is_loopback(from) {
         return Err(refused("back to this computer"));
     }
     Ok(next)
 }
 
-/// What the request takes on the wire in HTTP/1.1: its line, its headers, and the empty line. A proxy's line is longer by the host.
+/// Bytes of the request's head in HTTP/1.1: its line, its headers and the empty line. To a proxy the line is longer by the host.
 fn request_bytes(method: &Method, address: &Url, headers: &HeaderMap) -> u64 {
     let line = method.as_str().len() + 1 + address[url::Position::BeforePath..url::Position::AfterQuery].len() + " HTTP/1.1\r\n".len();
     let host = "host: \r\n".len() + host_of(address).len();

@@ -1,4 +1,4 @@
-//! The token for the hub: where it comes from, and that it is asked for once.
+//! The token for the hub: where it comes from. The keychain is asked for it once.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use crate::environment::Environment;
 use crate::secrets::{one_word, Secrets};
 use crate::{Error, Result};
 
-/// What was found. It prints nothing of itself, because it holds the secret.
+/// What was found. It has no `Debug`, because it holds the secret.
 #[derive(Clone, Default)]
 pub(crate) struct Token {
     pub(crate) secret: Option<String>,
@@ -76,7 +76,7 @@ impl Tokens {
         if let Some(secret) = named {
             return of(secret, TokenSource::Environment);
         }
-        // A path in the environment is the environment's word, so it goes before the keychain as well.
+        // A path in the environment comes from the environment, so it goes before the keychain as well.
         if self.environment.token_file().is_some_and(|(_, named)| named) {
             let found = self.with_file(None);
             if found.secret.is_some() {
@@ -101,7 +101,7 @@ impl Tokens {
         }
     }
 
-    /// Keeps a token in the keychain, or forgets it.
+    /// Stores a token in the keychain, or removes it.
     pub(crate) async fn keep(&self, secret: Option<&str>) -> Result<()> {
         let secret = secret.map(|secret| one_word(secret).ok_or(Error::BadToken)).transpose()?;
         match &secret {
