@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use chat::Chat;
 use engine::MlxEngine;
-use hub::fit::Watch;
+use hub::fit::SystemMemoryGuard;
 use hub::{Hub, ModelFolder, BUILT_IN};
 use net::{Net, Settings};
 use protocol::{Code, Engine, Error, Removal};
@@ -44,7 +44,7 @@ impl App {
     /// When the history cannot be opened.
     pub async fn open(data_dir: &Path) -> protocol::Result<Self> {
         let started = Instant::now();
-        let engine: Arc<dyn Engine> = Arc::new(MlxEngine::watched(Arc::new(Watch::keeping(data_dir))));
+        let engine: Arc<dyn Engine> = Arc::new(MlxEngine::with_memory_guard(Arc::new(SystemMemoryGuard::new(data_dir))));
         let models = ModelFolder::open();
         let hub = Hub::open(Net::open(Settings::of_this_computer(data_dir)), models.clone(), data_dir);
         let chat = Chat::open(&data_dir.join("history.sqlite"), engine.clone(), Arc::new(models.clone())).await?;
@@ -60,7 +60,7 @@ impl App {
     }
 
     /// Memory that is free as soon as another model is loaded, in bytes.
-    pub async fn held(&self) -> u64 {
+    pub async fn engine_bytes(&self) -> u64 {
         self.engine.memory().await.map_or(0, |memory| memory.active + memory.cache)
     }
 

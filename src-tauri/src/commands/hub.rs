@@ -23,7 +23,7 @@ pub async fn model_card(app: State<'_, App>, id: String) -> Result<String> {
 
 #[tauri::command]
 pub async fn first_models(app: State<'_, App>) -> Result<Vec<HubModel>> {
-    let memory = Memory::now(Question::new().backend, app.held().await)?;
+    let memory = Memory::now(Question::new().backend, app.engine_bytes().await)?;
     Ok(app.hub.first_models(memory.total))
 }
 
@@ -33,11 +33,11 @@ pub async fn fit_of(app: State<'_, App>, reference: String, context: Option<u32>
         context,
         ..Question::new()
     };
-    Ok(app.hub.fit(&reference, &question, app.held().await).await?)
+    Ok(app.hub.fit(&reference, &question, app.engine_bytes().await).await?)
 }
 
 #[tauri::command]
 pub async fn memory(app: State<'_, App>) -> Result<MachineMemory> {
-    let Memory { total, free, .. } = Memory::now(Question::new().backend, app.held().await)?;
+    let Memory { total, free, .. } = Memory::now(Question::new().backend, app.engine_bytes().await)?;
     Ok(MachineMemory { total, free })
 }

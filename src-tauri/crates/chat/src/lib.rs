@@ -110,7 +110,7 @@ impl Chat {
         let (chat, view) = (self.clone(), view.clone());
         tokio::spawn(async move {
             match chat.ask(view.settings).await {
-                Ok((_, ask)) => chat.0.engine.warm(ask.request(&view.messages)),
+                Ok((_, ask)) => chat.0.engine.prefetch(ask.request(&view.messages)),
                 Err(error) => tracing::debug!(%error, "a chat could not be read ahead"),
             }
         });

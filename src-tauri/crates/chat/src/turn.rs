@@ -79,7 +79,7 @@ pub(crate) async fn write_answer(history: History, engine: Arc<dyn Engine>, runn
 /// While the person reads an answer, the engine reads what the next question will come behind.
 pub(crate) async fn read_behind(history: &History, engine: &dyn Engine, answer: &str, ask: &Ask) {
     match history.branch(answer).await {
-        Ok(branch) => engine.warm(ask.request(&branch)),
+        Ok(branch) => engine.prefetch(ask.request(&branch)),
         Err(error) => tracing::debug!(%error, "an answer's branch could not be read ahead"),
     }
 }

@@ -66,9 +66,11 @@ pub async fn model(reference: Option<&str>) -> Result<ModelSource> {
     }
 }
 
-/// What answers, watched so that it ends before the system ends it.
+/// The engine, with a memory guard so that it ends an answer before the system ends the program.
 fn engine() -> Result<MlxEngine> {
-    Ok(MlxEngine::watched(Arc::new(hub::fit::Watch::keeping(&hub::data_dir()?))))
+    Ok(MlxEngine::with_memory_guard(Arc::new(hub::fit::SystemMemoryGuard::new(
+        &hub::data_dir()?,
+    ))))
 }
 
 /// What answers, and [`model`].

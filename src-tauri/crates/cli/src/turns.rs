@@ -86,9 +86,9 @@ async fn talk(engine: &MlxEngine, model: &ModelSource, ahead: bool) -> Result<(V
         messages.push(answer);
         turns.push(turn);
         if ahead {
-            engine.warm(request(&messages));
+            engine.prefetch(request(&messages));
             let start = Instant::now();
-            while engine.reading_ahead() && start.elapsed() < READING {
+            while engine.prefetching() && start.elapsed() < READING {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         }

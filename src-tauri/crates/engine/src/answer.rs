@@ -1,27 +1,27 @@
-//! One answer: the prompt, what of it is known already, the tokens as events.
+//! One answer: the prompt, what of it is in the prefix cache, the tokens as events.
 
 use prompt::config::memory::Wanted;
 use prompt::{Prompt, RenderRequest};
 use protocol::{Done, EndedBy, EngineEvent, Notice, Request, Sampling, Stage, Thinking, ThinkingControl};
 
-use crate::begun::Beginning;
+use crate::answer_prefix::AnswerPrefix;
 use crate::error::{Error, Result};
-use crate::generate::{backend, run, End, Listener, Plan, Reading, Sequence};
-use crate::load::{LoadedModel, Opened};
-use crate::repetition::Repetition;
-use crate::sample::{Choice, Sampler};
-use crate::speech::Speech;
+use crate::generate::{backend, generate, GenerationObserver, GenerationPlan, LoopEnd, Sequence, SequenceState};
+use crate::load::{LoadedModel, ModelFiles};
+use crate::output_stream::OutputStream;
+use crate::repetition_detector::RepetitionDetector;
+use crate::sampler::{Sampler, SamplerConfig};
 use crate::tensor::device;
-use crate::thoughts::Thoughts;
-use crate::worker::Report;
+use crate::thinking_budget::ThinkingBudget;
+use crate::worker::JobContext;
 
-/// Tokens that are rather read again than paused for.
-const WORTH_A_PAUSE: usize = 32;
+/// The least distance of two boundaries at which reading pauses: reading fewer tokens again costs less than a pause.
+const MIN_BOUNDARY_DISTANCE: usize = 32;
 
 /// Refuses what no model can do, before one is loaded for it.
 pub fn check(request: &Request) -> Result<()> {
     // The model's vocabulary is not known yet.
-    Choice::new(&request.sampling, &Sampling::default(), u32::MAX)?;
+    SamplerConfig::new(&request.sampling, &Sampling::default(), u32::MAX)?;
     if request.max_tokens == Some(0) {
         return Err(Error::BadRequest(
             "an answer of at most 0 tokens was asked for; ask for 1 or more".into(),
@@ -40,105 +40,107 @@ pub fn render_request(request: &Request) -> RenderRequest<'_> {
     }
 }
 
-/// What an answer follows: the prompt, and what was written of the answer before.
-pub struct Asked {
+/// What an answer continues: the prompt, and the answer prefix if it is continued.
+pub struct PreparedPrompt {
     prompt: Prompt,
-    begun: Option<Beginning>,
+    prefix: Option<AnswerPrefix>,
 }
 
-/// What the answer to a request follows, refused where no answer fits behind it. Needs no weights, so that nothing is loaded for
-/// what cannot be answered.
-pub fn asked(opened: &Opened, request: &Request) -> Result<Asked> {
-    let prompt = opened.dialect.prompt(&render_request(request))?;
-    if prompt.ids.len() >= opened.config.context as usize {
+/// Renders and tokenises a request. Needs no weights, so that no model is loaded for what cannot be answered.
+///
+/// # Errors
+/// If the request cannot be rendered or no answer fits after it.
+pub fn prepare(files: &ModelFiles, request: &Request) -> Result<PreparedPrompt> {
+    let prompt = files.dialect.prompt(&render_request(request))?;
+    if prompt.ids.len() >= files.config.context as usize {
         return Err(Error::ContextFull {
             prompt: prompt.ids.len(),
-            context: opened.config.context,
+            context: files.config.context,
         });
     }
-    let begun = Beginning::of(opened, request, &prompt)?;
-    Ok(Asked { prompt, begun })
+    let prefix = AnswerPrefix::new(files, request, &prompt)?;
+    Ok(PreparedPrompt { prompt, prefix })
 }
 
-/// Makes the answer to a request, which asks this, and reports it piece by piece.
-pub fn answer(loaded: &LoadedModel, request: &Request, asked: &Asked, load_ms: f64, report: &Report) -> Result<Done> {
-    let LoadedModel { model, opened, info, .. } = loaded;
-    let dialect = &opened.dialect;
-    let choice = Choice::new(&request.sampling, dialect.generation_defaults(), model.vocabulary())?;
-    let Asked { prompt, begun } = asked;
-    // A row that the embedding does not have would be read from whatever lies behind it in memory.
+/// Generates the answer to a request, whose prompt has been prepared, and sends it piece by piece.
+pub fn answer(loaded: &LoadedModel, request: &Request, prepared: &PreparedPrompt, load_ms: f64, job: &JobContext) -> Result<Done> {
+    let LoadedModel { model, files, info, .. } = loaded;
+    let dialect = &files.dialect;
+    let config = SamplerConfig::new(&request.sampling, dialect.generation_defaults(), model.vocabulary())?;
+    let PreparedPrompt { prompt, prefix } = prepared;
+    // A row that the embedding does not have would be read from whatever follows it in memory.
     if let Some(id) = prompt.ids.iter().find(|id| **id >= model.vocabulary()) {
         return Err(Error::BrokenFile {
             file: "tokenizer.json".into(),
             reason: format!("it makes the token {id}, and the model knows {} tokens", model.vocabulary()),
         });
     }
-    if let Some(begun) = begun {
-        begun.check_revision(&info.revision)?;
-        begun.check_vocabulary(model.vocabulary())?;
+    if let Some(prefix) = prefix {
+        prefix.check_revision(&info.revision)?;
+        prefix.check_vocabulary(model.vocabulary())?;
     }
-    report.send(EngineEvent::Started {
+    job.send(EngineEvent::Started {
         prompt_tokens: prompt.ids.len() as u32,
         model_revision: info.revision.clone(),
         template_hash: info.template_hash.clone(),
     });
 
     let parser = dialect.parser(prompt, thinks(request.thinking, &info.thinking), &request.stop);
-    let thoughts = Thoughts::new(dialect.closing(), request.thinking_budget);
-    let mut speech = Speech::new(parser.with_tools(&request.tools), thoughts, report);
-    let mut repetition = Repetition::default();
-    let written = begun.as_ref().map_or(&[][..], |begun| &begun.tokens);
-    if let Some(begun) = begun {
-        speech.resume(begun)?;
-        repetition.go_on(&begun.tokens);
+    let thinking = ThinkingBudget::new(dialect.closing(), request.thinking_budget);
+    let mut output = OutputStream::new(parser.with_tools(&request.tools), thinking, job);
+    let mut repetitions = RepetitionDetector::default();
+    let written = prefix.as_ref().map_or(&[][..], |prefix| &prefix.tokens);
+    if let Some(prefix) = prefix {
+        output.replay(prefix)?;
+        repetitions.extend(&prefix.tokens);
     }
 
     let ids = &[&prompt.ids, written].concat();
-    let mut sampler = Sampler::new(choice, ids, &dialect.eos_and_newline_ids(), model.vocabulary())?;
-    sampler.pass(written.len())?;
-    let known = loaded
-        .snapshots
+    let mut sampler = Sampler::new(config, ids, &dialect.eos_and_newline_ids(), model.vocabulary())?;
+    sampler.skip_draws(written.len())?;
+    let hit = loaded
+        .prefix_cache
         .borrow_mut()
-        .resume(ids, ids.len().saturating_sub(1), request.kv_bits)?;
-    let (cached, reading) = match known {
-        Some((positions, caches)) => (positions, Reading::resumed(caches, positions)),
-        None => (0, Reading::new(model, request.kv_bits)),
+        .lookup(ids, ids.len().saturating_sub(1), request.kv_bits)?;
+    let (cached, state) = match hit {
+        Some((positions, caches)) => (positions, SequenceState::from_caches(caches, positions)),
+        None => (0, SequenceState::new(model, request.kv_bits)),
     };
-    let boundaries = worth_a_pause(dialect.boundaries(&render_request(request), prompt), cached);
-    let room = opened.config.context as usize - ids.len();
+    let boundaries = pauses(dialect.boundaries(&render_request(request), prompt), cached);
+    let room = files.config.context as usize - ids.len();
     let (limit, rule) = match request.max_tokens {
         Some(most) if (most as usize) < room => (most as usize, EndedBy::TokenLimit),
         _ => (room, EndedBy::Context),
     };
-    let plan = Plan {
+    let plan = GenerationPlan {
         prompt: ids,
         boundaries: &boundaries,
         limit,
     };
-    let mut hearer = Hearer {
+    let mut observer = AnswerObserver {
         loaded,
         request,
-        report,
+        job,
         tokens: ids.clone(),
-        speech,
-        repetition,
-        known: ids.len(),
+        output,
+        repetitions,
+        prefilled: ids.len(),
     };
-    let mut sequence = Sequence::new(model, reading, sampler);
-    let (end, times) = run(&mut sequence, &plan, &mut hearer)?;
-    hearer.keep_end(end, sequence.reading())?;
-    hearer.tell_plain_layers(sequence.reading());
-    Ok(hearer.speech.end((end, rule), prompt.ids.len(), cached, &times, load_ms))
+    let mut sequence = Sequence::new(model, state, sampler);
+    let (end, times) = generate(&mut sequence, &plan, &mut observer)?;
+    observer.store_end(end, sequence.state())?;
+    observer.report_unquantized_layers(sequence.state());
+    Ok(observer.output.finish((end, rule), prompt.ids.len(), cached, &times, load_ms))
 }
 
-/// The boundaries at which a prompt is paused that is read from `start` on. A pause costs a forward pass more, so what is
-/// near the last place to go on from is read again instead; the last one costs nothing, because the token that is left is
-/// read by itself anyway.
-fn worth_a_pause(boundaries: Vec<usize>, start: usize) -> Vec<usize> {
+/// The boundaries at which reading pauses for a copy, from `start` on. A pause costs one more forward pass, so tokens close to
+/// the last copy are read again instead; the last boundary costs nothing, because the token that is left is read by itself
+/// anyway.
+fn pauses(boundaries: Vec<usize>, start: usize) -> Vec<usize> {
     let (mut last_kept, end) = (start, boundaries.last().copied());
     let mut kept = boundaries;
     kept.retain(|boundary| {
-        let worth = *boundary >= last_kept + WORTH_A_PAUSE || Some(*boundary) == end;
+        let worth = *boundary >= last_kept + MIN_BOUNDARY_DISTANCE || Some(*boundary) == end;
         if worth {
             last_kept = *boundary;
         }
@@ -147,97 +149,101 @@ fn worth_a_pause(boundaries: Vec<usize>, start: usize) -> Vec<usize> {
     kept
 }
 
-/// Passes on what a run says, and keeps copies of what it reads.
-struct Hearer<'a> {
+/// Sends the output of a generation and puts copies of what was read into the prefix cache.
+struct AnswerObserver<'a> {
     loaded: &'a LoadedModel,
     request: &'a Request,
-    report: &'a Report,
+    job: &'a JobContext,
     /// The prompt and what followed, the end token included.
     tokens: Vec<u32>,
-    speech: Speech<'a>,
-    repetition: Repetition,
-    /// Tokens of the prompt and of what the answer was begun with.
-    known: usize,
+    output: OutputStream<'a>,
+    repetitions: RepetitionDetector,
+    /// Tokens of the prompt and of the answer prefix.
+    prefilled: usize,
 }
 
-impl Hearer<'_> {
-    fn keep(&self, reading: &mut Reading) -> Result<()> {
-        let tokens = &self.tokens[..reading.offset()];
+impl AnswerObserver<'_> {
+    fn store(&self, state: &mut SequenceState) -> Result<()> {
+        let tokens = &self.tokens[..state.offset()];
         self.loaded
-            .snapshots
+            .prefix_cache
             .borrow_mut()
-            .keep(tokens, self.request.kv_bits, reading.caches())
+            .insert(tokens, self.request.kv_bits, state.caches())
     }
 
-    /// Keeps what has been read in the end. Where a thought is in it, the next prompt will hardly repeat that, so then only what
-    /// a stopped prefill has read is worth a copy, and an answer that may go on.
-    fn keep_end(&self, end: End, reading: &mut Reading) -> Result<()> {
-        if reading.offset() <= self.known || self.speech.thinking_tokens() == 0 || end != End::Refused {
-            self.keep(reading)?;
+    /// Stores what has been read in the end. The next prompt will hardly repeat a thought, so with one in it only a stopped
+    /// prefill is worth a copy, and an answer that may be continued.
+    fn store_end(&self, end: LoopEnd, state: &mut SequenceState) -> Result<()> {
+        if state.offset() <= self.prefilled || self.output.thinking_tokens() == 0 || end != LoopEnd::Stopped {
+            self.store(state)?;
         }
         Ok(())
     }
 
-    /// Says where keys could not be kept in few bits.
-    fn tell_plain_layers(&self, reading: &Reading) {
-        let plain = reading.plain_layers();
-        if self.request.kv_bits.is_some() && reading.offset() > 0 && plain > 0 {
-            self.report.send(EngineEvent::Notice(Notice {
+    /// Sends a notice if some layers cannot keep their keys in few bits.
+    fn report_unquantized_layers(&self, state: &SequenceState) {
+        let unquantized = state.unquantized_layers();
+        if self.request.kv_bits.is_some() && state.offset() > 0 && unquantized > 0 {
+            self.job.send(EngineEvent::Notice(Notice {
                 code: "kv_bits".into(),
-                message: format!("{plain} layers keep their keys and values whole: they have no heads whose width is a multiple of 32"),
+                message: format!(
+                    "{unquantized} layers keep their keys and values whole: they have no heads whose width is a multiple of 32"
+                ),
             }));
         }
     }
 }
 
-impl Listener for Hearer<'_> {
+impl GenerationObserver for AnswerObserver<'_> {
     fn cancelled(&self) -> bool {
-        self.report.cancelled()
+        self.job.cancelled()
     }
 
-    fn room(&self, from: usize, to: usize) -> Result<()> {
-        let Some(watch) = self.report.shared.watch() else { return Ok(()) };
+    fn check_memory(&self, from: usize, to: usize) -> Result<()> {
+        let Some(guard) = self.job.shared.memory_guard() else {
+            return Ok(());
+        };
         let wanted = Wanted {
             context: to as u32,
             kv_bits: self.request.kv_bits,
             backend: backend(),
             kept: false,
         };
-        let more = self.loaded.opened.config.growth(from as u32, &wanted);
-        watch.before_chunk(more, device().name()).map_err(Error::MemoryShort)
+        let more = self.loaded.files.config.growth(from as u32, &wanted);
+        guard.before_chunk(more, device().name()).map_err(Error::MemoryShort)
     }
 
-    fn progress(&self, read: usize) {
-        self.report.send(EngineEvent::Progress {
+    fn on_prefill(&self, read: usize) {
+        self.job.send(EngineEvent::Progress {
             stage: Stage::Prefill,
             done: read as u64,
-            total: self.known as u64,
+            total: self.prefilled as u64,
         });
     }
 
-    fn boundary(&mut self, reading: &mut Reading) -> Result<()> {
-        self.keep(reading)
+    fn on_boundary(&mut self, state: &mut SequenceState) -> Result<()> {
+        self.store(state)
     }
 
-    fn token(&mut self, id: u32) -> bool {
+    fn on_token(&mut self, id: u32) -> bool {
         self.tokens.push(id);
-        if let Some(stop) = self.loaded.opened.dialect.stops().ids.get(&id) {
-            self.speech.ends_with(id, stop);
+        if let Some(stop) = self.loaded.files.dialect.stops().ids.get(&id) {
+            self.output.stop_token(id, stop);
             return false;
         }
-        let more = self.speech.push(id);
-        if more && self.repetition.push(id) {
-            self.speech.runs_away();
+        let more = self.output.push(id);
+        if more && self.repetitions.push(id) {
+            self.output.stop_repetition();
             return false;
         }
         more
     }
 
-    fn said_for_it(&mut self, room: usize) -> Vec<u32> {
-        let said = self.speech.end_thought(room);
-        self.tokens.extend(&said);
-        self.repetition.go_on(&said);
-        said
+    fn forced_tokens(&mut self, room: usize) -> Vec<u32> {
+        let forced = self.output.forced_tokens(room);
+        self.tokens.extend(&forced);
+        self.repetitions.extend(&forced);
+        forced
     }
 }
 
@@ -248,7 +254,7 @@ fn thinks(asked: Option<Thinking>, control: &ThinkingControl) -> bool {
         (ThinkingControl::Switch { default_on }, None) => *default_on,
         (ThinkingControl::Levels { off: true, .. }, Some(Thinking::Off)) => false,
         (ThinkingControl::Levels { default, .. }, None) => *default != Some(Thinking::Off),
-        // Where nothing can be switched off, a thought that comes all the same is shown as one.
+        // Even if nothing can be switched off, a thought is shown as one.
         (ThinkingControl::Levels { .. } | ThinkingControl::Always | ThinkingControl::Never | ThinkingControl::ByRequest { .. }, _) => true,
     }
 }

@@ -42,7 +42,7 @@ pub enum Error {
     },
     /// A feature of the model that is not supported yet.
     #[error("this model needs {0}, which is not supported yet")]
-    NotYet(String),
+    Unsupported(String),
     /// Somebody asked the job to end; it is no failure, and no listener sees it.
     #[error("it was cancelled")]
     Cancelled,
@@ -82,7 +82,7 @@ pub enum Error {
     Panicked(String),
     /// The worker is gone.
     #[error("the engine's thread is gone; restart the app")]
-    Gone,
+    WorkerGone,
 }
 
 /// A result of the engine.
@@ -95,11 +95,11 @@ impl From<Error> for protocol::Error {
             Error::Prompt(error) => return error.into(),
             Error::MemoryShort(error) => return error,
             Error::Unreadable { .. } | Error::BrokenFile { .. } | Error::MissingTensor(_) | Error::WrongShape { .. } => Code::ModelBroken,
-            Error::NotYet(_) => Code::ModelUnsupported,
+            Error::Unsupported(_) => Code::ModelUnsupported,
             Error::BadRequest(_) => Code::BadRequest,
             Error::ContextFull { .. } | Error::AnswerFull { .. } => Code::ContextFull,
             Error::Mlx(_) | Error::Panicked(_) => Code::Engine,
-            Error::Cancelled | Error::Gone => Code::EngineGone,
+            Error::Cancelled | Error::WorkerGone => Code::EngineGone,
         };
         Self::new(code, error.to_string())
     }

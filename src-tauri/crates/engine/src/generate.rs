@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::layers::Parameters;
 use crate::memory;
 use crate::models::Model;
-use crate::sample::Sampler;
+use crate::sampler::Sampler;
 use crate::tensor::{async_eval, device, eval, Device, Tensor};
 
 /// Prompt tokens that are read at once, between two looks at the cancel flag.
@@ -30,32 +30,33 @@ pub fn backend() -> Backend {
 /// Tokens after which buffers that were kept for reuse are given back.
 const CLEAR_EVERY: usize = 256;
 
-/// What has been read of a sequence.
-pub struct Reading {
+/// What the model keeps of a sequence: the caches of its layers and how far they have read.
+pub struct SequenceState {
     caches: Vec<Cache>,
     /// Tokens that went through the model, counted where it is called.
     forwarded: usize,
-    resumed: usize,
+    /// Positions that the caches had read before.
+    cached: usize,
 }
 
-impl Reading {
+impl SequenceState {
     /// Nothing read; keys and values of full attention will be kept in `kv_bits`.
     pub fn new(model: &Model, kv_bits: Option<KvBits>) -> Self {
-        Self::resumed(model.caches().into_iter().map(|cache| cache.packed(kv_bits)).collect(), 0)
+        Self::from_caches(model.caches().into_iter().map(|cache| cache.quantized(kv_bits)).collect(), 0)
     }
 
     /// Caches that have read so many tokens.
-    pub fn resumed(caches: Vec<Cache>, positions: usize) -> Self {
+    pub fn from_caches(caches: Vec<Cache>, positions: usize) -> Self {
         Self {
             caches,
             forwarded: 0,
-            resumed: positions,
+            cached: positions,
         }
     }
 
     /// How many tokens the caches have read.
     pub fn offset(&self) -> usize {
-        self.resumed + self.forwarded
+        self.cached + self.forwarded
     }
 
     /// How many of them went through the model here.
@@ -69,9 +70,9 @@ impl Reading {
     }
 
     /// How many layers keep every position as it was computed.
-    pub fn plain_layers(&self) -> usize {
-        let plain = |cache: &&Cache| matches!(cache, Cache::Plain(_) | Cache::Latent(_));
-        self.caches.iter().filter(plain).count()
+    pub fn unquantized_layers(&self) -> usize {
+        let unquantized = |cache: &&Cache| matches!(cache, Cache::Plain(_) | Cache::Mla(_));
+        self.caches.iter().filter(unquantized).count()
     }
 
     /// The states `[length, width]` of the next tokens.
@@ -82,7 +83,7 @@ impl Reading {
 
     /// Reads tokens for the sake of the caches alone. Nothing that the caches do not need is computed: not the output
     /// layer, nor layers that use the keys of others.
-    pub fn read(&mut self, model: &Model, ids: &[u32]) -> Result<()> {
+    pub fn prefill(&mut self, model: &Model, ids: &[u32]) -> Result<()> {
         self.forward(model, &ids_tensor(ids))?;
         eval(self.caches.iter().flat_map(Parameters::tensors))?;
         match device() {
@@ -96,47 +97,47 @@ impl Reading {
 /// A sequence that is being read and continued: its own caches, offset, random key and penalties.
 pub struct Sequence<'a> {
     model: &'a Model,
-    reading: Reading,
+    state: SequenceState,
     sampler: Sampler,
 }
 
 impl<'a> Sequence<'a> {
-    /// A sequence that goes on after what has been read.
-    pub fn new(model: &'a Model, reading: Reading, sampler: Sampler) -> Self {
-        Self { model, reading, sampler }
+    /// A sequence that continues from this state.
+    pub fn new(model: &'a Model, state: SequenceState, sampler: Sampler) -> Self {
+        Self { model, state, sampler }
     }
 
     /// What has been read of it.
-    pub fn reading(&mut self) -> &mut Reading {
-        &mut self.reading
+    pub fn state(&mut self) -> &mut SequenceState {
+        &mut self.state
     }
 
     /// Reads tokens for the sake of the caches alone.
-    pub fn read(&mut self, ids: &[u32]) -> Result<()> {
-        self.reading.read(self.model, ids)
+    pub fn prefill(&mut self, ids: &[u32]) -> Result<()> {
+        self.state.prefill(self.model, ids)
     }
 
-    /// Reads tokens that were not chosen here and begins to compute the one `[1]` that follows.
-    fn go_on(&mut self, ids: &[u32]) -> Result<Tensor> {
-        let (last, earlier) = ids.split_last().ok_or_else(nothing_to_answer)?;
+    /// Reads tokens that were not sampled and begins to compute the one `[1]` that follows.
+    fn append(&mut self, ids: &[u32]) -> Result<Tensor> {
+        let (last, earlier) = ids.split_last().ok_or_else(empty_prompt)?;
         if !earlier.is_empty() {
-            self.read(earlier)?;
-            self.sampler.remember(earlier)?;
+            self.prefill(earlier)?;
+            self.sampler.observe(earlier)?;
         }
         self.step(&ids_tensor(&[*last]))
     }
 
     /// Begins to compute the token `[1]` that follows the token `input` `[1]`, which may itself still be computed.
     pub fn step(&mut self, input: &Tensor) -> Result<Tensor> {
-        let token = self.describe(input)?;
+        let token = self.build_step(input)?;
         async_eval([&token])?;
         Ok(token)
     }
 
-    /// The token of [`Sequence::step`], not begun.
-    pub fn describe(&mut self, input: &Tensor) -> Result<Tensor> {
-        let states = self.reading.forward(self.model, input)?;
-        self.sampler.choose(input, self.model.logits(&states)?)
+    /// The graph of [`Sequence::step`], not evaluated.
+    pub fn build_step(&mut self, input: &Tensor) -> Result<Tensor> {
+        let states = self.state.forward(self.model, input)?;
+        self.sampler.sample(input, self.model.logits(&states)?)
     }
 }
 
@@ -148,14 +149,14 @@ pub fn ids_tensor(ids: &[u32]) -> Tensor {
 
 /// Times of a sequence's first and last token, in seconds since its prefill began.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Times {
+pub struct GenerationTimes {
     first: f64,
     last: f64,
     tokens: usize,
     prefilled: usize,
 }
 
-impl Times {
+impl GenerationTimes {
     /// As the windows show them.
     pub fn timing(&self, load_ms: f64) -> Timing {
         let rate = |count: usize, seconds: f64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
@@ -173,78 +174,82 @@ impl Times {
     }
 }
 
-/// Why a run of tokens ended.
+/// Why the decode loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum LoopEnd {
     /// The limit was reached.
     Limit,
-    /// The listener refused a token.
-    Refused,
-    /// The listener is cancelled.
+    /// The observer wants no more tokens.
+    Stopped,
+    /// The observer is cancelled.
     Cancelled,
 }
 
-/// Who hears of a run and decides about it.
-pub trait Listener {
-    /// Whether the run shall end; asked between chunks and between tokens.
+/// Observes a generation and decides about it.
+pub trait GenerationObserver {
+    /// Whether the generation has to end; asked between chunks and between tokens.
     fn cancelled(&self) -> bool;
 
-    /// Whether the positions from one to another may be read; asked before each chunk.
+    /// Whether there is memory to read the positions `from..to`; asked before each chunk.
     ///
     /// # Errors
-    /// Where this computer's memory clearly does not hold them.
-    fn room(&self, _from: usize, _to: usize) -> Result<()> {
+    /// If this computer's memory clearly does not hold them.
+    fn check_memory(&self, _from: usize, _to: usize) -> Result<()> {
         Ok(())
     }
 
     /// So many tokens of the prompt have been read, those the sequence had read before included.
-    fn progress(&self, read: usize);
+    fn on_prefill(&self, read: usize);
 
     /// The prompt has been read up to one of the plan's boundaries.
-    fn boundary(&mut self, reading: &mut Reading) -> Result<()>;
+    fn on_boundary(&mut self, state: &mut SequenceState) -> Result<()>;
 
     /// Takes a token and says whether to go on. Meanwhile the next is already being computed.
-    fn token(&mut self, id: u32) -> bool;
+    fn on_token(&mut self, id: u32) -> bool;
 
-    /// What is said for the model at this place, at most `room` tokens; asked before the first token and behind each. It takes
-    /// the place of what is being computed, and the model goes on as if it had said it.
-    fn said_for_it(&mut self, room: usize) -> Vec<u32>;
+    /// Tokens that replace what the model would sample here, at most `room`; asked before the first token and after each. They
+    /// take the place of what is being computed, and the model continues as if it had sampled them.
+    fn forced_tokens(&mut self, room: usize) -> Vec<u32>;
 }
 
-/// What a run reads and makes.
-pub struct Plan<'a> {
-    /// The whole prompt and what an answer was begun with, of which the sequence has read less than all.
+/// What is read and how much is generated.
+pub struct GenerationPlan<'a> {
+    /// The whole prompt and the answer prefix, of which the sequence has read less than all.
     pub prompt: &'a [u32],
     /// Where reading pauses, in rising order.
     pub boundaries: &'a [usize],
-    /// At most so many tokens are made.
+    /// At most so many tokens are generated.
     pub limit: usize,
 }
 
-/// Reads what is left of the prompt and makes tokens.
-pub fn run(sequence: &mut Sequence<'_>, plan: &Plan<'_>, listener: &mut dyn Listener) -> Result<(End, Times)> {
-    let (start, mut times) = (Instant::now(), Times::default());
-    let (last, earlier) = plan.prompt.split_last().ok_or_else(nothing_to_answer)?;
-    while sequence.reading.offset() < earlier.len() {
-        if listener.cancelled() {
-            times.prefilled = sequence.reading.forwarded();
-            return Ok((End::Cancelled, times));
+/// Reads what is left of the prompt and generates tokens.
+pub fn generate(
+    sequence: &mut Sequence<'_>,
+    plan: &GenerationPlan<'_>,
+    observer: &mut dyn GenerationObserver,
+) -> Result<(LoopEnd, GenerationTimes)> {
+    let (start, mut times) = (Instant::now(), GenerationTimes::default());
+    let (last, earlier) = plan.prompt.split_last().ok_or_else(empty_prompt)?;
+    while sequence.state.offset() < earlier.len() {
+        if observer.cancelled() {
+            times.prefilled = sequence.state.forwarded();
+            return Ok((LoopEnd::Cancelled, times));
         }
-        let from = sequence.reading.offset();
+        let from = sequence.state.offset();
         let pause = plan.boundaries.iter().copied().find(|boundary| *boundary > from);
         let to = (from + prefill_chunk()).min(earlier.len()).min(pause.unwrap_or(usize::MAX));
-        listener.room(from, to)?;
-        sequence.read(&earlier[from..to])?;
-        listener.progress(to);
+        observer.check_memory(from, to)?;
+        sequence.prefill(&earlier[from..to])?;
+        observer.on_prefill(to);
         if pause == Some(to) {
-            listener.boundary(&mut sequence.reading)?;
+            observer.on_boundary(&mut sequence.state)?;
         }
     }
-    times.prefilled = sequence.reading.forwarded() + 1;
-    let mut said = listener.said_for_it(plan.limit);
-    let mut written = said.len();
+    times.prefilled = sequence.state.forwarded() + 1;
+    let mut forced = observer.forced_tokens(plan.limit);
+    let mut written = forced.len();
     let mut pending = (written < plan.limit)
-        .then(|| sequence.go_on(&[&[*last], said.as_slice()].concat()))
+        .then(|| sequence.append(&[&[*last], forced.as_slice()].concat()))
         .transpose()?;
     while let Some(token) = pending {
         written += 1;
@@ -254,28 +259,28 @@ pub fn run(sequence: &mut Sequence<'_>, plan: &Plan<'_>, listener: &mut dyn List
         times.tokens += 1;
         if times.tokens == 1 {
             times.first = times.last;
-            listener.progress(plan.prompt.len());
+            observer.on_prefill(plan.prompt.len());
         }
-        if !listener.token(token) {
-            return Ok((End::Refused, times));
+        if !observer.on_token(token) {
+            return Ok((LoopEnd::Stopped, times));
         }
-        if listener.cancelled() {
-            return Ok((End::Cancelled, times));
+        if observer.cancelled() {
+            return Ok((LoopEnd::Cancelled, times));
         }
         if times.tokens % CLEAR_EVERY == 0 {
             memory::clear_cache()?;
         }
-        said = listener.said_for_it(plan.limit - written);
-        pending = if said.is_empty() {
+        forced = observer.forced_tokens(plan.limit - written);
+        pending = if forced.is_empty() {
             next
         } else {
-            written += said.len();
-            (written < plan.limit).then(|| sequence.go_on(&said)).transpose()?
+            written += forced.len();
+            (written < plan.limit).then(|| sequence.append(&forced)).transpose()?
         };
     }
-    Ok((End::Limit, times))
+    Ok((LoopEnd::Limit, times))
 }
 
-fn nothing_to_answer() -> Error {
+fn empty_prompt() -> Error {
     Error::BadRequest("there is nothing to answer: the prompt is empty".into())
 }

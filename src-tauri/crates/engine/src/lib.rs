@@ -5,7 +5,8 @@
 //! from that thread carry text, numbers and events, never an array: [`tensor::Tensor`] cannot be sent.
 
 mod answer;
-mod begun;
+mod answer_prefix;
+mod bench;
 mod blas;
 mod cache;
 mod error;
@@ -13,18 +14,18 @@ mod generate;
 mod kernels;
 mod layers;
 mod load;
-mod measure;
+mod logits;
 mod memory;
 mod models;
 mod ops;
-mod repetition;
+mod output_stream;
+mod prefetch;
+mod repetition_detector;
 mod safetensors;
-mod sample;
+mod sampler;
 mod shapes;
-mod speech;
 mod tensor;
-mod thoughts;
-mod warm;
+mod thinking_budget;
 mod weights;
 mod worker;
 
@@ -34,16 +35,16 @@ use std::thread::JoinHandle;
 
 use futures::future::BoxFuture;
 use protocol::{
-    AnswerNowFlag, CancelFlag, Done, Engine, EngineEvent, Job, KvBits, LoadEvent, MemoryFigures, MemoryWatch, ModelInfo, ModelSource,
+    AnswerNowFlag, CancelFlag, Done, Engine, EngineEvent, Job, KvBits, LoadEvent, MemoryFigures, MemoryGuard, ModelInfo, ModelSource,
     Receiver, Request, Stage,
 };
 use tokio::sync::oneshot;
 
+pub use bench::{bench_prompt, BenchFigures};
 pub use error::Error;
 use layers::Parameters;
-pub use measure::{bench_prompt, BenchFigures};
 pub use shapes::{prepare as prepare_shape, write_model, NAMES as SHAPES};
-use worker::{guard, Ahead, Command, Report, Shared, Worker};
+use worker::{catch_panic, Command, JobContext, PendingPrefetch, Shared, Worker};
 
 /// The engine. Clones share one worker; when the last one is dropped, the running job is cancelled and the worker ends.
 #[derive(Clone)]
@@ -59,17 +60,17 @@ struct Handle {
 impl MlxEngine {
     /// Starts the worker. Nothing is loaded; MLX is touched for the first time by the worker.
     pub fn start() -> Self {
-        Self::begin(None)
+        Self::spawn(None)
     }
 
-    /// The same, with a watch over this computer's memory that is asked before a model is loaded and before a chunk is read.
-    pub fn watched(watch: Arc<dyn MemoryWatch>) -> Self {
-        Self::begin(Some(watch))
+    /// The same, with a guard of this computer's memory that is asked before a model is loaded and before a chunk is read.
+    pub fn with_memory_guard(guard: Arc<dyn MemoryGuard>) -> Self {
+        Self::spawn(Some(guard))
     }
 
-    fn begin(watch: Option<Arc<dyn MemoryWatch>>) -> Self {
+    fn spawn(memory_guard: Option<Arc<dyn MemoryGuard>>) -> Self {
         let (sender, commands) = channel();
-        let shared = Arc::new(Shared::new(watch));
+        let shared = Arc::new(Shared::new(memory_guard));
         let workers = shared.clone();
         let thread = std::thread::Builder::new()
             .name("engine".into())
@@ -84,8 +85,8 @@ impl MlxEngine {
         }))
     }
 
-    /// Logits after the last of `tokens`, or after each of them where `all`, read in chunks of `chunk` tokens (by default
-    /// all at once). Loads the model where it is not loaded. Blocks; not for async code.
+    /// Logits after the last of `tokens`, or after each of them if `all`, read in chunks of `chunk` tokens (by default
+    /// all at once). Loads the model if it is not loaded. Blocks; not for async code.
     pub fn logits(&self, model: ModelSource, tokens: Vec<u32>, all: bool, chunk: Option<usize>) -> protocol::Result<Vec<Vec<f32>>> {
         self.kv_logits(model, tokens, all, chunk, None)
     }
@@ -99,34 +100,34 @@ impl MlxEngine {
         chunk: Option<usize>,
         kv_bits: Option<KvBits>,
     ) -> protocol::Result<Vec<Vec<f32>>> {
-        self.ask(move |worker| measure::logits(worker, &model, &tokens, all, chunk, kv_bits))
+        self.call(move |worker| logits::logits(worker, &model, &tokens, all, chunk, kv_bits))
     }
 
     /// Loads the model anew and measures, for each length of prompt, reading it and generating `generate` tokens. Blocks;
     /// not for async code.
     pub fn bench(&self, model: ModelSource, prompts: Vec<usize>, generate: usize) -> protocol::Result<Vec<BenchFigures>> {
-        self.ask(move |worker| measure::bench(worker, &model, &prompts, generate))
+        self.call(move |worker| bench::bench(worker, &model, &prompts, generate))
     }
 
     /// The version of MLX. Blocks; not for async code.
     pub fn mlx_version(&self) -> protocol::Result<String> {
-        self.ask(|_| tensor::version())
+        self.call(|_| tensor::version())
     }
 
     /// The library that multiplies matrices on a CPU, its version and its number of threads. Blocks; not for async code.
     pub fn blas(&self) -> protocol::Result<String> {
-        self.ask(|_| Ok(blas::set_up().to_owned()))
+        self.call(|_| Ok(blas::set_up().to_owned()))
     }
 
-    /// Whether something is being read ahead.
-    pub fn reading_ahead(&self) -> bool {
-        self.0.shared.reading_ahead()
+    /// Whether something is being prefetched.
+    pub fn prefetching(&self) -> bool {
+        self.0.shared.prefetching()
     }
 
     /// Counts what the worker holds. For tests.
     #[doc(hidden)]
     pub fn inspect(&self) -> protocol::Result<Inspection> {
-        self.ask(|worker| {
+        self.call(|worker| {
             let tensors = worker.loaded().map(|loaded| loaded.model.tensors()).unwrap_or_default();
             let available = tensors
                 .iter()
@@ -135,19 +136,19 @@ impl MlxEngine {
             Ok(Inspection {
                 tensors: tensors.len(),
                 unevaluated: available.iter().filter(|available| !**available).count(),
-                snapshots: worker.loaded().map_or(0, |loaded| loaded.snapshots.borrow().tensors()),
-                snapshot_bytes: worker.loaded().map_or(0, |loaded| loaded.snapshots.borrow().bytes()),
-                living: tensor::living_tensors(),
+                prefix_cache_tensors: worker.loaded().map_or(0, |loaded| loaded.prefix_cache.borrow().tensors()),
+                prefix_cache_bytes: worker.loaded().map_or(0, |loaded| loaded.prefix_cache.borrow().bytes()),
+                living: tensor::live_tensors(),
             })
         })
     }
 
     /// Keeps at most so many bytes of what the loaded model has read. For tests.
     #[doc(hidden)]
-    pub fn snapshot_budget(&self, bytes: u64) -> protocol::Result<()> {
-        self.ask(move |worker| {
+    pub fn set_prefix_cache_budget(&self, bytes: u64) -> protocol::Result<()> {
+        self.call(move |worker| {
             if let Some(loaded) = worker.loaded() {
-                loaded.snapshots.borrow_mut().set_budget(bytes);
+                loaded.prefix_cache.borrow_mut().set_budget(bytes);
             }
             Ok(())
         })
@@ -156,7 +157,7 @@ impl MlxEngine {
     /// Loads and computes from now on as on a GPU, by MLX's CPU versions of the same operations. For tests.
     #[doc(hidden)]
     pub fn pretend_gpu(&self) -> protocol::Result<()> {
-        self.ask(|worker| {
+        self.call(|worker| {
             worker.unload();
             tensor::pretend_gpu();
             Ok(())
@@ -166,32 +167,29 @@ impl MlxEngine {
     /// A job that panics after its first token. For tests.
     #[doc(hidden)]
     pub fn panicking_job(&self, request: Request) -> Job {
-        self.job(move |worker, report| {
-            let load_ms = worker.ensure(&request.model, &mut |_, _| Ok(()))?;
+        self.job(move |worker, job| {
+            let load_ms = worker.ensure_loaded(&request.model, &mut |_, _| Ok(()))?;
             let loaded = worker.loaded().expect("just loaded");
-            let asked = answer::asked(&loaded.opened, &request)?;
+            let prepared = answer::prepare(&loaded.files, &request)?;
             let one = Request {
                 max_tokens: Some(1),
                 ..request
             };
-            answer::answer(loaded, &one, &asked, load_ms, report)?;
+            answer::answer(loaded, &one, &prepared, load_ms, job)?;
             panic!("asked for by a test");
         })
     }
 
-    fn job(&self, work: impl FnOnce(&mut Worker, &Report) -> error::Result<Done> + Send + 'static) -> Job {
+    fn job(&self, work: impl FnOnce(&mut Worker, &JobContext) -> error::Result<Done> + Send + 'static) -> Job {
         let (sender, events) = protocol::mailbox();
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
-        let report = Report {
+        let job = JobContext {
             events: sender,
             cancel: cancel.clone(),
             end_thinking: end_thinking.clone(),
             shared: self.0.shared.clone(),
         };
-        self.send(Command::Job {
-            work: Box::new(work),
-            report,
-        });
+        self.send(Command::Generate { work: Box::new(work), job });
         Job {
             events,
             cancel,
@@ -199,30 +197,30 @@ impl MlxEngine {
         }
     }
 
-    /// Where the worker is gone, the command is dropped, and with it the sender whose listener then hears of it.
+    /// If the worker is gone, the command is dropped, and with it the sender, so that its receiver hears of it.
     fn send(&self, command: Command) {
         if let Some(commands) = &self.0.commands {
             let _ = commands.send(command);
         }
     }
 
-    fn ask<T: Send + 'static>(&self, verb: impl FnOnce(&mut Worker) -> error::Result<T> + Send + 'static) -> protocol::Result<T> {
+    fn call<T: Send + 'static>(&self, call: impl FnOnce(&mut Worker) -> error::Result<T> + Send + 'static) -> protocol::Result<T> {
         let (sender, answer) = channel();
-        self.send(Command::Verb(Box::new(move |worker| {
-            let _ = sender.send(guard(|| verb(worker)));
+        self.send(Command::Call(Box::new(move |worker| {
+            let _ = sender.send(catch_panic(|| call(worker)));
         })));
-        Ok(answer.recv().unwrap_or(Err(Error::Gone))?)
+        Ok(answer.recv().unwrap_or(Err(Error::WorkerGone))?)
     }
 
-    fn ask_later<T: Send + 'static>(
+    fn call_async<T: Send + 'static>(
         &self,
-        verb: impl FnOnce(&mut Worker) -> error::Result<T> + Send + 'static,
+        call: impl FnOnce(&mut Worker) -> error::Result<T> + Send + 'static,
     ) -> BoxFuture<'static, protocol::Result<T>> {
         let (sender, answer) = oneshot::channel();
-        self.send(Command::Verb(Box::new(move |worker| {
-            let _ = sender.send(guard(|| verb(worker)));
+        self.send(Command::Call(Box::new(move |worker| {
+            let _ = sender.send(catch_panic(|| call(worker)));
         })));
-        Box::pin(async move { Ok(answer.await.unwrap_or(Err(Error::Gone))?) })
+        Box::pin(async move { Ok(answer.await.unwrap_or(Err(Error::WorkerGone))?) })
     }
 }
 
@@ -234,10 +232,10 @@ pub struct Inspection {
     pub tensors: usize,
     /// How many of them are still to be computed.
     pub unevaluated: usize,
-    /// Tensors of the copies of what was read.
-    pub snapshots: usize,
+    /// Tensors of the prefix cache.
+    pub prefix_cache_tensors: usize,
     /// Their bytes.
-    pub snapshot_bytes: u64,
+    pub prefix_cache_bytes: u64,
     /// All handles of the worker's thread.
     pub living: i64,
 }
@@ -250,30 +248,30 @@ impl Engine for MlxEngine {
     }
 
     fn generate(&self, request: Request) -> Job {
-        self.job(move |worker, report| {
-            report.go_on()?;
+        self.job(move |worker, job| {
+            job.check_cancelled()?;
             answer::check(&request)?;
-            let opened = worker.open(&request.model)?;
-            let asked = answer::asked(&opened, &request)?;
+            let files = worker.model_files(&request.model)?;
+            let prepared = answer::prepare(&files, &request)?;
             let mut progress = |done, total| {
-                report.send(EngineEvent::Progress {
+                job.send(EngineEvent::Progress {
                     stage: Stage::Load,
                     done,
                     total,
                 });
-                report.go_on()
+                job.check_cancelled()
             };
-            let load_ms = worker.ensure_opened(opened, &mut progress)?;
-            answer::answer(worker.loaded().expect("just loaded"), &request, &asked, load_ms, report)
+            let load_ms = worker.ensure_loaded_files(files, &mut progress)?;
+            answer::answer(worker.loaded().expect("just loaded"), &request, &prepared, load_ms, job)
         })
     }
 
-    fn warm(&self, request: Request) {
-        self.send(Command::Warm(Box::new(request), Ahead::new(&self.0.shared)));
+    fn prefetch(&self, request: Request) {
+        self.send(Command::Prefetch(Box::new(request), PendingPrefetch::new(&self.0.shared)));
     }
 
     fn unload(&self) -> BoxFuture<'static, protocol::Result<()>> {
-        self.ask_later(|worker| {
+        self.call_async(|worker| {
             worker.unload();
             Ok(())
         })
@@ -285,9 +283,9 @@ impl Engine for MlxEngine {
 
     fn memory(&self) -> BoxFuture<'static, protocol::Result<MemoryFigures>> {
         // A running job answers too, between two tokens, so that a window that asks does not wait for the job's end.
-        let (asker, answer) = self.0.shared.ask_memory();
-        self.send(Command::TellMemory(asker));
-        Box::pin(async move { Ok(answer.await.unwrap_or(Err(Error::Gone))?) })
+        let (query, answer) = self.0.shared.query_memory();
+        self.send(Command::Memory(query));
+        Box::pin(async move { Ok(answer.await.unwrap_or(Err(Error::WorkerGone))?) })
     }
 }
 

@@ -12,20 +12,20 @@ use prompt::Dialect;
 use protocol::{ModelInfo, ModelSource};
 use sha2::{Digest, Sha256};
 
-use crate::cache::Snapshots;
+use crate::cache::PrefixCache;
 use crate::error::{Error, Result};
-use crate::generate::{ids_tensor, Reading};
+use crate::generate::{ids_tensor, SequenceState};
 use crate::memory;
 use crate::models::Model;
 use crate::safetensors;
 use crate::tensor::{device, eval, Device};
 use crate::weights::Weights;
 
-/// Hears of resident and total bytes between two pieces of a load; an error from it ends the load.
-pub type Progress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
+/// Gets resident and total bytes between two pieces of a load; an error from it ends the load.
+pub type LoadProgress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
 
-/// What is known of a model before its weights are read: enough to render a conversation and count it.
-pub struct Opened {
+/// The small files of a model, read before its weights: enough to render a conversation and count its tokens.
+pub struct ModelFiles {
     /// Where it came from.
     pub source: ModelSource,
     /// Its shapes.
@@ -34,7 +34,7 @@ pub struct Opened {
     pub dialect: Dialect,
 }
 
-impl Opened {
+impl ModelFiles {
     /// Reads the small files of a model's folder.
     pub fn open(source: &ModelSource) -> Result<Self> {
         Ok(Self {
@@ -44,29 +44,29 @@ impl Opened {
         })
     }
 
-    /// Whether it is this model.
-    pub fn is(&self, source: &ModelSource) -> bool {
+    /// Whether these are the files of this model.
+    pub fn is_of(&self, source: &ModelSource) -> bool {
         self.source.path == source.path && self.source.revision == source.revision
     }
 }
 
-/// A model, its way of speaking, and what the windows are told about it.
+/// A model, its small files, and what the windows are told about it.
 pub struct LoadedModel {
     /// Its small files.
-    pub opened: Rc<Opened>,
+    pub files: Rc<ModelFiles>,
     /// The weights.
     pub model: Model,
-    /// What it has read.
-    pub snapshots: RefCell<Snapshots>,
+    /// Copies of what it has read.
+    pub prefix_cache: RefCell<PrefixCache>,
     /// For the windows.
     pub info: ModelInfo,
 }
 
 impl LoadedModel {
-    /// Loads the weights of a model; `progress` hears resident and total bytes.
-    pub fn load(opened: Rc<Opened>, progress: &mut Progress<'_>) -> Result<Self> {
+    /// Loads the weights of a model; `progress` gets resident and total bytes.
+    pub fn load(files: Rc<ModelFiles>, progress: &mut LoadProgress<'_>) -> Result<Self> {
         let start = Instant::now();
-        let Opened { source, config, dialect } = &*opened;
+        let ModelFiles { source, config, dialect } = &*files;
         let dir = &source.path;
         let before = memory::figures()?.active;
         let mut weights = Weights::open(dir, progress)?;
@@ -76,7 +76,7 @@ impl LoadedModel {
         // Measured rather than summed: a tied output layer shares the bytes of the embedding.
         let resident_bytes = memory::figures()?.active.saturating_sub(before);
         if device() != Device::Cpu {
-            try_out(&model)?;
+            warm_up(&model)?;
         }
         let info = ModelInfo {
             reference: source.reference.clone(),
@@ -97,26 +97,26 @@ impl LoadedModel {
         };
         Ok(Self {
             model,
-            snapshots: RefCell::new(Snapshots::new()?),
+            prefix_cache: RefCell::new(PrefixCache::new()?),
             info,
-            opened,
+            files,
         })
     }
 }
 
-/// Reads a few tokens and makes two: GPUs compile what they run when they run it first, and nobody waits for an answer here.
-fn try_out(model: &Model) -> Result<()> {
-    let mut reading = Reading::new(model, None);
-    reading.read(model, &[0; 8])?;
+/// Reads a few tokens and generates two: a GPU compiles its kernels when they first run, and nobody waits for an answer here.
+fn warm_up(model: &Model) -> Result<()> {
+    let mut state = SequenceState::new(model, None);
+    state.prefill(model, &[0; 8])?;
     for _ in 0..2 {
-        eval([&model.logits(&model.forward(&ids_tensor(&[0]), reading.caches())?)?])?;
+        eval([&model.logits(&model.forward(&ids_tensor(&[0]), state.caches())?)?])?;
     }
-    drop(reading);
+    drop(state);
     memory::clear_cache()
 }
 
-/// Names the content of a folder that no hub gave a commit: a hash of the config and of each weight file's size, first and
-/// last mebibyte. Whole files would cost a minute where a model has 20 GB.
+/// The revision of a folder that no hub gave a commit: a hash of the config and of each weight file's size, first and last
+/// mebibyte. Whole files would cost a minute for a model of 20 GB.
 fn fingerprint(dir: &Path) -> Result<String> {
     const PART: u64 = 1 << 20;
     let mut hash = Sha256::new();

@@ -175,17 +175,17 @@ impl Tensor {
     }
 
     /// Sums of the elements from each one to the end of the axis, that one left out.
-    pub fn sum_of_later(&self, axis: i32) -> Result<Tensor> {
+    pub fn reverse_cumsum(&self, axis: i32) -> Result<Tensor> {
         op!(mlx_cumsum_axis, self.raw(), axis, true, false, AUTOMATIC)
     }
 
     /// Sums of the elements of an axis up to each one, that one included.
-    pub fn running_sum(&self, axis: i32) -> Result<Tensor> {
+    pub fn cumsum(&self, axis: i32) -> Result<Tensor> {
         op!(mlx_cumsum_axis, self.raw(), axis, false, true, AUTOMATIC)
     }
 
     /// Elements of `yes` where `self` is true, of `no` elsewhere.
-    pub fn choose(&self, yes: &Tensor, no: &Tensor) -> Result<Tensor> {
+    pub fn select(&self, yes: &Tensor, no: &Tensor) -> Result<Tensor> {
         op!(mlx_where, self.raw(), yes.raw(), no.raw())
     }
 
@@ -231,7 +231,7 @@ impl Tensor {
     }
 
     /// As [`Tensor::gather_mm`], with the transposes of a quantised stack `[count, outputs, words]`.
-    pub fn gather_qmm(&self, stack: &Packed, indices: &Tensor, sorted: bool) -> Result<Tensor> {
+    pub fn gather_qmm(&self, stack: &QuantizedTensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
         let format = &stack.format;
         op!(
             mlx_gather_qmm,
@@ -249,13 +249,8 @@ impl Tensor {
         )
     }
 
-    /// `self` times the transpose of a quantised matrix.
-    pub fn quantized_matmul(&self, matrix: &Packed) -> Result<Tensor> {
-        self.times_packed(matrix, true)
-    }
-
     /// `self` times a quantised matrix, or times its transpose. Leading axes of one are stretched.
-    pub fn times_packed(&self, matrix: &Packed, transpose: bool) -> Result<Tensor> {
+    pub fn quantized_matmul(&self, matrix: &QuantizedTensor, transpose: bool) -> Result<Tensor> {
         let format = &matrix.format;
         op!(
             mlx_quantized_matmul,
@@ -284,7 +279,7 @@ pub enum Mask {
 
 /// The number format of a quantised matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Format {
+pub struct QuantizationFormat {
     /// Weights that share a scale.
     pub group_size: i32,
     /// Bits of a weight.
@@ -295,7 +290,7 @@ pub struct Format {
 
 /// A quantised matrix, or a stack of such: `weight` holds 32 bit words full of small numbers, one row per output.
 #[derive(Debug, Clone)]
-pub struct Packed {
+pub struct QuantizedTensor {
     /// The words.
     pub weight: Tensor,
     /// One scale per group.
@@ -303,12 +298,12 @@ pub struct Packed {
     /// One bias per group, in the affine format.
     pub biases: Option<Tensor>,
     /// The format.
-    pub format: Format,
+    pub format: QuantizationFormat,
 }
 
-impl Packed {
+impl QuantizedTensor {
     /// Packs numbers, whose last axis is a multiple of the group, in the affine format.
-    pub fn quantize(numbers: &Tensor, format: Format) -> Result<Self> {
+    pub fn quantize(numbers: &Tensor, format: QuantizationFormat) -> Result<Self> {
         let mut parts = Tensor::make_several(3, |parts| {
             // SAFETY: the handles are borrowed from living tensors, the mode is a terminated string, MLX checks the shape.
             unsafe {

@@ -150,7 +150,7 @@ pub(crate) fn stream() -> mlx_stream {
 }
 
 /// How many handles this thread has made and not dropped.
-pub fn living_tensors() -> i64 {
+pub fn live_tensors() -> i64 {
     LIVING.get()
 }
 

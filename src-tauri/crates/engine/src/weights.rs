@@ -9,8 +9,8 @@ use mlx_rs::{Array, Dtype};
 use prompt::config::is_unused_tensor;
 
 use crate::error::{Error, Result};
-use crate::load::Progress;
-use crate::ops::{Format, Packed};
+use crate::load::LoadProgress;
+use crate::ops::{QuantizationFormat, QuantizedTensor};
 use crate::safetensors;
 use crate::tensor::{self, device, eval, Device, Tensor};
 
@@ -21,11 +21,11 @@ pub enum Matrix {
     /// Numbers as they are.
     Plain(Tensor),
     /// Small numbers with scales.
-    Packed(Packed),
+    Quantized(QuantizedTensor),
 }
 
 /// A matrix, or a stack of such, as the file has it.
-struct Parts {
+struct StoredMatrix {
     weight: Tensor,
     scales: Option<Tensor>,
     biases: Option<Tensor>,
@@ -39,12 +39,12 @@ pub struct Weights<'a> {
     resident: u64,
     dequantised: bool,
     parameters: u64,
-    progress: &'a mut Progress<'a>,
+    progress: &'a mut LoadProgress<'a>,
 }
 
 impl<'a> Weights<'a> {
     /// Opens every shard of a folder. Nothing is read but the headers; `progress` hears resident and total bytes.
-    pub fn open(dir: &Path, progress: &'a mut Progress<'a>) -> Result<Self> {
+    pub fn open(dir: &Path, progress: &'a mut LoadProgress<'a>) -> Result<Self> {
         let shards = safetensors::shards(dir)?;
         let (mut tensors, mut total) = (HashMap::new(), 0);
         let checked = shards.iter().map(|path| safetensors::check(path)).collect::<Result<Vec<_>>>()?;
@@ -63,7 +63,7 @@ impl<'a> Weights<'a> {
         Ok(weights)
     }
 
-    fn of(tensors: HashMap<String, Tensor>, progress: &'a mut Progress<'a>) -> Self {
+    fn of(tensors: HashMap<String, Tensor>, progress: &'a mut LoadProgress<'a>) -> Self {
         Self {
             tensors,
             total: 0,
@@ -127,7 +127,7 @@ impl<'a> Weights<'a> {
             return Err(wrong_shape(name, &tensor, format!("{shape:?}")));
         }
         self.parameters += tensor.size() as u64;
-        working_type(name, tensor)
+        to_compute_dtype(name, tensor)
     }
 
     /// A matrix `[rows, columns]` that may be quantised. Where the device multiplies plain numbers faster it comes
@@ -138,7 +138,7 @@ impl<'a> Weights<'a> {
     }
 
     /// The tensors of one matrix as the file has them.
-    fn take_parts(&mut self, path: &str) -> Result<Parts> {
+    fn take_parts(&mut self, path: &str) -> Result<StoredMatrix> {
         let mut maybe = |name: &str| {
             let name = format!("{path}.{name}");
             if self.has(&name) {
@@ -148,7 +148,7 @@ impl<'a> Weights<'a> {
             }
         };
         let (scales, biases) = (maybe("scales")?, maybe("biases")?);
-        Ok(Parts {
+        Ok(StoredMatrix {
             weight: self.take_raw(&format!("{path}.weight"))?,
             scales,
             biases,
@@ -156,11 +156,11 @@ impl<'a> Weights<'a> {
     }
 
     /// Checks parts against `shape`, rows and columns last, and widens them where the device wants it, up to `limit` bytes.
-    fn matrix(&mut self, path: &str, parts: Parts, shape: &[i32], limit: u64) -> Result<Matrix> {
+    fn matrix(&mut self, path: &str, parts: StoredMatrix, shape: &[i32], limit: u64) -> Result<Matrix> {
         let name = format!("{path}.weight");
         let (rows, columns) = shape.split_at(shape.len() - 1);
         let size = shape.iter().map(|length| *length as u64).product::<u64>();
-        let Parts {
+        let StoredMatrix {
             weight,
             scales: Some(scales),
             biases,
@@ -170,7 +170,7 @@ impl<'a> Weights<'a> {
                 return Err(wrong_shape(&name, &parts.weight, format!("{shape:?}")));
             }
             self.parameters += size;
-            return Ok(Matrix::Plain(working_type(&name, parts.weight)?));
+            return Ok(Matrix::Plain(to_compute_dtype(&name, parts.weight)?));
         };
         let wrong = || wrong_shape(&name, &weight, format!("a quantised {shape:?}"));
         let format = infer_format(&weight, &scales, columns[0]).ok_or_else(wrong)?;
@@ -185,21 +185,21 @@ impl<'a> Weights<'a> {
             ));
         }
         self.parameters += size;
-        let packed = Packed {
+        let quantized = QuantizedTensor {
             weight,
             scales,
             biases,
             format,
         };
         if device() != Device::Cpu || size * 4 > limit {
-            return Ok(Matrix::Packed(packed));
+            return Ok(Matrix::Quantized(quantized));
         }
         self.dequantised = true;
-        Ok(Matrix::Plain(widen(packed)?))
+        Ok(Matrix::Plain(dequantize_to_f32(quantized)?))
     }
 
     /// Computes what was made of the tensors taken since the last call, so that their source can be freed, and reports.
-    pub fn settle<'t>(&mut self, tensors: impl IntoIterator<Item = &'t Tensor>) -> Result<()> {
+    pub fn materialize<'t>(&mut self, tensors: impl IntoIterator<Item = &'t Tensor>) -> Result<()> {
         eval(tensors)?;
         self.resident += std::mem::take(&mut self.taken);
         (self.progress)(self.resident, self.total)
@@ -254,7 +254,7 @@ fn renamed(name: &str, table: &[(&str, &str)]) -> Option<String> {
 }
 
 /// The format by the shapes alone, as mlx-lm infers it; the config's own words may name other paths or be wrong.
-fn infer_format(weight: &Tensor, scales: &Tensor, columns: i32) -> Option<Format> {
+fn infer_format(weight: &Tensor, scales: &Tensor, columns: i32) -> Option<QuantizationFormat> {
     let (&[.., words], &[.., groups]) = (weight.shape(), scales.shape()) else {
         return None;
     };
@@ -276,25 +276,25 @@ fn infer_format(weight: &Tensor, scales: &Tensor, columns: i32) -> Option<Format
         (scales, 2..=6 | 8, 32 | 64 | 128) if scales.is_float() => c"affine",
         _ => return None,
     };
-    Some(Format { group_size, bits, mode })
+    Some(QuantizationFormat { group_size, bits, mode })
 }
 
 /// The numbers of a quantised matrix as 32 bit floats. Scales and biases are widened first: the product is then exact,
 /// which rounding it to the scales' 16 bits would undo.
-fn widen(packed: Packed) -> Result<Tensor> {
-    let Packed {
+fn dequantize_to_f32(quantized: QuantizedTensor) -> Result<Tensor> {
+    let QuantizedTensor {
         weight,
         scales,
         biases,
         format,
-    } = packed;
+    } = quantized;
     let scales = if scales.dtype() == Dtype::Uint8 {
         scales
     } else {
         scales.astype(Dtype::Float32)?
     };
     let biases = biases.map(|biases| biases.astype(Dtype::Float32)).transpose()?;
-    Packed {
+    QuantizedTensor {
         weight,
         scales,
         biases,
@@ -305,9 +305,9 @@ fn widen(packed: Packed) -> Result<Tensor> {
 }
 
 /// The type the device computes in: the checkpoint's own on a GPU, 32 bit floats on the CPU, where 16 bit ones are slow.
-fn working_type(name: &str, tensor: Tensor) -> Result<Tensor> {
+fn to_compute_dtype(name: &str, tensor: Tensor) -> Result<Tensor> {
     if !tensor.dtype().is_float() {
-        return Err(Error::NotYet(format!("numbers of type {:?} in `{name}`", tensor.dtype())));
+        return Err(Error::Unsupported(format!("numbers of type {:?} in `{name}`", tensor.dtype())));
     }
     if device() == Device::Cpu && tensor.dtype().is_float() {
         return tensor.astype(Dtype::Float32);

@@ -7,43 +7,46 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use protocol::{
-    AnswerNowFlag, CancelFlag, Done, EndedBy, EngineEvent, LoadEvent, MemoryFigures, MemoryWatch, ModelInfo, ModelSource, Request, Sender,
+    AnswerNowFlag, CancelFlag, Done, EndedBy, EngineEvent, LoadEvent, MemoryFigures, MemoryGuard, ModelInfo, ModelSource, Request, Sender,
     Stop,
 };
 use tokio::sync::oneshot;
 
 use crate::error::{Error, Result};
-use crate::load::{LoadedModel, Opened, Progress};
+use crate::load::{LoadProgress, LoadedModel, ModelFiles};
+use crate::prefetch::Prefetch;
 use crate::tensor::device;
-use crate::warm::Warming;
 use crate::{blas, kernels, memory, tensor};
 
 /// What other threads may look at while the worker works.
 #[derive(Debug, Default)]
 pub struct Shared {
     loaded: Mutex<Option<ModelInfo>>,
-    /// Set when the engine is being dropped: the running job ends, waiting ones are not begun.
+    /// Set when the engine is being dropped: the running job ends, waiting ones do not start.
     closing: AtomicBool,
-    /// How many calls for reading ahead are waiting or at work.
-    ahead: AtomicUsize,
-    /// Who wants to know the memory. Each is kept alive by its command in the queue, so that it hears of a worker that is gone.
-    askers: Mutex<Vec<Weak<MemoryAsker>>>,
+    /// How many prefetches are waiting or at work.
+    prefetches: AtomicUsize,
+    /// Open queries for the memory. Each is kept alive by its command in the queue, so that it fails if the worker is gone.
+    memory_queries: Mutex<Vec<Weak<MemoryQuery>>>,
     /// Knows this computer's memory.
-    watch: Option<Arc<dyn MemoryWatch>>,
+    memory_guard: Option<Arc<dyn MemoryGuard>>,
 }
 
 /// Takes the answer about the memory, once.
-pub type MemoryAsker = Mutex<Option<oneshot::Sender<Result<MemoryFigures>>>>;
+pub type MemoryQuery = Mutex<Option<oneshot::Sender<Result<MemoryFigures>>>>;
 
 impl Shared {
     /// Nothing is loaded, nobody waits.
-    pub fn new(watch: Option<Arc<dyn MemoryWatch>>) -> Self {
-        Self { watch, ..Self::default() }
+    pub fn new(memory_guard: Option<Arc<dyn MemoryGuard>>) -> Self {
+        Self {
+            memory_guard,
+            ..Self::default()
+        }
     }
 
-    /// Who knows this computer's memory.
-    pub fn watch(&self) -> Option<&dyn MemoryWatch> {
-        self.watch.as_deref()
+    /// What knows this computer's memory.
+    pub fn memory_guard(&self) -> Option<&dyn MemoryGuard> {
+        self.memory_guard.as_deref()
     }
 
     /// The loaded model.
@@ -51,9 +54,9 @@ impl Shared {
         self.lock().clone()
     }
 
-    /// Whether something is being read ahead, or will be.
-    pub fn reading_ahead(&self) -> bool {
-        self.ahead.load(Ordering::Acquire) > 0
+    /// Whether something is being prefetched, or will be.
+    pub fn prefetching(&self) -> bool {
+        self.prefetches.load(Ordering::Acquire) > 0
     }
 
     /// Asks the worker to end soon.
@@ -65,24 +68,24 @@ impl Shared {
         self.closing.load(Ordering::Acquire)
     }
 
-    /// Asks for the memory; the answer fails when the asker is dropped unanswered.
-    pub fn ask_memory(&self) -> (Arc<MemoryAsker>, oneshot::Receiver<Result<MemoryFigures>>) {
+    /// Asks for the memory; the answer fails if the query is dropped unanswered.
+    pub fn query_memory(&self) -> (Arc<MemoryQuery>, oneshot::Receiver<Result<MemoryFigures>>) {
         let (sender, answer) = oneshot::channel();
-        let asker = Arc::new(Mutex::new(Some(sender)));
-        self.askers
+        let query = Arc::new(Mutex::new(Some(sender)));
+        self.memory_queries
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(Arc::downgrade(&asker));
-        (asker, answer)
+            .push(Arc::downgrade(&query));
+        (query, answer)
     }
 
-    /// Answers everybody who asked; called on the worker's thread.
-    fn tell_memory(&self) {
-        let askers = std::mem::take(&mut *self.askers.lock().unwrap_or_else(PoisonError::into_inner));
-        for asker in askers.iter().filter_map(Weak::upgrade) {
-            if let Some(sender) = asker.lock().unwrap_or_else(PoisonError::into_inner).take() {
+    /// Answers all queries for the memory; called on the worker's thread.
+    fn answer_memory_queries(&self) {
+        let queries = std::mem::take(&mut *self.memory_queries.lock().unwrap_or_else(PoisonError::into_inner));
+        for query in queries.iter().filter_map(Weak::upgrade) {
+            if let Some(sender) = query.lock().unwrap_or_else(PoisonError::into_inner).take() {
                 // Nobody may listen any more.
-                let _ = sender.send(guard(memory::figures));
+                let _ = sender.send(catch_panic(memory::figures));
             }
         }
     }
@@ -93,25 +96,25 @@ impl Shared {
     }
 }
 
-/// Counts as one call for reading ahead as long as it lives.
-pub struct Ahead(Arc<Shared>);
+/// Counts as one prefetch as long as it lives.
+pub struct PendingPrefetch(Arc<Shared>);
 
-impl Ahead {
-    /// One call more.
+impl PendingPrefetch {
+    /// One more prefetch.
     pub fn new(shared: &Arc<Shared>) -> Self {
-        shared.ahead.fetch_add(1, Ordering::AcqRel);
+        shared.prefetches.fetch_add(1, Ordering::AcqRel);
         Self(shared.clone())
     }
 }
 
-impl Drop for Ahead {
+impl Drop for PendingPrefetch {
     fn drop(&mut self) {
-        self.0.ahead.fetch_sub(1, Ordering::AcqRel);
+        self.0.prefetches.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-/// Work of a job: it may load a model first, and reports while it goes on.
-pub type Work = Box<dyn FnOnce(&mut Worker, &Report) -> Result<Done> + Send>;
+/// The work of a job: it may load a model first, and sends events while it runs.
+pub type Work = Box<dyn FnOnce(&mut Worker, &JobContext) -> Result<Done> + Send>;
 
 /// What the worker is asked for.
 pub enum Command {
@@ -122,47 +125,47 @@ pub enum Command {
         /// Who listens.
         events: Sender<LoadEvent>,
     },
-    /// Make an answer.
-    Job {
+    /// Generate an answer.
+    Generate {
         /// How.
         work: Work,
-        /// Who listens.
-        report: Report,
+        /// Where it sends its events.
+        job: JobContext,
     },
-    /// Read, while nothing else is to be done, what the next prompt of this conversation will begin with.
-    Warm(Box<Request>, Ahead),
-    /// Answer those who asked for the memory; keeps one of them alive.
-    TellMemory(Arc<MemoryAsker>),
-    /// Anything else; it answers by itself and does not panic.
-    Verb(Box<dyn FnOnce(&mut Worker) + Send>),
+    /// Read, at idle priority, what the next prompt of this conversation will begin with.
+    Prefetch(Box<Request>, PendingPrefetch),
+    /// Answer the queries for the memory; keeps one of them alive.
+    Memory(Arc<MemoryQuery>),
+    /// Any other call; it answers by itself and does not panic.
+    Call(Box<dyn FnOnce(&mut Worker) + Send>),
 }
 
-/// Where a job reports, and where it hears that it shall end.
-pub struct Report {
-    /// Who listens.
+/// Where a job sends its events, and where it hears that it has to end.
+pub struct JobContext {
+    /// What the job says.
     pub events: Sender<EngineEvent>,
     /// The job's own flag.
     pub cancel: CancelFlag,
     /// The flag that ends the job's thinking.
     pub end_thinking: AnswerNowFlag,
-    /// The engine's.
+    /// What the engine's handle sees.
     pub shared: Arc<Shared>,
 }
 
-impl Report {
-    /// Tells the listener.
+impl JobContext {
+    /// Sends an event.
     pub fn send(&self, event: EngineEvent) {
         self.events.send(event);
     }
 
-    /// Whether the job shall end. Asked between any two steps of a job, and what others ask is answered then.
+    /// Whether the job has to end. Asked between any two steps of a job; queries for the memory are answered then.
     pub fn cancelled(&self) -> bool {
-        self.shared.tell_memory();
+        self.shared.answer_memory_queries();
         self.cancel.is_cancelled() || self.shared.closing()
     }
 
-    /// [`Error::Cancelled`] where the job shall end.
-    pub fn go_on(&self) -> Result<()> {
+    /// [`Error::Cancelled`] if the job has to end.
+    pub fn check_cancelled(&self) -> Result<()> {
         if self.cancelled() {
             return Err(Error::Cancelled);
         }
@@ -173,8 +176,8 @@ impl Report {
 /// What lives on the thread. It holds tensors and therefore cannot leave.
 pub struct Worker {
     loaded: Option<LoadedModel>,
-    /// What is read while nothing else is to be done.
-    warming: Option<(Warming, Ahead)>,
+    /// What is read while there is nothing else to do.
+    prefetch: Option<(Prefetch, PendingPrefetch)>,
     shared: Arc<Shared>,
 }
 
@@ -182,19 +185,19 @@ impl Worker {
     /// Takes commands until nobody can send any.
     pub fn run(commands: &Receiver<Command>, shared: Arc<Shared>) {
         // Were MLX unusable, every job would say so.
-        match guard(|| Ok((tensor::connect()?, tensor::version()?))) {
+        match catch_panic(|| Ok((tensor::connect()?, tensor::version()?))) {
             Ok((device, mlx)) => tracing::info!(mlx, device = device.name(), blas = blas::set_up(), "the engine started"),
             Err(error) => tracing::error!(%error, "MLX cannot be used"),
         }
         let mut worker = Self {
             loaded: None,
-            warming: None,
+            prefetch: None,
             shared,
         };
         loop {
             let command = match commands.try_recv() {
-                Err(TryRecvError::Empty) if worker.warming.is_some() => {
-                    worker.warm_on();
+                Err(TryRecvError::Empty) if worker.prefetch.is_some() => {
+                    worker.continue_prefetch();
                     continue;
                 }
                 Err(TryRecvError::Empty) => commands.recv().ok(),
@@ -202,44 +205,44 @@ impl Worker {
             };
             let Some(command) = command else { break };
             if worker.shared.closing() {
-                // Dropping the command tells its listener that the engine is gone.
+                // Dropping the command tells its receiver that the engine is gone.
                 continue;
             }
-            worker.obey(command);
+            worker.handle(command);
         }
         worker.unload();
         drop(worker);
-        kernels::forget();
+        kernels::clear();
         tensor::disconnect();
     }
 
-    fn obey(&mut self, command: Command) {
-        if !matches!(command, Command::TellMemory(_)) {
-            self.stop_warming();
+    fn handle(&mut self, command: Command) {
+        if !matches!(command, Command::Memory(_)) {
+            self.stop_prefetch();
         }
         match command {
-            Command::Warm(request, ahead) => {
-                let begun = guard(|| match &self.loaded {
-                    Some(loaded) if loaded.opened.is(&request.model) => Warming::begin(loaded, &request),
+            Command::Prefetch(request, pending) => {
+                let prefetch = catch_panic(|| match &self.loaded {
+                    Some(loaded) if loaded.files.is_of(&request.model) => Prefetch::begin(loaded, &request),
                     _ => Ok(None),
                 });
-                self.warming = self.unless_failed(begun).flatten().map(|warming| (warming, ahead));
+                self.prefetch = self.unless_failed(prefetch).flatten().map(|prefetch| (prefetch, pending));
             }
-            Command::TellMemory(asker) => {
-                self.shared.tell_memory();
-                drop(asker);
+            Command::Memory(query) => {
+                self.shared.answer_memory_queries();
+                drop(query);
             }
             Command::Load { source, events } => {
                 let shared = self.shared.clone();
                 let mut progress = |done, total| {
                     events.send(LoadEvent::Progress { done, total });
                     if shared.closing() {
-                        Err(Error::Gone)
+                        Err(Error::WorkerGone)
                     } else {
                         Ok(())
                     }
                 };
-                let loaded = guard(|| self.ensure(&source, &mut progress));
+                let loaded = catch_panic(|| self.ensure_loaded(&source, &mut progress));
                 events.send(match loaded {
                     Ok(_) => LoadEvent::Ready(Box::new(self.loaded.as_ref().expect("just loaded").info.clone())),
                     Err(error) => {
@@ -248,10 +251,10 @@ impl Worker {
                     }
                 });
             }
-            Command::Job { work, report } => {
-                let done = guard(|| work(self, &report));
-                self.tell_peak();
-                report.send(match done {
+            Command::Generate { work, job } => {
+                let done = catch_panic(|| work(self, &job));
+                self.record_peak();
+                job.send(match done {
                     Ok(done) => EngineEvent::Done(done),
                     Err(Error::Cancelled) => {
                         self.recover();
@@ -264,52 +267,52 @@ impl Worker {
                         })
                     }
                     Err(error) => {
-                        self.forget();
+                        self.clear_prefix_cache();
                         self.recover();
                         EngineEvent::Failed(error.into())
                     }
                 });
             }
-            Command::Verb(verb) => verb(self),
+            Command::Call(call) => call(self),
         }
     }
 
-    /// Tells the watch what the loaded model took at most.
-    fn tell_peak(&self) {
-        if let (Some(watch), Some(loaded)) = (self.shared.watch(), &self.loaded) {
-            if let Ok(figures) = guard(memory::figures) {
-                watch.took(&loaded.opened.source, figures.peak);
+    /// Tells the memory guard what the loaded model took at most.
+    fn record_peak(&self) {
+        if let (Some(guard), Some(loaded)) = (self.shared.memory_guard(), &self.loaded) {
+            if let Ok(figures) = catch_panic(memory::figures) {
+                guard.record_peak(&loaded.files.source, figures.peak);
             }
         }
     }
 
-    /// Reads a little of what is to be read ahead.
-    fn warm_on(&mut self) {
-        let (Some(loaded), Some((warming, _))) = (&self.loaded, &mut self.warming) else {
-            self.warming = None;
+    /// Reads one chunk of what is prefetched.
+    fn continue_prefetch(&mut self) {
+        let (Some(loaded), Some((prefetch, _))) = (&self.loaded, &mut self.prefetch) else {
+            self.prefetch = None;
             return;
         };
-        let read = guard(|| warming.read_on(loaded));
-        if self.unless_failed(read) != Some(true) {
-            self.warming = None;
+        let more = catch_panic(|| prefetch.read_chunk(loaded));
+        if self.unless_failed(more) != Some(true) {
+            self.prefetch = None;
         }
     }
 
-    /// Gives reading ahead up and keeps what was read.
-    fn stop_warming(&mut self) {
-        if let (Some(loaded), Some((mut warming, _ahead))) = (&self.loaded, self.warming.take()) {
-            let kept = guard(move || warming.keep(loaded));
-            self.unless_failed(kept);
+    /// Gives the prefetch up and keeps what was read.
+    fn stop_prefetch(&mut self) {
+        if let (Some(loaded), Some((mut prefetch, _pending))) = (&self.loaded, self.prefetch.take()) {
+            let stored = catch_panic(move || prefetch.store(loaded));
+            self.unless_failed(stored);
         }
     }
 
-    /// What came of work that nobody waits for. A failure costs what has been read, because it may lie in there.
+    /// The result of work that nobody waits for. A failure empties the prefix cache, because its cause may lie in there.
     fn unless_failed<T>(&self, outcome: Result<T>) -> Option<T> {
         match outcome {
             Ok(value) => Some(value),
             Err(error) => {
-                tracing::warn!(%error, "reading ahead failed");
-                self.forget();
+                tracing::warn!(%error, "a prefetch failed");
+                self.clear_prefix_cache();
                 self.recover();
                 None
             }
@@ -317,38 +320,38 @@ impl Worker {
     }
 
     /// Drops the copies of what was read.
-    fn forget(&self) {
+    fn clear_prefix_cache(&self) {
         if let Some(loaded) = &self.loaded {
-            loaded.snapshots.borrow_mut().clear();
+            loaded.prefix_cache.borrow_mut().clear();
         }
     }
 
     /// The small files of a model: those of the loaded one, or read now.
-    pub fn open(&self, source: &ModelSource) -> Result<Rc<Opened>> {
+    pub fn model_files(&self, source: &ModelSource) -> Result<Rc<ModelFiles>> {
         match &self.loaded {
-            Some(loaded) if loaded.opened.is(source) => Ok(loaded.opened.clone()),
-            _ => Ok(Rc::new(Opened::open(source)?)),
+            Some(loaded) if loaded.files.is_of(source) => Ok(loaded.files.clone()),
+            _ => Ok(Rc::new(ModelFiles::open(source)?)),
         }
     }
 
-    /// Makes a model the loaded one; `progress` hears resident and total bytes. The result are the milliseconds it took,
-    /// 0 where it was loaded already.
-    pub fn ensure(&mut self, source: &ModelSource, progress: &mut Progress<'_>) -> Result<f64> {
-        let opened = self.open(source)?;
-        self.ensure_opened(opened, progress)
+    /// Makes a model the loaded one; `progress` gets resident and total bytes. Returns the milliseconds it took, 0 if it was
+    /// loaded already.
+    pub fn ensure_loaded(&mut self, source: &ModelSource, progress: &mut LoadProgress<'_>) -> Result<f64> {
+        let files = self.model_files(source)?;
+        self.ensure_loaded_files(files, progress)
     }
 
-    /// [`Worker::ensure`] of a model whose small files have been read.
-    pub fn ensure_opened(&mut self, opened: Rc<Opened>, progress: &mut Progress<'_>) -> Result<f64> {
-        if self.loaded.as_ref().is_some_and(|loaded| loaded.opened.is(&opened.source)) {
+    /// [`Worker::ensure_loaded`] of a model whose small files have been read.
+    pub fn ensure_loaded_files(&mut self, files: Rc<ModelFiles>, progress: &mut LoadProgress<'_>) -> Result<f64> {
+        if self.loaded.as_ref().is_some_and(|loaded| loaded.files.is_of(&files.source)) {
             return Ok(0.0);
         }
         self.unload();
-        if let Some(watch) = self.shared.watch() {
-            watch.before_load(&opened.source, device().name()).map_err(Error::MemoryShort)?;
+        if let Some(guard) = self.shared.memory_guard() {
+            guard.before_load(&files.source, device().name()).map_err(Error::MemoryShort)?;
         }
         memory::reset_peak()?;
-        let loaded = LoadedModel::load(opened, progress)?;
+        let loaded = LoadedModel::load(files, progress)?;
         let load_ms = loaded.info.load_ms;
         *self.shared.lock() = Some(loaded.info.clone());
         self.loaded = Some(loaded);
@@ -358,7 +361,7 @@ impl Worker {
     /// Frees the loaded model.
     pub fn unload(&mut self) {
         *self.shared.lock() = None;
-        self.warming = None;
+        self.prefetch = None;
         self.loaded = None;
         self.recover();
     }
@@ -368,9 +371,9 @@ impl Worker {
         self.loaded.as_ref()
     }
 
-    /// After an end that may have left work in flight or buffers behind.
+    /// Waits for work that an abnormal end may have left in flight, and frees its buffers.
     fn recover(&self) {
-        let cleared = guard(|| tensor::synchronize().and_then(|()| memory::clear_cache()));
+        let cleared = catch_panic(|| tensor::synchronize().and_then(|()| memory::clear_cache()));
         if let Err(error) = cleared {
             tracing::warn!(%error, "MLX reported an error of work that was given up");
         }
@@ -378,7 +381,7 @@ impl Worker {
 }
 
 /// Turns a panic into an error.
-pub fn guard<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn catch_panic<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());

@@ -43,7 +43,7 @@ async fn a_turn_after_another_says_what_a_cold_run_says() {
         let model = source(&written.model(name));
         load(&warm, &model).await;
         load(&cold, &model).await;
-        cold.snapshot_budget(0).unwrap();
+        cold.set_prefix_cache_budget(0).unwrap();
 
         let mut messages = vec![Message::text(Role::User, "Say something.")];
         let (first, usage) = ask(&warm, &model, &messages).await;

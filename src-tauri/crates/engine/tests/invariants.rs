@@ -48,9 +48,9 @@ async fn every_array_is_dropped_by_the_worker_and_unloading_frees_the_memory() {
     let before = engine.memory().await.unwrap().active;
     hear(engine.generate(question("Hi", Thinking::Off))).await.done();
     let loaded = engine.inspect().unwrap();
-    let kept = loaded.tensors + loaded.snapshots;
+    let kept = loaded.tensors + loaded.prefix_cache_tensors;
     assert_eq!(loaded.living, kept as i64, "an answer leaves the model and copies of what was read");
-    assert!(loaded.snapshots > 0 && loaded.snapshot_bytes > 0, "{loaded:?}");
+    assert!(loaded.prefix_cache_tensors > 0 && loaded.prefix_cache_bytes > 0, "{loaded:?}");
     let memory = engine.memory().await.unwrap();
     assert!(memory.active > before + 40_000_000 && memory.peak >= memory.active, "{memory:?}");
 
@@ -201,5 +201,9 @@ fn twenty_threads_of_jobs_and_cancels_lose_none() {
     assert_eq!(sent, ended);
     assert!(ended > THREADS && cancelled > 0, "{ended} jobs, {cancelled} cancelled");
     let held = engine.inspect().unwrap();
-    assert_eq!(held.living, (held.tensors + held.snapshots) as i64, "no job left anything behind");
+    assert_eq!(
+        held.living,
+        (held.tensors + held.prefix_cache_tensors) as i64,
+        "no job left anything behind"
+    );
 }

@@ -50,7 +50,7 @@ async fn load(engine: &MlxEngine) {
 
 async fn settled(engine: &MlxEngine) {
     let start = Instant::now();
-    while engine.reading_ahead() {
+    while engine.prefetching() {
         assert!(start.elapsed() < Duration::from_secs(60), "reading ahead ends");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
@@ -60,7 +60,7 @@ async fn settled(engine: &MlxEngine) {
 async fn forgetful() -> MlxEngine {
     let engine = MlxEngine::start();
     load(&engine).await;
-    engine.snapshot_budget(0).unwrap();
+    engine.set_prefix_cache_budget(0).unwrap();
     engine
 }
 
@@ -111,12 +111,12 @@ async fn opening_a_chat_reads_it_and_other_work_comes_first() {
     let mut history = long_chat("What is my name?");
     let question = history.pop().unwrap();
 
-    engine.warm(request(&history));
+    engine.prefetch(request(&history));
     settled(&engine).await;
     assert!(engine.loaded().is_none(), "nothing is loaded for reading ahead");
 
     load(&engine).await;
-    engine.warm(request(&history));
+    engine.prefetch(request(&history));
     settled(&engine).await;
     let whole = [history.as_slice(), &[question]].concat();
     let (heard, usage) = ask(&engine, &whole).await;
@@ -137,13 +137,13 @@ async fn reading_ahead_gives_way_at_once_and_what_was_read_stays() {
     ];
     ask(&engine, &[user("Hi")]).await;
     for pause in [60, 250] {
-        engine.warm(request(&long));
+        engine.prefetch(request(&long));
         tokio::time::sleep(Duration::from_millis(pause)).await;
-        assert!(engine.reading_ahead(), "1500 tokens take longer than that");
+        assert!(engine.prefetching(), "1500 tokens take longer than that");
         let start = Instant::now();
         assert!(engine.memory().await.unwrap().active > 0);
         let told = start.elapsed();
-        assert!(engine.reading_ahead(), "being asked for the memory ends nothing");
+        assert!(engine.prefetching(), "being asked for the memory ends nothing");
         let start = Instant::now();
         let mut job = engine.generate(request(&[user("Hi")]));
         // The job's first event comes when the worker has turned to it.
@@ -154,13 +154,17 @@ async fn reading_ahead_gives_way_at_once_and_what_was_read_stays() {
             waited < Duration::from_secs(1) && told < Duration::from_secs(1),
             "{waited:?} {told:?}"
         );
-        assert!(!engine.reading_ahead());
+        assert!(!engine.prefetching());
         hear(job).await.done();
     }
     let (_, usage) = ask(&engine, &[long.as_slice(), &[user("What?")]].concat()).await;
     assert!(usage.cached_tokens > 16 && usage.prefilled_tokens > 100, "{usage:?}");
     let held = engine.inspect().unwrap();
-    assert_eq!(held.living, (held.tensors + held.snapshots) as i64, "what was begun is gone");
+    assert_eq!(
+        held.living,
+        (held.tensors + held.prefix_cache_tensors) as i64,
+        "what was begun is gone"
+    );
 }
 
 #[tokio::test]
@@ -201,7 +205,7 @@ async fn a_cancelled_answer_leaves_what_was_read_right() {
     let (whole, _) = ask(&engine, &story).await;
     assert_eq!(whole.text, ask(&cold, &story).await.0.text);
     let held = engine.inspect().unwrap();
-    assert_eq!(held.living, (held.tensors + held.snapshots) as i64);
+    assert_eq!(held.living, (held.tensors + held.prefix_cache_tensors) as i64);
 }
 
 #[tokio::test]
@@ -209,14 +213,14 @@ async fn a_tiny_budget_costs_time_and_nothing_else() {
     let (engine, cold) = (MlxEngine::start(), forgetful().await);
     load(&engine).await;
     // About two copies of Pebble's windows.
-    engine.snapshot_budget(2_000_000).unwrap();
+    engine.set_prefix_cache_budget(2_000_000).unwrap();
     let mut messages = Vec::new();
     for turn in 0..4 {
         for chat in ["Yara", "Omar"] {
             let asked = [messages.as_slice(), &[user(&format!("My name is {chat}, and what is {turn} + 1?"))]].concat();
             let (heard, _) = ask(&engine, &asked).await;
             assert_eq!(heard.text, ask(&cold, &asked).await.0.text);
-            let bytes = engine.inspect().unwrap().snapshot_bytes;
+            let bytes = engine.inspect().unwrap().prefix_cache_bytes;
             assert!(bytes <= 2_000_000, "{bytes}");
             if chat == "Omar" {
                 messages = [asked, vec![assistant(&heard.text)]].concat();
@@ -225,7 +229,7 @@ async fn a_tiny_budget_costs_time_and_nothing_else() {
     }
     engine.unload().await.unwrap();
     let held = engine.inspect().unwrap();
-    assert_eq!((held.snapshots, held.snapshot_bytes, held.living), (0, 0, 0));
+    assert_eq!((held.prefix_cache_tensors, held.prefix_cache_bytes, held.living), (0, 0, 0));
 }
 
 #[tokio::test]

@@ -55,7 +55,7 @@ async fn every_kind_of_cache_goes_on_from_what_was_read() {
         let model = source(&written.model(&variant.name));
         load(&engine, &model).await;
         load(&cold, &model).await;
-        cold.snapshot_budget(0).unwrap();
+        cold.set_prefix_cache_budget(0).unwrap();
         for kv_bits in [None, Some(KvBits::Eight)] {
             let mut messages = Vec::new();
             for (turn, question) in ["one two three four five six seven", "and then?", "why?"].into_iter().enumerate() {

@@ -53,9 +53,9 @@ async fn ask(engine: &MlxEngine, messages: &[Message]) -> (Heard, Usage) {
 }
 
 async fn read_ahead(engine: &MlxEngine, messages: &[Message]) {
-    engine.warm(request(messages));
+    engine.prefetch(request(messages));
     let start = Instant::now();
-    while engine.reading_ahead() {
+    while engine.prefetching() {
         assert!(start.elapsed() < Duration::from_secs(60), "reading ahead ends");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
@@ -72,7 +72,7 @@ async fn fresh() -> MlxEngine {
 /// A loaded engine that keeps nothing of what it has read.
 async fn forgetful() -> MlxEngine {
     let engine = fresh().await;
-    engine.snapshot_budget(0).unwrap();
+    engine.set_prefix_cache_budget(0).unwrap();
     engine
 }
 

@@ -3,9 +3,9 @@
 
 mod measured;
 mod memory;
+mod memory_guard;
 mod remote;
 mod stored;
-mod watch;
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ use protocol::{Code, Fit, Fits, KvBits};
 
 pub use measured::Measured;
 pub use memory::Memory;
+pub use memory_guard::SystemMemoryGuard;
 pub use stored::{header_length, stored_bytes, text_bytes};
-pub use watch::Watch;
 
 use crate::Error;
 

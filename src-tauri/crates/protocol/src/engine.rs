@@ -57,13 +57,13 @@ pub trait Engine: Send + Sync + 'static {
     /// Jobs that are asked for meanwhile wait.
     fn load(&self, model: ModelSource) -> Receiver<LoadEvent>;
 
-    /// Makes an answer; loads the request's model first where it is not the loaded one.
+    /// Makes an answer; loads the request's model first if it is not the loaded one.
     fn generate(&self, request: Request) -> Job;
 
-    /// Reads ahead, at idle priority, what the next request of this conversation will begin with: the messages of `request`
-    /// are those so far, and a question will follow. Nothing is loaded for it, the newest call replaces earlier ones, and
-    /// whatever else is asked comes first. An engine without a memory of what it read does nothing.
-    fn warm(&self, _request: Request) {}
+    /// Prefetches ("reads ahead"), at idle priority, what the next request of this conversation will begin with: the messages of
+    /// `request` are those so far, and a question will follow. Nothing is loaded for it, the newest call replaces earlier ones,
+    /// and every other call comes first. An engine without a prefix cache does nothing.
+    fn prefetch(&self, _request: Request) {}
 
     /// Frees the loaded model and all its memory.
     fn unload(&self) -> BoxFuture<'static, Result<()>>;
@@ -76,22 +76,22 @@ pub trait Engine: Send + Sync + 'static {
 }
 
 /// Knows this computer's memory, so that an engine can stop before the system stops it. Asked on the engine's thread, never
-/// between tokens. Devices are called as in [`ModelInfo::device`].
-pub trait MemoryWatch: std::fmt::Debug + Send + Sync + 'static {
+/// between tokens. Devices are named as in [`ModelInfo::device`].
+pub trait MemoryGuard: std::fmt::Debug + Send + Sync + 'static {
     /// Whether a model may be loaded; nothing else is loaded when this is asked.
     ///
     /// # Errors
-    /// `MemoryShort` where it clearly will not fit.
+    /// `MemoryShort` if it clearly will not fit.
     fn before_load(&self, model: &ModelSource, device: &str) -> Result<()>;
 
     /// Whether reading may go on, which is about to take so many bytes more.
     ///
     /// # Errors
-    /// `MemoryShort` where they clearly are not there.
+    /// `MemoryShort` if they clearly are not there.
     fn before_chunk(&self, bytes: u64, device: &str) -> Result<()>;
 
-    /// The most that a model took so far, in bytes; told after each answer.
-    fn took(&self, model: &ModelSource, bytes: u64);
+    /// Records the most that a model took so far, in bytes; called after each answer.
+    fn record_peak(&self, model: &ModelSource, bytes: u64);
 }
 
 /// Finds the model that a reference means. Lies between chat and the model folder, so that neither knows the other.

@@ -26,7 +26,7 @@ pub struct FakeJob {
 #[derive(Debug, Default)]
 struct State {
     jobs: VecDeque<FakeJob>,
-    warmed: Vec<Request>,
+    prefetched: Vec<Request>,
     loaded: Option<ModelInfo>,
 }
 
@@ -45,9 +45,9 @@ impl FakeEngine {
         self.state().jobs.pop_front()
     }
 
-    /// What was to be read ahead since the test last asked.
-    pub fn take_warmed(&self) -> Vec<Request> {
-        std::mem::take(&mut self.state().warmed)
+    /// What was prefetched since the test last asked.
+    pub fn take_prefetched(&self) -> Vec<Request> {
+        std::mem::take(&mut self.state().prefetched)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -97,8 +97,8 @@ impl Engine for FakeEngine {
         }
     }
 
-    fn warm(&self, request: Request) {
-        self.state().warmed.push(request);
+    fn prefetch(&self, request: Request) {
+        self.state().prefetched.push(request);
     }
 
     fn unload(&self) -> BoxFuture<'static, Result<()>> {

@@ -18,7 +18,7 @@ mod request;
 pub use conversation::{
     AnswerBody, AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Part, PartKind, Role, RunningAnswer, StoredMessage, Turn,
 };
-pub use engine::{AnswerNowFlag, CancelFlag, Engine, Job, MemoryWatch, ModelShelf};
+pub use engine::{AnswerNowFlag, CancelFlag, Engine, Job, MemoryGuard, ModelShelf};
 pub use error::{Code, Error, Result};
 pub use event::{Channel, Done, EndedBy, EngineEvent, LoadEvent, Notice, Stage, Stop, Timing, Usage};
 pub use hub::{

@@ -148,11 +148,11 @@ async fn the_budget_of_a_chat_is_asked_for_and_kept_with_the_answer() {
     // Going on, the answer keeps what it was asked with; the next one follows the chat.
     let job = house.goes_on(&message).await;
     assert_eq!((job.request.thinking, job.request.thinking_budget), (Some(Thinking::On), Some(20)));
-    house.engine.take_warmed();
+    house.engine.take_prefetched();
     job.events.send(done(Stop::Stop));
     house.end(&message).await;
     let ahead = loop {
-        match house.engine.take_warmed().pop() {
+        match house.engine.take_prefetched().pop() {
             Some(ahead) => break ahead,
             None => sleep(Duration::from_millis(5)).await,
         }

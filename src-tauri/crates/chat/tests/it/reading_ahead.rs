@@ -19,7 +19,7 @@ impl House {
     /// What the engine was given to read ahead, once it was given something.
     async fn read_ahead(&self) -> Vec<Request> {
         for _ in 0..500 {
-            let asked = self.engine.take_warmed();
+            let asked = self.engine.take_prefetched();
             if !asked.is_empty() {
                 return asked;
             }
@@ -91,5 +91,5 @@ async fn a_chat_is_read_ahead_when_it_is_opened_and_when_what_stands_before_it_c
     let (_, _job) = house.ask(&chat, "Why?").await;
     house.chat.open_chat(&chat).await.unwrap();
     sleep(Duration::from_millis(100)).await;
-    assert!(house.engine.take_warmed().is_empty(), "an answer is being written");
+    assert!(house.engine.take_prefetched().is_empty(), "an answer is being written");
 }

@@ -9,9 +9,9 @@ use crate::tensor::{eval, Tensor};
 /// Counts the bytes of all living blocks that were made with it, each once, however many copies share it. Clones count
 /// together.
 #[derive(Clone, Default)]
-pub struct Ledger(Rc<Cell<u64>>);
+pub struct ByteCounter(Rc<Cell<u64>>);
 
-impl Ledger {
+impl ByteCounter {
     /// The bytes that live.
     pub fn bytes(&self) -> u64 {
         self.0.get()
@@ -23,19 +23,19 @@ pub struct Block {
     tensors: Vec<Tensor>,
     computed: Cell<bool>,
     bytes: u64,
-    ledger: Ledger,
+    counter: ByteCounter,
 }
 
 impl Block {
     /// Takes tensors in and counts them.
-    pub fn new(tensors: Vec<Tensor>, ledger: &Ledger) -> Self {
+    pub fn new(tensors: Vec<Tensor>, counter: &ByteCounter) -> Self {
         let bytes = tensors.iter().map(|tensor| tensor.nbytes() as u64).sum();
-        ledger.0.set(ledger.0.get() + bytes);
+        counter.0.set(counter.0.get() + bytes);
         Self {
             tensors,
             computed: Cell::new(false),
             bytes,
-            ledger: ledger.clone(),
+            counter: counter.clone(),
         }
     }
 
@@ -45,7 +45,7 @@ impl Block {
     }
 
     /// Computes those that are not computed yet, in one go.
-    pub fn settle<'a>(blocks: impl Iterator<Item = &'a Rc<Self>>) -> Result<()> {
+    pub fn materialize<'a>(blocks: impl Iterator<Item = &'a Rc<Self>>) -> Result<()> {
         let new: Vec<_> = blocks.filter(|block| !block.computed.get()).collect();
         eval(new.iter().flat_map(|block| &block.tensors))?;
         new.iter().for_each(|block| block.computed.set(true));
@@ -60,6 +60,6 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        self.ledger.0.set(self.ledger.0.get().saturating_sub(self.bytes));
+        self.counter.0.set(self.counter.0.get().saturating_sub(self.bytes));
     }
 }

@@ -4,16 +4,16 @@ use std::rc::Rc;
 
 use protocol::KvBits;
 
-use crate::cache::growing::Pages;
-use crate::cache::{Block, Cache, Ledger, PlainCache, QuantizedCache, RecurrentCache, RotatingCache};
+use crate::cache::kv_buffer::KvBlocks;
+use crate::cache::{Block, ByteCounter, Cache, PlainCache, QuantizedCache, RecurrentCache, RotatingCache};
 use crate::error::Result;
 
 /// A copy of one layer's cache that does not change.
-pub enum Frozen {
+pub enum FrozenCache {
     /// Of a plain one.
-    Plain(Pages),
+    Plain(KvBlocks),
     /// Of a quantised one.
-    Quantized(Pages, KvBits),
+    Quantized(KvBlocks, KvBits),
     /// Of a rotating one.
     Rotating {
         /// Its last keys and values in order, as many as it keeps.
@@ -32,13 +32,13 @@ pub enum Frozen {
     },
 }
 
-impl Frozen {
+impl FrozenCache {
     /// Whether a sequence can go on after exactly this many positions.
-    pub fn reaches(&self, positions: usize) -> bool {
+    pub fn can_trim_to(&self, positions: usize) -> bool {
         let exactly = positions;
         let positions = positions as i64;
         match self {
-            Self::Plain(pages) | Self::Quantized(pages, _) => positions <= pages.offset().into(),
+            Self::Plain(blocks) | Self::Quantized(blocks, _) => positions <= blocks.offset().into(),
             // Once it has turned, what lay before the window is gone.
             Self::Rotating { offset, window, .. } => {
                 positions == i64::from(*offset) || (positions <= i64::from(*offset) && offset <= window)
@@ -48,23 +48,23 @@ impl Frozen {
         }
     }
 
-    /// A cache that has read this many positions, which are [reached](Self::reaches).
+    /// A cache that has read this many positions, which are [reached](Self::can_trim_to).
     pub fn thaw(&self, positions: usize) -> Result<Cache> {
         let positions = positions as i32;
         Ok(match self {
             Self::Recurrent { state, offset } => Cache::Recurrent(RecurrentCache::thaw(state, *offset)),
-            Self::Plain(pages) => Cache::Plain(PlainCache::thaw(pages, positions)?),
-            Self::Quantized(pages, bits) => Cache::Quantized(QuantizedCache::thaw(pages, *bits, positions)?),
+            Self::Plain(blocks) => Cache::Plain(PlainCache::thaw(blocks, positions)?),
+            Self::Quantized(blocks, bits) => Cache::Quantized(QuantizedCache::thaw(blocks, *bits, positions)?),
             Self::Rotating { last, window, .. } => Cache::Rotating(RotatingCache::thaw(last, *window, positions)?),
         })
     }
 
     /// Drops what lies behind a multiple of [`BLOCK`] positions, where nothing but rows is kept; the result is whether it is
     /// so short now.
-    pub fn shorten(&mut self, positions: usize) -> bool {
+    pub fn trim(&mut self, positions: usize) -> bool {
         match self {
-            Self::Plain(pages) | Self::Quantized(pages, _) => {
-                pages.shorten(positions as i32);
+            Self::Plain(blocks) | Self::Quantized(blocks, _) => {
+                blocks.trim(positions as i32);
                 true
             }
             Self::Rotating { .. } | Self::Recurrent { .. } => false,
@@ -74,7 +74,7 @@ impl Frozen {
     /// What it is made of.
     pub fn blocks(&self) -> &[Rc<Block>] {
         match self {
-            Self::Plain(pages) | Self::Quantized(pages, _) => pages.blocks(),
+            Self::Plain(blocks) | Self::Quantized(blocks, _) => blocks.blocks(),
             Self::Rotating { last: block, .. } | Self::Recurrent { state: block, .. } => std::slice::from_ref(block),
         }
     }
@@ -83,17 +83,17 @@ impl Frozen {
 impl Cache {
     /// A copy that does not change, in which only what is new since the last copy is new. Its tensors are still to be
     /// computed.
-    pub fn freeze(&mut self, ledger: &Ledger) -> Result<Frozen> {
+    pub fn freeze(&mut self, counter: &ByteCounter) -> Result<FrozenCache> {
         Ok(match self {
             // Nothing that has read a position becomes packed, so that it need not be told apart any longer.
-            Self::Plain(cache) | Self::Latent(cache) => Frozen::Plain(cache.freeze(ledger)?),
-            Self::Quantized(cache) => Frozen::Quantized(cache.freeze(ledger)?, cache.bits()),
+            Self::Plain(cache) | Self::Mla(cache) => FrozenCache::Plain(cache.freeze(counter)?),
+            Self::Quantized(cache) => FrozenCache::Quantized(cache.freeze(counter)?, cache.bits()),
             Self::Rotating(cache) => {
-                let (last, offset, window) = cache.freeze(ledger)?;
-                Frozen::Rotating { last, offset, window }
+                let (last, offset, window) = cache.freeze(counter)?;
+                FrozenCache::Rotating { last, offset, window }
             }
-            Self::Recurrent(cache) => Frozen::Recurrent {
-                state: cache.freeze(ledger)?,
+            Self::Recurrent(cache) => FrozenCache::Recurrent {
+                state: cache.freeze(counter)?,
                 offset: cache.offset(),
             },
         })

@@ -1,32 +1,32 @@
 //! KV caches: keys and values of the positions that were read, `[1, key heads, positions, width]`. A sequence owns one per
-//! layer that has keys of its own. A cache can be [frozen](Cache::freeze) and another sequence go on from the copy.
+//! layer that has keys of its own. A cache can be [frozen](Cache::freeze), and another sequence can continue from the copy.
 
 mod block;
 mod frozen;
-mod growing;
+mod kv_buffer;
 mod plain;
+mod prefix_cache;
 mod quantized;
 mod recurrent;
 mod rotating;
-mod snapshots;
 
-pub use block::{Block, Ledger};
-pub use frozen::Frozen;
+pub use block::{Block, ByteCounter};
+pub use frozen::FrozenCache;
 pub use plain::PlainCache;
+pub use prefix_cache::PrefixCache;
 use protocol::KvBits;
 pub use quantized::QuantizedCache;
 pub use recurrent::RecurrentCache;
 pub use rotating::RotatingCache;
-pub use snapshots::Snapshots;
 
 use crate::error::Result;
 use crate::layers::Parameters;
-use crate::ops::{Mask, Packed};
+use crate::ops::{Mask, QuantizedTensor};
 use crate::tensor::Tensor;
 
 /// The keys and values that a query may look at, as their cache keeps them.
 #[derive(Clone)]
-pub enum Seen {
+pub enum KvView {
     /// As they were computed, `[1, key heads, positions, width]` each.
     Plain {
         /// Keys, positions turned into them.
@@ -37,15 +37,15 @@ pub enum Seen {
     /// In few bits, the same axes.
     Quantized {
         /// Keys, positions turned into them.
-        keys: Packed,
+        keys: QuantizedTensor,
         /// Values.
-        values: Packed,
+        values: QuantizedTensor,
     },
 }
 
-impl Seen {
-    /// Keys and values as numbers, unpacked where they are packed.
-    pub fn plain(&self) -> Result<(Tensor, Tensor)> {
+impl KvView {
+    /// Keys and values as numbers, dequantised if they are stored in few bits.
+    pub fn dequantized(&self) -> Result<(Tensor, Tensor)> {
         Ok(match self {
             Self::Plain { keys, values } => (keys.clone(), values.clone()),
             Self::Quantized { keys, values } => (keys.dequantize()?, values.dequantize()?),
@@ -59,7 +59,7 @@ pub enum Cache {
     Plain(PlainCache),
     /// Keeps every position of latents, the short vectors that keys and values are made of. They are small as they are, and
     /// what few bits lose of them is lost in every head, so it stays plain.
-    Latent(PlainCache),
+    Mla(PlainCache),
     /// Keeps every position, in few bits.
     Quantized(QuantizedCache),
     /// Keeps the last positions.
@@ -69,8 +69,8 @@ pub enum Cache {
 }
 
 impl Cache {
-    /// The cache as it shall be for keys and values of this many bits: an empty plain one becomes quantised, others stay.
-    pub fn packed(self, bits: Option<KvBits>) -> Self {
+    /// The cache for keys and values of this many bits: an empty plain one becomes quantised, others stay.
+    pub fn quantized(self, bits: Option<KvBits>) -> Self {
         match (self, bits) {
             (Self::Plain(_), Some(bits)) => Self::Quantized(QuantizedCache::new(bits)),
             (cache, _) => cache,
@@ -80,7 +80,7 @@ impl Cache {
     /// How many positions have been read.
     pub fn offset(&self) -> usize {
         match self {
-            Self::Plain(cache) | Self::Latent(cache) => cache.offset(),
+            Self::Plain(cache) | Self::Mla(cache) => cache.offset(),
             Self::Quantized(cache) => cache.offset(),
             Self::Rotating(cache) => cache.offset(),
             Self::Recurrent(cache) => cache.offset(),
@@ -88,23 +88,22 @@ impl Cache {
     }
 
     /// Adds the keys and values of the next positions and returns those that these positions may look at.
-    pub fn update(&mut self, keys: &Tensor, values: &Tensor) -> Result<Seen> {
+    pub fn update(&mut self, keys: &Tensor, values: &Tensor) -> Result<KvView> {
         if let Self::Quantized(cache) = self {
-            let suits = QuantizedCache::suits(keys.dim(3)) && QuantizedCache::suits(values.dim(3));
-            if suits {
+            if QuantizedCache::supports(keys.dim(3)) && QuantizedCache::supports(values.dim(3)) {
                 let (keys, values) = cache.update(keys, values)?;
-                return Ok(Seen::Quantized { keys, values });
+                return Ok(KvView::Quantized { keys, values });
             }
-            // Only the first keys tell the width, and where they cannot be packed none was.
+            // Only the first keys tell the width, so nothing was stored yet if it cannot be quantised.
             *self = Self::Plain(PlainCache::default());
         }
         let (keys, values) = match self {
-            Self::Plain(cache) | Self::Latent(cache) => cache.update(keys, values)?,
+            Self::Plain(cache) | Self::Mla(cache) => cache.update(keys, values)?,
             Self::Rotating(cache) => cache.update(keys, values)?,
             Self::Quantized(_) => unreachable!("it has just returned or become plain"),
             Self::Recurrent(_) => unreachable!("attention made its own cache"),
         };
-        Ok(Seen::Plain { keys, values })
+        Ok(KvView::Plain { keys, values })
     }
 
     /// What a recurrent layer carries on.
@@ -119,7 +118,7 @@ impl Cache {
     pub fn mask(&self, length: usize) -> Result<Mask> {
         match self {
             _ if length == 1 => Ok(Mask::None),
-            Self::Plain(_) | Self::Latent(_) | Self::Quantized(_) | Self::Recurrent(_) => Ok(Mask::Causal),
+            Self::Plain(_) | Self::Mla(_) | Self::Quantized(_) | Self::Recurrent(_) => Ok(Mask::Causal),
             Self::Rotating(cache) => cache.mask(length),
         }
     }
@@ -128,7 +127,7 @@ impl Cache {
 impl Parameters for Cache {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         match self {
-            Self::Plain(cache) | Self::Latent(cache) => cache.visit(visitor),
+            Self::Plain(cache) | Self::Mla(cache) => cache.visit(visitor),
             Self::Quantized(cache) => cache.visit(visitor),
             Self::Rotating(cache) => cache.visit(visitor),
             Self::Recurrent(cache) => cache.visit(visitor),

@@ -1,14 +1,14 @@
 //! The cache of full attention.
 
-use crate::cache::growing::{Growing, Pages};
-use crate::cache::Ledger;
+use crate::cache::kv_buffer::{KvBlocks, KvBuffer};
+use crate::cache::ByteCounter;
 use crate::error::Result;
 use crate::layers::Parameters;
 use crate::tensor::Tensor;
 
 /// Keeps every position, as it was computed.
 #[derive(Default)]
-pub struct PlainCache(Growing);
+pub struct PlainCache(KvBuffer);
 
 impl PlainCache {
     /// How many positions have been read.
@@ -18,7 +18,7 @@ impl PlainCache {
 
     /// Adds positions and returns all.
     pub fn update(&mut self, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {
-        let mut seen = self.0.push(&[keys, values])?.into_iter();
+        let mut seen = self.0.append(&[keys, values])?.into_iter();
         match (seen.next(), seen.next()) {
             (Some(keys), Some(values)) => Ok((keys, values)),
             _ => unreachable!("two tensors were added"),
@@ -26,13 +26,13 @@ impl PlainCache {
     }
 
     /// A copy that does not change.
-    pub fn freeze(&mut self, ledger: &Ledger) -> Result<Pages> {
-        self.0.freeze(ledger)
+    pub fn freeze(&mut self, counter: &ByteCounter) -> Result<KvBlocks> {
+        self.0.freeze(counter)
     }
 
     /// A cache that begins with the first positions of a copy.
-    pub fn thaw(pages: &Pages, positions: i32) -> Result<Self> {
-        Ok(Self(pages.thaw(positions)?))
+    pub fn thaw(blocks: &KvBlocks, positions: i32) -> Result<Self> {
+        Ok(Self(blocks.thaw(positions)?))
     }
 }
 

@@ -2,11 +2,11 @@
 
 use protocol::KvBits;
 
-use crate::cache::growing::{Growing, Pages};
-use crate::cache::Ledger;
+use crate::cache::kv_buffer::{KvBlocks, KvBuffer};
+use crate::cache::ByteCounter;
 use crate::error::Result;
 use crate::layers::Parameters;
-use crate::ops::{Format, Packed};
+use crate::ops::{QuantizationFormat, QuantizedTensor};
 use crate::tensor::Tensor;
 
 /// Widths of the groups that share a scale, best first.
@@ -14,7 +14,7 @@ const GROUPS: [i32; 2] = [64, 32];
 
 /// Keeps every position: the words, scales and biases of its keys, then those of its values.
 pub struct QuantizedCache {
-    rows: Growing,
+    rows: KvBuffer,
     bits: KvBits,
 }
 
@@ -22,13 +22,13 @@ impl QuantizedCache {
     /// An empty cache.
     pub fn new(bits: KvBits) -> Self {
         Self {
-            rows: Growing::default(),
+            rows: KvBuffer::default(),
             bits,
         }
     }
 
     /// Whether heads of this width can be packed: MLX has groups of 32 and 64.
-    pub fn suits(width: i32) -> bool {
+    pub fn supports(width: i32) -> bool {
         GROUPS.iter().any(|group| width % group == 0)
     }
 
@@ -42,18 +42,18 @@ impl QuantizedCache {
         self.rows.offset() as usize
     }
 
-    /// Adds positions and returns all; the widths [suit](Self::suits).
-    pub fn update(&mut self, keys: &Tensor, values: &Tensor) -> Result<(Packed, Packed)> {
-        let keys = Packed::quantize(keys, self.format(keys.dim(3)))?;
-        let values = Packed::quantize(values, self.format(values.dim(3)))?;
+    /// Adds positions and returns all; the widths [suit](Self::supports).
+    pub fn update(&mut self, keys: &Tensor, values: &Tensor) -> Result<(QuantizedTensor, QuantizedTensor)> {
+        let keys = QuantizedTensor::quantize(keys, self.format(keys.dim(3)))?;
+        let values = QuantizedTensor::quantize(values, self.format(values.dim(3)))?;
         let parts: Vec<&Tensor> = [&keys, &values]
             .into_iter()
-            .flat_map(|packed| [Some(&packed.weight), Some(&packed.scales), packed.biases.as_ref()])
+            .flat_map(|quantized| [Some(&quantized.weight), Some(&quantized.scales), quantized.biases.as_ref()])
             .flatten()
             .collect();
-        let mut seen = self.rows.push(&parts)?.into_iter();
-        let mut next = |format: Format| match (seen.next(), seen.next(), seen.next()) {
-            (Some(weight), Some(scales), biases) => Packed {
+        let mut seen = self.rows.append(&parts)?.into_iter();
+        let mut next = |format: QuantizationFormat| match (seen.next(), seen.next(), seen.next()) {
+            (Some(weight), Some(scales), biases) => QuantizedTensor {
                 weight,
                 scales,
                 biases,
@@ -64,8 +64,8 @@ impl QuantizedCache {
         Ok((next(keys.format), next(values.format)))
     }
 
-    fn format(&self, width: i32) -> Format {
-        Format {
+    fn format(&self, width: i32) -> QuantizationFormat {
+        QuantizationFormat {
             group_size: if width % GROUPS[0] == 0 { GROUPS[0] } else { GROUPS[1] },
             bits: u8::from(self.bits).into(),
             mode: c"affine",
@@ -73,14 +73,14 @@ impl QuantizedCache {
     }
 
     /// A copy that does not change.
-    pub fn freeze(&mut self, ledger: &Ledger) -> Result<Pages> {
-        self.rows.freeze(ledger)
+    pub fn freeze(&mut self, counter: &ByteCounter) -> Result<KvBlocks> {
+        self.rows.freeze(counter)
     }
 
     /// A cache that begins with the first positions of a copy.
-    pub fn thaw(pages: &Pages, bits: KvBits, positions: i32) -> Result<Self> {
+    pub fn thaw(blocks: &KvBlocks, bits: KvBits, positions: i32) -> Result<Self> {
         Ok(Self {
-            rows: pages.thaw(positions)?,
+            rows: blocks.thaw(positions)?,
             bits,
         })
     }

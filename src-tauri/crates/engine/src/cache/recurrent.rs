@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::cache::{Block, Ledger};
+use crate::cache::{Block, ByteCounter};
 use crate::error::Result;
 use crate::layers::Parameters;
 use crate::tensor::Tensor;
@@ -30,9 +30,9 @@ impl RecurrentCache {
     }
 
     /// A copy that does not change.
-    pub fn freeze(&self, ledger: &Ledger) -> Result<Rc<Block>> {
+    pub fn freeze(&self, counter: &ByteCounter) -> Result<Rc<Block>> {
         let tensors = self.tensors().into_iter().map(Tensor::contiguous).collect::<Result<_>>()?;
-        Ok(Rc::new(Block::new(tensors, ledger)))
+        Ok(Rc::new(Block::new(tensors, counter)))
     }
 
     /// A cache that has read `offset` positions, as many as the copy.
@@ -71,13 +71,13 @@ mod tests {
             cache.advance(numbers.len() / 2);
             conv.forward(&x, &mut cache.conv).unwrap().to_f32().unwrap()
         };
-        let (ledger, mut cache) = (Ledger::default(), Cache::Recurrent(RecurrentCache::default()));
+        let (counter, mut cache) = (ByteCounter::default(), Cache::Recurrent(RecurrentCache::default()));
         read(&mut cache, &[0.5, -1.0, 2.0, 3.0, -4.0, 0.25]);
-        let copy = cache.freeze(&ledger).unwrap();
-        assert_eq!(ledger.bytes(), 16);
+        let copy = cache.freeze(&counter).unwrap();
+        assert_eq!(counter.bytes(), 16);
         let first = read(&mut cache, &[7.0, -2.0]);
         read(&mut cache, &[1.0, 1.0]);
-        assert!(copy.reaches(3) && !copy.reaches(2) && !copy.reaches(4));
+        assert!(copy.can_trim_to(3) && !copy.can_trim_to(2) && !copy.can_trim_to(4));
         let mut resumed = copy.thaw(3).unwrap();
         assert_eq!((resumed.offset(), cache.offset()), (3, 5));
         assert_eq!(read(&mut resumed, &[7.0, -2.0]), first);

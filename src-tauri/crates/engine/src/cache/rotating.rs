@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::cache::{Block, Ledger};
+use crate::cache::{Block, ByteCounter};
 use crate::error::Result;
 use crate::layers::Parameters;
 use crate::ops::{concatenate, Mask};
@@ -121,7 +121,7 @@ impl RotatingCache {
     }
 
     /// A copy that does not change: the last positions in order, how many were read and how many are kept.
-    pub fn freeze(&self, ledger: &Ledger) -> Result<(Rc<Block>, i32, i32)> {
+    pub fn freeze(&self, counter: &ByteCounter) -> Result<(Rc<Block>, i32, i32)> {
         let kept = self.offset.min(self.window);
         let last = match &self.buffers {
             Some(Buffers { keys, values, layout }) => [keys, values]
@@ -130,7 +130,7 @@ impl RotatingCache {
                 .collect::<Result<_>>()?,
             None => Vec::new(),
         };
-        Ok((Rc::new(Block::new(last, ledger)), self.offset, self.window))
+        Ok((Rc::new(Block::new(last, counter)), self.offset, self.window))
     }
 
     /// A cache that has read `positions`: all of the copy, or fewer where it has not turned.

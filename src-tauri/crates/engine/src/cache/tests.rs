@@ -6,7 +6,7 @@ use std::rc::Rc;
 use protocol::KvBits;
 
 use super::*;
-use crate::layers::attend;
+use crate::layers::scaled_dot_product_attention;
 use crate::tensor::{connect, pretend_gpu};
 
 const HEADS: i32 = 2;
@@ -30,7 +30,7 @@ fn read(cache: &mut Cache, positions: usize) -> Vec<f32> {
     let seen = cache
         .update(&numbers(first, positions, 32, 1), &numbers(first, positions, 64, 2))
         .unwrap();
-    let (keys, values) = seen.plain().unwrap();
+    let (keys, values) = seen.dequantized().unwrap();
     keys.to_f32().unwrap().into_iter().chain(values.to_f32().unwrap()).collect()
 }
 
@@ -39,15 +39,15 @@ fn caches() -> Vec<Cache> {
     connect().unwrap();
     vec![
         Cache::Plain(PlainCache::default()),
-        Cache::Plain(PlainCache::default()).packed(Some(KvBits::Eight)),
-        Cache::Plain(PlainCache::default()).packed(Some(KvBits::Four)),
+        Cache::Plain(PlainCache::default()).quantized(Some(KvBits::Eight)),
+        Cache::Plain(PlainCache::default()).quantized(Some(KvBits::Four)),
         Cache::Rotating(RotatingCache::new(WINDOW)),
     ]
 }
 
-fn frozen(cache: &mut Cache, ledger: &Ledger) -> Frozen {
-    let copy = cache.freeze(ledger).unwrap();
-    Block::settle(copy.blocks().iter()).unwrap();
+fn frozen(cache: &mut Cache, counter: &ByteCounter) -> FrozenCache {
+    let copy = cache.freeze(counter).unwrap();
+    Block::materialize(copy.blocks().iter()).unwrap();
     copy
 }
 
@@ -59,7 +59,7 @@ fn sorted(mut values: Vec<f32>) -> Vec<f32> {
 
 #[test]
 fn a_copy_goes_on_as_the_original_does() {
-    let ledger = Ledger::default();
+    let counter = ByteCounter::default();
     for chunks in [
         vec![1; 9],
         vec![5, 300, 1, 1],
@@ -71,9 +71,9 @@ fn a_copy_goes_on_as_the_original_does() {
     ] {
         for mut cache in caches() {
             chunks.iter().for_each(|chunk| drop(read(&mut cache, *chunk)));
-            let copy = frozen(&mut cache, &ledger);
+            let copy = frozen(&mut cache, &counter);
             let offset = cache.offset();
-            assert!(copy.reaches(offset) && !copy.reaches(offset + 1));
+            assert!(copy.can_trim_to(offset) && !copy.can_trim_to(offset + 1));
             // Twice, because going on from a copy must not change it; the original goes on as well.
             for mut again in [copy.thaw(offset).unwrap(), copy.thaw(offset).unwrap(), cache] {
                 assert_eq!(again.offset(), offset);
@@ -91,7 +91,7 @@ fn a_copy_goes_on_as_the_original_does() {
             }
         }
     }
-    assert_eq!(ledger.bytes(), 0, "nothing of the copies is left");
+    assert_eq!(counter.bytes(), 0, "nothing of the copies is left");
 }
 
 /// An empty cache of the same kind.
@@ -109,20 +109,20 @@ fn fresh_like(cache: &Cache) -> Cache {
 
 #[test]
 fn a_copy_can_be_cut_where_nothing_is_lost() {
-    let ledger = Ledger::default();
+    let counter = ByteCounter::default();
     for mut cache in caches() {
         let turns = matches!(cache, Cache::Rotating(_));
         read(&mut cache, 12);
-        let early = frozen(&mut cache, &ledger);
+        let early = frozen(&mut cache, &counter);
         read(&mut cache, 600);
-        let late = frozen(&mut cache, &ledger);
-        assert_eq!(late.reaches(300), !turns, "a window that has turned cannot go back");
+        let late = frozen(&mut cache, &counter);
+        assert_eq!(late.can_trim_to(300), !turns, "a window that has turned cannot go back");
         for (copy, cuts) in [
             (&early, vec![1, 7, 12]),
             (&late, if turns { vec![] } else { vec![1, 255, 256, 257, 512, 611] }),
         ] {
             for cut in cuts {
-                assert!(copy.reaches(cut));
+                assert!(copy.can_trim_to(cut));
                 let (mut again, mut never_more) = (copy.thaw(cut).unwrap(), fresh_like(&cache));
                 read(&mut never_more, cut);
                 assert_eq!(sorted(read(&mut again, 3)), sorted(read(&mut never_more, 3)), "cut at {cut}");
@@ -134,20 +134,20 @@ fn a_copy_can_be_cut_where_nothing_is_lost() {
 
 #[test]
 fn copies_share_their_blocks_and_each_is_counted_once() {
-    let ledger = Ledger::default();
+    let counter = ByteCounter::default();
     let mut cache = Cache::Plain(PlainCache::default());
     connect().unwrap();
     let position = u64::from(HEADS as u32 * (32 + 64) * 4);
     read(&mut cache, 700);
-    let first = frozen(&mut cache, &ledger);
-    assert_eq!(ledger.bytes(), 700 * position);
+    let first = frozen(&mut cache, &counter);
+    assert_eq!(counter.bytes(), 700 * position);
     read(&mut cache, 100);
-    let second = frozen(&mut cache, &ledger);
+    let second = frozen(&mut cache, &counter);
     // The third block is full now; the first copy keeps its own shorter one.
-    assert_eq!(ledger.bytes(), (700 - 512 + 800) * position);
+    assert_eq!(counter.bytes(), (700 - 512 + 800) * position);
     let mut resumed = first.thaw(600).unwrap();
     read(&mut resumed, 1);
-    let third = frozen(&mut resumed, &ledger);
+    let third = frozen(&mut resumed, &counter);
     let blocks: HashSet<_> = [&first, &second, &third]
         .iter()
         .flat_map(|copy| copy.blocks())
@@ -155,18 +155,18 @@ fn copies_share_their_blocks_and_each_is_counted_once() {
         .collect();
     assert_eq!(blocks.len(), 2 + 1 + 2 + 1);
     drop((first, second, third));
-    assert_eq!(ledger.bytes(), (512 + 256) * position, "what the caches share is still theirs");
+    assert_eq!(counter.bytes(), (512 + 256) * position, "what the caches share is still theirs");
     drop((cache, resumed));
-    assert_eq!(ledger.bytes(), 0);
+    assert_eq!(counter.bytes(), 0);
 }
 
 #[test]
 fn heads_that_cannot_be_packed_stay_whole() {
     connect().unwrap();
-    for (width, packed) in [(32, true), (64, true), (96, true), (128, true), (16, false), (80, false)] {
-        let mut cache = Cache::Plain(PlainCache::default()).packed(Some(KvBits::Four));
+    for (width, quantized) in [(32, true), (64, true), (96, true), (128, true), (16, false), (80, false)] {
+        let mut cache = Cache::Plain(PlainCache::default()).quantized(Some(KvBits::Four));
         cache.update(&numbers(0, 3, width, 1), &numbers(0, 3, width, 2)).unwrap();
-        assert_eq!(matches!(cache, Cache::Quantized(_)), packed, "{width}");
+        assert_eq!(matches!(cache, Cache::Quantized(_)), quantized, "{width}");
         assert_eq!(cache.offset(), 3);
     }
 }
@@ -185,20 +185,20 @@ fn attention_over_packed_keys_is_that_over_what_they_stand_for() {
             (KvBits::Eight, 9, Some(&sinks), 0.125),
             (KvBits::Four, 9, None, 1.0),
         ] {
-            let mut cache = Cache::Plain(PlainCache::default()).packed(Some(bits));
+            let mut cache = Cache::Plain(PlainCache::default()).quantized(Some(bits));
             read(&mut cache, 40);
             let mask = cache.mask(length).unwrap();
             let first = cache.offset();
             let seen = cache
                 .update(&numbers(first, length, 32, 1), &numbers(first, length, 64, 2))
                 .unwrap();
-            let (keys, values) = seen.plain().unwrap();
+            let (keys, values) = seen.dequantized().unwrap();
             let queries: Vec<f32> = (0..6 * length * 32).map(|index| ((index * 37) % 101) as f32 / 50.0 - 1.0).collect();
             let queries = Tensor::from_f32(&queries, &[1, 6, length as i32, 32]);
-            let packed = attend(&queries, &seen, scale, &mask, sinks).unwrap();
-            assert_eq!(packed.shape(), [length as i32, 6 * 64]);
-            let plain = attend(&queries, &Seen::Plain { keys, values }, scale, &mask, sinks).unwrap();
-            let pairs = packed.to_f32().unwrap().into_iter().zip(plain.to_f32().unwrap());
+            let quantized = scaled_dot_product_attention(&queries, &seen, scale, &mask, sinks).unwrap();
+            assert_eq!(quantized.shape(), [length as i32, 6 * 64]);
+            let plain = scaled_dot_product_attention(&queries, &KvView::Plain { keys, values }, scale, &mask, sinks).unwrap();
+            let pairs = quantized.to_f32().unwrap().into_iter().zip(plain.to_f32().unwrap());
             let worst = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             assert!(worst < 1e-5, "{bits:?}, {length} queries: {worst}");
         }

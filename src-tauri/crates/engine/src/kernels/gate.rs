@@ -10,14 +10,14 @@ const THREADS: i32 = 256;
 
 /// What a gate goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Curve {
+pub enum GateKernel {
     /// `x · sigmoid(x)`.
     Silu,
     /// The tanh approximation of GELU.
     Gelu,
 }
 
-impl Curve {
+impl GateKernel {
     /// Its number in the kernels.
     pub(super) fn number(self) -> i32 {
         i32::from(self == Self::Gelu)
@@ -40,7 +40,7 @@ impl Curve {
 
 /// `curve(gate) · up` of rows. Without `up` both stand side by side in `gate` `[…, 2 · width]`; else both are
 /// `[length, width]` and may be parts of wider rows. `None` where no kernel can be used.
-pub fn gate(curve: Curve, gate: &Tensor, up: Option<&Tensor>) -> Result<Option<Tensor>> {
+pub fn gate(curve: GateKernel, gate: &Tensor, up: Option<&Tensor>) -> Result<Option<Tensor>> {
     let width = gate.dim(-1) / if up.is_none() { 2 } else { 1 };
     let fits = |up: &Tensor| up.dtype() == gate.dtype() && up.shape() == gate.shape() && gate.shape().len() == 2;
     if up.is_some_and(|up| !fits(up)) {
@@ -65,7 +65,7 @@ fn launch(kernel: &Kernel, width: i32, gate: &Tensor, up: Option<&Tensor>) -> Re
     Ok(out)
 }
 
-fn compare(kernel: &Kernel, curve: Curve, width: i32, dtype: Dtype, joined: bool) -> Result<f32> {
+fn compare(kernel: &Kernel, curve: GateKernel, width: i32, dtype: Dtype, joined: bool) -> Result<f32> {
     let both = noise(&[3, 2 * width], dtype, 7)?.mul(&Tensor::scalar(3.0, dtype)?)?;
     let (first, second) = (both.slice(1, 0, width)?, both.slice(1, width, 2 * width)?);
     let made = if joined {

@@ -2,10 +2,10 @@
 
 use mlx_rs::Dtype;
 
-use super::gate::Curve;
+use super::gate::GateKernel;
 use super::{difference, find, noise, Kernel, Key, Program};
 use crate::error::Result;
-use crate::ops::{Format, Packed};
+use crate::ops::{QuantizationFormat, QuantizedTensor};
 use crate::tensor::Tensor;
 
 const THREADS: i32 = 256;
@@ -14,7 +14,7 @@ const MANY: i32 = 12_288;
 
 /// `x` `[1, inputs]` times the transpose of the matrix, `[1, outputs]`; with `gated`, the curve of the first half of that
 /// times the second half. `None` where no kernel can be used.
-pub fn linear(x: &Tensor, matrix: &Packed, gated: Option<Curve>) -> Result<Option<Tensor>> {
+pub fn linear(x: &Tensor, matrix: &QuantizedTensor, gated: Option<GateKernel>) -> Result<Option<Tensor>> {
     let (&[1, inputs], Some(biases)) = (x.shape(), &matrix.biases) else {
         return Ok(None);
     };
@@ -25,7 +25,7 @@ pub fn linear(x: &Tensor, matrix: &Packed, gated: Option<Curve>) -> Result<Optio
         return Ok(None);
     };
     let bits = matrix.format.bits;
-    let key = Key::new(Program::One, x.dtype(), [0, variant, gated.map_or(0, Curve::number)]);
+    let key = Key::new(Program::One, x.dtype(), [0, variant, gated.map_or(0, GateKernel::number)]);
     match find(key, |kernel| compare(kernel, rows, x.dtype(), bits, gated)) {
         Some(kernel) => launch(&kernel, rows, x, matrix, biases, gated.is_some()).map(Some),
         None => Ok(None),
@@ -33,8 +33,8 @@ pub fn linear(x: &Tensor, matrix: &Packed, gated: Option<Curve>) -> Result<Optio
 }
 
 /// The number of the variant for a matrix, and how many rows a warp takes at once; `None` where there is none.
-pub(super) fn variant(matrix: &Packed, inputs: i32, gated: bool, dtype: Dtype) -> Option<(i32, i32)> {
-    let Format { group_size, bits, mode } = matrix.format;
+pub(super) fn variant(matrix: &QuantizedTensor, inputs: i32, gated: bool, dtype: Dtype) -> Option<(i32, i32)> {
+    let QuantizationFormat { group_size, bits, mode } = matrix.format;
     let outputs = matrix.scales.dim(0);
     let fits = mode == c"affine" && matrix.scales.dtype() == dtype && matrix.scales.shape().len() == 2;
     if !fits || inputs % 16 != 0 || group_size % 16 != 0 || (gated && outputs % 2 != 0) {
@@ -50,7 +50,7 @@ pub(super) fn variant(matrix: &Packed, inputs: i32, gated: bool, dtype: Dtype) -
     }
 }
 
-fn launch(kernel: &Kernel, rows: i32, x: &Tensor, matrix: &Packed, biases: &Tensor, gated: bool) -> Result<Tensor> {
+fn launch(kernel: &Kernel, rows: i32, x: &Tensor, matrix: &QuantizedTensor, biases: &Tensor, gated: bool) -> Result<Tensor> {
     let all = matrix.scales.dim(0);
     let outputs = if gated { all / 2 } else { all };
     // Rows of the matrix that a block works at; a gated output takes two.
@@ -65,17 +65,17 @@ fn launch(kernel: &Kernel, rows: i32, x: &Tensor, matrix: &Packed, biases: &Tens
     Ok(out)
 }
 
-fn compare(kernel: &Kernel, rows: i32, dtype: Dtype, bits: i32, gated: Option<Curve>) -> Result<f32> {
+fn compare(kernel: &Kernel, rows: i32, dtype: Dtype, bits: i32, gated: Option<GateKernel>) -> Result<f32> {
     let mut apart: f32 = 0.0;
     // More and fewer inputs than a warp takes at once, and outputs that leave a block unfilled.
     for (inputs, outputs, group_size) in [(192, 44, 32), (1280, 140, 64), (2560, 32, 128)] {
-        let format = Format {
+        let format = QuantizationFormat {
             group_size,
             bits,
             mode: c"affine",
         };
         let x = noise(&[1, inputs], dtype, 31)?;
-        let matrix = Packed::quantize(&noise(&[outputs, inputs], dtype, 32)?, format)?;
+        let matrix = QuantizedTensor::quantize(&noise(&[outputs, inputs], dtype, 32)?, format)?;
         let Some(biases) = &matrix.biases else { return Ok(f32::INFINITY) };
         let made = launch(kernel, rows, &x, &matrix, biases, gated.is_some())?;
         let wide = matrix.dequantize()?.astype(Dtype::Float32)?;

@@ -12,7 +12,7 @@ mod attend;
 mod gate;
 mod heads;
 mod linear;
-mod read;
+mod norm_linear;
 mod residual;
 
 use std::cell::RefCell;
@@ -28,10 +28,10 @@ use mlx_rs::Dtype;
 use mlx_sys::{mlx_fast_cuda_kernel, mlx_vector_string};
 
 pub use attend::attend;
-pub use gate::{gate, Curve};
+pub use gate::{gate, GateKernel};
 pub use heads::{heads, HeadShape, Split};
 pub use linear::linear;
-pub use read::{read, After, Row};
+pub use norm_linear::{norm_linear, Epilogue, ResidualInput};
 pub use residual::{add_norm, Norm};
 
 use crate::error::{Error, Result};
@@ -57,7 +57,7 @@ enum Program {
     /// Parts of an attention.
     Parts,
     /// A sum, its norm and a projection of that.
-    Read,
+    NormLinear,
 }
 
 impl Program {
@@ -89,7 +89,7 @@ impl Program {
                 &["partial", "weights"],
                 c"ponder_split(p_shape, a, b, b_shape, b_strides, c, c_strides, partial, weights);",
             ),
-            Self::Read => (
+            Self::NormLinear => (
                 &["p", "h", "x", "inner", "factor", "outer", "weight", "scales", "biases", "other"],
                 &["y", "sum"],
                 c"ponder_reading(p_shape, h, h_shape, x, inner, factor, outer, weight, scales, scales_shape, biases, other, y, sum);",
@@ -104,7 +104,7 @@ impl Program {
             Self::One => [common, layers, linear, include_str!("one.cuh")].concat(),
             Self::Two | Self::Three => [common, layers].concat(),
             Self::Attend | Self::Parts => [common, include_str!("attend.cuh")].concat(),
-            Self::Read => [common, linear, include_str!("read.cuh")].concat(),
+            Self::NormLinear => [common, linear, include_str!("norm_linear.cuh")].concat(),
         }
     }
 }
@@ -137,18 +137,18 @@ struct Kernel {
 }
 
 #[derive(Default)]
-struct Known {
+struct KernelCache {
     programs: HashMap<(Program, Dtype), Rc<Compiled>>,
     kernels: HashMap<Key, Option<Rc<Kernel>>>,
 }
 
 thread_local! {
-    static KNOWN: RefCell<Known> = RefCell::default();
+    static KERNELS: RefCell<KernelCache> = RefCell::default();
 }
 
 /// Drops this thread's kernels.
-pub fn forget() {
-    KNOWN.take();
+pub fn clear() {
+    KERNELS.take();
 }
 
 /// The kernel of this key: made and compared once for each thread; `differs` says by how much it differs from the operations
@@ -157,7 +157,7 @@ fn find(key: Key, differs: impl FnOnce(&Kernel) -> Result<f32>) -> Option<Rc<Ker
     if !has_kernels() {
         return None;
     }
-    if let Some(known) = KNOWN.with_borrow(|known| known.kernels.get(&key).cloned()) {
+    if let Some(known) = KERNELS.with_borrow(|known| known.kernels.get(&key).cloned()) {
         return known;
     }
     let tried = Kernel::new(key).and_then(|kernel| Ok((differs(&kernel)?, kernel)));
@@ -179,19 +179,19 @@ fn find(key: Key, differs: impl FnOnce(&Kernel) -> Result<f32>) -> Option<Rc<Ker
             None
         }
     };
-    KNOWN.with_borrow_mut(|known| known.kernels.insert(key, kernel.clone()));
+    KERNELS.with_borrow_mut(|known| known.kernels.insert(key, kernel.clone()));
     kernel
 }
 
 impl Kernel {
     fn new(key: Key) -> Result<Self> {
         let program = (key.program, key.dtype);
-        let known = KNOWN.with_borrow(|known| known.programs.get(&program).cloned());
+        let known = KERNELS.with_borrow(|known| known.programs.get(&program).cloned());
         let program = match known {
             Some(compiled) => compiled,
             None => {
                 let compiled = Rc::new(Compiled::new(key.program, key.dtype)?);
-                KNOWN.with_borrow_mut(|known| known.programs.insert(program, compiled.clone()));
+                KERNELS.with_borrow_mut(|known| known.programs.insert(program, compiled.clone()));
                 compiled
             }
         };
@@ -243,7 +243,7 @@ impl Compiled {
             Dtype::Bfloat16 => "__nv_bfloat16",
             Dtype::Float16 => "__half",
             Dtype::Float32 => "float",
-            other => return Err(Error::NotYet(format!("a kernel for {other:?}"))),
+            other => return Err(Error::Unsupported(format!("a kernel for {other:?}"))),
         };
         let text = |text: String| CString::new(text).map_err(|error| Error::Mlx(error.to_string()));
         let name = format!("ponder_{program:?}_{element}").to_lowercase();

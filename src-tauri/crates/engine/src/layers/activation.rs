@@ -5,7 +5,7 @@ use mlx_rs::Dtype;
 use prompt::config::decoder::Activation as Kind;
 
 use crate::error::Result;
-use crate::kernels::{self, Curve};
+use crate::kernels::{self, GateKernel};
 use crate::layers::Parameters;
 use crate::tensor::Tensor;
 
@@ -41,7 +41,7 @@ impl Gelu {
 
     /// GELU of every element times `other`, both `[length, width]`.
     pub fn times(&self, x: &Tensor, other: &Tensor) -> Result<Tensor> {
-        match kernels::gate(Curve::Gelu, x, Some(other))? {
+        match kernels::gate(GateKernel::Gelu, x, Some(other))? {
             Some(product) => Ok(product),
             None => self.forward(x)?.mul(other),
         }
@@ -95,17 +95,17 @@ impl Activation {
     }
 
     /// What kernels call it, where they know it.
-    pub fn curve(&self) -> Option<Curve> {
+    pub fn kernel(&self) -> Option<GateKernel> {
         match self {
-            Self::Silu => Some(Curve::Silu),
-            Self::Gelu(_) => Some(Curve::Gelu),
+            Self::Silu => Some(GateKernel::Silu),
+            Self::Gelu(_) => Some(GateKernel::Gelu),
             Self::ClippedSilu { .. } => None,
         }
     }
 
     /// `activation(gate) · up`, where both stand side by side in the last axis of `x` `[…, 2 · width]`.
     pub fn gated(&self, x: &Tensor) -> Result<Tensor> {
-        if let Some(curve) = self.curve() {
+        if let Some(curve) = self.kernel() {
             if let Some(gated) = kernels::gate(curve, x, None)? {
                 return Ok(gated);
             }

@@ -1,25 +1,25 @@
 //! Scaled dot-product attention with shared key heads, over whatever form the cache keeps its keys and values in.
 
-use crate::cache::Seen;
+use crate::cache::KvView;
 use crate::error::Result;
 use crate::kernels;
-use crate::ops::{concatenate, Mask, Packed};
+use crate::ops::{concatenate, Mask, QuantizedTensor};
 use crate::tensor::{device, Device, Tensor};
 
 /// Queries `[1, heads, length, width]` against what they may see; the result is `[length, heads · value width]`. `sinks`
 /// `[heads]` are logits that take a share of the attention and give nothing (gpt-oss).
-pub fn attend(queries: &Tensor, seen: &Seen, scale: f32, mask: &Mask, sinks: Option<&Tensor>) -> Result<Tensor> {
-    let unpacked;
-    let (keys, values) = match seen {
-        Seen::Plain { keys, values } => (keys, values),
-        Seen::Quantized { keys, values } if queries.dim(2) == 1 && device() != Device::Cpu => {
+pub fn scaled_dot_product_attention(queries: &Tensor, view: &KvView, scale: f32, mask: &Mask, sinks: Option<&Tensor>) -> Result<Tensor> {
+    let dequantized;
+    let (keys, values) = match view {
+        KvView::Plain { keys, values } => (keys, values),
+        KvView::Quantized { keys, values } if queries.dim(2) == 1 && device() != Device::Cpu => {
             return attend_packed(queries, keys, values, scale, sinks);
         }
         // Many queries pay for unpacking once and then have the kernel that writes no scores to memory. The CPU's product
         // with packed numbers is slower than unpacking them each time.
-        Seen::Quantized { .. } => {
-            unpacked = seen.plain()?;
-            (&unpacked.0, &unpacked.1)
+        KvView::Quantized { .. } => {
+            dequantized = view.dequantized()?;
+            (&dequantized.0, &dequantized.1)
         }
     };
     let &[_, heads, length, width] = queries.shape() else {
@@ -53,7 +53,7 @@ pub fn attend(queries: &Tensor, seen: &Seen, scale: f32, mask: &Mask, sinks: Opt
 
 /// One query for each head `[1, heads, 1, width]` against packed keys and values, all of which it sees: two products with
 /// packed numbers, so that what is read from memory stays small.
-fn attend_packed(queries: &Tensor, keys: &Packed, values: &Packed, scale: f32, sinks: Option<&Tensor>) -> Result<Tensor> {
+fn attend_packed(queries: &Tensor, keys: &QuantizedTensor, values: &QuantizedTensor, scale: f32, sinks: Option<&Tensor>) -> Result<Tensor> {
     let (heads, width, key_heads) = (queries.dim(1), queries.dim(3), keys.weight.dim(1));
     // Queries that share a key head become the rows of one product.
     let grouped = queries.reshape(&[1, key_heads, heads / key_heads, width])?;
@@ -62,7 +62,7 @@ fn attend_packed(queries: &Tensor, keys: &Packed, values: &Packed, scale: f32, s
     } else {
         grouped.mul(&Tensor::scalar(scale, queries.dtype())?)?
     };
-    let scores = scaled.times_packed(keys, true)?;
+    let scores = scaled.quantized_matmul(keys, true)?;
     let shares = match sinks {
         None => scores.softmax(-1, true)?,
         Some(sinks) => {
@@ -72,5 +72,5 @@ fn attend_packed(queries: &Tensor, keys: &Packed, values: &Packed, scale: f32, s
         }
     };
     // The last axis of packed values counts words, so the width comes from the result.
-    shares.times_packed(values, false)?.reshape(&[1, -1])
+    shares.quantized_matmul(values, false)?.reshape(&[1, -1])
 }

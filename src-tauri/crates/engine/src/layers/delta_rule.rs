@@ -19,7 +19,7 @@ const SMALL: i32 = 16;
 
 /// What the tokens of a step bring, all 32 bit floats. Value heads share key heads in order: head 0 of the keys serves the
 /// first `value heads / key heads` value heads.
-pub struct Tokens {
+pub struct DeltaRuleInputs {
     /// `[length, key heads, key width]`.
     pub queries: Tensor,
     /// Unit vectors `[length, key heads, key width]`.
@@ -29,7 +29,7 @@ pub struct Tokens {
     /// Logarithms of the decays, finite and not above 0, `[length, value heads]`.
     pub log_decays: Tensor,
     /// Between 0 and 1, `[length, value heads]`.
-    pub rates: Tensor,
+    pub betas: Tensor,
 }
 
 /// The rule with its constants.
@@ -66,7 +66,7 @@ impl DeltaRule {
 
     /// The outputs `[length, value heads, value width]` of the next tokens. `state` `[key heads, value heads per key head,
     /// value width, key width]` is carried on; `None` is all zeros.
-    pub fn forward(&self, tokens: &Tokens, state: &mut Option<Tensor>) -> Result<Tensor> {
+    pub fn forward(&self, tokens: &DeltaRuleInputs, state: &mut Option<Tensor>) -> Result<Tensor> {
         let (key_heads, key_width) = (tokens.keys.dim(1), tokens.keys.dim(2));
         let (value_heads, value_width) = (tokens.values.dim(1), tokens.values.dim(2));
         let shape = [key_heads, value_heads / key_heads, value_width, key_width];
@@ -83,7 +83,7 @@ impl DeltaRule {
     }
 
     /// Many tokens at once.
-    fn chunks(&self, tokens: &Tokens, state: &Tensor) -> Result<(Tensor, Tensor)> {
+    fn chunks(&self, tokens: &DeltaRuleInputs, state: &Tensor) -> Result<(Tensor, Tensor)> {
         let &[key_heads, shared, value_width, key_width] = state.shape() else {
             unreachable!("states have four axes")
         };
@@ -108,7 +108,7 @@ impl DeltaRule {
         let keys = by_head(&tokens.keys, 1, key_width)?;
         let values = by_head(&tokens.values, shared, value_width)?;
         let log_decays = by_head(&tokens.log_decays, shared, 1)?;
-        let rates = by_head(&tokens.rates, shared, 1)?;
+        let betas = by_head(&tokens.betas, shared, 1)?;
         let turned = |x: &Tensor| x.swapaxes(-1, -2);
         let corner = |x: &Tensor| match size {
             CHUNK => Ok(x.clone()),
@@ -119,17 +119,17 @@ impl DeltaRule {
         // than as a difference of sums from the start, which would lose a weak decay behind a strong one.
         let fading = log_decays
             .mul(&corner(&self.earlier)?)?
-            .running_sum(-2)?
+            .cumsum(-2)?
             .exp()?
             .mul(&corner(&self.seen)?)?;
         // What is left of the state before the chunk.
-        let left = log_decays.running_sum(-2)?.exp()?;
+        let left = log_decays.cumsum(-2)?.exp()?;
 
         let turned_keys = turned(&keys)?;
         let alike = keys.matmul(&turned_keys)?.mul(&corner(&self.minus_earlier)?)?;
-        let system = alike.mul(&fading)?.mul(&rates)?;
+        let system = alike.mul(&fading)?.mul(&betas)?;
         let solved = self.invert(&system.reshape(&[-1, size, size])?)?;
-        let solver = solved.reshape(&[count, key_heads, shared, size, size])?.mul(&turned(&rates)?)?;
+        let solver = solved.reshape(&[count, key_heads, shared, size, size])?.mul(&turned(&betas)?)?;
         let attention = queries.matmul(&turned_keys)?.mul(&fading)?;
         let minus_faded_keys = keys.mul(&left.negative()?)?;
         let faded_queries = queries.mul(&left)?;
@@ -191,7 +191,7 @@ impl DeltaRule {
 }
 
 /// One token.
-fn step(tokens: &Tokens, state: &Tensor) -> Result<(Tensor, Tensor)> {
+fn step(tokens: &DeltaRuleInputs, state: &Tensor) -> Result<(Tensor, Tensor)> {
     let &[key_heads, shared, value_width, key_width] = state.shape() else {
         unreachable!("states have four axes")
     };
@@ -199,7 +199,7 @@ fn step(tokens: &Tokens, state: &Tensor) -> Result<(Tensor, Tensor)> {
     let key = tokens.keys.reshape(&[key_heads, 1, key_width, 1])?;
     let faded = state.mul(&per_head(&tokens.log_decays.exp()?)?)?;
     let value = tokens.values.reshape(&[key_heads, shared, value_width, 1])?;
-    let correction = value.sub(&faded.matmul(&key)?)?.mul(&per_head(&tokens.rates)?)?;
+    let correction = value.sub(&faded.matmul(&key)?)?.mul(&per_head(&tokens.betas)?)?;
     let key = key.reshape(&[key_heads, 1, 1, key_width])?;
     let state = match device() {
         // CUDA rounds the factors of a matrix product to 10 bits, and this one is summed up for the whole text.

@@ -15,7 +15,7 @@ struct Text {
     keys: Vec<f32>,
     values: Vec<f32>,
     log_decays: Vec<f32>,
-    rates: Vec<f32>,
+    betas: Vec<f32>,
 }
 
 /// A small generator with a seed: numbers evenly spread from 0 to 1.
@@ -62,12 +62,12 @@ impl Text {
             keys,
             values: (0..heads * VALUE_WIDTH).map(|_| numbers.between(-1.0, 1.0)).collect(),
             log_decays: (0..heads).map(|_| numbers.between(log_decays.0, log_decays.1)).collect(),
-            rates: (0..heads).map(|_| numbers.next()).collect(),
+            betas: (0..heads).map(|_| numbers.next()).collect(),
         }
     }
 
     /// Some of the tokens as tensors.
-    fn tokens(&self, start: usize, length: usize) -> Tokens {
+    fn tokens(&self, start: usize, length: usize) -> DeltaRuleInputs {
         let part = |numbers: &[f32], rows: usize, width: usize| {
             let row = rows * width;
             let part = &numbers[start * row..(start + length) * row];
@@ -75,12 +75,12 @@ impl Text {
             Tensor::from_f32(part, if width == 1 { &shape[..2] } else { &shape })
         };
         let heads = KEY_HEADS * SHARED;
-        Tokens {
+        DeltaRuleInputs {
             queries: part(&self.queries, KEY_HEADS, KEY_WIDTH),
             keys: part(&self.keys, KEY_HEADS, KEY_WIDTH),
             values: part(&self.values, heads, VALUE_WIDTH),
             log_decays: part(&self.log_decays, heads, 1),
-            rates: part(&self.rates, heads, 1),
+            betas: part(&self.betas, heads, 1),
         }
     }
 
@@ -97,7 +97,7 @@ impl Text {
                 };
                 let (query, key) = (vector(&self.queries), vector(&self.keys));
                 let at = token * heads + head;
-                let (decay, rate) = (f64::from(self.log_decays[at]).exp(), f64::from(self.rates[at]));
+                let (decay, rate) = (f64::from(self.log_decays[at]).exp(), f64::from(self.betas[at]));
                 for value in 0..VALUE_WIDTH {
                     let start = (head * VALUE_WIDTH + value) * KEY_WIDTH;
                     let row = &mut state[start..start + KEY_WIDTH];
@@ -186,7 +186,7 @@ fn a_full_correction_of_one_key_keeps_the_last_value() {
     // system's solution is exact only where nothing cancels.
     connect().unwrap();
     let mut text = Text::new(5, 64, 1.0, (0.0, 0.0));
-    text.rates.fill(1.0);
+    text.betas.fill(1.0);
     text.queries = text.keys.clone();
     let (found, _) = text.by_rule(&[64]);
     let worst = found.iter().zip(&text.values).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);

@@ -2,30 +2,30 @@
 
 use crate::error::Result;
 use crate::layers::{Linear, Parameters};
-use crate::ops::Packed;
+use crate::ops::QuantizedTensor;
 use crate::tensor::Tensor;
 use crate::weights::{Matrix, Weights};
 
 /// The largest table that is widened for the CPU, in bytes: of a per-layer table every step reads one row of a
 /// quarter million, so widening it would buy nothing for many gigabytes.
-const WIDEST: u64 = 2 << 30;
+const MAX_DEQUANTIZED_BYTES: u64 = 2 << 30;
 
 /// A table with one row per token.
 pub enum Embedding {
     /// Plain numbers.
     Plain(Tensor),
     /// Quantised rows; those that are asked for are widened.
-    Packed(Packed),
+    Quantized(QuantizedTensor),
 }
 
 impl Embedding {
     /// Loads `path.weight` `[tokens, width]`.
     pub fn load(weights: &mut Weights<'_>, path: &str, tokens: i32, width: i32) -> Result<Self> {
-        let embedding = match weights.take_matrix(path, tokens, width, WIDEST)? {
+        let embedding = match weights.take_matrix(path, tokens, width, MAX_DEQUANTIZED_BYTES)? {
             Matrix::Plain(rows) => Self::Plain(rows),
-            Matrix::Packed(rows) => Self::Packed(rows),
+            Matrix::Quantized(rows) => Self::Quantized(rows),
         };
-        weights.settle(embedding.tensors())?;
+        weights.materialize(embedding.tensors())?;
         Ok(embedding)
     }
 
@@ -33,14 +33,14 @@ impl Embedding {
     pub fn forward(&self, ids: &Tensor) -> Result<Tensor> {
         match self {
             Self::Plain(rows) => rows.take(ids, 0),
-            Self::Packed(Packed {
+            Self::Quantized(QuantizedTensor {
                 weight,
                 scales,
                 biases,
                 format,
             }) => {
                 let biases = biases.as_ref().map(|biases| biases.take(ids, 0)).transpose()?;
-                Packed {
+                QuantizedTensor {
                     weight: weight.take(ids, 0)?,
                     scales: scales.take(ids, 0)?,
                     biases,
@@ -55,7 +55,7 @@ impl Embedding {
     pub fn as_linear(&self) -> Result<Linear> {
         match self {
             Self::Plain(rows) => Linear::from_rows(rows),
-            Self::Packed(packed) => Ok(Linear::from_packed(packed.clone())),
+            Self::Quantized(quantized) => Ok(Linear::from_quantized(quantized.clone())),
         }
     }
 }
@@ -64,7 +64,7 @@ impl Parameters for Embedding {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         match self {
             Self::Plain(rows) => visitor(rows),
-            Self::Packed(packed) => packed.visit(visitor),
+            Self::Quantized(quantized) => quantized.visit(visitor),
         }
     }
 }

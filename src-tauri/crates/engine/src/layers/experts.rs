@@ -5,46 +5,46 @@ use mlx_rs::Dtype;
 
 use crate::error::Result;
 use crate::layers::{Activation, Parameters};
-use crate::ops::{concatenate, Packed};
+use crate::ops::{concatenate, QuantizedTensor};
 use crate::tensor::{device, Device, Tensor};
 use crate::weights::{ExpertShape, Matrix, Weights};
 
 /// From so many pairs of a token and its expert on, they are put in the order of the experts, so that a device reads the
 /// weights of each expert once.
-const SORTED: i32 = 64;
+const MIN_SORTED_PAIRS: i32 = 64;
 
 /// The largest stack of experts that is widened for the CPU, in bytes. Of the experts a token uses a few, and all of them
 /// widened would not fit where the packed ones do.
-const WIDEST: u64 = 128 << 20;
+const MAX_DEQUANTIZED_BYTES: u64 = 128 << 20;
 
 /// The experts of one layer.
 pub struct Experts {
     /// gate_proj and up_proj of each expert side by side.
-    gate_up_proj: Stack,
-    down_proj: Stack,
+    gate_up_proj: SwitchLinear,
+    down_proj: SwitchLinear,
     activation: Activation,
     /// Experts per token, as an unsigned 32 bit integer.
     chosen: Tensor,
 }
 
 /// One projection of every expert.
-struct Stack {
-    product: Product,
+struct SwitchLinear {
+    product: ExpertsWeight,
     /// `[experts, outputs]`.
     bias: Option<Tensor>,
 }
 
-enum Product {
+enum ExpertsWeight {
     /// Plain numbers, turned to `[experts, inputs, outputs]`.
     Plain(Tensor),
     /// Quantised rows `[experts, outputs, words]`.
-    Packed(Packed),
+    Quantized(QuantizedTensor),
     /// Projections of one input in different number formats, which cannot become one stack.
-    Side(Vec<Product>),
+    Split(Vec<ExpertsWeight>),
 }
 
 /// The places of the `k` greatest numbers of each row of `scores` `[length, count]`, in no order, `[length, k]`.
-pub fn top_k(scores: &Tensor, k: i32) -> Result<Tensor> {
+pub fn top_k_indices(scores: &Tensor, k: i32) -> Result<Tensor> {
     let count = scores.dim(1);
     scores.argpartition(-k, 1)?.slice(1, count - k, count)
 }
@@ -52,22 +52,22 @@ pub fn top_k(scores: &Tensor, k: i32) -> Result<Tensor> {
 impl Experts {
     /// Loads the experts of the feed-forward at `path`, of which each token uses `chosen`.
     pub fn load(weights: &mut Weights<'_>, path: &str, shape: ExpertShape, chosen: i32, activation: Activation) -> Result<Self> {
-        let matrices = weights.take_experts(path, shape, WIDEST)?;
-        let gate_up_proj = Stack {
-            product: Product::join(matrices.gate_up)?,
+        let matrices = weights.take_experts(path, shape, MAX_DEQUANTIZED_BYTES)?;
+        let gate_up_proj = SwitchLinear {
+            product: ExpertsWeight::join(matrices.gate_up)?,
             bias: matrices.gate_up_bias,
         };
-        weights.settle(gate_up_proj.tensors())?;
+        weights.materialize(gate_up_proj.tensors())?;
         let experts = Self {
             gate_up_proj,
-            down_proj: Stack {
-                product: Product::join(vec![matrices.down])?,
+            down_proj: SwitchLinear {
+                product: ExpertsWeight::join(vec![matrices.down])?,
                 bias: matrices.down_bias,
             },
             activation,
             chosen: Tensor::from_i32(&[chosen], &[]).astype(Dtype::Uint32)?,
         };
-        weights.settle(experts.tensors())?;
+        weights.materialize(experts.tensors())?;
         Ok(experts)
     }
 
@@ -78,7 +78,7 @@ impl Experts {
             unreachable!("activations have two axes")
         };
         let chosen = indices.dim(1);
-        let fed = if length * chosen < SORTED {
+        let fed = if length * chosen < MIN_SORTED_PAIRS {
             self.feed(&x.reshape(&[length, 1, 1, hidden])?, indices, false)?
         } else {
             let indices = indices.reshape(&[length * chosen])?;
@@ -97,7 +97,7 @@ impl Experts {
     }
 }
 
-impl Stack {
+impl SwitchLinear {
     /// `rows` `[…, 1, inputs]` times the experts of `indices`.
     fn forward(&self, rows: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
         let product = self.product.forward(rows, indices, sorted)?;
@@ -108,41 +108,41 @@ impl Stack {
     }
 }
 
-impl Product {
+impl ExpertsWeight {
     /// Joins stacks of one input along their outputs, where their formats agree.
     fn join(matrices: Vec<Matrix>) -> Result<Self> {
-        let (mut plain, mut packed) = (Vec::new(), Vec::new());
+        let (mut plain, mut quantized) = (Vec::new(), Vec::new());
         for matrix in &matrices {
             match matrix {
                 Matrix::Plain(rows) => plain.push(rows),
-                Matrix::Packed(rows) => packed.push(rows),
+                Matrix::Quantized(rows) => quantized.push(rows),
             }
         }
-        if packed.is_empty() {
+        if quantized.is_empty() {
             return Ok(Self::Plain(turn(&plain)?));
         }
-        if !plain.is_empty() || packed.iter().any(|other| other.format != packed[0].format) {
-            let sides = matrices.into_iter().map(|matrix| Self::join(vec![matrix])).collect::<Result<_>>()?;
-            return Ok(Self::Side(sides));
+        if !plain.is_empty() || quantized.iter().any(|other| other.format != quantized[0].format) {
+            let parts = matrices.into_iter().map(|matrix| Self::join(vec![matrix])).collect::<Result<_>>()?;
+            return Ok(Self::Split(parts));
         }
-        let field = |of: fn(&Packed) -> &Tensor| join_outputs(&packed.iter().map(|one| of(one)).collect::<Vec<_>>());
-        let biases: Vec<&Tensor> = packed.iter().filter_map(|one| one.biases.as_ref()).collect();
-        Ok(Self::Packed(Packed {
+        let field = |of: fn(&QuantizedTensor) -> &Tensor| join_outputs(&quantized.iter().map(|one| of(one)).collect::<Vec<_>>());
+        let biases: Vec<&Tensor> = quantized.iter().filter_map(|one| one.biases.as_ref()).collect();
+        Ok(Self::Quantized(QuantizedTensor {
             weight: field(|one| &one.weight)?,
             scales: field(|one| &one.scales)?,
             biases: if biases.is_empty() { None } else { Some(join_outputs(&biases)?) },
-            format: packed[0].format,
+            format: quantized[0].format,
         }))
     }
 
     fn forward(&self, rows: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
         match self {
             Self::Plain(stack) => rows.gather_mm(stack, indices, sorted),
-            Self::Packed(stack) => rows.gather_qmm(stack, indices, sorted),
-            Self::Side(sides) => {
-                let outputs = sides
+            Self::Quantized(stack) => rows.gather_qmm(stack, indices, sorted),
+            Self::Split(parts) => {
+                let outputs = parts
                     .iter()
-                    .map(|side| side.forward(rows, indices, sorted))
+                    .map(|part| part.forward(rows, indices, sorted))
                     .collect::<Result<Vec<_>>>()?;
                 concatenate(&outputs.iter().collect::<Vec<_>>(), -1)
             }
@@ -171,17 +171,17 @@ fn join_outputs(parts: &[&Tensor]) -> Result<Tensor> {
     }
 }
 
-impl Parameters for Product {
+impl Parameters for ExpertsWeight {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         match self {
             Self::Plain(stack) => visitor(stack),
-            Self::Packed(stack) => stack.visit(visitor),
-            Self::Side(sides) => sides.visit(visitor),
+            Self::Quantized(stack) => stack.visit(visitor),
+            Self::Split(parts) => parts.visit(visitor),
         }
     }
 }
 
-impl Parameters for Stack {
+impl Parameters for SwitchLinear {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         let Self { product, bias } = self;
         product.visit(visitor);

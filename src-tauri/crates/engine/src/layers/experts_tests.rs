@@ -47,12 +47,12 @@ fn few_tokens_and_sorted_ones_go_through_their_own_experts() {
     let bias = random(3, &[EXPERTS, 2 * WIDTH]);
     let halves = [(0, WIDTH), (WIDTH, 2 * WIDTH)].map(|(from, to)| Matrix::Plain(gate_up.slice(1, from, to).unwrap()));
     let experts = Experts {
-        gate_up_proj: Stack {
-            product: Product::join(halves.into()).unwrap(),
+        gate_up_proj: SwitchLinear {
+            product: ExpertsWeight::join(halves.into()).unwrap(),
             bias: Some(bias.clone()),
         },
-        down_proj: Stack {
-            product: Product::join(vec![Matrix::Plain(down.clone())]).unwrap(),
+        down_proj: SwitchLinear {
+            product: ExpertsWeight::join(vec![Matrix::Plain(down.clone())]).unwrap(),
             bias: None,
         },
         activation: Activation::Gelu(gelu()),
@@ -81,18 +81,18 @@ fn projections_in_different_formats_stand_side_by_side() {
     connect().unwrap();
     // Two rows of 32 numbers: 4 bit floats that are all 1 (bits 0010), and a scale of 1 (an exponent of 127).
     let words = Tensor::from_i32(&[0x2222_2222; 8], &[1, 2, 4]).astype(Dtype::Uint32).unwrap();
-    let packed = Matrix::Packed(Packed {
+    let quantized = Matrix::Quantized(QuantizedTensor {
         weight: words,
         scales: Tensor::from_i32(&[127; 2], &[1, 2, 1]).astype(Dtype::Uint8).unwrap(),
         biases: None,
-        format: crate::ops::Format {
+        format: crate::ops::QuantizationFormat {
             group_size: 32,
             bits: 4,
             mode: c"mxfp4",
         },
     });
     let plain = Matrix::Plain(Tensor::from_f32(&[0.5; 32], &[1, 1, 32]));
-    let product = Product::join(vec![packed, plain]).unwrap();
+    let product = ExpertsWeight::join(vec![quantized, plain]).unwrap();
     let indices = Tensor::from_i32(&[0], &[1, 1]).astype(Dtype::Uint32).unwrap();
     let ones = Tensor::from_f32(&[1.0; 32], &[1, 1, 1, 32]);
     let found = product.forward(&ones, &indices, false).unwrap().to_f32().unwrap();

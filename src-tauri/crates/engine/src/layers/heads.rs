@@ -17,11 +17,11 @@ pub struct Heads {
 
 /// Splits the projection `all` `[length, all heads · width]`, norms as many heads as `norm` has factors for and turns queries
 /// and keys. `None` where no kernel does this; the caller composes it then.
-pub fn split(heads: &Heads, all: &Tensor, norm: Option<&RmsNorm>, rope: &Rope, rotation: &Rotation) -> Result<Option<Split>> {
+pub fn split_heads(heads: &Heads, all: &Tensor, norm: Option<&RmsNorm>, rope: &Rope, rotation: &Rotation) -> Result<Option<Split>> {
     let Some((rotated, traditional, periods, place)) = rope.turning(rotation) else {
         return Ok(None);
     };
-    let factors = norm.and_then(RmsNorm::head_factors);
+    let factors = norm.and_then(RmsNorm::head_weights);
     if norm.is_some() != factors.is_some() {
         return Ok(None);
     }

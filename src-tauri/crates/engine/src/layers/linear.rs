@@ -3,28 +3,28 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::kernels::{self, After, Curve};
-use crate::layers::{Activation, Gelu, Parameters, RmsNorm, Stream};
-use crate::ops::{concatenate, Packed};
+use crate::kernels::{self, Epilogue, GateKernel};
+use crate::layers::{Activation, Gelu, Parameters, ResidualStream, RmsNorm};
+use crate::ops::{concatenate, QuantizedTensor};
 use crate::tensor::{device, Device, Tensor};
 use crate::weights::{Matrix, Weights};
 
 /// A projection, or several of one input that were joined at load: their outputs stand side by side.
 pub struct Linear {
-    product: Product,
+    weight: LinearWeight,
     /// Added to every row, `[1, outputs]`.
     bias: Option<Tensor>,
 }
 
 /// One of several projections of the same input.
-pub struct Rows {
+pub struct Projection {
     path: String,
     outputs: i32,
     /// Which row of the checkpoint comes where; as they are where `None`.
     order: Option<Vec<i32>>,
 }
 
-impl Rows {
+impl Projection {
     /// `path.weight` `[outputs, inputs]`, and `path.bias` `[outputs]` where there is one.
     pub fn new(path: impl Into<String>, outputs: i32) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl Rows {
 
     /// For rows that lie in groups, each with some rows of every part: the parts one after another. `parts` says where in a
     /// group each part lies, in the order that is wanted; together they are the group.
-    pub fn by_part(mut self, parts: &[Range<i32>]) -> Self {
+    pub fn deinterleaved(mut self, parts: &[Range<i32>]) -> Self {
         let group: i32 = parts.iter().map(|part| part.end - part.start).sum();
         let groups = self.outputs / group;
         let of_part = |part: &Range<i32>| {
@@ -52,11 +52,11 @@ impl Rows {
         let Some(order) = self.order() else { return Ok(matrix) };
         Ok(match matrix {
             Matrix::Plain(rows) => Matrix::Plain(rows.take(&order, 0)?),
-            Matrix::Packed(packed) => Matrix::Packed(Packed {
-                weight: packed.weight.take(&order, 0)?,
-                scales: packed.scales.take(&order, 0)?,
-                biases: packed.biases.map(|biases| biases.take(&order, 0)).transpose()?,
-                format: packed.format,
+            Matrix::Quantized(quantized) => Matrix::Quantized(QuantizedTensor {
+                weight: quantized.weight.take(&order, 0)?,
+                scales: quantized.scales.take(&order, 0)?,
+                biases: quantized.biases.map(|biases| biases.take(&order, 0)).transpose()?,
+                format: quantized.format,
             }),
         })
     }
@@ -79,13 +79,13 @@ impl Rows {
     }
 }
 
-enum Product {
+enum LinearWeight {
     /// Plain numbers, turned to `[inputs, outputs]`.
     Plain(Tensor),
     /// Quantised rows, one per output.
-    Packed(Packed),
+    Quantized(QuantizedTensor),
     /// Projections in different number formats, which cannot become one matrix.
-    Side(Vec<Product>),
+    Split(Vec<LinearWeight>),
 }
 
 impl Linear {
@@ -96,33 +96,33 @@ impl Linear {
 
     /// Loads projections of one input and joins them, so that a step launches one product instead of several.
     pub fn load_joined(weights: &mut Weights<'_>, parts: &[(String, i32)], inputs: i32) -> Result<Self> {
-        let parts: Vec<Rows> = parts.iter().map(|(path, outputs)| Rows::new(path, *outputs)).collect();
+        let parts: Vec<Projection> = parts.iter().map(|(path, outputs)| Projection::new(path, *outputs)).collect();
         Self::load_rows(weights, &parts, inputs)
     }
 
     /// The same for projections whose rows have to be put in order.
-    pub fn load_rows(weights: &mut Weights<'_>, parts: &[Rows], inputs: i32) -> Result<Self> {
+    pub fn load_rows(weights: &mut Weights<'_>, parts: &[Projection], inputs: i32) -> Result<Self> {
         let matrices = parts.iter().map(|part| part.matrix(weights, inputs)).collect::<Result<Vec<_>>>()?;
         let linear = Self {
             bias: load_bias(weights, parts)?,
-            product: Product::join(matrices)?,
+            weight: LinearWeight::join(matrices)?,
         };
-        weights.settle(linear.tensors())?;
+        weights.materialize(linear.tensors())?;
         Ok(linear)
     }
 
     /// The projection that is a tied embedding read the other way round.
     pub fn from_rows(rows: &Tensor) -> Result<Self> {
         Ok(Self {
-            product: Product::from_rows(rows)?,
+            weight: LinearWeight::from_rows(rows)?,
             bias: None,
         })
     }
 
     /// The projection that is a tied quantised embedding read the other way round.
-    pub fn from_packed(rows: Packed) -> Self {
+    pub fn from_quantized(rows: QuantizedTensor) -> Self {
         Self {
-            product: Product::Packed(rows),
+            weight: LinearWeight::Quantized(rows),
             bias: None,
         }
     }
@@ -130,32 +130,34 @@ impl Linear {
     /// The same projection with every output times its own factor, where the weights are plain numbers of 32 bits and nothing
     /// is lost by that; `None` elsewhere.
     pub fn scaled(&self, factors: &[f32]) -> Result<Option<Self>> {
-        let Product::Plain(weight) = &self.product else { return Ok(None) };
+        let LinearWeight::Plain(weight) = &self.weight else {
+            return Ok(None);
+        };
         if weight.dtype() != mlx_rs::Dtype::Float32 {
             return Ok(None);
         }
         let factors = Tensor::from_f32(factors, &[1, factors.len() as i32]);
         Ok(Some(Self {
-            product: Product::Plain(weight.mul(&factors)?),
+            weight: LinearWeight::Plain(weight.mul(&factors)?),
             bias: self.bias.as_ref().map(|bias| bias.mul(&factors)).transpose()?,
         }))
     }
 
     /// `[length, inputs]` to `[length, outputs]`.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        match (&self.product, &self.bias) {
-            (Product::Plain(weight), Some(bias)) => x.addmm(weight, bias),
-            (product, Some(bias)) => product.forward(x)?.add(bias),
-            (product, None) => product.forward(x),
+        match (&self.weight, &self.bias) {
+            (LinearWeight::Plain(weight), Some(bias)) => x.addmm(weight, bias),
+            (weight, Some(bias)) => weight.forward(x)?.add(bias),
+            (weight, None) => weight.forward(x),
         }
     }
 }
 
 impl Linear {
     /// The projection of the normed stream.
-    pub fn read(&self, stream: &mut Stream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
-        if let (Some(packed), None) = (self.product.packed(), &self.bias) {
-            if let Some(read) = stream.read(norm, |row| kernels::read(row, packed, After::Plain))? {
+    pub fn forward_normed(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
+        if let (Some(quantized), None) = (self.weight.quantized(), &self.bias) {
+            if let Some(read) = stream.fuse(norm, |row| kernels::norm_linear(row, quantized, Epilogue::Plain))? {
                 return Ok(read);
             }
         }
@@ -163,9 +165,9 @@ impl Linear {
     }
 
     /// `activation(gate) · up` of the normed stream, where this projection makes both side by side.
-    pub fn read_gated(&self, stream: &mut Stream<'_>, norm: Option<&RmsNorm>, activation: &Activation) -> Result<Tensor> {
-        if let (Some(packed), None, Some(curve)) = (self.product.packed(), &self.bias, activation.curve()) {
-            if let Some(read) = stream.read(norm, |row| kernels::read(row, packed, After::Gated(curve)))? {
+    pub fn gated_normed(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>, activation: &Activation) -> Result<Tensor> {
+        if let (Some(quantized), None, Some(curve)) = (self.weight.quantized(), &self.bias, activation.kernel()) {
+            if let Some(read) = stream.fuse(norm, |row| kernels::norm_linear(row, quantized, Epilogue::Gated(curve)))? {
                 return Ok(read);
             }
         }
@@ -173,9 +175,11 @@ impl Linear {
     }
 
     /// GELU of the stream's projection times `other` `[length, outputs]`.
-    pub fn read_times(&self, stream: &mut Stream<'_>, gelu: &Gelu, other: &Tensor) -> Result<Tensor> {
-        if let (Some(packed), None) = (self.product.packed(), &self.bias) {
-            if let Some(read) = stream.read(None, |row| kernels::read(row, packed, After::Times(Curve::Gelu, other)))? {
+    pub fn gelu_times(&self, stream: &mut ResidualStream<'_>, gelu: &Gelu, other: &Tensor) -> Result<Tensor> {
+        if let (Some(quantized), None) = (self.weight.quantized(), &self.bias) {
+            if let Some(read) = stream.fuse(None, |row| {
+                kernels::norm_linear(row, quantized, Epilogue::Times(GateKernel::Gelu, other))
+            })? {
                 return Ok(read);
             }
         }
@@ -184,8 +188,8 @@ impl Linear {
 
     /// `activation(gate) · up` of an input, where this projection makes both side by side.
     pub fn gated(&self, x: &Tensor, activation: &Activation) -> Result<Tensor> {
-        if let (Some(packed), None, Some(curve)) = (self.product.packed(), &self.bias, activation.curve()) {
-            if let Some(gated) = kernels::linear(x, packed, Some(curve))? {
+        if let (Some(quantized), None, Some(curve)) = (self.weight.quantized(), &self.bias, activation.kernel()) {
+            if let Some(gated) = kernels::linear(x, quantized, Some(curve))? {
                 return Ok(gated);
             }
         }
@@ -193,11 +197,11 @@ impl Linear {
     }
 }
 
-impl Product {
+impl LinearWeight {
     /// The matrix of a projection that may be quantised.
-    fn packed(&self) -> Option<&Packed> {
+    fn quantized(&self) -> Option<&QuantizedTensor> {
         match self {
-            Self::Packed(packed) => Some(packed),
+            Self::Quantized(quantized) => Some(quantized),
             _ => None,
         }
     }
@@ -209,40 +213,40 @@ impl Product {
     }
 
     fn join(matrices: Vec<Matrix>) -> Result<Self> {
-        let (mut plain, mut packed) = (Vec::new(), Vec::new());
+        let (mut plain, mut quantized) = (Vec::new(), Vec::new());
         for matrix in &matrices {
             match matrix {
                 Matrix::Plain(rows) => plain.push(rows),
-                Matrix::Packed(rows) => packed.push(rows),
+                Matrix::Quantized(rows) => quantized.push(rows),
             }
         }
-        if packed.is_empty() {
+        if quantized.is_empty() {
             return Self::from_rows(&join_rows(&plain)?);
         }
-        let alike = plain.is_empty() && packed.iter().all(|other| other.format == packed[0].format);
+        let alike = plain.is_empty() && quantized.iter().all(|other| other.format == quantized[0].format);
         if !alike {
-            let sides = matrices.into_iter().map(|matrix| Self::join(vec![matrix])).collect::<Result<_>>()?;
-            return Ok(Self::Side(sides));
+            let parts = matrices.into_iter().map(|matrix| Self::join(vec![matrix])).collect::<Result<_>>()?;
+            return Ok(Self::Split(parts));
         }
-        let field = |of: fn(&Packed) -> &Tensor| join_rows(&packed.iter().map(|one| of(one)).collect::<Vec<_>>());
-        let biases: Vec<&Tensor> = packed.iter().filter_map(|one| one.biases.as_ref()).collect();
-        Ok(Self::Packed(Packed {
+        let field = |of: fn(&QuantizedTensor) -> &Tensor| join_rows(&quantized.iter().map(|one| of(one)).collect::<Vec<_>>());
+        let biases: Vec<&Tensor> = quantized.iter().filter_map(|one| one.biases.as_ref()).collect();
+        Ok(Self::Quantized(QuantizedTensor {
             weight: field(|one| &one.weight)?,
             scales: field(|one| &one.scales)?,
             biases: if biases.is_empty() { None } else { Some(join_rows(&biases)?) },
-            format: packed[0].format,
+            format: quantized[0].format,
         }))
     }
 
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         match self {
             Self::Plain(weight) => x.matmul(weight),
-            Self::Packed(packed) => match kernels::linear(x, packed, None)? {
+            Self::Quantized(quantized) => match kernels::linear(x, quantized, None)? {
                 Some(y) => Ok(y),
-                None => x.quantized_matmul(packed),
+                None => x.quantized_matmul(quantized, true),
             },
-            Self::Side(sides) => {
-                let outputs = sides.iter().map(|side| side.forward(x)).collect::<Result<Vec<_>>>()?;
+            Self::Split(parts) => {
+                let outputs = parts.iter().map(|part| part.forward(x)).collect::<Result<Vec<_>>>()?;
                 concatenate(&outputs.iter().collect::<Vec<_>>(), -1)
             }
         }
@@ -250,7 +254,7 @@ impl Product {
 }
 
 /// The biases of joined projections, `[1, outputs]`, with zeros for parts that have none.
-fn load_bias(weights: &mut Weights<'_>, parts: &[Rows]) -> Result<Option<Tensor>> {
+fn load_bias(weights: &mut Weights<'_>, parts: &[Projection]) -> Result<Option<Tensor>> {
     let Some(first) = parts.iter().find(|part| weights.has(&part.bias_name())) else {
         return Ok(None);
     };
@@ -275,7 +279,7 @@ fn join_rows(parts: &[&Tensor]) -> Result<Tensor> {
     }
 }
 
-impl Parameters for Packed {
+impl Parameters for QuantizedTensor {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         let Self {
             weight,
@@ -289,20 +293,20 @@ impl Parameters for Packed {
     }
 }
 
-impl Parameters for Product {
+impl Parameters for LinearWeight {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         match self {
             Self::Plain(weight) => visitor(weight),
-            Self::Packed(packed) => packed.visit(visitor),
-            Self::Side(sides) => sides.visit(visitor),
+            Self::Quantized(quantized) => quantized.visit(visitor),
+            Self::Split(parts) => parts.visit(visitor),
         }
     }
 }
 
 impl Parameters for Linear {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { product, bias } = self;
-        product.visit(visitor);
+        let Self { weight, bias } = self;
+        weight.visit(visitor);
         bias.visit(visitor);
     }
 }

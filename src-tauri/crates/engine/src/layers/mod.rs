@@ -14,14 +14,14 @@ mod rope;
 mod short_conv;
 
 pub use activation::{Activation, Gelu};
-pub use attention::attend;
-pub use delta_rule::{DeltaRule, Tokens};
+pub use attention::scaled_dot_product_attention;
+pub use delta_rule::{DeltaRule, DeltaRuleInputs};
 pub use embedding::Embedding;
-pub use experts::{top_k, Experts};
-pub use heads::{split, Heads};
-pub use linear::{Linear, Rows};
-pub use norm::{factors, RmsNorm};
-pub use residual::Stream;
+pub use experts::{top_k_indices, Experts};
+pub use heads::{split_heads, Heads};
+pub use linear::{Linear, Projection};
+pub use norm::{norm_weight, RmsNorm};
+pub use residual::ResidualStream;
 pub use rope::{Rope, Rotation};
 pub use short_conv::ShortConv;
 

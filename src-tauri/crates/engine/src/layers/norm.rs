@@ -34,14 +34,14 @@ impl RmsNorm {
     pub fn load(weights: &mut Weights<'_>, path: &str, width: i32, eps: f32) -> Result<Self> {
         let weight = weights.take(&format!("{path}.weight"), &[width])?;
         let norm = Self::new(weight, eps)?;
-        weights.settle(norm.tensors())?;
+        weights.materialize(norm.tensors())?;
         Ok(norm)
     }
 
     /// Loads `path.weight` `[width]`, stored as its difference from 1 where `config` says so.
     pub fn load_from(weights: &mut Weights<'_>, path: &str, width: i32, config: NormConfig) -> Result<Self> {
-        let norm = Self::new(factors(weights, path, width, config)?, config.eps)?;
-        weights.settle(norm.tensors())?;
+        let norm = Self::new(norm_weight(weights, path, width, config)?, config.eps)?;
+        weights.materialize(norm.tensors())?;
         Ok(norm)
     }
 
@@ -70,7 +70,7 @@ impl RmsNorm {
     }
 
     /// Factors `[width]` and epsilon, where a kernel applies them.
-    pub fn factors(&self) -> Option<(&Tensor, f32)> {
+    pub fn weight(&self) -> Option<(&Tensor, f32)> {
         match self {
             Self::Fast { weight, heads: None, eps } => Some((weight.as_ref()?, *eps)),
             _ => None,
@@ -78,7 +78,7 @@ impl RmsNorm {
     }
 
     /// Factors `[heads, width]` and epsilon, where heads differ and a kernel norms them.
-    pub fn head_factors(&self) -> Option<(&Tensor, f32)> {
+    pub fn head_weights(&self) -> Option<(&Tensor, f32)> {
         match self {
             Self::Fast { weight: None, heads, eps } => Some((heads.as_ref()?, *eps)),
             _ => None,
@@ -106,7 +106,7 @@ impl RmsNorm {
 }
 
 /// Takes the factors `path.weight` `[width]` of a norm, stored as their difference from 1 where `config` says so.
-pub fn factors(weights: &mut Weights<'_>, path: &str, width: i32, config: NormConfig) -> Result<Tensor> {
+pub fn norm_weight(weights: &mut Weights<'_>, path: &str, width: i32, config: NormConfig) -> Result<Tensor> {
     let factors = weights.take(&format!("{path}.weight"), &[width])?;
     if config.offset {
         return factors.add(&Tensor::scalar(1.0, factors.dtype())?);

@@ -1,35 +1,35 @@
-//! The residual stream: what a part of a layer gives is added to it, and the next part reads it normed.
+//! The residual stream: what each part of a layer gives is added to it, and the next part reads it normed.
 
 use crate::error::Result;
-use crate::kernels::{self, Norm, Row};
+use crate::kernels::{self, Norm, ResidualInput};
 use crate::layers::RmsNorm;
 use crate::tensor::Tensor;
 
 /// The stream `[length, width]`, and what is still to be added to it: whoever reads next can do that on the way.
-pub struct Stream<'a> {
+pub struct ResidualStream<'a> {
     h: Tensor,
-    part: Option<Part<'a>>,
+    pending: Option<Pending<'a>>,
 }
 
 /// What is to be added: `(h + norm(x)) · factor`.
-struct Part<'a> {
+struct Pending<'a> {
     x: Tensor,
     norm: Option<&'a RmsNorm>,
     factor: Option<&'a Tensor>,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> ResidualStream<'a> {
     /// A stream that begins with these.
     pub fn new(h: Tensor) -> Self {
-        Self { h, part: None }
+        Self { h, pending: None }
     }
 
     /// Adds `x`, normed; then all is multiplied by the factor.
     pub fn add(&mut self, x: Tensor, norm: Option<&'a RmsNorm>, factor: Option<&'a Tensor>) -> Result<()> {
-        if self.part.is_some() {
+        if self.pending.is_some() {
             self.sum()?;
         }
-        self.part = Some(Part { x, norm, factor });
+        self.pending = Some(Pending { x, norm, factor });
         Ok(())
     }
 
@@ -41,35 +41,35 @@ impl<'a> Stream<'a> {
 
     /// The stream, normed.
     pub fn normed(&mut self, norm: Option<&RmsNorm>) -> Result<Tensor> {
-        let Some(part) = self.part.take() else {
+        let Some(pending) = self.pending.take() else {
             return norm.map_or_else(|| Ok(self.h.clone()), |norm| norm.forward(&self.h));
         };
-        let (sum, normed) = add_norm(&self.h, &part.x, part.norm, part.factor, norm)?;
+        let (sum, normed) = add_norm(&self.h, &pending.x, pending.norm, pending.factor, norm)?;
         self.h = sum;
         Ok(normed)
     }
 
-    /// Gives what a kernel needs to sum, norm and read the stream at once; it returns what it read and the sum. `None` where
-    /// nothing waits to be added, a norm is of a kind that no kernel applies, or the kernel declines.
-    pub fn read(
+    /// Lets one kernel sum, norm and read the stream at once; `launch` returns what it computed and the sum. `None` if nothing
+    /// waits to be added, a norm is of a kind that no kernel applies, or the kernel declines.
+    pub fn fuse(
         &mut self,
         norm: Option<&RmsNorm>,
-        read: impl FnOnce(Row<'_>) -> Result<Option<(Tensor, Tensor)>>,
+        launch: impl FnOnce(ResidualInput<'_>) -> Result<Option<(Tensor, Tensor)>>,
     ) -> Result<Option<Tensor>> {
-        let Some(part) = &self.part else { return Ok(None) };
-        let (Some(inner), Some(outer)) = (applied(part.norm), applied(norm)) else {
+        let Some(pending) = &self.pending else { return Ok(None) };
+        let (Some(inner), Some(outer)) = (applied(pending.norm), applied(norm)) else {
             return Ok(None);
         };
-        let row = Row {
+        let row = ResidualInput {
             h: &self.h,
-            x: &part.x,
+            x: &pending.x,
             inner,
-            factor: part.factor,
+            factor: pending.factor,
             outer,
         };
-        let Some((made, sum)) = read(row)? else { return Ok(None) };
+        let Some((made, sum)) = launch(row)? else { return Ok(None) };
         self.h = sum;
-        self.part = None;
+        self.pending = None;
         Ok(Some(made))
     }
 }
@@ -77,7 +77,7 @@ impl<'a> Stream<'a> {
 /// The norm as kernels take it, if any; `None` where there is one that they do not apply.
 fn applied(norm: Option<&RmsNorm>) -> Option<Option<Norm<'_>>> {
     match norm {
-        Some(norm) => norm.factors().map(Some),
+        Some(norm) => norm.weight().map(Some),
         None => Some(None),
     }
 }

@@ -29,7 +29,7 @@ impl ShortConv {
             false => None,
         };
         let conv = Self::new(&weight, bias)?;
-        weights.settle(conv.tensors())?;
+        weights.materialize(conv.tensors())?;
         Ok(conv)
     }
 

@@ -2,14 +2,14 @@
 
 use mlx_rs::Dtype;
 
-use super::{wrong_shape, Matrix, Parts, Weights};
+use super::{wrong_shape, Matrix, StoredMatrix, Weights};
 use crate::error::{Error, Result};
 use crate::ops::stack;
 use crate::tensor::Tensor;
 
 /// Where a layer may keep its experts, below its feed-forward: MLX's own files (`switch_mlp`, Gemma 4's `switch_glu`) and
 /// transformers' and gpt-oss' `experts`.
-const PLACES: [&str; 3] = ["switch_mlp", "experts.switch_glu", "experts"];
+const PREFIXES: [&str; 3] = ["switch_mlp", "experts.switch_glu", "experts"];
 
 /// The names of an expert's gate, up and down projections; the second ones are LFM2's and Mixtral's.
 const NAMES: [[&str; 3]; 2] = [["gate_proj", "up_proj", "down_proj"], ["w1", "w3", "w2"]];
@@ -59,7 +59,7 @@ impl Weights<'_> {
         let ExpertShape {
             experts, hidden, width, ..
         } = shape;
-        for place in PLACES.map(|place| format!("{path}.{place}")) {
+        for place in PREFIXES.map(|place| format!("{path}.{place}")) {
             if self.has(&format!("{place}.gate_up_proj")) {
                 return self.take_fused(&place, shape, limit);
             }
@@ -110,7 +110,7 @@ impl Weights<'_> {
             .map(|expert| self.take_parts(&format!("{place}.{expert}.{name}")))
             .collect::<Result<Vec<_>>>()?;
         let path = format!("{place}.0.{name}");
-        let alike = |field: fn(&Parts) -> Option<&Tensor>| -> Result<Option<Tensor>> {
+        let alike = |field: fn(&StoredMatrix) -> Option<&Tensor>| -> Result<Option<Tensor>> {
             let all: Vec<&Tensor> = each.iter().filter_map(field).collect();
             let Some(first) = all.first() else { return Ok(None) };
             match all
@@ -122,7 +122,7 @@ impl Weights<'_> {
                 None => Ok(Some(stack(&all, 0)?)),
             }
         };
-        let parts = Parts {
+        let parts = StoredMatrix {
             weight: alike(|parts| Some(&parts.weight))?.ok_or_else(|| Error::MissingTensor(path.clone()))?,
             scales: alike(|parts| parts.scales.as_ref())?,
             biases: alike(|parts| parts.biases.as_ref())?,
@@ -137,7 +137,7 @@ impl Weights<'_> {
         } = shape;
         let mut plain = |name: &str, shape: &[i32]| {
             let path = format!("{place}.{name}");
-            let parts = Parts {
+            let parts = StoredMatrix {
                 weight: self.take_raw(&path)?,
                 scales: None,
                 biases: None,
@@ -164,7 +164,7 @@ impl Weights<'_> {
                 return Err(wrong_shape(&path, &blocks, format!("blocks of 16 bytes for {shape:?}")));
             };
             let words = blocks.view(Dtype::Uint32)?.reshape(&[count, rows, groups * 4])?;
-            let parts = Parts {
+            let parts = StoredMatrix {
                 weight: in_order(words)?,
                 scales: Some(in_order(self.take_raw(&format!("{path}_scales"))?)?),
                 biases: None,
@@ -236,7 +236,7 @@ mod tests {
         let taken = weights.take_experts("mlp", SHAPE, u64::MAX).unwrap();
         let flat = |matrix: &Matrix| match matrix {
             Matrix::Plain(stack) => stack.clone(),
-            Matrix::Packed(packed) => packed.dequantize().unwrap(),
+            Matrix::Quantized(quantized) => quantized.dequantize().unwrap(),
         };
         let gate_up: Vec<Tensor> = taken.gate_up.iter().map(flat).collect();
         let joined = concatenate(&gate_up.iter().collect::<Vec<_>>(), 1).unwrap();

@@ -17,11 +17,12 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The memory of this computer now. What a model holds that will be unloaded before the next is loaded counts as free.
+    /// The memory of this computer now. The `engine_bytes` of a loaded model, which is unloaded before the next is loaded, count
+    /// as free.
     ///
     /// # Errors
     /// [`Error::MemoryUnknown`] where the system does not tell.
-    pub fn now(backend: Backend, held: u64) -> Result<Self, Error> {
+    pub fn now(backend: Backend, engine_bytes: u64) -> Result<Self, Error> {
         let mut system = System::new().map_err(|error| Error::MemoryUnknown(error.to_string()))?;
         system.refresh_memory();
         let (mut total, mut free, mut swap) = (system.total_memory(), system.available_memory(), system.free_swap());
@@ -31,7 +32,7 @@ impl Memory {
         }
         Ok(Self {
             total: ceiling(backend, total),
-            free: free.saturating_add(held).min(total),
+            free: free.saturating_add(engine_bytes).min(total),
             swap,
         })
     }

@@ -13,12 +13,12 @@ const FIRST_PART: u64 = 256 << 10;
 
 impl Hub {
     /// Whether a model fits this computer: of one that is here its files tell, of one on the hub its config and the headers of
-    /// its weights. `held` bytes are free once the loaded model is gone.
+    /// its weights. `engine_bytes` are free once the loaded model is gone.
     ///
     /// # Errors
     /// [`Error::WillNotRun`] with the reason; whatever keeps the hub from answering.
-    pub async fn fit(&self, reference: &str, question: &Question, held: u64) -> Result<Fit, Error> {
-        let memory = Memory::now(question.backend, held)?;
+    pub async fn fit(&self, reference: &str, question: &Question, engine_bytes: u64) -> Result<Fit, Error> {
+        let memory = Memory::now(question.backend, engine_bytes)?;
         match self.folder().find(reference) {
             Ok(model) => {
                 let measured = self.measured().of(&model.reference, model.revision.as_deref());

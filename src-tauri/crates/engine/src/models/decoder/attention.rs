@@ -2,10 +2,12 @@
 
 use prompt::config::decoder::{AttentionConfig, HeadNorm};
 
-use super::{Factor, Loading, Step};
+use super::{LoadContext, QueryScale, Step};
 use crate::cache::{Cache, PlainCache, RotatingCache};
 use crate::error::Result;
-use crate::layers::{attend, factors, split, Heads, Linear, Parameters, RmsNorm, Rows, Stream};
+use crate::layers::{
+    norm_weight, scaled_dot_product_attention, split_heads, Heads, Linear, Parameters, Projection, ResidualStream, RmsNorm,
+};
 use crate::ops::concatenate;
 use crate::tensor::{device, Device, Tensor};
 
@@ -43,7 +45,7 @@ enum HeadNorms {
 
 impl Attention {
     /// Loads what stands below `path`: `q_proj`, `k_proj`, `v_proj` or all in one `qkv_proj` (Phi 3), `o_proj` and norms.
-    pub fn load(config: &AttentionConfig, path: &str, loading: &mut Loading<'_, '_>) -> Result<Self> {
+    pub fn load(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
         let hidden = loading.config.hidden_size as i32;
         let scale = config.scale * config.rope.map_or(1.0, |rope| loading.ropes[rope].score_factor());
@@ -66,7 +68,7 @@ impl Attention {
             (_, true) => (qkv_proj, 1.0),
             (_, false) => (qkv_proj, scale),
         };
-        loading.weights.settle(norms.tensors().into_iter().chain(qkv_proj.tensors()))?;
+        loading.weights.materialize(norms.tensors().into_iter().chain(qkv_proj.tensors()))?;
         if config.o_bias {
             loading.weights.require(&format!("{path}.o_proj.bias"))?;
         }
@@ -75,7 +77,7 @@ impl Attention {
         } else {
             None
         };
-        loading.weights.settle(&sinks)?;
+        loading.weights.materialize(&sinks)?;
         Ok(Self {
             heads,
             key_heads,
@@ -106,8 +108,8 @@ impl Attention {
     }
 
     /// What the normed stream gives, `[length, hidden]`.
-    pub fn forward(&self, stream: &mut Stream<'_>, norm: Option<&RmsNorm>, step: &Step<'_>, cache: &mut Cache) -> Result<Tensor> {
-        let all = self.qkv_proj.read(stream, norm)?;
+    pub fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>, step: &Step<'_>, cache: &mut Cache) -> Result<Tensor> {
+        let all = self.qkv_proj.forward_normed(stream, norm)?;
         let (gate, all) = match self.output_gate {
             true => {
                 let width = self.heads * self.width;
@@ -115,17 +117,17 @@ impl Attention {
             }
             false => (None, all),
         };
-        let (queries, keys, values) = match self.split(&all, step)? {
+        let (queries, keys, values) = match self.split_heads(&all, step)? {
             Some(split) => split,
             None => self.compose(&all, step)?,
         };
-        let (queries, scale) = match &step.growth {
+        let (queries, scale) = match &step.query_scaling {
             None => (queries, self.scale),
-            Some(Factor::One(factor)) => (queries, self.scale * factor),
-            Some(Factor::Many(factors)) => (queries.mul(&factors.astype(queries.dtype())?)?, self.scale),
+            Some(QueryScale::Single(factor)) => (queries, self.scale * factor),
+            Some(QueryScale::PerPosition(factors)) => (queries.mul(&factors.astype(queries.dtype())?)?, self.scale),
         };
         let seen = cache.update(&keys, &values)?;
-        let attended = attend(&queries, &seen, scale, &step.masks[self.mask], self.sinks.as_ref())?;
+        let attended = scaled_dot_product_attention(&queries, &seen, scale, &step.masks[self.mask], self.sinks.as_ref())?;
         match gate {
             Some(gate) => self.o_proj.forward(&attended.mul(&gate.sigmoid()?)?),
             None => self.o_proj.forward(&attended),
@@ -133,7 +135,7 @@ impl Attention {
     }
 
     /// Queries, keys and values `[1, heads, length, width]`, normed and turned by one kernel; `None` where there is none.
-    fn split(&self, all: &Tensor, step: &Step<'_>) -> Result<Option<(Tensor, Tensor, Tensor)>> {
+    fn split_heads(&self, all: &Tensor, step: &Step<'_>) -> Result<Option<(Tensor, Tensor, Tensor)>> {
         let norm = match &self.norms {
             HeadNorms::None => None,
             HeadNorms::PerHead(norm) => Some(norm),
@@ -141,7 +143,7 @@ impl Attention {
         };
         let Some(rope) = self.rope else { return Ok(None) };
         if self.output_gate && all.dim(0) > 1 {
-            // Rows that the gate's part was cut from do not lie one behind another.
+            // Rows that the gate's part was cut from are not contiguous.
             return Ok(None);
         }
         let heads = Heads {
@@ -149,7 +151,7 @@ impl Attention {
             keys: self.key_heads,
             width: self.width,
         };
-        Ok(match split(&heads, all, norm, &step.ropes[rope], &step.rotations[rope])? {
+        Ok(match split_heads(&heads, all, norm, &step.ropes[rope], &step.rotations[rope])? {
             Some((queries, Some((keys, values)))) => Some((queries, keys, values)),
             _ => None,
         })
@@ -201,7 +203,7 @@ impl Attention {
     }
 }
 
-fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut Loading<'_, '_>) -> Result<Linear> {
+fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Linear> {
     let width = config.head_dim as i32;
     let (queries, keys) = (config.heads as i32 * width, config.key_heads as i32 * width);
     let (joined, part) = (format!("{path}.qkv_proj"), |name: &str| format!("{path}.{name}"));
@@ -211,25 +213,25 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut Loading<'_, '_>)
     };
     let parts = if loading.weights.has(&format!("{joined}.weight")) && !config.output_gate {
         bias("qkv_proj")?;
-        vec![Rows::new(joined, queries + 2 * keys)]
+        vec![Projection::new(joined, queries + 2 * keys)]
     } else {
         ["q_proj", "k_proj", "v_proj"].into_iter().try_for_each(bias)?;
         let q_proj = match config.output_gate {
             // The gate comes first, so that queries and keys stay neighbours.
-            true => Rows::new(part("q_proj"), 2 * queries).by_part(&[width..2 * width, 0..width]),
-            false => Rows::new(part("q_proj"), queries),
+            true => Projection::new(part("q_proj"), 2 * queries).deinterleaved(&[width..2 * width, 0..width]),
+            false => Projection::new(part("q_proj"), queries),
         };
-        vec![q_proj, Rows::new(part("k_proj"), keys), Rows::new(part("v_proj"), keys)]
+        vec![q_proj, Projection::new(part("k_proj"), keys), Projection::new(part("v_proj"), keys)]
     };
     Linear::load_rows(loading.weights, &parts, loading.config.hidden_size as i32)
 }
 
 /// The norms, those of queries times `factor`.
-fn head_norms(config: &AttentionConfig, path: &str, factor: f32, loading: &mut Loading<'_, '_>) -> Result<HeadNorms> {
+fn head_norms(config: &AttentionConfig, path: &str, factor: f32, loading: &mut LoadContext<'_, '_>) -> Result<HeadNorms> {
     let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
     let norm = loading.config.norm;
     let mut take = |name: &str, width: i32, factor: f32| {
-        let factors = factors(loading.weights, &format!("{path}.{name}"), width, norm)?;
+        let factors = norm_weight(loading.weights, &format!("{path}.{name}"), width, norm)?;
         match factor {
             1.0 => Ok(factors),
             factor => factors.mul(&Tensor::scalar(factor, factors.dtype())?),

@@ -4,10 +4,10 @@
 use mlx_rs::Dtype;
 use prompt::config::decoder::{DeltaNetConfig, DeltaProjections};
 
-use super::Loading;
+use super::LoadContext;
 use crate::cache::RecurrentCache;
 use crate::error::Result;
-use crate::layers::{DeltaRule, Linear, Parameters, RmsNorm, Rows, ShortConv, Tokens};
+use crate::layers::{DeltaRule, DeltaRuleInputs, Linear, Parameters, Projection, RmsNorm, ShortConv};
 use crate::tensor::Tensor;
 
 /// Added to the squares of queries and keys before they become unit vectors; no config tells it.
@@ -36,7 +36,7 @@ pub struct DeltaNet {
 
 impl DeltaNet {
     /// Loads what stands below `path`: `in_proj_*`, `conv1d`, `A_log`, `dt_bias`, `norm` and `out_proj`.
-    pub fn load(config: &DeltaNetConfig, path: &str, loading: &mut Loading<'_, '_>) -> Result<Self> {
+    pub fn load(config: &DeltaNetConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let (key_heads, value_heads) = (config.key_heads as i32, config.value_heads as i32);
         let (key_width, value_width) = (config.key_width as i32, config.value_width as i32);
         let hidden = loading.config.hidden_size as i32;
@@ -76,7 +76,7 @@ impl DeltaNet {
             norm: RmsNorm::new(norm, loading.config.norm.eps * key_width as f32)?,
             out_proj: Linear::load(weights, &format!("{path}.out_proj"), value_heads * value_width, hidden)?,
         };
-        weights.settle(net.tensors())?;
+        weights.materialize(net.tensors())?;
         Ok(net)
     }
 
@@ -102,12 +102,12 @@ impl DeltaNet {
         let b_a = all.slice(1, z, a)?.astype(Dtype::Float32)?;
         // The logarithm of 1 + e to the input.
         let speed = b_a.slice(1, heads, 2 * heads)?.add(&self.dt_bias)?.logaddexp(&self.zero)?;
-        let tokens = Tokens {
+        let tokens = DeltaRuleInputs {
             queries: units.slice(1, 0, self.key_heads)?,
             keys: units.slice(1, self.key_heads, 2 * self.key_heads)?,
             values: filtered.slice(1, 2 * keys, mixed)?.reshape(&[length, heads, self.value_width])?,
             log_decays: speed.mul(&self.minus_speeds)?,
-            rates: b_a.slice(1, 0, heads)?.sigmoid()?,
+            betas: b_a.slice(1, 0, heads)?.sigmoid()?,
         };
         let outputs = self.rule.forward(&tokens, &mut cache.state)?;
         cache.advance(length as usize);
@@ -120,10 +120,10 @@ impl DeltaNet {
 }
 
 /// The projections of the input and the order of their rows: queries, keys, values, `z`, `b`, `a`.
-fn in_proj(config: &DeltaNetConfig, path: &str) -> Vec<Rows> {
+fn in_proj(config: &DeltaNetConfig, path: &str) -> Vec<Projection> {
     let (key_heads, value_heads) = (config.key_heads as i32, config.value_heads as i32);
     let (keys, values) = (key_heads * config.key_width as i32, value_heads * config.value_width as i32);
-    let rows = |name: &str, outputs: i32| Rows::new(format!("{path}.{name}"), outputs);
+    let rows = |name: &str, outputs: i32| Projection::new(format!("{path}.{name}"), outputs);
     match config.projections {
         DeltaProjections::Apart => vec![
             rows("in_proj_qkv", 2 * keys + values),
@@ -134,13 +134,13 @@ fn in_proj(config: &DeltaNetConfig, path: &str) -> Vec<Rows> {
         DeltaProjections::ByKeyHead => {
             let (query, value, shared) = (config.key_width as i32, values / key_heads, value_heads / key_heads);
             vec![
-                rows("in_proj_qkvz", 2 * keys + 2 * values).by_part(&[
+                rows("in_proj_qkvz", 2 * keys + 2 * values).deinterleaved(&[
                     0..query,
                     query..2 * query,
                     2 * query..2 * query + value,
                     2 * query + value..2 * query + 2 * value,
                 ]),
-                rows("in_proj_ba", 2 * value_heads).by_part(&[0..shared, shared..2 * shared]),
+                rows("in_proj_ba", 2 * value_heads).deinterleaved(&[0..shared, shared..2 * shared]),
             ]
         }
     }

@@ -2,7 +2,7 @@
 
 use prompt::config::decoder::GatedConvConfig;
 
-use super::Loading;
+use super::LoadContext;
 use crate::cache::RecurrentCache;
 use crate::error::Result;
 use crate::layers::{Linear, Parameters, ShortConv};
@@ -19,7 +19,7 @@ pub struct GatedConv {
 
 impl GatedConv {
     /// Loads what stands below `path`: `in_proj`, `conv` and `out_proj`.
-    pub fn load(config: &GatedConvConfig, path: &str, loading: &mut Loading<'_, '_>) -> Result<Self> {
+    pub fn load(config: &GatedConvConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let width = loading.config.hidden_size as i32;
         let weights = &mut *loading.weights;
         if config.bias {
@@ -33,7 +33,7 @@ impl GatedConv {
             conv: ShortConv::load(weights, &format!("{path}.conv"), width, config.kernel as i32, None)?,
             out_proj: Linear::load(weights, &format!("{path}.out_proj"), width, width)?,
         };
-        weights.settle(conv.tensors())?;
+        weights.materialize(conv.tensors())?;
         Ok(conv)
     }
 

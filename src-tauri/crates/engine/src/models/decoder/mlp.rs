@@ -2,9 +2,9 @@
 
 use prompt::config::decoder::DenseConfig;
 
-use super::Loading;
+use super::LoadContext;
 use crate::error::Result;
-use crate::layers::{Activation, Linear, Parameters, RmsNorm, Stream};
+use crate::layers::{Activation, Linear, Parameters, ResidualStream, RmsNorm};
 use crate::tensor::Tensor;
 
 /// `down(activation(gate(x)) · up(x))`.
@@ -18,7 +18,7 @@ pub struct Mlp {
 impl Mlp {
     /// Loads what stands below `path`: `gate_proj` and `up_proj`, or both in one `gate_up_proj` (Phi 3, GLM 4), and
     /// `down_proj`.
-    pub fn load(config: &DenseConfig, path: &str, loading: &mut Loading<'_, '_>) -> Result<Self> {
+    pub fn load(config: &DenseConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let (hidden, width) = (loading.config.hidden_size as i32, config.width as i32);
         let joined = format!("{path}.gate_up_proj");
         let parts = if loading.weights.has(&format!("{joined}.weight")) {
@@ -40,9 +40,9 @@ impl Mlp {
     }
 
     /// The same of the normed stream.
-    pub fn read(&self, stream: &mut Stream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
+    pub fn forward_normed(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
         self.down_proj
-            .forward(&self.gate_up_proj.read_gated(stream, norm, &self.activation)?)
+            .forward(&self.gate_up_proj.gated_normed(stream, norm, &self.activation)?)
     }
 
     /// `[length, hidden]` to the same.

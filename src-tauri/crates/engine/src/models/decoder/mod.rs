@@ -1,34 +1,34 @@
 //! The parametric decoder: builds the layers that a [`DecoderConfig`] describes and runs them. Names of tensors are those of
 //! Llama's checkpoints; families with other names say so in [`DecoderConfig::renames`].
 //!
-//! A new kind of mixer or feed is a file here with `load`, `forward` and `Parameters`, one variant of [`Mixer`] or [`Feed`],
+//! A new kind of mixer or feed-forward is a file here with `load`, `forward` and `Parameters`, one variant of [`Mixer`] or [`FeedForward`],
 //! and one arm in each `match` below.
 
 mod attention;
 mod delta_net;
 mod gated_conv;
-mod latent;
-mod mixture;
+mod mla;
 mod mlp;
+mod sparse_moe;
 
 use mlx_rs::Dtype;
 use prompt::config::decoder::{self, DecoderConfig, Growth, Head, LayerConfig, Norms};
 
 use crate::cache::{Cache, RecurrentCache};
 use crate::error::Result;
-use crate::layers::{factors, Embedding, Linear, Parameters, RmsNorm, Rope, Rotation, Stream};
+use crate::layers::{norm_weight, Embedding, Linear, Parameters, ResidualStream, RmsNorm, Rope, Rotation};
 use crate::ops::Mask;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 use attention::Attention;
 use delta_net::DeltaNet;
 use gated_conv::GatedConv;
-use latent::Latent;
-use mixture::Mixture;
+use mla::Mla;
 use mlp::Mlp;
+use sparse_moe::SparseMoe;
 
 /// What the parts of a layer need beside their own config while they are loaded.
-struct Loading<'a, 'w> {
+struct LoadContext<'a, 'w> {
     config: &'a DecoderConfig,
     weights: &'a mut Weights<'w>,
     /// Type of activations and of what is not quantised.
@@ -38,7 +38,7 @@ struct Loading<'a, 'w> {
     windows: &'a mut Vec<Option<u32>>,
 }
 
-impl Loading<'_, '_> {
+impl LoadContext<'_, '_> {
     /// The index of the mask for this window.
     fn mask(&mut self, window: Option<u32>) -> usize {
         let known = self.windows.iter().position(|other| *other == window);
@@ -55,15 +55,15 @@ struct Step<'a> {
     rotations: Vec<Rotation>,
     /// One per window.
     masks: Vec<Mask>,
-    growth: Option<Factor>,
+    query_scaling: Option<QueryScale>,
 }
 
-/// How much queries grow at the positions of a step.
-enum Factor {
+/// The factors of queries at the positions of a step, which grow with the position.
+enum QueryScale {
     /// At the only position.
-    One(f32),
+    Single(f32),
     /// `[1, 1, length, 1]`.
-    Many(Tensor),
+    PerPosition(Tensor),
 }
 
 /// How a layer mixes positions.
@@ -71,16 +71,16 @@ enum Mixer {
     Attention(Attention),
     DeltaNet(DeltaNet),
     GatedConv(GatedConv),
-    Latent(Box<Latent>),
+    Mla(Box<Mla>),
 }
 
 impl Mixer {
-    fn load(config: &decoder::Mixer, layer: usize, loading: &mut Loading<'_, '_>) -> Result<Self> {
+    fn load(config: &decoder::Mixer, layer: usize, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let path = format!("layers.{layer}");
         match config {
             decoder::Mixer::Attention(config) => Ok(Self::Attention(Attention::load(config, &format!("{path}.self_attn"), loading)?)),
             decoder::Mixer::DeltaNet(config) => Ok(Self::DeltaNet(DeltaNet::load(config, &format!("{path}.linear_attn"), loading)?)),
-            decoder::Mixer::Latent(config) => Ok(Self::Latent(Box::new(Latent::load(config, &format!("{path}.self_attn"), loading)?))),
+            decoder::Mixer::Latent(config) => Ok(Self::Mla(Box::new(Mla::load(config, &format!("{path}.self_attn"), loading)?))),
             decoder::Mixer::GatedConv(config) => Ok(Self::GatedConv(GatedConv::load(config, &format!("{path}.conv"), loading)?)),
         }
     }
@@ -88,7 +88,7 @@ impl Mixer {
     fn cache(&self) -> Cache {
         match self {
             Self::Attention(attention) => attention.cache(),
-            Self::Latent(latent) => latent.cache(),
+            Self::Mla(mla) => mla.cache(),
             Self::DeltaNet(_) | Self::GatedConv(_) => Cache::Recurrent(RecurrentCache::default()),
         }
     }
@@ -97,15 +97,15 @@ impl Mixer {
     fn mask(&self) -> Option<usize> {
         match self {
             Self::Attention(attention) => Some(attention.mask()),
-            Self::Latent(latent) => Some(latent.mask()),
+            Self::Mla(mla) => Some(mla.mask()),
             Self::DeltaNet(_) | Self::GatedConv(_) => None,
         }
     }
 
-    fn forward(&self, stream: &mut Stream<'_>, norm: Option<&RmsNorm>, step: &Step<'_>, cache: &mut Cache) -> Result<Tensor> {
+    fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>, step: &Step<'_>, cache: &mut Cache) -> Result<Tensor> {
         match self {
             Self::Attention(attention) => attention.forward(stream, norm, step, cache),
-            Self::Latent(latent) => latent.forward(&stream.normed(norm)?, step, cache),
+            Self::Mla(mla) => mla.forward(&stream.normed(norm)?, step, cache),
             Self::DeltaNet(net) => net.forward(&stream.normed(norm)?, cache.recurrent()),
             Self::GatedConv(conv) => conv.forward(&stream.normed(norm)?, cache.recurrent()),
         }
@@ -113,39 +113,39 @@ impl Mixer {
 }
 
 /// What a layer does with each position.
-enum Feed {
+enum FeedForward {
     Dense(Mlp),
-    Experts(Box<Mixture>),
+    SparseMoe(Box<SparseMoe>),
 }
 
-impl Feed {
-    fn load(config: &decoder::Feed, layer: usize, loading: &mut Loading<'_, '_>) -> Result<Self> {
+impl FeedForward {
+    fn load(config: &decoder::Feed, layer: usize, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let path = format!("layers.{layer}.mlp");
         match config {
             decoder::Feed::Dense(config) => Ok(Self::Dense(Mlp::load(config, &path, loading)?)),
-            decoder::Feed::Experts(config) => Ok(Self::Experts(Box::new(Mixture::load(config, &path, loading)?))),
+            decoder::Feed::Experts(config) => Ok(Self::SparseMoe(Box::new(SparseMoe::load(config, &path, loading)?))),
         }
     }
 
-    fn forward(&self, stream: &mut Stream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
+    fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
         match self {
-            Self::Dense(mlp) => mlp.read(stream, norm),
-            Self::Experts(mixture) => mixture.forward(&stream.normed(norm)?),
+            Self::Dense(mlp) => mlp.forward_normed(stream, norm),
+            Self::SparseMoe(moe) => moe.forward(&stream.normed(norm)?),
         }
     }
 }
 
 struct Layer {
-    before_mixer: Option<RmsNorm>,
+    pre_mixer_norm: Option<RmsNorm>,
     mixer: Mixer,
-    after_mixer: Option<RmsNorm>,
-    before_feed: Option<RmsNorm>,
-    feed: Feed,
-    after_feed: Option<RmsNorm>,
+    post_mixer_norm: Option<RmsNorm>,
+    pre_feed_forward_norm: Option<RmsNorm>,
+    feed_forward: FeedForward,
+    post_feed_forward_norm: Option<RmsNorm>,
 }
 
 impl Layer {
-    fn load(config: &LayerConfig, layer: usize, loading: &mut Loading<'_, '_>) -> Result<Self> {
+    fn load(config: &LayerConfig, layer: usize, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let names = match config.norms {
             Norms::Before => [Some("input_layernorm"), None, Some("post_attention_layernorm"), None],
             Norms::After => [None, Some("post_attention_layernorm"), None, Some("post_feedforward_layernorm")],
@@ -161,36 +161,42 @@ impl Layer {
             let load = |name| RmsNorm::load_from(loading.weights, &format!("layers.{layer}.{name}"), width, loading.config.norm);
             name.map(load).transpose()
         };
-        let [before_mixer, after_mixer, before_feed, after_feed] = names;
+        let [pre_mixer_norm, post_mixer_norm, pre_feed_forward_norm, post_feed_forward_norm] = names;
         Ok(Self {
-            before_mixer: norm(before_mixer)?,
-            after_mixer: norm(after_mixer)?,
-            before_feed: norm(before_feed)?,
-            after_feed: norm(after_feed)?,
+            pre_mixer_norm: norm(pre_mixer_norm)?,
+            post_mixer_norm: norm(post_mixer_norm)?,
+            pre_feed_forward_norm: norm(pre_feed_forward_norm)?,
+            post_feed_forward_norm: norm(post_feed_forward_norm)?,
             mixer: Mixer::load(&config.mixer, layer, loading)?,
-            feed: Feed::load(&config.feed, layer, loading)?,
+            feed_forward: FeedForward::load(&config.feed, layer, loading)?,
         })
     }
 
     /// Takes the residual stream through this layer.
-    fn forward<'a>(&'a self, stream: &mut Stream<'a>, step: &Step<'_>, addition: &Addition, cache: &mut Cache) -> Result<()> {
-        let mixed = self.mixer.forward(stream, self.before_mixer.as_ref(), step, cache)?;
-        addition.add(stream, mixed, self.after_mixer.as_ref())?;
-        let fed = self.feed.forward(stream, self.before_feed.as_ref())?;
-        addition.add(stream, fed, self.after_feed.as_ref())
+    fn forward<'a>(
+        &'a self,
+        stream: &mut ResidualStream<'a>,
+        step: &Step<'_>,
+        residual_add: &ResidualAdd,
+        cache: &mut Cache,
+    ) -> Result<()> {
+        let mixed = self.mixer.forward(stream, self.pre_mixer_norm.as_ref(), step, cache)?;
+        residual_add.add(stream, mixed, self.post_mixer_norm.as_ref())?;
+        let fed = self.feed_forward.forward(stream, self.pre_feed_forward_norm.as_ref())?;
+        residual_add.add(stream, fed, self.post_feed_forward_norm.as_ref())
     }
 }
 
 /// How the parts of a layer are added to the residual stream.
 #[derive(Default)]
-struct Addition {
+struct ResidualAdd {
     /// What they are multiplied by before.
     factor: Option<Tensor>,
     /// The least and the greatest number that may come out, as 32 bit floats, for types that end early.
     bounds: Option<(Tensor, Tensor)>,
 }
 
-impl Addition {
+impl ResidualAdd {
     fn new(config: &DecoderConfig, dtype: Dtype) -> Result<Self> {
         /// The greatest finite float of 16 bits with 5 bits of exponent.
         const GREATEST: f32 = 65504.0;
@@ -205,7 +211,7 @@ impl Addition {
     }
 
     /// Adds `norm(part)`.
-    fn add<'a>(&self, stream: &mut Stream<'a>, part: Tensor, norm: Option<&'a RmsNorm>) -> Result<()> {
+    fn add<'a>(&self, stream: &mut ResidualStream<'a>, part: Tensor, norm: Option<&'a RmsNorm>) -> Result<()> {
         if self.factor.is_none() && self.bounds.is_none() {
             return stream.add(part, norm, None);
         }
@@ -215,7 +221,7 @@ impl Addition {
             (None, Some((least, greatest))) => {
                 let h = stream.sum()?;
                 let sum = h.astype(Dtype::Float32)?.add(&part.astype(Dtype::Float32)?)?;
-                *stream = Stream::new(sum.clip(least, greatest)?.astype(h.dtype())?);
+                *stream = ResidualStream::new(sum.clip(least, greatest)?.astype(h.dtype())?);
                 Ok(())
             }
             (None, None) => stream.add(part, None, None),
@@ -223,7 +229,7 @@ impl Addition {
     }
 }
 
-impl Parameters for Addition {
+impl Parameters for ResidualAdd {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         let Self { factor, bounds } = self;
         factor.visit(visitor);
@@ -239,12 +245,12 @@ pub struct Decoder {
     vocabulary: u32,
     embed_tokens: Embedding,
     embedding_multiplier: Option<Tensor>,
-    addition: Addition,
+    residual_add: ResidualAdd,
     layers: Vec<Layer>,
     ropes: Vec<Rope>,
     /// For each window a layer that has it, whose cache then tells its mask.
     windows: Vec<usize>,
-    growth: Option<Growth>,
+    query_scaling: Option<Growth>,
     norm: RmsNorm,
     lm_head: Linear,
     logits_factor: Option<Tensor>,
@@ -257,7 +263,7 @@ impl Decoder {
         weights.rename(config.renames);
         let config = &as_stored(config, weights);
         let (hidden, vocabulary) = (config.hidden_size as i32, config.vocab_size as i32);
-        let norm = factors(weights, "norm", hidden, config.norm)?;
+        let norm = norm_weight(weights, "norm", hidden, config.norm)?;
         let dtype = weights.dtype_of_matrix("embed_tokens").unwrap_or(norm.dtype());
         let scalar = |value: Option<f32>| value.map(|value| Tensor::scalar(value, dtype)).transpose();
         let embed_tokens = Embedding::load(weights, "embed_tokens", vocabulary, hidden)?;
@@ -272,10 +278,10 @@ impl Decoder {
         } else {
             Linear::load(weights, "lm_head", hidden, vocabulary)?
         };
-        weights.settle(lm_head.tensors())?;
+        weights.materialize(lm_head.tensors())?;
         let ropes = ropes(config, dtype)?;
         let mut windows = Vec::new();
-        let mut loading = Loading {
+        let mut loading = LoadContext {
             config,
             weights,
             dtype,
@@ -293,13 +299,13 @@ impl Decoder {
             lm_head,
             embed_tokens,
             embedding_multiplier: scalar(config.embedding_multiplier)?,
-            addition: Addition::new(config, dtype)?,
+            residual_add: ResidualAdd::new(config, dtype)?,
             windows: (0..windows.len())
                 .filter_map(|window| layers.iter().position(|layer| layer.mixer.mask() == Some(window)))
                 .collect(),
             layers,
             ropes,
-            growth: config.layers.iter().find_map(|layer| match &layer.mixer {
+            query_scaling: config.layers.iter().find_map(|layer| match &layer.mixer {
                 decoder::Mixer::Attention(attention) => attention.growth,
                 decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) | decoder::Mixer::Latent(_) => None,
             }),
@@ -307,7 +313,7 @@ impl Decoder {
             logits_factor: scalar(config.logits_divisor.map(f32::recip))?,
             softcap: scalar(config.logits_softcap)?,
         };
-        weights.settle(model.tensors())?;
+        weights.materialize(model.tensors())?;
         Ok(model)
     }
 
@@ -328,9 +334,9 @@ impl Decoder {
             h = h.mul(factor)?;
         }
         let step = self.step(ids.size(), caches)?;
-        let mut stream = Stream::new(h);
+        let mut stream = ResidualStream::new(h);
         for (layer, cache) in self.layers.iter().zip(caches) {
-            layer.forward(&mut stream, &step, &self.addition, cache)?;
+            layer.forward(&mut stream, &step, &self.residual_add, cache)?;
         }
         Ok(stream.sum()?.clone())
     }
@@ -345,7 +351,9 @@ impl Decoder {
                 .iter()
                 .map(|layer| caches[*layer].mask(length))
                 .collect::<Result<_>>()?,
-            growth: self.growth.and_then(|growth| factor(growth, offset, length)),
+            query_scaling: self
+                .query_scaling
+                .and_then(|query_scaling| query_scale(query_scaling, offset, length)),
         })
     }
 
@@ -387,35 +395,35 @@ fn ropes(config: &DecoderConfig, dtype: Dtype) -> Result<Vec<Rope>> {
         .collect()
 }
 
-/// How much queries grow from `offset` on; `None` where they do not, as in the context that the model was trained for.
-fn factor(growth: Growth, offset: usize, length: usize) -> Option<Factor> {
-    let grown = |position: usize| 1.0 + growth.beta * (1.0 + (position / growth.original_context as usize) as f32).ln();
-    if offset + length <= growth.original_context as usize {
+/// The factors of queries from `offset` on; `None` if they are all 1, as within the context that the model was trained for.
+fn query_scale(query_scaling: Growth, offset: usize, length: usize) -> Option<QueryScale> {
+    let scale_at = |position: usize| 1.0 + query_scaling.beta * (1.0 + (position / query_scaling.original_context as usize) as f32).ln();
+    if offset + length <= query_scaling.original_context as usize {
         return None;
     }
     if length == 1 {
-        return Some(Factor::One(grown(offset)));
+        return Some(QueryScale::Single(scale_at(offset)));
     }
-    let factors: Vec<f32> = (offset..offset + length).map(grown).collect();
-    Some(Factor::Many(Tensor::from_f32(&factors, &[1, 1, length as i32, 1])))
+    let factors: Vec<f32> = (offset..offset + length).map(scale_at).collect();
+    Some(QueryScale::PerPosition(Tensor::from_f32(&factors, &[1, 1, length as i32, 1])))
 }
 
 impl Parameters for Mixer {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         match self {
             Self::Attention(attention) => attention.visit(visitor),
-            Self::Latent(latent) => latent.visit(visitor),
+            Self::Mla(mla) => mla.visit(visitor),
             Self::DeltaNet(net) => net.visit(visitor),
             Self::GatedConv(conv) => conv.visit(visitor),
         }
     }
 }
 
-impl Parameters for Feed {
+impl Parameters for FeedForward {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         match self {
             Self::Dense(mlp) => mlp.visit(visitor),
-            Self::Experts(mixture) => mixture.visit(visitor),
+            Self::SparseMoe(moe) => moe.visit(visitor),
         }
     }
 }
@@ -423,18 +431,18 @@ impl Parameters for Feed {
 impl Parameters for Layer {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         let Self {
-            before_mixer,
+            pre_mixer_norm,
             mixer,
-            after_mixer,
-            before_feed,
-            feed,
-            after_feed,
+            post_mixer_norm,
+            pre_feed_forward_norm,
+            feed_forward,
+            post_feed_forward_norm,
         } = self;
-        for norm in [before_mixer, after_mixer, before_feed, after_feed] {
+        for norm in [pre_mixer_norm, post_mixer_norm, pre_feed_forward_norm, post_feed_forward_norm] {
             norm.visit(visitor);
         }
         mixer.visit(visitor);
-        feed.visit(visitor);
+        feed_forward.visit(visitor);
     }
 }
 
@@ -444,11 +452,11 @@ impl Parameters for Decoder {
             vocabulary: _,
             embed_tokens,
             embedding_multiplier,
-            addition,
+            residual_add,
             layers,
             ropes,
             windows: _,
-            growth: _,
+            query_scaling: _,
             norm,
             lm_head,
             logits_factor,
@@ -459,7 +467,7 @@ impl Parameters for Decoder {
         ropes.visit(visitor);
         norm.visit(visitor);
         lm_head.visit(visitor);
-        addition.visit(visitor);
+        residual_add.visit(visitor);
         for scalar in [embedding_multiplier, logits_factor, softcap] {
             scalar.visit(visitor);
         }

@@ -3,9 +3,9 @@
 
 use prompt::config::gemma4::{Attention as Kind, Gemma4Config};
 
-use crate::cache::{Cache, Seen};
+use crate::cache::{Cache, KvView};
 use crate::error::Result;
-use crate::layers::{attend, split, Heads, Linear, Parameters, RmsNorm, Rope, Rotation, Stream};
+use crate::layers::{scaled_dot_product_attention, split_heads, Heads, Linear, Parameters, ResidualStream, RmsNorm, Rope, Rotation};
 use crate::ops::{concatenate, Mask};
 use crate::tensor::Tensor;
 use crate::weights::Weights;
@@ -73,7 +73,7 @@ impl Attention {
         } else {
             HeadNorms::Together(RmsNorm::new(factors, config.rms_norm_eps)?)
         };
-        weights.settle(norms.tensors())?;
+        weights.materialize(norms.tensors())?;
         Ok(Self {
             heads,
             key_heads,
@@ -88,26 +88,28 @@ impl Attention {
     /// its.
     pub(super) fn forward(
         &self,
-        stream: &mut Stream<'_>,
+        stream: &mut ResidualStream<'_>,
         norm: &RmsNorm,
         step: &Step<'_>,
         cache: Option<&mut Cache>,
-        shared: &mut Option<Seen>,
+        shared: &mut Option<KvView>,
     ) -> Result<Tensor> {
         let (heads, turned) = (self.heads, self.heads + if cache.is_some() { self.key_heads } else { 0 });
-        let all = self.qkv_proj.read(stream, Some(norm))?;
+        let all = self.qkv_proj.forward_normed(stream, Some(norm))?;
         if let HeadNorms::Together(norm) = &self.norms {
             let shape = Heads {
                 queries: heads,
                 keys: turned - heads,
                 width: self.width,
             };
-            if let Some((queries, own)) = split(&shape, &all, Some(norm), step.rope, &step.rotation)? {
+            if let Some((queries, own)) = split_heads(&shape, &all, Some(norm), step.rope, &step.rotation)? {
                 if let (Some((keys, values)), Some(cache)) = (&own, cache) {
                     *shared = Some(cache.update(keys, values)?);
                 }
                 let seen = shared.as_ref().expect("a donor stands before the layers that share its keys");
-                return self.o_proj.forward(&attend(&queries, seen, SCALE, &step.mask, None)?);
+                return self
+                    .o_proj
+                    .forward(&scaled_dot_product_attention(&queries, seen, SCALE, &step.mask, None)?);
             }
         }
         let all = all.reshape(&[all.dim(0), all.dim(-1) / self.width, self.width])?;
@@ -117,7 +119,9 @@ impl Attention {
             };
             let queries = step.rotate(&by_head(&norm.forward(&all)?)?)?;
             let seen = shared.as_ref().expect("a donor stands before the layers that share its keys");
-            return self.o_proj.forward(&attend(&queries, seen, SCALE, &step.mask, None)?);
+            return self
+                .o_proj
+                .forward(&scaled_dot_product_attention(&queries, seen, SCALE, &step.mask, None)?);
         };
         let (turning, values) = match &self.norms {
             HeadNorms::Together(norm) => {
@@ -131,7 +135,7 @@ impl Attention {
         };
         let turning = step.rotate(&turning)?;
         let seen = cache.update(&turning.slice(1, heads, turned)?, &values)?;
-        let attended = attend(&turning.slice(1, 0, heads)?, &seen, SCALE, &step.mask, None)?;
+        let attended = scaled_dot_product_attention(&turning.slice(1, 0, heads)?, &seen, SCALE, &step.mask, None)?;
         *shared = Some(seen);
         self.o_proj.forward(&attended)
     }

@@ -5,7 +5,7 @@ use mlx_rs::Dtype;
 use prompt::config::gemma4::Gemma4Config;
 
 use crate::error::Result;
-use crate::layers::{Embedding, Gelu, Linear, Parameters, RmsNorm, Stream};
+use crate::layers::{Embedding, Gelu, Linear, Parameters, ResidualStream, RmsNorm};
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -70,13 +70,13 @@ impl InputGate {
         })
     }
 
-    /// What the stream gets, once [`InputGate::after`] has normed it.
-    pub(super) fn forward(&self, stream: &mut Stream<'_>, input: &Tensor) -> Result<Tensor> {
-        let gated = self.per_layer_input_gate.read_times(stream, &self.gelu, input)?;
+    /// What the stream gets, once [`InputGate::output_norm`] has normed it.
+    pub(super) fn forward(&self, stream: &mut ResidualStream<'_>, input: &Tensor) -> Result<Tensor> {
+        let gated = self.per_layer_input_gate.gelu_times(stream, &self.gelu, input)?;
         self.per_layer_projection.forward(&gated)
     }
 
-    pub(super) fn after(&self) -> &RmsNorm {
+    pub(super) fn output_norm(&self) -> &RmsNorm {
         &self.post_per_layer_input_norm
     }
 }

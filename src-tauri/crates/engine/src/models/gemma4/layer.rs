@@ -3,11 +3,11 @@
 use prompt::config::Gemma4Config;
 
 use super::attention::{Attention, Step};
-use super::feed::Feed;
+use super::feed_forward::FeedForward;
 use super::inputs::InputGate;
-use crate::cache::{Cache, Seen};
+use crate::cache::{Cache, KvView};
 use crate::error::Result;
-use crate::layers::{Gelu, Parameters, RmsNorm, Stream};
+use crate::layers::{Gelu, Parameters, ResidualStream, RmsNorm};
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -15,7 +15,7 @@ pub(super) struct Layer {
     input_layernorm: RmsNorm,
     self_attn: Attention,
     post_attention_layernorm: RmsNorm,
-    feed: Feed,
+    feed_forward: FeedForward,
     input_gate: Option<InputGate>,
     /// `None` where it is 1 and would change nothing.
     layer_scalar: Option<Tensor>,
@@ -30,7 +30,7 @@ impl Layer {
             input_layernorm: norm(weights, "input_layernorm")?,
             self_attn: Attention::load(config, layer, weights)?,
             post_attention_layernorm: norm(weights, "post_attention_layernorm")?,
-            feed: Feed::load(config, layer, gelu, weights)?,
+            feed_forward: FeedForward::load(config, layer, gelu, weights)?,
             input_gate: match config.hidden_size_per_layer_input {
                 Some(width) => Some(InputGate::load(config, layer, width as i32, gelu, weights)?),
                 None => None,
@@ -43,22 +43,22 @@ impl Layer {
     /// [`Attention::forward`] has them.
     pub(super) fn forward<'a>(
         &'a self,
-        stream: &mut Stream<'a>,
+        stream: &mut ResidualStream<'a>,
         input: Option<&Tensor>,
         step: &Step<'_>,
         cache: Option<&mut Cache>,
-        shared: &mut Option<Seen>,
+        shared: &mut Option<KvView>,
     ) -> Result<()> {
         let attended = self.self_attn.forward(stream, &self.input_layernorm, step, cache, shared)?;
         stream.add(attended, Some(&self.post_attention_layernorm), None)?;
-        let fed = self.feed.forward(stream)?;
+        let fed = self.feed_forward.forward(stream)?;
         let scalar = self.layer_scalar.as_ref();
         let (Some(gate), Some(input)) = (&self.input_gate, input) else {
-            return stream.add(fed, Some(self.feed.after()), scalar);
+            return stream.add(fed, Some(self.feed_forward.output_norm()), scalar);
         };
-        stream.add(fed, Some(self.feed.after()), None)?;
+        stream.add(fed, Some(self.feed_forward.output_norm()), None)?;
         let projected = gate.forward(stream, input)?;
-        stream.add(projected, Some(gate.after()), scalar)
+        stream.add(projected, Some(gate.output_norm()), scalar)
     }
 }
 
@@ -68,14 +68,14 @@ impl Parameters for Layer {
             input_layernorm,
             self_attn,
             post_attention_layernorm,
-            feed,
+            feed_forward,
             input_gate,
             layer_scalar,
         } = self;
         input_layernorm.visit(visitor);
         self_attn.visit(visitor);
         post_attention_layernorm.visit(visitor);
-        feed.visit(visitor);
+        feed_forward.visit(visitor);
         input_gate.visit(visitor);
         layer_scalar.visit(visitor);
     }

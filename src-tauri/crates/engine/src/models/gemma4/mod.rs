@@ -3,7 +3,7 @@
 //! `modeling_gemma4.py`.
 
 mod attention;
-mod feed;
+mod feed_forward;
 mod inputs;
 mod layer;
 
@@ -15,7 +15,7 @@ use prompt::config::rope::RopeConfig;
 
 use crate::cache::{Cache, PlainCache, RotatingCache};
 use crate::error::Result;
-use crate::layers::{Embedding, Gelu, Linear, Parameters, RmsNorm, Rope, Stream};
+use crate::layers::{Embedding, Gelu, Linear, Parameters, ResidualStream, RmsNorm, Rope};
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -47,7 +47,7 @@ impl Gemma4 {
         } else {
             Linear::load(weights, "lm_head", hidden, vocabulary)?
         };
-        weights.settle(lm_head.tensors())?;
+        weights.materialize(lm_head.tensors())?;
         let rope = |width: u32, of: &RopeParameters| {
             let config = RopeConfig::proportional(width, of.theta, of.partial_rotary_factor);
             Rope::new(&config, width, dtype)
@@ -70,7 +70,7 @@ impl Gemma4 {
             full_rope: rope(config.global_head_dim, &config.full_rope)?,
             config: config.clone(),
         };
-        weights.settle(model.tensors())?;
+        weights.materialize(model.tensors())?;
         Ok(model)
     }
 
@@ -98,7 +98,7 @@ impl Gemma4 {
         let (sliding, full) = (self.step(Kind::Sliding, length, caches)?, self.step(Kind::Full, length, caches)?);
         // The keys and values that shared layers of each kind use: those of the last layer that has its own.
         let (mut sliding_shared, mut full_shared) = (None, None);
-        let mut stream = Stream::new(h);
+        let mut stream = ResidualStream::new(h);
         for (index, layer) in self.layers.iter().enumerate() {
             let (step, shared) = match self.config.layers[index] {
                 Kind::Sliding => (&sliding, &mut sliding_shared),

@@ -1,26 +1,29 @@
-//! An answer that was begun before: the ids it goes on from.
+//! The prefix of an answer that is continued.
 
 use prompt::Prompt;
 use protocol::{Begun, Request};
 
 use crate::error::{Error, Result};
-use crate::load::Opened;
+use crate::load::ModelFiles;
 
-/// What an answer goes on from.
+/// What is there of an answer that is continued.
 #[derive(Debug, Default)]
-pub struct Beginning {
+pub struct AnswerPrefix {
     /// What has been written, markers included.
     pub tokens: Vec<u32>,
-    /// The model that wrote it, where that is known.
+    /// The model that wrote it, if that is known.
     pub model_revision: Option<String>,
     /// Whether its thought was ended for the model.
     pub thinking_ended: bool,
 }
 
-impl Beginning {
-    /// What a request's answer goes on from behind this prompt; refused where nothing can follow it. Needs no weights.
-    pub fn of(opened: &Opened, request: &Request, prompt: &Prompt) -> Result<Option<Self>> {
-        let beginning = match &request.continue_from {
+impl AnswerPrefix {
+    /// The answer prefix of a request, after this prompt. Needs no weights.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] if the model ended the answer, [`Error::AnswerFull`] if no token fits after it.
+    pub fn new(files: &ModelFiles, request: &Request, prompt: &Prompt) -> Result<Option<Self>> {
+        let prefix = match &request.continue_from {
             None => return Ok(None),
             Some(Begun::Tokens {
                 tokens,
@@ -34,29 +37,29 @@ impl Beginning {
             Some(Begun::Words { thinking, text }) => {
                 let words = |words: &Option<String>| words.clone().unwrap_or_default();
                 Self {
-                    tokens: opened.dialect.begun(prompt, &words(thinking), &words(text))?,
+                    tokens: files.dialect.begun(prompt, &words(thinking), &words(text))?,
                     ..Self::default()
                 }
             }
         };
-        if let Some(revision) = &opened.source.revision {
-            beginning.check_revision(revision)?;
+        if let Some(revision) = &files.source.revision {
+            prefix.check_revision(revision)?;
         }
-        let stops = &opened.dialect.stops().ids;
-        if let Some(stop) = beginning.tokens.last().and_then(|id| stops.get(id)) {
+        let stops = &files.dialect.stops().ids;
+        if let Some(stop) = prefix.tokens.last().and_then(|id| stops.get(id)) {
             return Err(Error::BadRequest(format!(
-                "this answer ends with {}, by which the model ended it, so there is nothing to go on with; ask again or send a message",
+                "the model ended this answer with {}, so it cannot be continued; ask again or send a message",
                 stop.text
             )));
         }
-        let written = prompt.ids.len() + beginning.tokens.len();
-        if written >= opened.config.context as usize {
+        let written = prompt.ids.len() + prefix.tokens.len();
+        if written >= files.config.context as usize {
             return Err(Error::AnswerFull {
                 written,
-                context: opened.config.context,
+                context: files.config.context,
             });
         }
-        Ok(Some(beginning))
+        Ok(Some(prefix))
     }
 
     /// Refuses another model than the one that wrote it.
@@ -75,7 +78,7 @@ impl Beginning {
         }
     }
 
-    /// Refuses ids that a model of so many tokens does not know.
+    /// Refuses ids that a model with a vocabulary of this size does not know.
     pub fn check_vocabulary(&self, vocabulary: u32) -> Result<()> {
         match self.tokens.iter().find(|id| **id >= vocabulary) {
             Some(id) => Err(Error::BadRequest(format!(

@@ -28,14 +28,14 @@ fn tokens(chat: u32, length: usize) -> Vec<u32> {
         .collect()
 }
 
-fn keep(store: &mut Snapshots, slides: bool, tokens: &[u32]) {
+fn keep(store: &mut PrefixCache, slides: bool, tokens: &[u32]) {
     let mut caches = model(slides);
     read(&mut caches, tokens.len());
-    store.keep(tokens, None, &mut caches).unwrap();
+    store.insert(tokens, None, &mut caches).unwrap();
 }
 
-fn known(store: &mut Snapshots, tokens: &[u32]) -> usize {
-    match store.resume(tokens, tokens.len() - 1, None).unwrap() {
+fn known(store: &mut PrefixCache, tokens: &[u32]) -> usize {
+    match store.lookup(tokens, tokens.len() - 1, None).unwrap() {
         Some((positions, caches)) => {
             assert!(caches.iter().all(|cache| cache.offset() == positions));
             positions
@@ -46,7 +46,7 @@ fn known(store: &mut Snapshots, tokens: &[u32]) -> usize {
 
 #[test]
 fn the_longest_beginning_is_gone_on_from() {
-    let mut store = Snapshots::with_budget(1 << 30);
+    let mut store = PrefixCache::with_budget(1 << 30);
     for length in [12, 30, 50] {
         keep(&mut store, true, &tokens(1, length));
     }
@@ -56,13 +56,13 @@ fn the_longest_beginning_is_gone_on_from() {
     assert_eq!(known(&mut store, &tokens(1, 45)), 30, "a window cannot go back");
     assert_eq!(known(&mut store, &tokens(2, 60)), 10, "one that has not turned can");
     assert_eq!(known(&mut store, &[7; 20]), 0);
-    let other_bits = store.resume(&tokens(1, 60), 59, Some(KvBits::Eight)).unwrap();
+    let other_bits = store.lookup(&tokens(1, 60), 59, Some(KvBits::Eight)).unwrap();
     assert!(other_bits.is_none());
 }
 
 #[test]
 fn full_attention_alone_needs_one_copy_for_each_branch() {
-    let mut store = Snapshots::with_budget(1 << 30);
+    let mut store = PrefixCache::with_budget(1 << 30);
     for length in [12, 50, 30] {
         keep(&mut store, false, &tokens(1, length));
     }
@@ -76,7 +76,7 @@ fn full_attention_alone_needs_one_copy_for_each_branch() {
 #[test]
 fn what_was_used_longest_ago_goes_first() {
     // Room for three copies of 40 positions in one layer and their ids.
-    let mut store = Snapshots::with_budget(3 * 40 * (POSITION + 4));
+    let mut store = PrefixCache::with_budget(3 * 40 * (POSITION + 4));
     for chat in 1..=3 {
         keep(&mut store, false, &tokens(chat, 40));
     }
@@ -93,10 +93,10 @@ fn what_was_used_longest_ago_goes_first() {
 
 #[test]
 fn a_copy_larger_than_the_budget_keeps_its_beginning() {
-    let mut store = Snapshots::with_budget(600 * (POSITION + 4));
+    let mut store = PrefixCache::with_budget(600 * (POSITION + 4));
     let mut caches = model(false);
     read(&mut caches, 1000);
-    store.keep(&tokens(1, 1000), None, &mut caches).unwrap();
+    store.insert(&tokens(1, 1000), None, &mut caches).unwrap();
     drop(caches);
     assert_eq!(store.lengths(), [512], "whole blocks");
     assert!(store.bytes() <= 600 * (POSITION + 4), "{}", store.bytes());

@@ -1,12 +1,12 @@
-//! Rows of positions that grow: the storage of full attention.
+//! Buffers of keys and values that grow with the positions: the storage of full attention.
 //!
 //! While a sequence is read its rows lie in buffers that grow by steps and are written in place. What has been read never
 //! changes, so a frozen copy consists of [`Block`]s of [`BLOCK`] positions that all copies of one sequence share: freezing
-//! copies what is new since the last time, and only the last block, where it is not full, belongs to one copy alone.
+//! copies what is new since the last time, and only the last block, unless it is full, belongs to one copy alone.
 
 use std::rc::Rc;
 
-use crate::cache::{Block, Ledger};
+use crate::cache::{Block, ByteCounter};
 use crate::error::Result;
 use crate::layers::Parameters;
 use crate::ops::concatenate;
@@ -20,7 +20,7 @@ pub const BLOCK: i32 = 256;
 
 /// Tensors `[1, heads, positions, width]`, of any widths, that grow together.
 #[derive(Default)]
-pub struct Growing {
+pub struct KvBuffer {
     /// The tensors, with space at the end; none before the first position.
     buffers: Vec<Tensor>,
     offset: i32,
@@ -28,14 +28,14 @@ pub struct Growing {
     blocks: Vec<Rc<Block>>,
 }
 
-impl Growing {
+impl KvBuffer {
     /// How many positions there are.
     pub fn offset(&self) -> i32 {
         self.offset
     }
 
     /// Adds positions, one tensor for each, and returns all positions.
-    pub fn push(&mut self, parts: &[&Tensor]) -> Result<Vec<Tensor>> {
+    pub fn append(&mut self, parts: &[&Tensor]) -> Result<Vec<Tensor>> {
         let (start, end) = (self.offset, self.offset + parts[0].dim(2));
         // The buffers are taken out, so that the handles below are the only ones and MLX may write in place.
         let mut old = std::mem::take(&mut self.buffers).into_iter();
@@ -55,10 +55,10 @@ impl Growing {
     }
 
     /// A copy that does not change. Its tensors are still to be computed.
-    pub fn freeze(&mut self, ledger: &Ledger) -> Result<Pages> {
+    pub fn freeze(&mut self, counter: &ByteCounter) -> Result<KvBlocks> {
         let copy = |start: i32, end: i32| -> Result<Rc<Block>> {
             let rows = self.buffers.iter().map(|buffer| buffer.slice(2, start, end)?.contiguous());
-            Ok(Rc::new(Block::new(rows.collect::<Result<_>>()?, ledger)))
+            Ok(Rc::new(Block::new(rows.collect::<Result<_>>()?, counter)))
         };
         let full = self.offset / BLOCK;
         let new = (self.blocks.len() as i32..full)
@@ -69,7 +69,7 @@ impl Growing {
             _ => Some(copy(full * BLOCK, self.offset)?),
         };
         self.blocks.extend(new);
-        Ok(Pages {
+        Ok(KvBlocks {
             blocks: self.blocks.iter().cloned().chain(rest).collect(),
             offset: self.offset,
         })
@@ -77,22 +77,22 @@ impl Growing {
 }
 
 /// A frozen copy of rows: shared blocks, of which the last may be shorter than [`BLOCK`].
-pub struct Pages {
+pub struct KvBlocks {
     blocks: Vec<Rc<Block>>,
     offset: i32,
 }
 
-impl Pages {
+impl KvBlocks {
     /// How many positions there are.
     pub fn offset(&self) -> i32 {
         self.offset
     }
 
-    /// Rows that begin with the first `positions`, at most [`Pages::offset`] of these, and can grow.
-    pub fn thaw(&self, positions: i32) -> Result<Growing> {
+    /// Rows that begin with the first `positions`, at most [`KvBlocks::offset`] of these, and can grow.
+    pub fn thaw(&self, positions: i32) -> Result<KvBuffer> {
         let (full, rest) = (positions / BLOCK, positions % BLOCK);
         if positions == 0 {
-            return Ok(Growing::default());
+            return Ok(KvBuffer::default());
         }
         let count = self.blocks.first().map_or(0, |block| block.tensors().len());
         let buffers = (0..count).map(|index| {
@@ -104,7 +104,7 @@ impl Pages {
             }
             concatenate(&parts.iter().collect::<Vec<_>>(), 2)
         });
-        Ok(Growing {
+        Ok(KvBuffer {
             buffers: buffers.collect::<Result<_>>()?,
             offset: positions,
             blocks: self.blocks[..full as usize].to_vec(),
@@ -112,7 +112,7 @@ impl Pages {
     }
 
     /// Drops what lies behind a multiple of [`BLOCK`] positions.
-    pub fn shorten(&mut self, positions: i32) {
+    pub fn trim(&mut self, positions: i32) {
         self.blocks.truncate((positions / BLOCK) as usize);
         self.offset = self.offset.min(positions / BLOCK * BLOCK);
     }
@@ -138,7 +138,7 @@ fn grown(buffer: Tensor, used: i32, needed: i32) -> Result<Tensor> {
     concatenate(&[&buffer.slice(2, 0, used)?, &space(&buffer, needed - used)?], 2)
 }
 
-impl Parameters for Growing {
+impl Parameters for KvBuffer {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         // The blocks are copies that were computed when they were made.
         let Self {

@@ -3,35 +3,35 @@
 use prompt::{ChannelParser, Piece, StopToken};
 use protocol::{Channel, Done, EndedBy, EngineEvent, Notice, PartKind, Stop, ToolCall, Usage};
 
-use crate::begun::Beginning;
+use crate::answer_prefix::AnswerPrefix;
 use crate::error::{Error, Result};
-use crate::generate::{End, Times};
-use crate::thoughts::{Ending, Thoughts};
-use crate::worker::Report;
+use crate::generate::{GenerationTimes, LoopEnd};
+use crate::thinking_budget::{ForcedEnd, ThinkingBudget};
+use crate::worker::JobContext;
 
 /// Turns the token ids of an answer into events.
-pub struct Speech<'a> {
+pub struct OutputStream<'a> {
     parser: ChannelParser,
-    report: &'a Report,
+    job: &'a JobContext,
     /// Ids that no event has carried yet.
     unsent: Vec<u32>,
     tokens: u32,
     calls: u32,
-    thoughts: Thoughts<'a>,
+    thinking: ThinkingBudget<'a>,
     /// The rule by which no more tokens are wanted.
     ended_by: Option<EndedBy>,
 }
 
-impl<'a> Speech<'a> {
-    /// Nothing said yet.
-    pub fn new(parser: ChannelParser, thoughts: Thoughts<'a>, report: &'a Report) -> Self {
+impl<'a> OutputStream<'a> {
+    /// Nothing sent yet.
+    pub fn new(parser: ChannelParser, thinking: ThinkingBudget<'a>, job: &'a JobContext) -> Self {
         Self {
             parser,
-            report,
+            job,
             unsent: Vec::new(),
             tokens: 0,
             calls: 0,
-            thoughts,
+            thinking,
             ended_by: None,
         }
     }
@@ -41,57 +41,58 @@ impl<'a> Speech<'a> {
         self.parser.thinking_tokens()
     }
 
-    /// Takes over an answer that was begun, and tells what it says.
-    pub fn resume(&mut self, begun: &Beginning) -> Result<()> {
+    /// Replays the prefix of an answer that is continued and sends its content.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] if a stop text is in it.
+    pub fn replay(&mut self, prefix: &AnswerPrefix) -> Result<()> {
         let mut pieces = Vec::new();
-        for (at, id) in begun.tokens.iter().enumerate() {
-            if begun.thinking_ended && self.parser.is_thinking() {
-                self.thoughts.find_ending(&mut self.parser, &begun.tokens[at..]);
+        for (at, id) in prefix.tokens.iter().enumerate() {
+            if prefix.thinking_ended && self.parser.is_thinking() {
+                self.thinking.find_ending(&mut self.parser, &prefix.tokens[at..]);
             }
             pieces.extend(self.parser.push(*id));
         }
         if let Some(text) = self.parser.stop_text() {
             return Err(Error::BadRequest(format!(
-                "this answer has ended, because the stop text {text:?} is in it, so there is nothing to go on with; take it off the stop \
-                 texts or ask again"
+                "this answer holds the stop text {text:?}, which ended it, so it cannot be continued; remove the stop text or ask again"
             )));
         }
         let mut notices = Vec::new();
-        if begun.thinking_ended {
-            notices.extend(self.thoughts.was_ended(&mut self.parser));
+        if prefix.thinking_ended {
+            notices.extend(self.thinking.was_ended(&mut self.parser));
         }
-        let mut said: Vec<PartKind> = Vec::new();
+        let mut parts: Vec<PartKind> = Vec::new();
         for piece in pieces {
-            match (said.last_mut(), piece) {
+            match (parts.last_mut(), piece) {
                 (Some(PartKind::Text { text }), Piece::Text(more)) | (Some(PartKind::Thinking { text }), Piece::Thinking(more)) => {
                     text.push_str(&more);
                 }
-                (_, Piece::Text(text)) => said.push(PartKind::Text { text }),
-                (_, Piece::Thinking(text)) => said.push(PartKind::Thinking { text }),
+                (_, Piece::Text(text)) => parts.push(PartKind::Text { text }),
+                (_, Piece::Thinking(text)) => parts.push(PartKind::Thinking { text }),
                 (_, Piece::ToolCall { name, arguments }) => {
                     let call = self.call(name, arguments);
-                    said.push(PartKind::ToolCall { call });
+                    parts.push(PartKind::ToolCall { call });
                 }
                 (_, Piece::Notice { code, message }) => notices.push(Notice { code, message }),
             }
         }
-        self.tokens = begun.tokens.len() as u32;
-        self.report.send(EngineEvent::Resumed {
-            said,
+        self.tokens = prefix.tokens.len() as u32;
+        self.job.send(EngineEvent::Resumed {
+            said: parts,
             notices,
-            tokens: begun.tokens.clone(),
+            tokens: prefix.tokens.clone(),
         });
         Ok(())
     }
 
-    /// Ends the thought that runs, where somebody asked for it or its budget is spent. The result, at most `room` ids, is what
-    /// has been said for the model.
-    pub fn end_thought(&mut self, room: usize) -> Vec<u32> {
-        let asked = self.report.end_thinking.is_asked();
+    /// Ends the current thought if somebody asked for it or its budget is spent; returns the tokens that end it, at most `room`.
+    pub fn forced_tokens(&mut self, room: usize) -> Vec<u32> {
+        let asked = self.job.end_thinking.is_asked();
         if room == 0 {
             return Vec::new();
         }
-        let Some(Ending { mut ids, notice }) = self.thoughts.end(&mut self.parser, asked) else {
+        let Some(ForcedEnd { mut ids, notice }) = self.thinking.end(&mut self.parser, asked) else {
             return Vec::new();
         };
         ids.truncate(room);
@@ -99,7 +100,7 @@ impl<'a> Speech<'a> {
             self.push(*id);
         }
         if let Some(notice) = notice {
-            self.report.send(EngineEvent::Notice(notice));
+            self.job.send(EngineEvent::Notice(notice));
         }
         ids
     }
@@ -115,7 +116,7 @@ impl<'a> Speech<'a> {
         self.tokens += 1;
         self.unsent.push(id);
         let pieces = self.parser.push(id);
-        self.say(pieces);
+        self.send(pieces);
         if let Some(text) = self.parser.stop_text() {
             self.ended_by = Some(EndedBy::StopText { text: text.to_owned() });
         }
@@ -123,7 +124,7 @@ impl<'a> Speech<'a> {
     }
 
     /// Notes that the model ended the answer with this token.
-    pub fn ends_with(&mut self, id: u32, stop: &StopToken) {
+    pub fn stop_token(&mut self, id: u32, stop: &StopToken) {
         self.ended_by = Some(EndedBy::StopToken {
             token: id,
             text: stop.text.clone(),
@@ -131,16 +132,16 @@ impl<'a> Speech<'a> {
         });
     }
 
-    /// Notes that the answer repeats itself and is ended for that.
-    pub fn runs_away(&mut self) {
+    /// Notes that the answer repeats itself and is ended for that reason.
+    pub fn stop_repetition(&mut self) {
         self.ended_by = Some(EndedBy::Repetition);
-        self.report.send(EngineEvent::Notice(Notice {
+        self.job.send(EngineEvent::Notice(Notice {
             code: "repetition".into(),
             message: "The answer kept repeating itself, so it was ended here.".into(),
         }));
     }
 
-    fn say(&mut self, pieces: Vec<Piece>) {
+    fn send(&mut self, pieces: Vec<Piece>) {
         let thinking_tokens = self.parser.thinking_tokens();
         for piece in pieces {
             let event = match piece {
@@ -162,19 +163,26 @@ impl<'a> Speech<'a> {
                 },
                 Piece::Notice { code, message } => EngineEvent::Notice(Notice { code, message }),
             };
-            self.report.send(event);
+            self.job.send(event);
         }
     }
 
-    /// Says what was held back and puts the end together. `cached` tokens were read before; `limit` is the rule behind the run's
-    /// limit. An answer that ran away counts as cut off (`length`): the model did not end it.
-    pub fn end(mut self, (end, limit): (End, EndedBy), prompt_tokens: usize, cached: usize, times: &Times, load_ms: f64) -> Done {
+    /// Sends what was held back and puts the end together. `cached` tokens were in the prefix cache; `limit` is the rule that set
+    /// the plan's limit. An answer that repeats itself counts as cut off (`length`): the model did not end it.
+    pub fn finish(
+        mut self,
+        (end, limit): (LoopEnd, EndedBy),
+        prompt_tokens: usize,
+        cached: usize,
+        times: &GenerationTimes,
+        load_ms: f64,
+    ) -> Done {
         let rest = self.parser.finish();
-        self.say(rest);
+        self.send(rest);
         let ended_by = match end {
-            End::Cancelled => EndedBy::Cancelled,
-            End::Limit => limit,
-            End::Refused => self.ended_by.unwrap_or(EndedBy::Cancelled),
+            LoopEnd::Cancelled => EndedBy::Cancelled,
+            LoopEnd::Limit => limit,
+            LoopEnd::Stopped => self.ended_by.unwrap_or(EndedBy::Cancelled),
         };
         let stop = match &ended_by {
             EndedBy::Cancelled => Stop::Cancelled,

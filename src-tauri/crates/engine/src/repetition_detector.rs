@@ -1,37 +1,37 @@
 //! Noticing an answer that runs in a circle.
 
 /// The longest circle that is looked for, in tokens.
-const LONGEST: usize = 256;
+const MAX_PERIOD: usize = 256;
 
 /// An answer may repeat itself for so many tokens whatever the circle: tables of zeros and words asked for hundreds of times
 /// are no accident.
-const PATIENCE: usize = 1024;
+const MIN_REPEATED_TOKENS: usize = 1024;
 
 /// A circle has to be gone round at least so often.
-const ROUNDS: usize = 8;
+const MIN_REPEATS: usize = 8;
 
 /// Watches the tokens of an answer for a stretch that repeats with one period, exactly and far beyond what anybody asks for.
-pub struct Repetition {
-    /// The last [`LONGEST`] tokens, as a ring.
-    last: [u32; LONGEST],
+pub struct RepetitionDetector {
+    /// The last [`MAX_PERIOD`] tokens, as a ring.
+    last: [u32; MAX_PERIOD],
     count: usize,
     /// For each period, how many tokens in a row were the same as the token that many before them.
-    stretch: [u32; LONGEST],
+    stretch: [u32; MAX_PERIOD],
 }
 
-impl Default for Repetition {
+impl Default for RepetitionDetector {
     fn default() -> Self {
         Self {
-            last: [0; LONGEST],
+            last: [0; MAX_PERIOD],
             count: 0,
-            stretch: [0; LONGEST],
+            stretch: [0; MAX_PERIOD],
         }
     }
 }
 
-impl Repetition {
+impl RepetitionDetector {
     /// Takes tokens that nobody decides about.
-    pub fn go_on(&mut self, ids: &[u32]) {
+    pub fn extend(&mut self, ids: &[u32]) {
         for id in ids {
             self.push(*id);
         }
@@ -40,16 +40,16 @@ impl Repetition {
     /// Takes the next token; the result is whether the answer runs in a circle.
     pub fn push(&mut self, id: u32) -> bool {
         let mut circling = false;
-        for period in 1..=LONGEST.min(self.count) {
+        for period in 1..=MAX_PERIOD.min(self.count) {
             let stretch = &mut self.stretch[period - 1];
-            if self.last[(self.count - period) % LONGEST] == id {
+            if self.last[(self.count - period) % MAX_PERIOD] == id {
                 *stretch += 1;
-                circling |= *stretch as usize >= PATIENCE.max(period * ROUNDS);
+                circling |= *stretch as usize >= MIN_REPEATED_TOKENS.max(period * MIN_REPEATS);
             } else {
                 *stretch = 0;
             }
         }
-        self.last[self.count % LONGEST] = id;
+        self.last[self.count % MAX_PERIOD] = id;
         self.count += 1;
         circling
     }
@@ -61,13 +61,13 @@ mod tests {
 
     /// After how many tokens the answer is taken for a circle.
     fn noticed(tokens: impl IntoIterator<Item = u32>) -> Option<usize> {
-        let mut repetition = Repetition::default();
+        let mut repetition = RepetitionDetector::default();
         tokens.into_iter().position(|id| repetition.push(id))
     }
 
     #[test]
     fn one_word_for_ever_is_noticed() {
-        assert_eq!(noticed(std::iter::repeat_n(7, 5000)), Some(PATIENCE));
+        assert_eq!(noticed(std::iter::repeat_n(7, 5000)), Some(MIN_REPEATED_TOKENS));
     }
 
     #[test]
@@ -75,7 +75,7 @@ mod tests {
         for period in [2, 3, 50, 128, 200, 256] {
             let before = 100..357;
             let found = noticed(before.chain((0..9000).map(|at| 1000 + at % period as u32)));
-            let expected = 257 + period + PATIENCE.max(ROUNDS * period) - 1;
+            let expected = 257 + period + MIN_REPEATED_TOKENS.max(MIN_REPEATS * period) - 1;
             assert_eq!(found, Some(expected), "period {period}");
         }
     }
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_circle_that_is_left_in_time_passes() {
-        let nearly = std::iter::repeat_n(7, PATIENCE).chain([8]);
+        let nearly = std::iter::repeat_n(7, MIN_REPEATED_TOKENS).chain([8]);
         assert_eq!(noticed(nearly.clone().chain(nearly)), None);
     }
 }

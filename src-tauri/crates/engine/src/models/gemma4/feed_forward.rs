@@ -3,43 +3,40 @@
 use prompt::config::gemma4::{ExpertsConfig, Gemma4Config};
 
 use crate::error::Result;
-use crate::layers::{top_k, Activation, Experts, Gelu, Linear, Parameters, RmsNorm, Stream};
+use crate::layers::{top_k_indices, Activation, Experts, Gelu, Linear, Parameters, ResidualStream, RmsNorm};
 use crate::tensor::Tensor;
 use crate::weights::{ExpertShape, Weights};
 
-pub(super) struct Feed {
+pub(super) struct FeedForward {
     pre_feedforward_layernorm: RmsNorm,
     mlp: Mlp,
-    mixture: Option<Mixture>,
+    moe: Option<SparseMoe>,
     post_feedforward_layernorm: RmsNorm,
 }
 
-impl Feed {
+impl FeedForward {
     pub(super) fn load(config: &Gemma4Config, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
         Ok(Self {
             pre_feedforward_layernorm: norm(config, layer, "pre_feedforward_layernorm", weights)?,
             mlp: Mlp::load(config, layer, gelu, weights)?,
-            mixture: match &config.experts {
-                Some(experts) => Some(Mixture::load(config, experts, layer, gelu, weights)?),
+            moe: match &config.experts {
+                Some(experts) => Some(SparseMoe::load(config, experts, layer, gelu, weights)?),
                 None => None,
             },
             post_feedforward_layernorm: norm(config, layer, "post_feedforward_layernorm", weights)?,
         })
     }
 
-    /// What the stream gets, once [`Feed::after`] has normed it.
-    pub(super) fn forward(&self, stream: &mut Stream<'_>) -> Result<Tensor> {
-        let fed = self.mlp.read(stream, &self.pre_feedforward_layernorm)?;
-        match &self.mixture {
-            Some(mixture) => mixture
-                .post_feedforward_layernorm_1
-                .forward(&fed)?
-                .add(&mixture.forward(stream.sum()?)?),
+    /// What the stream gets, once [`FeedForward::output_norm`] has normed it.
+    pub(super) fn forward(&self, stream: &mut ResidualStream<'_>) -> Result<Tensor> {
+        let fed = self.mlp.forward_normed(stream, &self.pre_feedforward_layernorm)?;
+        match &self.moe {
+            Some(moe) => moe.post_feedforward_layernorm_1.forward(&fed)?.add(&moe.forward(stream.sum()?)?),
             None => Ok(fed),
         }
     }
 
-    pub(super) fn after(&self) -> &RmsNorm {
+    pub(super) fn output_norm(&self) -> &RmsNorm {
         &self.post_feedforward_layernorm
     }
 }
@@ -62,14 +59,14 @@ impl Mlp {
         })
     }
 
-    fn read(&self, stream: &mut Stream<'_>, norm: &RmsNorm) -> Result<Tensor> {
+    fn forward_normed(&self, stream: &mut ResidualStream<'_>, norm: &RmsNorm) -> Result<Tensor> {
         self.down_proj
-            .forward(&self.gate_up_proj.read_gated(stream, Some(norm), &self.activation)?)
+            .forward(&self.gate_up_proj.gated_normed(stream, Some(norm), &self.activation)?)
     }
 }
 
 /// The experts beside the dense network, with the norms that both need then.
-struct Mixture {
+struct SparseMoe {
     router: Router,
     experts: Experts,
     pre_feedforward_layernorm_2: RmsNorm,
@@ -78,7 +75,7 @@ struct Mixture {
     post_feedforward_layernorm_2: RmsNorm,
 }
 
-impl Mixture {
+impl SparseMoe {
     fn load(config: &Gemma4Config, of: &ExpertsConfig, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
         let shape = ExpertShape {
             experts: of.num_experts as i32,
@@ -127,14 +124,14 @@ impl Router {
             proj: Linear::load(weights, &path("proj"), hidden, experts)?,
             per_expert_scale: weights.take(&path("per_expert_scale"), &[experts])?,
         };
-        weights.settle(router.tensors())?;
+        weights.materialize(router.tensors())?;
         Ok(router)
     }
 
     /// The experts of each token and how much each counts, both `[length, chosen]`.
     fn forward(&self, h: &Tensor) -> Result<(Tensor, Tensor)> {
         let scores = self.proj.forward(&self.norm.forward(h)?)?;
-        let indices = top_k(&scores, self.chosen)?;
+        let indices = top_k_indices(&scores, self.chosen)?;
         let shares = scores.take_along(&indices, 1)?.softmax(1, false)?;
         let shares = shares.mul(&self.per_expert_scale.take(&indices, 0)?)?;
         Ok((indices, shares))
@@ -150,17 +147,17 @@ fn norm(config: &Gemma4Config, layer: usize, name: &str, weights: &mut Weights<'
     )
 }
 
-impl Parameters for Feed {
+impl Parameters for FeedForward {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         let Self {
             pre_feedforward_layernorm,
             mlp,
-            mixture,
+            moe,
             post_feedforward_layernorm,
         } = self;
         pre_feedforward_layernorm.visit(visitor);
         mlp.visit(visitor);
-        mixture.visit(visitor);
+        moe.visit(visitor);
         post_feedforward_layernorm.visit(visitor);
     }
 }
@@ -178,7 +175,7 @@ impl Parameters for Mlp {
     }
 }
 
-impl Parameters for Mixture {
+impl Parameters for SparseMoe {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         let Self {
             router,

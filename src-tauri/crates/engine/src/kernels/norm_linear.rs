@@ -2,18 +2,18 @@
 
 use mlx_rs::Dtype;
 
-use super::gate::Curve;
+use super::gate::GateKernel;
 use super::linear::variant;
 use super::{difference, find, noise, Kernel, Key, Norm, Program};
 use crate::error::Result;
-use crate::ops::{Format, Packed};
+use crate::ops::{QuantizationFormat, QuantizedTensor};
 use crate::tensor::Tensor;
 
 const THREADS: i32 = 256;
 
 /// The row `(h + norm(x)) · factor`, and its norm.
 #[derive(Clone, Copy)]
-pub struct Row<'a> {
+pub struct ResidualInput<'a> {
     /// The stream, `[1, inputs]`.
     pub h: &'a Tensor,
     /// What is added to it.
@@ -28,25 +28,25 @@ pub struct Row<'a> {
 
 /// What becomes of the outputs.
 #[derive(Clone, Copy)]
-pub enum After<'a> {
+pub enum Epilogue<'a> {
     /// Nothing.
     Plain,
     /// The curve of the first half times the second half.
-    Gated(Curve),
+    Gated(GateKernel),
     /// The curve of all times these, `[1, outputs]`.
-    Times(Curve, &'a Tensor),
+    Times(GateKernel, &'a Tensor),
 }
 
 /// The normed row times the transpose of the matrix, `[1, outputs]`, and the row before its norm. `None` where no kernel can
 /// be used.
-pub fn read(row: Row<'_>, matrix: &Packed, after: After<'_>) -> Result<Option<(Tensor, Tensor)>> {
+pub fn norm_linear(row: ResidualInput<'_>, matrix: &QuantizedTensor, after: Epilogue<'_>) -> Result<Option<(Tensor, Tensor)>> {
     let (&[1, inputs], Some(biases)) = (row.h.shape(), &matrix.biases) else {
         return Ok(None);
     };
     let (gated, curve, other) = match after {
-        After::Plain => (false, None, None),
-        After::Gated(curve) => (true, Some(curve), None),
-        After::Times(curve, other) => (false, Some(curve), Some(other)),
+        Epilogue::Plain => (false, None, None),
+        Epilogue::Gated(curve) => (true, Some(curve), None),
+        Epilogue::Times(curve, other) => (false, Some(curve), Some(other)),
     };
     let (inner, outer) = (row.inner.map(|norm| norm.0), row.outer.map(|norm| norm.0));
     let alike = [Some(row.x), inner, row.factor, outer, other, Some(biases)];
@@ -69,11 +69,11 @@ pub fn read(row: Row<'_>, matrix: &Packed, after: After<'_>) -> Result<Option<(T
         is(row.factor.is_some()),
         is(outer.is_some()),
         is(other.is_some()),
-        curve.map_or(0, Curve::number),
+        curve.map_or(0, GateKernel::number),
         one_eps,
     ];
     let bits = matrix.format.bits;
-    let kernel = find(Key::new(Program::Read, row.h.dtype(), numbers), |kernel| {
+    let kernel = find(Key::new(Program::NormLinear, row.h.dtype(), numbers), |kernel| {
         compare(kernel, rows, row, bits, after)
     });
     match kernel {
@@ -82,13 +82,20 @@ pub fn read(row: Row<'_>, matrix: &Packed, after: After<'_>) -> Result<Option<(T
     }
 }
 
-fn launch(kernel: &Kernel, rows: i32, row: Row<'_>, matrix: &Packed, biases: &Tensor, after: After<'_>) -> Result<(Tensor, Tensor)> {
+fn launch(
+    kernel: &Kernel,
+    rows: i32,
+    row: ResidualInput<'_>,
+    matrix: &QuantizedTensor,
+    biases: &Tensor,
+    after: Epilogue<'_>,
+) -> Result<(Tensor, Tensor)> {
     let all = matrix.scales.dim(0);
-    let outputs = if matches!(after, After::Gated(_)) { all / 2 } else { all };
+    let outputs = if matches!(after, Epilogue::Gated(_)) { all / 2 } else { all };
     let h = row.h;
     let (inner, outer) = (row.inner.map_or(h, |norm| norm.0), row.outer.map_or(h, |norm| norm.0));
     let other = match after {
-        After::Times(_, other) => other,
+        Epilogue::Times(_, other) => other,
         _ => h,
     };
     let inputs = [
@@ -109,11 +116,11 @@ fn launch(kernel: &Kernel, rows: i32, row: Row<'_>, matrix: &Packed, biases: &Te
 }
 
 /// Compares on random numbers in the place of these.
-fn compare(kernel: &Kernel, rows: i32, like: Row<'_>, bits: i32, after: After<'_>) -> Result<f32> {
+fn compare(kernel: &Kernel, rows: i32, like: ResidualInput<'_>, bits: i32, after: Epilogue<'_>) -> Result<f32> {
     let dtype = like.h.dtype();
     let mut apart: f32 = 0.0;
     for (inputs, outputs, group_size) in [(192, 44, 32), (1280, 140, 64), (2560, 32, 128)] {
-        let format = Format {
+        let format = QuantizationFormat {
             group_size,
             bits,
             mode: c"affine",
@@ -126,7 +133,7 @@ fn compare(kernel: &Kernel, rows: i32, like: Row<'_>, bits: i32, after: After<'_
             some(&[1, outputs], 44)?,
         );
         let (inner, outer) = (some(&[inputs], 45)?, some(&[inputs], 46)?);
-        let row = Row {
+        let row = ResidualInput {
             h: &h,
             x: &x,
             inner: like.inner.map(|(_, eps)| (&inner, eps)),
@@ -134,10 +141,10 @@ fn compare(kernel: &Kernel, rows: i32, like: Row<'_>, bits: i32, after: After<'_
             outer: like.outer.map(|(_, eps)| (&outer, eps)),
         };
         let after = match after {
-            After::Times(curve, _) => After::Times(curve, &other),
+            Epilogue::Times(curve, _) => Epilogue::Times(curve, &other),
             same => same,
         };
-        let matrix = Packed::quantize(&some(&[outputs, inputs], 47)?, format)?;
+        let matrix = QuantizedTensor::quantize(&some(&[outputs, inputs], 47)?, format)?;
         let Some(biases) = &matrix.biases else { return Ok(f32::INFINITY) };
         let (made, sum) = launch(kernel, rows, row, &matrix, biases, after)?;
         let added = match row.inner {
@@ -156,9 +163,9 @@ fn compare(kernel: &Kernel, rows: i32, like: Row<'_>, bits: i32, after: After<'_
         let product = normed.astype(Dtype::Float32)?.matmul(&wide)?;
         let half = outputs / 2;
         let wanted = match after {
-            After::Plain => product,
-            After::Gated(curve) => curve.compose(&product.slice(1, 0, half)?)?.mul(&product.slice(1, half, outputs)?)?,
-            After::Times(curve, other) => curve.compose(&product)?.mul(&other.astype(Dtype::Float32)?)?,
+            Epilogue::Plain => product,
+            Epilogue::Gated(curve) => curve.compose(&product.slice(1, 0, half)?)?.mul(&product.slice(1, half, outputs)?)?,
+            Epilogue::Times(curve, other) => curve.compose(&product)?.mul(&other.astype(Dtype::Float32)?)?,
         };
         apart = apart.max(difference(&made, &wanted)?).max(difference(&sum, &wanted_sum)?);
     }

@@ -1,15 +1,14 @@
-//! Verbs beside answering: logits for comparing engines, figures for comparing speeds.
+//! Speed and memory of a model, for comparing versions and engines.
 
 use std::time::Instant;
 
 use prompt::config::fitness_of_folder;
-use protocol::{KvBits, ModelSource};
+use protocol::ModelSource;
 
-use crate::cache::Cache;
 use crate::error::{Error, Result};
-use crate::generate::{ids_tensor, run, Listener, Plan, Reading, Sequence, Times};
+use crate::generate::{generate as run, ids_tensor, GenerationObserver, GenerationPlan, GenerationTimes, Sequence, SequenceState};
 use crate::memory;
-use crate::sample::{Choice, Sampler};
+use crate::sampler::{Sampler, SamplerConfig};
 use crate::tensor::async_eval;
 use crate::worker::Worker;
 
@@ -28,56 +27,11 @@ pub struct BenchFigures {
     pub decode_tokens_per_second: f64,
     /// The most memory that MLX held, in bytes: while loading and reading for the first prompt, while reading for the others.
     pub peak_bytes: u64,
-    /// Where a token's time goes, in milliseconds: describing the step, handing it to the device, waiting for the device.
+    /// Where a token's time goes, in milliseconds: building the graph of the step, submitting it, waiting for the device.
     pub step_ms: [f64; 3],
 }
 
-/// Logits after the last of `tokens`, or after each where `all`; read in chunks of `chunk`, with keys and values of full
-/// attention in `kv_bits`.
-pub fn logits(
-    worker: &mut Worker,
-    source: &ModelSource,
-    tokens: &[u32],
-    all: bool,
-    chunk: Option<usize>,
-    kv_bits: Option<KvBits>,
-) -> Result<Vec<Vec<f32>>> {
-    worker.ensure(source, &mut |_, _| Ok(()))?;
-    let loaded = worker.loaded().expect("just loaded");
-    let (model, vocabulary) = (&loaded.model, loaded.model.vocabulary());
-    if tokens.is_empty() || chunk == Some(0) {
-        return Err(Error::BadRequest(
-            "logits need at least one token and chunks of at least one".into(),
-        ));
-    }
-    if tokens.len() > loaded.info.context as usize {
-        return Err(Error::ContextFull {
-            prompt: tokens.len(),
-            context: loaded.info.context,
-        });
-    }
-    if let Some(token) = tokens.iter().find(|token| **token >= vocabulary) {
-        return Err(Error::BadRequest(format!(
-            "{token} is no token of this model; they go from 0 to {}",
-            vocabulary - 1
-        )));
-    }
-    let mut caches: Vec<Cache> = model.caches().into_iter().map(|cache| cache.packed(kv_bits)).collect();
-    let mut rows = Vec::new();
-    for part in tokens.chunks(chunk.unwrap_or(tokens.len())) {
-        let states = model.forward(&ids_tensor(part), &mut caches)?;
-        let length = part.len() as i32;
-        let wanted = if all { states } else { states.slice(0, length - 1, length)? };
-        let flat = model.logits(&wanted)?.to_f32()?;
-        if !all {
-            rows.clear();
-        }
-        rows.extend(flat.chunks(vocabulary as usize).map(<[f32]>::to_vec));
-    }
-    Ok(rows)
-}
-
-/// Loads the model anew; for each length reads so many made-up tokens and generates `generate` more, whatever they are.
+/// Reloads the model; for each length reads so many made-up tokens and generates `generate` more, whatever they are.
 pub fn bench(worker: &mut Worker, source: &ModelSource, prompts: &[usize], generate: usize) -> Result<Vec<BenchFigures>> {
     let longest = prompts.iter().copied().max().unwrap_or(0);
     if prompts.contains(&0) || longest == 0 || generate == 0 {
@@ -91,10 +45,10 @@ pub fn bench(worker: &mut Worker, source: &ModelSource, prompts: &[usize], gener
         return Err(Error::ContextFull { prompt: wanted, context });
     }
     worker.unload();
-    let load_ms = worker.ensure(source, &mut |_, _| Ok(()))?;
+    let load_ms = worker.ensure_loaded(source, &mut |_, _| Ok(()))?;
     let model = &worker.loaded().expect("just loaded").model;
     let vocabulary = model.vocabulary();
-    let greedy = Choice::new(&protocol::Sampling::greedy(), &protocol::Sampling::default(), vocabulary)?;
+    let greedy = SamplerConfig::new(&protocol::Sampling::greedy(), &protocol::Sampling::default(), vocabulary)?;
     let mut all = Vec::new();
     for (index, length) in prompts.iter().enumerate() {
         if index > 0 {
@@ -103,15 +57,15 @@ pub fn bench(worker: &mut Worker, source: &ModelSource, prompts: &[usize], gener
         let prompt = bench_prompt(*length, vocabulary);
         let sequence = || -> Result<Sequence<'_>> {
             let sampler = Sampler::new(greedy.clone(), &prompt, &[], vocabulary)?;
-            Ok(Sequence::new(model, Reading::new(model, None), sampler))
+            Ok(Sequence::new(model, SequenceState::new(model, None), sampler))
         };
-        let measure = |tokens: usize| -> Result<Times> {
-            let plan = Plan {
+        let measure = |tokens: usize| -> Result<GenerationTimes> {
+            let plan = GenerationPlan {
                 prompt: &prompt,
                 boundaries: &[],
                 limit: tokens,
             };
-            Ok(run(&mut sequence()?, &plan, &mut Nobody)?.1)
+            Ok(run(&mut sequence()?, &plan, &mut NoObserver)?.1)
         };
         // GPUs compile their kernels in the first run.
         measure(2)?;
@@ -129,20 +83,20 @@ pub fn bench(worker: &mut Worker, source: &ModelSource, prompts: &[usize], gener
     Ok(all)
 }
 
-/// Mean milliseconds of the parts of a step: describing it, handing it to the device, waiting.
+/// Mean milliseconds of the parts of a step: building its graph, submitting it, waiting.
 fn steps(mut sequence: Sequence<'_>, prompt: &[u32], count: usize) -> Result<[f64; 3]> {
-    sequence.read(prompt)?;
+    sequence.prefill(prompt)?;
     let mut pending = sequence.step(&ids_tensor(&[prompt[0]]))?;
     let mut spent = [0.0; 3];
     for _ in 0..count {
         let start = Instant::now();
-        let next = sequence.describe(&pending)?;
-        let described = Instant::now();
+        let next = sequence.build_step(&pending)?;
+        let built = Instant::now();
         async_eval([&next])?;
-        let begun = Instant::now();
+        let submitted = Instant::now();
         pending.item_u32()?;
         let done = Instant::now();
-        for (sum, part) in spent.iter_mut().zip([described - start, begun - described, done - begun]) {
+        for (sum, part) in spent.iter_mut().zip([built - start, submitted - built, done - submitted]) {
             *sum += part.as_secs_f64() * 1000.0 / count as f64;
         }
         pending = next;
@@ -150,25 +104,25 @@ fn steps(mut sequence: Sequence<'_>, prompt: &[u32], count: usize) -> Result<[f6
     Ok(spent)
 }
 
-/// Listens to a run that is measured.
-struct Nobody;
+/// Observes nothing, for a run that is measured.
+struct NoObserver;
 
-impl Listener for Nobody {
+impl GenerationObserver for NoObserver {
     fn cancelled(&self) -> bool {
         false
     }
 
-    fn progress(&self, _read: usize) {}
+    fn on_prefill(&self, _read: usize) {}
 
-    fn boundary(&mut self, _reading: &mut Reading) -> Result<()> {
+    fn on_boundary(&mut self, _state: &mut SequenceState) -> Result<()> {
         Ok(())
     }
 
-    fn token(&mut self, _id: u32) -> bool {
+    fn on_token(&mut self, _id: u32) -> bool {
         true
     }
 
-    fn said_for_it(&mut self, _room: usize) -> Vec<u32> {
+    fn forced_tokens(&mut self, _room: usize) -> Vec<u32> {
         Vec::new()
     }
 }

@@ -1,28 +1,28 @@
-//! The hosts' watch over the memory while a model is loaded and while it reads.
+//! The guard of this computer's memory, asked while a model is loaded and while it reads.
 
 use std::path::{Path, PathBuf};
 
 use prompt::config::memory::Backend;
-use protocol::{Code, MemoryWatch, ModelSource};
+use protocol::{Code, MemoryGuard, ModelSource};
 
 use super::{check_before_load, size, Measured, Memory, LOAD_ANYWAY};
 
-/// Asks the system each time, and keeps what models took in the app's data folder.
+/// Asks the system each time, and keeps the measured peaks of models in the app's data folder.
 #[derive(Debug, Clone)]
-pub struct Watch {
+pub struct SystemMemoryGuard {
     data_dir: PathBuf,
 }
 
-impl Watch {
-    /// A watch that keeps what it hears in this data folder.
-    pub fn keeping(data_dir: &Path) -> Self {
+impl SystemMemoryGuard {
+    /// A guard that keeps measured peaks in this data folder.
+    pub fn new(data_dir: &Path) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
         }
     }
 }
 
-impl MemoryWatch for Watch {
+impl MemoryGuard for SystemMemoryGuard {
     fn before_load(&self, model: &ModelSource, device: &str) -> protocol::Result<()> {
         match known(device) {
             Some((backend, memory)) => check_before_load(&model.path, None, backend, &memory),
@@ -37,7 +37,7 @@ impl MemoryWatch for Watch {
         }
     }
 
-    fn took(&self, model: &ModelSource, bytes: u64) {
+    fn record_peak(&self, model: &ModelSource, bytes: u64) {
         // Without a data folder nothing was ever kept, and a command that keeps nothing does not make one.
         if !self.data_dir.is_dir() {
             return;
@@ -91,7 +91,7 @@ mod tests {
         let error = check_before_chunk(2 * most + 2, &memory).unwrap_err();
         assert_eq!(error.code, Code::MemoryShort);
         assert!(error.message.contains("nothing is lost"), "{error}");
-        assert_eq!(Watch::keeping(Path::new("/")).before_chunk(u64::MAX, "cuda"), Ok(()));
+        assert_eq!(SystemMemoryGuard::new(Path::new("/")).before_chunk(u64::MAX, "cuda"), Ok(()));
     }
 
     #[test]
@@ -102,10 +102,10 @@ mod tests {
             path: folder.path().to_owned(),
             revision: Some("1".into()),
         };
-        Watch::keeping(folder.path()).took(&model, 5);
+        SystemMemoryGuard::new(folder.path()).record_peak(&model, 5);
         assert_eq!(Measured::in_folder(folder.path()).of("a/b", Some("1")), Some(5));
         let missing = folder.path().join("missing");
-        Watch::keeping(&missing).took(&model, 5);
+        SystemMemoryGuard::new(&missing).record_peak(&model, 5);
         assert!(!missing.exists());
     }
 }

@@ -14,14 +14,14 @@ const PENALTY_CONTEXT: u32 = 20;
 
 /// Below this temperature the likeliest token is taken: the draw would take it too, if the temperature's inverse did not
 /// carry log-probabilities out of the range of 16 bit floats.
-const COLDEST: f32 = 1e-3;
+const MIN_TEMPERATURE: f32 = 1e-3;
 
 /// Draws that are passed over before they are computed.
-const PASSED_AT_ONCE: usize = 256;
+const DRAWS_PER_EVAL: usize = 256;
 
 /// Checked values of a [`Sampling`], its gaps filled.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Choice {
+pub struct SamplerConfig {
     temperature: f32,
     top_p: f32,
     min_p: f32,
@@ -36,10 +36,10 @@ pub struct Choice {
     seed: Option<u64>,
 }
 
-impl Choice {
+impl SamplerConfig {
     /// What was asked, else what the model's own defaults say, else nothing done to the logits; errors name the value.
     pub fn new(asked: &Sampling, defaults: &Sampling, vocabulary: u32) -> Result<Self> {
-        let choice = Self {
+        let config = Self {
             temperature: asked.temperature.or(defaults.temperature).unwrap_or(0.0),
             top_p: asked.top_p.or(defaults.top_p).unwrap_or(0.0),
             min_p: asked.min_p.or(defaults.min_p).unwrap_or(0.0),
@@ -53,8 +53,8 @@ impl Choice {
             logit_bias: asked.logit_bias.iter().map(|(token, bias)| (*token, *bias)).collect(),
             seed: asked.seed,
         };
-        choice.check(vocabulary)?;
-        Ok(choice)
+        config.check(vocabulary)?;
+        Ok(config)
     }
 
     fn check(&self, vocabulary: u32) -> Result<()> {
@@ -96,44 +96,44 @@ impl Choice {
 /// Chooses the tokens of one sequence. All of it happens on the device: nothing waits for the token that is still being
 /// computed.
 pub struct Sampler {
-    choice: Choice,
+    config: SamplerConfig,
     key: Tensor,
     /// The bias of every token, `[1, vocabulary]`.
     bias: Option<Tensor>,
     /// The last tokens, `[1, at most penalty_context]`.
     recent: Option<Tensor>,
     /// Tokens that XTC never removes, `[1, count]`.
-    xtc_kept: Option<Tensor>,
+    xtc_protected: Option<Tensor>,
 }
 
 impl Sampler {
-    /// A sampler for a sequence that begins with `prompt`; `xtc_kept` are tokens that XTC leaves alone.
-    pub fn new(choice: Choice, prompt: &[u32], xtc_kept: &[u32], vocabulary: u32) -> Result<Self> {
-        let seed = choice.seed.unwrap_or_else(clock_seed);
-        let bias = (!choice.logit_bias.is_empty()).then(|| {
+    /// A sampler for a sequence that begins with `prompt`; `xtc_protected` are tokens that XTC leaves alone.
+    pub fn new(config: SamplerConfig, prompt: &[u32], xtc_protected: &[u32], vocabulary: u32) -> Result<Self> {
+        let seed = config.seed.unwrap_or_else(clock_seed);
+        let bias = (!config.logit_bias.is_empty()).then(|| {
             let mut row = vec![0.0; vocabulary as usize];
-            for (token, value) in &choice.logit_bias {
+            for (token, value) in &config.logit_bias {
                 row[*token as usize] = *value;
             }
             Tensor::from_f32(&row, &[1, vocabulary as i32])
         });
         // The last token of the prompt joins with the step that reads it.
         let earlier = &prompt[..prompt.len().saturating_sub(1)];
-        let recent = choice
+        let recent = config
             .penalises()
-            .then(|| row_of(&earlier[earlier.len().saturating_sub(choice.penalty_context as usize)..]));
-        let xtc_kept = (choice.xtc_probability > 0.0 && !xtc_kept.is_empty()).then(|| row_of(xtc_kept));
+            .then(|| row_of(&earlier[earlier.len().saturating_sub(config.penalty_context as usize)..]));
+        let xtc_protected = (config.xtc_probability > 0.0 && !xtc_protected.is_empty()).then(|| row_of(xtc_protected));
         Ok(Self {
             key: random_key(seed)?,
             bias,
             recent,
-            xtc_kept,
-            choice,
+            xtc_protected,
+            config,
         })
     }
 
     /// The token `[1]` that follows `input` `[1]`, whose logits are `[1, vocabulary]`.
-    pub fn choose(&mut self, input: &Tensor, logits: Tensor) -> Result<Tensor> {
+    pub fn sample(&mut self, input: &Tensor, logits: Tensor) -> Result<Tensor> {
         let mut logits = logits;
         if let Some(bias) = &self.bias {
             logits = logits.add(&bias.astype(logits.dtype())?)?;
@@ -141,59 +141,59 @@ impl Sampler {
         if let Some(recent) = self.recent.take() {
             let all = concatenate(&[&recent, &input.astype(Dtype::Int32)?.reshape(&[1, 1])?], 1)?;
             let length = all.dim(1);
-            let recent = all.slice(1, length.saturating_sub_unsigned(self.choice.penalty_context).max(0), length)?;
+            let recent = all.slice(1, length.saturating_sub_unsigned(self.config.penalty_context).max(0), length)?;
             logits = self.penalise(logits, &recent)?;
             self.recent = Some(recent);
         }
-        if self.choice.temperature < COLDEST {
+        if self.config.temperature < MIN_TEMPERATURE {
             return logits.argmax(-1, false);
         }
         let mut logprobs = logits.sub(&logits.logsumexp(-1, true)?)?;
-        if self.choice.top_p > 0.0 && self.choice.top_p < 1.0 {
-            logprobs = top_p(&logprobs, self.choice.top_p)?;
+        if self.config.top_p > 0.0 && self.config.top_p < 1.0 {
+            logprobs = top_p(&logprobs, self.config.top_p)?;
         }
-        if self.choice.min_p > 0.0 {
-            logprobs = min_p(&logprobs, self.choice.min_p)?;
+        if self.config.min_p > 0.0 {
+            logprobs = min_p(&logprobs, self.config.min_p)?;
         }
-        if self.choice.xtc_probability > 0.0 {
+        if self.config.xtc_probability > 0.0 {
             let chance = random_uniform(&self.next_key()?, &[])?;
             logprobs = xtc(
                 &logprobs,
                 &chance,
-                self.choice.xtc_probability,
-                self.choice.xtc_threshold,
-                self.xtc_kept.as_ref(),
+                self.config.xtc_probability,
+                self.config.xtc_threshold,
+                self.xtc_protected.as_ref(),
             )?;
         }
-        if let Some(k) = i32::try_from(self.choice.top_k).ok().filter(|k| (1..logprobs.dim(-1)).contains(k)) {
+        if let Some(k) = i32::try_from(self.config.top_k).ok().filter(|k| (1..logprobs.dim(-1)).contains(k)) {
             logprobs = top_k(&logprobs, k)?;
         }
-        let scaled = logprobs.mul(&Tensor::scalar(1.0 / self.choice.temperature, logprobs.dtype())?)?;
+        let scaled = logprobs.mul(&Tensor::scalar(1.0 / self.config.temperature, logprobs.dtype())?)?;
         random_categorical(&scaled, &self.next_key()?)
     }
 
     /// Takes note of tokens that were not chosen here.
-    pub fn remember(&mut self, tokens: &[u32]) -> Result<()> {
+    pub fn observe(&mut self, tokens: &[u32]) -> Result<()> {
         if let Some(recent) = self.recent.take() {
             let all = concatenate(&[&recent, &row_of(tokens)], 1)?;
             let length = all.dim(1);
-            let start = length.saturating_sub_unsigned(self.choice.penalty_context).max(0);
+            let start = length.saturating_sub_unsigned(self.config.penalty_context).max(0);
             self.recent = Some(all.slice(1, start, length)?);
         }
         Ok(())
     }
 
     /// Passes over the draws of tokens that were chosen before, so that a seed gives what it would have given in one go.
-    pub fn pass(&mut self, tokens: usize) -> Result<()> {
-        if self.choice.seed.is_none() || self.choice.temperature < COLDEST {
+    pub fn skip_draws(&mut self, tokens: usize) -> Result<()> {
+        if self.config.seed.is_none() || self.config.temperature < MIN_TEMPERATURE {
             return Ok(());
         }
         for token in 0..tokens {
-            if self.choice.xtc_probability > 0.0 {
+            if self.config.xtc_probability > 0.0 {
                 self.next_key()?;
             }
             self.next_key()?;
-            if token % PASSED_AT_ONCE == 0 {
+            if token % DRAWS_PER_EVAL == 0 {
                 eval([&self.key])?;
             }
         }
@@ -207,12 +207,12 @@ impl Sampler {
     }
 
     fn penalise(&self, logits: Tensor, recent: &Tensor) -> Result<Tensor> {
-        let Choice {
+        let SamplerConfig {
             repetition_penalty,
             presence_penalty,
             frequency_penalty,
             ..
-        } = self.choice;
+        } = self.config;
         let mut logits = logits;
         if !matches!(repetition_penalty, 0.0 | 1.0) {
             logits = repetition(&logits, recent, repetition_penalty)?;
@@ -249,7 +249,7 @@ fn repetition(logits: &Tensor, recent: &Tensor, penalty: f32) -> Result<Tensor> 
     let penalty = number(penalty, logits)?;
     let changed = chosen
         .less(&number(0.0, logits)?)?
-        .choose(&chosen.mul(&penalty)?, &chosen.div(&penalty)?)?;
+        .select(&chosen.mul(&penalty)?, &chosen.div(&penalty)?)?;
     logits.put_along(recent, &changed, -1)
 }
 
@@ -269,20 +269,20 @@ fn frequency(logits: &Tensor, recent: &Tensor, penalty: f32) -> Result<Tensor> {
 fn top_p(logprobs: &Tensor, p: f32) -> Result<Tensor> {
     let sorted = logprobs.sort(-1)?;
     let shares = sorted.astype(Dtype::Float32)?.exp()?;
-    let above = shares.sum_of_later(-1)?;
+    let above = shares.reverse_cumsum(-1)?;
     let total = above.slice(1, 0, 1)?.add(&shares.slice(1, 0, 1)?)?;
     let dropped = above
         .greater_equal(&total.mul(&number(p, &total)?)?)?
         .astype(Dtype::Int32)?
         .sum(-1, true)?;
     let threshold = sorted.take_along(&dropped, -1)?;
-    logprobs.less(&threshold)?.choose(&number(f32::NEG_INFINITY, logprobs)?, logprobs)
+    logprobs.less(&threshold)?.select(&number(f32::NEG_INFINITY, logprobs)?, logprobs)
 }
 
 /// Keeps tokens at least `p` times as likely as the likeliest.
 fn min_p(logprobs: &Tensor, p: f32) -> Result<Tensor> {
     let threshold = logprobs.max(-1, true)?.add(&number(p.ln(), logprobs)?)?;
-    logprobs.less(&threshold)?.choose(&number(f32::NEG_INFINITY, logprobs)?, logprobs)
+    logprobs.less(&threshold)?.select(&number(f32::NEG_INFINITY, logprobs)?, logprobs)
 }
 
 /// Removes all but the least likely of the tokens above the threshold, where `chance` is not above the probability.
@@ -291,14 +291,14 @@ fn xtc(logprobs: &Tensor, chance: &Tensor, probability: f32, threshold: f32, kep
     let infinity = number(f32::INFINITY, &shares)?;
     let least = shares
         .greater(&number(threshold, &shares)?)?
-        .choose(&shares, &infinity)?
+        .select(&shares, &infinity)?
         .min(-1, true)?;
     let mut removed = shares.greater(&least)?;
     if let Some(kept) = kept {
         removed = removed.put_along(kept, &Tensor::from_bool(&[false], &[1, 1]), -1)?;
     }
-    let without = removed.choose(&number(f32::NEG_INFINITY, logprobs)?, logprobs)?;
-    chance.greater(&Tensor::from_f32(&[probability], &[]))?.choose(logprobs, &without)
+    let without = removed.select(&number(f32::NEG_INFINITY, logprobs)?, logprobs)?;
+    chance.greater(&Tensor::from_f32(&[probability], &[]))?.select(logprobs, &without)
 }
 
 /// Keeps the k likeliest tokens.
@@ -309,5 +309,5 @@ fn top_k(logprobs: &Tensor, k: i32) -> Result<Tensor> {
 }
 
 #[cfg(test)]
-#[path = "sample_tests.rs"]
+#[path = "sampler_tests.rs"]
 mod tests;

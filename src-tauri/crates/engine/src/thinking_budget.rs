@@ -1,32 +1,33 @@
-//! Ending a model's thought for it: when somebody asks for the answer, or when the thought has taken its budget.
+//! Ending a model's thought for it, by forced tokens: when somebody asks for the answer, or when the thought has used up its
+//! budget.
 
 use prompt::{ChannelParser, Closing};
 use protocol::Notice;
 
-/// How often a thought that is begun anew behind one that was ended is ended, too. A model that insists goes on unseen, because
-/// otherwise it would never answer.
-const AGAIN: u32 = 3;
+/// How many further thoughts are ended after the first one that was. A model that begins yet another one goes on unseen,
+/// because otherwise it would never answer.
+const MAX_REPEATED_ENDS: u32 = 3;
 
 /// What ends a thought.
-pub struct Ending {
-    /// The ids, said for the model.
+pub struct ForcedEnd {
+    /// The tokens that are forced.
     pub ids: Vec<u32>,
-    /// What the user is told, where it is the first.
+    /// What the user is told, if it is the answer's first.
     pub notice: Option<Notice>,
 }
 
-/// Who may end the thoughts of one answer, and whether they have been ended.
+/// When the thoughts of one answer are ended, and whether they have been.
 #[derive(Default)]
-pub struct Thoughts<'a> {
+pub struct ThinkingBudget<'a> {
     closing: Option<&'a Closing>,
     budget: Option<u32>,
     ended: u32,
-    /// What is missing of a closing that a begun answer was cut off in.
-    rest: Vec<u32>,
+    /// The rest of a terminator in whose middle a continued answer was cut off.
+    unfinished: Vec<u32>,
 }
 
-impl<'a> Thoughts<'a> {
-    /// Thoughts of a model that are ended by `closing`, and after `budget` tokens.
+impl<'a> ThinkingBudget<'a> {
+    /// ThinkingBudget of a model that are ended by `closing`, and after `budget` tokens.
     pub fn new(closing: Option<&'a Closing>, budget: Option<u32>) -> Self {
         Self {
             closing,
@@ -35,40 +36,40 @@ impl<'a> Thoughts<'a> {
         }
     }
 
-    /// Ends the thought that runs, if there is one and it has to end; `asked`: somebody wants the answer.
-    pub fn end(&mut self, parser: &mut ChannelParser, asked: bool) -> Option<Ending> {
-        if !self.rest.is_empty() {
-            let ids = std::mem::take(&mut self.rest);
-            return Some(Ending { ids, notice: None });
+    /// Ends the current thought, if there is one and it has to end; `asked`: somebody wants the answer.
+    pub fn end(&mut self, parser: &mut ChannelParser, asked: bool) -> Option<ForcedEnd> {
+        if !self.unfinished.is_empty() {
+            let ids = std::mem::take(&mut self.unfinished);
+            return Some(ForcedEnd { ids, notice: None });
         }
         let closing = self.closing.filter(|_| parser.is_thinking())?;
         let spent = self.spent(parser);
         let again = self.ended > 0;
-        if if again { self.ended > AGAIN } else { !asked && !spent } {
+        if if again { self.ended > MAX_REPEATED_ENDS } else { !asked && !spent } {
             return None;
         }
         let notice = (!again).then(|| self.notice(parser));
         let ids = parser.closing_here(closing).to_vec();
         parser.end_thinking();
         self.ended += 1;
-        Some(Ending { ids, notice })
+        Some(ForcedEnd { ids, notice })
     }
 
-    /// Looks whether a begun answer's thought, which was ended for the model, was ended at this place, before the ids `behind`.
-    pub fn find_ending(&mut self, parser: &mut ChannelParser, behind: &[u32]) {
+    /// Looks whether the thought of a continued answer was ended for the model at this place, where the ids `following` follow.
+    pub fn find_ending(&mut self, parser: &mut ChannelParser, following: &[u32]) {
         let Some(closing) = self.closing.filter(|_| self.ended == 0) else {
             return;
         };
         let ids = parser.closing_here(closing);
-        let same = ids.iter().zip(behind).take_while(|(a, b)| a == b).count();
-        if same == ids.len() || same == behind.len() {
-            self.rest = ids[same..].to_vec();
+        let same = ids.iter().zip(following).take_while(|(a, b)| a == b).count();
+        if same == ids.len() || same == following.len() {
+            self.unfinished = ids[same..].to_vec();
             parser.end_thinking();
             self.ended = 1;
         }
     }
 
-    /// A begun answer's thought was ended for the model, wherever that was: no other one shows.
+    /// The thought of a continued answer was ended for the model, wherever that was: no other one shows.
     pub fn was_ended(&mut self, parser: &mut ChannelParser) -> Option<Notice> {
         let notice = self.notice(parser);
         if self.ended == 0 && !parser.is_thinking() {

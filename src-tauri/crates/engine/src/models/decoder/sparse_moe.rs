@@ -5,14 +5,14 @@ use prompt::config::decoder::DenseConfig;
 use prompt::config::experts::{ExpertsConfig, GroupScore, Groups, RouterConfig, Scores};
 
 use super::mlp::Mlp;
-use super::Loading;
+use super::LoadContext;
 use crate::error::Result;
-use crate::layers::{top_k, Activation, Experts, Linear, Parameters};
+use crate::layers::{top_k_indices, Activation, Experts, Linear, Parameters};
 use crate::tensor::Tensor;
 use crate::weights::ExpertShape;
 
 /// Some of many networks for each token.
-pub struct Mixture {
+pub struct SparseMoe {
     /// gate, and shared_expert_gate where there is one, side by side.
     gates: Linear,
     /// How many outputs of that belong to the router.
@@ -22,9 +22,9 @@ pub struct Mixture {
     shared_experts: Option<Mlp>,
 }
 
-impl Mixture {
+impl SparseMoe {
     /// Loads what stands below `path`: `gate`, the experts in any form, `shared_experts` and `shared_expert_gate`.
-    pub fn load(config: &ExpertsConfig, path: &str, loading: &mut Loading<'_, '_>) -> Result<Self> {
+    pub fn load(config: &ExpertsConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let (hidden, count) = (loading.config.hidden_size as i32, config.experts as i32);
         let mut gates = vec![(format!("{path}.gate"), count)];
         if config.shared.is_some_and(|shared| shared.gated) {
@@ -86,7 +86,7 @@ struct Router {
 }
 
 impl Router {
-    fn load(config: &ExpertsConfig, path: &str, loading: &mut Loading<'_, '_>) -> Result<Self> {
+    fn load(config: &ExpertsConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let router = config.router;
         // Sigmoid scores are made and kept in 32 bits, as the reference does: their small differences decide.
         let dtype = if router.scores == Scores::Sigmoid {
@@ -115,7 +115,7 @@ impl Router {
                 None => None,
             },
         };
-        loading.weights.settle(router.tensors())?;
+        loading.weights.materialize(router.tensors())?;
         Ok(router)
     }
 
@@ -140,7 +140,7 @@ impl Router {
                 ranking = best_groups(&ranking, groups, nothing)?;
                 ranking.negative()?.argpartition(self.chosen - 1, 1)?.slice(1, 0, self.chosen)?
             }
-            _ => top_k(&ranking, self.chosen)?,
+            _ => top_k_indices(&ranking, self.chosen)?,
         };
         let mut shares = scores.take_along(&indices, 1)?;
         if alone {
@@ -191,7 +191,7 @@ impl Parameters for Router {
     }
 }
 
-impl Parameters for Mixture {
+impl Parameters for SparseMoe {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         let Self {
             gates,

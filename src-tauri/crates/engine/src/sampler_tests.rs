@@ -87,11 +87,11 @@ fn repetition_pulls_towards_zero_from_above_and_away_from_below() {
 
 fn draws(sampling: &Sampling, count: usize) -> Vec<u32> {
     connect().unwrap();
-    let choice = Choice::new(sampling, &Sampling::default(), 4).unwrap();
-    let mut sampler = Sampler::new(choice, &[0], &[], 4).unwrap();
+    let config = SamplerConfig::new(sampling, &Sampling::default(), 4).unwrap();
+    let mut sampler = Sampler::new(config, &[0], &[], 4).unwrap();
     let input = Tensor::from_i32(&[0], &[1]);
     (0..count)
-        .map(|_| sampler.choose(&input, logs(&ASKED)).unwrap().item_u32().unwrap())
+        .map(|_| sampler.sample(&input, logs(&ASKED)).unwrap().item_u32().unwrap())
         .collect()
 }
 
@@ -171,7 +171,7 @@ fn the_coldest_temperatures_take_the_likeliest_token() {
 
 #[test]
 fn values_that_make_no_sense_are_refused_by_name() {
-    let refused = |sampling: Sampling| Choice::new(&sampling, &Sampling::default(), 4).unwrap_err().to_string();
+    let refused = |sampling: Sampling| SamplerConfig::new(&sampling, &Sampling::default(), 4).unwrap_err().to_string();
     assert!(refused(Sampling {
         temperature: Some(-1.0),
         ..Sampling::default()
