@@ -9,7 +9,7 @@ use engine::MlxEngine;
 use hub::fit::SystemMemoryGuard;
 use hub::{Hub, ModelFolder, BUILT_IN};
 use net::{Net, Settings};
-use protocol::{Code, Engine, Error, Removal};
+use protocol::{Engine, Error, ErrorCode, Removal};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +19,7 @@ const ENGINE_RESTS: Duration = Duration::from_secs(2);
 /// How long the end of the app waits for downloads to write down where they are.
 const DOWNLOADS_REST: Duration = Duration::from_secs(3);
 
-/// The rooms, put together once at start.
+/// The app, put together once at start.
 pub struct App {
     /// Chats and their answers.
     pub chat: Chat,
@@ -115,10 +115,13 @@ impl App {
     ///
     /// # Errors
     /// What it fails with, or that it broke down.
-    pub async fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> protocol::Result<T> + Send + 'static) -> protocol::Result<T> {
+    pub async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> protocol::Result<T> + Send + 'static,
+    ) -> protocol::Result<T> {
         match tauri::async_runtime::spawn_blocking(work).await {
             Ok(done) => done,
-            Err(error) => Err(Error::new(Code::Storage, format!("reading the models broke down: {error}"))),
+            Err(error) => Err(Error::new(ErrorCode::Storage, format!("reading the models broke down: {error}"))),
         }
     }
 

@@ -168,7 +168,7 @@ describe('an answer that ended early', () => {
 });
 
 describe('thinking', () => {
-  const half: Partial<StoredMessage> = { state: 'stopped', stop: 'cancelled', parts: [{ kind: 'thinking', text: 'Add the digits', started_at: 0, ended_at: 2000 }], thinking_tokens: 4, usage: null };
+  const half: Partial<StoredMessage> = { state: 'stopped', finish_reason: 'cancelled', parts: [{ kind: 'thinking', text: 'Add the digits', started_at: 0, ended_at: 2000 }], thinking_tokens: 4, usage: null };
 
   it('ends at the press of a button, once, and the answer follows', async () => {
     await open();
@@ -251,14 +251,14 @@ describe('thinking', () => {
   });
 
   it.each<[string, boolean, Partial<StoredMessage>]>([
-    ['was interrupted', true, { ...half, state: 'interrupted', stop: null }],
-    ['reached its limit', true, { ...half, state: 'complete', stop: 'length', ended_by: { rule: 'token_limit' } }],
+    ['was interrupted', true, { ...half, state: 'interrupted', finish_reason: null }],
+    ['reached its limit', true, { ...half, state: 'complete', finish_reason: 'length', ended_by: { rule: 'token_limit' } }],
     ['failed', true, { ...half, state: 'failed', error: { code: 'engine', message: 'It failed.' } }],
     ['failed for another model', false, { ...half, state: 'failed', error: { code: 'bad_request', message: 'The model changed.' } }],
-    ['filled the context', false, { ...half, state: 'complete', stop: 'length', ended_by: { rule: 'context' } }],
-    ['ran in a circle', false, { ...half, state: 'complete', stop: 'length', ended_by: { rule: 'repetition' } }],
+    ['filled the context', false, { ...half, state: 'complete', finish_reason: 'length', ended_by: { rule: 'context' } }],
+    ['ran in a circle', false, { ...half, state: 'complete', finish_reason: 'length', ended_by: { rule: 'repetition' } }],
     ['said nothing', false, { ...half, parts: [] }],
-    ['is complete', false, { ...half, state: 'complete', stop: 'stop' }],
+    ['is complete', false, { ...half, state: 'complete', finish_reason: 'stop' }],
   ])('that %s can go on: %s', async (_, can, answer) => {
     await openAnswer(answer);
     expect(all('continue')).toHaveLength(can ? 1 : 0);
@@ -298,9 +298,9 @@ describe('a turn with tools', () => {
 
   async function openTurn(results: number): Promise<void> {
     const chat = host.addChat('A chat', Date.now());
-    host.addTurn(chat, 'Where is it warmer?', { stop: 'tool_calls', parts: [part('I look it up.'), call('a1b2c3d4e', 'Lisbon'), call('f5g6h7i8j', 'Oslo')] });
+    host.addTurn(chat, 'Where is it warmer?', { finish_reason: 'tool_calls', parts: [part('I look it up.'), call('a1b2c3d4e', 'Lisbon'), call('f5g6h7i8j', 'Oslo')] });
     for (const text of ['19 degrees', '4 degrees'].slice(0, results)) host.addRow(chat, { role: 'tool', parts: [part(text)] });
-    if (results === 2) host.addRow(chat, { role: 'assistant', stop: 'stop', parts: [part('In Lisbon.')] });
+    if (results === 2) host.addRow(chat, { role: 'assistant', finish_reason: 'stop', parts: [part('In Lisbon.')] });
     await open('chat', chat.summary.id);
   }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use protocol::{Code, Error, ModelFolderEntry, ModelShelf, Removal, Result, Update, Verification, VerifyProgress};
+use protocol::{Error, ErrorCode, ModelFolderEntry, ModelShelf, Removal, Result, Update, Verification, VerifyProgress};
 use tauri::ipc::Channel;
 use tauri::{AppHandle, Emitter, State};
 
@@ -48,19 +48,23 @@ pub async fn update_of(app: State<'_, App>, reference: String) -> Result<Option<
 #[tauri::command]
 pub async fn reveal_model(app: State<'_, App>, reference: String) -> Result<()> {
     let models = app.models.clone();
-    let listed = app.beside(move || Ok(models.list())).await?;
+    let listed = app.run_blocking(move || Ok(models.list())).await?;
     let model = listed.into_iter().find(|model| model.reference == reference);
     let path = model
         .map(|model| PathBuf::from(model.path))
         .ok_or(hub::Error::NotFound { reference })?;
-    tauri_plugin_opener::reveal_item_in_dir(&path)
-        .map_err(|error| Error::new(Code::NotFound, format!("the file manager did not show {}: {error}", path.display())))
+    tauri_plugin_opener::reveal_item_in_dir(&path).map_err(|error| {
+        Error::new(
+            ErrorCode::NotFound,
+            format!("the file manager did not show {}: {error}", path.display()),
+        )
+    })
 }
 
 #[tauri::command]
 pub async fn model_folders(app: State<'_, App>) -> Result<Vec<ModelFolderEntry>> {
     let models = app.models.clone();
-    app.beside(move || Ok(models.folders())).await
+    app.run_blocking(move || Ok(models.folders())).await
 }
 
 #[tauri::command]
@@ -84,7 +88,7 @@ pub async fn chat_with(handle: AppHandle, app: State<'_, App>, reference: String
     window::show_chat(&handle);
     handle
         .emit(CHAT_WITH, reference)
-        .map_err(|error| Error::new(Code::Engine, format!("the chat window did not hear of it: {error}")))
+        .map_err(|error| Error::new(ErrorCode::Engine, format!("the chat window did not hear of it: {error}")))
 }
 
 /// Tells every window to list the models again.

@@ -10,7 +10,7 @@ use crate::state::App;
 pub async fn models(app: State<'_, App>) -> Result<Vec<LocalModel>> {
     let folder = app.models.clone();
     // Reading config files and templates of many models takes a moment; the windows stay awake.
-    app.beside(move || Ok(folder.list())).await
+    app.run_blocking(move || Ok(folder.list())).await
 }
 
 #[tauri::command]

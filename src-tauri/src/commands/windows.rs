@@ -1,6 +1,6 @@
 //! Windows and what lies outside them.
 
-use protocol::{Code, Error, Result};
+use protocol::{Error, ErrorCode, Result};
 use tauri::{AppHandle, State};
 
 use crate::state::App;
@@ -8,7 +8,7 @@ use crate::window;
 
 #[tauri::command]
 pub async fn open_models_window(app: AppHandle) -> Result<()> {
-    window::show_models(&app).map_err(|error| Error::new(Code::Engine, format!("the Models window could not be opened: {error}")))
+    window::show_models(&app).map_err(|error| Error::new(ErrorCode::Engine, format!("the Models window could not be opened: {error}")))
 }
 
 /// Opens a web or mail address in the program the user has for it. Anything else is refused: a model writes these links.
@@ -18,10 +18,13 @@ pub async fn open_link(url: String) -> Result<()> {
         .iter()
         .any(|scheme| url.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme)));
     if !known {
-        return Err(Error::new(Code::BadRequest, "only web and mail addresses are opened from a chat"));
+        return Err(Error::new(
+            ErrorCode::BadRequest,
+            "only web and mail addresses are opened from a chat",
+        ));
     }
     tauri_plugin_opener::open_url(&url, None::<&str>)
-        .map_err(|error| Error::new(Code::NotFound, format!("no program opened the address: {error}")))
+        .map_err(|error| Error::new(ErrorCode::NotFound, format!("no program opened the address: {error}")))
 }
 
 /// The web view says that it has painted its first frame.

@@ -2,10 +2,10 @@
 import type { AnswerState } from "./AnswerState";
 import type { EndedBy } from "./EndedBy";
 import type { Error } from "./Error";
+import type { FinishReason } from "./FinishReason";
 import type { Notice } from "./Notice";
 import type { Part } from "./Part";
 import type { Role } from "./Role";
-import type { Stop } from "./Stop";
 import type { Thinking } from "./Thinking";
 import type { Timing } from "./Timing";
 import type { Usage } from "./Usage";
@@ -77,7 +77,7 @@ thinking_tokens: number | null,
 /**
  * Why it ended.
  */
-stop: Stop | null, 
+finish_reason: FinishReason | null, 
 /**
  * The rule that ended it.
  */

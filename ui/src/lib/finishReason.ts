@@ -35,7 +35,7 @@ export function usageDetails({ usage, ended_by }: Pick<StoredMessage, 'usage' | 
 
 /** Whether an answer ended early, has something that more can be added to, and more could come: asking for the same again does not
  * help against a full context or a model that changed. */
-export function canContinue({ state, stop, ended_by, error, parts }: StoredMessage): boolean {
+export function canContinue({ state, finish_reason, ended_by, error, parts }: StoredMessage): boolean {
   switch (state) {
     case 'stopped':
     case 'interrupted':
@@ -43,7 +43,7 @@ export function canContinue({ state, stop, ended_by, error, parts }: StoredMessa
     case 'failed':
       return parts.length > 0 && error?.code !== 'context_full' && error?.code !== 'bad_request';
     case 'complete':
-      return stop === 'length' && ended_by?.rule !== 'context' && ended_by?.rule !== 'repetition';
+      return finish_reason === 'length' && ended_by?.rule !== 'context' && ended_by?.rule !== 'repetition';
     case 'streaming':
       return false;
   }

@@ -119,7 +119,7 @@ export class FakeHost extends FakeHub implements Platform {
     if (this.refuse?.call === 'continueAnswer') throw this.refuse.error;
     const { chat, message } = this.#message(id);
     const question = this.#questionOf(chat, message);
-    const begun: StoredMessage = { ...message, state: 'streaming', stop: null, ended_by: null, error: null, finished_at: null };
+    const begun: StoredMessage = { ...message, state: 'streaming', finish_reason: null, ended_by: null, error: null, finished_at: null };
     this.#replace(chat, begun);
     const run = this.#startRunning(begun, [{ type: 'resumed', parts: begun.parts, notices: begun.notices }]);
     void this.#write(chat, begun, run, textOf(question.parts));
@@ -179,7 +179,7 @@ export class FakeHost extends FakeHub implements Platform {
     this.addRow(chat, { role: 'user', parts: [textPart(text)] });
     const usage = { prompt_tokens: 1162, cached_tokens: 1020, prefilled_tokens: 142, completion_tokens: 187, thinking_tokens: 61 };
     const timing = { load_ms: 0, first_token_ms: 312, prefill_tokens_per_second: 455, decode_tokens_per_second: 41.6 };
-    return this.addRow(chat, { role: 'assistant', model: 'pebble', stop: 'stop', usage, timing, ...answer });
+    return this.addRow(chat, { role: 'assistant', model: 'pebble', finish_reason: 'stop', usage, timing, ...answer });
   }
 
   /** Puts a row below the last one of a chat's branch. */
@@ -260,7 +260,7 @@ export class FakeHost extends FakeHub implements Platform {
       thinking_tokens: thought,
       state,
       finished_at: Date.now(),
-      stop: state === 'stopped' ? 'cancelled' : 'stop',
+      finish_reason: state === 'stopped' ? 'cancelled' : 'stop',
       ended_by: state === 'stopped' ? { rule: 'cancelled' } : { rule: 'stop_token', token: 106, text: '<turn|>', sources: ['generation_config.eos_token_id'] },
       error: state === 'failed' ? { code: 'engine', message: 'The engine failed in the middle of the answer. What has come is kept; trying again usually helps.' } : null,
       usage: { prompt_tokens: 800, cached_tokens: 640, prefilled_tokens: 160, completion_tokens: count, thinking_tokens: thought },
@@ -277,7 +277,7 @@ export class FakeHost extends FakeHub implements Platform {
     const siblings = [...chat.messages.filter((other) => other.parent === message.parent).map((other) => other.id), id];
     const complete: StoredMessage = {
       id, chat: chat.summary.id, parts: [], siblings, created_at: Date.now(), finished_at: null, model: null, model_revision: null,
-      template_hash: null, thinking: null, thinking_budget: null, thinking_tokens: null, stop: null, ended_by: null, error: null, notices: [], usage: null, timing: null, ...message,
+      template_hash: null, thinking: null, thinking_budget: null, thinking_tokens: null, finish_reason: null, ended_by: null, error: null, notices: [], usage: null, timing: null, ...message,
     };
     chat.messages = [...chat.messages.map((other) => (siblings.includes(other.id) ? { ...other, siblings } : other)), complete];
     chat.leaf = id;

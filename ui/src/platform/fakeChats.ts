@@ -21,7 +21,7 @@ export function fakePlatform(): Platform {
     host.addTurn(host.addChat(title, now - days * DAY, whole), question, answer);
   };
   const thought = (text: string, seconds: number): Part => ({ kind: 'thinking', text, started_at: now - seconds * 1000, ended_at: now });
-  const early: Partial<StoredMessage> = { usage: null, timing: null, stop: null };
+  const early: Partial<StoredMessage> = { usage: null, timing: null, finish_reason: null };
   const sum = thought('Add the digits from the right.\n7 + 9 = 16, wri', 12);
 
   const squares = scriptFor('squares', false).map((part): Part => ({ kind: 'text', text: part.text, started_at: now, ended_at: now }));
@@ -45,7 +45,7 @@ export function fakePlatform(): Platform {
     state: 'failed',
     error: { code: 'context_full', message: 'The chat and the answer need 2,310 tokens, but Pebble holds 2,048. Nothing was dropped. Begin a new chat, or choose a model with a longer context.' },
   });
-  one('A sum, stopped in the thought', 4, 'What is 347 + 589?', { state: 'stopped', parts: [sum], stop: 'cancelled', ended_by: { rule: 'cancelled' }, thinking_tokens: 18 });
+  one('A sum, stopped in the thought', 4, 'What is 347 + 589?', { state: 'stopped', parts: [sum], finish_reason: 'cancelled', ended_by: { rule: 'cancelled' }, thinking_tokens: 18 });
   one('A sum, broken off in the thought', 5, 'What is 347 + 589?', {
     ...early,
     state: 'failed',
@@ -63,26 +63,26 @@ export function fakePlatform(): Platform {
   }, { thinking_budget: 256 });
   one('A long story', 6, 'What should I call my boat?', {
     parts: [textPart('Some names that sailors have liked:\n\n1. **Windhover**, after the')],
-    stop: 'length',
+    finish_reason: 'length',
     ended_by: { rule: 'token_limit' },
   });
   one('A full context', 6, 'What should I call my boat?', {
     parts: [textPart('Some names that sailors have liked:\n\n1. **Windhover**, after the')],
-    stop: 'length',
+    finish_reason: 'length',
     ended_by: { rule: 'context' },
   });
   one('A story that went round', 6, 'Tell me about the sea.', {
     parts: [textPart('The sea is wide. The sea is wide. The sea is wide.')],
-    stop: 'length',
+    finish_reason: 'length',
     ended_by: { rule: 'repetition' },
     notices: [{ code: 'repetition', message: 'The answer kept repeating itself, so it was ended here.' }],
   });
   const weather = host.addChat('Weather in Lisbon and Oslo', now - 6 * DAY);
   const call = (id: string, city: string): Part => ({ kind: 'tool_call', call: { id, name: 'get_weather', arguments: { city, unit: 'celsius' } }, started_at: now, ended_at: now });
-  host.addTurn(weather, 'Where is it warmer, in Lisbon or in Oslo?', { ...early, stop: 'tool_calls', parts: [thought('Both cities have to be looked up.', 2), call('a1b2c3d4e', 'Lisbon'), call('f5g6h7i8j', 'Oslo')] });
+  host.addTurn(weather, 'Where is it warmer, in Lisbon or in Oslo?', { ...early, finish_reason: 'tool_calls', parts: [thought('Both cities have to be looked up.', 2), call('a1b2c3d4e', 'Lisbon'), call('f5g6h7i8j', 'Oslo')] });
   host.addRow(weather, { role: 'tool', parts: [textPart('{"temperature": 19, "sky": "clear"}')] });
   host.addRow(weather, { role: 'tool', parts: [textPart('{"temperature": 4, "sky": "rain"}')] });
-  host.addRow(weather, { role: 'assistant', model: 'pebble', stop: 'stop', parts: [thought('19 is more than 4.', 1), textPart('It is warmer in **Lisbon**: 19 °C, against 4 °C in Oslo.')] });
+  host.addRow(weather, { role: 'assistant', model: 'pebble', finish_reason: 'stop', parts: [thought('19 is more than 4.', 1), textPart('It is warmer in **Lisbon**: 19 °C, against 4 °C in Oslo.')] });
   host.addChat('Thesis outline, chapter 3', now - 9 * DAY).summary.pinned = true;
   host.addChat('Letter to the landlord', now - 2 * DAY);
   host.addChat('Explain this regular expression', now - 12 * DAY);

@@ -4,7 +4,7 @@ import type { AnswerEvent } from '../bindings/AnswerEvent';
 import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
-import type { Code } from '../bindings/Code';
+import type { ErrorCode } from '../bindings/ErrorCode';
 import type { EngineStatus } from '../bindings/EngineStatus';
 import type { Error as HostError } from '../bindings/Error';
 import type { LocalModel } from '../bindings/LocalModel';
@@ -69,7 +69,7 @@ export interface Platform extends HubPlatform {
 }
 
 // A record rather than a list, so that the compiler notices a code that is missing here.
-const CODES: Record<Code, true> = {
+const CODES: Record<ErrorCode, true> = {
   context_full: true,
   bad_request: true,
   not_found: true,
@@ -90,7 +90,7 @@ const CODES: Record<Code, true> = {
   engine_gone: true,
 };
 
-function isCode(value: unknown): value is Code {
+function isCode(value: unknown): value is ErrorCode {
   return typeof value === 'string' && value in CODES;
 }
 

@@ -1,6 +1,6 @@
 //! From a stored branch to the messages that a model is given.
 
-use protocol::{AnswerState, Code, Content, Message, PartKind, Role, StoredMessage};
+use protocol::{AnswerState, Content, ErrorCode, Message, PartKind, Role, StoredMessage};
 
 /// The messages of a branch, instructions first.
 ///
@@ -38,7 +38,7 @@ fn says_nothing(stored: &StoredMessage) -> bool {
 }
 
 fn did_not_fit(answer: &StoredMessage) -> bool {
-    let full = answer.error.as_ref().is_some_and(|error| error.code == Code::ContextFull);
+    let full = answer.error.as_ref().is_some_and(|error| error.code == ErrorCode::ContextFull);
     answer.state == AnswerState::Failed && full && says_nothing(answer)
 }
 
@@ -86,7 +86,7 @@ mod tests {
             thinking: None,
             thinking_budget: None,
             thinking_tokens: None,
-            stop: None,
+            finish_reason: None,
             ended_by: None,
             error: None,
             notices: vec![],
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_question_that_did_not_fit_is_left_out() {
         let mut failed = stored(Role::Assistant, AnswerState::Failed, vec![]);
-        failed.error = Some(Error::new(Code::ContextFull, "too long"));
+        failed.error = Some(Error::new(ErrorCode::ContextFull, "too long"));
         let branch = [
             question("a"),
             stored(Role::Assistant, AnswerState::Complete, vec![text("b")]),
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn the_words_of_a_failed_answer_are_kept() {
         let mut failed = stored(Role::Assistant, AnswerState::Failed, vec![text("The first")]);
-        failed.error = Some(Error::new(Code::ContextFull, "full"));
+        failed.error = Some(Error::new(ErrorCode::ContextFull, "full"));
         let messages = conversation("", &[question("a"), failed, question("go on")]);
         assert_eq!(
             said(&messages),

@@ -1,6 +1,6 @@
 //! What can go wrong with a turn, beside what history, the model folder and the engine report themselves.
 
-use protocol::Code;
+use protocol::ErrorCode;
 
 /// An error of a turn.
 #[derive(Debug, thiserror::Error)]
@@ -24,9 +24,9 @@ pub(crate) enum Error {
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let code = match &error {
-            Error::EmptyQuestion | Error::NothingToAnswer | Error::NoAnswer | Error::Complete | Error::NotLast => Code::BadRequest,
-            Error::Broken => Code::Engine,
-            Error::NotSaved(_) => Code::Storage,
+            Error::EmptyQuestion | Error::NothingToAnswer | Error::NoAnswer | Error::Complete | Error::NotLast => ErrorCode::BadRequest,
+            Error::Broken => ErrorCode::Engine,
+            Error::NotSaved(_) => ErrorCode::Storage,
         };
         protocol::Error::new(code, error.to_string())
     }

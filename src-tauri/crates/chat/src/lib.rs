@@ -4,11 +4,11 @@
 //! Invariants: what an answer says is on disk within 250 ms; every answer ends, whatever fails, with one `Finished`; a
 //! window that attaches from number n gets every event after n once; a slow window holds up nobody.
 
-mod answer;
+mod continuation;
 mod conversation;
-mod elsewhere;
 mod error;
-mod going_on;
+mod foreign_answer;
+mod live_answer;
 mod owner;
 mod title;
 mod turn;
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-pub use history::Found;
+pub use history::SearchHit;
 use history::{now, History, NewAnswer};
 use protocol::{
     AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Engine, ModelShelf, ModelSource, Receiver, Result, Role, Turn,
@@ -26,10 +26,10 @@ use protocol::{
 use tokio::sync::watch;
 use tokio::time::{interval, timeout, MissedTickBehavior};
 
-use crate::answer::RunningAnswer;
 use crate::error::Error;
+use crate::live_answer::LiveAnswer;
 use crate::owner::Owner;
-use crate::turn::{read_behind, write_answer, Ask};
+use crate::turn::{prefetch_next, write_answer, AnswerRequest};
 
 /// The model of chats that chose none, where the user chose no default.
 const FIRST_DEFAULT_MODEL: &str = "pebble";
@@ -41,23 +41,23 @@ const DEFAULT_MODEL: &str = "default_model";
 const TRASH_LASTS: i64 = 30 * 24 * 3600 * 1000;
 
 /// How often the file is asked whether another process wrote to it; every fifth time also for dead ones.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// The longest wait for stopped answers to be stored.
 const STOP_LASTS: Duration = Duration::from_secs(2);
 
 /// All chats of one history file, with one engine. Clones are the same; it lives in a tokio runtime.
 #[derive(Clone)]
-pub struct Chat(Arc<House>);
+pub struct Chat(Arc<Inner>);
 
-struct House {
+struct Inner {
     history: History,
     engine: Arc<dyn Engine>,
     shelf: Arc<dyn ModelShelf>,
     /// This process, as the history file calls it.
     owner: String,
     /// The answers that this process writes, by message.
-    running: Mutex<HashMap<String, Arc<RunningAnswer>>>,
+    running: Mutex<HashMap<String, Arc<LiveAnswer>>>,
     changes: watch::Sender<()>,
 }
 
@@ -66,7 +66,7 @@ impl Chat {
     /// deleted.
     pub async fn open(database: &Path, engine: Arc<dyn Engine>, shelf: Arc<dyn ModelShelf>) -> Result<Self> {
         let history = History::open(database).await?;
-        let house = Arc::new(House {
+        let inner = Arc::new(Inner {
             history,
             engine,
             shelf,
@@ -74,10 +74,10 @@ impl Chat {
             running: Mutex::default(),
             changes: watch::Sender::new(()),
         });
-        house.mark_interrupted().await?;
-        house.history.purge_trash(now() - TRASH_LASTS).await?;
-        tokio::spawn(look_around(Arc::downgrade(&house)));
-        Ok(Self(house))
+        inner.mark_interrupted().await?;
+        inner.history.purge_trash(now() - TRASH_LASTS).await?;
+        tokio::spawn(watch_other_processes(Arc::downgrade(&inner)));
+        Ok(Self(inner))
     }
 
     /// The chats outside the trash: pinned first, then newest first.
@@ -98,18 +98,18 @@ impl Chat {
     /// [`Chat::chat`] for somebody who will go on with it: the loaded model, where it is the chat's, reads it meanwhile.
     pub async fn open_chat(&self, chat: &str) -> Result<ChatView> {
         let view = self.chat(chat).await?;
-        self.read_ahead(&view);
+        self.prefetch(&view);
         Ok(view)
     }
 
     /// Lets the engine read, when it has nothing else to do, what the next question of a chat will come behind.
-    fn read_ahead(&self, view: &ChatView) {
+    fn prefetch(&self, view: &ChatView) {
         if view.messages.is_empty() || view.messages.iter().any(|message| message.state == AnswerState::Streaming) {
             return;
         }
         let (chat, view) = (self.clone(), view.clone());
         tokio::spawn(async move {
-            match chat.ask(view.settings).await {
+            match chat.answer_request(view.settings).await {
                 Ok((_, ask)) => chat.0.engine.prefetch(ask.request(&view.messages)),
                 Err(error) => tracing::debug!(%error, "a chat could not be read ahead"),
             }
@@ -182,7 +182,7 @@ impl Chat {
         let (answer, mut ask) = self.prepare(view.settings).await?;
         let turn = self.0.history.begin_turn(chat, text, &title::title(text), &answer).await?;
         ask.question = turn.question.id.clone();
-        self.begin(RunningAnswer::new(turn.answer.clone()), ask.clone(), Some(ask));
+        self.begin(LiveAnswer::new(turn.answer.clone()), ask.clone(), Some(ask));
         Ok(turn)
     }
 
@@ -199,13 +199,13 @@ impl Chat {
         let (answer, mut ask) = self.prepare(view.settings).await?;
         let answer = self.0.history.begin_answer(&question, &answer).await?;
         ask.question = question;
-        self.begin(RunningAnswer::new(answer), ask.clone(), Some(ask));
+        self.begin(LiveAnswer::new(answer), ask.clone(), Some(ask));
         self.chat(&message.chat).await
     }
 
     /// What the settings ask for; the question is filled in later.
-    async fn prepare(&self, settings: ChatSettings) -> Result<(NewAnswer, Ask)> {
-        let (reference, ask) = self.ask(settings).await?;
+    async fn prepare(&self, settings: ChatSettings) -> Result<(NewAnswer, AnswerRequest)> {
+        let (reference, ask) = self.answer_request(settings).await?;
         // An answer whose process died must not keep its chat busy.
         self.0.mark_interrupted().await?;
         let (shelf, used) = (self.0.shelf.clone(), reference.clone());
@@ -221,13 +221,13 @@ impl Chat {
     }
 
     /// What the settings ask for, and the model's reference.
-    async fn ask(&self, settings: ChatSettings) -> Result<(String, Ask)> {
+    async fn answer_request(&self, settings: ChatSettings) -> Result<(String, AnswerRequest)> {
         let reference = match settings.model {
             Some(reference) => reference,
             None => self.default_model().await?,
         };
         let model = self.resolve(&reference).await?;
-        let ask = Ask {
+        let ask = AnswerRequest {
             question: String::new(),
             model,
             system_prompt: settings.system_prompt,
@@ -246,20 +246,20 @@ impl Chat {
     }
 
     /// Has the answer written; `next` is how the next question will be asked, where that is known.
-    fn begin(&self, running: Arc<RunningAnswer>, ask: Ask, next: Option<Ask>) {
+    fn begin(&self, running: Arc<LiveAnswer>, ask: AnswerRequest, next: Option<AnswerRequest>) {
         self.0.running().insert(running.message.clone(), running.clone());
-        let registered = Registered {
-            house: self.0.clone(),
+        let registration = Registration {
+            inner: self.0.clone(),
             running: running.clone(),
         };
         self.0.changed();
         tokio::spawn(async move {
-            let (history, engine) = (registered.house.history.clone(), registered.house.engine.clone());
+            let (history, engine) = (registration.inner.history.clone(), registration.inner.engine.clone());
             write_answer(history.clone(), engine.clone(), running.clone(), ask).await;
             // The answer has ended for everybody before anything is done for the next one.
-            drop(registered);
+            drop(registration);
             if let Some(next) = next {
-                read_behind(&history, engine.as_ref(), &running.message, &next).await;
+                prefetch_next(&history, engine.as_ref(), &running.message, &next).await;
             }
         });
     }
@@ -299,8 +299,8 @@ impl Chat {
         }
         let stored = self.0.history.message(message).await?;
         Ok(match stored.state {
-            AnswerState::Streaming => elsewhere::follow(self.0.history.clone(), stored.id, from),
-            _ => elsewhere::finished(stored, from),
+            AnswerState::Streaming => foreign_answer::follow(self.0.history.clone(), stored.id, from),
+            _ => foreign_answer::finished(stored, from),
         })
     }
 
@@ -322,7 +322,7 @@ impl Chat {
     }
 
     /// Where a text stands in titles, questions and answers.
-    pub async fn search(&self, text: &str) -> Result<Vec<Found>> {
+    pub async fn search(&self, text: &str) -> Result<Vec<SearchHit>> {
         Ok(self.0.history.search(text).await?)
     }
 
@@ -344,13 +344,13 @@ impl Chat {
     }
 }
 
-impl House {
-    fn running(&self) -> MutexGuard<'_, HashMap<String, Arc<RunningAnswer>>> {
+impl Inner {
+    fn running(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveAnswer>>> {
         // Only single insertions and removals happen under this lock, so a poisoned map is still whole.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, message: &str) -> Option<Arc<RunningAnswer>> {
+    fn find(&self, message: &str) -> Option<Arc<LiveAnswer>> {
         self.running().get(message).cloned()
     }
 
@@ -376,14 +376,14 @@ impl House {
 }
 
 /// Takes a running answer off the list when its task ends, however it ends.
-struct Registered {
-    house: Arc<House>,
-    running: Arc<RunningAnswer>,
+struct Registration {
+    inner: Arc<Inner>,
+    running: Arc<LiveAnswer>,
 }
 
-impl Drop for Registered {
+impl Drop for Registration {
     fn drop(&mut self) {
-        let mut running = self.house.running();
+        let mut running = self.inner.running();
         // It may have been let go on already, which is another entry under the same name.
         if running
             .get(&self.running.message)
@@ -392,12 +392,12 @@ impl Drop for Registered {
             running.remove(&self.running.message);
         }
         drop(running);
-        self.house.changed();
+        self.inner.changed();
         self.running.ended.send_replace(true);
     }
 }
 
-async fn stop_and_wait(answers: Vec<Arc<RunningAnswer>>) {
+async fn stop_and_wait(answers: Vec<Arc<LiveAnswer>>) {
     let waiting = async {
         for answer in &answers {
             answer.stop.send_replace(true);
@@ -413,21 +413,21 @@ async fn stop_and_wait(answers: Vec<Arc<RunningAnswer>>) {
 }
 
 /// Notices what other processes do, as long as somebody uses the chats.
-async fn look_around(house: Weak<House>) {
-    let mut ticks = interval(LOOK_EVERY);
+async fn watch_other_processes(inner: Weak<Inner>) {
+    let mut ticks = interval(CHECK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last_change = None;
     for tick in 0u64.. {
         ticks.tick().await;
-        let Some(house) = house.upgrade() else { return };
-        let Ok(change) = house.history.changes_elsewhere().await else {
+        let Some(inner) = inner.upgrade() else { return };
+        let Ok(change) = inner.history.foreign_changes().await else {
             continue;
         };
         if last_change.replace(change).is_some_and(|last| last != change) {
-            house.changed();
+            inner.changed();
         }
         if tick % 5 == 4 {
-            if let Err(error) = house.mark_interrupted().await {
+            if let Err(error) = inner.mark_interrupted().await {
                 tracing::warn!(%error, "the history could not be searched for interrupted answers");
             }
         }

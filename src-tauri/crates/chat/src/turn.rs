@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use history::{now, History};
 use protocol::{
-    AnswerBody, AnswerState, Begun, CancelFlag, Done, EndedBy, Engine, EngineEvent, Merge, ModelSource, Request, Sampling, Stop,
+    AnswerBody, AnswerState, Begun, CancelFlag, Coalesce, Done, EndedBy, Engine, EngineEvent, FinishReason, ModelSource, Request, Sampling,
     StoredMessage, Thinking,
 };
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout_at, Instant};
 
-use crate::answer::RunningAnswer;
 use crate::conversation::conversation;
 use crate::error::Error;
+use crate::live_answer::LiveAnswer;
 
 /// Text that a window was shown is on disk within 250 ms: this is the longest wait, the rest is for the writing.
 const WRITE_EVERY: Duration = Duration::from_millis(150);
@@ -30,7 +30,7 @@ const RETRIES: [Duration; 3] = [Duration::ZERO, Duration::from_millis(500), Dura
 
 /// What is asked for.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask {
+pub(crate) struct AnswerRequest {
     /// The message that is to be answered.
     pub(crate) question: String,
     pub(crate) model: ModelSource,
@@ -42,7 +42,7 @@ pub(crate) struct Ask {
     pub(crate) begun: Option<Begun>,
 }
 
-impl Ask {
+impl AnswerRequest {
     /// The request for an answer to the end of this branch.
     pub(crate) fn request(&self, branch: &[StoredMessage]) -> Request {
         let mut request = Request::new(self.model.clone(), conversation(&self.system_prompt, branch));
@@ -56,7 +56,7 @@ impl Ask {
 
 /// How an answer ended.
 #[derive(Debug)]
-enum End {
+enum Outcome {
     Done(Done),
     /// The engine did not react to a stop in time.
     Stopped,
@@ -64,20 +64,20 @@ enum End {
 }
 
 /// Writes the answer to its end, whatever happens on the way, and stores and tells the end.
-pub(crate) async fn write_answer(history: History, engine: Arc<dyn Engine>, running: Arc<RunningAnswer>, ask: Ask) {
+pub(crate) async fn write_answer(history: History, engine: Arc<dyn Engine>, running: Arc<LiveAnswer>, ask: AnswerRequest) {
     let (listening, listened) = oneshot::channel::<()>();
     let reading = async {
         // A task of its own, so that a panic in it ends this answer and nothing else.
-        let end = tokio::spawn(listen(history.clone(), engine, running.clone(), ask)).await;
+        let end = tokio::spawn(drive_engine(history.clone(), engine, running.clone(), ask)).await;
         drop(listening);
-        end.unwrap_or_else(|_| End::Failed(Error::Broken.into()))
+        end.unwrap_or_else(|_| Outcome::Failed(Error::Broken.into()))
     };
-    let (end, ()) = tokio::join!(reading, keep(&history, &running, listened));
+    let (end, ()) = tokio::join!(reading, persist(&history, &running, listened));
     store_end(&history, &running, end).await;
 }
 
 /// While the person reads an answer, the engine reads what the next question will come behind.
-pub(crate) async fn read_behind(history: &History, engine: &dyn Engine, answer: &str, ask: &Ask) {
+pub(crate) async fn prefetch_next(history: &History, engine: &dyn Engine, answer: &str, ask: &AnswerRequest) {
     match history.branch(answer).await {
         Ok(branch) => engine.prefetch(ask.request(&branch)),
         Err(error) => tracing::debug!(%error, "an answer's branch could not be read ahead"),
@@ -85,10 +85,10 @@ pub(crate) async fn read_behind(history: &History, engine: &dyn Engine, answer: 
 }
 
 /// Reads the engine until it ends.
-async fn listen(history: History, engine: Arc<dyn Engine>, running: Arc<RunningAnswer>, ask: Ask) -> End {
+async fn drive_engine(history: History, engine: Arc<dyn Engine>, running: Arc<LiveAnswer>, ask: AnswerRequest) -> Outcome {
     let branch = match history.branch(&ask.question).await {
         Ok(branch) => branch,
-        Err(error) => return End::Failed(error.into()),
+        Err(error) => return Outcome::Failed(error.into()),
     };
     let (mut stop, mut answer_now) = (running.stop.subscribe(), running.answer_now.subscribe());
     let mut hurried = false;
@@ -103,7 +103,7 @@ async fn listen(history: History, engine: Arc<dyn Engine>, running: Arc<RunningA
                 hurried = true;
                 job.end_thinking.answer_now();
             }
-            event = job.events.recv() => if let Some(end) = take(&running, event) { return end },
+            event = job.events.recv() => if let Some(end) = apply(&running, event) { return end },
         }
     }
     job.cancel.cancel();
@@ -111,17 +111,17 @@ async fn listen(history: History, engine: Arc<dyn Engine>, running: Arc<RunningA
     loop {
         match timeout_at(deadline, job.events.recv()).await {
             Ok(event) => {
-                if let Some(end) = take(&running, event) {
+                if let Some(end) = apply(&running, event) {
                     return end;
                 }
             }
-            Err(_) => return End::Stopped,
+            Err(_) => return Outcome::Stopped,
         }
     }
 }
 
 /// Takes one event into the answer; returns the end where it is the last.
-fn take(running: &RunningAnswer, event: Option<EngineEvent>) -> Option<End> {
+fn apply(running: &LiveAnswer, event: Option<EngineEvent>) -> Option<Outcome> {
     match event.unwrap_or_else(EngineEvent::abandoned) {
         EngineEvent::Progress { stage, done, total } => running.tell(AnswerBody::Progress { stage, done, total }),
         EngineEvent::Started {
@@ -138,8 +138,8 @@ fn take(running: &RunningAnswer, event: Option<EngineEvent>) -> Option<End> {
         } => running.add_text(channel, text, tokens, thinking_tokens, now()),
         EngineEvent::ToolCall { call, tokens } => running.add_tool_call(call, tokens, now()),
         EngineEvent::Notice(notice) => running.add_notice(notice),
-        EngineEvent::Done(done) => return Some(End::Done(done)),
-        EngineEvent::Failed(error) => return Some(End::Failed(error)),
+        EngineEvent::Done(done) => return Some(Outcome::Done(done)),
+        EngineEvent::Failed(error) => return Some(Outcome::Failed(error)),
     }
     None
 }
@@ -155,7 +155,7 @@ impl Drop for CancelOnDrop {
 
 /// Writes what is new and says that this process lives, until `listened` ends. What could not be written is tried again
 /// together with what comes next.
-async fn keep(history: &History, running: &RunningAnswer, mut listened: oneshot::Receiver<()>) {
+async fn persist(history: &History, running: &LiveAnswer, mut listened: oneshot::Receiver<()>) {
     let mut failing = false;
     loop {
         tokio::select! {
@@ -165,15 +165,15 @@ async fn keep(history: &History, running: &RunningAnswer, mut listened: oneshot:
         }
         let next = Instant::now() + WRITE_EVERY;
         // Never dropped in the middle: what is noted as saved is what is on disk.
-        let (growth, saved) = running.growth();
-        match history.grow(&running.message, &growth).await {
-            Ok(wishes) => {
+        let (delta, saved) = running.delta();
+        match history.append(&running.message, &delta).await {
+            Ok(requests) => {
                 failing = false;
                 running.saved(saved);
-                if wishes.stop {
+                if requests.stop {
                     running.stop.send_replace(true);
                 }
-                if wishes.answer_now {
+                if requests.answer_now {
                     running.answer_now.send_replace(true);
                 }
             }
@@ -190,26 +190,26 @@ async fn keep(history: &History, running: &RunningAnswer, mut listened: oneshot:
     }
 }
 
-async fn store_end(history: &History, running: &RunningAnswer, end: End) {
-    let (last_tokens, state, stop, ended_by, error, figures) = match end {
-        End::Done(done) => {
-            let state = if done.stop == Stop::Cancelled {
+async fn store_end(history: &History, running: &LiveAnswer, outcome: Outcome) {
+    let (last_tokens, state, finish_reason, ended_by, error, figures) = match outcome {
+        Outcome::Done(done) => {
+            let state = if done.finish_reason == FinishReason::Cancelled {
                 AnswerState::Stopped
             } else {
                 AnswerState::Complete
             };
             let figures = Some((done.usage, done.timing));
-            (done.tokens, state, Some(done.stop), Some(done.ended_by), None, figures)
+            (done.tokens, state, Some(done.finish_reason), Some(done.ended_by), None, figures)
         }
-        End::Stopped => {
-            let (stop, ended_by) = (Some(Stop::Cancelled), Some(EndedBy::Cancelled));
-            (Vec::new(), AnswerState::Stopped, stop, ended_by, None, None)
+        Outcome::Stopped => {
+            let (finish_reason, ended_by) = (Some(FinishReason::Cancelled), Some(EndedBy::Cancelled));
+            (Vec::new(), AnswerState::Stopped, finish_reason, ended_by, None, None)
         }
-        End::Failed(error) => (Vec::new(), AnswerState::Failed, None, None, Some(error), None),
+        Outcome::Failed(error) => (Vec::new(), AnswerState::Failed, None, None, Some(error), None),
     };
     let (mut message, tokens) = running.end(last_tokens, |message| {
         message.state = state;
-        message.stop = stop;
+        message.finish_reason = finish_reason;
         message.ended_by = ended_by;
         message.error = error;
         if let Some((usage, timing)) = figures {

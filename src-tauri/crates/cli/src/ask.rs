@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use protocol::{Begun, Channel, Code, Engine, EngineEvent, Error, KvBits, Message, PartKind, Request, Role, Stop};
+use protocol::{Begun, Channel, Engine, EngineEvent, Error, ErrorCode, FinishReason, KvBits, Message, PartKind, Request, Role};
 
+use crate::app::engine_and_model;
 use crate::keys::EnterKey;
-use crate::rooms::engine_and_model;
 use crate::{begun, messages, output, ModelArg, SamplingArgs, ThinkingArg};
 
 #[derive(Args)]
@@ -100,7 +100,7 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
         let Some(event) = event else { break };
         match &event {
             EngineEvent::Failed(error) => return Err(error.clone().into()),
-            EngineEvent::Done(done) => interrupted = done.stop == Stop::Cancelled,
+            EngineEvent::Done(done) => interrupted = done.finish_reason == FinishReason::Cancelled,
             EngineEvent::Delta { channel, .. } if *channel == Channel::Thinking && !std::mem::replace(&mut hinted, true) => key.hint(),
             _ => {}
         }
@@ -133,7 +133,7 @@ fn conversation(args: &AskArgs) -> Result<Vec<Message>> {
     }
     if conversation.iter().all(|message| message.role == Role::System) {
         return Err(Error::new(
-            Code::BadRequest,
+            ErrorCode::BadRequest,
             "there is no question; pass one, or a conversation with --messages",
         )
         .into());

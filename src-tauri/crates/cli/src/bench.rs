@@ -14,7 +14,7 @@ use protocol::{Engine, ModelSource};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::rooms::engine_and_model;
+use crate::app::engine_and_model;
 use crate::{output, ModelArg};
 
 #[derive(Args)]

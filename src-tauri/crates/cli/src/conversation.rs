@@ -4,13 +4,13 @@ use std::io::IsTerminal;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use protocol::{AnswerBody, AnswerState, Channel, ChatSettings, Code, Error, Part, PartKind};
+use protocol::{AnswerBody, AnswerState, Channel, ChatSettings, Error, ErrorCode, Part, PartKind};
 use rustyline::error::ReadlineError;
 use rustyline::DefaultEditor;
 
+use crate::app::App;
 use crate::ask::Printer;
 use crate::keys::EnterKey;
-use crate::rooms::Rooms;
 use crate::{output, ModelArg, SamplingArgs, ThinkingArg};
 
 #[derive(Args)]
@@ -38,15 +38,15 @@ pub struct ChatArgs {
 /// # Errors
 /// When the history cannot be opened or the chat does not exist. A failed answer is printed and the conversation goes on.
 pub async fn run(args: ChatArgs) -> Result<()> {
-    let rooms = Rooms::open().await?;
+    let app = App::open().await?;
     let (mut chat, asked) = match args.chat {
         Some(id) => {
-            let view = rooms.chat.open_chat(&id).await?;
+            let view = app.chat.open_chat(&id).await?;
             (Some(view.summary.id), view.settings.model)
         }
         None => (None, args.model.model),
     };
-    let model = rooms.model(asked.as_deref()).await?;
+    let model = app.model(asked.as_deref()).await?;
     let settings = ChatSettings {
         // As it was found: a folder's path that is relative means nothing to the window.
         model: asked.map(|_| model.reference.clone()),
@@ -71,11 +71,11 @@ pub async fn run(args: ChatArgs) -> Result<()> {
                 // A chat without a question is not worth keeping, so it begins with the first.
                 let id = match &chat {
                     Some(id) => id.clone(),
-                    None => chat.insert(rooms.chat.create(settings.clone()).await?.summary.id).clone(),
+                    None => chat.insert(app.chat.create(settings.clone()).await?.summary.id).clone(),
                 };
-                ask(&rooms, &id, &question).await
+                ask(&app, &id, &question).await
             }
-            Line::Continue => go_on(&rooms, chat.as_deref()).await,
+            Line::Continue => continue_answer(&app, chat.as_deref()).await,
         };
         match outcome {
             // A person reads what failed and goes on; a script must not take the next question for the answer to this one.
@@ -83,39 +83,44 @@ pub async fn run(args: ChatArgs) -> Result<()> {
             outcome => outcome?,
         }
     }
-    rooms.chat.shut_down().await;
+    app.chat.shut_down().await;
     Ok(())
 }
 
-async fn ask(rooms: &Rooms, chat: &str, question: &str) -> Result<()> {
-    let turn = rooms.chat.send(chat, question).await?;
-    print_answer(rooms, &turn.answer.id).await
+async fn ask(app: &App, chat: &str, question: &str) -> Result<()> {
+    let turn = app.chat.send(chat, question).await?;
+    print_answer(app, &turn.answer.id).await
 }
 
 /// Lets the last answer go on; it is printed from its beginning, so that it can be read in one piece.
-async fn go_on(rooms: &Rooms, chat: Option<&str>) -> Result<()> {
+async fn continue_answer(app: &App, chat: Option<&str>) -> Result<()> {
     let last = match chat {
-        Some(chat) => rooms.chat.chat(chat).await?.messages.pop(),
+        Some(chat) => app.chat.chat(chat).await?.messages.pop(),
         None => None,
     };
-    let last = last.ok_or_else(|| Error::new(Code::BadRequest, "there is no answer yet that could go on; ask something first"))?;
-    rooms.chat.continue_answer(&last.id).await?;
-    print_answer(rooms, &last.id).await
+    let last = last.ok_or_else(|| {
+        Error::new(
+            ErrorCode::BadRequest,
+            "there is no answer yet that could go on; ask something first",
+        )
+    })?;
+    app.chat.continue_answer(&last.id).await?;
+    print_answer(app, &last.id).await
 }
 
-async fn print_answer(rooms: &Rooms, message: &str) -> Result<()> {
-    let mut events = rooms.chat.attach(message, 0).await?;
+async fn print_answer(app: &App, message: &str) -> Result<()> {
+    let mut events = app.chat.attach(message, 0).await?;
     let mut printer = Printer::default();
     let (mut key, mut hinted) = (EnterKey::new(), false);
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
             _ = tokio::signal::ctrl_c() => {
-                rooms.chat.stop(message).await?;
+                app.chat.stop(message).await?;
                 continue;
             }
             () = key.pressed() => {
-                rooms.chat.answer_now(message).await?;
+                app.chat.answer_now(message).await?;
                 continue;
             }
         };
@@ -148,7 +153,7 @@ async fn print_answer(rooms: &Rooms, message: &str) -> Result<()> {
             }
             Some(AnswerBody::Progress { .. } | AnswerBody::Resumed { .. }) => {}
             Some(AnswerBody::Detached) | None => {
-                return Err(Error::new(Code::Engine, "the answer was cut off; what arrived is in the history").into())
+                return Err(Error::new(ErrorCode::Engine, "the answer was cut off; what arrived is in the history").into())
             }
         }
     }

@@ -6,7 +6,7 @@ use hub::fit::{size, Question};
 use protocol::{Fit, Fits, KvBits};
 use serde_json::json;
 
-use crate::{output, rooms};
+use crate::{app, output};
 
 /// Contexts of the table, in tokens.
 const CONTEXTS: [u32; 5] = [4096, 8192, 16_384, 32_768, 131_072];
@@ -32,7 +32,7 @@ pub struct FitArgs {
 /// # Errors
 /// When the model is neither here nor on the hub, or will not run.
 pub async fn run(args: FitArgs) -> Result<()> {
-    let hub = rooms::hub()?;
+    let hub = app::hub()?;
     let question = Question {
         context: args.context,
         kv_bits: args.kv_bits,

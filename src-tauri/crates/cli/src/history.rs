@@ -5,8 +5,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use jiff::{tz::TimeZone, Timestamp};
 use serde_json::json;
 
+use crate::app::App;
 use crate::output;
-use crate::rooms::Rooms;
 
 #[derive(Args)]
 pub struct HistoryArgs {
@@ -45,10 +45,10 @@ enum Format {
 /// # Errors
 /// When the history cannot be read or the chat does not exist.
 pub async fn run(args: HistoryArgs) -> Result<()> {
-    let rooms = Rooms::open().await?;
+    let app = App::open().await?;
     match args.command {
         None => {
-            let chats = rooms.chat.chats().await?;
+            let chats = app.chat.chats().await?;
             if args.json {
                 output::line(&json!({"chats": chats}))?;
             }
@@ -57,7 +57,7 @@ pub async fn run(args: HistoryArgs) -> Result<()> {
             }
         }
         Some(HistoryCommand::Search { text }) => {
-            let found = rooms.chat.search(&text).await?;
+            let found = app.chat.search(&text).await?;
             if args.json {
                 output::line(&json!({"found": found}))?;
             }
@@ -71,8 +71,8 @@ pub async fn run(args: HistoryArgs) -> Result<()> {
                 ))?;
             }
         }
-        Some(HistoryCommand::Export { id, format: Format::Md }) => output::text(&rooms.chat.export_markdown(&id).await?)?,
-        Some(HistoryCommand::Export { id, format: Format::Json }) => output::line(&rooms.chat.export_json(&id).await?)?,
+        Some(HistoryCommand::Export { id, format: Format::Md }) => output::text(&app.chat.export_markdown(&id).await?)?,
+        Some(HistoryCommand::Export { id, format: Format::Json }) => output::line(&app.chat.export_json(&id).await?)?,
     }
     Ok(())
 }

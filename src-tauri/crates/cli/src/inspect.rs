@@ -9,7 +9,7 @@ use prompt::{Dialect, RenderRequest, Template};
 use protocol::{KvBits, Message, Role};
 use serde_json::{json, Map, Value};
 
-use crate::{messages, output, rooms, ModelArg, ThinkingArg};
+use crate::{app, messages, output, ModelArg, ThinkingArg};
 
 #[derive(Args)]
 pub struct RenderArgs {
@@ -119,7 +119,7 @@ pub async fn stops(args: StopsArgs) -> Result<()> {
 /// # Errors
 /// When a token id is outside the vocabulary, or the model cannot be loaded.
 pub async fn logits(args: LogitsArgs) -> Result<()> {
-    let (engine, model) = rooms::engine_and_model(args.model.model.as_deref()).await?;
+    let (engine, model) = app::engine_and_model(args.model.model.as_deref()).await?;
     let mut rows = engine.kv_logits(model, args.tokens, args.all, args.chunk, args.kv_bits)?;
     let value = if args.all {
         json!({"logits": rows})
@@ -138,7 +138,7 @@ pub async fn open_dialect(model: &ModelArg) -> Result<Dialect> {
     let source = match &model.model {
         // Weights are not needed for it.
         Some(reference) => ModelFolder::open().find_words(reference).map_err(protocol::Error::from)?,
-        None => rooms::model(None).await?,
+        None => app::model(None).await?,
     };
     Ok(Dialect::open(&source.path).map_err(protocol::Error::from)?)
 }

@@ -1,6 +1,7 @@
 //! The `ponder` command: everything the window can do, for people, scripts and checks. Exit code 0 only on success;
 //! errors are one line on standard error and, with `--json`, an object on standard output.
 
+mod app;
 mod ask;
 mod begun;
 mod bench;
@@ -13,7 +14,6 @@ mod messages;
 mod models;
 mod output;
 mod pull;
-mod rooms;
 mod split;
 mod turns;
 mod upkeep;
@@ -145,7 +145,7 @@ fn misused(error: &clap::Error) -> ExitCode {
     }
     let rendered = error.to_string();
     let reason = rendered.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    let error = protocol::Error::new(protocol::Code::BadRequest, format!("{reason} (ponder --help tells how)"));
+    let error = protocol::Error::new(protocol::ErrorCode::BadRequest, format!("{reason} (ponder --help tells how)"));
     output::fail(&error.into(), std::env::args().any(|argument| argument == "--json"))
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use protocol::{Channel, EngineEvent, Notice, PartKind, Stage, Stop, ToolCall};
+use protocol::{Channel, EngineEvent, FinishReason, Notice, PartKind, Stage, ToolCall};
 use serde_json::{json, Value};
 
 /// Prints a failure and gives the exit code.
@@ -90,7 +90,7 @@ impl Answer {
                 self.tokens.extend(&done.tokens);
                 vec![json!({
                     "type": "done",
-                    "stop": stop_word(done.stop),
+                    "stop": stop_word(done.finish_reason),
                     "ended_by": done.ended_by,
                     "usage": done.usage,
                     "timing": done.timing,
@@ -126,12 +126,12 @@ fn notice_line(notice: &Notice) -> Value {
     json!({"type": "notice", "code": notice.code, "message": notice.message})
 }
 
-fn stop_word(stop: Stop) -> &'static str {
+fn stop_word(stop: FinishReason) -> &'static str {
     match stop {
-        Stop::Stop => "stop",
-        Stop::Length => "length",
-        Stop::ToolCalls => "tool_calls",
-        Stop::Cancelled => "cancelled",
+        FinishReason::Stop => "stop",
+        FinishReason::Length => "length",
+        FinishReason::ToolCalls => "tool_calls",
+        FinishReason::Cancelled => "cancelled",
     }
 }
 

@@ -8,10 +8,10 @@ use anyhow::Result;
 use clap::Args;
 use hub::Pace;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use protocol::{Code, Download, DownloadState};
+use protocol::{Download, DownloadState, ErrorCode};
 use serde_json::json;
 
-use crate::{output, rooms};
+use crate::{app, output};
 
 /// How long a terminal waits for a network that is not there; the window waits for a day.
 pub const WITHOUT_NETWORK: Duration = Duration::from_secs(120);
@@ -36,7 +36,7 @@ pub struct PullArgs {
 /// # Errors
 /// When the model is not ready at the end: what was fetched is kept then, and the same command goes on from there.
 pub async fn run(args: PullArgs) -> Result<()> {
-    let hub = rooms::hub()?;
+    let hub = app::hub()?;
     hub.set_pace(Pace {
         without_network: WITHOUT_NETWORK,
         ..Pace::default()
@@ -53,7 +53,7 @@ pub async fn run(args: PullArgs) -> Result<()> {
                 hub.rest().await;
                 shown.clear();
                 let message = format!("stopped; what has come is kept, and `ponder pull {id}` goes on from there");
-                return Err(protocol::Error::new(Code::Stopped, message).into());
+                return Err(protocol::Error::new(ErrorCode::Stopped, message).into());
             }
         }
         let Some(download) = downloads.borrow_and_update().first().cloned() else {
@@ -64,7 +64,7 @@ pub async fn run(args: PullArgs) -> Result<()> {
             DownloadState::Done => break,
             DownloadState::Failed | DownloadState::Paused => {
                 shown.clear();
-                let unknown = || protocol::Error::new(Code::Stopped, "the download was stopped");
+                let unknown = || protocol::Error::new(ErrorCode::Stopped, "the download was stopped");
                 return Err(download.error.unwrap_or_else(unknown).into());
             }
             _ => {}
@@ -253,7 +253,7 @@ mod tests {
         };
         assert_eq!(line(&download), "1.20 GB of 4.00 GB, 80 MB/s, 35 s left");
         download.state = DownloadState::Waiting;
-        download.error = Some(protocol::Error::new(Code::Network, "no network"));
+        download.error = Some(protocol::Error::new(ErrorCode::Network, "no network"));
         assert_eq!(line(&download), "1.20 GB of 4.00 GB, waits: no network");
         assert_eq!(time(7_260.0), "2 h 1 min");
     }

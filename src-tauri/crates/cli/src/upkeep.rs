@@ -7,12 +7,12 @@ use anyhow::Result;
 use clap::Args;
 use hub::{Hub, Pace};
 use indicatif::{ProgressBar, ProgressStyle};
-use protocol::{Code, Removal, Verification, VerifyProgress};
+use protocol::{ErrorCode, Removal, Verification, VerifyProgress};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::models::size;
-use crate::{output, pull, rooms};
+use crate::{app, output, pull};
 
 #[derive(Args)]
 pub struct VerifyArgs {
@@ -55,7 +55,7 @@ pub struct ImportArgs {
 /// # Errors
 /// When something is wrong with them, or the model is not here.
 pub async fn verify(args: VerifyArgs) -> Result<()> {
-    let (hub, stop) = (rooms::hub()?, CancellationToken::new());
+    let (hub, stop) = (app::hub()?, CancellationToken::new());
     let shown = Shown::new(args.json);
     let found = until_stopped(&stop, hub.verify(&reference(&args.reference), stop.clone(), shown.tell())).await;
     shown.clear();
@@ -67,7 +67,7 @@ pub async fn verify(args: VerifyArgs) -> Result<()> {
 /// # Errors
 /// When something is wrong afterwards, or the model is not here.
 pub async fn repair(args: VerifyArgs) -> Result<()> {
-    let (hub, stop) = (rooms::hub()?, CancellationToken::new());
+    let (hub, stop) = (app::hub()?, CancellationToken::new());
     let shown = Shown::new(args.json);
     hub.set_pace(Pace {
         without_network: pull::WITHOUT_NETWORK,
@@ -111,7 +111,7 @@ fn report(found: &Verification, json: bool) -> Result<()> {
         found.wrong.len(),
         found.reference
     );
-    Err(protocol::Error::new(Code::ModelBroken, message).into())
+    Err(protocol::Error::new(ErrorCode::ModelBroken, message).into())
 }
 
 /// Removes a model, after asking.
@@ -119,20 +119,20 @@ fn report(found: &Verification, json: bool) -> Result<()> {
 /// # Errors
 /// When it stays.
 pub async fn remove(args: RemoveArgs) -> Result<()> {
-    let hub = rooms::hub()?;
+    let hub = app::hub()?;
     let reference = reference(&args.reference);
     let told = hub.removal(&reference).await.map_err(protocol::Error::from)?;
     if let Some(reason) = told.refused.as_ref().filter(|_| !args.own_files_too) {
-        return Err(protocol::Error::new(Code::BadRequest, reason.clone()).into());
+        return Err(protocol::Error::new(ErrorCode::BadRequest, reason.clone()).into());
     }
     if !args.yes {
         let asked = !args.json && std::io::stdin().is_terminal();
         if !asked {
             let message = format!("removing {reference} frees {}; say --yes to do it", size(told.bytes_freed));
-            return Err(protocol::Error::new(Code::BadRequest, message).into());
+            return Err(protocol::Error::new(ErrorCode::BadRequest, message).into());
         }
         if !confirmed(&question(&told))? {
-            return Err(protocol::Error::new(Code::Stopped, "nothing was removed").into());
+            return Err(protocol::Error::new(ErrorCode::Stopped, "nothing was removed").into());
         }
     }
     let done = hub.remove(&reference, args.own_files_too).await.map_err(protocol::Error::from)?;
@@ -169,7 +169,7 @@ fn confirmed(question: &str) -> Result<bool> {
 /// # Errors
 /// When it is no model that runs here, with the reason; nothing is copied then.
 pub async fn import(args: ImportArgs) -> Result<()> {
-    let (hub, stop) = (rooms::hub()?, CancellationToken::new());
+    let (hub, stop) = (app::hub()?, CancellationToken::new());
     let shown = Shown::new(args.json);
     let imported = until_stopped(&stop, hub.import(&args.folder, stop.clone(), shown.tell())).await;
     shown.clear();

@@ -1,6 +1,6 @@
 //! What can go wrong in the engine.
 
-use protocol::Code;
+use protocol::ErrorCode;
 
 /// An error of the engine. It becomes a [`protocol::Error`] where it leaves the worker.
 #[derive(Debug, thiserror::Error)]
@@ -94,12 +94,14 @@ impl From<Error> for protocol::Error {
             Error::Unfit(error) => return error.into(),
             Error::Prompt(error) => return error.into(),
             Error::MemoryShort(error) => return error,
-            Error::Unreadable { .. } | Error::BrokenFile { .. } | Error::MissingTensor(_) | Error::WrongShape { .. } => Code::ModelBroken,
-            Error::Unsupported(_) => Code::ModelUnsupported,
-            Error::BadRequest(_) => Code::BadRequest,
-            Error::ContextFull { .. } | Error::AnswerFull { .. } => Code::ContextFull,
-            Error::Mlx(_) | Error::Panicked(_) => Code::Engine,
-            Error::Cancelled | Error::WorkerGone => Code::EngineGone,
+            Error::Unreadable { .. } | Error::BrokenFile { .. } | Error::MissingTensor(_) | Error::WrongShape { .. } => {
+                ErrorCode::ModelBroken
+            }
+            Error::Unsupported(_) => ErrorCode::ModelUnsupported,
+            Error::BadRequest(_) => ErrorCode::BadRequest,
+            Error::ContextFull { .. } | Error::AnswerFull { .. } => ErrorCode::ContextFull,
+            Error::Mlx(_) | Error::Panicked(_) => ErrorCode::Engine,
+            Error::Cancelled | Error::WorkerGone => ErrorCode::EngineGone,
         };
         Self::new(code, error.to_string())
     }

@@ -35,7 +35,7 @@ use std::thread::JoinHandle;
 
 use futures::future::BoxFuture;
 use protocol::{
-    AnswerNowFlag, CancelFlag, Done, Engine, EngineEvent, Job, KvBits, LoadEvent, MemoryFigures, MemoryGuard, ModelInfo, ModelSource,
+    AnswerNowFlag, CancelFlag, Done, Engine, EngineEvent, JobHandle, KvBits, LoadEvent, MemoryFigures, MemoryGuard, ModelInfo, ModelSource,
     Receiver, Request, Stage,
 };
 use tokio::sync::oneshot;
@@ -166,7 +166,7 @@ impl MlxEngine {
 
     /// A job that panics after its first token. For tests.
     #[doc(hidden)]
-    pub fn panicking_job(&self, request: Request) -> Job {
+    pub fn panicking_job(&self, request: Request) -> JobHandle {
         self.job(move |worker, job| {
             let load_ms = worker.ensure_loaded(&request.model, &mut |_, _| Ok(()))?;
             let loaded = worker.loaded().expect("just loaded");
@@ -180,7 +180,7 @@ impl MlxEngine {
         })
     }
 
-    fn job(&self, work: impl FnOnce(&mut Worker, &JobContext) -> error::Result<Done> + Send + 'static) -> Job {
+    fn job(&self, work: impl FnOnce(&mut Worker, &JobContext) -> error::Result<Done> + Send + 'static) -> JobHandle {
         let (sender, events) = protocol::mailbox();
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
         let job = JobContext {
@@ -190,7 +190,7 @@ impl MlxEngine {
             shared: self.0.shared.clone(),
         };
         self.send(Command::Generate { work: Box::new(work), job });
-        Job {
+        JobHandle {
             events,
             cancel,
             end_thinking,
@@ -247,7 +247,7 @@ impl Engine for MlxEngine {
         receiver
     }
 
-    fn generate(&self, request: Request) -> Job {
+    fn generate(&self, request: Request) -> JobHandle {
         self.job(move |worker, job| {
             job.check_cancelled()?;
             answer::check(&request)?;

@@ -1,7 +1,7 @@
 //! Token ids as events.
 
 use prompt::{ChannelParser, Piece, StopToken};
-use protocol::{Channel, Done, EndedBy, EngineEvent, Notice, PartKind, Stop, ToolCall, Usage};
+use protocol::{Channel, Done, EndedBy, EngineEvent, FinishReason, Notice, PartKind, ToolCall, Usage};
 
 use crate::answer_prefix::AnswerPrefix;
 use crate::error::{Error, Result};
@@ -185,10 +185,10 @@ impl<'a> OutputStream<'a> {
             LoopEnd::Stopped => self.ended_by.unwrap_or(EndedBy::Cancelled),
         };
         let stop = match &ended_by {
-            EndedBy::Cancelled => Stop::Cancelled,
-            EndedBy::TokenLimit | EndedBy::Context | EndedBy::Repetition => Stop::Length,
-            EndedBy::StopToken { .. } | EndedBy::StopText { .. } if self.calls > 0 => Stop::ToolCalls,
-            EndedBy::StopToken { .. } | EndedBy::StopText { .. } => Stop::Stop,
+            EndedBy::Cancelled => FinishReason::Cancelled,
+            EndedBy::TokenLimit | EndedBy::Context | EndedBy::Repetition => FinishReason::Length,
+            EndedBy::StopToken { .. } | EndedBy::StopText { .. } if self.calls > 0 => FinishReason::ToolCalls,
+            EndedBy::StopToken { .. } | EndedBy::StopText { .. } => FinishReason::Stop,
         };
         let usage = Usage {
             prompt_tokens: prompt_tokens as u32,
@@ -198,7 +198,7 @@ impl<'a> OutputStream<'a> {
             thinking_tokens: self.parser.thinking_tokens(),
         };
         Done {
-            stop,
+            finish_reason: stop,
             ended_by,
             usage,
             timing: times.timing(load_ms),

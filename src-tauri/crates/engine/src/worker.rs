@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use protocol::{
-    AnswerNowFlag, CancelFlag, Done, EndedBy, EngineEvent, LoadEvent, MemoryFigures, MemoryGuard, ModelInfo, ModelSource, Request, Sender,
-    Stop,
+    AnswerNowFlag, CancelFlag, Done, EndedBy, EngineEvent, FinishReason, LoadEvent, MemoryFigures, MemoryGuard, ModelInfo, ModelSource,
+    Request, Sender,
 };
 use tokio::sync::oneshot;
 
@@ -259,7 +259,7 @@ impl Worker {
                     Err(Error::Cancelled) => {
                         self.recover();
                         EngineEvent::Done(Done {
-                            stop: Stop::Cancelled,
+                            finish_reason: FinishReason::Cancelled,
                             ended_by: EndedBy::Cancelled,
                             usage: Default::default(),
                             timing: Default::default(),

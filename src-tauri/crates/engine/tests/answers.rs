@@ -5,7 +5,7 @@ mod common;
 
 use common::{hear, pebble, question, Heard};
 use engine::MlxEngine;
-use protocol::{Code, Engine, Message, Request, Role, Sampling, Stop, Thinking};
+use protocol::{Engine, ErrorCode, FinishReason, Message, Request, Role, Sampling, Thinking};
 
 async fn ask(engine: &MlxEngine, request: Request) -> Heard {
     hear(engine.generate(request)).await
@@ -18,7 +18,10 @@ async fn a_sum_with_thinking_carries_digits_and_ends() {
     assert_eq!(heard.text, "347 + 589 = **936**");
     assert!(!heard.thinking.is_empty());
     let done = heard.done();
-    assert_eq!((done.stop, done.usage.prompt_tokens, heard.started), (Stop::Stop, 28, Some(28)));
+    assert_eq!(
+        (done.finish_reason, done.usage.prompt_tokens, heard.started),
+        (FinishReason::Stop, 28, Some(28))
+    );
     assert_eq!(heard.prefill.last(), Some(&28));
     assert_eq!(heard.tokens.len(), done.usage.completion_tokens as usize);
     assert!(done.usage.thinking_tokens > 0 && done.usage.thinking_tokens < done.usage.completion_tokens);
@@ -45,7 +48,7 @@ async fn a_tool_call_ends_the_turn() {
         ..question("What is the weather in Oslo?", Thinking::Off)
     };
     let heard = ask(&MlxEngine::start(), request).await;
-    assert_eq!(heard.done().stop, Stop::ToolCalls);
+    assert_eq!(heard.done().finish_reason, FinishReason::ToolCalls);
     assert_eq!(heard.calls.len(), 1);
     assert_eq!(
         (heard.calls[0].id.as_str(), heard.calls[0].name.as_str()),
@@ -62,8 +65,8 @@ async fn the_limit_ends_an_answer_as_length() {
     };
     let heard = ask(&MlxEngine::start(), request).await;
     assert_eq!(
-        (heard.done().stop, heard.done().usage.completion_tokens, heard.tokens.len()),
-        (Stop::Length, 5, 5)
+        (heard.done().finish_reason, heard.done().usage.completion_tokens, heard.tokens.len()),
+        (FinishReason::Length, 5, 5)
     );
 }
 
@@ -74,7 +77,10 @@ async fn a_stop_text_ends_an_answer_and_is_cut_off() {
         ..question("What is 347 + 589?", Thinking::On)
     };
     let heard = ask(&MlxEngine::start(), request).await;
-    assert_eq!((heard.text.trim_end(), heard.done().stop), ("347 + 589", Stop::Stop));
+    assert_eq!(
+        (heard.text.trim_end(), heard.done().finish_reason),
+        ("347 + 589", FinishReason::Stop)
+    );
 }
 
 #[tokio::test]
@@ -103,7 +109,7 @@ async fn a_conversation_that_does_not_fit_is_refused_with_figures() {
     let engine = MlxEngine::start();
     let long = "one two three four five six seven eight nine ten ".repeat(600);
     let error = ask(&engine, question(&long, Thinking::Off)).await.error().clone();
-    assert_eq!(error.code, Code::ContextFull);
+    assert_eq!(error.code, ErrorCode::ContextFull);
     assert!(error.message.contains("4096"), "{}", error.message);
     assert_eq!(
         ask(&engine, question("What is 347 + 589?", Thinking::On)).await.text,
@@ -122,12 +128,12 @@ async fn bad_values_are_refused_before_any_work() {
         ..question("Hi", Thinking::Off)
     };
     let heard = ask(&engine, bad).await;
-    assert_eq!((heard.error().code, heard.started), (Code::BadRequest, None));
+    assert_eq!((heard.error().code, heard.started), (ErrorCode::BadRequest, None));
     let none = Request {
         max_tokens: Some(0),
         ..question("Hi", Thinking::Off)
     };
-    assert_eq!(ask(&engine, none).await.error().code, Code::BadRequest);
+    assert_eq!(ask(&engine, none).await.error().code, ErrorCode::BadRequest);
 }
 
 #[tokio::test]
@@ -174,7 +180,7 @@ async fn an_answer_that_runs_in_a_circle_is_ended_and_says_so() {
         ..question("Tell me a story.", Thinking::Off)
     };
     let heard = ask(&engine, request).await;
-    assert_eq!(heard.done().stop, Stop::Length, "the model did not end it");
+    assert_eq!(heard.done().finish_reason, FinishReason::Length, "the model did not end it");
     assert_eq!(
         heard.notices.iter().map(|notice| notice.code.as_str()).collect::<Vec<_>>(),
         ["repetition"]

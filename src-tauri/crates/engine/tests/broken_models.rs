@@ -7,7 +7,7 @@ use std::path::Path;
 
 use common::{hear, pebble, pebble_dir, question, source};
 use engine::MlxEngine;
-use protocol::{Code, Engine, Error, LoadEvent, Thinking};
+use protocol::{Engine, Error, ErrorCode, LoadEvent, Thinking};
 use serde_json::Value;
 
 /// Pebble with something broken.
@@ -53,7 +53,7 @@ fn edit_header(path: &Path, change: impl FnOnce(&mut Value)) {
 fn every_kind_of_broken_model_gives_its_own_error() {
     let engine = MlxEngine::start();
     let shard = "model.safetensors";
-    let assert_error = |error: Error, code: Code, words: &[&str]| {
+    let assert_error = |error: Error, code: ErrorCode, words: &[&str]| {
         assert_eq!(error.code, code, "{error}");
         assert!(
             words.iter().all(|word| error.message.contains(word)),
@@ -62,39 +62,39 @@ fn every_kind_of_broken_model_gives_its_own_error() {
     };
 
     let error = broken(&engine, |dir| std::fs::remove_file(dir.join(shard)).unwrap());
-    assert_error(error, Code::ModelBroken, &[shard, "repair"]);
+    assert_error(error, ErrorCode::ModelBroken, &[shard, "repair"]);
 
     let error = broken(&engine, |dir| {
         edit(&dir.join("model.safetensors.index.json"), |text| {
             text.replacen(shard, "model-2.safetensors", 1)
         })
     });
-    assert_error(error, Code::ModelBroken, &["model-2.safetensors"]);
+    assert_error(error, ErrorCode::ModelBroken, &["model-2.safetensors"]);
 
     let error = broken(&engine, |dir| {
         edit(&dir.join("model.safetensors.index.json"), |text| {
             text.replacen(shard, "../model.safetensors", 1)
         })
     });
-    assert_error(error, Code::ModelBroken, &["../model.safetensors", "no file beside it"]);
+    assert_error(error, ErrorCode::ModelBroken, &["../model.safetensors", "no file beside it"]);
 
     let error = broken(&engine, |dir| {
         std::fs::remove_file(dir.join(shard)).unwrap();
         std::fs::create_dir(dir.join(shard)).unwrap();
     });
-    assert_error(error, Code::ModelBroken, &[shard, "repair"]);
+    assert_error(error, ErrorCode::ModelBroken, &[shard, "repair"]);
 
     let error = broken(&engine, |dir| {
         let file = std::fs::OpenOptions::new().write(true).open(dir.join(shard)).unwrap();
         file.set_len(file.metadata().unwrap().len() - 1000).unwrap();
     });
-    assert_error(error, Code::ModelBroken, &[shard, "cut short"]);
+    assert_error(error, ErrorCode::ModelBroken, &[shard, "cut short"]);
 
     let error = broken(&engine, |dir| {
         let file = std::fs::OpenOptions::new().write(true).open(dir.join(shard)).unwrap();
         file.set_len(100).unwrap();
     });
-    assert_error(error, Code::ModelBroken, &[shard, "header"]);
+    assert_error(error, ErrorCode::ModelBroken, &[shard, "header"]);
 
     let error = broken(&engine, |dir| {
         edit_header(&dir.join(shard), |header| {
@@ -102,7 +102,7 @@ fn every_kind_of_broken_model_gives_its_own_error() {
             header[name]["shape"] = serde_json::json!([64, 320]);
         });
     });
-    assert_error(error, Code::ModelBroken, &["layers.0.self_attn.o_proj.weight", "shape"]);
+    assert_error(error, ErrorCode::ModelBroken, &["layers.0.self_attn.o_proj.weight", "shape"]);
 
     let error = broken(&engine, |dir| {
         edit_header(&dir.join(shard), |header| {
@@ -113,7 +113,7 @@ fn every_kind_of_broken_model_gives_its_own_error() {
                 .unwrap();
         });
     });
-    assert_error(error, Code::ModelBroken, &["layers.3.mlp.up_proj.weight", "lack"]);
+    assert_error(error, ErrorCode::ModelBroken, &["layers.3.mlp.up_proj.weight", "lack"]);
 
     // Whole numbers where floats belong, in a norm and in the scales of a quantised matrix.
     for tensor in ["norm.weight", "layers.1.mlp.up_proj.scales"] {
@@ -124,7 +124,10 @@ fn every_kind_of_broken_model_gives_its_own_error() {
             });
         });
         let name = tensor.trim_end_matches(".scales");
-        assert!(matches!(error.code, Code::ModelBroken | Code::ModelUnsupported), "{error}");
+        assert!(
+            matches!(error.code, ErrorCode::ModelBroken | ErrorCode::ModelUnsupported),
+            "{error}"
+        );
         assert!(error.message.contains(name), "{error}");
     }
 
@@ -133,23 +136,23 @@ fn every_kind_of_broken_model_gives_its_own_error() {
             text.replacen("\"model_type\": \"gemma4\"", "\"model_type\": \"mamba9\"", 1)
         })
     });
-    assert_error(error, Code::ModelUnsupported, &["mamba9", "gemma4"]);
+    assert_error(error, ErrorCode::ModelUnsupported, &["mamba9", "gemma4"]);
 
     let error = broken(&engine, |dir| std::fs::write(dir.join("config.json"), "not JSON at all").unwrap());
-    assert_error(error, Code::ModelBroken, &["config.json", "JSON"]);
+    assert_error(error, ErrorCode::ModelBroken, &["config.json", "JSON"]);
 
     let error = broken(&engine, |dir| std::fs::remove_file(dir.join("config.json")).unwrap());
-    assert_error(error, Code::ModelBroken, &["config.json"]);
+    assert_error(error, ErrorCode::ModelBroken, &["config.json"]);
 
     let error = broken(&engine, |dir| {
         edit(&dir.join("config.json"), |text| {
             text.replacen("\"sliding_attention\"", "\"curious_attention\"", 1)
         })
     });
-    assert_error(error, Code::ModelUnsupported, &["curious_attention", "not supported yet"]);
+    assert_error(error, ErrorCode::ModelUnsupported, &["curious_attention", "not supported yet"]);
 
     let error = broken(&engine, |dir| std::fs::remove_file(dir.join("tokenizer.json")).unwrap());
-    assert_error(error, Code::ModelBroken, &["tokenizer.json"]);
+    assert_error(error, ErrorCode::ModelBroken, &["tokenizer.json"]);
 
     // The worker has seen it all and works.
     assert_eq!(engine.inspect().unwrap().living, 0);
@@ -185,7 +188,7 @@ fn a_token_that_the_model_does_not_know_is_refused_before_it_is_read() {
         runtime.block_on(hear(engine.generate(request)))
     };
     let error = ask("What is a zebra?").error().clone();
-    assert_eq!(error.code, Code::ModelBroken, "{error}");
+    assert_eq!(error.code, ErrorCode::ModelBroken, "{error}");
     assert!(
         error.message.contains("tokenizer.json") && error.message.contains("4096"),
         "{error}"

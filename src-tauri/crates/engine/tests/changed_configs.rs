@@ -9,7 +9,7 @@ use common::oracle::{python, seed, Written};
 use common::source;
 use engine::MlxEngine;
 use prompt::config::ModelConfig;
-use protocol::{Code, ModelSource};
+use protocol::{ErrorCode, ModelSource};
 use serde_json::{json, Value};
 
 /// What stands where a number, a text or a list should.
@@ -86,7 +86,7 @@ fn no_number_of_a_config_makes_a_panic() {
                 };
                 let answered = engine.logits(model, vec![1, 2, 3], false, None);
                 if let Err(error) = answered {
-                    if error.code == Code::Engine {
+                    if error.code == ErrorCode::Engine {
                         panics.push(format!("{}: {name} = {value} when loaded: {error}", variant.name));
                     }
                 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use common::oracle::{python, seed, Figures, Variant, Written};
 use common::source;
 use engine::MlxEngine;
-use protocol::{Code, Engine, KvBits};
+use protocol::{Engine, ErrorCode, KvBits};
 
 /// How far a logit may be off in 32 bit floats, where logits spread over some ten.
 const EXACT: f32 = 2e-3;
@@ -230,7 +230,7 @@ fn check(engine: &MlxEngine, written: &Written, check: Check) -> Vec<Row> {
         let mut row = Row::default();
         match check(&mut row, engine, written, variant, &written.figures(&variant.name)) {
             Ok(()) => {}
-            Err(error) if error.code == Code::ModelUnsupported => row.missing = Some(error.message),
+            Err(error) if error.code == ErrorCode::ModelUnsupported => row.missing = Some(error.message),
             Err(error) => row.failures.push(error.to_string()),
         }
         row

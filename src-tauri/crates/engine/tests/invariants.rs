@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use common::{hear, pebble, pebble_dir, question, source};
 use engine::MlxEngine;
-use protocol::{Code, Engine, EngineEvent, LoadEvent, Request, Stop, Thinking};
+use protocol::{Engine, EngineEvent, ErrorCode, FinishReason, LoadEvent, Request, Thinking};
 
 async fn load(engine: &MlxEngine, model: protocol::ModelSource) -> Vec<LoadEvent> {
     let mut events = engine.load(model);
@@ -66,7 +66,7 @@ async fn every_array_is_dropped_by_the_worker_and_unloading_frees_the_memory() {
 async fn a_panic_in_a_job_is_one_error_and_the_next_job_works() {
     let engine = MlxEngine::start();
     let heard = hear(engine.panicking_job(question("What is 347 + 589?", Thinking::On))).await;
-    assert_eq!(heard.error().code, Code::Engine);
+    assert_eq!(heard.error().code, ErrorCode::Engine);
     assert_eq!(
         hear(engine.generate(question("What is 347 + 589?", Thinking::On))).await.text,
         "347 + 589 = **936**"
@@ -109,7 +109,7 @@ async fn a_cancelled_job_ends_soon_and_says_so() {
     job.cancel.cancel();
     let start = Instant::now();
     let heard = hear(job).await;
-    assert_eq!(heard.done().stop, Stop::Cancelled);
+    assert_eq!(heard.done().finish_reason, FinishReason::Cancelled);
     assert!(start.elapsed() < Duration::from_secs(2));
 }
 
@@ -120,7 +120,11 @@ async fn the_memory_is_told_while_an_answer_runs() {
     while !matches!(story.events.recv().await, Some(EngineEvent::Delta { .. })) {}
     assert!(engine.memory().await.unwrap().active > 0);
     story.cancel.cancel();
-    assert_eq!(hear(story).await.done().stop, Stop::Cancelled, "the answer was still running");
+    assert_eq!(
+        hear(story).await.done().finish_reason,
+        FinishReason::Cancelled,
+        "the answer was still running"
+    );
 }
 
 #[tokio::test]
@@ -128,7 +132,7 @@ async fn a_request_that_makes_no_sense_loads_nothing() {
     let engine = MlxEngine::start();
     let mut request = question("Hi", Thinking::Off);
     request.sampling.temperature = Some(-1.0);
-    assert_eq!(hear(engine.generate(request)).await.error().code, Code::BadRequest);
+    assert_eq!(hear(engine.generate(request)).await.error().code, ErrorCode::BadRequest);
     assert!(engine.loaded().is_none());
 }
 
@@ -142,14 +146,14 @@ async fn a_load_is_given_up_when_its_job_is_cancelled() {
         assert!(matches!(job.events.recv().await, Some(EngineEvent::Progress { .. })));
         job.cancel.cancel();
         let heard = hear(job).await;
-        assert_eq!(heard.done().stop, Stop::Cancelled);
+        assert_eq!(heard.done().finish_reason, FinishReason::Cancelled);
         given_up |= heard.started.is_none() && engine.loaded().is_none();
         engine.unload().await.unwrap();
     }
     assert!(given_up);
     assert_eq!(engine.inspect().unwrap().living, 0, "nothing of the given up load is left");
     let heard = hear(engine.generate(question("Hi", Thinking::Off))).await;
-    assert_eq!(heard.done().stop, Stop::Stop);
+    assert_eq!(heard.done().finish_reason, FinishReason::Stop);
 }
 
 #[tokio::test]
@@ -159,7 +163,7 @@ async fn dropping_the_engine_ends_running_and_waiting_jobs() {
     let waiting = engine.generate(question("Hi", Thinking::Off));
     drop(engine);
     assert_eq!(hear(running).await.ends.len(), 1);
-    assert_eq!(hear(waiting).await.error().code, Code::EngineGone);
+    assert_eq!(hear(waiting).await.error().code, ErrorCode::EngineGone);
 }
 
 #[test]
@@ -192,7 +196,7 @@ fn twenty_threads_of_jobs_and_cancels_lose_none() {
                         .expect("no deadlock");
                     let done = heard.done();
                     ended.fetch_add(1, Ordering::Relaxed);
-                    cancelled.fetch_add(usize::from(done.stop == Stop::Cancelled), Ordering::Relaxed);
+                    cancelled.fetch_add(usize::from(done.finish_reason == FinishReason::Cancelled), Ordering::Relaxed);
                 }
             });
         }

@@ -8,7 +8,7 @@ use std::path::Path;
 use common::files::{copy_words, edit_config, read_entries, write_entries, Entry};
 use common::{pebble_dir, source};
 use engine::{bench_prompt, MlxEngine};
-use protocol::Code;
+use protocol::ErrorCode;
 use serde_json::json;
 
 /// Pebble's tensors under names made of its own; `None` leaves one out.
@@ -100,7 +100,7 @@ fn what_cannot_run_is_refused_by_name() {
             edit_config(folder, change);
         });
         let Err(error) = loaded else { panic!("{words:?} was loaded") };
-        assert_eq!(error.code, Code::ModelUnsupported, "{error}");
+        assert_eq!(error.code, ErrorCode::ModelUnsupported, "{error}");
         assert!(words.iter().all(|word| error.message.contains(word)), "{words:?}: {error}");
     };
     refused(

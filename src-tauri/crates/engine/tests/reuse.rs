@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use common::{hear, pebble, question, Heard};
 use engine::MlxEngine;
-use protocol::{Code, Engine, EngineEvent, KvBits, Message, Request, Role, Sampling, Stop, Thinking, Usage};
+use protocol::{Engine, EngineEvent, ErrorCode, FinishReason, KvBits, Message, Request, Role, Sampling, Thinking, Usage};
 
 fn user(text: &str) -> Message {
     Message::text(Role::User, text)
@@ -186,7 +186,7 @@ async fn a_cancelled_answer_leaves_what_was_read_right() {
     job.cancel.cancel();
     let heard = hear(job).await;
     let read = heard.done().usage.prefilled_tokens;
-    assert_eq!(heard.done().stop, Stop::Cancelled);
+    assert_eq!(heard.done().finish_reason, FinishReason::Cancelled);
     assert!(read > 0);
     let (heard, usage) = ask(&engine, &long).await;
     assert!(usage.cached_tokens >= read.min(usage.prompt_tokens - 1), "{usage:?} after {read}");
@@ -201,7 +201,7 @@ async fn a_cancelled_answer_leaves_what_was_read_right() {
     }
     job.cancel.cancel();
     let begun = hear(job).await;
-    assert_eq!(begun.done().stop, Stop::Cancelled);
+    assert_eq!(begun.done().finish_reason, FinishReason::Cancelled);
     let (whole, _) = ask(&engine, &story).await;
     assert_eq!(whole.text, ask(&cold, &story).await.0.text);
     let held = engine.inspect().unwrap();
@@ -237,7 +237,7 @@ async fn a_conversation_that_does_not_fit_loads_nothing() {
     let engine = MlxEngine::start();
     let long = "one two three four five six seven eight nine ten ".repeat(600);
     let error = hear(engine.generate(question(&long, Thinking::Off))).await.error().clone();
-    assert_eq!(error.code, Code::ContextFull);
+    assert_eq!(error.code, ErrorCode::ContextFull);
     assert!(error.message.contains("4096"), "{}", error.message);
     assert!(engine.loaded().is_none());
 }

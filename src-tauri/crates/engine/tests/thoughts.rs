@@ -8,7 +8,7 @@ use std::path::Path;
 use common::files::{copy_words, edit_config};
 use common::{hear, pebble_dir, question, source, Heard};
 use engine::MlxEngine;
-use protocol::{Begun, Channel, Code, EndedBy, Engine, EngineEvent, Request, Sampling, Stop, Thinking};
+use protocol::{Begun, Channel, EndedBy, Engine, EngineEvent, ErrorCode, FinishReason, Request, Sampling, Thinking};
 
 const SUM: &str = "What is 347 + 589?";
 /// How a thought is ended for Pebble: by a line end and its closing marker, or by that alone.
@@ -47,7 +47,11 @@ fn assert_same(heard: &Heard, whole: &Heard, at: &str) {
     assert_eq!((&heard.text, &heard.thinking), (&whole.text, &whole.thinking), "{at}");
     assert_eq!((&heard.tokens, &heard.calls), (&whole.tokens, &whole.calls), "{at}");
     let (done, expected) = (heard.done(), whole.done());
-    assert_eq!((done.stop, &done.ended_by), (expected.stop, &expected.ended_by), "{at}");
+    assert_eq!(
+        (done.finish_reason, &done.ended_by),
+        (expected.finish_reason, &expected.ended_by),
+        "{at}"
+    );
     let counts = |done: &protocol::Done| (done.usage.prompt_tokens, done.usage.completion_tokens, done.usage.thinking_tokens);
     assert_eq!(counts(done), counts(expected), "{at}");
     assert_eq!(codes(heard), codes(whole), "{at}");
@@ -89,7 +93,7 @@ async fn a_budget_holds_to_the_token() {
         // The last of them is the line end before the marker.
         let shorter = budget + 1 == natural || heard.thinking.len() < whole.thinking.len();
         assert!(whole.thinking.starts_with(&heard.thinking) && shorter, "{heard:?}");
-        assert!(!heard.text.is_empty() && done.stop == Stop::Stop, "{heard:?}");
+        assert!(!heard.text.is_empty() && done.finish_reason == FinishReason::Stop, "{heard:?}");
         assert_eq!(codes(&heard), ["thinking_ended"]);
         assert!(heard.notices[0].message.contains(&budget.to_string()), "{:?}", heard.notices);
         assert_eq!(heard.tokens.len(), done.usage.completion_tokens as usize);
@@ -240,7 +244,7 @@ async fn an_answer_goes_on_from_every_place_as_if_it_had_not_been_cut() {
                 assert_same(&ask(&engine, from(&request, &all[..cut], false)).await, &whole, "a stop text");
             }
             let refused = ask(&engine, from(&request, &all, false)).await;
-            assert_eq!(refused.error().code, Code::BadRequest);
+            assert_eq!(refused.error().code, ErrorCode::BadRequest);
             places += 8;
             continue;
         }
@@ -352,11 +356,11 @@ async fn what_cannot_go_on_is_refused_with_its_reason() {
         ..request.clone()
     };
     for (request, code, reason) in [
-        (refused(vec![300], Some("another")), Code::BadRequest, "another"),
-        (refused(vec![300, 4_000_000], None), Code::BadRequest, "4000000"),
-        (refused(vec![300, 106], None), Code::BadRequest, "<turn|>"),
-        (refused(vec![300; 5000], None), Code::ContextFull, "4096"),
-        (refused(vec![300; 4096 - 28], None), Code::ContextFull, "4096"),
+        (refused(vec![300], Some("another")), ErrorCode::BadRequest, "another"),
+        (refused(vec![300, 4_000_000], None), ErrorCode::BadRequest, "4000000"),
+        (refused(vec![300, 106], None), ErrorCode::BadRequest, "<turn|>"),
+        (refused(vec![300; 5000], None), ErrorCode::ContextFull, "4096"),
+        (refused(vec![300; 4096 - 28], None), ErrorCode::ContextFull, "4096"),
     ] {
         let heard = ask(&engine, request).await;
         let error = heard.error();
@@ -387,7 +391,10 @@ async fn the_context_is_told_from_the_limit() {
         ..from(&question(SUM, Thinking::On), &filler, false)
     };
     let full = ask(&engine, request.clone()).await;
-    assert_eq!((full.done().stop, &full.done().ended_by), (Stop::Length, &EndedBy::Context));
+    assert_eq!(
+        (full.done().finish_reason, &full.done().ended_by),
+        (FinishReason::Length, &EndedBy::Context)
+    );
     assert_eq!(full.tokens.len(), filler.len() + 3);
     for (most, rule) in [(2, EndedBy::TokenLimit), (3, EndedBy::Context), (9, EndedBy::Context)] {
         let max_tokens = Some(most);

@@ -11,9 +11,10 @@ use crate::{Error, Result};
 
 /// Every step from an empty file to the present tables; each ends by setting `user_version` to its number. A released step
 /// never changes.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_thinking.sql"),
+    include_str!("../migrations/0003_parts_and_settings.sql"),
 ];
 
 /// How long a statement waits for another process.
@@ -95,7 +96,7 @@ impl History {
     }
 
     /// A number that changes whenever another process has written.
-    pub async fn changes_elsewhere(&self) -> Result<i64> {
+    pub async fn foreign_changes(&self) -> Result<i64> {
         // All writing of this process goes through the writer, and SQLite does not count a connection's own changes.
         Ok(sqlx::query_scalar("PRAGMA data_version").fetch_one(&self.writer).await?)
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use protocol::Code;
+use protocol::ErrorCode;
 
 /// An error of the history file.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +15,7 @@ pub enum Error {
     Busy,
     /// The answer is complete, is being written, or is not the last of what is looked at.
     #[error("only the last answer of a chat can go on, and only where it ended early; nothing was changed")]
-    CannotGoOn,
+    CannotContinue,
     /// The file could not be opened; the source says why.
     #[error("the history file {} could not be opened: {source}", path.display())]
     Open {
@@ -85,10 +85,10 @@ impl From<sqlx::Error> for Error {
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let code = match &error {
-            Error::NotFound(_) => Code::NotFound,
-            Error::Busy => Code::Busy,
-            Error::CannotGoOn => Code::BadRequest,
-            _ => Code::Storage,
+            Error::NotFound(_) => ErrorCode::NotFound,
+            Error::Busy => ErrorCode::Busy,
+            Error::CannotContinue => ErrorCode::BadRequest,
+            _ => ErrorCode::Storage,
         };
         protocol::Error::new(code, error.to_string())
     }

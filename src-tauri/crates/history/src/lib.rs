@@ -5,10 +5,10 @@
 //! trash counts as not existing for everything but [`History::restore_chat`].
 
 mod chats;
+mod continuation;
 mod database;
 mod error;
 mod export;
-mod going_on;
 mod messages;
 mod parts;
 mod rows;
@@ -20,8 +20,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub use database::History;
 pub use error::{Error, Result};
 pub use messages::{NewAnswer, StreamingAnswer};
-pub use parts::{Growth, PartGrowth, Wishes};
-pub use search::Found;
+pub use parts::{AnswerDelta, ControlRequests, PartDelta};
+pub use search::SearchHit;
 
 /// The time by the computer's clock, in Unix milliseconds.
 pub fn now() -> i64 {

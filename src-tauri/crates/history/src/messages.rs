@@ -130,11 +130,11 @@ impl History {
         self.message(&answer).await
     }
 
-    /// Stores the end of an answer: the whole of it replaces what its growth left.
+    /// Stores the end of an answer: the whole of it replaces what its delta left.
     pub async fn finish(&self, answer: &StoredMessage, tokens: &[u32]) -> Result<()> {
         let mut transaction = self.write().await?;
         let updated = sqlx::query(
-            "UPDATE messages SET state = ?2, finished_at = ?3, model_revision = ?4, template_hash = ?5, tokens = ?6, stop = ?7,
+            "UPDATE messages SET state = ?2, finished_at = ?3, model_revision = ?4, template_hash = ?5, tokens = ?6, finish_reason = ?7,
                     error_code = ?8, error_message = ?9, notices = ?10, usage = ?11, timing = ?12, ended_by = ?13, thinking_tokens = ?14,
                     owner = NULL, heartbeat = NULL
               WHERE id = ?1",
@@ -145,7 +145,7 @@ impl History {
         .bind(&answer.model_revision)
         .bind(&answer.template_hash)
         .bind(token_bytes(tokens))
-        .bind(answer.stop.as_ref().map(to_word))
+        .bind(answer.finish_reason.as_ref().map(to_word))
         .bind(answer.error.as_ref().map(|error| to_word(&error.code)))
         .bind(answer.error.as_ref().map(|error| &error.message))
         .bind(to_json(&answer.notices))

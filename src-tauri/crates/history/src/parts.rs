@@ -8,7 +8,7 @@ use crate::{now, Error, History, Result};
 
 /// What other processes want of the one that writes an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, sqlx::FromRow)]
-pub struct Wishes {
+pub struct ControlRequests {
     /// To end the answer.
     #[sqlx(rename = "stop_requested")]
     pub stop: bool,
@@ -19,11 +19,11 @@ pub struct Wishes {
 
 /// What is new in a streaming answer since the last time. Where nothing is, it still says that its owner lives.
 #[derive(Debug, Clone, Default)]
-pub struct Growth {
+pub struct AnswerDelta {
     /// Whether parts and tokens are the whole answer and take the place of what is stored.
     pub replaces: bool,
     /// New parts, and text at the end of the last one.
-    pub parts: Vec<PartGrowth>,
+    pub parts: Vec<PartDelta>,
     /// The ids of the new tokens.
     pub tokens: Vec<u32>,
     /// All notices so far.
@@ -38,7 +38,7 @@ pub struct Growth {
 
 /// A new part, or text at the end of one.
 #[derive(Debug, Clone)]
-pub struct PartGrowth {
+pub struct PartDelta {
     /// Which part of its message, from 0.
     pub position: usize,
     /// The kind and only the new content.
@@ -52,10 +52,10 @@ pub struct PartGrowth {
 impl History {
     /// Stores what is new in a streaming answer and that its owner lives. Returns what other processes want of it.
     /// Fails with [`Error::NotFound`] where the answer is no longer streaming.
-    pub async fn grow(&self, message: &str, growth: &Growth) -> Result<Wishes> {
+    pub async fn append(&self, message: &str, delta: &AnswerDelta) -> Result<ControlRequests> {
         let mut transaction = self.write().await?;
         // `||` makes text even of blobs.
-        let wishes: Option<Wishes> = sqlx::query_as(
+        let requests: Option<ControlRequests> = sqlx::query_as(
             "UPDATE messages SET heartbeat = ?2, tokens = CASE WHEN ?8 THEN ?3 ELSE CAST(tokens || ?3 AS BLOB) END, notices = ?4,
                     model_revision = coalesce(?5, model_revision), template_hash = coalesce(?6, template_hash),
                     thinking_tokens = coalesce(?7, thinking_tokens)
@@ -63,23 +63,23 @@ impl History {
         )
         .bind(message)
         .bind(now())
-        .bind(token_bytes(&growth.tokens))
-        .bind(to_json(&growth.notices))
-        .bind(&growth.model_revision)
-        .bind(&growth.template_hash)
-        .bind(growth.thinking_tokens)
-        .bind(growth.replaces)
+        .bind(token_bytes(&delta.tokens))
+        .bind(to_json(&delta.notices))
+        .bind(&delta.model_revision)
+        .bind(&delta.template_hash)
+        .bind(delta.thinking_tokens)
+        .bind(delta.replaces)
         .fetch_optional(&mut *transaction)
         .await?;
-        let wishes = wishes.ok_or(Error::NotFound("running answer"))?;
-        if growth.replaces {
+        let requests = requests.ok_or(Error::NotFound("running answer"))?;
+        if delta.replaces {
             delete_parts(&mut transaction, message).await?;
         }
-        for part in &growth.parts {
+        for part in &delta.parts {
             insert_part(&mut transaction, message, part.position, &part.kind, part.started_at, part.ended_at).await?;
         }
         transaction.commit().await?;
-        Ok(wishes)
+        Ok(requests)
     }
 }
 

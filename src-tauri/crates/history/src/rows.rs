@@ -1,6 +1,8 @@
 //! Rows of the message tree, and how values of `protocol` become columns.
 
-use protocol::{AnswerState, Code, Error as Failure, Notice, Part, PartKind, Role, Stop, StoredMessage, Thinking, Timing, ToolCall, Usage};
+use protocol::{
+    AnswerState, Error as Failure, ErrorCode, FinishReason, Notice, Part, PartKind, Role, StoredMessage, Thinking, Timing, ToolCall, Usage,
+};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
@@ -12,7 +14,7 @@ macro_rules! select_messages {
         concat!(
             $with,
             " SELECT m.id, m.chat_id, m.parent_id, m.role, m.state, m.created_at, m.finished_at, m.model, m.model_revision,
-                     m.template_hash, m.thinking, m.thinking_budget, m.thinking_tokens, m.stop, m.ended_by, m.error_code, m.error_message,
+                     m.template_hash, m.thinking, m.thinking_budget, m.thinking_tokens, m.finish_reason, m.ended_by, m.error_code, m.error_message,
                      m.notices, m.usage, m.timing,
                      (SELECT group_concat(s.id, ' ' ORDER BY s.created_at, s.id) FROM messages s
                        WHERE s.parent_id IS m.parent_id AND s.chat_id = m.chat_id) AS siblings,
@@ -39,7 +41,7 @@ pub(crate) struct PartOfMessage {
     thinking: Option<String>,
     thinking_budget: Option<u32>,
     thinking_tokens: Option<u32>,
-    stop: Option<String>,
+    finish_reason: Option<String>,
     ended_by: Option<String>,
     error_code: Option<String>,
     error_message: Option<String>,
@@ -108,17 +110,17 @@ impl PartOfMessage {
                 .transpose()?,
             thinking_budget: self.thinking_budget,
             thinking_tokens: self.thinking_tokens,
-            stop: self
-                .stop
+            finish_reason: self
+                .finish_reason
                 .as_deref()
-                .map(|word| from_word::<Stop>("stop reason", word))
+                .map(|word| from_word::<FinishReason>("finish reason", word))
                 .transpose()?,
             // A later version may know more rules; how the answer ended is told by the rest.
             ended_by: self.ended_by.as_deref().and_then(|json| from_json("rule", json).ok()),
             error: self.error_code.zip(self.error_message).map(|(code, message)| {
                 // A later version may know more codes; its message still says what happened.
                 Failure {
-                    code: from_word("error code", &code).unwrap_or(Code::Engine),
+                    code: from_word("error code", &code).unwrap_or(ErrorCode::Engine),
                     message,
                 }
             }),

@@ -6,7 +6,7 @@ use crate::{History, Result};
 
 /// One place where a text was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct SearchHit {
     /// The chat.
     pub chat: String,
     /// Its title.
@@ -20,7 +20,7 @@ pub struct Found {
 }
 
 #[derive(sqlx::FromRow)]
-struct FoundRow {
+struct SearchRow {
     chat: String,
     title: String,
     message: Option<String>,
@@ -32,12 +32,12 @@ struct FoundRow {
 impl History {
     /// Where this text stands in titles, questions and answers (not in reasoning), newest first, at most 200 places. Capital
     /// and small letters of ASCII are the same. Chats in the trash are left out; an empty text is found nowhere.
-    pub async fn search(&self, text: &str) -> Result<Vec<Found>> {
+    pub async fn search(&self, text: &str) -> Result<Vec<SearchHit>> {
         if text.is_empty() {
             return Ok(Vec::new());
         }
         // Not LIKE: its patterns are limited in length. Bytes, because texts end at a NUL for most of SQLite's functions.
-        let rows: Vec<FoundRow> = sqlx::query_as(
+        let rows: Vec<SearchRow> = sqlx::query_as(
             "SELECT c.id AS chat, c.title, m.id AS message, m.created_at AS at,
                     substr(CAST(p.content AS BLOB), max(1, instr(CAST(lower(p.content) AS BLOB), CAST(lower(?1) AS BLOB)) - 60), 200) AS around
                FROM parts p JOIN messages m ON m.id = p.message_id JOIN chats c ON c.id = m.chat_id
@@ -50,7 +50,7 @@ impl History {
         .bind(text)
         .fetch_all(&self.readers)
         .await?;
-        let found = |row: FoundRow| Found {
+        let found = |row: SearchRow| SearchHit {
             chat: row.chat,
             title: row.title,
             message: row.message,

@@ -4,7 +4,7 @@
 //! a picture's address would tell its host that somebody looks at this model.
 
 use net::Purpose;
-use protocol::Code;
+use protocol::ErrorCode;
 
 use crate::layout::{FilePath, RepositoryId};
 use crate::remembered::Kind;
@@ -48,7 +48,7 @@ impl Hub {
 /// Whether what is remembered may stand in for an answer.
 pub(crate) fn unreachable(error: &Error) -> bool {
     match error {
-        Error::Net(error) => matches!(protocol::Error::from(error.clone()).code, Code::Offline | Code::Network),
+        Error::Net(error) => matches!(protocol::Error::from(error.clone()).code, ErrorCode::Offline | ErrorCode::Network),
         _ => false,
     }
 }

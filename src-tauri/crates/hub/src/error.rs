@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use prompt::config::Unfit;
-use protocol::Code;
+use protocol::ErrorCode;
 
 /// What can go wrong with the model folder.
 #[derive(Debug, thiserror::Error)]
@@ -205,23 +205,23 @@ impl From<Error> for protocol::Error {
         };
         let code = match &error {
             Error::Net(inner) => return inner.clone().into(),
-            Error::NotOnHub { .. } => Code::NotFound,
-            Error::Gated { .. } => Code::Gated,
-            Error::Address { .. } | Error::FileTooLarge { .. } => Code::BadRequest,
-            Error::NotFound { .. } => Code::ModelNotFound,
-            Error::WillNotRun(_) | Error::Unread(_) => Code::ModelUnsupported,
-            Error::MemoryUnknown(_) => Code::Engine,
-            Error::Incomplete { .. } => Code::ModelBroken,
-            Error::Missing { .. } => Code::ModelBroken,
+            Error::NotOnHub { .. } => ErrorCode::NotFound,
+            Error::Gated { .. } => ErrorCode::Gated,
+            Error::Address { .. } | Error::FileTooLarge { .. } => ErrorCode::BadRequest,
+            Error::NotFound { .. } => ErrorCode::ModelNotFound,
+            Error::WillNotRun(_) | Error::Unread(_) => ErrorCode::ModelUnsupported,
+            Error::MemoryUnknown(_) => ErrorCode::Engine,
+            Error::Incomplete { .. } => ErrorCode::ModelBroken,
+            Error::Missing { .. } => ErrorCode::ModelBroken,
             Error::Name { .. } | Error::TooManyFiles { .. } | Error::Kept { .. } | Error::NoModel { .. } | Error::NoRepair { .. } => {
-                Code::BadRequest
+                ErrorCode::BadRequest
             }
-            Error::DiskFull { .. } => Code::DiskFull,
-            Error::Damaged { .. } | Error::Contradicts { .. } => Code::Corrupt,
-            Error::GaveUp { .. } => Code::Network,
-            Error::Stopped => Code::Stopped,
-            Error::Fetching { .. } | Error::InUse { .. } => Code::Busy,
-            Error::Broken | Error::NoHome | Error::Read { .. } | Error::Write { .. } | Error::Trap { .. } => Code::Storage,
+            Error::DiskFull { .. } => ErrorCode::DiskFull,
+            Error::Damaged { .. } | Error::Contradicts { .. } => ErrorCode::Corrupt,
+            Error::GaveUp { .. } => ErrorCode::Network,
+            Error::Stopped => ErrorCode::Stopped,
+            Error::Fetching { .. } | Error::InUse { .. } => ErrorCode::Busy,
+            Error::Broken | Error::NoHome | Error::Read { .. } | Error::Write { .. } | Error::Trap { .. } => ErrorCode::Storage,
         };
         protocol::Error::new(code, error.to_string())
     }

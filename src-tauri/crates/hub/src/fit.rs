@@ -11,7 +11,7 @@ use std::path::Path;
 
 use prompt::config::memory::{Backend, Wanted};
 use prompt::config::{fitness_of_folder, ModelConfig};
-use protocol::{Code, Fit, Fits, KvBits};
+use protocol::{ErrorCode, Fit, Fits, KvBits};
 
 pub use measured::Measured;
 pub use memory::Memory;
@@ -108,7 +108,7 @@ pub fn fit_of_folder(folder: &Path, question: &Question, memory: &Memory, measur
 /// What cannot be told, because a file cannot be read, is left to the loader.
 ///
 /// # Errors
-/// [`Code::MemoryShort`] with the figures and what can be done.
+/// [`ErrorCode::MemoryShort`] with the figures and what can be done.
 pub fn check_before_load(folder: &Path, kv_bits: Option<KvBits>, backend: Backend, memory: &Memory) -> protocol::Result<()> {
     if std::env::var_os(LOAD_ANYWAY).is_some_and(|value| !value.is_empty() && value != "0") {
         return Ok(());
@@ -132,7 +132,7 @@ pub fn check_before_load(folder: &Path, kv_bits: Option<KvBits>, backend: Backen
         format!("only {} are free; close other programs and try again", size(most))
     };
     Err(protocol::Error::new(
-        Code::MemoryShort,
+        ErrorCode::MemoryShort,
         format!(
             "this model needs {} of memory even for a short chat ({} for its weights), and {why}; choose a smaller model or one in \
              fewer bits, or set {LOAD_ANYWAY}=1 to load it anyway. Nothing was loaded",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use net::Purpose;
-use protocol::{Code, ModelSource, Removal, Update, Verification, VerifyProgress};
+use protocol::{ErrorCode, ModelSource, Removal, Update, Verification, VerifyProgress};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{Listing, RemoteFile};
@@ -257,7 +257,7 @@ impl Hub {
                 return error;
             }
             if told.changed().await.is_err() {
-                return Err(protocol::Error::new(Code::Stopped, "Ponder is closing; what has come is kept"));
+                return Err(protocol::Error::new(ErrorCode::Stopped, "Ponder is closing; what has come is kept"));
             }
         }
     }

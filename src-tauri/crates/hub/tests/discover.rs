@@ -7,7 +7,7 @@ use std::path::Path;
 use hub::{Error, Hub, ModelFolder};
 use hub_imitation::{Fault, Imitation, Origin, Place, Repository, Times};
 use net::{Environment, Net, Purpose, Settings};
-use protocol::{Code, Fits, HubModel, SearchQuery, Sort};
+use protocol::{ErrorCode, Fits, HubModel, SearchQuery, Sort};
 use serde_json::json;
 
 const CARD: &str = "---\nlicense: mit\ntags: [mlx]\n---\n# Pebble\nA small one.\n";
@@ -232,7 +232,7 @@ async fn an_id_or_an_address_leads_to_its_model() {
         "o/n\u{202e}",
     ] {
         let code = protocol::Error::from(hub.search(&query(hostile)).await.unwrap_err()).code;
-        assert_eq!(code, Code::BadRequest, "{hostile}");
+        assert_eq!(code, ErrorCode::BadRequest, "{hostile}");
     }
     assert!(matches!(hub.describe("../etc").await, Err(Error::Name { .. })));
     assert!(matches!(hub.card("o/n/x").await, Err(Error::Name { .. })));
@@ -309,13 +309,13 @@ async fn what_was_seen_is_there_when_the_hub_is_not() {
 
     hub.net().set_offline(true).unwrap();
     imitation.forget_requests();
-    for code in [Code::Offline, Code::Network] {
-        if code == Code::Network {
+    for code in [ErrorCode::Offline, ErrorCode::Network] {
+        if code == ErrorCode::Network {
             hub.net().set_offline(false).unwrap();
             imitation.disappear(Origin::Hub);
         }
         // Another start of the app, so that nothing is in memory.
-        let hub = if code == Code::Network {
+        let hub = if code == ErrorCode::Network {
             open(&imitation, data.path(), "")
         } else {
             hub.clone()
@@ -352,7 +352,7 @@ async fn a_hub_that_answers_nonsense_is_named() {
     imitation.fault_at(Place::Api, None, None, Fault::Portal, Times::Always);
     for error in [hub.search(&query("x")).await.err(), hub.describe("ponder/pebble").await.err()] {
         let error = protocol::Error::from(error.unwrap());
-        assert!(error.code == Code::Network && error.message.contains("sign in"), "{error}");
+        assert!(error.code == ErrorCode::Network && error.message.contains("sign in"), "{error}");
     }
     imitation.clear_faults();
     let wait = Fault::Status {

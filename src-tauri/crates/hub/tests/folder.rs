@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hub::{Error, ModelFolder};
-use protocol::{Code, ModelPlace, ModelShelf, ThinkingControl};
+use protocol::{ErrorCode, ModelPlace, ModelShelf, ThinkingControl};
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
@@ -86,7 +86,7 @@ fn a_model_with_a_missing_file_is_never_offered() {
         .as_deref()
         .is_some_and(|problem| problem.contains("model.safetensors")));
     assert!(matches!(folder.find("somebody/half"), Err(Error::Incomplete { .. })));
-    assert_eq!(folder.resolve("somebody/half").unwrap_err().code, Code::ModelBroken);
+    assert_eq!(folder.resolve("somebody/half").unwrap_err().code, ErrorCode::ModelBroken);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_model_that_will_not_run_says_why_before_it_is_chosen() {
 fn folders_and_unknown_names() {
     let folder = ModelFolder::at(Some(pebble()), None);
     assert_eq!(folder.find(pebble().to_str().unwrap()).unwrap().path, pebble());
-    assert_eq!(folder.resolve("nobody/nothing").unwrap_err().code, Code::ModelNotFound);
+    assert_eq!(folder.resolve("nobody/nothing").unwrap_err().code, ErrorCode::ModelNotFound);
     assert!(ModelFolder::at(None, None).list().is_empty());
 }
 

@@ -11,7 +11,7 @@ use cache::{add, add_pebble, all_below, bytes_of_blobs, commit, pebble, reposito
 use hub::layout::Revision;
 use hub::{Error, ModelFolder};
 use proptest::prelude::*;
-use protocol::Code;
+use protocol::ErrorCode;
 
 const ID: &str = "somebody/small";
 
@@ -44,7 +44,7 @@ fn removing_a_model_frees_what_it_said_and_leaves_the_others() {
     assert_eq!(all_below(&stays.folder()), before);
     assert_eq!(folder.list().len(), 1);
     let missing = protocol::Error::from(folder.find(ID).unwrap_err());
-    assert_eq!(missing.code, Code::ModelNotFound);
+    assert_eq!(missing.code, ErrorCode::ModelNotFound);
     assert!(missing.message.contains(ID), "{}", missing.message);
     assert!(matches!(folder.remove(ID, false), Err(Error::NotFound { .. })));
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use hub::{Hub, ModelFolder, Pace};
 use hub_imitation::{Fault, Imitation, Origin, Repository, Times};
 use net::{Net, Settings};
-use protocol::{Code, Download, DownloadState};
+use protocol::{Download, DownloadState, ErrorCode};
 use tempfile::TempDir;
 
 const ID: &str = "owner/model";
@@ -164,7 +164,7 @@ async fn a_wrong_byte_is_fetched_once_more_and_a_file_that_is_wrong_twice_is_not
     imitation.fault("model-00001-of-00002.safetensors", Fault::Corrupt { at: 1_500_000 }, Times::Always);
     let failed = here.fetch().await;
     assert_eq!(failed.state, DownloadState::Failed);
-    assert_eq!(failed.error.unwrap().code, Code::Corrupt);
+    assert_eq!(failed.error.unwrap().code, ErrorCode::Corrupt);
     let etag = source.etag("model-00001-of-00002.safetensors").unwrap();
     let left = contents(&here.repository().join("blobs"));
     assert!(left.keys().all(|name| !name.starts_with(&etag)), "{:?}", left.keys());
@@ -288,7 +288,7 @@ async fn a_hub_that_is_gone_is_waited_for() {
     imitation.disappear(Origin::Cdn);
     here.hub.download(ID, "main").await.unwrap();
     let waiting = until(&here.hub, |download| download.state == DownloadState::Waiting).await;
-    assert_eq!(waiting.error.unwrap().code, Code::Network);
+    assert_eq!(waiting.error.unwrap().code, ErrorCode::Network);
     assert!(waiting.retry_at.is_some());
     imitation.reappear(Origin::Cdn);
     let done = until(&here.hub, ended).await;
@@ -307,7 +307,7 @@ async fn a_disk_without_room_is_a_pause_before_a_byte_is_fetched() {
     let here = Here::at(tempfile::tempdir().unwrap(), &imitation, pace);
     let paused = here.fetch().await;
     assert_eq!(paused.state, DownloadState::Paused);
-    assert_eq!(paused.error.unwrap().code, Code::DiskFull);
+    assert_eq!(paused.error.unwrap().code, ErrorCode::DiskFull);
     assert_eq!(imitation.sent(), 0);
 }
 

@@ -11,7 +11,7 @@ use cache::all_below;
 use hub::{Error, Hub, ModelFolder, Pace};
 use hub_imitation::{Fault, Imitation, Origin, Repository, Times};
 use net::{Net, Settings};
-use protocol::{Code, DownloadState, Verification};
+use protocol::{DownloadState, ErrorCode, Verification};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -141,7 +141,7 @@ async fn without_the_hub_verifying_works_and_repairing_keeps_what_is_there() {
     let before = all_below(&here.folder.path().join("cache"));
     assert_eq!(here.verify().await.wrong[0].path, "generation_config.json");
     let error = here.repair().await.unwrap_err();
-    assert_eq!(error.code, Code::Offline, "{error:?}");
+    assert_eq!(error.code, ErrorCode::Offline, "{error:?}");
     assert_eq!(all_below(&here.folder.path().join("cache")), before);
     here.hub.net().set_offline(false).unwrap();
     assert!(here.repair().await.unwrap().wrong.is_empty());
@@ -159,7 +159,7 @@ async fn a_repair_that_is_sent_wrong_bytes_twice_keeps_the_file_that_was_there()
     fs::write(&weights, &bytes).unwrap();
     imitation.fault("model.safetensors", Fault::Corrupt { at: 1_000_000 }, Times::Always);
     let error = here.repair().await.unwrap_err();
-    assert_eq!(error.code, Code::Corrupt, "{error:?}");
+    assert_eq!(error.code, ErrorCode::Corrupt, "{error:?}");
     assert_eq!(fs::read(&weights).unwrap(), bytes);
     imitation.clear_faults();
     assert!(here.repair().await.unwrap().wrong.is_empty());

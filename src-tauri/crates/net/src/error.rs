@@ -3,7 +3,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use protocol::Code;
+use protocol::ErrorCode;
 
 use crate::resolver::NoAddress;
 
@@ -318,14 +318,14 @@ fn wait(retry_after: Option<Duration>) -> String {
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let code = match &error {
-            Error::Offline { .. } => Code::Offline,
-            Error::Unauthorised { .. } | Error::Gated { .. } => Code::Gated,
-            Error::NotFound { .. } => Code::NotFound,
+            Error::Offline { .. } => ErrorCode::Offline,
+            Error::Unauthorised { .. } | Error::Gated { .. } => ErrorCode::Gated,
+            Error::NotFound { .. } => ErrorCode::NotFound,
             Error::BadAddress { .. } | Error::BadEndpoint { .. } | Error::BadToken | Error::BadKey | Error::KeyRefused { .. } => {
-                Code::BadRequest
+                ErrorCode::BadRequest
             }
-            Error::Keychain { .. } | Error::Setting { .. } => Code::Storage,
-            _ => Code::Network,
+            Error::Keychain { .. } | Error::Setting { .. } => ErrorCode::Storage,
+            _ => ErrorCode::Network,
         };
         protocol::Error::new(code, error.to_string())
     }

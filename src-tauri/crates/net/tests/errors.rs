@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::Response;
 use net::{Error, Net, Purpose, Settings};
-use protocol::Code;
+use protocol::ErrorCode;
 use server::{answer, slow, Server};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -54,14 +54,14 @@ async fn a_status_is_an_error_that_says_what_to_do() {
     let net = Net::open(Settings::of_a_test(&hub.address()));
     let at = |path: &str| format!("{}{path}", hub.address());
     for (path, name, code, passes, says) in [
-        ("/gated", "Gated", Code::Gated, false, "accept the terms"),
-        ("/gated-unknown", "Gated", Code::Gated, false, "make a token"),
-        ("/hidden", "Unauthorised", Code::Gated, false, "token"),
-        ("/gone", "NotFound", Code::NotFound, false, "such file"),
-        ("/wait", "TooManyRequests", Code::Network, true, "17 seconds"),
-        ("/wait-until", "ServerError", Code::Network, true, "503"),
-        ("/ill", "ServerError", Code::Network, true, "500"),
-        ("/odd", "UnexpectedStatus", Code::Network, false, "418"),
+        ("/gated", "Gated", ErrorCode::Gated, false, "accept the terms"),
+        ("/gated-unknown", "Gated", ErrorCode::Gated, false, "make a token"),
+        ("/hidden", "Unauthorised", ErrorCode::Gated, false, "token"),
+        ("/gone", "NotFound", ErrorCode::NotFound, false, "such file"),
+        ("/wait", "TooManyRequests", ErrorCode::Network, true, "17 seconds"),
+        ("/wait-until", "ServerError", ErrorCode::Network, true, "503"),
+        ("/ill", "ServerError", ErrorCode::Network, true, "500"),
+        ("/odd", "UnexpectedStatus", ErrorCode::Network, false, "418"),
     ] {
         let error = ask(&net, &at(path)).await;
         assert!(format!("{error:?}").starts_with(name), "{path}: {error:?}");

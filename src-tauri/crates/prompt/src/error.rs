@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use protocol::Code;
+use protocol::ErrorCode;
 
 /// An error of this room. Messages name the file or the template, never a word of a chat.
 #[derive(Debug, thiserror::Error)]
@@ -55,10 +55,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let code = match &error {
-            Error::File { .. } | Error::Json { .. } | Error::Tokenizer(_) => Code::ModelBroken,
-            Error::UnknownDecoder(_) | Error::NoTemplate | Error::TemplateSyntax(_) => Code::ModelUnsupported,
-            Error::NoThoughts => Code::BadRequest,
-            Error::TemplateRefused(_) | Error::TemplateFailed(_) | Error::TemplateEndless => Code::TemplateRefused,
+            Error::File { .. } | Error::Json { .. } | Error::Tokenizer(_) => ErrorCode::ModelBroken,
+            Error::UnknownDecoder(_) | Error::NoTemplate | Error::TemplateSyntax(_) => ErrorCode::ModelUnsupported,
+            Error::NoThoughts => ErrorCode::BadRequest,
+            Error::TemplateRefused(_) | Error::TemplateFailed(_) | Error::TemplateEndless => ErrorCode::TemplateRefused,
         };
         protocol::Error::new(code, error.to_string())
     }

@@ -192,7 +192,7 @@ fn a_refusing_template_is_told_apart() {
     .unwrap();
     let dialect = Dialect::open(dir.path()).unwrap();
     let error = protocol::Error::from(dialect.prompt(&request(&question("x"))).unwrap_err());
-    assert_eq!(error.code, protocol::Code::TemplateRefused);
+    assert_eq!(error.code, protocol::ErrorCode::TemplateRefused);
     assert!(error.message.ends_with("Only user and assistant roles are supported!"), "{error}");
 }
 
@@ -200,13 +200,13 @@ fn a_refusing_template_is_told_apart() {
 fn broken_folders_give_one_clear_error() {
     let dir = tempfile::tempdir().unwrap();
     let code = || protocol::Error::from(Dialect::open(dir.path()).unwrap_err()).code;
-    assert_eq!(code(), protocol::Code::ModelUnsupported);
+    assert_eq!(code(), protocol::ErrorCode::ModelUnsupported);
     std::fs::write(dir.path().join("chat_template.jinja"), "x").unwrap();
-    assert_eq!(code(), protocol::Code::ModelBroken);
+    assert_eq!(code(), protocol::ErrorCode::ModelBroken);
     std::fs::write(dir.path().join("tokenizer.json"), "{\"version\":").unwrap();
-    assert_eq!(code(), protocol::Code::ModelBroken);
+    assert_eq!(code(), protocol::ErrorCode::ModelBroken);
     std::fs::write(dir.path().join("tokenizer.json"), "{}").unwrap();
-    assert_eq!(code(), protocol::Code::ModelBroken);
+    assert_eq!(code(), protocol::ErrorCode::ModelBroken);
 }
 
 #[test]

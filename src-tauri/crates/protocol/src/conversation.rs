@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{Channel, EndedBy, Error, Notice, Sampling, Stage, Stop, Thinking, Timing, ToolCall, Usage};
+use crate::{Channel, EndedBy, Error, FinishReason, Notice, Sampling, Stage, Thinking, Timing, ToolCall, Usage};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -148,7 +148,7 @@ pub struct StoredMessage {
     /// How many of its tokens are reasoning, as far as it has come; `None` where that was never counted.
     pub thinking_tokens: Option<u32>,
     /// Why it ended.
-    pub stop: Option<Stop>,
+    pub finish_reason: Option<FinishReason>,
     /// The rule that ended it.
     pub ended_by: Option<EndedBy>,
     /// Why it failed.
@@ -276,9 +276,9 @@ pub struct AnswerEvent {
     pub body: AnswerBody,
 }
 
-impl crate::Merge for AnswerEvent {
+impl crate::Coalesce for AnswerEvent {
     /// Two deltas of one channel become one that carries the later number.
-    fn merge(&mut self, next: Self) -> Option<Self> {
+    fn coalesce(&mut self, next: Self) -> Option<Self> {
         match (&mut self.body, next) {
             (
                 AnswerBody::Delta { channel, text, at },

@@ -41,7 +41,7 @@ impl AnswerNowFlag {
 
 /// A running job: its events and the handles that end it or its thinking. Dropping the events does not cancel.
 #[derive(Debug)]
-pub struct Job {
+pub struct JobHandle {
     /// What the engine says; ends with exactly one `Done` or `Failed`.
     pub events: Receiver<EngineEvent>,
     /// Ends the job.
@@ -58,7 +58,7 @@ pub trait Engine: Send + Sync + 'static {
     fn load(&self, model: ModelSource) -> Receiver<LoadEvent>;
 
     /// Makes an answer; loads the request's model first if it is not the loaded one.
-    fn generate(&self, request: Request) -> Job;
+    fn generate(&self, request: Request) -> JobHandle;
 
     /// Prefetches ("reads ahead"), at idle priority, what the next request of this conversation will begin with: the messages of
     /// `request` are those so far, and a question will follow. Nothing is loaded for it, the newest call replaces earlier ones,

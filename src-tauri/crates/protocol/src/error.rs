@@ -8,7 +8,7 @@ use ts_rs::TS;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
-pub enum Code {
+pub enum ErrorCode {
     /// The prompt and the wanted answer do not fit the model's context. Nothing was dropped; shorten or branch.
     ContextFull,
     /// What the caller passed makes no sense; retrying the same does not help.
@@ -56,14 +56,14 @@ pub enum Code {
 #[ts(export)]
 pub struct Error {
     /// For programs.
-    pub code: Code,
+    pub code: ErrorCode,
     /// For people.
     pub message: String,
 }
 
 impl Error {
     /// An error of this code with this message.
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn an_error_is_a_code_and_a_message() {
-        let json = serde_json::to_value(Error::new(Code::ContextFull, "too long")).unwrap();
+        let json = serde_json::to_value(Error::new(ErrorCode::ContextFull, "too long")).unwrap();
         assert_eq!(json, serde_json::json!({"code": "context_full", "message": "too long"}));
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::mailbox::Merge;
+use crate::mailbox::Coalesce;
 use crate::{Error, ModelInfo, PartKind, ToolCall};
 
 /// What is being waited for before the first token.
@@ -42,7 +42,7 @@ pub struct Notice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
-pub enum Stop {
+pub enum FinishReason {
     /// The model ended its turn, or a stop text appeared.
     Stop,
     /// The token limit or the context's end was reached, or the answer ran in a circle (notice `repetition`).
@@ -116,7 +116,7 @@ pub struct Timing {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Done {
     /// Why it ended.
-    pub stop: Stop,
+    pub finish_reason: FinishReason,
     /// The rule behind it.
     pub ended_by: EndedBy,
     /// Tokens counted.
@@ -185,9 +185,9 @@ pub enum EngineEvent {
     Failed(Error),
 }
 
-impl Merge for EngineEvent {
+impl Coalesce for EngineEvent {
     /// Two deltas of one channel become one, a newer progress of one stage replaces the older.
-    fn merge(&mut self, next: Self) -> Option<Self> {
+    fn coalesce(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
             (
                 EngineEvent::Delta {
@@ -229,7 +229,7 @@ impl Merge for EngineEvent {
 
     fn abandoned() -> Self {
         EngineEvent::Failed(Error::new(
-            crate::Code::EngineGone,
+            crate::ErrorCode::EngineGone,
             "the engine stopped before it answered; what was shown so far is kept, please try again",
         ))
     }
@@ -251,8 +251,8 @@ pub enum LoadEvent {
     Failed(Error),
 }
 
-impl Merge for LoadEvent {
-    fn merge(&mut self, next: Self) -> Option<Self> {
+impl Coalesce for LoadEvent {
+    fn coalesce(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
             (LoadEvent::Progress { done, total }, LoadEvent::Progress { done: now, total: of }) => {
                 (*done, *total) = (now, of);
@@ -268,7 +268,7 @@ impl Merge for LoadEvent {
 
     fn abandoned() -> Self {
         LoadEvent::Failed(Error::new(
-            crate::Code::EngineGone,
+            crate::ErrorCode::EngineGone,
             "the engine stopped while it loaded the model; please try again",
         ))
     }

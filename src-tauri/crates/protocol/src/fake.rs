@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::future::BoxFuture;
 
 use crate::{
-    mailbox, AnswerNowFlag, CancelFlag, Code, Engine, EngineEvent, Error, Job, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver,
-    Request, Result, Sender, ThinkingControl,
+    mailbox, AnswerNowFlag, CancelFlag, Engine, EngineEvent, Error, ErrorCode, JobHandle, LoadEvent, MemoryFigures, ModelInfo, ModelSource,
+    Receiver, Request, Result, Sender, ThinkingControl,
 };
 
 /// A job that the test drives by hand.
@@ -77,11 +77,11 @@ impl Engine for FakeEngine {
         receiver
     }
 
-    fn generate(&self, request: Request) -> Job {
+    fn generate(&self, request: Request) -> JobHandle {
         let (sender, events) = mailbox();
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
         if request.messages.is_empty() {
-            sender.send(EngineEvent::Failed(Error::new(Code::BadRequest, "there is nothing to answer")));
+            sender.send(EngineEvent::Failed(Error::new(ErrorCode::BadRequest, "there is nothing to answer")));
         } else {
             self.state().jobs.push_back(FakeJob {
                 request,
@@ -90,7 +90,7 @@ impl Engine for FakeEngine {
                 end_thinking: end_thinking.clone(),
             });
         }
-        Job {
+        JobHandle {
             events,
             cancel,
             end_thinking,

@@ -18,14 +18,14 @@ mod request;
 pub use conversation::{
     AnswerBody, AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Part, PartKind, Role, RunningAnswer, StoredMessage, Turn,
 };
-pub use engine::{AnswerNowFlag, CancelFlag, Engine, Job, MemoryGuard, ModelShelf};
-pub use error::{Code, Error, Result};
-pub use event::{Channel, Done, EndedBy, EngineEvent, LoadEvent, Notice, Stage, Stop, Timing, Usage};
+pub use engine::{AnswerNowFlag, CancelFlag, Engine, JobHandle, MemoryGuard, ModelShelf};
+pub use error::{Error, ErrorCode, Result};
+pub use event::{Channel, Done, EndedBy, EngineEvent, FinishReason, LoadEvent, Notice, Stage, Timing, Usage};
 pub use hub::{
     Download, DownloadFile, DownloadState, Fit, Fits, HubModel, MachineMemory, NetSettings, OutboundRequest, Purpose, Removal, SearchPage,
     SearchQuery, Sort, TokenSource, Update, Verification, VerifyProgress, WrongFile,
 };
-pub use mailbox::{mailbox, Merge, Receiver, Sender};
+pub use mailbox::{mailbox, Coalesce, Receiver, Sender};
 pub use message::{Content, Message, ToolCall};
 pub use model::{
     EngineStatus, LocalModel, LocalRevision, MemoryFigures, ModelFolderEntry, ModelInfo, ModelPlace, ModelSource, ThinkingControl,

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// An event that may wait in a [`mailbox`].
-pub trait Merge: Sized {
+pub trait Coalesce: Sized {
     /// Takes `next` into this event, which was queued just before, or gives it back.
-    fn merge(&mut self, next: Self) -> Option<Self>;
+    fn coalesce(&mut self, next: Self) -> Option<Self>;
     /// Whether nothing comes after this event.
     fn is_last(&self) -> bool;
     /// The last event of a writer that vanished without one.
@@ -38,17 +38,17 @@ impl<T> Shared<T> {
 
 /// The writing end.
 #[derive(Debug)]
-pub struct Sender<T: Merge>(Arc<Shared<T>>);
+pub struct Sender<T: Coalesce>(Arc<Shared<T>>);
 
 /// The reading end.
 #[derive(Debug)]
-pub struct Receiver<T: Merge> {
+pub struct Receiver<T: Coalesce> {
     shared: Arc<Shared<T>>,
     finished: bool,
 }
 
 /// A new queue.
-pub fn mailbox<T: Merge>() -> (Sender<T>, Receiver<T>) {
+pub fn mailbox<T: Coalesce>() -> (Sender<T>, Receiver<T>) {
     let shared = Arc::new(Shared {
         queue: Mutex::new(Queue {
             events: VecDeque::new(),
@@ -60,7 +60,7 @@ pub fn mailbox<T: Merge>() -> (Sender<T>, Receiver<T>) {
     (Sender(shared.clone()), Receiver { shared, finished: false })
 }
 
-impl<T: Merge> Sender<T> {
+impl<T: Coalesce> Sender<T> {
     /// Queues an event. Events after the last one are ignored, so that the reader sees exactly one.
     pub fn send(&self, event: T) {
         let mut queue = self.0.lock();
@@ -69,7 +69,7 @@ impl<T: Merge> Sender<T> {
         }
         queue.ended = event.is_last();
         let event = match queue.events.back_mut() {
-            Some(back) => back.merge(event),
+            Some(back) => back.coalesce(event),
             None => Some(event),
         };
         queue.events.extend(event);
@@ -83,13 +83,13 @@ impl<T: Merge> Sender<T> {
     }
 }
 
-impl<T: Merge> Drop for Sender<T> {
+impl<T: Coalesce> Drop for Sender<T> {
     fn drop(&mut self) {
         self.send(T::abandoned());
     }
 }
 
-impl<T: Merge> Receiver<T> {
+impl<T: Coalesce> Receiver<T> {
     /// The next event; `None` after the last one.
     pub async fn recv(&mut self) -> Option<T> {
         loop {
@@ -113,7 +113,7 @@ impl<T: Merge> Receiver<T> {
     }
 }
 
-impl<T: Merge> Drop for Receiver<T> {
+impl<T: Coalesce> Drop for Receiver<T> {
     fn drop(&mut self) {
         let mut queue = self.shared.lock();
         queue.reader_gone = true;
@@ -124,7 +124,7 @@ impl<T: Merge> Drop for Receiver<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Channel, Code, Done, EngineEvent, Stop, Timing, Usage};
+    use crate::{Channel, Done, EngineEvent, ErrorCode, FinishReason, Timing, Usage};
 
     fn delta(text: &str, token: u32) -> EngineEvent {
         EngineEvent::Delta {
@@ -138,7 +138,7 @@ mod tests {
     fn done() -> EngineEvent {
         EngineEvent::Done(Done {
             ended_by: crate::EndedBy::Cancelled,
-            stop: Stop::Stop,
+            finish_reason: FinishReason::Stop,
             usage: Usage::default(),
             timing: Timing::default(),
             tokens: vec![],
@@ -172,7 +172,7 @@ mod tests {
         sender.send(delta("x", 1));
         drop(sender);
         assert_eq!(receiver.recv().await, Some(delta("x", 1)));
-        assert!(matches!(receiver.recv().await, Some(EngineEvent::Failed(error)) if error.code == Code::EngineGone));
+        assert!(matches!(receiver.recv().await, Some(EngineEvent::Failed(error)) if error.code == ErrorCode::EngineGone));
         assert_eq!(receiver.recv().await, None);
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{Code, Content, Error, Message, Role, ToolCall};
+use crate::{Content, Error, ErrorCode, Message, Role, ToolCall};
 
 /// A conversation or a tool that is not in this form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,7 +19,7 @@ pub struct InvalidParam {
 
 impl From<InvalidParam> for Error {
     fn from(error: InvalidParam) -> Self {
-        Self::new(Code::BadRequest, error.to_string())
+        Self::new(ErrorCode::BadRequest, error.to_string())
     }
 }
 

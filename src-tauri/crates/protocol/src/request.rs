@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{Code, Error, Message, ModelSource, Result};
+use crate::{Error, ErrorCode, Message, ModelSource, Result};
 
 /// The Thinking switch of a chat. Effort levels count as on for models that only have a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -108,7 +108,7 @@ impl TryFrom<u8> for KvBits {
             4 => Ok(Self::Four),
             8 => Ok(Self::Eight),
             other => Err(Error::new(
-                Code::BadRequest,
+                ErrorCode::BadRequest,
                 format!("keys and values are kept in 4 or 8 bits, not in {other}"),
             )),
         }

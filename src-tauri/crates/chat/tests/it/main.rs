@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod going_on;
+mod continuation;
+mod prefetching;
 mod processes;
-mod reading_ahead;
 mod turns;
 mod watching;
 
@@ -15,8 +15,8 @@ use std::time::Duration;
 use chat::Chat;
 use protocol::fake::{FakeEngine, FakeJob};
 use protocol::{
-    AnswerBody, AnswerEvent, Channel, ChatSettings, Code, Done, EndedBy, EngineEvent, Error, ModelShelf, ModelSource, Receiver, Result,
-    Stop, StoredMessage, Timing, Usage,
+    AnswerBody, AnswerEvent, Channel, ChatSettings, Done, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, ModelShelf, ModelSource,
+    Receiver, Result, StoredMessage, Timing, Usage,
 };
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
@@ -27,7 +27,7 @@ struct Shelf;
 impl ModelShelf for Shelf {
     fn resolve(&self, reference: &str) -> Result<ModelSource> {
         match reference {
-            "missing" => Err(Error::new(Code::ModelNotFound, "there is no such model")),
+            "missing" => Err(Error::new(ErrorCode::ModelNotFound, "there is no such model")),
             _ => Ok(ModelSource {
                 reference: reference.into(),
                 path: PathBuf::from("/models").join(reference),
@@ -37,7 +37,7 @@ impl ModelShelf for Shelf {
     }
 }
 
-struct House {
+struct Harness {
     _folder: TempDir,
     path: PathBuf,
     engine: FakeEngine,
@@ -50,7 +50,7 @@ async fn open(path: &Path) -> (FakeEngine, Chat) {
     (engine, chat)
 }
 
-impl House {
+impl Harness {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("history.sqlite");
@@ -112,10 +112,10 @@ fn thought(text: &str, token: u32) -> EngineEvent {
     }
 }
 
-fn done(stop: Stop) -> EngineEvent {
+fn done(finish_reason: FinishReason) -> EngineEvent {
     EngineEvent::Done(Done {
         ended_by: EndedBy::Cancelled,
-        stop,
+        finish_reason,
         usage: usage(),
         timing: timing(),
         tokens: vec![99],

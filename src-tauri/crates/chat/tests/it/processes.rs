@@ -6,10 +6,10 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use history::History;
-use protocol::{AnswerBody, AnswerState, Channel, ChatSettings, Code, EngineEvent, Notice, Stop};
+use protocol::{AnswerBody, AnswerState, Channel, ChatSettings, EngineEvent, ErrorCode, FinishReason, Notice};
 use tokio::time::{sleep, timeout};
 
-use crate::{all, done, finished, open, text, House};
+use crate::{all, done, finished, open, text, Harness};
 
 /// Where the child finds the history file.
 const FILE: &str = "PONDER_TEST_HISTORY";
@@ -45,7 +45,7 @@ async fn other_process() {
         println!("piece {}", history::now());
         sleep(Duration::from_millis(20)).await;
     }
-    job.events.send(done(Stop::Cancelled));
+    job.events.send(done(FinishReason::Cancelled));
     all(chats.attach(&message, 0).await.unwrap()).await;
 }
 
@@ -138,8 +138,8 @@ async fn the_answer_of_a_living_process_is_left_alone_and_can_be_watched_and_sto
     let (_, chats) = open(&file).await;
     assert_eq!(chats.chat(&other.chat).await.unwrap().messages[1].state, AnswerState::Streaming);
     assert!(chats.chats().await.unwrap()[0].running && chats.running().is_empty());
-    assert_eq!(chats.send(&other.chat, "more").await.unwrap_err().code, Code::Busy);
-    assert_eq!(chats.regenerate(&other.message).await.unwrap_err().code, Code::Busy);
+    assert_eq!(chats.send(&other.chat, "more").await.unwrap_err().code, ErrorCode::Busy);
+    assert_eq!(chats.regenerate(&other.message).await.unwrap_err().code, ErrorCode::Busy);
 
     // One window stays, one leaves and comes back for the rest.
     let staying = tokio::spawn(all(chats.attach(&other.message, 0).await.unwrap()));
@@ -152,7 +152,10 @@ async fn the_answer_of_a_living_process_is_left_alone_and_can_be_watched_and_sto
     got.extend(all(coming_back).await);
     let events = staying.await.unwrap();
     let end = finished(events.last().unwrap());
-    assert_eq!((end.state, end.stop), (AnswerState::Stopped, Some(Stop::Cancelled)));
+    assert_eq!(
+        (end.state, end.finish_reason),
+        (AnswerState::Stopped, Some(FinishReason::Cancelled))
+    );
     for events in [&events, &got] {
         let mut text = String::new();
         let mut seq = 0;
@@ -181,7 +184,7 @@ async fn the_thought_of_another_process_can_be_ended_and_its_answer_goes_on_here
     let mut other = Other::start(&file);
     other.pieces(5);
     let (engine, chats) = open(&file).await;
-    assert_eq!(chats.continue_answer(&other.message).await.unwrap_err().code, Code::Busy);
+    assert_eq!(chats.continue_answer(&other.message).await.unwrap_err().code, ErrorCode::Busy);
     chats.answer_now(&other.message).await.unwrap();
     let reader = History::open(&file).await.unwrap();
     let ended = async {
@@ -235,11 +238,11 @@ async fn the_death_of_another_process_is_noticed_by_those_who_watch() {
 
 #[tokio::test]
 async fn what_was_shown_is_on_disk_within_a_quarter_second() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let (message, job) = house.ask(&chat, "question").await;
-    let reader = History::open(&house.path).await.unwrap();
-    let mut window = house.chat.attach(&message, 0).await.unwrap();
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (message, job) = harness.ask(&chat, "question").await;
+    let reader = History::open(&harness.path).await.unwrap();
+    let mut window = harness.chat.attach(&message, 0).await.unwrap();
     let mut waits = Vec::new();
     for i in 0..40u32 {
         // Pieces arrive at all moments of the writer's rhythm.
@@ -260,10 +263,10 @@ async fn what_was_shown_is_on_disk_within_a_quarter_second() {
 
 #[tokio::test]
 async fn a_silent_answer_says_that_it_lives() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let (message, job) = house.ask(&chat, "question").await;
-    let reader = History::open(&house.path).await.unwrap();
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (message, job) = harness.ask(&chat, "question").await;
+    let reader = History::open(&harness.path).await.unwrap();
     let notice = Notice {
         code: "a".into(),
         message: "b".into(),
@@ -282,7 +285,8 @@ async fn a_silent_answer_says_that_it_lives() {
     timeout(Duration::from_millis(2800), beats).await.unwrap();
     let stored = reader.message(&message).await.unwrap();
     assert_eq!((stored.text().as_str(), stored.notices), ("half", vec![notice]));
-    job.events.send(EngineEvent::Failed(protocol::Error::new(Code::Engine, "broken")));
-    house.end(&message).await;
+    job.events
+        .send(EngineEvent::Failed(protocol::Error::new(ErrorCode::Engine, "broken")));
+    harness.end(&message).await;
     assert!(reader.running().await.unwrap().is_empty());
 }

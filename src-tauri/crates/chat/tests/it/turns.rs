@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use chat::Chat;
 use futures::future::BoxFuture;
 use protocol::{
-    AnswerBody, AnswerState, ChatSettings, Code, Engine, EngineEvent, Error, Job, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Notice,
-    PartKind, Receiver, Request, Role, Sampling, Stage, Stop, Thinking, ToolCall,
+    AnswerBody, AnswerState, ChatSettings, Engine, EngineEvent, Error, ErrorCode, FinishReason, JobHandle, LoadEvent, MemoryFigures,
+    ModelInfo, ModelSource, Notice, PartKind, Receiver, Request, Role, Sampling, Stage, Thinking, ToolCall,
 };
 use sqlx::Connection;
 
-use crate::{all, done, finished, open, text, thought, timing, usage, House, Shelf};
+use crate::{all, done, finished, open, text, thought, timing, usage, Harness, Shelf};
 
 fn said(request: &Request) -> Vec<(Role, String)> {
     request
@@ -23,11 +23,11 @@ fn said(request: &Request) -> Vec<(Role, String)> {
 
 #[tokio::test]
 async fn everything_that_the_engine_says_is_passed_on_and_stored() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    house.chat.set_draft(&chat, "Weather in").await.unwrap();
-    let turn = house.chat.send(&chat, " Weather in Oslo? ").await.unwrap();
-    let job = house.job().await;
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    harness.chat.set_draft(&chat, "Weather in").await.unwrap();
+    let turn = harness.chat.send(&chat, " Weather in Oslo? ").await.unwrap();
+    let job = harness.job().await;
     assert_eq!(said(&job.request), [(Role::User, " Weather in Oslo? ".into())]);
     assert_eq!((job.request.model.reference.as_str(), job.request.thinking), ("pebble", None));
     let call = ToolCall {
@@ -39,7 +39,7 @@ async fn everything_that_the_engine_says_is_passed_on_and_stored() {
         code: "a".into(),
         message: "b".into(),
     };
-    let mut window = house.chat.attach(&turn.answer.id, 0).await.unwrap();
+    let mut window = harness.chat.attach(&turn.answer.id, 0).await.unwrap();
     let script = [
         EngineEvent::Progress {
             stage: Stage::Load,
@@ -72,7 +72,7 @@ async fn everything_that_the_engine_says_is_passed_on_and_stored() {
             bodies.push(event.body);
         }
     }
-    job.events.send(done(Stop::ToolCalls));
+    job.events.send(done(FinishReason::ToolCalls));
     let end = crate::next(&mut window).await;
     assert_eq!(end.seq, 8);
     assert_eq!(window.recv().await, None);
@@ -99,8 +99,8 @@ async fn everything_that_the_engine_says_is_passed_on_and_stored() {
         .iter()
         .all(|part| message.created_at <= part.started_at && part.started_at <= part.ended_at));
     assert_eq!(
-        (message.state, message.stop, message.error.clone()),
-        (AnswerState::Complete, Some(Stop::ToolCalls), None)
+        (message.state, message.finish_reason, message.error.clone()),
+        (AnswerState::Complete, Some(FinishReason::ToolCalls), None)
     );
     assert_eq!((message.usage, message.timing), (Some(usage()), Some(timing())));
     assert_eq!(
@@ -108,20 +108,20 @@ async fn everything_that_the_engine_says_is_passed_on_and_stored() {
         (Some("abc"), Some("def"))
     );
     assert_eq!(message.notices, [notice]);
-    let view = house.chat.chat(&chat).await.unwrap();
+    let view = harness.chat.chat(&chat).await.unwrap();
     assert_eq!(view.messages, [turn.question, message.clone()]);
     assert_eq!(
         (view.summary.title.as_str(), view.draft.as_str(), view.summary.running),
         ("Weather in Oslo?", "", false)
     );
-    let history = history::History::open(&house.path).await.unwrap();
+    let history = history::History::open(&harness.path).await.unwrap();
     assert_eq!(history.tokens(&message.id).await.unwrap(), [1, 2, 3, 4, 5, 6, 99]);
-    assert!(house.chat.running().is_empty());
+    assert!(harness.chat.running().is_empty());
 }
 
 #[tokio::test]
 async fn the_chats_settings_choose_what_is_asked() {
-    let house = House::new().await;
+    let harness = Harness::new().await;
     let settings = ChatSettings {
         model: Some("a/b".into()),
         thinking: Some(Thinking::Off),
@@ -132,8 +132,8 @@ async fn the_chats_settings_choose_what_is_asked() {
             ..Sampling::default()
         },
     };
-    let chat = house.chat.create(settings.clone()).await.unwrap().summary.id;
-    let (message, job) = house.ask(&chat, "one").await;
+    let chat = harness.chat.create(settings.clone()).await.unwrap().summary.id;
+    let (message, job) = harness.ask(&chat, "one").await;
     assert_eq!(said(&job.request), [(Role::System, "Be brief.".into()), (Role::User, "one".into())]);
     assert_eq!(job.request.model.reference, "a/b");
     assert_eq!(
@@ -142,13 +142,13 @@ async fn the_chats_settings_choose_what_is_asked() {
     );
     job.events.send(thought("hm", 1));
     job.events.send(text("1", 2));
-    job.events.send(done(Stop::Stop));
-    let answer = house.end(&message).await;
+    job.events.send(done(FinishReason::Stop));
+    let answer = harness.end(&message).await;
     assert_eq!((answer.model.as_deref(), answer.thinking), (Some("a/b"), Some(Thinking::Off)));
 
-    house.chat.set_settings(&chat, &ChatSettings::default()).await.unwrap();
-    house.chat.set_default_model("c/d").await.unwrap();
-    let (_, job) = house.ask(&chat, "two").await;
+    harness.chat.set_settings(&chat, &ChatSettings::default()).await.unwrap();
+    harness.chat.set_default_model("c/d").await.unwrap();
+    let (_, job) = harness.ask(&chat, "two").await;
     assert_eq!(
         said(&job.request),
         [
@@ -163,130 +163,142 @@ async fn the_chats_settings_choose_what_is_asked() {
 
 #[tokio::test]
 async fn a_question_that_cannot_be_asked_is_not_stored() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    house.chat.set_draft(&chat, "half").await.unwrap();
-    for (chat, question, code) in [(chat.as_str(), " \n", Code::BadRequest), ("nothing", "question", Code::NotFound)] {
-        assert_eq!(house.chat.send(chat, question).await.unwrap_err().code, code);
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    harness.chat.set_draft(&chat, "half").await.unwrap();
+    for (chat, question, code) in [
+        (chat.as_str(), " \n", ErrorCode::BadRequest),
+        ("nothing", "question", ErrorCode::NotFound),
+    ] {
+        assert_eq!(harness.chat.send(chat, question).await.unwrap_err().code, code);
     }
-    assert_eq!(house.chat.set_default_model("missing").await.unwrap_err().code, Code::ModelNotFound);
-    assert_eq!(house.chat.default_model().await.unwrap(), "pebble");
+    assert_eq!(
+        harness.chat.set_default_model("missing").await.unwrap_err().code,
+        ErrorCode::ModelNotFound
+    );
+    assert_eq!(harness.chat.default_model().await.unwrap(), "pebble");
     let settings = ChatSettings {
         model: Some("missing".into()),
         ..ChatSettings::default()
     };
-    house.chat.set_settings(&chat, &settings).await.unwrap();
-    assert_eq!(house.chat.send(&chat, "question").await.unwrap_err().code, Code::ModelNotFound);
-    let view = house.chat.chat(&chat).await.unwrap();
+    harness.chat.set_settings(&chat, &settings).await.unwrap();
+    assert_eq!(
+        harness.chat.send(&chat, "question").await.unwrap_err().code,
+        ErrorCode::ModelNotFound
+    );
+    let view = harness.chat.chat(&chat).await.unwrap();
     assert!(view.messages.is_empty() && view.summary.title.is_empty());
     assert_eq!(view.draft, "half");
 }
 
 #[tokio::test]
 async fn a_chat_is_busy_while_it_answers_and_others_are_not() {
-    let house = House::new().await;
-    let (chat, other) = (house.new_chat().await, house.new_chat().await);
-    let (message, job) = house.ask(&chat, "question").await;
-    assert_eq!(house.chat.send(&chat, "more").await.unwrap_err().code, Code::Busy);
-    assert_eq!(house.chat.regenerate(&message).await.unwrap_err().code, Code::Busy);
-    let (_, other_job) = house.ask(&other, "question").await;
-    assert_eq!(house.chat.running().len(), 2);
-    other_job.events.send(done(Stop::Stop));
-    job.events.send(done(Stop::Stop));
-    house.end(&message).await;
-    house.ask(&chat, "more").await;
+    let harness = Harness::new().await;
+    let (chat, other) = (harness.new_chat().await, harness.new_chat().await);
+    let (message, job) = harness.ask(&chat, "question").await;
+    assert_eq!(harness.chat.send(&chat, "more").await.unwrap_err().code, ErrorCode::Busy);
+    assert_eq!(harness.chat.regenerate(&message).await.unwrap_err().code, ErrorCode::Busy);
+    let (_, other_job) = harness.ask(&other, "question").await;
+    assert_eq!(harness.chat.running().len(), 2);
+    other_job.events.send(done(FinishReason::Stop));
+    job.events.send(done(FinishReason::Stop));
+    harness.end(&message).await;
+    harness.ask(&chat, "more").await;
 }
 
 #[tokio::test]
 async fn a_stopped_answer_keeps_what_it_said() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let (message, job) = house.ask(&chat, "question").await;
-    let mut window = house.chat.attach(&message, 0).await.unwrap();
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (message, job) = harness.ask(&chat, "question").await;
+    let mut window = harness.chat.attach(&message, 0).await.unwrap();
     job.events.send(text("half an ", 1));
     crate::next(&mut window).await;
-    house.chat.stop(&message).await.unwrap();
-    house.chat.stop(&message).await.unwrap();
+    harness.chat.stop(&message).await.unwrap();
+    harness.chat.stop(&message).await.unwrap();
     while !job.cancel.is_cancelled() {
         tokio::task::yield_now().await;
     }
     // What the engine still had on its way counts, too.
     job.events.send(text("answer", 2));
-    job.events.send(done(Stop::Cancelled));
-    let answer = house.end(&message).await;
+    job.events.send(done(FinishReason::Cancelled));
+    let answer = harness.end(&message).await;
     assert_eq!(
-        (answer.state, answer.stop, answer.text().as_str()),
-        (AnswerState::Stopped, Some(Stop::Cancelled), "half an answer")
+        (answer.state, answer.finish_reason, answer.text().as_str()),
+        (AnswerState::Stopped, Some(FinishReason::Cancelled), "half an answer")
     );
-    house.chat.stop(&message).await.unwrap();
-    assert_eq!(house.stored(&chat).await[1], answer);
-    assert_eq!(house.chat.stop("nothing").await.unwrap_err().code, Code::NotFound);
+    harness.chat.stop(&message).await.unwrap();
+    assert_eq!(harness.stored(&chat).await[1], answer);
+    assert_eq!(harness.chat.stop("nothing").await.unwrap_err().code, ErrorCode::NotFound);
 }
 
 #[tokio::test]
 async fn an_engine_that_does_not_react_cannot_keep_an_answer_from_stopping() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let (message, job) = house.ask(&chat, "question").await;
-    house.chat.stop(&message).await.unwrap();
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (message, job) = harness.ask(&chat, "question").await;
+    harness.chat.stop(&message).await.unwrap();
     let begun = Instant::now();
-    let answer = house.end(&message).await;
-    assert_eq!((answer.state, answer.stop), (AnswerState::Stopped, Some(Stop::Cancelled)));
+    let answer = harness.end(&message).await;
+    assert_eq!(
+        (answer.state, answer.finish_reason),
+        (AnswerState::Stopped, Some(FinishReason::Cancelled))
+    );
     assert!(begun.elapsed() < Duration::from_secs(3));
     assert!(job.cancel.is_cancelled());
 }
 
 #[tokio::test]
 async fn another_answer_is_a_sibling_that_does_not_see_the_first() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let (first, job) = house.ask(&chat, "question").await;
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (first, job) = harness.ask(&chat, "question").await;
     job.events.send(text("first", 1));
-    job.events.send(done(Stop::Stop));
-    house.end(&first).await;
-    let view = house.chat.regenerate(&first).await.unwrap();
+    job.events.send(done(FinishReason::Stop));
+    harness.end(&first).await;
+    let view = harness.chat.regenerate(&first).await.unwrap();
     let second = view.messages[1].id.clone();
     assert_eq!(view.messages[1].siblings, [first.clone(), second.clone()]);
     assert_eq!(view.messages[1].state, AnswerState::Streaming);
-    let job = house.job().await;
+    let job = harness.job().await;
     assert_eq!(said(&job.request), [(Role::User, "question".into())]);
     job.events.send(text("second", 1));
-    job.events.send(done(Stop::Stop));
-    house.end(&second).await;
+    job.events.send(done(FinishReason::Stop));
+    harness.end(&second).await;
     // From the question it is the same.
     let question = view.messages[0].id.clone();
-    let view = house.chat.regenerate(&question).await.unwrap();
+    let view = harness.chat.regenerate(&question).await.unwrap();
     assert_eq!(view.messages[1].siblings.len(), 3);
-    house.job().await.events.send(done(Stop::Stop));
-    house.end(&view.messages[1].id).await;
+    harness.job().await.events.send(done(FinishReason::Stop));
+    harness.end(&view.messages[1].id).await;
 
-    let shown = house.chat.show_branch(&first).await.unwrap();
+    let shown = harness.chat.show_branch(&first).await.unwrap();
     assert_eq!(shown.messages[1].text(), "first");
-    assert_eq!(house.chat.regenerate("nothing").await.unwrap_err().code, Code::NotFound);
+    assert_eq!(harness.chat.regenerate("nothing").await.unwrap_err().code, ErrorCode::NotFound);
 }
 
 #[tokio::test]
 async fn a_failure_of_the_engine_is_the_end_of_the_answer_alone() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let (message, job) = house.ask(&chat, "question").await;
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (message, job) = harness.ask(&chat, "question").await;
     job.events.send(text("half", 1));
-    job.events.send(EngineEvent::Failed(Error::new(Code::ContextFull, "too long")));
-    let answer = house.end(&message).await;
+    job.events.send(EngineEvent::Failed(Error::new(ErrorCode::ContextFull, "too long")));
+    let answer = harness.end(&message).await;
     assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Failed, "half"));
-    assert_eq!(answer.error, Some(Error::new(Code::ContextFull, "too long")));
-    assert_eq!(house.stored(&chat).await[1], answer);
+    assert_eq!(answer.error, Some(Error::new(ErrorCode::ContextFull, "too long")));
+    assert_eq!(harness.stored(&chat).await[1], answer);
 
-    let (message, job) = house.ask(&chat, "again").await;
+    let (message, job) = harness.ask(&chat, "again").await;
     job.events.send(text("half", 1));
     drop(job);
-    let answer = house.end(&message).await;
+    let answer = harness.end(&message).await;
     assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Failed, "half"));
-    assert_eq!(answer.error.unwrap().code, Code::EngineGone);
+    assert_eq!(answer.error.unwrap().code, ErrorCode::EngineGone);
 
-    let (message, job) = house.ask(&chat, "and again").await;
-    job.events.send(done(Stop::Stop));
-    assert_eq!(house.end(&message).await.state, AnswerState::Complete);
+    let (message, job) = harness.ask(&chat, "and again").await;
+    job.events.send(done(FinishReason::Stop));
+    assert_eq!(harness.end(&message).await.state, AnswerState::Complete);
 }
 
 /// An engine whose every call panics.
@@ -296,7 +308,7 @@ impl Engine for Panicking {
     fn load(&self, _: ModelSource) -> Receiver<LoadEvent> {
         panic!("load")
     }
-    fn generate(&self, _: Request) -> Job {
+    fn generate(&self, _: Request) -> JobHandle {
         panic!("generate")
     }
     fn unload(&self) -> BoxFuture<'static, protocol::Result<()>> {
@@ -321,46 +333,46 @@ async fn a_panic_in_a_turn_ends_its_answer_as_failed() {
         let message = chats.send(&chat, question).await.unwrap().answer.id;
         let events = all(chats.attach(&message, 0).await.unwrap()).await;
         let answer = finished(events.last().unwrap());
-        assert_eq!((answer.state, answer.error.unwrap().code), (AnswerState::Failed, Code::Engine));
+        assert_eq!((answer.state, answer.error.unwrap().code), (AnswerState::Failed, ErrorCode::Engine));
     }
     assert!(chats.running().is_empty());
 }
 
 #[tokio::test]
 async fn a_deleted_chat_stops_and_comes_back_with_what_was_said() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let (message, job) = house.ask(&chat, "question").await;
-    let mut window = house.chat.attach(&message, 0).await.unwrap();
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (message, job) = harness.ask(&chat, "question").await;
+    let mut window = harness.chat.attach(&message, 0).await.unwrap();
     job.events.send(text("half", 1));
     crate::next(&mut window).await;
-    let (deleted, ()) = tokio::join!(house.chat.delete(&chat), async {
+    let (deleted, ()) = tokio::join!(harness.chat.delete(&chat), async {
         while !job.cancel.is_cancelled() {
             tokio::task::yield_now().await;
         }
-        job.events.send(done(Stop::Cancelled));
+        job.events.send(done(FinishReason::Cancelled));
     });
     deleted.unwrap();
-    assert!(house.chat.running().is_empty() && house.chat.chats().await.unwrap().is_empty());
+    assert!(harness.chat.running().is_empty() && harness.chat.chats().await.unwrap().is_empty());
     assert_eq!(finished(&crate::next(&mut window).await).state, AnswerState::Stopped);
-    assert_eq!(house.chat.send(&chat, "more").await.unwrap_err().code, Code::NotFound);
-    house.chat.restore(&chat).await.unwrap();
-    let answer = house.stored(&chat).await.pop().unwrap();
+    assert_eq!(harness.chat.send(&chat, "more").await.unwrap_err().code, ErrorCode::NotFound);
+    harness.chat.restore(&chat).await.unwrap();
+    let answer = harness.stored(&chat).await.pop().unwrap();
     assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Stopped, "half"));
 }
 
 #[tokio::test]
 async fn shutting_down_stores_running_answers_as_stopped() {
-    let house = House::new().await;
-    let (one, two) = (house.new_chat().await, house.new_chat().await);
-    let (_, job) = house.ask(&one, "question").await;
+    let harness = Harness::new().await;
+    let (one, two) = (harness.new_chat().await, harness.new_chat().await);
+    let (_, job) = harness.ask(&one, "question").await;
     job.events.send(text("half", 1));
     // This one does not react.
-    let (_, _silent) = house.ask(&two, "question").await;
+    let (_, _silent) = harness.ask(&two, "question").await;
     let begun = Instant::now();
-    house.chat.shut_down().await;
+    harness.chat.shut_down().await;
     assert!(begun.elapsed() < Duration::from_millis(2500));
-    let (_, again) = open(&house.path).await;
+    let (_, again) = open(&harness.path).await;
     for (chat, text) in [(&one, "half"), (&two, "")] {
         let answer = again.chat(chat).await.unwrap().messages.pop().unwrap();
         assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Stopped, text));
@@ -369,8 +381,8 @@ async fn shutting_down_stores_running_answers_as_stopped() {
 
 #[tokio::test]
 async fn whatever_changes_the_list_of_chats_is_told() {
-    let house = House::new().await;
-    let mut changes = house.chat.changes();
+    let harness = Harness::new().await;
+    let mut changes = harness.chat.changes();
     macro_rules! tells {
         ($what:expr) => {{
             changes.mark_unchanged();
@@ -379,22 +391,22 @@ async fn whatever_changes_the_list_of_chats_is_told() {
             value
         }};
     }
-    let chat = tells!(house.new_chat().await);
-    tells!(house.chat.rename(&chat, "title").await.unwrap());
-    tells!(house.chat.pin(&chat, true).await.unwrap());
-    let (message, job) = tells!(house.ask(&chat, "question").await);
-    job.events.send(done(Stop::Stop));
+    let chat = tells!(harness.new_chat().await);
+    tells!(harness.chat.rename(&chat, "title").await.unwrap());
+    tells!(harness.chat.pin(&chat, true).await.unwrap());
+    let (message, job) = tells!(harness.ask(&chat, "question").await);
+    job.events.send(done(FinishReason::Stop));
     changes.mark_unchanged();
-    house.end(&message).await;
+    harness.end(&message).await;
     tokio::time::timeout(Duration::from_secs(5), changes.changed())
         .await
         .unwrap()
         .unwrap();
-    tells!(house.chat.delete(&chat).await.unwrap());
-    tells!(house.chat.restore(&chat).await.unwrap());
+    tells!(harness.chat.delete(&chat).await.unwrap());
+    tells!(harness.chat.restore(&chat).await.unwrap());
     // Another process tells through the file.
     changes.mark_unchanged();
-    let (_, other) = open(&house.path).await;
+    let (_, other) = open(&harness.path).await;
     other.rename(&chat, "other").await.unwrap();
     tokio::time::timeout(Duration::from_secs(5), changes.changed())
         .await
@@ -404,12 +416,12 @@ async fn whatever_changes_the_list_of_chats_is_told() {
 
 #[tokio::test]
 async fn a_question_after_a_failure_stands_for_both() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let (message, job) = house.ask(&chat, "My name is Yara.").await;
-    job.events.send(EngineEvent::Failed(Error::new(Code::Engine, "broken")));
-    house.end(&message).await;
-    let (_, job) = house.ask(&chat, "What is my name?").await;
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (message, job) = harness.ask(&chat, "My name is Yara.").await;
+    job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken")));
+    harness.end(&message).await;
+    let (_, job) = harness.ask(&chat, "What is my name?").await;
     assert_eq!(job.request.messages.len(), 1);
     let text = job.request.messages[0].plain_text();
     assert_eq!(text, "My name is Yara.\n\nWhat is my name?");
@@ -417,19 +429,19 @@ async fn a_question_after_a_failure_stands_for_both() {
 
 #[tokio::test]
 async fn an_answer_that_cannot_be_stored_is_shown_and_says_so_and_the_chat_goes_on() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let (message, job) = house.ask(&chat, "question").await;
-    let mut file = sqlx::SqliteConnection::connect(house.path.to_str().unwrap()).await.unwrap();
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (message, job) = harness.ask(&chat, "question").await;
+    let mut file = sqlx::SqliteConnection::connect(harness.path.to_str().unwrap()).await.unwrap();
     let refuse = "CREATE TRIGGER refuse BEFORE UPDATE ON messages BEGIN SELECT RAISE (ABORT, 'no'); END";
     sqlx::query(refuse).execute(&mut file).await.unwrap();
     job.events.send(text("answer", 1));
-    job.events.send(done(Stop::Stop));
-    let answer = house.end(&message).await;
+    job.events.send(done(FinishReason::Stop));
+    let answer = harness.end(&message).await;
     assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Failed, "answer"));
     let error = answer.error.unwrap();
     assert!(
-        error.code == Code::Storage && error.message.contains("could not be saved"),
+        error.code == ErrorCode::Storage && error.message.contains("could not be saved"),
         "{error}"
     );
 
@@ -439,6 +451,6 @@ async fn an_answer_that_cannot_be_stored_is_shown_and_says_so_and_the_chat_goes_
         .execute(&mut file)
         .await
         .unwrap();
-    house.ask(&chat, "more").await;
-    assert_eq!(house.stored(&chat).await[1].state, AnswerState::Interrupted);
+    harness.ask(&chat, "more").await;
+    assert_eq!(harness.stored(&chat).await[1].state, AnswerState::Interrupted);
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use protocol::{AnswerBody, AnswerEvent, AnswerState, Channel, Code, EngineEvent, Merge, Notice, Stage, Stop};
+use protocol::{AnswerBody, AnswerEvent, AnswerState, Channel, Coalesce, EngineEvent, ErrorCode, FinishReason, Notice, Stage};
 use tokio::time::{sleep, timeout};
 
-use crate::{all, done, finished, next, text, thought, House};
+use crate::{all, done, finished, next, text, thought, Harness};
 
 /// All text of one channel.
 fn joined(events: &[AnswerEvent], of: Channel) -> String {
@@ -21,7 +21,7 @@ fn merged(events: &[AnswerEvent]) -> Vec<AnswerEvent> {
     let mut merged: Vec<AnswerEvent> = Vec::new();
     for event in events.iter().cloned() {
         let rest = match merged.last_mut() {
-            Some(last) => last.merge(event),
+            Some(last) => last.coalesce(event),
             None => Some(event),
         };
         merged.extend(rest);
@@ -31,9 +31,9 @@ fn merged(events: &[AnswerEvent]) -> Vec<AnswerEvent> {
 
 #[tokio::test]
 async fn whoever_attaches_after_any_event_gets_the_rest_without_gap_or_repeat() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let (message, job) = house.ask(&chat, "question").await;
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (message, job) = harness.ask(&chat, "question").await;
     let mut script = vec![EngineEvent::Progress {
         stage: Stage::Prefill,
         done: 28,
@@ -47,21 +47,21 @@ async fn whoever_attaches_after_any_event_gets_the_rest_without_gap_or_repeat() 
     }));
     script.extend((8..16).map(|i| text(&format!("a{i} "), i)));
 
-    let mut first = house.chat.attach(&message, 0).await.unwrap();
+    let mut first = harness.chat.attach(&message, 0).await.unwrap();
     let mut seen = Vec::new();
     let mut windows = Vec::new();
     for event in script {
         // Everybody who could come now, having seen this much or less.
         for from in 0..=seen.len() as u64 {
-            windows.push((from, house.chat.attach(&message, from).await.unwrap()));
+            windows.push((from, harness.chat.attach(&message, from).await.unwrap()));
         }
         job.events.send(event);
         seen.push(next(&mut first).await);
     }
     for from in 0..=seen.len() as u64 {
-        windows.push((from, house.chat.attach(&message, from).await.unwrap()));
+        windows.push((from, harness.chat.attach(&message, from).await.unwrap()));
     }
-    job.events.send(done(Stop::Stop));
+    job.events.send(done(FinishReason::Stop));
     seen.push(next(&mut first).await);
 
     assert!(seen.iter().map(|event| event.seq).eq(1..=seen.len() as u64));
@@ -76,9 +76,9 @@ async fn whoever_attaches_after_any_event_gets_the_rest_without_gap_or_repeat() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn windows_that_come_and_go_while_tokens_pour_miss_nothing() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let (message, job) = house.ask(&chat, "question").await;
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (message, job) = harness.ask(&chat, "question").await;
     let writer = tokio::spawn(async move {
         for i in 0..3000u32 {
             job.events.send(if i % 500 < 250 {
@@ -90,11 +90,11 @@ async fn windows_that_come_and_go_while_tokens_pour_miss_nothing() {
                 sleep(Duration::from_micros(500)).await;
             }
         }
-        job.events.send(done(Stop::Stop));
+        job.events.send(done(FinishReason::Stop));
     });
     let visitors: Vec<_> = (0..16u64)
         .map(|visitor| {
-            let (chats, message) = (house.chat.clone(), message.clone());
+            let (chats, message) = (harness.chat.clone(), message.clone());
             tokio::spawn(async move {
                 let (mut got, mut seen): (Vec<AnswerEvent>, u64) = (Vec::new(), 0);
                 loop {
@@ -116,7 +116,7 @@ async fn windows_that_come_and_go_while_tokens_pour_miss_nothing() {
         })
         .collect();
     writer.await.unwrap();
-    let answer = house.end(&message).await;
+    let answer = harness.end(&message).await;
     let numbers = |of: u32| (0..3000u32).filter(|i| (i % 500 < 250) == (of == 0)).collect::<Vec<_>>();
     let text: String = numbers(0).iter().map(|i| format!("{i},")).collect();
     let thought: String = numbers(1).iter().map(|i| format!("{i};")).collect();
@@ -132,19 +132,19 @@ async fn windows_that_come_and_go_while_tokens_pour_miss_nothing() {
 
 #[tokio::test]
 async fn a_window_that_does_not_read_holds_up_nobody_and_loses_nothing() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let (message, job) = house.ask(&chat, "question").await;
-    let asleep = house.chat.attach(&message, 0).await.unwrap();
-    let gone = house.chat.attach(&message, 0).await.unwrap();
-    let mut awake = house.chat.attach(&message, 0).await.unwrap();
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (message, job) = harness.ask(&chat, "question").await;
+    let asleep = harness.chat.attach(&message, 0).await.unwrap();
+    let gone = harness.chat.attach(&message, 0).await.unwrap();
+    let mut awake = harness.chat.attach(&message, 0).await.unwrap();
     drop(gone);
     let mut got = Vec::new();
     for i in 0..2000 {
         job.events.send(text("x", i));
         got.push(timeout(Duration::from_secs(1), awake.recv()).await.unwrap().unwrap());
     }
-    job.events.send(done(Stop::Stop));
+    job.events.send(done(FinishReason::Stop));
     got.push(next(&mut awake).await);
     let late = all(asleep).await;
     assert_eq!(late.len(), 2);
@@ -154,17 +154,17 @@ async fn a_window_that_does_not_read_holds_up_nobody_and_loses_nothing() {
 
 #[tokio::test]
 async fn an_answer_that_has_ended_gives_its_end_at_once() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let (message, job) = house.ask(&chat, "question").await;
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (message, job) = harness.ask(&chat, "question").await;
     job.events.send(text("answer", 1));
-    job.events.send(done(Stop::Stop));
-    house.end(&message).await;
+    job.events.send(done(FinishReason::Stop));
+    harness.end(&message).await;
     for from in [0, 1, 7] {
-        let events = all(house.chat.attach(&message, from).await.unwrap()).await;
+        let events = all(harness.chat.attach(&message, from).await.unwrap()).await;
         assert_eq!(events.len(), 1);
         let answer = finished(&events[0]);
         assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Complete, "answer"));
     }
-    assert_eq!(house.chat.attach("nothing", 0).await.unwrap_err().code, Code::NotFound);
+    assert_eq!(harness.chat.attach("nothing", 0).await.unwrap_err().code, ErrorCode::NotFound);
 }

@@ -7,7 +7,9 @@ pub mod oracle;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use protocol::{Channel, Done, EngineEvent, Job, Message, ModelSource, Notice, PartKind, Request, Role, Sampling, Thinking, ToolCall};
+use protocol::{
+    Channel, Done, EngineEvent, JobHandle, Message, ModelSource, Notice, PartKind, Request, Role, Sampling, Thinking, ToolCall,
+};
 
 /// The folder of the model that comes with the app.
 pub fn pebble_dir() -> PathBuf {
@@ -69,7 +71,7 @@ impl Heard {
 }
 
 /// Listens to the end.
-pub async fn hear(mut job: Job) -> Heard {
+pub async fn hear(mut job: JobHandle) -> Heard {
     let mut heard = Heard::default();
     while let Some(event) = job.events.recv().await {
         match event {

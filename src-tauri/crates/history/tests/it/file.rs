@@ -5,7 +5,7 @@ use std::path::Path;
 use history::{Error, History};
 use sqlx::Connection;
 
-use crate::{growth, new_answer, texts, Fresh};
+use crate::{delta, new_answer, texts, Fresh};
 
 fn reason(error: Error) -> Error {
     match error {
@@ -85,7 +85,7 @@ async fn a_file_of_a_newer_version_is_refused_unchanged() {
     connection.close().await.unwrap();
     let before = std::fs::read(fresh.path()).unwrap();
     let error = reason(History::open(&fresh.path()).await.unwrap_err());
-    assert!(matches!(error, Error::Newer { found: 99, known: 2 }), "{error}");
+    assert!(matches!(error, Error::Newer { found: 99, known: 3 }), "{error}");
     assert!(std::fs::read(fresh.path()).unwrap() == before);
 }
 
@@ -108,7 +108,7 @@ async fn what_was_written_is_there_without_a_close() {
     let chat = fresh.chat().await;
     fresh.turn(&chat, "a", "b").await;
     let turn = fresh.history.begin_turn(&chat, "c", "", &new_answer()).await.unwrap();
-    fresh.history.grow(&turn.answer.id, &growth("half an ans", &[1, 2])).await.unwrap();
+    fresh.history.append(&turn.answer.id, &delta("half an ans", &[1, 2])).await.unwrap();
     let Fresh { folder: _folder, history } = fresh;
     drop(history);
     let again = History::open(&path).await.unwrap();
@@ -138,7 +138,7 @@ async fn a_kill_at_any_moment_leaves_a_readable_file_with_a_beginning_of_the_tex
     for i in 0..30 {
         let piece = format!("piece {i} 猫 ");
         whole.push_str(&piece);
-        fresh.history.grow(&turn.answer.id, &growth(&piece, &[i])).await.unwrap();
+        fresh.history.append(&turn.answer.id, &delta(&piece, &[i])).await.unwrap();
     }
     let length = std::fs::metadata(&log_path).unwrap().len() as usize;
     let mut seen = 0;
@@ -163,7 +163,7 @@ async fn two_users_that_write_at_once_both_succeed() {
             tasks.push(tokio::spawn(async move {
                 let turn = history.begin_turn(&chat, "question", "", &new_answer()).await.unwrap();
                 for i in 0..50 {
-                    history.grow(&turn.answer.id, &growth("x", &[i])).await.unwrap();
+                    history.append(&turn.answer.id, &delta("x", &[i])).await.unwrap();
                 }
                 turn.answer.id
             }));
@@ -180,11 +180,11 @@ async fn two_users_that_write_at_once_both_succeed() {
 async fn only_the_writing_of_others_counts_as_change_elsewhere() {
     let fresh = Fresh::new().await;
     let other = History::open(&fresh.path()).await.unwrap();
-    let before = fresh.history.changes_elsewhere().await.unwrap();
+    let before = fresh.history.foreign_changes().await.unwrap();
     fresh.chat().await;
-    assert_eq!(fresh.history.changes_elsewhere().await.unwrap(), before);
+    assert_eq!(fresh.history.foreign_changes().await.unwrap(), before);
     other.set_setting("key", &1).await.unwrap();
-    assert_ne!(fresh.history.changes_elsewhere().await.unwrap(), before);
+    assert_ne!(fresh.history.foreign_changes().await.unwrap(), before);
 }
 
 #[tokio::test]

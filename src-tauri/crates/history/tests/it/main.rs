@@ -3,16 +3,16 @@
 #![allow(clippy::unwrap_used)]
 
 mod chats;
+mod continuation;
 mod export;
 mod file;
-mod going_on;
 mod messages;
 mod search;
 
 use std::path::PathBuf;
 
-use history::{Growth, History, NewAnswer, PartGrowth};
-use protocol::{AnswerState, ChatSettings, PartKind, Stop, StoredMessage, Turn};
+use history::{AnswerDelta, History, NewAnswer, PartDelta};
+use protocol::{AnswerState, ChatSettings, FinishReason, PartKind, StoredMessage, Turn};
 use tempfile::TempDir;
 
 /// A history of its own; the folder goes with it.
@@ -57,7 +57,7 @@ impl Fresh {
             ended_at: 2,
         }];
         message.state = AnswerState::Complete;
-        message.stop = Some(Stop::Stop);
+        message.finish_reason = Some(FinishReason::Stop);
         message.finished_at = Some(history::now());
         self.history.finish(message, &[]).await.unwrap();
     }
@@ -77,17 +77,17 @@ fn words(text: &str) -> PartKind {
 }
 
 /// More text at the end of part 0.
-fn growth(text: &str, tokens: &[u32]) -> Growth {
-    let parts = vec![PartGrowth {
+fn delta(text: &str, tokens: &[u32]) -> AnswerDelta {
+    let parts = vec![PartDelta {
         position: 0,
         kind: words(text),
         started_at: 1,
         ended_at: 2,
     }];
-    Growth {
+    AnswerDelta {
         parts,
         tokens: tokens.to_vec(),
-        ..Growth::default()
+        ..AnswerDelta::default()
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use history::{Error, Growth, PartGrowth, Wishes};
-use protocol::{AnswerState, Code, EndedBy, Notice, Part, PartKind, Role, Stop, Thinking, Timing, ToolCall, Usage};
+use history::{AnswerDelta, ControlRequests, Error, PartDelta};
+use protocol::{AnswerState, EndedBy, ErrorCode, FinishReason, Notice, Part, PartKind, Role, Thinking, Timing, ToolCall, Usage};
 
-use crate::{growth, new_answer, texts, words, Fresh};
+use crate::{delta, new_answer, texts, words, Fresh};
 
 #[tokio::test]
 async fn a_turn_stores_the_question_and_an_empty_answer_below_it() {
@@ -106,7 +106,7 @@ async fn growth_adds_to_the_end_and_starts_new_parts() {
         .unwrap()
         .answer
         .id;
-    let thought = |text: &str, ended_at| PartGrowth {
+    let thought = |text: &str, ended_at| PartDelta {
         position: 0,
         kind: PartKind::Thinking { text: text.into() },
         started_at: 10,
@@ -122,29 +122,29 @@ async fn growth_adds_to_the_end_and_starts_new_parts() {
         message: "it's a notice".into(),
     };
     let all = [
-        Growth {
+        AnswerDelta {
             parts: vec![thought("ca", 10)],
             tokens: vec![1],
             model_revision: Some("abc".into()),
-            ..Growth::default()
+            ..AnswerDelta::default()
         },
-        Growth {
+        AnswerDelta {
             parts: vec![thought("rry 猫", 12)],
             tokens: vec![u32::MAX],
             template_hash: Some("def".into()),
-            ..Growth::default()
+            ..AnswerDelta::default()
         },
-        Growth::default(),
-        Growth {
+        AnswerDelta::default(),
+        AnswerDelta {
             parts: vec![
                 thought("", 13),
-                PartGrowth {
+                PartDelta {
                     position: 1,
                     kind: words("It is "),
                     started_at: 20,
                     ended_at: 21,
                 },
-                PartGrowth {
+                PartDelta {
                     position: 2,
                     kind: PartKind::ToolCall { call: call.clone() },
                     started_at: 22,
@@ -152,11 +152,11 @@ async fn growth_adds_to_the_end_and_starts_new_parts() {
                 },
             ],
             notices: vec![notice.clone()],
-            ..Growth::default()
+            ..AnswerDelta::default()
         },
     ];
-    for growth in &all {
-        assert_eq!(fresh.history.grow(&answer, growth).await.unwrap(), Wishes::default());
+    for delta in &all {
+        assert_eq!(fresh.history.append(&answer, delta).await.unwrap(), ControlRequests::default());
     }
     let message = fresh.history.message(&answer).await.unwrap();
     let parts = [
@@ -200,7 +200,7 @@ async fn token_ids_of_all_bytes_survive_being_added() {
         .map(|byte| u32::from_le_bytes([byte as u8, 0, 255 - byte as u8, byte as u8]))
         .collect();
     for chunk in ids.chunks(7) {
-        fresh.history.grow(&answer, &growth("x", chunk)).await.unwrap();
+        fresh.history.append(&answer, &delta("x", chunk)).await.unwrap();
     }
     assert_eq!(fresh.history.tokens(&answer).await.unwrap(), ids);
 }
@@ -216,7 +216,7 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
         ..begun
     };
     let mut answer = fresh.history.begin_turn(&chat, "question", "", &begun).await.unwrap().answer;
-    fresh.history.grow(&answer.id, &growth("partly", &[1, 2])).await.unwrap();
+    fresh.history.append(&answer.id, &delta("partly", &[1, 2])).await.unwrap();
     answer.parts = vec![Part {
         kind: words("partly and wholly"),
         started_at: 5,
@@ -226,14 +226,14 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
     answer.finished_at = Some(77);
     answer.model_revision = Some("abc".into());
     answer.template_hash = Some("def".into());
-    answer.stop = Some(Stop::Length);
+    answer.finish_reason = Some(FinishReason::Length);
     answer.ended_by = Some(EndedBy::StopToken {
         token: 106,
         text: "<turn|>".into(),
         sources: vec!["generation_config.eos_token_id".into()],
     });
     answer.thinking_tokens = Some(5);
-    answer.error = Some(protocol::Error::new(Code::ContextFull, "too 'long'"));
+    answer.error = Some(protocol::Error::new(ErrorCode::ContextFull, "too 'long'"));
     answer.notices = vec![Notice {
         code: "a".into(),
         message: "b".into(),
@@ -255,7 +255,7 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
     assert_eq!(fresh.history.message(&answer.id).await.unwrap(), answer);
     assert_eq!(fresh.history.tokens(&answer.id).await.unwrap(), [1, 2, 3]);
     assert!(matches!(
-        fresh.history.grow(&answer.id, &growth("late", &[])).await,
+        fresh.history.append(&answer.id, &delta("late", &[])).await,
         Err(Error::NotFound(_))
     ));
 }
@@ -277,8 +277,8 @@ async fn any_text_is_stored_as_it_is() {
     for text in hostile {
         let mut turn = fresh.history.begin_turn(&chat, text, text, &new_answer()).await.unwrap();
         assert_eq!(turn.question.text(), text);
-        fresh.history.grow(&turn.answer.id, &growth(text, &[])).await.unwrap();
-        fresh.history.grow(&turn.answer.id, &growth(text, &[])).await.unwrap();
+        fresh.history.append(&turn.answer.id, &delta(text, &[])).await.unwrap();
+        fresh.history.append(&turn.answer.id, &delta(text, &[])).await.unwrap();
         assert_eq!(fresh.history.message(&turn.answer.id).await.unwrap().text(), text.repeat(2));
         fresh.end(&mut turn.answer, text).await;
     }
@@ -318,11 +318,11 @@ async fn only_an_answer_whose_owner_stayed_silent_is_interrupted() {
         .unwrap()
         .answer
         .id;
-    fresh.history.grow(&answer, &growth("half", &[1])).await.unwrap();
+    fresh.history.append(&answer, &delta("half", &[1])).await.unwrap();
     let seen = fresh.history.running().await.unwrap().pop().unwrap();
     assert_eq!((&seen.id, &seen.chat, seen.owner.as_str()), (&answer, &chat, "1:1@test"));
     tokio::time::sleep(Duration::from_millis(2)).await;
-    fresh.history.grow(&answer, &Growth::default()).await.unwrap();
+    fresh.history.append(&answer, &AnswerDelta::default()).await.unwrap();
     assert!(!fresh.history.interrupt(&seen).await.unwrap());
     let seen = fresh.history.running().await.unwrap().pop().unwrap();
     assert!(fresh.history.interrupt(&seen).await.unwrap());
@@ -342,13 +342,16 @@ async fn a_stop_that_another_process_asks_for_reaches_the_owner() {
         .unwrap()
         .answer
         .id;
-    assert_eq!(fresh.history.grow(&answer, &Growth::default()).await.unwrap(), Wishes::default());
+    assert_eq!(
+        fresh.history.append(&answer, &AnswerDelta::default()).await.unwrap(),
+        ControlRequests::default()
+    );
     let other = history::History::open(&fresh.path()).await.unwrap();
     other.request_stop(&answer).await.unwrap();
-    let wishes = fresh.history.grow(&answer, &Growth::default()).await.unwrap();
-    assert_eq!((wishes.stop, wishes.answer_now), (true, false));
+    let requests = fresh.history.append(&answer, &AnswerDelta::default()).await.unwrap();
+    assert_eq!((requests.stop, requests.answer_now), (true, false));
     other.request_answer_now(&answer).await.unwrap();
-    assert!(fresh.history.grow(&answer, &Growth::default()).await.unwrap().answer_now);
+    assert!(fresh.history.append(&answer, &AnswerDelta::default()).await.unwrap().answer_now);
 }
 
 #[tokio::test]
@@ -362,7 +365,7 @@ async fn an_unknown_message_is_not_found() {
         history.message("nothing").await.map(drop),
         history.branch("nothing").await.map(drop),
         history.begin_answer("nothing", &new_answer()).await.map(drop),
-        history.grow("nothing", &Growth::default()).await.map(drop),
+        history.append("nothing", &AnswerDelta::default()).await.map(drop),
         history.finish(&unknown, &[]).await,
         history.request_stop("nothing").await,
         history.request_answer_now("nothing").await,

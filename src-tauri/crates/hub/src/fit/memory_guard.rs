@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use prompt::config::memory::Backend;
-use protocol::{Code, MemoryGuard, ModelSource};
+use protocol::{ErrorCode, MemoryGuard, ModelSource};
 
 use super::{check_before_load, size, Measured, Memory, LOAD_ANYWAY};
 
@@ -64,7 +64,7 @@ fn check_before_chunk(bytes: u64, memory: &Memory) -> protocol::Result<()> {
         return Ok(());
     }
     Err(protocol::Error::new(
-        Code::MemoryShort,
+        ErrorCode::MemoryShort,
         format!(
             "reading on takes about {} of memory and only {} are free, so the answer was not begun; nothing is lost: close other \
              programs, keep keys in fewer bits, or begin a shorter chat",
@@ -89,7 +89,7 @@ mod tests {
         let most = memory.most_to_be_had();
         assert_eq!(check_before_chunk(2 * most, &memory), Ok(()));
         let error = check_before_chunk(2 * most + 2, &memory).unwrap_err();
-        assert_eq!(error.code, Code::MemoryShort);
+        assert_eq!(error.code, ErrorCode::MemoryShort);
         assert!(error.message.contains("nothing is lost"), "{error}");
         assert_eq!(SystemMemoryGuard::new(Path::new("/")).before_chunk(u64::MAX, "cuda"), Ok(()));
     }

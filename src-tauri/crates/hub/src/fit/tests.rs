@@ -124,7 +124,7 @@ fn a_model_that_clearly_does_not_fit_is_refused_with_the_figures() {
         swap: 0,
     };
     let error = check(small).unwrap_err();
-    assert_eq!(error.code, Code::MemoryShort);
+    assert_eq!(error.code, ErrorCode::MemoryShort);
     assert!(error.message.contains("40 MB") && error.message.contains(LOAD_ANYWAY), "{error}");
     // What cannot be read is the loader's to explain.
     fs::remove_file(folder.path().join("config.json")).unwrap();

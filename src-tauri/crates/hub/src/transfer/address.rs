@@ -176,7 +176,7 @@ impl Address {
 
 /// An error of the network whose reason is in `reason`.
 pub fn network(reason: impl Into<String>) -> protocol::Error {
-    protocol::Error::new(protocol::Code::Network, reason)
+    protocol::Error::new(protocol::ErrorCode::Network, reason)
 }
 
 /// What a failure of the way means for a download.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use protocol::{Code, DownloadState};
+use protocol::{DownloadState, ErrorCode};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
@@ -112,7 +112,7 @@ async fn lock(course: &Course, item: &Item) -> Result<Lock, Halt> {
 /// Why a download waits for a lock.
 pub fn another_program() -> protocol::Error {
     let message = "another program is fetching this model; this goes on when that one is done";
-    protocol::Error::new(Code::Stopped, message)
+    protocol::Error::new(ErrorCode::Stopped, message)
 }
 
 async fn is_there(course: &Arc<Course>, item: &Arc<Item>, name: &Path) -> Result<bool, Halt> {

@@ -28,7 +28,7 @@ mod writer;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use protocol::{Code, Download, DownloadState};
+use protocol::{Download, DownloadState, ErrorCode};
 use tokio::sync::{watch, Notify};
 use tokio_util::sync::CancellationToken;
 
@@ -291,7 +291,7 @@ impl Hub {
 
     /// How the download of this model ended; `None` before it has.
     pub(crate) fn outcome(&self, id: &str) -> Option<protocol::Result<()>> {
-        let stopped = || protocol::Error::new(Code::Stopped, "the download was stopped; what was here before is unchanged");
+        let stopped = || protocol::Error::new(ErrorCode::Stopped, "the download was stopped; what was here before is unchanged");
         let Ok(job) = self.job(id) else { return Some(Err(stopped())) };
         let now = job.now();
         match now.state {
@@ -398,7 +398,7 @@ async fn tell(rooms: Weak<Rooms>, changed: Arc<Notify>) {
 /// The state of a download that went wrong. What a person mends beside it, such as a full disk, is a pause.
 fn failed(error: &protocol::Error) -> (DownloadState, Option<protocol::Error>) {
     let state = match error.code {
-        Code::DiskFull | Code::Offline => DownloadState::Paused,
+        ErrorCode::DiskFull | ErrorCode::Offline => DownloadState::Paused,
         _ => DownloadState::Failed,
     };
     (state, Some(error.clone()))
@@ -408,9 +408,9 @@ impl From<Halt> for protocol::Error {
     fn from(halt: Halt) -> Self {
         match halt {
             Halt::Failed(error) => error.into(),
-            Halt::Stopped => protocol::Error::new(Code::Stopped, "the download was stopped; what has come is kept"),
+            Halt::Stopped => protocol::Error::new(ErrorCode::Stopped, "the download was stopped; what has come is kept"),
             Halt::Changed(reason) | Halt::StartOver(reason) => {
-                protocol::Error::new(Code::Corrupt, format!("{reason}; nothing wrong was kept, try again later"))
+                protocol::Error::new(ErrorCode::Corrupt, format!("{reason}; nothing wrong was kept, try again later"))
             }
         }
     }

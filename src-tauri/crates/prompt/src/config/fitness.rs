@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use protocol::Code;
+use protocol::ErrorCode;
 use serde_json::Value;
 
 use super::{ConfigError, ModelConfig};
@@ -49,9 +49,9 @@ impl From<Unfit> for protocol::Error {
     fn from(unfit: Unfit) -> Self {
         let code = match unfit {
             Unfit::Config(error) => return error.into(),
-            Unfit::Missing(_) => Code::ModelBroken,
+            Unfit::Missing(_) => ErrorCode::ModelBroken,
             Unfit::OwnCode(_) | Unfit::OtherTask(_) | Unfit::OtherWeights(_) | Unfit::OtherTokenizer(_) | Unfit::NoTemplate => {
-                Code::ModelUnsupported
+                ErrorCode::ModelUnsupported
             }
         };
         Self::new(code, unfit.to_string())

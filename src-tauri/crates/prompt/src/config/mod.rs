@@ -14,7 +14,7 @@ pub mod rope;
 
 use std::path::{Path, PathBuf};
 
-use protocol::Code;
+use protocol::ErrorCode;
 use serde_json::Value;
 
 pub use decoder::DecoderConfig;
@@ -83,9 +83,9 @@ pub fn is_unused_tensor(name: &str) -> bool {
 impl From<ConfigError> for protocol::Error {
     fn from(error: ConfigError) -> Self {
         let code = match error {
-            ConfigError::UnknownFamily(_) | ConfigError::NotYet(_) => Code::ModelUnsupported,
+            ConfigError::UnknownFamily(_) | ConfigError::NotYet(_) => ErrorCode::ModelUnsupported,
             ConfigError::Unreadable { .. } | ConfigError::NotJson(_) | ConfigError::Missing(_) | ConfigError::Unusable { .. } => {
-                Code::ModelBroken
+                ErrorCode::ModelBroken
             }
         };
         Self::new(code, error.to_string())
@@ -207,7 +207,7 @@ mod tests {
             error.to_string().contains("mamba9") && error.to_string().contains("gemma4"),
             "{error}"
         );
-        assert_eq!(protocol::Error::from(error).code, Code::ModelUnsupported);
+        assert_eq!(protocol::Error::from(error).code, ErrorCode::ModelUnsupported);
     }
 
     #[test]

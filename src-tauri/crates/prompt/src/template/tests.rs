@@ -15,7 +15,7 @@ fn a_refusal_keeps_its_words() {
         matches!(&error, Error::TemplateRefused(message) if message == "Roles must alternate"),
         "{error:?}"
     );
-    assert_eq!(protocol::Error::from(error).code, protocol::Code::TemplateRefused);
+    assert_eq!(protocol::Error::from(error).code, protocol::ErrorCode::TemplateRefused);
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use protocol::{ChatSettings, Request, Role, Stop, Thinking};
+use protocol::{ChatSettings, FinishReason, Request, Role, Thinking};
 use tokio::time::sleep;
 
-use crate::{done, text, thought, House};
+use crate::{done, text, thought, Harness};
 
 fn said(request: &Request) -> Vec<(Role, String)> {
     request
@@ -15,9 +15,9 @@ fn said(request: &Request) -> Vec<(Role, String)> {
         .collect()
 }
 
-impl House {
+impl Harness {
     /// What the engine was given to read ahead, once it was given something.
-    async fn read_ahead(&self) -> Vec<Request> {
+    async fn prefetch(&self) -> Vec<Request> {
         for _ in 0..500 {
             let asked = self.engine.take_prefetched();
             if !asked.is_empty() {
@@ -32,7 +32,7 @@ impl House {
         let (message, job) = self.ask(chat, question).await;
         job.events.send(thought("hm", 1));
         job.events.send(text("Yes.", 2));
-        job.events.send(done(Stop::Stop));
+        job.events.send(done(FinishReason::Stop));
         self.end(&message).await;
         (message, job.request)
     }
@@ -40,17 +40,17 @@ impl House {
 
 #[tokio::test]
 async fn an_answer_is_read_ahead_as_the_next_question_will_send_it() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
     let settings = ChatSettings {
         thinking: Some(Thinking::On),
         thinking_budget: None,
         system_prompt: "Be brief.".into(),
         ..ChatSettings::default()
     };
-    house.chat.set_settings(&chat, &settings).await.unwrap();
-    house.answered(&chat, "Is it?").await;
-    let ahead = house.read_ahead().await;
+    harness.chat.set_settings(&chat, &settings).await.unwrap();
+    harness.answered(&chat, "Is it?").await;
+    let ahead = harness.prefetch().await;
     let [request] = &ahead[..] else { panic!("once: {ahead:?}") };
     let history = [
         (Role::System, "Be brief.".to_owned()),
@@ -59,7 +59,7 @@ async fn an_answer_is_read_ahead_as_the_next_question_will_send_it() {
     ];
     assert_eq!(said(request), history);
 
-    let (_, job) = house.ask(&chat, "Why?").await;
+    let (_, job) = harness.ask(&chat, "Why?").await;
     let next = job.request;
     assert_eq!(next.messages[..3], request.messages[..], "reasoning included");
     assert_eq!(
@@ -70,26 +70,26 @@ async fn an_answer_is_read_ahead_as_the_next_question_will_send_it() {
 
 #[tokio::test]
 async fn a_chat_is_read_ahead_when_it_is_opened_and_when_what_stands_before_it_changes() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    house.chat.open_chat(&chat).await.unwrap();
-    let (message, _) = house.answered(&chat, "Is it?").await;
-    assert_eq!(house.read_ahead().await.len(), 1, "an empty chat has nothing to read");
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    harness.chat.open_chat(&chat).await.unwrap();
+    let (message, _) = harness.answered(&chat, "Is it?").await;
+    assert_eq!(harness.prefetch().await.len(), 1, "an empty chat has nothing to read");
 
-    house.chat.open_chat(&chat).await.unwrap();
-    assert_eq!(said(&house.read_ahead().await[0]).len(), 2);
+    harness.chat.open_chat(&chat).await.unwrap();
+    assert_eq!(said(&harness.prefetch().await[0]).len(), 2);
     let settings = ChatSettings {
         thinking_budget: None,
         system_prompt: "Be brief.".into(),
         ..ChatSettings::default()
     };
-    house.chat.set_settings(&chat, &settings).await.unwrap();
-    assert_eq!(said(&house.read_ahead().await[0])[0], (Role::System, "Be brief.".into()));
-    house.chat.show_branch(&message).await.unwrap();
-    assert_eq!(said(&house.read_ahead().await[0]).len(), 3);
+    harness.chat.set_settings(&chat, &settings).await.unwrap();
+    assert_eq!(said(&harness.prefetch().await[0])[0], (Role::System, "Be brief.".into()));
+    harness.chat.show_branch(&message).await.unwrap();
+    assert_eq!(said(&harness.prefetch().await[0]).len(), 3);
 
-    let (_, _job) = house.ask(&chat, "Why?").await;
-    house.chat.open_chat(&chat).await.unwrap();
+    let (_, _job) = harness.ask(&chat, "Why?").await;
+    harness.chat.open_chat(&chat).await.unwrap();
     sleep(Duration::from_millis(100)).await;
-    assert!(house.engine.take_prefetched().is_empty(), "an answer is being written");
+    assert!(harness.engine.take_prefetched().is_empty(), "an answer is being written");
 }

@@ -1,4 +1,4 @@
-//! The rooms, put together for one command.
+//! The app, put together for one command.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use net::{Net, Settings};
 use protocol::{Engine, ModelSource};
 
 /// What most commands need.
-pub struct Rooms {
+pub struct App {
     /// Chats and settings, the same as the window's.
     pub chat: Chat,
     /// The models on this computer.
@@ -19,7 +19,7 @@ pub struct Rooms {
     pub engine: MlxEngine,
 }
 
-impl Rooms {
+impl App {
     /// Opens the same data as the window.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ pub fn hub() -> Result<Hub> {
 pub async fn model(reference: Option<&str>) -> Result<ModelSource> {
     match reference {
         Some(reference) => Ok(ModelFolder::open().find(reference).map_err(protocol::Error::from)?),
-        None => Rooms::open().await?.model(None).await,
+        None => App::open().await?.model(None).await,
     }
 }
 
@@ -81,9 +81,9 @@ pub async fn engine_and_model(reference: Option<&str>) -> Result<(MlxEngine, Mod
     match reference {
         Some(_) => Ok((engine()?, model(reference).await?)),
         None => {
-            let rooms = Rooms::open().await?;
-            let model = rooms.model(None).await?;
-            Ok((rooms.engine, model))
+            let app = App::open().await?;
+            let model = app.model(None).await?;
+            Ok((app.engine, model))
         }
     }
 }

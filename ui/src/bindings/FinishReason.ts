@@ -3,4 +3,4 @@
 /**
  * Why an answer ended.
  */
-export type Stop = "stop" | "length" | "tool_calls" | "cancelled";
+export type FinishReason = "stop" | "length" | "tool_calls" | "cancelled";

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 /// How often the file is read.
 const READ_EVERY: Duration = Duration::from_millis(200);
 
-/// The growth of an answer from event number `from` on, until it ends.
+/// The delta of an answer from event number `from` on, until it ends.
 ///
 /// Its events are numbered by characters (a tool call counts as one), so that a number means the same to everybody who
 /// watches, whenever the file was read. Where the answer goes on and its last characters are read again as something else, all
@@ -24,7 +24,7 @@ pub(crate) fn follow(history: History, message: String, from: u64) -> Receiver<A
         while !sender.is_closed() {
             // Where the file cannot be read the sender is dropped, and the window is told to attach again.
             let Ok(stored) = history.message(&message).await else { return };
-            if goes_on_from(&shown, &stored.parts) {
+            if extends(&shown, &stored.parts) {
                 seen = ahead + send_growth(&sender, &stored, ahead, seen - ahead);
             } else {
                 seen += 1;
@@ -66,7 +66,7 @@ fn finish(sender: &Sender<AnswerEvent>, message: StoredMessage, seq: u64) {
 }
 
 /// Whether parts are those that were shown, with more at their end.
-fn goes_on_from(shown: &[Part], parts: &[Part]) -> bool {
+fn extends(shown: &[Part], parts: &[Part]) -> bool {
     let Some((last, whole)) = shown.split_last() else { return true };
     let Some(now) = parts.get(whole.len()) else { return false };
     let grows = match (&last.kind, &now.kind) {

@@ -1,9 +1,9 @@
 //! An answer under the hand of the person: its thought is ended early, or it goes on after it ended early.
 
-use protocol::{AnswerState, Begun, ChatSettings, ChatView, PartKind, Result, Role, Stop, StoredMessage};
+use protocol::{AnswerState, Begun, ChatSettings, ChatView, FinishReason, PartKind, Result, Role, StoredMessage};
 
-use crate::answer::RunningAnswer;
 use crate::error::Error;
+use crate::live_answer::LiveAnswer;
 use crate::Chat;
 
 /// The code of the notice that a thought was ended for the model.
@@ -30,7 +30,7 @@ impl Chat {
         // An answer whose process died can go on, too.
         self.0.mark_interrupted().await?;
         let stored = self.0.history.message(message).await?;
-        let question = may_go_on(&stored)?;
+        let question = question_of_continuable(&stored)?;
         let (view, head) = self.0.history.chat_head(&stored.chat).await?;
         if head.as_deref() != Some(message) {
             return Err(Error::NotLast.into());
@@ -41,27 +41,27 @@ impl Chat {
             thinking_budget: stored.thinking_budget,
             ..view.settings.clone()
         };
-        let (_, mut ask) = self.ask(own).await?;
+        let (_, mut ask) = self.answer_request(own).await?;
         ask.question = question;
         // The next question will be asked as the chat says, and not of a model that is gone.
-        let next = self.ask(view.settings).await.ok().map(|(_, next)| next);
-        let stored = self.0.history.go_on(message, &self.0.owner).await?;
+        let next = self.answer_request(view.settings).await.ok().map(|(_, next)| next);
+        let stored = self.0.history.continue_answer(message, &self.0.owner).await?;
         // Read behind the change: another process may have let the answer go on meanwhile, and it may have ended again.
         let tokens = self.0.history.tokens(message).await?;
         ask.begun = begun(&stored, &tokens);
-        self.begin(RunningAnswer::going_on(stored.clone(), tokens), ask, next);
+        self.begin(LiveAnswer::continued(stored.clone(), tokens), ask, next);
         self.chat(&stored.chat).await
     }
 }
 
 /// The question that this answer goes on answering.
-fn may_go_on(message: &StoredMessage) -> Result<String> {
+fn question_of_continuable(message: &StoredMessage) -> Result<String> {
     let (Role::Assistant, Some(question)) = (message.role, &message.parent) else {
         return Err(Error::NoAnswer.into());
     };
     match message.state {
         AnswerState::Streaming => Err(history::Error::Busy.into()),
-        AnswerState::Complete if message.stop != Some(Stop::Length) => Err(Error::Complete.into()),
+        AnswerState::Complete if message.finish_reason != Some(FinishReason::Length) => Err(Error::Complete.into()),
         AnswerState::Complete | AnswerState::Stopped | AnswerState::Failed | AnswerState::Interrupted => Ok(question.clone()),
     }
 }

@@ -1,23 +1,23 @@
 //! Answers that go on in their own row.
 
-use history::{Error, Growth, History, PartGrowth, Wishes};
-use protocol::{AnswerState, Notice, PartKind, Stop, StoredMessage, Usage};
+use history::{AnswerDelta, ControlRequests, Error, History, PartDelta};
+use protocol::{AnswerState, FinishReason, Notice, PartKind, StoredMessage, Usage};
 
-use crate::{growth, new_answer, texts, words, Fresh};
+use crate::{delta, new_answer, texts, words, Fresh};
 
 const OWNER: &str = "2:2@test";
 
 /// A question and an answer that ended in this state, with the words `half` and the tokens 1 and 2.
-async fn ended(fresh: &Fresh, chat: &str, state: AnswerState, stop: Option<Stop>) -> StoredMessage {
+async fn ended(fresh: &Fresh, chat: &str, state: AnswerState, finish_reason: Option<FinishReason>) -> StoredMessage {
     let mut answer = fresh.history.begin_turn(chat, "question", "", &new_answer()).await.unwrap().answer;
-    fresh.history.grow(&answer.id, &growth("half", &[1, 2])).await.unwrap();
+    fresh.history.append(&answer.id, &delta("half", &[1, 2])).await.unwrap();
     fresh.history.request_stop(&answer.id).await.unwrap();
     fresh.history.request_answer_now(&answer.id).await.unwrap();
     answer = fresh.history.message(&answer.id).await.unwrap();
     answer.state = state;
-    answer.stop = stop;
+    answer.finish_reason = finish_reason;
     answer.finished_at = Some(7);
-    answer.error = (state == AnswerState::Failed).then(|| protocol::Error::new(protocol::Code::Engine, "broken"));
+    answer.error = (state == AnswerState::Failed).then(|| protocol::Error::new(protocol::ErrorCode::Engine, "broken"));
     answer.usage = Some(Usage {
         thinking_tokens: 2,
         ..Usage::default()
@@ -26,38 +26,38 @@ async fn ended(fresh: &Fresh, chat: &str, state: AnswerState, stop: Option<Stop>
     answer
 }
 
-fn whole(parts: Vec<PartKind>, tokens: &[u32]) -> Growth {
-    let part = |(position, kind)| PartGrowth {
+fn whole(parts: Vec<PartKind>, tokens: &[u32]) -> AnswerDelta {
+    let part = |(position, kind)| PartDelta {
         position,
         kind,
         started_at: 30,
         ended_at: 40,
     };
-    Growth {
+    AnswerDelta {
         replaces: true,
         parts: parts.into_iter().enumerate().map(part).collect(),
         tokens: tokens.to_vec(),
         thinking_tokens: Some(3),
-        ..Growth::default()
+        ..AnswerDelta::default()
     }
 }
 
 #[tokio::test]
 async fn an_answer_that_ended_early_goes_on_with_all_it_holds() {
     let early = [
-        (AnswerState::Stopped, Some(Stop::Cancelled)),
+        (AnswerState::Stopped, Some(FinishReason::Cancelled)),
         (AnswerState::Interrupted, None),
         (AnswerState::Failed, None),
-        (AnswerState::Complete, Some(Stop::Length)),
+        (AnswerState::Complete, Some(FinishReason::Length)),
     ];
-    for (state, stop) in early {
+    for (state, finish_reason) in early {
         let fresh = Fresh::new().await;
         let chat = fresh.chat().await;
-        let before = ended(&fresh, &chat, state, stop).await;
-        let now = fresh.history.go_on(&before.id, OWNER).await.unwrap();
+        let before = ended(&fresh, &chat, state, finish_reason).await;
+        let now = fresh.history.continue_answer(&before.id, OWNER).await.unwrap();
         let expected = StoredMessage {
             state: AnswerState::Streaming,
-            stop: None,
+            finish_reason: None,
             ended_by: None,
             error: None,
             finished_at: None,
@@ -67,12 +67,15 @@ async fn an_answer_that_ended_early_goes_on_with_all_it_holds() {
         let running = fresh.history.running().await.unwrap();
         assert_eq!((running[0].id.as_str(), running[0].owner.as_str()), (now.id.as_str(), OWNER));
         // What was wanted of the last writer is not wanted of this one.
-        let wishes = fresh.history.grow(&now.id, &growth(" and half", &[3])).await.unwrap();
-        assert_eq!(wishes, Wishes::default());
+        let requests = fresh.history.append(&now.id, &delta(" and half", &[3])).await.unwrap();
+        assert_eq!(requests, ControlRequests::default());
         assert_eq!(fresh.history.message(&now.id).await.unwrap().text(), "half and half");
         assert_eq!(fresh.history.tokens(&now.id).await.unwrap(), [1, 2, 3]);
         // A second writer is refused, as is a second answer.
-        assert!(matches!(fresh.history.go_on(&now.id, OWNER).await, Err(Error::CannotGoOn)));
+        assert!(matches!(
+            fresh.history.continue_answer(&now.id, OWNER).await,
+            Err(Error::CannotContinue)
+        ));
         let question = now.parent.unwrap();
         assert!(matches!(
             fresh.history.begin_answer(&question, &new_answer()).await,
@@ -85,22 +88,22 @@ async fn an_answer_that_ended_early_goes_on_with_all_it_holds() {
 async fn only_the_last_early_ended_answer_of_the_branch_in_view_goes_on() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
-    let refused = |result: Result<StoredMessage, Error>| assert!(matches!(result, Err(Error::CannotGoOn)), "{result:?}");
-    let stopped = ended(&fresh, &chat, AnswerState::Stopped, Some(Stop::Cancelled)).await;
+    let refused = |result: Result<StoredMessage, Error>| assert!(matches!(result, Err(Error::CannotContinue)), "{result:?}");
+    let stopped = ended(&fresh, &chat, AnswerState::Stopped, Some(FinishReason::Cancelled)).await;
     let question = stopped.parent.clone().unwrap();
-    refused(fresh.history.go_on(&question, OWNER).await);
-    refused(fresh.history.go_on("nothing", OWNER).await);
+    refused(fresh.history.continue_answer(&question, OWNER).await);
+    refused(fresh.history.continue_answer("nothing", OWNER).await);
     let sibling = fresh.sibling(&question, "whole").await;
-    refused(fresh.history.go_on(&sibling.id, OWNER).await);
-    refused(fresh.history.go_on(&stopped.id, OWNER).await);
+    refused(fresh.history.continue_answer(&sibling.id, OWNER).await);
+    refused(fresh.history.continue_answer(&stopped.id, OWNER).await);
     fresh.history.show_branch(&stopped.id).await.unwrap();
     fresh.history.trash_chat(&chat).await.unwrap();
-    refused(fresh.history.go_on(&stopped.id, OWNER).await);
+    refused(fresh.history.continue_answer(&stopped.id, OWNER).await);
     fresh.history.restore_chat(&chat).await.unwrap();
     // Another answer of the chat is being written, out of sight.
     let running = fresh.history.begin_answer(&question, &new_answer()).await.unwrap();
     fresh.history.show_branch(&stopped.id).await.unwrap();
-    assert!(matches!(fresh.history.go_on(&stopped.id, OWNER).await, Err(Error::Busy)));
+    assert!(matches!(fresh.history.continue_answer(&stopped.id, OWNER).await, Err(Error::Busy)));
     assert_eq!(fresh.history.message(&stopped.id).await.unwrap().state, AnswerState::Stopped);
     fresh.history.finish(&running, &[]).await.unwrap_or_else(|error| panic!("{error}"));
 }
@@ -110,31 +113,31 @@ async fn what_the_tokens_say_replaces_what_was_stored() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let answer = ended(&fresh, &chat, AnswerState::Interrupted, None).await.id;
-    fresh.history.go_on(&answer, OWNER).await.unwrap();
+    fresh.history.continue_answer(&answer, OWNER).await.unwrap();
     let thought = PartKind::Thinking { text: "ha".into() };
     let mut replacing = whole(vec![thought.clone(), words("l")], &[1, 2, 3]);
     replacing.notices = vec![Notice {
         code: "a".into(),
         message: "b".into(),
     }];
-    fresh.history.grow(&answer, &replacing).await.unwrap();
-    let more = PartGrowth {
+    fresh.history.append(&answer, &replacing).await.unwrap();
+    let more = PartDelta {
         position: 1,
         kind: words("f"),
         started_at: 30,
         ended_at: 50,
     };
-    let more = Growth {
+    let more = AnswerDelta {
         parts: vec![more],
         tokens: vec![4],
-        ..Growth::default()
+        ..AnswerDelta::default()
     };
-    fresh.history.grow(&answer, &more).await.unwrap();
+    fresh.history.append(&answer, &more).await.unwrap();
     let stored = fresh.history.message(&answer).await.unwrap();
     let kinds: Vec<PartKind> = stored.parts.iter().map(|part| part.kind.clone()).collect();
     assert_eq!(kinds, [thought, words("lf")]);
     assert_eq!((stored.parts[1].started_at, stored.parts[1].ended_at), (30, 50));
-    assert_eq!(stored.thinking_tokens, Some(3), "a growth that counted none keeps the count");
+    assert_eq!(stored.thinking_tokens, Some(3), "a delta that counted none keeps the count");
     assert_eq!(fresh.history.tokens(&answer).await.unwrap(), [1, 2, 3, 4]);
 }
 
@@ -142,13 +145,13 @@ async fn what_the_tokens_say_replaces_what_was_stored() {
 async fn a_kill_while_an_answer_goes_on_leaves_it_as_it_was_or_as_it_is() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
-    let answer = ended(&fresh, &chat, AnswerState::Stopped, Some(Stop::Cancelled)).await.id;
+    let answer = ended(&fresh, &chat, AnswerState::Stopped, Some(FinishReason::Cancelled)).await.id;
     let log_path = fresh.path().with_extension("sqlite-wal");
     let begun = std::fs::metadata(&log_path).unwrap().len() as usize;
-    fresh.history.go_on(&answer, OWNER).await.unwrap();
+    fresh.history.continue_answer(&answer, OWNER).await.unwrap();
     // Long enough for several pages, so that a cut can fall between deleting the old parts and storing the new ones.
     let long = "half and ".repeat(4000);
-    fresh.history.grow(&answer, &whole(vec![words(&long)], &[1, 2, 3])).await.unwrap();
+    fresh.history.append(&answer, &whole(vec![words(&long)], &[1, 2, 3])).await.unwrap();
     let length = std::fs::metadata(&log_path).unwrap().len() as usize;
     let log = std::fs::read(&log_path).unwrap();
     let mut seen = std::collections::BTreeSet::new();
@@ -191,12 +194,12 @@ async fn a_file_of_the_version_before_opens_with_all_it_holds_and_its_answers_go
     let running = history.running().await.unwrap().pop().unwrap();
     assert!(history.interrupt(&running).await.unwrap());
     let tokens = history.tokens(&running.id).await.unwrap();
-    let before = history.go_on(&running.id, OWNER).await.unwrap();
+    let before = history.continue_answer(&running.id, OWNER).await.unwrap();
     let said = before.text();
     assert!(said.starts_with("1, 2, 3, ") && tokens.len() == 117, "{said} {}", tokens.len());
-    let mut more = growth("and so on", &[9]);
+    let mut more = delta("and so on", &[9]);
     more.thinking_tokens = Some(0);
-    history.grow(&running.id, &more).await.unwrap();
+    history.append(&running.id, &more).await.unwrap();
     let now = history.message(&running.id).await.unwrap();
     assert_eq!((now.text(), now.thinking_tokens), (format!("{said}and so on"), Some(0)));
     assert_eq!(history.tokens(&running.id).await.unwrap().len(), 118);

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use history::{now, Growth, PartGrowth};
+use history::{now, AnswerDelta, PartDelta};
 use protocol::{mailbox, AnswerBody, AnswerEvent, Channel, Notice, Part, PartKind, Receiver, Sender, StoredMessage, ToolCall};
 use tokio::sync::{watch, Notify};
 
 /// A running answer, shared by the turn that writes it and everybody who watches or stops it.
 #[derive(Debug)]
-pub(crate) struct RunningAnswer {
+pub(crate) struct LiveAnswer {
     pub(crate) chat: String,
     pub(crate) message: String,
     /// Becomes true when somebody wants it to end.
@@ -19,11 +19,11 @@ pub(crate) struct RunningAnswer {
     pub(crate) ended: watch::Sender<bool>,
     /// Rings when there is something that is not on disk.
     pub(crate) grew: Notify,
-    answer: Mutex<Answer>,
+    answer: Mutex<LiveState>,
 }
 
 #[derive(Debug)]
-struct Answer {
+struct LiveState {
     message: StoredMessage,
     tokens: Vec<u32>,
     /// Every event, one by one: number n lies at n - 1. Joining happens on the way to a window.
@@ -45,14 +45,14 @@ pub(crate) struct Saved {
     tokens: usize,
 }
 
-impl RunningAnswer {
+impl LiveAnswer {
     /// An answer that says nothing yet.
     pub(crate) fn new(message: StoredMessage) -> Arc<Self> {
-        Self::going_on(message, Vec::new())
+        Self::continued(message, Vec::new())
     }
 
     /// An answer that goes on: all that the message says and these tokens are on disk. Whoever attaches is told them first.
-    pub(crate) fn going_on(mut message: StoredMessage, tokens: Vec<u32>) -> Arc<Self> {
+    pub(crate) fn continued(mut message: StoredMessage, tokens: Vec<u32>) -> Arc<Self> {
         let saved = Saved {
             edition: 0,
             parts: message.parts.len(),
@@ -61,7 +61,7 @@ impl RunningAnswer {
         };
         let mut log = Vec::new();
         if let Some(last) = message.parts.last_mut() {
-            take_up(last, now());
+            move_to_present(last, now());
             log.push(AnswerBody::Resumed {
                 parts: message.parts.clone(),
                 notices: message.notices.clone(),
@@ -74,7 +74,7 @@ impl RunningAnswer {
             answer_now: watch::Sender::new(false),
             ended: watch::Sender::new(false),
             grew: Notify::new(),
-            answer: Mutex::new(Answer {
+            answer: Mutex::new(LiveState {
                 message,
                 tokens,
                 log,
@@ -85,7 +85,7 @@ impl RunningAnswer {
         })
     }
 
-    fn answer(&self) -> MutexGuard<'_, Answer> {
+    fn answer(&self) -> MutexGuard<'_, LiveState> {
         // Nothing that can panic runs between two related changes, so a poisoned answer is still whole.
         self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -129,7 +129,7 @@ impl RunningAnswer {
             })
             .collect();
         if let Some(last) = answer.message.parts.last_mut() {
-            take_up(last, at);
+            move_to_present(last, at);
         }
         answer.edition += 1;
         answer.message.notices = notices.clone();
@@ -204,8 +204,8 @@ impl RunningAnswer {
     }
 
     /// What is not on disk yet (perhaps nothing), and how much is once that is stored.
-    pub(crate) fn growth(&self) -> (Growth, Saved) {
-        self.answer().growth()
+    pub(crate) fn delta(&self) -> (AnswerDelta, Saved) {
+        self.answer().delta()
     }
 
     /// Notes how much is on disk.
@@ -214,7 +214,7 @@ impl RunningAnswer {
     }
 }
 
-impl Answer {
+impl LiveState {
     fn add_tokens(&mut self, tokens: Vec<u32>) {
         if !tokens.is_empty() {
             // The figures of an earlier end, which are right only as long as nothing has come.
@@ -259,7 +259,7 @@ impl Answer {
         }
     }
 
-    fn growth(&self) -> (Growth, Saved) {
+    fn delta(&self) -> (AnswerDelta, Saved) {
         let message = &self.message;
         let replaces = self.saved.edition != self.edition;
         let saved = if replaces { Saved::default() } else { self.saved };
@@ -273,7 +273,7 @@ impl Answer {
         for (position, part) in message.parts.iter().enumerate().skip(saved.parts.saturating_sub(1)) {
             let from = if position + 1 == saved.parts { saved.bytes } else { 0 };
             if position >= saved.parts || from < bytes(&part.kind) {
-                parts.push(PartGrowth {
+                parts.push(PartDelta {
                     position,
                     kind: tail(&part.kind, from),
                     started_at: part.started_at,
@@ -281,7 +281,7 @@ impl Answer {
                 });
             }
         }
-        let growth = Growth {
+        let delta = AnswerDelta {
             replaces,
             parts,
             tokens: self.tokens[saved.tokens..].to_vec(),
@@ -290,12 +290,12 @@ impl Answer {
             template_hash: message.template_hash.clone(),
             thinking_tokens: message.thinking_tokens,
         };
-        (growth, now)
+        (delta, now)
     }
 }
 
 /// Moves a part that goes on to the present, so that a thought is not said to have taken all night.
-fn take_up(part: &mut Part, at: i64) {
+fn move_to_present(part: &mut Part, at: i64) {
     let pause = at - part.ended_at;
     part.started_at += pause;
     part.ended_at = at;

@@ -5,13 +5,13 @@ use std::time::Duration;
 use history::History;
 use protocol::fake::FakeJob;
 use protocol::{
-    AnswerBody, AnswerEvent, AnswerState, Begun, ChatSettings, Code, EngineEvent, Error, Notice, PartKind, Role, Stop, StoredMessage,
-    Thinking,
+    AnswerBody, AnswerEvent, AnswerState, Begun, ChatSettings, EngineEvent, Error, ErrorCode, FinishReason, Notice, PartKind, Role,
+    StoredMessage, Thinking,
 };
 use sqlx::Connection;
 use tokio::time::sleep;
 
-use crate::{all, done, finished, next, open, text, thought, House};
+use crate::{all, done, finished, next, open, text, thought, Harness};
 
 fn started(revision: &str) -> EngineEvent {
     EngineEvent::Started {
@@ -59,7 +59,7 @@ fn shown(events: &[AnswerEvent]) -> Vec<PartKind> {
     parts
 }
 
-impl House {
+impl Harness {
     async fn tokens(&self, message: &str) -> Vec<u32> {
         History::open(&self.path).await.unwrap().tokens(message).await.unwrap()
     }
@@ -72,13 +72,13 @@ impl House {
         self.chat.stop(&message).await.unwrap();
         cancelled(&job).await;
         job.events.send(thought("<", 2));
-        job.events.send(done(Stop::Cancelled));
+        job.events.send(done(FinishReason::Cancelled));
         assert_eq!(self.end(&message).await.state, AnswerState::Stopped);
         message
     }
 
     /// Lets the answer go on, and the job that the engine got for it.
-    async fn goes_on(&self, message: &str) -> FakeJob {
+    async fn continues(&self, message: &str) -> FakeJob {
         let view = self.chat.continue_answer(message).await.unwrap();
         let last = view.messages.last().unwrap();
         assert_eq!((last.id.as_str(), last.state), (message, AnswerState::Streaming));
@@ -100,34 +100,34 @@ async fn cancelled(job: &FakeJob) {
 
 #[tokio::test]
 async fn answer_now_reaches_the_engine_and_nobody_else() {
-    let house = House::new().await;
-    let (one, two) = (house.new_chat().await, house.new_chat().await);
-    let (message, job) = house.ask(&one, "question").await;
-    let (_, other) = house.ask(&two, "question").await;
+    let harness = Harness::new().await;
+    let (one, two) = (harness.new_chat().await, harness.new_chat().await);
+    let (message, job) = harness.ask(&one, "question").await;
+    let (_, other) = harness.ask(&two, "question").await;
     job.events.send(thought("hm", 1));
     assert!(!job.end_thinking.is_asked());
-    house.chat.answer_now(&message).await.unwrap();
+    harness.chat.answer_now(&message).await.unwrap();
     while !job.end_thinking.is_asked() {
         sleep(Duration::from_millis(1)).await;
     }
     assert!(!other.end_thinking.is_asked() && !job.cancel.is_cancelled());
     // The answer goes on, and twice is as good as once.
-    house.chat.answer_now(&message).await.unwrap();
+    harness.chat.answer_now(&message).await.unwrap();
     job.events.send(text("Yes.", 2));
-    job.events.send(done(Stop::Stop));
-    let answer = house.end(&message).await;
+    job.events.send(done(FinishReason::Stop));
+    let answer = harness.end(&message).await;
     assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Complete, "Yes."));
-    house.chat.answer_now(&message).await.unwrap();
-    assert_eq!(house.chat.answer_now("nothing").await.unwrap_err().code, Code::NotFound);
+    harness.chat.answer_now(&message).await.unwrap();
+    assert_eq!(harness.chat.answer_now("nothing").await.unwrap_err().code, ErrorCode::NotFound);
 }
 
 #[tokio::test]
 async fn a_wish_that_comes_before_the_engine_was_asked_reaches_it() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let turn = house.chat.send(&chat, "question").await.unwrap();
-    house.chat.answer_now(&turn.answer.id).await.unwrap();
-    let job = house.job().await;
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let turn = harness.chat.send(&chat, "question").await.unwrap();
+    harness.chat.answer_now(&turn.answer.id).await.unwrap();
+    let job = harness.job().await;
     while !job.end_thinking.is_asked() {
         sleep(Duration::from_millis(1)).await;
     }
@@ -135,47 +135,47 @@ async fn a_wish_that_comes_before_the_engine_was_asked_reaches_it() {
 
 #[tokio::test]
 async fn the_budget_of_a_chat_is_asked_for_and_kept_with_the_answer() {
-    let house = House::new().await;
+    let harness = Harness::new().await;
     let settings = ChatSettings {
         thinking: Some(Thinking::On),
         thinking_budget: Some(20),
         ..ChatSettings::default()
     };
-    let chat = house.chat.create(settings).await.unwrap().summary.id;
-    let message = house.stopped(&chat).await;
-    house.chat.set_settings(&chat, &ChatSettings::default()).await.unwrap();
-    assert_eq!(house.stored(&chat).await[1].thinking_budget, Some(20));
+    let chat = harness.chat.create(settings).await.unwrap().summary.id;
+    let message = harness.stopped(&chat).await;
+    harness.chat.set_settings(&chat, &ChatSettings::default()).await.unwrap();
+    assert_eq!(harness.stored(&chat).await[1].thinking_budget, Some(20));
     // Going on, the answer keeps what it was asked with; the next one follows the chat.
-    let job = house.goes_on(&message).await;
+    let job = harness.continues(&message).await;
     assert_eq!((job.request.thinking, job.request.thinking_budget), (Some(Thinking::On), Some(20)));
-    house.engine.take_prefetched();
-    job.events.send(done(Stop::Stop));
-    house.end(&message).await;
+    harness.engine.take_prefetched();
+    job.events.send(done(FinishReason::Stop));
+    harness.end(&message).await;
     let ahead = loop {
-        match house.engine.take_prefetched().pop() {
+        match harness.engine.take_prefetched().pop() {
             Some(ahead) => break ahead,
             None => sleep(Duration::from_millis(5)).await,
         }
     };
     assert_eq!((ahead.thinking, ahead.thinking_budget, ahead.continue_from), (None, None, None));
-    let (_, job) = house.ask(&chat, "more").await;
+    let (_, job) = harness.ask(&chat, "more").await;
     assert_eq!((job.request.thinking, job.request.thinking_budget), (None, None));
 }
 
 #[tokio::test]
 async fn an_answer_goes_on_from_its_tokens_and_shows_what_they_say() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let message = house.stopped(&chat).await;
-    assert_eq!(house.tokens(&message).await, [1, 2, 99]);
-    let before = house.stored(&chat).await.pop().unwrap();
-    house.chat.rename(&chat, "other").await.unwrap();
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let message = harness.stopped(&chat).await;
+    assert_eq!(harness.tokens(&message).await, [1, 2, 99]);
+    let before = harness.stored(&chat).await.pop().unwrap();
+    harness.chat.rename(&chat, "other").await.unwrap();
     let settings = ChatSettings {
         model: Some("another".into()),
         ..ChatSettings::default()
     };
-    house.chat.set_settings(&chat, &settings).await.unwrap();
-    let job = house.goes_on(&message).await;
+    harness.chat.set_settings(&chat, &settings).await.unwrap();
+    let job = harness.continues(&message).await;
     assert_eq!(job.request.model.reference, "pebble", "the model that began it");
     assert_eq!(job.request.messages.len(), 1);
     let begun = Begun::Tokens {
@@ -185,7 +185,7 @@ async fn an_answer_goes_on_from_its_tokens_and_shows_what_they_say() {
     };
     assert_eq!(job.request.continue_from, Some(begun));
 
-    let mut window = house.chat.attach(&message, 0).await.unwrap();
+    let mut window = harness.chat.attach(&message, 0).await.unwrap();
     let mut events = vec![next(&mut window).await];
     assert_eq!(
         shown(&events),
@@ -199,7 +199,7 @@ async fn an_answer_goes_on_from_its_tokens_and_shows_what_they_say() {
     while !matches!(events.last().unwrap().body, AnswerBody::Delta { .. }) {
         events.push(next(&mut window).await);
     }
-    let reader = History::open(&house.path).await.unwrap();
+    let reader = History::open(&harness.path).await.unwrap();
     while reader.tokens(&message).await.unwrap() != [1, 2, 99, 3] {
         sleep(Duration::from_millis(5)).await;
     }
@@ -208,34 +208,37 @@ async fn an_answer_goes_on_from_its_tokens_and_shows_what_they_say() {
         [thinking("It is ha"), words("So be it")]
     );
     job.events.send(text(".", 4));
-    job.events.send(done(Stop::Stop));
+    job.events.send(done(FinishReason::Stop));
     events.extend(all(window).await);
     let answer = finished(events.last().unwrap());
     assert_eq!(kinds(&answer), [thinking("It is ha"), words("So be it.")]);
     assert_eq!(shown(&events), kinds(&answer));
     assert!(events.iter().map(|event| event.seq).eq(1..=events.len() as u64));
-    assert_eq!((answer.state, answer.stop), (AnswerState::Complete, Some(Stop::Stop)));
+    assert_eq!(
+        (answer.state, answer.finish_reason),
+        (AnswerState::Complete, Some(FinishReason::Stop))
+    );
     assert_eq!((answer.created_at, &answer.siblings), (before.created_at, &before.siblings));
     let lasted = |message: &StoredMessage| message.parts[0].ended_at - message.parts[0].started_at;
     assert_eq!(lasted(&answer), lasted(&before), "the pause is no thinking");
-    assert_eq!(house.stored(&chat).await.pop().unwrap(), answer);
-    assert_eq!(house.tokens(&message).await, [1, 2, 99, 3, 4, 99]);
+    assert_eq!(harness.stored(&chat).await.pop().unwrap(), answer);
+    assert_eq!(harness.tokens(&message).await, [1, 2, 99, 3, 4, 99]);
 }
 
 #[tokio::test]
 async fn a_thought_that_was_ended_for_the_model_stays_ended() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let (message, job) = house.ask(&chat, "question").await;
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (message, job) = harness.ask(&chat, "question").await;
     job.events.send(thought("hm", 1));
     job.events.send(EngineEvent::Notice(Notice {
         code: "thinking_ended".into(),
         message: "You ended the thought here.".into(),
     }));
     job.events.send(text("Be", 2));
-    job.events.send(done(Stop::Length));
-    house.end(&message).await;
-    let job = house.goes_on(&message).await;
+    job.events.send(done(FinishReason::Length));
+    harness.end(&message).await;
+    let job = harness.continues(&message).await;
     assert!(matches!(
         job.request.continue_from,
         Some(Begun::Tokens { thinking_ended: true, .. })
@@ -244,12 +247,12 @@ async fn a_thought_that_was_ended_for_the_model_stays_ended() {
 
 #[tokio::test]
 async fn an_answer_without_tokens_goes_on_from_its_words_or_from_nothing() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let (message, job) = house.ask(&chat, "question").await;
-    job.events.send(EngineEvent::Failed(Error::new(Code::Engine, "broken")));
-    house.end(&message).await;
-    let job = house.goes_on(&message).await;
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (message, job) = harness.ask(&chat, "question").await;
+    job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken")));
+    harness.end(&message).await;
+    let job = harness.continues(&message).await;
     assert_eq!(job.request.continue_from, None);
     let piece = |channel, text: &str| EngineEvent::Delta {
         channel,
@@ -259,9 +262,9 @@ async fn an_answer_without_tokens_goes_on_from_its_words_or_from_nothing() {
     };
     job.events.send(piece(protocol::Channel::Thinking, "hm"));
     job.events.send(piece(protocol::Channel::Text, "Half an"));
-    job.events.send(EngineEvent::Failed(Error::new(Code::Engine, "broken again")));
-    house.end(&message).await;
-    let job = house.goes_on(&message).await;
+    job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken again")));
+    harness.end(&message).await;
+    let job = harness.continues(&message).await;
     let begun = Begun::Words {
         thinking: Some("hm".into()),
         text: Some("Half an".into()),
@@ -269,96 +272,96 @@ async fn an_answer_without_tokens_goes_on_from_its_words_or_from_nothing() {
     assert_eq!(job.request.continue_from, Some(begun));
     job.events.send(resumed(vec![thinking("hm"), words("Half an")], vec![5, 6, 7]));
     job.events.send(text(" answer", 8));
-    job.events.send(EngineEvent::Failed(Error::new(Code::Engine, "and again")));
-    let answer = house.end(&message).await;
+    job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "and again")));
+    let answer = harness.end(&message).await;
     assert_eq!(answer.text(), "Half an answer");
-    assert_eq!(house.tokens(&message).await, [5, 6, 7, 8]);
+    assert_eq!(harness.tokens(&message).await, [5, 6, 7, 8]);
 }
 
 #[tokio::test]
 async fn what_cannot_go_on_is_refused_with_a_sentence_and_nothing_changes() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let (first, job) = house.ask(&chat, "question").await;
-    assert_eq!(house.chat.continue_answer(&first).await.unwrap_err().code, Code::Busy);
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (first, job) = harness.ask(&chat, "question").await;
+    assert_eq!(harness.chat.continue_answer(&first).await.unwrap_err().code, ErrorCode::Busy);
     job.events.send(text("whole", 1));
-    job.events.send(done(Stop::Stop));
-    house.end(&first).await;
-    let error = house.refuses(&first).await;
-    assert!(error.code == Code::BadRequest && error.message.contains("complete"), "{error}");
-    let question = house.stored(&chat).await[0].clone();
+    job.events.send(done(FinishReason::Stop));
+    harness.end(&first).await;
+    let error = harness.refuses(&first).await;
+    assert!(error.code == ErrorCode::BadRequest && error.message.contains("complete"), "{error}");
+    let question = harness.stored(&chat).await[0].clone();
     assert_eq!(
-        (question.role, house.refuses(&question.id).await.code),
-        (Role::User, Code::BadRequest)
+        (question.role, harness.refuses(&question.id).await.code),
+        (Role::User, ErrorCode::BadRequest)
     );
-    assert_eq!(house.refuses("nothing").await.code, Code::NotFound);
+    assert_eq!(harness.refuses("nothing").await.code, ErrorCode::NotFound);
 
-    let stopped = house.stopped(&chat).await;
-    let (_, job) = house.ask(&chat, "more").await;
-    job.events.send(done(Stop::Stop));
-    while !house.chat.running().is_empty() {
+    let stopped = harness.stopped(&chat).await;
+    let (_, job) = harness.ask(&chat, "more").await;
+    job.events.send(done(FinishReason::Stop));
+    while !harness.chat.running().is_empty() {
         sleep(Duration::from_millis(1)).await;
     }
-    let before = house.stored(&chat).await;
-    let error = house.refuses(&stopped).await;
-    assert!(error.code == Code::BadRequest && error.message.contains("last"), "{error}");
-    assert_eq!(house.stored(&chat).await, before);
+    let before = harness.stored(&chat).await;
+    let error = harness.refuses(&stopped).await;
+    assert!(error.code == ErrorCode::BadRequest && error.message.contains("last"), "{error}");
+    assert_eq!(harness.stored(&chat).await, before);
 }
 
 #[tokio::test]
 async fn a_model_that_is_gone_or_changed_leaves_all_there_was_and_the_answer_can_go_on() {
-    let house = House::new().await;
+    let harness = Harness::new().await;
     let settings = ChatSettings {
         model: Some("missing".into()),
         ..ChatSettings::default()
     };
-    let chat = house.new_chat().await;
-    let message = house.stopped(&chat).await;
+    let chat = harness.new_chat().await;
+    let message = harness.stopped(&chat).await;
     // The chat has moved to a model that is gone, but the answer's own is there.
-    house
+    harness
         .chat
         .set_settings(&chat, &settings)
         .await
         .unwrap_or_else(|error| panic!("{error}"));
-    let before = house.stored(&chat).await.pop().unwrap();
+    let before = harness.stored(&chat).await.pop().unwrap();
     for _ in 0..2 {
-        let job = house.goes_on(&message).await;
+        let job = harness.continues(&message).await;
         let Some(Begun::Tokens { model_revision, .. }) = &job.request.continue_from else {
             panic!("it has tokens")
         };
         assert_eq!(model_revision.as_deref(), Some("abc"));
         job.events.send(started("another"));
         job.events
-            .send(EngineEvent::Failed(Error::new(Code::BadRequest, "the model has changed")));
-        let answer = house.end(&message).await;
-        assert_eq!(answer.error, Some(Error::new(Code::BadRequest, "the model has changed")));
+            .send(EngineEvent::Failed(Error::new(ErrorCode::BadRequest, "the model has changed")));
+        let answer = harness.end(&message).await;
+        assert_eq!(answer.error, Some(Error::new(ErrorCode::BadRequest, "the model has changed")));
         assert_eq!((answer.state, kinds(&answer)), (AnswerState::Failed, kinds(&before)));
         assert_eq!((answer.usage, answer.model_revision.as_deref()), (before.usage, Some("abc")));
-        assert_eq!(house.tokens(&message).await, [1, 2, 99]);
+        assert_eq!(harness.tokens(&message).await, [1, 2, 99]);
     }
 
     // A model folder that no longer has it refuses before anything is changed.
-    let missing = house.chat.create(ChatSettings::default()).await.unwrap().summary.id;
-    let message = house.stopped(&missing).await;
-    let mut file = sqlx::SqliteConnection::connect(house.path.to_str().unwrap()).await.unwrap();
+    let missing = harness.chat.create(ChatSettings::default()).await.unwrap().summary.id;
+    let message = harness.stopped(&missing).await;
+    let mut file = sqlx::SqliteConnection::connect(harness.path.to_str().unwrap()).await.unwrap();
     sqlx::query("UPDATE messages SET model = 'missing' WHERE id = ?")
         .bind(&message)
         .execute(&mut file)
         .await
         .unwrap();
-    let before = house.stored(&missing).await;
-    assert_eq!(house.refuses(&message).await.code, Code::ModelNotFound);
-    assert_eq!(house.stored(&missing).await, before);
+    let before = harness.stored(&missing).await;
+    assert_eq!(harness.refuses(&message).await.code, ErrorCode::ModelNotFound);
+    assert_eq!(harness.stored(&missing).await, before);
 }
 
 #[tokio::test]
 async fn an_answer_goes_on_after_its_process_was_gone_as_often_as_it_takes() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let (message, job) = house.ask(&chat, "question").await;
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (message, job) = harness.ask(&chat, "question").await;
     job.events.send(started("abc"));
     job.events.send(text("one ", 1));
-    let reader = History::open(&house.path).await.unwrap();
+    let reader = History::open(&harness.path).await.unwrap();
     let stored = |tokens: Vec<u32>| {
         let (reader, message) = (reader.clone(), message.clone());
         async move {
@@ -368,17 +371,17 @@ async fn an_answer_goes_on_after_its_process_was_gone_as_often_as_it_takes() {
         }
     };
     stored(vec![1]).await;
-    let mut file = sqlx::SqliteConnection::connect(house.path.to_str().unwrap()).await.unwrap();
+    let mut file = sqlx::SqliteConnection::connect(harness.path.to_str().unwrap()).await.unwrap();
     let mut tokens = vec![1];
     let mut jobs = vec![job];
-    let mut houses = Vec::new();
+    let mut harnesses = Vec::new();
     for (round, word) in ["two ", "three ", "four "].into_iter().enumerate() {
         // As if the process that writes it had been killed: it is another one's, and long silent.
         sqlx::query("UPDATE messages SET owner = '1:1@nowhere', heartbeat = 0 WHERE state = 'streaming'")
             .execute(&mut file)
             .await
             .unwrap();
-        let (engine, chats) = open(&house.path).await;
+        let (engine, chats) = open(&harness.path).await;
         let view = chats.chat(&chat).await.unwrap();
         assert_eq!(view.messages[1].state, AnswerState::Interrupted);
         assert_eq!(view.messages[1].thinking_tokens, Some(1), "counted while it was written");
@@ -398,17 +401,17 @@ async fn an_answer_goes_on_after_its_process_was_gone_as_often_as_it_takes() {
         stored(tokens.clone()).await;
         assert_eq!(reader.message(&message).await.unwrap().text(), format!("{said}{word}"));
         jobs.push(job);
-        houses.push((engine, chats));
+        harnesses.push((engine, chats));
     }
 }
 
 #[tokio::test]
 async fn whoever_watches_from_another_process_sees_what_an_answer_that_goes_on_says() {
-    let house = House::new().await;
-    let chat = house.new_chat().await;
-    let message = house.stopped(&chat).await;
-    let job = house.goes_on(&message).await;
-    let (_, elsewhere) = open(&house.path).await;
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let message = harness.stopped(&chat).await;
+    let job = harness.continues(&message).await;
+    let (_, elsewhere) = open(&harness.path).await;
     let mut window = elsewhere.attach(&message, 0).await.unwrap();
     let mut events = vec![next(&mut window).await];
     assert_eq!(shown(&events), [thinking("It is ha<")]);
@@ -419,7 +422,7 @@ async fn whoever_watches_from_another_process_sees_what_an_answer_that_goes_on_s
         events.push(next(&mut window).await);
     }
     job.events.send(text(" be it", 4));
-    job.events.send(done(Stop::Stop));
+    job.events.send(done(FinishReason::Stop));
     events.extend(all(window).await);
     let answer = finished(events.last().unwrap());
     assert_eq!(kinds(&answer), [thinking("It is ha"), words("So be it")]);
