@@ -122,7 +122,7 @@ async fn take_up(hub: hub::Hub) {
     const TIMES: usize = 12;
     const PAUSE: Duration = Duration::from_secs(5);
     for _ in 0..TIMES {
-        if let Err(error) = hub.go_on().await {
+        if let Err(error) = hub.resume_pending().await {
             tracing::warn!("the downloads of the last time do not go on: {error}");
         }
         tokio::time::sleep(PAUSE).await;

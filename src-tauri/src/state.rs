@@ -129,7 +129,7 @@ impl App {
     /// ends while MLX computes may crash at its very end.
     pub async fn shut_down(&self) {
         self.stop.cancel();
-        if timeout(DOWNLOADS_REST, self.hub.rest()).await.is_err() {
+        if timeout(DOWNLOADS_REST, self.hub.suspend()).await.is_err() {
             tracing::warn!("a download was still at work when the app ended; the next start reads it again");
         }
         self.chat.shut_down().await;

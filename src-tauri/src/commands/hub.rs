@@ -1,7 +1,7 @@
 //! What the hub has, and what of it fits this computer.
 
 use hub::fit::{Memory, Question};
-use protocol::{Fit, HubModel, MachineMemory, Result, SearchPage, SearchQuery};
+use protocol::{HubModel, MachineMemory, MemoryFit, Result, SearchPage, SearchQuery};
 use tauri::State;
 
 use crate::state::App;
@@ -28,7 +28,7 @@ pub async fn first_models(app: State<'_, App>) -> Result<Vec<HubModel>> {
 }
 
 #[tauri::command]
-pub async fn fit_of(app: State<'_, App>, reference: String, context: Option<u32>) -> Result<Fit> {
+pub async fn fit_of(app: State<'_, App>, reference: String, context: Option<u32>) -> Result<MemoryFit> {
     let question = Question {
         context,
         ..Question::new()

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Fit } from '../bindings/Fit';
+import type { MemoryFit } from '../bindings/MemoryFit';
 import { fitHint, fitLabel, pieces } from './fit';
 
 const GB = 1_000_000_000;
-const FIT: Fit = {
+const FIT: MemoryFit = {
   word: 'tight', context: 32_768, most_context: 131_072, comfortable_context: null, weights: 12 * GB, kv: 2 * GB, working: GB, needed: 15 * GB,
   free: 16 * GB, total: 24 * GB, measured: null,
 };

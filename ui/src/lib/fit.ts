@@ -1,11 +1,11 @@
 /** How the sum of a model's memory is told. */
 
-import type { Fit } from '../bindings/Fit';
+import type { MemoryFit } from '../bindings/MemoryFit';
 import { t } from '../messages';
 import { contextSize } from './format';
 
 /** `comfortable`, `tight at 32 k`, `will not fit`. */
-export function fitLabel(fit: Fit): string {
+export function fitLabel(fit: MemoryFit): string {
   switch (fit.word) {
     case 'comfortable':
       return t('fit.comfortable');
@@ -17,7 +17,7 @@ export function fitLabel(fit: Fit): string {
 }
 
 /** What can be done about the word; `null` where nothing needs to be. */
-export function fitHint(fit: Fit): string | null {
+export function fitHint(fit: MemoryFit): string | null {
   if (fit.word === 'comfortable') return null;
   if (fit.word === 'tight') return t(fit.needed > fit.free ? 'fit.hint.free' : 'fit.hint.little');
   if (fit.comfortable_context !== null && fit.comfortable_context < fit.context) return t('fit.hint.context', { context: contextSize(fit.comfortable_context) });
@@ -32,7 +32,7 @@ export interface Piece {
 }
 
 /** The bar: what other programs hold, then what the model needs; what is too much is cut off and marked. */
-export function pieces(fit: Fit): Piece[] {
+export function pieces(fit: MemoryFit): Piece[] {
   const used = Math.max(0, fit.total - fit.free);
   const parts: [Piece['kind'], number][] = [['used', used], ['weights', fit.weights], ['kv', fit.kv], ['working', fit.working]];
   const sum = parts.reduce((total, [, size]) => total + size, 0);

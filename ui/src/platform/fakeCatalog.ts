@@ -1,6 +1,6 @@
 /** What the fake host's hub has. */
 
-import type { Fit } from '../bindings/Fit';
+import type { MemoryFit } from '../bindings/MemoryFit';
 import type { HubModel } from '../bindings/HubModel';
 import type { OutboundRequest } from '../bindings/OutboundRequest';
 
@@ -12,7 +12,7 @@ const FREE = 11.8 * GB;
 export const MEMORY = { total: TOTAL, free: FREE };
 
 /** What a model of this size needs at a context, roughly. */
-export function fitAt(bytes: number, context: number, most: number, measured: number | null = null): Fit {
+export function fitAt(bytes: number, context: number, most: number, measured: number | null = null): MemoryFit {
   const kv = Math.round(Math.min(context, most) * Math.sqrt(bytes) * 1.4);
   const working = Math.round(bytes * 0.06 + 150_000_000);
   const needed = bytes + kv + working;

@@ -5,7 +5,7 @@
 
 import type { Download } from '../bindings/Download';
 import type { DownloadState } from '../bindings/DownloadState';
-import type { Fit } from '../bindings/Fit';
+import type { MemoryFit } from '../bindings/MemoryFit';
 import type { HubModel } from '../bindings/HubModel';
 import type { LocalModel } from '../bindings/LocalModel';
 import type { MachineMemory } from '../bindings/MachineMemory';
@@ -99,7 +99,7 @@ export class FakeHub implements HubPlatform {
   async firstModels(): Promise<HubModel[]> {
     return firstModels().map((model) => ({ ...model, here: this.local.some((other) => other.reference === model.id) }));
   }
-  async fitOf(reference: string, context: number | null): Promise<Fit> {
+  async fitOf(reference: string, context: number | null): Promise<MemoryFit> {
     const model = this.catalog.find((other) => other.id === reference);
     const bytes = model?.bytes ?? this.local.find((other) => other.reference === reference)?.bytes ?? 15_000_000;
     return fitAt(bytes, context ?? 16_384, model?.context ?? 131_072, reference === 'pebble' ? 71_000_000 : null);

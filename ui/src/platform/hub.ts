@@ -1,7 +1,7 @@
 /** What the windows can ask of their host about models: finding, fetching, keeping them, and the network they come through. */
 
 import type { Download } from '../bindings/Download';
-import type { Fit } from '../bindings/Fit';
+import type { MemoryFit } from '../bindings/MemoryFit';
 import type { HubModel } from '../bindings/HubModel';
 import type { MachineMemory } from '../bindings/MachineMemory';
 import type { ModelFolderEntry } from '../bindings/ModelFolderEntry';
@@ -24,7 +24,7 @@ export interface HubPlatform {
   /** Good models to begin with on this computer; asks nobody. */
   firstModels(): Promise<HubModel[]>;
   /** What a model needs at this context, `null`: the one it is offered with. */
-  fitOf(reference: string, context: number | null): Promise<Fit>;
+  fitOf(reference: string, context: number | null): Promise<MemoryFit>;
 
   /** The memory that models may use on this computer, in bytes, and how much of it is free now. */
   memory(): Promise<MachineMemory>;

@@ -1,7 +1,7 @@
 /** The models on this computer. */
 
 import type { EngineStatus } from '../bindings/EngineStatus';
-import type { Fit } from '../bindings/Fit';
+import type { MemoryFit } from '../bindings/MemoryFit';
 import type { LocalModel } from '../bindings/LocalModel';
 import type { Platform, Unsubscribe } from '../platform';
 import type { Toasts } from './toasts.svelte';
@@ -41,7 +41,7 @@ export class Models {
   }
 
   /** What a model needs at a context, `null`: the one it is offered with. Rejected calls are shown. */
-  async fitAt(reference: string, context: number | null): Promise<Fit> {
+  async fitAt(reference: string, context: number | null): Promise<MemoryFit> {
     try {
       return await this.platform.fitOf(reference, context);
     } catch (reason) {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use hub::fit::{size, Question};
-use protocol::{Fit, Fits, KvBits};
+use protocol::{FitVerdict, KvBits, MemoryFit};
 use serde_json::json;
 
 use crate::{app, output};
@@ -63,15 +63,15 @@ pub async fn run(args: FitArgs) -> Result<()> {
     Ok(())
 }
 
-fn word(fit: &Fit) -> &'static str {
+fn word(fit: &MemoryFit) -> &'static str {
     match fit.word {
-        Fits::Comfortable => "comfortable",
-        Fits::Tight => "tight",
-        Fits::WillNotFit => "will not fit",
+        FitVerdict::Comfortable => "comfortable",
+        FitVerdict::Tight => "tight",
+        FitVerdict::WillNotFit => "will not fit",
     }
 }
 
-fn table(reference: &str, fit: &Fit, rows: &[Fit]) -> String {
+fn table(reference: &str, fit: &MemoryFit, rows: &[MemoryFit]) -> String {
     let mut table = format!("{reference}: {} at {} tokens of context\n\n", word(fit), fit.context);
     for (name, bytes) in [
         ("weights", fit.weights),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
-use hub::Pace;
+use hub::TransferLimits;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use protocol::{Download, DownloadState, ErrorCode};
 use serde_json::json;
@@ -37,7 +37,7 @@ pub struct PullArgs {
 /// When the model is not ready at the end: what was fetched is kept then, and the same command goes on from there.
 pub async fn run(args: PullArgs) -> Result<()> {
     let hub = app::hub()?;
-    hub.set_pace(Pace {
+    hub.set_limits(Pace {
         without_network: WITHOUT_NETWORK,
         ..Pace::default()
     });
@@ -50,7 +50,7 @@ pub async fn run(args: PullArgs) -> Result<()> {
             changed = downloads.changed() => changed?,
             stopped = tokio::signal::ctrl_c() => {
                 stopped?;
-                hub.rest().await;
+                hub.suspend().await;
                 shown.clear();
                 let message = format!("stopped; what has come is kept, and `ponder pull {id}` goes on from there");
                 return Err(protocol::Error::new(ErrorCode::Stopped, message).into());

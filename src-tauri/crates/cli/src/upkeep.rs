@@ -69,7 +69,7 @@ pub async fn verify(args: VerifyArgs) -> Result<()> {
 pub async fn repair(args: VerifyArgs) -> Result<()> {
     let (hub, stop) = (app::hub()?, CancellationToken::new());
     let shown = Shown::new(args.json);
-    hub.set_pace(Pace {
+    hub.set_limits(Pace {
         without_network: pull::WITHOUT_NETWORK,
         ..Pace::default()
     });

@@ -27,7 +27,7 @@ const PAGES: [&str; 14] = [
 
 /// What a text points to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub enum ModelAddress {
     /// A model, and the revision where the text names one.
     Model {
         /// Its id.
@@ -39,7 +39,7 @@ pub enum Address {
     Owner(String),
 }
 
-impl Address {
+impl ModelAddress {
     /// Reads a text; `None` where it is neither id nor address, but words to look for.
     ///
     /// Understood are `owner/name`, `owner/name@revision`, `hf://owner/name`, and pages of the public hub or of `endpoint`, with or
@@ -111,7 +111,7 @@ fn of_id(text: &str) -> Result<Address, Error> {
         Some((name, revision)) => (name, Revision::new(&decoded(revision))?),
         None => (name, Revision::main()),
     };
-    Ok(Address::Model {
+    Ok(ModelAddress::Model {
         id: RepositoryId::new(&format!("{owner}/{name}"))?,
         revision,
     })
@@ -145,8 +145,8 @@ fn decoded(part: &str) -> String {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Option<Address>, Error> {
-        Address::parse(text, &Endpoint::parse("https://mirror.example/hf").unwrap())
+    fn parse(text: &str) -> Result<Option<ModelAddress>, Error> {
+        ModelAddress::parse(text, &Endpoint::parse("https://mirror.example/hf").unwrap())
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
             ("hf://mlx-community/Qwen3-4B-4bit@v1/config.json", "v1"),
             ("hf://models/mlx-community/Qwen3-4B-4bit", "main"),
         ] {
-            let expected = Address::Model {
+            let expected = ModelAddress::Model {
                 id: RepositoryId::new("mlx-community/Qwen3-4B-4bit").unwrap(),
                 revision: Revision::new(revision).unwrap(),
             };
@@ -181,7 +181,7 @@ mod tests {
         }
         assert_eq!(
             parse("https://huggingface.co/mlx-community").unwrap(),
-            Some(Address::Owner("mlx-community".into()))
+            Some(ModelAddress::Owner("mlx-community".into()))
         );
     }
 

@@ -19,7 +19,7 @@ const MOST_PAGES: usize = MOST_FILES / 100;
 
 /// The files of a repository at a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listing {
+pub struct RepoFiles {
     /// The commit.
     pub commit: Commit,
     /// Its files, in the hub's order, folders left out. No two names collide, and none leads out of its folder.
@@ -39,14 +39,14 @@ pub struct RemoteFile {
 
 impl Hub {
     /// What the hub says about a model at a revision, its true name included: one that was renamed is found under its old one.
-    pub(crate) async fn told(&self, id: &RepositoryId, revision: &Revision, purpose: Purpose) -> Result<Value, Error> {
+    pub(crate) async fn model_info(&self, id: &RepositoryId, revision: &Revision, purpose: Purpose) -> Result<Value, Error> {
         let mut parts = vec!["api", "models"];
         parts.extend(id.as_str().split('/'));
         if *revision != Revision::main() {
             parts.extend(["revision", revision.as_str()]);
         }
         let address = self.net().endpoint().at(&parts);
-        let answer = self.net().get(&address, purpose).head_timeout(self.patience()).send().await?;
+        let answer = self.net().get(&address, purpose).head_timeout(self.answer_timeout()).send().await?;
         Ok(checked(answer, id)?.json_capped(LARGEST_ANSWER).await?)
     }
 
@@ -58,14 +58,14 @@ impl Hub {
         if let Some(commit) = revision.commit() {
             return Ok(commit);
         }
-        commit_in(&self.told(id, revision, purpose).await?)
+        commit_in(&self.model_info(id, revision, purpose).await?)
     }
 
     /// All files of a repository at a revision, with sizes and hashes.
     ///
     /// # Errors
     /// [`Error::Name`] and [`Error::TooManyFiles`] for lists that no honest model has; as [`Hub::commit_of`].
-    pub async fn listing(&self, id: &RepositoryId, revision: &Revision, purpose: Purpose) -> Result<Listing, Error> {
+    pub async fn repo_files(&self, id: &RepositoryId, revision: &Revision, purpose: Purpose) -> Result<RepoFiles, Error> {
         let commit = self.commit_of(id, revision, purpose).await?;
         let mut parts = vec!["api", "models"];
         parts.extend(id.as_str().split('/'));
@@ -78,7 +78,7 @@ impl Hub {
             let answer = self
                 .net()
                 .get(&format!("{address}?{query}"), purpose)
-                .head_timeout(self.patience())
+                .head_timeout(self.answer_timeout())
                 .send()
                 .await?;
             let answer = checked(answer, id)?;
@@ -94,7 +94,7 @@ impl Hub {
                 let paths = checked_listing(found.iter().map(|(path, ..)| path.as_str()))?;
                 let files = paths.into_iter().zip(found);
                 let files = files.map(|(path, (_, bytes, etag))| RemoteFile { path, bytes, etag }).collect();
-                return Ok(Listing { commit, files });
+                return Ok(RepoFiles { commit, files });
             };
             query = url::form_urlencoded::Serializer::new("recursive=true&expand=false".to_owned())
                 .append_pair("cursor", &cursor)
@@ -124,7 +124,7 @@ impl Hub {
         purpose: Purpose,
     ) -> Result<String, Error> {
         let address = self.file_address(id, commit, path);
-        let answer = self.net().get(&address, purpose).head_timeout(self.patience()).send().await?;
+        let answer = self.net().get(&address, purpose).head_timeout(self.answer_timeout()).send().await?;
         Ok(checked(answer, id)?.text_capped(limit).await?)
     }
 }

@@ -7,7 +7,7 @@ use net::Purpose;
 use protocol::ErrorCode;
 
 use crate::layout::{FilePath, RepositoryId};
-use crate::remembered::Kind;
+use crate::response_cache::CacheKind;
 use crate::{Error, Hub};
 
 /// The most of a card that is read, in bytes.
@@ -22,10 +22,10 @@ impl Hub {
         let id = RepositoryId::new(id)?;
         match self.fetched_card(&id).await {
             Ok(card) => {
-                self.remembered().put(Kind::Card, id.as_str(), &card);
+                self.response_cache().put(CacheKind::Card, id.as_str(), &card);
                 Ok(card)
             }
-            Err(error) if unreachable(&error) => match self.remembered().get::<String>(Kind::Card, id.as_str()) {
+            Err(error) if unreachable(&error) => match self.response_cache().get::<String>(CacheKind::Card, id.as_str()) {
                 Some((card, _)) => Ok(card),
                 None => Err(error),
             },
@@ -34,10 +34,10 @@ impl Hub {
     }
 
     async fn fetched_card(&self, id: &RepositoryId) -> Result<String, Error> {
-        let told = self.told_lately(id).await?;
-        let Some(commit) = told.commit else { return Ok(String::new()) };
+        let summary = self.recent_summary(id).await?;
+        let Some(commit) = summary.commit else { return Ok(String::new()) };
         let path = FilePath::new("README.md")?;
-        match self.text(&told.id, &commit, &path, LARGEST_CARD, Purpose::Card).await {
+        match self.text(&summary.id, &commit, &path, LARGEST_CARD, Purpose::Card).await {
             Ok(text) => Ok(body(&text).to_owned()),
             Err(Error::Net(net::Error::NotFound { .. }) | Error::NotOnHub { .. }) => Ok(String::new()),
             Err(error) => Err(error),

@@ -9,7 +9,7 @@
 use protocol::HubModel;
 use serde::Deserialize;
 
-use crate::told::{blank, quantization};
+use crate::hub_summary::{blank, quantization};
 use crate::Hub;
 
 const LIST: &str = include_str!("first_models.json");

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use prompt::config::memory::{Backend, Wanted};
 use prompt::config::{fitness_of_folder, ModelConfig};
-use protocol::{ErrorCode, Fit, Fits, KvBits};
+use protocol::{ErrorCode, FitVerdict, KvBits, MemoryFit};
 
 pub use measured::Measured;
 pub use memory::Memory;
@@ -70,17 +70,17 @@ pub fn backend() -> Backend {
 ///
 /// It is comfortable where all that is needed is free now and at most four fifths of the memory that a model may use; tight
 /// where it is at most all of that memory, so that other programs have to make room; else it will not fit.
-pub fn fit(config: &ModelConfig, stored: u64, question: &Question, memory: &Memory, measured: Option<u64>) -> Fit {
+pub fn fit(config: &ModelConfig, stored: u64, question: &Question, memory: &Memory, measured: Option<u64>) -> MemoryFit {
     let wanted = wanted(config, question);
     let need = config.need(stored, &wanted);
     let needed = need.sum();
-    Fit {
+    MemoryFit {
         word: if needed <= memory.comfortable() {
-            Fits::Comfortable
+            FitVerdict::Comfortable
         } else if needed <= memory.total {
-            Fits::Tight
+            FitVerdict::Tight
         } else {
-            Fits::WillNotFit
+            FitVerdict::WillNotFit
         },
         context: wanted.context,
         most_context: config.context,
@@ -99,7 +99,7 @@ pub fn fit(config: &ModelConfig, stored: u64, question: &Question, memory: &Memo
 ///
 /// # Errors
 /// [`Error::WillNotRun`] with the reason, or [`Error::Read`] where a file cannot be read.
-pub fn fit_of_folder(folder: &Path, question: &Question, memory: &Memory, measured: Option<u64>) -> Result<Fit, Error> {
+pub fn fit_of_folder(folder: &Path, question: &Question, memory: &Memory, measured: Option<u64>) -> Result<MemoryFit, Error> {
     let config = fitness_of_folder(folder)?;
     Ok(fit(&config, stored_bytes(folder)?, question, memory, measured))
 }

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use protocol::{LocalModel, ModelFolderEntry, ModelPlace, ModelShelf, ModelSource};
 
 use crate::inspect::{bytes, Inspections};
-use crate::kept::{self, LastUsed, OwnFolders};
+use crate::json_file::{self, LastUsed, OwnFolders};
 use crate::layout::{Cache, Repository, RepositoryId, Revision};
-use crate::scan::{look_into, model_of, snapshots, Found, Holds};
+use crate::scan::{look_into, model_of, snapshots, FoundModel, Holds};
 use crate::{home, Error};
 
 /// The reference of the model that comes with the app.
@@ -46,12 +46,12 @@ impl ModelFolder {
             ..Self::at(home::built_in_model(), None)
         };
         match home::data_dir() {
-            Ok(data) => folder.keeping_in(data),
+            Ok(data) => folder.with_data_dir(data),
             Err(_) => folder,
         }
     }
 
-    /// Folders of one's own choice, for tests. Nothing is kept unless [`Self::keeping_in`] says where.
+    /// Folders of one's own choice, for tests. Nothing is kept unless [`Self::with_data_dir`] says where.
     pub fn at(built_in: Option<PathBuf>, hub_cache: Option<PathBuf>) -> Self {
         Self {
             built_in,
@@ -62,8 +62,8 @@ impl ModelFolder {
 
     /// The same, with the list of own folders, imported models and what was read of all models in this folder of data.
     #[must_use]
-    pub fn keeping_in(mut self, data: PathBuf) -> Self {
-        self.inspections = Arc::new(Inspections::kept_in(data.join("inspected.json")));
+    pub fn with_data_dir(mut self, data: PathBuf) -> Self {
+        self.inspections = Arc::new(Inspections::stored_in(data.join("inspected.json")));
         self.data = Some(data);
         self
     }
@@ -132,14 +132,14 @@ impl ModelFolder {
     pub fn used(&self, reference: &str) {
         /// Answers that follow each other are one use.
         const APART: i64 = 60_000;
-        let Some(file) = self.kept_file("last_used.json") else { return };
+        let Some(file) = self.data_file("last_used.json") else { return };
         let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut used, now) = (kept::read::<LastUsed>(&file), kept::now());
+        let (mut used, now) = (json_file::read::<LastUsed>(&file), json_file::now());
         if used.0.get(reference).is_some_and(|last| (0..APART).contains(&(now - last))) {
             return;
         }
         used.0.insert(reference.into(), now);
-        if let Err(error) = kept::write(&file, &used) {
+        if let Err(error) = json_file::write(&file, &used) {
             tracing::warn!("the list will not say that {reference} was used: {error}");
         }
     }
@@ -162,7 +162,7 @@ impl ModelFolder {
         cache.chain(imported).chain(own).collect()
     }
 
-    fn entry(&self, path: &Path, own: bool, found: &[Found], problem: Option<String>) -> ModelFolderEntry {
+    fn entry(&self, path: &Path, own: bool, found: &[FoundModel], problem: Option<String>) -> ModelFolderEntry {
         ModelFolderEntry {
             path: path.display().to_string(),
             own,
@@ -208,16 +208,16 @@ impl ModelFolder {
     }
 
     fn change_folders(&self, change: impl FnOnce(&mut Vec<PathBuf>)) -> Result<(), Error> {
-        let file = self.kept_file("folders.json").ok_or(Error::NoHome)?;
+        let file = self.data_file("folders.json").ok_or(Error::NoHome)?;
         let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut own: OwnFolders = kept::read(&file);
+        let mut own: OwnFolders = json_file::read(&file);
         change(&mut own.folders);
-        kept::write(&file, &own)
+        json_file::write(&file, &own)
     }
 
     pub(crate) fn own_folders(&self) -> Vec<PathBuf> {
-        self.kept_file("folders.json")
-            .map(|file| kept::read::<OwnFolders>(&file).folders)
+        self.data_file("folders.json")
+            .map(|file| json_file::read::<OwnFolders>(&file).folders)
             .unwrap_or_default()
     }
 
@@ -231,15 +231,17 @@ impl ModelFolder {
     /// # Errors
     /// [`Error::NoHome`] where this computer names no place for the app's data.
     pub(crate) fn import_folder(&self) -> Result<PathBuf, Error> {
-        self.kept_file("models").ok_or(Error::NoHome)
+        self.data_file("models").ok_or(Error::NoHome)
     }
 
-    fn kept_file(&self, name: &str) -> Option<PathBuf> {
+    fn data_file(&self, name: &str) -> Option<PathBuf> {
         self.data.as_ref().map(|data| data.join(name))
     }
 
     fn last_used(&self) -> LastUsed {
-        self.kept_file("last_used.json").map(|file| kept::read(&file)).unwrap_or_default()
+        self.data_file("last_used.json")
+            .map(|file| json_file::read(&file))
+            .unwrap_or_default()
     }
 
     /// The repository of this id in the caches, those that hold it first.
@@ -256,7 +258,7 @@ impl ModelFolder {
     }
 
     /// A model by its reference, whole or not.
-    pub(crate) fn locate(&self, reference: &str) -> Result<Found, Error> {
+    pub(crate) fn locate(&self, reference: &str) -> Result<FoundModel, Error> {
         let not_found = || Error::NotFound {
             reference: reference.into(),
         };
@@ -297,9 +299,9 @@ impl ModelFolder {
         Ok(found)
     }
 
-    fn built_in(&self) -> Option<Found> {
+    fn built_in(&self) -> Option<FoundModel> {
         let path = self.built_in.clone()?;
-        Some(Found {
+        Some(FoundModel {
             source: ModelSource {
                 reference: BUILT_IN.into(),
                 path,
@@ -310,8 +312,8 @@ impl ModelFolder {
         })
     }
 
-    fn found(&self) -> Vec<Found> {
-        let mut found: Vec<Found> = self.built_in().into_iter().collect();
+    fn found(&self) -> Vec<FoundModel> {
+        let mut found: Vec<FoundModel> = self.built_in().into_iter().collect();
         found.extend(self.cache.iter().flat_map(|cache| self.in_cache(cache)));
         found.extend(
             self.imports()
@@ -326,7 +328,7 @@ impl ModelFolder {
         found
     }
 
-    fn in_cache(&self, cache: &Cache) -> Vec<Found> {
+    fn in_cache(&self, cache: &Cache) -> Vec<FoundModel> {
         let repositories = cache.repositories().unwrap_or_else(|error| {
             tracing::warn!("{error}");
             Vec::new()
@@ -336,7 +338,7 @@ impl ModelFolder {
     }
 
     /// What a folder holds, and why it cannot be read.
-    fn in_folder(&self, folder: &Path, place: ModelPlace) -> (Vec<Found>, Option<String>) {
+    fn in_folder(&self, folder: &Path, place: ModelPlace) -> (Vec<FoundModel>, Option<String>) {
         match look_into(folder) {
             Ok(Holds::Cache(cache)) => (self.in_cache(&cache), None),
             Ok(Holds::Models(models)) => (models.into_iter().map(|path| folder_model(path, place)).collect(), None),
@@ -349,7 +351,7 @@ impl ModelFolder {
     }
 
     /// Reads what is not known yet on a few threads at once.
-    fn inspect(&self, found: &[Found]) -> Vec<LocalModel> {
+    fn inspect(&self, found: &[FoundModel]) -> Vec<LocalModel> {
         let next = AtomicUsize::new(0);
         let models: Mutex<Vec<(usize, LocalModel)>> = Mutex::default();
         let read = || loop {
@@ -386,8 +388,8 @@ impl ModelShelf for ModelFolder {
     }
 }
 
-fn folder_model(path: PathBuf, place: ModelPlace) -> Found {
-    Found {
+fn folder_model(path: PathBuf, place: ModelPlace) -> FoundModel {
+    FoundModel {
         source: ModelSource {
             reference: path.to_string_lossy().into_owned(),
             path,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::folder::BUILT_IN;
 use crate::structure::{files, first_fault, oversize, Fault};
-use crate::{kept, tree, Error};
+use crate::{json_file, tree, Error};
 
 /// What was read of the folders of models, kept until one of their files changes.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ struct Stored {
 }
 
 impl Inspections {
-    pub fn kept_in(file: PathBuf) -> Self {
+    pub fn stored_in(file: PathBuf) -> Self {
         Self {
             file: Some(file),
             known: Mutex::default(),
@@ -59,7 +59,7 @@ impl Inspections {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::replace(&mut known.read, true) {
             if let Some(file) = &self.file {
-                let stored: Stored = kept::read(file);
+                let stored: Stored = json_file::read(file);
                 if stored.program == program() {
                     known.folders = stored.folders.into_iter().collect();
                 }
@@ -118,7 +118,7 @@ impl Inspections {
             .filter_map(|folder| Some((folder.clone(), known.folders.get(folder)?.clone())))
             .collect();
         drop(known);
-        kept::write(
+        json_file::write(
             file,
             &Stored {
                 program: program(),

@@ -13,28 +13,28 @@ mod first_models;
 pub mod fit;
 mod folder;
 mod home;
+mod hub_summary;
 mod import;
 mod inspect;
-mod kept;
+mod json_file;
 pub mod layout;
-mod needed;
-mod remembered;
+mod maintenance;
+mod model_files;
 mod remove;
+mod response_cache;
 mod scan;
 mod search;
 pub mod structure;
-mod told;
 mod transfer;
 mod tree;
-mod upkeep;
 mod verify;
 
-pub use api::{Listing, RemoteFile};
+pub use api::{RemoteFile, RepoFiles};
 pub use error::Error;
 pub use folder::{ModelFolder, BUILT_IN};
 pub use home::{built_in_model, data_dir, hub_cache};
-pub use needed::needed;
-pub use transfer::Pace;
+pub use model_files::model_files;
+pub use transfer::TransferLimits;
 pub use verify::Verified;
 
 use std::collections::HashMap;
@@ -42,10 +42,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use hub_summary::HubSummary;
 use net::Net;
-use remembered::Remembered;
+use response_cache::ResponseCache;
 use tokio::sync::Semaphore;
-use told::Told;
 use transfer::Transfers;
 
 /// How many models are looked at on the hub at a time.
@@ -53,25 +53,25 @@ const LOOKS_AT_ONCE: usize = 4;
 
 /// The models here and on the hub. Clones share everything.
 #[derive(Debug, Clone)]
-pub struct Hub(Arc<Rooms>);
+pub struct Hub(Arc<Inner>);
 
 #[derive(Debug)]
-struct Rooms {
+struct Inner {
     net: Net,
     folder: ModelFolder,
     data_dir: PathBuf,
     transfers: Transfers,
-    remembered: Remembered,
-    told: Mutex<HashMap<String, (Instant, Told)>>,
+    response_cache: ResponseCache,
+    summaries: Mutex<HashMap<String, (Instant, HubSummary)>>,
     looks: Semaphore,
 }
 
 impl Hub {
     /// The hub over a client, the models of this computer, and the folder for what it remembers. It asks nobody anything yet.
     pub fn open(net: Net, folder: ModelFolder, data_dir: &Path) -> Self {
-        Self(Arc::new(Rooms {
-            remembered: Remembered::open(data_dir, net.endpoint().address()),
-            told: Mutex::default(),
+        Self(Arc::new(Inner {
+            response_cache: ResponseCache::open(data_dir, net.endpoint().address()),
+            summaries: Mutex::default(),
             looks: Semaphore::new(LOOKS_AT_ONCE),
             net,
             folder,
@@ -90,12 +90,12 @@ impl Hub {
         &self.0.folder
     }
 
-    pub(crate) fn remembered(&self) -> &Remembered {
-        &self.0.remembered
+    pub(crate) fn response_cache(&self) -> &ResponseCache {
+        &self.0.response_cache
     }
 
-    pub(crate) fn told_notes(&self) -> MutexGuard<'_, HashMap<String, (Instant, Told)>> {
-        self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn summaries(&self) -> MutexGuard<'_, HashMap<String, (Instant, HubSummary)>> {
+        self.0.summaries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn looks(&self) -> &Semaphore {

@@ -10,7 +10,7 @@ use crate::layout::{Cache, Commit, Repository};
 
 /// A model that was found.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub(crate) struct FoundModel {
     pub source: ModelSource,
     pub place: ModelPlace,
     pub revisions: Vec<LocalRevision>,
@@ -61,7 +61,7 @@ impl Snapshot {
 
 /// The model of a repository: the commit that `main` names where that is whole, else the newest whole one, else `main`'s with its
 /// faults. Programs that fetch move `main` before the new commit is there, and the old one still answers.
-pub(crate) fn model_of(repository: &Repository, whole: &dyn Fn(&Path) -> bool) -> Option<Found> {
+pub(crate) fn model_of(repository: &Repository, whole: &dyn Fn(&Path) -> bool) -> Option<FoundModel> {
     let mut snapshots = snapshots(repository);
     let used = snapshots.iter().position(|snapshot| whole(&snapshot.path)).unwrap_or(0);
     if used >= snapshots.len() {
@@ -82,7 +82,7 @@ pub(crate) fn model_of(repository: &Repository, whole: &dyn Fn(&Path) -> bool) -
             used,
         })
         .collect();
-    Some(Found {
+    Some(FoundModel {
         source,
         place: ModelPlace::Cache,
         revisions,

@@ -2,15 +2,15 @@
 
 use futures::stream::{self, StreamExt};
 use net::Purpose;
-use protocol::{Fits, HubModel, SearchPage, SearchQuery, Sort, ThinkingControl};
+use protocol::{FitVerdict, HubModel, SearchPage, SearchQuery, Sort, ThinkingControl};
 use serde_json::Value;
 
-use crate::address::Address;
+use crate::address::ModelAddress;
 use crate::api::next_cursor;
 use crate::card::unreachable;
+use crate::hub_summary::HubSummary;
 use crate::layout::{RepositoryId, Revision};
-use crate::remembered::Kind;
-use crate::told::Told;
+use crate::response_cache::CacheKind;
 use crate::{Error, Hub};
 
 /// The most of a page that is read, in bytes.
@@ -49,8 +49,8 @@ impl Hub {
     pub async fn search(&self, query: &SearchQuery) -> Result<SearchPage, Error> {
         let mut query = query.clone();
         query.text = query.text.trim().chars().take(LONGEST_TEXT).collect();
-        match Address::parse(&query.text, self.net().endpoint())? {
-            Some(Address::Model { id, revision }) => match self.describe_at(&id, &revision).await {
+        match ModelAddress::parse(&query.text, self.net().endpoint())? {
+            Some(ModelAddress::Model { id, revision }) => match self.describe_at(&id, &revision).await {
                 // It may have been words with a slash between them.
                 Err(Error::NotOnHub { .. }) if !query.text.contains(':') => {}
                 Err(error) if unreachable(&error) => return self.page_from_memory(&query, error).await,
@@ -61,7 +61,7 @@ impl Hub {
                     })
                 }
             },
-            Some(Address::Owner(owner)) => {
+            Some(ModelAddress::Owner(owner)) => {
                 query.author = Some(owner);
                 query.text = String::new();
             }
@@ -69,7 +69,7 @@ impl Hub {
         }
         match self.page(&query).await {
             Ok(page) => {
-                self.remembered().put(Kind::Search, &key(&query), &page);
+                self.response_cache().put(CacheKind::Search, &key(&query), &page);
                 Ok(page)
             }
             Err(error) if unreachable(&error) => self.page_from_memory(&query, error).await,
@@ -99,18 +99,18 @@ impl Hub {
     }
 
     /// One page as the hub gives it; descriptions that cannot be read are passed over.
-    async fn hubs_page(&self, query: &SearchQuery, cursor: Option<&str>) -> Result<(Vec<Told>, Option<String>), Error> {
+    async fn hubs_page(&self, query: &SearchQuery, cursor: Option<&str>) -> Result<(Vec<HubSummary>, Option<String>), Error> {
         let address = format!("{}?{}", self.net().endpoint().at(&["api", "models"]), asked(query, cursor));
         let answer = self.net().get(&address, Purpose::Search).send().await?.error_for_status()?;
         let next = next_cursor(&answer).filter(|next| Some(next.as_str()) != cursor);
         let told: Vec<Value> = answer.json_capped(LARGEST_PAGE).await?;
-        let told: Vec<Told> = told.iter().take(PAGE).filter_map(|told| Told::read(told).ok()).collect();
-        told.iter().for_each(|told| self.note_told(told));
+        let told: Vec<HubSummary> = told.iter().take(PAGE).filter_map(|told| HubSummary::read(told).ok()).collect();
+        told.iter().for_each(|told| self.keep_summary(told));
         Ok((told, next))
     }
 
     /// A row of the list: what was told, and whether the model is here.
-    fn row(&self, told: Told) -> HubModel {
+    fn row(&self, told: HubSummary) -> HubModel {
         HubModel {
             here: self.folder().find(&told.model.id).is_ok(),
             commit: told.commit.map(|commit| commit.to_string()),
@@ -137,7 +137,7 @@ impl Hub {
     }
 
     async fn page_from_memory(&self, query: &SearchQuery, because: Error) -> Result<SearchPage, Error> {
-        if let Some((mut page, at)) = self.remembered().get::<SearchPage>(Kind::Search, &key(query)) {
+        if let Some((mut page, at)) = self.response_cache().get::<SearchPage>(CacheKind::Search, &key(query)) {
             for model in &mut page.models {
                 model.here = self.folder().find(&model.id).is_ok();
             }
@@ -147,7 +147,7 @@ impl Hub {
         }
         let sought = query.text.to_lowercase();
         let words: Vec<&str> = sought.split_whitespace().collect();
-        let mut models = self.ever_seen().await;
+        let mut models = self.known_models().await;
         models.retain(|model| {
             let id = model.id.to_lowercase();
             words.iter().all(|word| id.contains(word))
@@ -171,8 +171,8 @@ impl Hub {
     /// # Errors
     /// [`Error::Address`] and [`Error::Name`].
     pub fn resolve_address(&self, text: &str) -> Result<(RepositoryId, Revision), Error> {
-        match Address::parse(text, self.net().endpoint())? {
-            Some(Address::Model { id, revision }) => Ok((id, revision)),
+        match ModelAddress::parse(text, self.net().endpoint())? {
+            Some(ModelAddress::Model { id, revision }) => Ok((id, revision)),
             _ => Err(Error::Address {
                 text: text.chars().take(120).collect(),
                 reason: "an id is owner/name",
@@ -210,7 +210,7 @@ fn asked(query: &SearchQuery, cursor: Option<&str>) -> String {
 }
 
 fn passes(query: &SearchQuery, model: &HubModel) -> bool {
-    let fits = model.problem.is_none() && model.fit.is_some_and(|fit| fit.word != Fits::WillNotFit);
+    let fits = model.problem.is_none() && model.fit.is_some_and(|fit| fit.word != FitVerdict::WillNotFit);
     let thinks = model.thinking.as_ref().is_some_and(|control| *control != ThinkingControl::Never);
     let quantised = |wanted: &str| {
         model

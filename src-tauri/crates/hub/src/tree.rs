@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::api::RemoteFile;
 use crate::layout::{Etag, FilePath, MOST_FILES};
-use crate::needed::needed;
+use crate::model_files::model_files;
 use crate::structure::Fault;
 
 /// The most of it that is read, in bytes.
@@ -48,7 +48,7 @@ pub(crate) fn listed(snapshot: &Path) -> Option<Vec<RemoteFile>> {
     if tree.format_version != FORMAT || tree.files.len() > MOST_FILES {
         return None;
     }
-    let wanted = needed(tree.files.keys().map(String::as_str));
+    let wanted = model_files(tree.files.keys().map(String::as_str));
     let files = tree.files.iter().filter(|(path, _)| wanted.contains(path.as_str()));
     files
         .map(|(path, entry)| {

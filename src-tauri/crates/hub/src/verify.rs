@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::RemoteFile;
 use crate::digest::Digest;
 use crate::layout::{Commit, Etag, Repository, RepositoryId};
-use crate::scan::Found;
+use crate::scan::FoundModel;
 use crate::structure::{self, Fault};
 use crate::{layout, tree, Error, ModelFolder};
 
@@ -107,7 +107,7 @@ impl ModelFolder {
 }
 
 /// The place of a model in a cache.
-pub(crate) fn repository_of(found: &Found) -> Option<(Repository, Commit)> {
+pub(crate) fn repository_of(found: &FoundModel) -> Option<(Repository, Commit)> {
     if found.place != ModelPlace::Cache {
         return None;
     }

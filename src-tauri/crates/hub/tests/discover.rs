@@ -7,7 +7,7 @@ use std::path::Path;
 use hub::{Error, Hub, ModelFolder};
 use hub_imitation::{Fault, Imitation, Origin, Place, Repository, Times};
 use net::{Environment, Net, Purpose, Settings};
-use protocol::{ErrorCode, Fits, HubModel, SearchQuery, Sort};
+use protocol::{ErrorCode, FitVerdict, HubModel, SearchQuery, Sort};
 use serde_json::json;
 
 const CARD: &str = "---\nlicense: mit\ntags: [mlx]\n---\n# Pebble\nA small one.\n";
@@ -101,7 +101,7 @@ async fn a_model_that_will_run_is_described_whole_and_only_once() {
     assert!(model.thinking.is_some() && model.described && !model.here && model.cached_at.is_none());
     let fit = model.fit.unwrap();
     assert!(
-        fit.word != Fits::WillNotFit && fit.weights > 1_000_000 && fit.needed < 1 << 30,
+        fit.word != FitVerdict::WillNotFit && fit.weights > 1_000_000 && fit.needed < 1 << 30,
         "{fit:?}"
     );
     assert!(imitation.sent() < 400_000, "the weights were not fetched: {}", imitation.sent());

@@ -243,7 +243,7 @@ fn the_old_commit_answers_while_a_new_one_is_half_there() {
 #[test]
 fn folders_of_ones_own_are_added_shown_and_taken_off_again() {
     let (data, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let folder = || ModelFolder::at(None, None).keeping_in(data.path().into());
+    let folder = || ModelFolder::at(None, None).with_data_dir(data.path().into());
     let models = own.path().join("collection");
     for name in ["one", "owner/two"] {
         fs::create_dir_all(models.join(name)).unwrap();
@@ -282,7 +282,7 @@ fn folders_of_ones_own_are_added_shown_and_taken_off_again() {
 fn a_folder_of_ones_own_may_be_a_model_or_another_cache() {
     let (data, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     cached(other.path(), "somebody/elsewhere", COMMIT, &all_of_pebble());
-    let folder = ModelFolder::at(None, None).keeping_in(data.path().into());
+    let folder = ModelFolder::at(None, None).with_data_dir(data.path().into());
     folder.add_folder(other.path()).unwrap();
     folder.add_folder(&pebble()).unwrap();
     let listed = folder.list();
@@ -297,7 +297,7 @@ fn a_folder_of_ones_own_may_be_a_model_or_another_cache() {
 #[test]
 fn when_a_model_last_answered_is_kept() {
     let data = tempfile::tempdir().unwrap();
-    let folder = || ModelFolder::at(Some(pebble()), None).keeping_in(data.path().into());
+    let folder = || ModelFolder::at(Some(pebble()), None).with_data_dir(data.path().into());
     assert_eq!(folder().list()[0].last_used_at, None);
     folder().used("pebble");
     let used = folder().list()[0].last_used_at.unwrap();
@@ -314,7 +314,7 @@ fn two_hundred_models_are_listed_and_what_was_read_is_kept_for_the_next_start() 
     for number in 0..200 {
         cached(cache.path(), &format!("somebody/model-{number:03}"), COMMIT, &all_of_pebble());
     }
-    let folder = || ModelFolder::at(None, Some(cache.path().into())).keeping_in(data.path().into());
+    let folder = || ModelFolder::at(None, Some(cache.path().into())).with_data_dir(data.path().into());
     let timed = |folder: &ModelFolder| {
         let start = std::time::Instant::now();
         let listed = folder.list();

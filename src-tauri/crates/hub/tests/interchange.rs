@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use cache::{add_pebble, all_below, commit, repository, FIRST, SECOND};
 use hub::layout::{Cache, FilePath, RepositoryId, Revision};
-use hub::{Error, Hub, ModelFolder, Pace};
+use hub::{Error, Hub, ModelFolder, TransferLimits};
 use hub_imitation::{Fault, Imitation, Times};
 use net::{Net, Settings};
 use protocol::DownloadState;
@@ -101,9 +101,9 @@ fn hub(imitation: &Imitation, cache: &Path, data: &Path) -> Hub {
         ModelFolder::at(None, Some(cache.into())),
         data,
     );
-    hub.set_pace(Pace {
+    hub.set_limits(TransferLimits {
         margin: 0,
-        ..Pace::default()
+        ..TransferLimits::default()
     });
     hub
 }

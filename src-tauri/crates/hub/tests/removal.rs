@@ -168,7 +168,7 @@ fn a_folder_that_may_not_be_written_keeps_its_model() {
 #[test]
 fn the_built_in_model_stays_and_own_folders_are_only_forgotten() {
     let (data, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let folder = ModelFolder::at(Some(pebble()), None).keeping_in(data.path().into());
+    let folder = ModelFolder::at(Some(pebble()), None).with_data_dir(data.path().into());
     assert!(folder.removal("pebble").unwrap().refused.is_some());
     assert!(matches!(folder.remove("pebble", true), Err(Error::Kept { .. })));
 
@@ -193,7 +193,7 @@ fn the_built_in_model_stays_and_own_folders_are_only_forgotten() {
 #[test]
 fn an_imported_model_is_a_copy_that_can_be_removed() {
     let (data, from) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let folder = ModelFolder::at(None, None).keeping_in(data.path().into());
+    let folder = ModelFolder::at(None, None).with_data_dir(data.path().into());
     let stop = tokio_util::sync::CancellationToken::new();
     let dir = from.path().join("my model");
     fs::create_dir(&dir).unwrap();

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hub::{Hub, ModelFolder, Pace};
+use hub::{Hub, ModelFolder, TransferLimits};
 use hub_imitation::{Fault, Imitation, Origin, Repository, Times};
 use net::{Net, Settings};
 use protocol::{Download, DownloadState, ErrorCode};
@@ -17,15 +17,15 @@ const ID: &str = "owner/model";
 const SHARD: u64 = 3_000_000;
 
 /// Waits that fit a test, and parts so small that every shard has some.
-fn pace() -> Pace {
-    Pace {
+fn limits() -> TransferLimits {
+    TransferLimits {
         part: 256 * 1024,
         first_delay: Duration::from_millis(5),
         longest_delay: Duration::from_millis(50),
         stall: Duration::from_millis(400),
         lock: Duration::from_millis(20),
         margin: 0,
-        ..Pace::default()
+        ..TransferLimits::default()
     }
 }
 
@@ -36,12 +36,12 @@ struct Here {
 
 impl Here {
     fn new(imitation: &Imitation) -> Self {
-        Self::at(tempfile::tempdir().unwrap(), imitation, pace())
+        Self::at(tempfile::tempdir().unwrap(), imitation, limits())
     }
 
-    fn at(folder: TempDir, imitation: &Imitation, pace: Pace) -> Self {
+    fn at(folder: TempDir, imitation: &Imitation, limits: TransferLimits) -> Self {
         let hub = Self::another(&folder, imitation);
-        hub.set_pace(pace);
+        hub.set_limits(limits);
         Self { folder, hub }
     }
 
@@ -50,7 +50,7 @@ impl Here {
         let models = ModelFolder::at(None, Some(folder.path().join("cache")));
         let net = Net::open(Settings::of_a_test(&imitation.endpoint()));
         let hub = Hub::open(net, models, &folder.path().join("data"));
-        hub.set_pace(pace());
+        hub.set_limits(limits());
         hub
     }
 
@@ -192,7 +192,7 @@ async fn pause_keeps_resume_goes_on_and_cancel_leaves_nothing() {
         pause: Duration::from_millis(10),
     };
     imitation.fault("model-00002-of-00002.safetensors", drip.clone(), Times::Always);
-    here.hub.go_on().await.unwrap();
+    here.hub.resume_pending().await.unwrap();
     here.hub.download(ID, "main").await.unwrap();
     until(&here.hub, |download| download.done > SHARD + SHARD / 4).await;
     here.hub.pause(ID).await.unwrap();
@@ -237,21 +237,21 @@ async fn the_next_process_goes_on_with_what_rested_and_not_with_what_was_paused(
         .file("config.json", "{}");
     imitation.fault("model-00002-of-00002.safetensors", Fault::Stall { after: 100_000 }, Times::Always);
     let here = Here::new(&imitation);
-    here.hub.go_on().await.unwrap();
+    here.hub.resume_pending().await.unwrap();
     here.hub.download("owner/other", "main").await.unwrap();
     here.hub.pause("owner/other").await.unwrap();
     here.hub.download(ID, "main").await.unwrap();
     here.hub.reorder(ID, 0).await.unwrap();
     until(&here.hub, |download| download.done > SHARD).await;
-    here.hub.rest().await;
+    here.hub.suspend().await;
     let Here { folder, hub } = here;
     drop(hub);
 
     imitation.clear_faults();
-    let here = Here::at(folder, &imitation, pace());
+    let here = Here::at(folder, &imitation, limits());
     // The list is another process's until that has ended, and a task that tells windows ends within moments.
     while {
-        here.hub.go_on().await.unwrap();
+        here.hub.resume_pending().await.unwrap();
         here.hub.downloads().borrow().is_empty()
     } {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -300,11 +300,11 @@ async fn a_hub_that_is_gone_is_waited_for() {
 async fn a_disk_without_room_is_a_pause_before_a_byte_is_fetched() {
     let imitation = Imitation::start();
     model(&imitation);
-    let pace = Pace {
+    let limits = TransferLimits {
         margin: u64::MAX / 2,
-        ..pace()
+        ..limits()
     };
-    let here = Here::at(tempfile::tempdir().unwrap(), &imitation, pace);
+    let here = Here::at(tempfile::tempdir().unwrap(), &imitation, limits);
     let paused = here.fetch().await;
     assert_eq!(paused.state, DownloadState::Paused);
     assert_eq!(paused.error.unwrap().code, ErrorCode::DiskFull);

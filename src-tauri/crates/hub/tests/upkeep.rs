@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use cache::all_below;
-use hub::{Error, Hub, ModelFolder, Pace};
+use hub::{Error, Hub, ModelFolder, TransferLimits};
 use hub_imitation::{Fault, Imitation, Origin, Repository, Times};
 use net::{Net, Settings};
 use protocol::{DownloadState, ErrorCode, Verification};
@@ -25,16 +25,16 @@ struct Here {
 impl Here {
     fn new(imitation: &Imitation) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let models = ModelFolder::at(None, Some(folder.path().join("cache"))).keeping_in(folder.path().join("data"));
+        let models = ModelFolder::at(None, Some(folder.path().join("cache"))).with_data_dir(folder.path().join("data"));
         let hub = Hub::open(
             Net::open(Settings::of_a_test(&imitation.endpoint())),
             models,
             &folder.path().join("data"),
         );
-        hub.set_pace(Pace {
+        hub.set_limits(TransferLimits {
             margin: 0,
             without_network: std::time::Duration::from_millis(200),
-            ..Pace::default()
+            ..TransferLimits::default()
         });
         Self { folder, hub }
     }

@@ -111,7 +111,7 @@ fn a_folder_without_hashes_is_checked_for_what_can_be_told() {
     for entry in fs::read_dir(pebble()).unwrap().flatten().filter(|entry| entry.path().is_file()) {
         fs::copy(entry.path(), model.join(entry.file_name())).unwrap();
     }
-    let folder = ModelFolder::at(None, None).keeping_in(data.path().into());
+    let folder = ModelFolder::at(None, None).with_data_dir(data.path().into());
     let reference = model.to_str().unwrap();
     let right = verify(&folder, reference, None);
     assert!(right.wrong.is_empty() && right.files == 0 && right.unknown.contains(&"model.safetensors".to_owned()));

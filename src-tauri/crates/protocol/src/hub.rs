@@ -11,7 +11,7 @@ use crate::{Error, ThinkingControl};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
-pub enum Fits {
+pub enum FitVerdict {
     /// With room to spare for other programs.
     Comfortable,
     /// It runs when little else does.
@@ -23,9 +23,9 @@ pub enum Fits {
 /// The sum behind the word: what a model needs at a context, and what there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
-pub struct Fit {
+pub struct MemoryFit {
     /// The verdict.
-    pub word: Fits,
+    pub word: FitVerdict,
     /// The context it was reckoned at, in tokens.
     pub context: u32,
     /// The most the model itself can take, in tokens.
@@ -113,7 +113,7 @@ pub struct HubModel {
     #[ts(optional)]
     pub revision: Option<String>,
     /// Whether it fits this computer, at the default context.
-    pub fit: Option<Fit>,
+    pub fit: Option<MemoryFit>,
     /// Whether it is complete on this computer.
     pub here: bool,
     /// Why it is in the list of good first models; `None` in a search.

@@ -22,8 +22,8 @@ pub use engine::{AnswerNowFlag, CancelFlag, Engine, JobHandle, MemoryGuard, Mode
 pub use error::{Error, ErrorCode, Result};
 pub use event::{Channel, Done, EndedBy, EngineEvent, FinishReason, LoadEvent, Notice, Stage, Timing, Usage};
 pub use hub::{
-    Download, DownloadFile, DownloadState, Fit, Fits, HubModel, MachineMemory, NetSettings, OutboundRequest, Purpose, Removal, SearchPage,
-    SearchQuery, Sort, TokenSource, Update, Verification, VerifyProgress, WrongFile,
+    Download, DownloadFile, DownloadState, FitVerdict, HubModel, MachineMemory, MemoryFit, NetSettings, OutboundRequest, Purpose, Removal,
+    SearchPage, SearchQuery, Sort, TokenSource, Update, Verification, VerifyProgress, WrongFile,
 };
 pub use mailbox::{mailbox, Coalesce, Receiver, Sender};
 pub use message::{Content, Message, ToolCall};

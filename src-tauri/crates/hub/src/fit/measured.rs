@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::{kept, Error};
+use crate::{json_file, Error};
 
 /// The file that keeps it.
 const FILE: &str = "measured.json";
@@ -35,12 +35,12 @@ impl Measured {
             return Ok(());
         }
         all.insert(key, bytes);
-        kept::write(&self.path, &all)
+        json_file::write(&self.path, &all)
     }
 
     /// Everything that is known; nothing where the file is missing or broken.
     fn read(&self) -> BTreeMap<String, u64> {
-        kept::read(&self.path)
+        json_file::read(&self.path)
     }
 }
 

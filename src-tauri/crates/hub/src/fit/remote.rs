@@ -1,12 +1,12 @@
 //! Whether a model fits that is on this computer or on the hub.
 
 use net::Purpose;
-use protocol::Fit;
+use protocol::MemoryFit;
 
 use super::{fit, fit_of_folder, header_length, text_bytes, Measured, Memory, Question};
 use crate::api::checked;
 use crate::layout::{Commit, FilePath, RepositoryId};
-use crate::{Error, Hub, Listing};
+use crate::{Error, Hub, RepoFiles};
 
 /// What is asked for of a weight file first, in bytes: most headers are shorter.
 const FIRST_PART: u64 = 256 << 10;
@@ -17,7 +17,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`Error::WillNotRun`] with the reason; whatever keeps the hub from answering.
-    pub async fn fit(&self, reference: &str, question: &Question, engine_bytes: u64) -> Result<Fit, Error> {
+    pub async fn fit(&self, reference: &str, question: &Question, engine_bytes: u64) -> Result<MemoryFit, Error> {
         let memory = Memory::now(question.backend, engine_bytes)?;
         match self.folder().find(reference) {
             Ok(model) => {
@@ -44,9 +44,9 @@ impl Hub {
         self.measured().remember(reference, revision, bytes)
     }
 
-    async fn fit_on_hub(&self, id: &RepositoryId, question: &Question, memory: &Memory) -> Result<Fit, Error> {
+    async fn fit_on_hub(&self, id: &RepositoryId, question: &Question, memory: &Memory) -> Result<MemoryFit, Error> {
         // A slider asks many times a second; what was seen of the model answers without the hub.
-        let seen = match self.seen_before(id.as_str()) {
+        let seen = match self.cached_config(id.as_str()) {
             Some(seen) => seen,
             None => {
                 let model = self.describe(id.as_str()).await?;
@@ -58,7 +58,7 @@ impl Hub {
                         with_token: false,
                     },
                 };
-                self.seen_before(id.as_str()).ok_or_else(unread)?
+                self.cached_config(id.as_str()).ok_or_else(unread)?
             }
         };
         let (config, stored) = seen?;

@@ -35,10 +35,10 @@ fn question(context: Option<u32>) -> Question {
 #[test]
 fn the_three_words_follow_the_memory() {
     let of = |memory| fit(&llama(), 4_517_000_000, &question(None), &memory, None);
-    assert_eq!(of(memory(48, 40)).word, Fits::Comfortable);
-    assert_eq!(of(memory(48, 4)).word, Fits::Tight, "other programs use what it needs");
-    assert_eq!(of(memory(11, 11)).word, Fits::Tight);
-    assert_eq!(of(memory(5, 5)).word, Fits::WillNotFit);
+    assert_eq!(of(memory(48, 40)).word, FitVerdict::Comfortable);
+    assert_eq!(of(memory(48, 4)).word, FitVerdict::Tight, "other programs use what it needs");
+    assert_eq!(of(memory(11, 11)).word, FitVerdict::Tight);
+    assert_eq!(of(memory(5, 5)).word, FitVerdict::WillNotFit);
     let sum = of(memory(48, 40));
     assert_eq!(sum.needed, sum.weights + sum.kv + sum.working);
     assert_eq!(
@@ -55,8 +55,8 @@ fn the_context_moves_the_sum_and_the_comfortable_one_is_comfortable() {
     let of = |context| fit(&model, 4_517_000_000, &question(Some(context)), &memory, None);
     assert!(of(4096).needed < of(32_768).needed);
     let most = of(4096).comfortable_context.unwrap();
-    assert_eq!(of(most).word, Fits::Comfortable);
-    assert_ne!(of(most + 256).word, Fits::Comfortable);
+    assert_eq!(of(most).word, FitVerdict::Comfortable);
+    assert_ne!(of(most + 256).word, FitVerdict::Comfortable);
     assert_eq!(of(u32::MAX).context, 131_072, "a model has no more than its own context");
     let four = Question {
         kv_bits: Some(KvBits::Four),

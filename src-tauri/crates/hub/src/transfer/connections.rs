@@ -9,14 +9,14 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use protocol::DownloadState;
 use tokio::sync::{mpsc, watch};
 
-use super::address::{network, trouble, Address, Opened, Trouble};
-use super::course::{Course, Halt};
+use super::context::{Halt, TransferContext};
 use super::fetch::gave_up;
+use super::file_source::{classify, network, FileSource, OpenedRange, RequestFailure};
 use super::job::after;
-use super::judge::Asked;
-use super::pace::Patience;
+use super::limits::Backoff;
 use super::parts::Parts;
-use super::progress::Item;
+use super::progress::DownloadItem;
+use super::range_response::RangeRequest;
 use super::writer::Piece;
 
 /// The longest wait between two looks whether the network is back.
@@ -24,9 +24,9 @@ pub const LOOK_FOR_NETWORK: Duration = Duration::from_secs(15);
 
 /// The connections of one file. Dropping the future of [`Connections::run`] closes them all.
 pub struct Connections<'a> {
-    course: &'a Course,
-    item: &'a Item,
-    address: &'a Address,
+    context: &'a TransferContext,
+    item: &'a DownloadItem,
+    address: &'a FileSource,
     parts: Parts,
     validator: Mutex<Option<String>>,
     send: mpsc::Sender<Piece>,
@@ -37,15 +37,15 @@ pub struct Connections<'a> {
 impl<'a> Connections<'a> {
     /// Connections that bring these parts, of a file whose bytes on disk came with the ETag `validator`.
     pub fn new(
-        course: &'a Course,
-        item: &'a Item,
-        address: &'a Address,
+        context: &'a TransferContext,
+        item: &'a DownloadItem,
+        address: &'a FileSource,
         parts: Parts,
         validator: Option<String>,
         send: mpsc::Sender<Piece>,
     ) -> Self {
         Self {
-            course,
+            context,
             item,
             address,
             parts,
@@ -61,10 +61,10 @@ impl<'a> Connections<'a> {
     /// # Errors
     /// [`Halt`]; the first one ends all connections.
     pub async fn run(self) -> Result<(), Halt> {
-        let count = self.parts.len().min(self.course.pace.parts.max(1));
+        let count = self.parts.len().min(self.context.limits.parts.max(1));
         let connections: FuturesUnordered<_> = (0..count).map(|number| self.connection(number)).collect();
         tokio::select! {
-            () = self.course.stop.cancelled() => Err(Halt::Stopped),
+            () = self.context.stop.cancelled() => Err(Halt::Stopped),
             ended = first_error(connections) => ended,
         }
     }
@@ -75,12 +75,12 @@ impl<'a> Connections<'a> {
             // The first answer shows whether the server sends parts at all.
             let _ = self.answered.subscribe().wait_for(|answered| *answered).await;
         }
-        let mut patience = Patience::default();
-        let mut without_way: Option<(Instant, u32)> = None;
+        let mut backoff = Backoff::default();
+        let mut unreachable: Option<(Instant, u32)> = None;
         loop {
-            self.course.held_off().await;
+            self.context.held_off().await;
             // The permit comes before the part: what waits for a permit keeps no part from others.
-            let Ok(permit) = self.course.connections.acquire().await else {
+            let Ok(permit) = self.context.connections.acquire().await else {
                 return Err(Halt::Stopped);
             };
             let Some(part) = self.parts.take() else { return Ok(()) };
@@ -94,63 +94,67 @@ impl<'a> Connections<'a> {
             };
             self.parts.give_back(at..end);
             if at > part.start {
-                without_way = None;
+                unreachable = None;
             }
             let Err((trouble, _)) = outcome else { continue };
             match trouble {
-                Trouble::Halt(halt) => return Err(halt),
-                Trouble::Again(error, asked) => {
+                RequestFailure::Halt(halt) => return Err(halt),
+                RequestFailure::Retry(error, asked) => {
                     if let Some(asked) = asked {
-                        self.course.hold_off(asked);
+                        self.context.hold_off(asked);
                     }
                     let brought = self.brought.load(Ordering::Relaxed);
-                    let Some(wait) = patience.failed(&self.course.pace, brought, asked) else {
+                    let Some(wait) = backoff.failed(&self.context.limits, brought, asked) else {
                         return Err(gave_up(self.item, &error.message));
                     };
                     tracing::debug!("{} again in {wait:?}: {error}", part.start);
-                    self.rest(error, wait).await;
+                    self.pause_for(error, wait).await;
                 }
-                Trouble::NoWay(error) => {
-                    let (since, times) = without_way.get_or_insert((Instant::now(), 0));
+                RequestFailure::Unreachable(error) => {
+                    let (since, times) = unreachable.get_or_insert((Instant::now(), 0));
                     *times += 1;
-                    if since.elapsed() >= self.course.pace.without_network {
+                    if since.elapsed() >= self.context.limits.without_network {
                         return Err(Halt::Failed(error));
                     }
-                    let wait = self.course.pace.delay(*times).min(LOOK_FOR_NETWORK);
-                    self.rest(error.into(), wait).await;
+                    let wait = self.context.limits.delay(*times).min(LOOK_FOR_NETWORK);
+                    self.pause_for(error.into(), wait).await;
                 }
             }
         }
     }
 
-    async fn rest(&self, error: protocol::Error, wait: Duration) {
+    async fn pause_for(&self, error: protocol::Error, wait: Duration) {
         self.item.wait(error, after(wait));
         tokio::time::sleep(wait).await;
     }
 
     /// Brings one part, as far as it comes; `at` follows what was handed on. The end is that of what was asked for, or of the file
     /// where the server sends all of it.
-    async fn bring(&self, part: Range<u64>, at: &mut u64) -> Result<u64, (Trouble, u64)> {
-        let pace = &self.course.pace;
-        let asked = Asked {
+    async fn bring(&self, part: Range<u64>, at: &mut u64) -> Result<u64, (RequestFailure, u64)> {
+        let limits = &self.context.limits;
+        let asked = RangeRequest {
             ranged: part != (0..self.item.size),
             range: part.clone(),
             size: self.item.size,
             validator: self.validator().clone(),
         };
-        let opened = self.address.open(&asked, pace.stall).await.map_err(|trouble| (trouble, part.end))?;
+        let opened = self
+            .address
+            .open(&asked, limits.stall)
+            .await
+            .map_err(|trouble| (trouble, part.end))?;
         let end = if opened.range.end > part.end {
             self.parts.clear();
             opened.range.end
         } else {
             part.end
         };
-        self.note_etag(&opened).await.map_err(|halt| (Trouble::Halt(halt), end))?;
+        self.note_etag(&opened).await.map_err(|halt| (RequestFailure::Halt(halt), end))?;
         self.answered.send_replace(true);
         self.drain(opened, at).await.map(|()| end).map_err(|trouble| (trouble, end))
     }
 
-    async fn note_etag(&self, opened: &Opened) -> Result<(), Halt> {
+    async fn note_etag(&self, opened: &OpenedRange) -> Result<(), Halt> {
         let Some(etag) = &opened.etag else { return Ok(()) };
         {
             let mut validator = self.validator();
@@ -163,31 +167,34 @@ impl<'a> Connections<'a> {
     }
 
     /// Hands on the body of an answer.
-    async fn drain(&self, opened: Opened, at: &mut u64) -> Result<(), Trouble> {
-        let Opened { mut response, range, .. } = opened;
-        let pace = &self.course.pace;
+    async fn drain(&self, opened: OpenedRange, at: &mut u64) -> Result<(), RequestFailure> {
+        let OpenedRange { mut response, range, .. } = opened;
+        let limits = &self.context.limits;
         let (mut since, mut brought) = (Instant::now(), 0);
         while *at < range.end {
-            let next = match tokio::time::timeout(pace.stall, response.chunk()).await {
-                Ok(next) => next.map_err(trouble)?,
-                Err(_) => return Err(Trouble::Again(network("nothing came for too long"), None)),
+            let next = match tokio::time::timeout(limits.stall, response.chunk()).await {
+                Ok(next) => next.map_err(classify)?,
+                Err(_) => return Err(RequestFailure::Retry(network("nothing came for too long"), None)),
             };
             let Some(mut bytes) = next else {
-                return Err(Trouble::Again(network("the connection ended before all bytes had come"), None));
+                return Err(RequestFailure::Retry(
+                    network("the connection ended before all bytes had come"),
+                    None,
+                ));
             };
             let room = range.end - *at;
             if bytes.len() as u64 > room {
                 bytes.truncate(usize::try_from(room).unwrap_or(usize::MAX));
             }
             brought += bytes.len() as u64;
-            if since.elapsed() >= pace.stall {
-                if brought < pace.trickle {
-                    return Err(Trouble::Again(network("next to nothing came for too long"), None));
+            if since.elapsed() >= limits.stall {
+                if brought < limits.trickle {
+                    return Err(RequestFailure::Retry(network("next to nothing came for too long"), None));
                 }
                 (since, brought) = (Instant::now(), 0);
             }
             let (offset, length) = (*at, bytes.len() as u64);
-            self.hand(Piece::Bytes(offset, bytes)).await.map_err(Trouble::Halt)?;
+            self.hand(Piece::Bytes(offset, bytes)).await.map_err(RequestFailure::Halt)?;
             *at += length;
             self.brought.fetch_add(length, Ordering::Relaxed);
             if self.item.state() != DownloadState::Running {

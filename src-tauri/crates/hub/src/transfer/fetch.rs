@@ -7,14 +7,14 @@ use protocol::{DownloadState, ErrorCode};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::address::Address;
 use super::connections::Connections;
-use super::course::{Course, Halt};
+use super::context::{Halt, TransferContext};
+use super::file_source::FileSource;
 use super::job::after;
-use super::partial::{discard, Partial};
+use super::partial::{discard, PartialFile};
 use super::parts::Parts;
-use super::progress::Item;
-use super::writer::{End, Writer, WAITING};
+use super::progress::DownloadItem;
+use super::writer::{FileWriter, WriteOutcome, WAITING};
 use crate::layout::Lock;
 use crate::{Error, Hub};
 
@@ -25,32 +25,32 @@ const MOST_NEW_BEGINNINGS: u32 = 4;
 ///
 /// # Errors
 /// [`Halt`]; what was fetched is kept for the next time, unless it is known to be wrong.
-pub async fn fetch(course: &Arc<Course>, hub: &Hub, item: &Arc<Item>) -> Result<(), Halt> {
-    let _lock = lock(course, item).await?;
-    let name = course.repository.blob(&item.etag);
-    if is_there(course, item, &name).await? {
-        finished(course, item, &name);
+pub async fn fetch(context: &Arc<TransferContext>, hub: &Hub, item: &Arc<DownloadItem>) -> Result<(), Halt> {
+    let _lock = lock(context, item).await?;
+    let name = context.repository.blob(&item.etag);
+    if is_there(context, item, &name).await? {
+        finished(context, item, &name);
         return Ok(());
     }
     item.set_state(DownloadState::Running);
-    let place = course.repository.partial(&item.etag);
+    let place = context.repository.partial(&item.etag);
     let path = item.paths.first().ok_or_else(|| Error::Missing { path: name.clone() })?;
-    let address = Address::new(hub, course.repository.id(), &course.commit, path, &item.etag, item.size);
-    let mut partial = Partial::open(&place, item.size)?;
-    let (mut part, mut wrong, mut beginnings) = (course.pace.part, false, 0);
+    let address = FileSource::new(hub, context.repository.id(), &context.commit, path, &item.etag, item.size);
+    let mut partial = PartialFile::open(&place, item.size)?;
+    let (mut part, mut wrong, mut beginnings) = (context.limits.part, false, 0);
     loop {
-        let (kept, end) = gather(course, item, &address, partial, &name, part).await?;
+        let (kept, end) = fetch_missing(context, item, &address, partial, &name, part).await?;
         partial = kept;
         match end {
-            Ok(End::Right) => {
-                finished(course, item, &name);
+            Ok(WriteOutcome::Verified) => {
+                finished(context, item, &name);
                 return Ok(());
             }
-            Ok(End::Wrong(digits)) if !wrong => {
-                tracing::info!("{path} of {} hashes to {digits} and is fetched once more", course.repository.id());
+            Ok(WriteOutcome::Mismatch(digits)) if !wrong => {
+                tracing::info!("{path} of {} hashes to {digits} and is fetched once more", context.repository.id());
                 wrong = true;
             }
-            Ok(End::Wrong(_)) => {
+            Ok(WriteOutcome::Mismatch(_)) => {
                 drop(partial);
                 discard(&place)?;
                 item.set_done(0);
@@ -59,14 +59,14 @@ pub async fn fetch(course: &Arc<Course>, hub: &Hub, item: &Arc<Item>) -> Result<
                     host: hub.net().endpoint().host(),
                 }));
             }
-            Ok(End::Partly) if course.stop.is_cancelled() => return Err(Halt::Stopped),
-            Ok(End::Partly) => return Err(gave_up(item, "not all bytes came")),
-            Err(Halt::StartOver(reason)) => {
+            Ok(WriteOutcome::Incomplete) if context.stop.is_cancelled() => return Err(Halt::Stopped),
+            Ok(WriteOutcome::Incomplete) => return Err(gave_up(item, "not all bytes came")),
+            Err(Halt::Restart(reason)) => {
                 beginnings += 1;
                 if beginnings > MOST_NEW_BEGINNINGS {
                     return Err(gave_up(item, &reason));
                 }
-                tracing::info!("{path} of {} is begun anew: {reason}", course.repository.id());
+                tracing::info!("{path} of {} is begun anew: {reason}", context.repository.id());
                 // A server that mixes up parts is asked for the whole file.
                 part = u64::MAX;
             }
@@ -78,7 +78,7 @@ pub async fn fetch(course: &Arc<Course>, hub: &Hub, item: &Arc<Item>) -> Result<
             }
             Err(halt) => return Err(halt),
         }
-        partial.forget()?;
+        partial.reset()?;
         // The hub is asked anew, because it may have another file by now.
         address.forget();
         item.set_done(0);
@@ -87,7 +87,7 @@ pub async fn fetch(course: &Arc<Course>, hub: &Hub, item: &Arc<Item>) -> Result<
 }
 
 /// The error of a file that is given up for now.
-pub fn gave_up(item: &Item, reason: &str) -> Halt {
+pub fn gave_up(item: &DownloadItem, reason: &str) -> Halt {
     let path = item.paths.first().map(ToString::to_string).unwrap_or_default();
     Halt::Failed(Error::GaveUp {
         path,
@@ -96,32 +96,32 @@ pub fn gave_up(item: &Item, reason: &str) -> Halt {
 }
 
 /// Takes the blob's lock, and waits while another program has it.
-async fn lock(course: &Course, item: &Item) -> Result<Lock, Halt> {
+async fn lock(context: &TransferContext, item: &DownloadItem) -> Result<Lock, Halt> {
     loop {
-        if course.stop.is_cancelled() {
+        if context.stop.is_cancelled() {
             return Err(Halt::Stopped);
         }
-        if let Some(lock) = course.repository.try_lock(&item.etag)? {
+        if let Some(lock) = context.repository.try_lock(&item.etag)? {
             return Ok(lock);
         }
-        item.wait(another_program(), after(course.pace.lock));
-        course.sleep(course.pace.lock).await?;
+        item.wait(locked_by_another_program(), after(context.limits.lock));
+        context.sleep(context.limits.lock).await?;
     }
 }
 
 /// Why a download waits for a lock.
-pub fn another_program() -> protocol::Error {
+pub fn locked_by_another_program() -> protocol::Error {
     let message = "another program is fetching this model; this goes on when that one is done";
     protocol::Error::new(ErrorCode::Stopped, message)
 }
 
-async fn is_there(course: &Arc<Course>, item: &Arc<Item>, name: &Path) -> Result<bool, Halt> {
+async fn is_there(context: &Arc<TransferContext>, item: &Arc<DownloadItem>, name: &Path) -> Result<bool, Halt> {
     if !name.is_file() {
         return Ok(false);
     }
     item.set_state(DownloadState::Verifying);
-    let (course, reading, name) = (Arc::clone(course), Arc::clone(item), name.to_owned());
-    let right = tokio::task::spawn_blocking(move || course.seen.check(&name, &reading, &course.stop))
+    let (context, reading, name) = (Arc::clone(context), Arc::clone(item), name.to_owned());
+    let right = tokio::task::spawn_blocking(move || context.verified.check(&name, &reading, &context.stop))
         .await
         .map_err(|_| Error::Broken)??;
     if !right {
@@ -130,32 +130,32 @@ async fn is_there(course: &Arc<Course>, item: &Arc<Item>, name: &Path) -> Result
     Ok(right)
 }
 
-fn finished(course: &Course, item: &Item, name: &Path) {
-    course.seen.is_right(name);
+fn finished(context: &TransferContext, item: &DownloadItem, name: &Path) {
+    context.verified.insert(name);
     item.set_done(item.size);
     item.set_state(DownloadState::Done);
 }
 
 /// Brings in what is missing. The partial file comes back in any case but one: the thread that writes broke.
-async fn gather(
-    course: &Arc<Course>,
-    item: &Arc<Item>,
-    address: &Address,
-    partial: Partial,
+async fn fetch_missing(
+    context: &Arc<TransferContext>,
+    item: &Arc<DownloadItem>,
+    address: &FileSource,
+    partial: PartialFile,
     name: &Path,
     part: u64,
-) -> Result<(Partial, Result<End, Halt>), Halt> {
-    item.set_done(partial.there().total());
-    let parts = Parts::new(partial.there(), item.size, part);
+) -> Result<(PartialFile, Result<WriteOutcome, Halt>), Halt> {
+    item.set_done(partial.ranges().total());
+    let parts = Parts::new(partial.ranges(), item.size, part);
     let (send, receive) = mpsc::channel(WAITING);
-    let connections = Connections::new(course, item, address, parts, partial.validator().map(Into::into), send);
-    let writer = Writer {
+    let connections = Connections::new(context, item, address, parts, partial.validator().map(Into::into), send);
+    let writer = FileWriter {
         partial,
         etag: item.etag.clone(),
         name: name.to_owned(),
         item: Arc::clone(item),
-        stop: course.stop.clone(),
-        margin: course.pace.margin / 8,
+        stop: context.stop.clone(),
+        margin: context.limits.margin / 8,
     };
     let runtime = Handle::current();
     let writing = tokio::task::spawn_blocking(move || writer.run(receive, &runtime));
@@ -165,7 +165,7 @@ async fn gather(
     let end = match (end, came) {
         // Why nothing could be written says more than that the connections found nobody to write.
         (Err(error), _) => Err(Halt::Failed(error)),
-        (Ok(End::Partly), Err(halt)) => Err(halt),
+        (Ok(WriteOutcome::Incomplete), Err(halt)) => Err(halt),
         (Ok(end), _) => Ok(end),
     };
     Ok((partial, end))

@@ -7,47 +7,47 @@ use jiff::Timestamp;
 use protocol::{Download, DownloadState};
 use tokio_util::sync::CancellationToken;
 
-use super::progress::{Item, Speed};
+use super::progress::{DownloadItem, Speed};
 use crate::layout::{Commit, RepositoryId, Revision};
 
 /// What a person, or the end of the app, wants of a download that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum Intent {
     /// That it goes on.
-    GoOn,
+    Continue,
     /// That it stops until a person says otherwise.
     Pause,
     /// That it stops and goes on with the next start of the app.
-    Rest,
+    Suspend,
     /// That it stops and what it fetched goes.
     Cancel,
 }
 
 /// A download.
 #[derive(Debug)]
-pub struct Job {
+pub struct DownloadJob {
     /// The model.
     pub id: RepositoryId,
     /// The revision that was asked for.
     pub revision: Revision,
-    now: Mutex<Now>,
+    status: Mutex<JobStatus>,
 }
 
 /// What changes about a download.
 #[derive(Debug)]
-pub struct Now {
+pub struct JobStatus {
     /// Where it is.
     pub state: DownloadState,
     /// Whether a task works on it, which may be ending.
     pub busy: bool,
     /// What is wanted of it.
-    pub wish: Wish,
+    pub intent: Intent,
     /// Ends the task that works on it.
     pub stop: CancellationToken,
     /// The commit, once it is known.
     pub commit: Option<Commit>,
     /// What is fetched, once it is known.
-    pub items: Vec<Arc<Item>>,
+    pub items: Vec<Arc<DownloadItem>>,
     /// What went wrong, where it waits, rests or failed.
     pub error: Option<protocol::Error>,
     /// When it goes on by itself.
@@ -55,16 +55,16 @@ pub struct Now {
     speed: Speed,
 }
 
-impl Job {
+impl DownloadJob {
     /// A download in this state, with nothing known about its files.
     pub fn new(id: RepositoryId, revision: Revision, state: DownloadState) -> Self {
         Self {
             id,
             revision,
-            now: Mutex::new(Now {
+            status: Mutex::new(JobStatus {
                 state,
                 busy: false,
-                wish: Wish::GoOn,
+                intent: Intent::Continue,
                 stop: CancellationToken::new(),
                 commit: None,
                 items: Vec::new(),
@@ -76,46 +76,46 @@ impl Job {
     }
 
     /// What is the case now.
-    pub fn now(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn status(&self) -> MutexGuard<'_, JobStatus> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that it waits, because of `error`, for `wait`.
     pub fn waits(&self, error: protocol::Error, wait: Duration) {
-        let mut now = self.now();
-        now.state = DownloadState::Waiting;
-        now.error = Some(error);
-        now.retry_at = Some(after(wait));
+        let mut status = self.status();
+        status.state = DownloadState::Waiting;
+        status.error = Some(error);
+        status.retry_at = Some(after(wait));
     }
 
     /// Notes that it goes on.
     pub fn works(&self, state: DownloadState) {
-        let mut now = self.now();
-        now.state = state;
-        now.error = None;
-        now.retry_at = None;
+        let mut status = self.status();
+        status.state = state;
+        status.error = None;
+        status.retry_at = None;
     }
 
     /// What the windows are shown.
     pub fn show(&self) -> Download {
-        let mut now = self.now();
-        let done = now.items.iter().map(|item| item.done()).sum();
-        let total = now.items.iter().map(|item| item.size).sum();
-        let (mut state, mut error, mut retry_at) = (now.state, now.error.clone(), now.retry_at);
+        let mut status = self.status();
+        let done = status.items.iter().map(|item| item.done()).sum();
+        let total = status.items.iter().map(|item| item.size).sum();
+        let (mut state, mut error, mut retry_at) = (status.state, status.error.clone(), status.retry_at);
         if state == DownloadState::Running {
-            now.speed.look(Instant::now(), done);
-            (state, error, retry_at) = among(&now.items);
+            status.speed.look(Instant::now(), done);
+            (state, error, retry_at) = among(&status.items);
         } else {
-            now.speed.rest();
+            status.speed.reset();
         }
-        let bytes_per_second = now.speed.bytes_per_second();
+        let bytes_per_second = status.speed.bytes_per_second();
         let left = bytes_per_second > 0.0 && state == DownloadState::Running;
         Download {
             id: self.id.to_string(),
             revision: self.revision.to_string(),
-            commit: now.commit.as_ref().map(ToString::to_string),
+            commit: status.commit.as_ref().map(ToString::to_string),
             state,
-            files: now.items.iter().flat_map(|item| item.files()).collect(),
+            files: status.items.iter().flat_map(|item| item.files()).collect(),
             done,
             total,
             bytes_per_second,
@@ -134,7 +134,7 @@ pub fn after(wait: Duration) -> i64 {
 }
 
 /// Where a download is whose files are worked on: it waits when some wait and none moves, and verifies when the rest is read.
-fn among(items: &[Arc<Item>]) -> (DownloadState, Option<protocol::Error>, Option<i64>) {
+fn among(items: &[Arc<DownloadItem>]) -> (DownloadState, Option<protocol::Error>, Option<i64>) {
     let any = |state| items.iter().any(|item| item.state() == state);
     if any(DownloadState::Running) {
         return (DownloadState::Running, None, None);

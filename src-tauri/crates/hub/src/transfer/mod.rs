@@ -6,23 +6,23 @@
 //!                     └ links of all files, the revision last
 //! ```
 
-mod address;
-mod clear;
+mod byte_ranges;
+mod cleanup;
 mod connections;
-mod course;
+mod context;
+mod disk_space;
+mod download_task;
 mod fetch;
-mod front;
+mod file_source;
 mod job;
-mod judge;
-mod pace;
+mod limits;
 mod partial;
 mod parts;
+mod prefix_hasher;
 mod progress;
 mod queue;
-mod room;
-mod run;
-mod seen;
-mod stretches;
+mod range_response;
+mod verified_blobs;
 mod writer;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -32,44 +32,44 @@ use protocol::{Download, DownloadState, ErrorCode};
 use tokio::sync::{watch, Notify};
 use tokio_util::sync::CancellationToken;
 
-pub use pace::Pace;
+pub use limits::TransferLimits;
 
-use self::clear::clear;
-use self::course::Halt;
-use self::job::{Job, Wish};
+use self::cleanup::remove_leftovers;
+use self::context::Halt;
+use self::download_task::DownloadTask;
+use self::job::{DownloadJob, Intent};
 use self::queue::Queue;
-use self::run::Run;
-use self::seen::Seen;
+use self::verified_blobs::VerifiedBlobs;
 use crate::layout::{RepositoryId, Revision};
-use crate::{Error, Hub, Rooms};
+use crate::{Error, Hub, Inner};
 
 /// How often the windows are told about downloads at most.
-const TELL_EVERY: Duration = Duration::from_millis(200);
+const PUBLISH_EVERY: Duration = Duration::from_millis(200);
 
 /// All downloads of this process.
 #[derive(Debug)]
 pub(crate) struct Transfers {
     queue: Mutex<Queue>,
-    pace: Mutex<Arc<Pace>>,
-    pub(crate) seen: Arc<Seen>,
-    told: watch::Sender<Vec<Download>>,
+    limits: Mutex<Arc<TransferLimits>>,
+    pub(crate) verified: Arc<VerifiedBlobs>,
+    published: watch::Sender<Vec<Download>>,
     changed: Arc<Notify>,
     /// Whether the task that tells the windows was started.
-    telling: Mutex<bool>,
-    /// Told when a task that worked on a download has ended.
-    rested: Notify,
+    publishing: Mutex<bool>,
+    /// HubSummary when a task that worked on a download has ended.
+    task_ended: Notify,
 }
 
 impl Default for Transfers {
     fn default() -> Self {
         Self {
             queue: Mutex::default(),
-            pace: Mutex::default(),
-            seen: Arc::default(),
-            told: watch::Sender::new(Vec::new()),
+            limits: Mutex::default(),
+            verified: Arc::default(),
+            published: watch::Sender::new(Vec::new()),
             changed: Arc::default(),
-            telling: Mutex::new(false),
-            rested: Notify::new(),
+            publishing: Mutex::new(false),
+            task_ended: Notify::new(),
         }
     }
 }
@@ -84,17 +84,17 @@ impl Transfers {
         // The order holds while it is told, so that nothing older is told last.
         let queue = self.queue();
         let shown: Vec<Download> = queue.jobs.iter().map(|job| job.show()).collect();
-        self.told.send_if_modified(|before| {
+        self.published.send_if_modified(|before| {
             let other = *before != shown;
             *before = shown;
             other
         });
-        queue.jobs.iter().any(|job| job.now().busy)
+        queue.jobs.iter().any(|job| job.status().busy)
     }
 
     /// Writes the queue down. Where that fails the downloads go on; only the next start would not know of them.
-    fn keep(&self, queue: &Queue) {
-        if let Err(error) = queue.keep() {
+    fn save(&self, queue: &Queue) {
+        if let Err(error) = queue.save() {
             tracing::warn!("the list of downloads is not kept: {error}");
         }
         self.changed.notify_one();
@@ -111,13 +111,13 @@ impl Drop for Transfers {
 /// All of these run inside the Tokio runtime.
 impl Hub {
     /// Sets the limits of the downloads that begin from here on.
-    pub fn set_pace(&self, pace: Pace) {
-        *self.0.transfers.pace.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(pace);
+    pub fn set_limits(&self, limits: TransferLimits) {
+        *self.0.transfers.limits.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(limits);
     }
 
     /// How long the hub may take to answer.
-    pub(crate) fn patience(&self) -> Duration {
-        self.0.transfers.pace.lock().unwrap_or_else(PoisonError::into_inner).stall
+    pub(crate) fn answer_timeout(&self) -> Duration {
+        self.0.transfers.limits.lock().unwrap_or_else(PoisonError::into_inner).stall
     }
 
     /// Goes on with the downloads that were under way when the app was closed or broke, and keeps the list from here on. The app
@@ -125,17 +125,17 @@ impl Hub {
     ///
     /// # Errors
     /// [`Error::Write`] where the data folder cannot be written.
-    pub async fn go_on(&self) -> Result<(), Error> {
+    pub async fn resume_pending(&self) -> Result<(), Error> {
         let taken = {
             let mut queue = self.0.transfers.queue();
-            let taken = queue.take_up(self.data_dir())?;
-            self.0.transfers.keep(&queue);
+            let taken = queue.resume_pending(self.data_dir())?;
+            self.0.transfers.save(&queue);
             taken
         };
         if taken {
             self.begin_next();
         }
-        self.tell();
+        self.publish_now();
         Ok(())
     }
 
@@ -150,22 +150,22 @@ impl Hub {
         {
             let mut queue = self.0.transfers.queue();
             if let Some(job) = queue.job(&id) {
-                let mut now = job.now();
-                let over = !now.busy && now.state != DownloadState::Queued;
+                let mut status = job.status();
+                let over = !status.busy && status.state != DownloadState::Queued;
                 if !over && job.revision != revision {
                     return Err(Error::Fetching { id: id.to_string() });
                 }
                 if !over {
                     // What was about to stop goes on behind that.
-                    now.wish = Wish::GoOn;
+                    status.intent = Intent::Continue;
                     return Ok(());
                 }
-                drop(now);
+                drop(status);
                 queue.remove(&id);
             }
-            queue.resting = false;
-            queue.jobs.push(Arc::new(Job::new(id, revision, DownloadState::Queued)));
-            self.0.transfers.keep(&queue);
+            queue.suspended = false;
+            queue.jobs.push(Arc::new(DownloadJob::new(id, revision, DownloadState::Queued)));
+            self.0.transfers.save(&queue);
         }
         self.begin_next();
         Ok(())
@@ -174,7 +174,7 @@ impl Hub {
     /// All downloads in their order, told again about five times a second while something changes. Those that are done or failed
     /// stay until they are taken away with [`Hub::cancel`].
     pub fn downloads(&self) -> watch::Receiver<Vec<Download>> {
-        self.0.transfers.told.subscribe()
+        self.0.transfers.published.subscribe()
     }
 
     /// Stops a download where it is, until [`Hub::resume`].
@@ -184,15 +184,15 @@ impl Hub {
     pub async fn pause(&self, id: &str) -> Result<(), Error> {
         let job = self.job(id)?;
         {
-            let mut now = job.now();
-            if now.busy {
-                now.wish = Wish::Pause;
-                now.stop.cancel();
-            } else if now.state == DownloadState::Queued {
-                now.state = DownloadState::Paused;
+            let mut status = job.status();
+            if status.busy {
+                status.intent = Intent::Pause;
+                status.stop.cancel();
+            } else if status.state == DownloadState::Queued {
+                status.state = DownloadState::Paused;
             }
         }
-        self.0.transfers.keep(&self.0.transfers.queue());
+        self.0.transfers.save(&self.0.transfers.queue());
         self.begin_next();
         Ok(())
     }
@@ -204,14 +204,14 @@ impl Hub {
     pub async fn resume(&self, id: &str) -> Result<(), Error> {
         let job = self.job(id)?;
         {
-            let mut now = job.now();
-            now.wish = Wish::GoOn;
-            if !now.busy && matches!(now.state, DownloadState::Paused | DownloadState::Failed) {
-                now.state = DownloadState::Queued;
-                now.error = None;
+            let mut status = job.status();
+            status.intent = Intent::Continue;
+            if !status.busy && matches!(status.state, DownloadState::Paused | DownloadState::Failed) {
+                status.state = DownloadState::Queued;
+                status.error = None;
             }
         }
-        self.0.transfers.keep(&self.0.transfers.queue());
+        self.0.transfers.save(&self.0.transfers.queue());
         self.begin_next();
         Ok(())
     }
@@ -224,23 +224,23 @@ impl Hub {
     pub async fn cancel(&self, id: &str) -> Result<(), Error> {
         let job = self.job(id)?;
         {
-            let mut now = job.now();
-            if now.busy {
-                now.wish = Wish::Cancel;
-                now.stop.cancel();
+            let mut status = job.status();
+            if status.busy {
+                status.intent = Intent::Cancel;
+                status.stop.cancel();
             }
         }
-        self.0.transfers.keep(&self.0.transfers.queue());
-        self.until(|| !job.now().busy).await;
-        let done = job.now().state == DownloadState::Done;
+        self.0.transfers.save(&self.0.transfers.queue());
+        self.until(|| !job.status().busy).await;
+        let done = job.status().state == DownloadState::Done;
         {
             let mut queue = self.0.transfers.queue();
             queue.jobs.retain(|other| !Arc::ptr_eq(other, &job));
-            self.0.transfers.keep(&queue);
+            self.0.transfers.save(&queue);
         }
         if !done {
             let repository = self.folder().cache()?.repository(&job.id);
-            tokio::task::spawn_blocking(move || clear(&repository))
+            tokio::task::spawn_blocking(move || remove_leftovers(&repository))
                 .await
                 .map_err(|_| Error::Broken)?;
         }
@@ -255,37 +255,37 @@ impl Hub {
     pub async fn reorder(&self, id: &str, place: usize) -> Result<(), Error> {
         let job = self.job(id)?;
         let mut queue = self.0.transfers.queue();
-        queue.put(&job.id, place);
-        self.0.transfers.keep(&queue);
+        queue.move_to(&job.id, place);
+        self.0.transfers.save(&queue);
         drop(queue);
-        self.tell();
+        self.publish_now();
         Ok(())
     }
 
     /// Stops everything, so that the app can close; the next start goes on. Comes back when all is written down.
-    pub async fn rest(&self) {
+    pub async fn suspend(&self) {
         let jobs = {
             let mut queue = self.0.transfers.queue();
-            queue.resting = true;
+            queue.suspended = true;
             queue.jobs.clone()
         };
         for job in &jobs {
-            let mut now = job.now();
-            if now.busy && now.wish == Wish::GoOn {
-                now.wish = Wish::Rest;
-                now.stop.cancel();
+            let mut status = job.status();
+            if status.busy && status.intent == Intent::Continue {
+                status.intent = Intent::Suspend;
+                status.stop.cancel();
             }
         }
-        self.until(|| jobs.iter().all(|job| !job.now().busy)).await;
-        self.0.transfers.keep(&self.0.transfers.queue());
+        self.until(|| jobs.iter().all(|job| !job.status().busy)).await;
+        self.0.transfers.save(&self.0.transfers.queue());
     }
 
     /// Whether a model is being fetched, or waits for its turn.
     pub(crate) fn fetches(&self, reference: &str) -> bool {
         let id = reference.split_once('@').map_or(reference, |(id, _)| id);
         self.job(id).is_ok_and(|job| {
-            let now = job.now();
-            now.busy || now.state == DownloadState::Queued
+            let status = job.status();
+            status.busy || status.state == DownloadState::Queued
         })
     }
 
@@ -293,16 +293,16 @@ impl Hub {
     pub(crate) fn outcome(&self, id: &str) -> Option<protocol::Result<()>> {
         let stopped = || protocol::Error::new(ErrorCode::Stopped, "the download was stopped; what was here before is unchanged");
         let Ok(job) = self.job(id) else { return Some(Err(stopped())) };
-        let now = job.now();
-        match now.state {
-            _ if now.busy => None,
+        let status = job.status();
+        match status.state {
+            _ if status.busy => None,
             DownloadState::Done => Some(Ok(())),
-            DownloadState::Failed | DownloadState::Paused => Some(Err(now.error.clone().unwrap_or_else(stopped))),
+            DownloadState::Failed | DownloadState::Paused => Some(Err(status.error.clone().unwrap_or_else(stopped))),
             _ => None,
         }
     }
 
-    fn job(&self, id: &str) -> Result<Arc<Job>, Error> {
+    fn job(&self, id: &str) -> Result<Arc<DownloadJob>, Error> {
         let missing = || Error::NotFound { reference: id.to_owned() };
         let id = RepositoryId::new(id).map_err(|_| missing())?;
         self.0.transfers.queue().job(&id).ok_or_else(missing)
@@ -311,84 +311,84 @@ impl Hub {
     /// Waits for tasks to end until `enough`.
     async fn until(&self, enough: impl Fn() -> bool) {
         loop {
-            let rested = self.0.transfers.rested.notified();
-            tokio::pin!(rested);
-            rested.as_mut().enable();
+            let task_ended = self.0.transfers.task_ended.notified();
+            tokio::pin!(task_ended);
+            task_ended.as_mut().enable();
             if enough() {
                 return;
             }
-            rested.await;
+            task_ended.await;
         }
     }
 
     /// Begins those at the head of the line.
     fn begin_next(&self) {
-        let pace = Arc::clone(&self.0.transfers.pace.lock().unwrap_or_else(PoisonError::into_inner));
+        let limits = Arc::clone(&self.0.transfers.limits.lock().unwrap_or_else(PoisonError::into_inner));
         let queue = self.0.transfers.queue();
-        for job in queue.next(pace.models.max(1)) {
+        for job in queue.next(limits.models.max(1)) {
             {
-                let mut now = job.now();
-                now.busy = true;
-                now.wish = Wish::GoOn;
-                now.stop = CancellationToken::new();
-                now.state = DownloadState::Listing;
-                now.error = None;
+                let mut status = job.status();
+                status.busy = true;
+                status.intent = Intent::Continue;
+                status.stop = CancellationToken::new();
+                status.state = DownloadState::Listing;
+                status.error = None;
             }
-            tokio::spawn(self.clone().work(job, Arc::clone(&pace)));
+            tokio::spawn(self.clone().work(job, Arc::clone(&limits)));
         }
         drop(queue);
-        self.tell();
+        self.publish_now();
     }
 
     /// Works on a download until it ends, whatever the end.
-    async fn work(self, job: Arc<Job>, pace: Arc<Pace>) {
-        let ended = self.fetch_model(&job, pace).await;
+    async fn work(self, job: Arc<DownloadJob>, limits: Arc<TransferLimits>) {
+        let ended = self.fetch_model(&job, limits).await;
         {
-            let mut now = job.now();
-            now.busy = false;
-            now.retry_at = None;
-            let (state, error) = match (ended, now.wish) {
+            let mut status = job.status();
+            status.busy = false;
+            status.retry_at = None;
+            let (state, error) = match (ended, status.intent) {
                 (Ok(()), _) => (DownloadState::Done, None),
-                (Err(Halt::Stopped), Wish::Pause) => (DownloadState::Paused, None),
-                (Err(Halt::Stopped), Wish::GoOn | Wish::Rest | Wish::Cancel) => (DownloadState::Queued, None),
+                (Err(Halt::Stopped), Intent::Pause) => (DownloadState::Paused, None),
+                (Err(Halt::Stopped), Intent::Continue | Intent::Suspend | Intent::Cancel) => (DownloadState::Queued, None),
                 (Err(halt), _) => failed(&halt.into()),
             };
-            now.state = state;
-            now.error = error;
+            status.state = state;
+            status.error = error;
         }
-        self.0.transfers.keep(&self.0.transfers.queue());
-        self.0.transfers.rested.notify_waiters();
+        self.0.transfers.save(&self.0.transfers.queue());
+        self.0.transfers.task_ended.notify_waiters();
         self.begin_next();
     }
 
-    async fn fetch_model(&self, job: &Arc<Job>, pace: Arc<Pace>) -> Result<(), Halt> {
-        let run = Run {
+    async fn fetch_model(&self, job: &Arc<DownloadJob>, limits: Arc<TransferLimits>) -> Result<(), Halt> {
+        let run = DownloadTask {
             hub: self.clone(),
             repository: self.folder().cache()?.repository(&job.id),
-            pace,
-            seen: Arc::clone(&self.0.transfers.seen),
+            limits,
+            verified: Arc::clone(&self.0.transfers.verified),
         };
         run.fetch(job).await
     }
 
-    /// Tells the windows at once, because somebody acted, and starts the task that goes on telling them.
-    fn tell(&self) {
+    /// Tells the windows at once, because somebody acted, and starts the task that goes on publishing them.
+    fn publish_now(&self) {
         self.0.transfers.publish();
-        let mut telling = self.0.transfers.telling.lock().unwrap_or_else(PoisonError::into_inner);
-        if !std::mem::replace(&mut *telling, true) {
-            tokio::spawn(tell(Arc::downgrade(&self.0), Arc::clone(&self.0.transfers.changed)));
+        let mut publishing = self.0.transfers.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut *publishing, true) {
+            tokio::spawn(publish_changes(Arc::downgrade(&self.0), Arc::clone(&self.0.transfers.changed)));
         }
         self.0.transfers.changed.notify_one();
     }
 }
 
 /// Tells the windows about downloads, five times a second while something runs, and once more at its end.
-async fn tell(rooms: Weak<Rooms>, changed: Arc<Notify>) {
+async fn publish_changes(inner: Weak<Inner>, changed: Arc<Notify>) {
     loop {
-        let Some(rooms) = rooms.upgrade() else { return };
-        let busy = rooms.transfers.publish();
-        drop(rooms);
-        tokio::time::sleep(TELL_EVERY).await;
+        let Some(inner) = inner.upgrade() else { return };
+        let busy = inner.transfers.publish();
+        drop(inner);
+        tokio::time::sleep(PUBLISH_EVERY).await;
         if !busy {
             changed.notified().await;
         }
@@ -409,7 +409,7 @@ impl From<Halt> for protocol::Error {
         match halt {
             Halt::Failed(error) => error.into(),
             Halt::Stopped => protocol::Error::new(ErrorCode::Stopped, "the download was stopped; what has come is kept"),
-            Halt::Changed(reason) | Halt::StartOver(reason) => {
+            Halt::Changed(reason) | Halt::Restart(reason) => {
                 protocol::Error::new(ErrorCode::Corrupt, format!("{reason}; nothing wrong was kept, try again later"))
             }
         }

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::stretches::Stretches;
+use super::byte_ranges::ByteRanges;
 use crate::Error;
 
 /// How old the record may become while bytes arrive.
-const NOTE_EVERY: Duration = Duration::from_millis(200);
+const SAVE_EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Record {
@@ -23,21 +23,21 @@ struct Record {
     validator: Option<String>,
     /// Which start of this computer `written` belongs to.
     boot: String,
-    written: Stretches,
-    forced: Stretches,
+    written: ByteRanges,
+    synced: ByteRanges,
 }
 
 /// The partial file of a blob. Only who holds the blob's lock has one.
 #[derive(Debug)]
-pub struct Partial {
+pub struct PartialFile {
     path: PathBuf,
     file: File,
     record: Record,
-    noted: Instant,
-    stale: bool,
+    saved_at: Instant,
+    dirty: bool,
 }
 
-impl Partial {
+impl PartialFile {
     /// Opens the partial file at `path`, for a file of `size` bytes, with what its record says is there; makes it where it is not.
     ///
     /// # Errors
@@ -54,23 +54,23 @@ impl Partial {
             .create(true)
             .truncate(false)
             .open(path)
-            .map_err(|source| unwritten(path, source))?;
-        let length = file.metadata().map_err(|source| unwritten(path, source))?.len();
+            .map_err(|source| write_error(path, source))?;
+        let length = file.metadata().map_err(|source| write_error(path, source))?.len();
         let record = read_record(path, size, length).unwrap_or(Record {
             size,
             boot: boot(),
             ..Record::default()
         });
-        let fresh = record.written == Stretches::default();
+        let fresh = record.written == ByteRanges::default();
         let mut partial = Self {
             path: path.to_owned(),
             file,
             record,
-            noted: Instant::now(),
-            stale: false,
+            saved_at: Instant::now(),
+            dirty: false,
         };
         if fresh && length > 0 {
-            partial.forget()?;
+            partial.reset()?;
         }
         Ok(partial)
     }
@@ -82,7 +82,7 @@ impl Partial {
     }
 
     /// What is there.
-    pub fn there(&self) -> &Stretches {
+    pub fn ranges(&self) -> &ByteRanges {
         &self.record.written
     }
 
@@ -99,7 +99,7 @@ impl Partial {
     /// Keeps the ETag of its bytes.
     pub fn set_validator(&mut self, etag: String) {
         self.record.validator = Some(etag);
-        self.stale = true;
+        self.dirty = true;
     }
 
     /// The file, to read from.
@@ -112,68 +112,68 @@ impl Partial {
     /// # Errors
     /// [`Error::DiskFull`], else [`Error::Write`].
     pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        write_at(&self.file, bytes, offset).map_err(|source| unwritten(&self.path, source))?;
+        write_at(&self.file, bytes, offset).map_err(|source| write_error(&self.path, source))?;
         self.record.written.insert(offset..offset + bytes.len() as u64);
-        self.stale = true;
+        self.dirty = true;
         Ok(())
     }
 
     /// When the record should be written next, if it is behind.
-    pub fn note_due(&self) -> Option<Instant> {
-        self.stale.then(|| self.noted + NOTE_EVERY)
+    pub fn save_due(&self) -> Option<Instant> {
+        self.dirty.then(|| self.saved_at + SAVE_EVERY)
     }
 
     /// Brings the record up to date.
     ///
     /// # Errors
-    /// As [`Partial::write`].
-    pub fn note(&mut self) -> Result<(), Error> {
-        if !self.stale {
+    /// As [`PartialFile::write`].
+    pub fn save_record(&mut self) -> Result<(), Error> {
+        if !self.dirty {
             return Ok(());
         }
         let path = record_of(&self.path);
-        let text = serde_json::to_vec(&self.record).map_err(|error| unwritten(&path, error.into()))?;
+        let text = serde_json::to_vec(&self.record).map_err(|error| write_error(&path, error.into()))?;
         write_aside(&path, &text)?;
-        self.stale = false;
-        self.noted = Instant::now();
+        self.dirty = false;
+        self.saved_at = Instant::now();
         Ok(())
     }
 
     /// Notes what a finished [`File::sync_data`] forced to the disk, or that it could not.
     ///
     /// # Errors
-    /// As [`Partial::write`], where it could not.
-    pub fn outcome_of_forcing(&mut self, stretches: Stretches, outcome: io::Result<()>) -> Result<(), Error> {
-        outcome.map_err(|source| unwritten(&self.path, source))?;
-        self.record.forced = stretches;
-        self.stale = true;
+    /// As [`PartialFile::write`], where it could not.
+    pub fn set_synced(&mut self, ranges: ByteRanges, outcome: io::Result<()>) -> Result<(), Error> {
+        outcome.map_err(|source| write_error(&self.path, source))?;
+        self.record.synced = ranges;
+        self.dirty = true;
         Ok(())
     }
 
     /// Throws away what is there.
     ///
     /// # Errors
-    /// As [`Partial::write`].
-    pub fn forget(&mut self) -> Result<(), Error> {
+    /// As [`PartialFile::write`].
+    pub fn reset(&mut self) -> Result<(), Error> {
         // The record goes first: without it the bytes are nothing, while a record without its bytes would be a lie.
         remove(&record_of(&self.path))?;
-        self.file.set_len(0).map_err(|source| unwritten(&self.path, source))?;
+        self.file.set_len(0).map_err(|source| write_error(&self.path, source))?;
         self.record = Record {
             size: self.record.size,
             boot: boot(),
             ..Record::default()
         };
-        self.stale = false;
+        self.dirty = false;
         Ok(())
     }
 
     /// Gives the complete file its name. The caller has compared its hash.
     ///
     /// # Errors
-    /// As [`Partial::write`].
+    /// As [`PartialFile::write`].
     pub fn publish(&mut self, name: &Path) -> Result<(), Error> {
-        self.file.sync_all().map_err(|source| unwritten(&self.path, source))?;
-        fs::rename(&self.path, name).map_err(|source| unwritten(name, source))?;
+        self.file.sync_all().map_err(|source| write_error(&self.path, source))?;
+        fs::rename(&self.path, name).map_err(|source| write_error(name, source))?;
         sync_folder(name);
         remove(&record_of(&self.path))
     }
@@ -197,7 +197,7 @@ pub fn write_aside(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let aside = aside(path);
     fs::write(&aside, bytes).and_then(|()| fs::rename(&aside, path)).map_err(|source| {
         let _ = fs::remove_file(&aside);
-        unwritten(path, source)
+        write_error(path, source)
     })
 }
 
@@ -219,7 +219,7 @@ fn read_record(path: &Path, size: u64, length: u64) -> Option<Record> {
     let mut record: Record = serde_json::from_slice(&fs::read(record_of(path)).ok()?).ok()?;
     let boot = boot();
     if record.boot != boot {
-        record.written = record.forced.clone();
+        record.written = record.synced.clone();
         record.boot = boot;
     }
     let told = record.written.end();
@@ -228,12 +228,12 @@ fn read_record(path: &Path, size: u64, length: u64) -> Option<Record> {
 
 fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritten(path, error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(write_error(path, error)),
         _ => Ok(()),
     }
 }
 
-fn unwritten(path: &Path, source: io::Error) -> Error {
+fn write_error(path: &Path, source: io::Error) -> Error {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::DiskFull {
             path: path.parent().unwrap_or(path).to_owned(),
@@ -287,18 +287,18 @@ mod tests {
     fn what_was_noted_is_there_again_and_the_rest_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("blob.ponder");
-        let mut partial = Partial::open(&path, 10).unwrap();
+        let mut partial = PartialFile::open(&path, 10).unwrap();
         partial.set_validator("\"v\"".into());
         partial.write(6, b"789").unwrap();
-        partial.note().unwrap();
+        partial.save_record().unwrap();
         partial.write(0, b"012").unwrap();
         drop(partial);
 
-        let partial = Partial::open(&path, 10).unwrap();
-        assert_eq!(partial.there().missing(10), [0..6, 9..10]);
+        let partial = PartialFile::open(&path, 10).unwrap();
+        assert_eq!(partial.ranges().missing(10), [0..6, 9..10]);
         assert_eq!(partial.validator(), Some("\"v\""));
         assert!(
-            Partial::open(&path, 11).unwrap().there().total() == 0,
+            PartialFile::open(&path, 11).unwrap().ranges().total() == 0,
             "a record of another size counts for nothing"
         );
     }
@@ -307,26 +307,26 @@ mod tests {
     fn after_a_start_of_the_computer_only_what_was_forced_counts() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("blob.ponder");
-        let mut partial = Partial::open(&path, 10).unwrap();
+        let mut partial = PartialFile::open(&path, 10).unwrap();
         partial.write(0, b"0123").unwrap();
-        partial.outcome_of_forcing(Stretches::from(vec![(0, 2)]), Ok(())).unwrap();
+        partial.set_synced(ByteRanges::from(vec![(0, 2)]), Ok(())).unwrap();
         partial.record.boot = "another".into();
-        partial.note().unwrap();
-        assert_eq!(Partial::open(&path, 10).unwrap().there().total(), 2);
+        partial.save_record().unwrap();
+        assert_eq!(PartialFile::open(&path, 10).unwrap().ranges().total(), 2);
     }
 
     #[test]
     fn a_record_that_says_more_than_the_file_has_counts_for_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("blob.ponder");
-        let mut partial = Partial::open(&path, 10).unwrap();
+        let mut partial = PartialFile::open(&path, 10).unwrap();
         partial.write(0, b"0123").unwrap();
-        partial.note().unwrap();
+        partial.save_record().unwrap();
         partial.file.set_len(3).unwrap();
-        let partial = Partial::open(&path, 10).unwrap();
-        assert_eq!((partial.there().total(), fs::metadata(&path).unwrap().len()), (0, 0));
+        let partial = PartialFile::open(&path, 10).unwrap();
+        assert_eq!((partial.ranges().total(), fs::metadata(&path).unwrap().len()), (0, 0));
         fs::write(record_of(&path), b"{ not json").unwrap();
-        assert_eq!(Partial::open(&path, 10).unwrap().there().total(), 0);
+        assert_eq!(PartialFile::open(&path, 10).unwrap().ranges().total(), 0);
     }
 
     #[cfg(unix)]
@@ -336,7 +336,7 @@ mod tests {
         let (path, elsewhere) = (folder.path().join("blob.ponder"), folder.path().join("elsewhere"));
         fs::write(&elsewhere, b"mine").unwrap();
         std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
-        assert!(matches!(Partial::open(&path, 10), Err(Error::Trap { .. })));
+        assert!(matches!(PartialFile::open(&path, 10), Err(Error::Trap { .. })));
         assert_eq!(fs::read(&elsewhere).unwrap(), b"mine");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use super::stretches::Stretches;
+use super::byte_ranges::ByteRanges;
 
 /// What is still to be fetched of one file, in order, in parts that one connection takes at a time.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub struct Parts(Mutex<VecDeque<Range<u64>>>);
 
 impl Parts {
     /// What `there` lacks of a file of `size` bytes, cut into parts of at most `part` bytes.
-    pub fn new(there: &Stretches, size: u64, part: u64) -> Self {
+    pub fn new(there: &ByteRanges, size: u64, part: u64) -> Self {
         let mut parts = VecDeque::new();
         for gap in there.missing(size) {
             let mut at = gap.start;
@@ -67,18 +67,18 @@ mod tests {
             part in 1_u64..60,
             breaks in prop::collection::vec(0_u64..60, 0..40),
         ) {
-            let mut stretches = Stretches::from(there.into_iter().map(|(start, length)| (start, (start + length).min(200))).collect::<Vec<_>>());
-            let parts = Parts::new(&stretches, 200, part);
+            let mut ranges = ByteRanges::from(there.into_iter().map(|(start, length)| (start, (start + length).min(200))).collect::<Vec<_>>());
+            let parts = Parts::new(&ranges, 200, part);
             let mut breaks = breaks.into_iter();
-            let mut taken = stretches.total();
+            let mut taken = ranges.total();
             while let Some(range) = parts.take() {
                 prop_assert!(range.end - range.start <= part);
                 let got = (range.start + breaks.next().unwrap_or(u64::MAX).min(part)).min(range.end);
-                stretches.insert(range.start..got);
+                ranges.insert(range.start..got);
                 taken += got - range.start;
                 parts.give_back(got..range.end);
             }
-            prop_assert!(stretches.covers(200));
+            prop_assert!(ranges.covers(200));
             prop_assert_eq!(taken, 200);
         }
     }

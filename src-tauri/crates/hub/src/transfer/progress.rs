@@ -14,7 +14,7 @@ const WINDOW: Duration = Duration::from_secs(3);
 
 /// A blob that is fetched, the files that are it, and how far it is.
 #[derive(Debug)]
-pub struct Item {
+pub struct DownloadItem {
     /// Its hash and name.
     pub etag: Etag,
     /// Its size in bytes.
@@ -37,7 +37,7 @@ const STATES: [DownloadState; 8] = [
     DownloadState::Failed,
 ];
 
-impl Item {
+impl DownloadItem {
     /// A blob of which nothing is known to be there.
     pub fn new(etag: Etag, size: u64, paths: Vec<FilePath>) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl Item {
     }
 
     /// Its files as the windows see them.
-    pub fn files(&self) -> impl Iterator<Item = DownloadFile> + '_ {
+    pub fn files(&self) -> impl Iterator<DownloadItem = DownloadFile> + '_ {
         self.paths.iter().map(|path| DownloadFile {
             path: path.to_string(),
             bytes: self.size,
@@ -106,24 +106,24 @@ impl Speed {
     /// Notes how many bytes there are; what was there before the first look is no speed.
     pub fn look(&mut self, now: Instant, done: u64) {
         // Less than before: it started over, or a wrong file went.
-        if self.seen.back().is_some_and(|(_, before)| done < *before) {
-            self.seen.clear();
+        if self.verified.back().is_some_and(|(_, before)| done < *before) {
+            self.verified.clear();
         }
-        self.seen.push_back((now, done));
+        self.verified.push_back((now, done));
         // One look older than the window stays, so that the window is covered.
-        while self.seen.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW) {
-            self.seen.pop_front();
+        while self.verified.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW) {
+            self.verified.pop_front();
         }
     }
 
     /// Forgets everything, for a download that rests.
-    pub fn rest(&mut self) {
-        self.seen.clear();
+    pub fn reset(&mut self) {
+        self.verified.clear();
     }
 
     /// Bytes a second.
     pub fn bytes_per_second(&self) -> f64 {
-        let (Some((from, before)), Some((to, done))) = (self.seen.front(), self.seen.back()) else {
+        let (Some((from, before)), Some((to, done))) = (self.verified.prefix_end(), self.verified.back()) else {
             return 0.0;
         };
         let seconds = to.duration_since(*from).as_secs_f64();
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn every_state_is_told() {
-        let item = Item::new(Etag::new(&"a".repeat(40)).unwrap(), 1, Vec::new());
+        let item = DownloadItem::new(Etag::new(&"a".repeat(40)).unwrap(), 1, Vec::new());
         for state in STATES {
             item.set_state(state);
             assert_eq!(item.state(), state);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use protocol::DownloadState;
 use serde::{Deserialize, Serialize};
 
-use super::job::{Job, Wish};
+use super::job::{DownloadJob, Intent};
 use super::partial::write_aside;
 use crate::layout::{Lock, RepositoryId, Revision};
 use crate::Error;
@@ -16,22 +16,22 @@ use crate::Error;
 #[derive(Debug, Default)]
 pub struct Queue {
     /// The first is the next.
-    pub jobs: Vec<Arc<Job>>,
+    pub jobs: Vec<Arc<DownloadJob>>,
     /// Whether the app is about to close, so that nothing begins.
-    pub resting: bool,
-    keeper: Option<Keeper>,
+    pub suspended: bool,
+    file: Option<QueueFile>,
 }
 
 /// The file the queue is kept in. One process at a time has it; the downloads of the others are theirs alone.
 #[derive(Debug)]
-struct Keeper {
+struct QueueFile {
     path: PathBuf,
     _lock: Lock,
 }
 
 /// A download as it is kept.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct StoredDownload {
     id: String,
     revision: String,
     #[serde(default)]
@@ -44,7 +44,7 @@ struct Kept {
 
 impl Queue {
     /// The download of this model.
-    pub fn job(&self, id: &RepositoryId) -> Option<Arc<Job>> {
+    pub fn job(&self, id: &RepositoryId) -> Option<Arc<DownloadJob>> {
         self.jobs.iter().find(|job| job.id == *id).cloned()
     }
 
@@ -54,7 +54,7 @@ impl Queue {
     }
 
     /// Moves the download of this model to a place in the order; 0 is the first.
-    pub fn put(&mut self, id: &RepositoryId, place: usize) {
+    pub fn move_to(&mut self, id: &RepositoryId, place: usize) {
         if let Some(at) = self.jobs.iter().position(|job| job.id == *id) {
             let job = self.jobs.remove(at);
             self.jobs.insert(place.min(self.jobs.len()), job);
@@ -62,16 +62,16 @@ impl Queue {
     }
 
     /// Those that should begin when at most `most` run at once.
-    pub fn next(&self, most: usize) -> Vec<Arc<Job>> {
-        if self.resting {
+    pub fn next(&self, most: usize) -> Vec<Arc<DownloadJob>> {
+        if self.suspended {
             return Vec::new();
         }
-        let busy = self.jobs.iter().filter(|job| job.now().busy).count();
+        let busy = self.jobs.iter().filter(|job| job.status().busy).count();
         self.jobs
             .iter()
             .filter(|job| {
-                let now = job.now();
-                !now.busy && now.state == DownloadState::Queued && now.wish != Wish::Cancel
+                let status = job.status();
+                !status.busy && status.state == DownloadState::Queued && status.intent != Intent::Cancel
             })
             .take(most.saturating_sub(busy))
             .cloned()
@@ -83,8 +83,8 @@ impl Queue {
     ///
     /// # Errors
     /// [`Error::Write`] where the folder cannot be written.
-    pub fn take_up(&mut self, folder: &Path) -> Result<bool, Error> {
-        if self.keeper.is_some() {
+    pub fn resume_pending(&mut self, folder: &Path) -> Result<bool, Error> {
+        if self.file.is_some() {
             return Ok(false);
         }
         fs::create_dir_all(folder).map_err(|source| Error::Write {
@@ -107,11 +107,11 @@ impl Queue {
                 (_, true) => DownloadState::Failed,
                 _ => DownloadState::Queued,
             };
-            let job = Job::new(id, revision, state);
-            job.now().error = kept.error;
+            let job = DownloadJob::new(id, revision, state);
+            job.status().error = kept.error;
             self.jobs.push(Arc::new(job));
         }
-        self.keeper = Some(Keeper { path, _lock: lock });
+        self.file = Some(QueueFile { path, _lock: lock });
         Ok(true)
     }
 
@@ -119,35 +119,35 @@ impl Queue {
     ///
     /// # Errors
     /// [`Error::Write`]; the queue as it was written before is still there.
-    pub fn keep(&self) -> Result<(), Error> {
-        let Some(keeper) = &self.keeper else {
+    pub fn save(&self) -> Result<(), Error> {
+        let Some(file) = &self.file else {
             return Ok(());
         };
-        let kept: Vec<Kept> = self
+        let kept: Vec<StoredDownload> = self
             .jobs
             .iter()
             .filter_map(|job| {
-                let now = job.now();
-                let gone = now.state == DownloadState::Done || now.wish == Wish::Cancel;
-                (!gone).then(|| Kept {
+                let status = job.status();
+                let gone = status.state == DownloadState::Done || status.intent == Intent::Cancel;
+                (!gone).then(|| StoredDownload {
                     id: job.id.to_string(),
                     revision: job.revision.to_string(),
-                    paused: now.state == DownloadState::Paused || now.wish == Wish::Pause,
-                    failed: now.state == DownloadState::Failed,
-                    error: now.error.clone().filter(|_| !now.busy),
+                    paused: status.state == DownloadState::Paused || status.intent == Intent::Pause,
+                    failed: status.state == DownloadState::Failed,
+                    error: status.error.clone().filter(|_| !status.busy),
                 })
             })
             .collect();
         let text = serde_json::to_vec_pretty(&kept).map_err(|error| Error::Write {
-            path: keeper.path.clone(),
+            path: file.path.clone(),
             source: error.into(),
         })?;
-        write_aside(&keeper.path, &text)
+        write_aside(&file.path, &text)
     }
 }
 
 /// What was kept. A file that cannot be understood is put aside, because the downloads it named can be begun again by hand.
-fn read(path: &Path) -> Vec<Kept> {
+fn read(path: &Path) -> Vec<StoredDownload> {
     let Ok(text) = fs::read(path) else {
         return Vec::new();
     };
@@ -162,8 +162,8 @@ fn read(path: &Path) -> Vec<Kept> {
 mod tests {
     use super::*;
 
-    fn job(id: &str, state: DownloadState) -> Arc<Job> {
-        Arc::new(Job::new(RepositoryId::new(id).unwrap(), Revision::main(), state))
+    fn job(id: &str, state: DownloadState) -> Arc<DownloadJob> {
+        Arc::new(DownloadJob::new(RepositoryId::new(id).unwrap(), Revision::main(), state))
     }
 
     fn names(queue: &Queue) -> Vec<String> {
@@ -174,7 +174,7 @@ mod tests {
     fn the_next_process_goes_on_and_two_do_not_share() {
         let folder = tempfile::tempdir().unwrap();
         let mut first = Queue::default();
-        assert!(first.take_up(folder.path()).unwrap());
+        assert!(first.resume_pending(folder.path()).unwrap());
         for (id, state) in [
             ("o/running", DownloadState::Running),
             ("o/paused", DownloadState::Paused),
@@ -184,20 +184,20 @@ mod tests {
         ] {
             first.jobs.push(job(id, state));
         }
-        first.put(&RepositoryId::new("o/queued").unwrap(), 0);
-        first.keep().unwrap();
+        first.move_to(&RepositoryId::new("o/queued").unwrap(), 0);
+        first.save().unwrap();
 
         let mut second = Queue::default();
-        assert!(!second.take_up(folder.path()).unwrap());
+        assert!(!second.resume_pending(folder.path()).unwrap());
         second.jobs.push(job("o/mine", DownloadState::Queued));
-        second.keep().unwrap();
+        second.save().unwrap();
         drop(first);
-        assert!(second.take_up(folder.path()).unwrap());
+        assert!(second.resume_pending(folder.path()).unwrap());
         assert_eq!(names(&second), ["o/mine", "o/queued", "o/running", "o/paused", "o/failed"]);
-        let states: Vec<_> = second.jobs.iter().map(|job| job.now().state).collect();
+        let states: Vec<_> = second.jobs.iter().map(|job| job.status().state).collect();
         use DownloadState::{Failed, Paused, Queued};
         assert_eq!(states, [Queued, Queued, Queued, Paused, Failed]);
-        second.jobs[1].now().busy = true;
+        second.jobs[1].status().busy = true;
         assert_eq!(second.next(2).iter().map(|job| job.id.to_string()).collect::<Vec<_>>(), ["o/mine"]);
     }
 
@@ -206,7 +206,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("downloads.json"), b"[{]").unwrap();
         let mut queue = Queue::default();
-        assert!(queue.take_up(folder.path()).unwrap());
+        assert!(queue.resume_pending(folder.path()).unwrap());
         assert!(queue.jobs.is_empty());
         assert_eq!(fs::read(folder.path().join("downloads.json.broken")).unwrap(), b"[{]");
     }

@@ -12,11 +12,11 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::front::Front;
-use super::partial::Partial;
-use super::progress::Item;
-use super::room::room;
-use super::stretches::Stretches;
+use super::byte_ranges::ByteRanges;
+use super::disk_space::ensure_free;
+use super::partial::PartialFile;
+use super::prefix_hasher::PrefixHasher;
+use super::progress::DownloadItem;
 use crate::layout::Etag;
 use crate::Error;
 
@@ -39,7 +39,7 @@ pub enum Piece {
 
 /// How the writing of a file ended.
 #[derive(Debug, PartialEq, Eq)]
-pub enum End {
+pub enum WriteOutcome {
     /// All is there, the hash is right, the blob has its name.
     Right,
     /// All is there and the hash is another one, this one.
@@ -49,48 +49,48 @@ pub enum End {
 }
 
 /// A file being written.
-pub struct Writer {
+pub struct FileWriter {
     /// What is there so far.
-    pub partial: Partial,
+    pub partial: PartialFile,
     /// What it must hash to.
     pub etag: Etag,
     /// The name it gets when it is right.
     pub name: PathBuf,
     /// Where its progress is told.
-    pub item: Arc<Item>,
+    pub item: Arc<DownloadItem>,
     /// Ends the reading back; what is on disk stays.
     pub stop: CancellationToken,
     /// Bytes that must stay free on the disk.
     pub margin: u64,
 }
 
-impl Writer {
+impl FileWriter {
     /// Writes pieces until nobody sends any more. Blocks; hands the partial file back.
-    pub fn run(mut self, pieces: mpsc::Receiver<Piece>, runtime: &Handle) -> (Partial, Result<End, Error>) {
+    pub fn run(mut self, pieces: mpsc::Receiver<Piece>, runtime: &Handle) -> (PartialFile, Result<WriteOutcome, Error>) {
         let end = self.write(pieces, runtime);
-        if !matches!(end, Ok(End::Right)) {
+        if !matches!(end, Ok(WriteOutcome::Verified)) {
             // A full disk has no room for the record either; the one before still says the truth.
-            if let Err(error) = self.partial.note() {
+            if let Err(error) = self.partial.save_record() {
                 tracing::debug!("the record of a download is behind: {error}");
             }
         }
         (self.partial, end)
     }
 
-    fn write(&mut self, mut pieces: mpsc::Receiver<Piece>, runtime: &Handle) -> Result<End, Error> {
-        let mut front = Front::new(&self.etag, self.partial.size());
-        let mut forcing = Forcing::new();
+    fn write(&mut self, mut pieces: mpsc::Receiver<Piece>, runtime: &Handle) -> Result<WriteOutcome, Error> {
+        let mut hasher = PrefixHasher::new(&self.etag, self.partial.size());
+        let mut sync = BackgroundSync::new();
         loop {
             let piece = match pieces.try_recv() {
                 Ok(piece) => piece,
                 Err(mpsc::error::TryRecvError::Disconnected) => break,
-                Err(mpsc::error::TryRecvError::Empty) if front.at() < self.partial.there().front() => {
-                    self.follow(&mut front, STEP)?;
-                    self.keep_up(&mut forcing)?;
+                Err(mpsc::error::TryRecvError::Empty) if hasher.position() < self.partial.ranges().prefix_end() => {
+                    self.catch_up(&mut hasher, STEP)?;
+                    self.keep_up(&mut sync)?;
                     continue;
                 }
                 Err(mpsc::error::TryRecvError::Empty) => {
-                    let next = match self.partial.note_due() {
+                    let next = match self.partial.save_due() {
                         Some(due) => runtime.block_on(async { tokio::time::timeout_at(due.into(), pieces.recv()).await }),
                         None => Ok(pieces.blocking_recv()),
                     };
@@ -98,7 +98,7 @@ impl Writer {
                         Ok(Some(piece)) => piece,
                         Ok(None) => break,
                         Err(_) => {
-                            self.partial.note()?;
+                            self.partial.save_record()?;
                             continue;
                         }
                     }
@@ -108,66 +108,66 @@ impl Writer {
                 Piece::Etag(etag) => self.partial.set_validator(etag),
                 Piece::Bytes(offset, bytes) => {
                     self.partial.write(offset, &bytes)?;
-                    self.item.set_done(self.partial.there().total());
-                    front.meet(offset, &bytes);
+                    self.item.set_done(self.partial.ranges().total());
+                    hasher.feed(offset, &bytes);
                     // Twice what arrived: the hash catches up with what it has before it, and the network never waits for all of that.
-                    self.follow(&mut front, 2 * bytes.len() as u64)?;
-                    forcing.written += bytes.len() as u64;
+                    self.catch_up(&mut hasher, 2 * bytes.len() as u64)?;
+                    sync.written += bytes.len() as u64;
                 }
             }
-            self.keep_up(&mut forcing)?;
+            self.keep_up(&mut sync)?;
         }
-        forcing.finish(&mut self.partial)?;
-        self.finish(front)
+        sync.finish(&mut self.partial)?;
+        self.finish(hasher)
     }
 
-    fn finish(&mut self, mut front: Front) -> Result<End, Error> {
+    fn finish(&mut self, mut front: PrefixHasher) -> Result<WriteOutcome, Error> {
         let size = self.partial.size();
-        if !self.partial.there().covers(size) {
-            return Ok(End::Partly);
+        if !self.partial.ranges().covers(size) {
+            return Ok(WriteOutcome::Incomplete);
         }
         self.item.set_state(DownloadState::Verifying);
-        while front.at() < size {
+        while hasher.position() < size {
             if self.stop.is_cancelled() {
-                return Ok(End::Partly);
+                return Ok(WriteOutcome::Incomplete);
             }
-            self.follow(&mut front, STEP)?;
+            self.catch_up(&mut hasher, STEP)?;
         }
-        let digits = front.finish();
+        let digits = hasher.finish();
         if digits != self.etag.as_str() {
-            return Ok(End::Wrong(digits));
+            return Ok(WriteOutcome::Mismatch(digits));
         }
         self.partial.publish(&self.name)?;
-        Ok(End::Right)
+        Ok(WriteOutcome::Verified)
     }
 
-    fn follow(&self, front: &mut Front, most: u64) -> Result<(), Error> {
-        front
-            .follow(self.partial.file(), self.partial.there().front(), most)
+    fn catch_up(&self, front: &mut PrefixHasher, most: u64) -> Result<(), Error> {
+        hasher
+            .catch_up(self.partial.file(), self.partial.ranges().prefix_end(), most)
             .map_err(|source| Error::Read {
                 path: self.name.clone(),
                 source,
             })
     }
 
-    fn keep_up(&mut self, forcing: &mut Forcing) -> Result<(), Error> {
-        if self.partial.note_due().is_some_and(|due| due <= Instant::now()) {
-            self.partial.note()?;
-            room(&self.name, 0, self.margin)?;
+    fn keep_up(&mut self, sync: &mut BackgroundSync) -> Result<(), Error> {
+        if self.partial.save_due().is_some_and(|due| due <= Instant::now()) {
+            self.partial.save_record()?;
+            ensure_free(&self.name, 0, self.margin)?;
         }
-        forcing.go_on(&mut self.partial)
+        sync.go_on(&mut self.partial)
     }
 }
 
 /// Forces what was written to the disk now and then, on a thread of its own, so that a power cut costs seconds of a download and
 /// the end does not wait for all of it at once.
-struct Forcing {
+struct BackgroundSync {
     written: u64,
     since: Instant,
-    running: Option<(Stretches, oneshot::Receiver<io::Result<()>>)>,
+    running: Option<(ByteRanges, oneshot::Receiver<io::Result<()>>)>,
 }
 
-impl Forcing {
+impl BackgroundSync {
     fn new() -> Self {
         Self {
             written: 0,
@@ -176,7 +176,7 @@ impl Forcing {
         }
     }
 
-    fn go_on(&mut self, partial: &mut Partial) -> Result<(), Error> {
+    fn go_on(&mut self, partial: &mut PartialFile) -> Result<(), Error> {
         if let Some((_, running)) = &mut self.running {
             match running.try_recv() {
                 Ok(outcome) => self.done(partial, outcome)?,
@@ -189,7 +189,7 @@ impl Forcing {
             // Where the file cannot be opened twice, the end forces it all the same.
             if let Ok(file) = partial.file().try_clone() {
                 tokio::task::spawn_blocking(move || tell.send(force(&file)));
-                self.running = Some((partial.there().clone(), outcome));
+                self.running = Some((partial.ranges().clone(), outcome));
             }
             self.written = 0;
             self.since = Instant::now();
@@ -197,16 +197,16 @@ impl Forcing {
         Ok(())
     }
 
-    fn finish(&mut self, partial: &mut Partial) -> Result<(), Error> {
+    fn finish(&mut self, partial: &mut PartialFile) -> Result<(), Error> {
         match self.running.as_mut().map(|(_, running)| running.try_recv()) {
             Some(Ok(outcome)) => self.done(partial, outcome),
             _ => Ok(()),
         }
     }
 
-    fn done(&mut self, partial: &mut Partial, outcome: io::Result<()>) -> Result<(), Error> {
-        if let Some((stretches, _)) = self.running.take() {
-            partial.outcome_of_forcing(stretches, outcome)?;
+    fn done(&mut self, partial: &mut PartialFile, outcome: io::Result<()>) -> Result<(), Error> {
+        if let Some((ranges, _)) = self.running.take() {
+            partial.set_synced(ranges, outcome)?;
         }
         Ok(())
     }

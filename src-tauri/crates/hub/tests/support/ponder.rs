@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hub::{Hub, ModelFolder, Pace};
+use hub::{Hub, ModelFolder, TransferLimits};
 use net::{Net, Settings};
 use protocol::DownloadState;
 use tempfile::TempDir;
@@ -13,8 +13,8 @@ use tokio::runtime::Runtime;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The limits of a download whose faults should pass, or be given up, within a second or two.
-pub fn pace() -> Pace {
-    Pace {
+pub fn limits() -> TransferLimits {
+    TransferLimits {
         part: 2 << 20,
         first_delay: Duration::from_millis(20),
         longest_delay: Duration::from_millis(200),
@@ -24,7 +24,7 @@ pub fn pace() -> Pace {
         without_network: Duration::from_secs(1),
         lock: Duration::from_millis(30),
         margin: 1 << 20,
-        ..Pace::default()
+        ..TransferLimits::default()
     }
 }
 
@@ -45,7 +45,7 @@ impl Ponder {
             .expect("a runtime starts");
         let folder = ModelFolder::at(None, Some(PathBuf::from(cache)));
         let hub = Hub::open(Net::open(Settings::of_a_test(endpoint)), folder, data.path());
-        hub.set_pace(pace());
+        hub.set_limits(limits());
         Self { runtime, hub, data }
     }
 
@@ -88,6 +88,6 @@ impl Ponder {
 impl Drop for Ponder {
     fn drop(&mut self) {
         // As closing the app does: what runs comes to rest first.
-        self.runtime.block_on(self.hub.rest());
+        self.runtime.block_on(self.hub.suspend());
     }
 }

@@ -3,4 +3,4 @@
 /**
  * Whether a model fits this computer's memory.
  */
-export type Fits = "comfortable" | "tight" | "will_not_fit";
+export type FitVerdict = "comfortable" | "tight" | "will_not_fit";

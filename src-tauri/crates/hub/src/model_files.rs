@@ -17,7 +17,7 @@ const NAMES: [&str; 9] = [
 
 /// The files that are fetched, out of all paths of a repository: config, tokenizer, templates, weights, card and licence. Left out
 /// are weights in other formats, a second copy of the weights, programs and pictures.
-pub fn needed<'a>(paths: impl IntoIterator<Item = &'a str>) -> BTreeSet<&'a str> {
+pub fn model_files<'a>(paths: impl IntoIterator<Item = &'a str>) -> BTreeSet<&'a str> {
     let paths: BTreeSet<&str> = paths.into_iter().collect();
     let weights = weights(&paths);
     paths
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     fn left_out<'a>(paths: &[&'a str]) -> Vec<&'a str> {
-        let kept = needed(paths.iter().copied());
+        let kept = model_files(paths.iter().copied());
         paths.iter().copied().filter(|path| !kept.contains(path)).collect()
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The limits of downloads. The defaults are for people; tests shorten the waits.
 #[derive(Debug, Clone)]
-pub struct Pace {
+pub struct TransferLimits {
     /// Models fetched at once; the others wait in line.
     pub models: usize,
     /// Files of a model fetched at once.
@@ -36,7 +36,7 @@ pub struct Pace {
     pub margin: u64,
 }
 
-impl Default for Pace {
+impl Default for TransferLimits {
     fn default() -> Self {
         Self {
             models: 2,
@@ -57,7 +57,7 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
+impl TransferLimits {
     /// The wait after this many failures in a row: doubled each time, and up to half of it taken away by chance, so that many
     /// who failed together do not come back together.
     pub fn delay(&self, failures: u32) -> Duration {
@@ -75,22 +75,22 @@ fn chance() -> f64 {
 
 /// Counts the failures in a row of one worker.
 #[derive(Debug, Default)]
-pub struct Patience {
+pub struct Backoff {
     failures: u32,
     done: u64,
 }
 
-impl Patience {
+impl Backoff {
     /// After a failure with `done` bytes on disk: how long to wait, or `None` when it is enough. More bytes than at the failure
     /// before begin the count anew.
-    pub fn failed(&mut self, pace: &Pace, done: u64, asked: Option<Duration>) -> Option<Duration> {
+    pub fn failed(&mut self, limits: &TransferLimits, done: u64, asked: Option<Duration>) -> Option<Duration> {
         if done > self.done {
             self.failures = 0;
         }
         self.done = done;
         self.failures += 1;
-        let asked = asked.unwrap_or_default().min(pace.longest_asked_delay);
-        (self.failures < pace.attempts).then(|| pace.delay(self.failures).max(asked))
+        let asked = asked.unwrap_or_default().min(limits.longest_asked_delay);
+        (self.failures < limits.attempts).then(|| limits.delay(self.failures).max(asked))
     }
 }
 
@@ -100,29 +100,32 @@ mod tests {
 
     #[test]
     fn waits_grow_to_a_limit_and_differ() {
-        let pace = Pace::default();
+        let limits = TransferLimits::default();
         for failures in 1..40 {
-            let wait = pace.delay(failures);
-            let full = pace.first_delay.saturating_mul(1 << (failures - 1).min(16)).min(pace.longest_delay);
+            let wait = limits.delay(failures);
+            let full = limits
+                .first_delay
+                .saturating_mul(1 << (failures - 1).min(16))
+                .min(limits.longest_delay);
             assert!(wait >= full / 2 && wait <= full, "{failures}: {wait:?}");
         }
-        let waits: std::collections::HashSet<_> = (0..20).map(|_| pace.delay(1)).collect();
+        let waits: std::collections::HashSet<_> = (0..20).map(|_| limits.delay(1)).collect();
         assert!(waits.len() > 10, "{waits:?}");
     }
 
     #[test]
     fn failures_without_a_byte_end_and_bytes_begin_anew() {
-        let pace = Pace {
+        let limits = TransferLimits {
             attempts: 3,
-            ..Pace::default()
+            ..TransferLimits::default()
         };
-        let mut patience = Patience::default();
+        let mut backoff = Backoff::default();
         for done in [1, 2, 3, 4] {
-            assert!(patience.failed(&pace, done, None).is_some());
+            assert!(backoff.failed(&limits, done, None).is_some());
         }
-        assert!(patience.failed(&pace, 4, None).is_some());
-        assert!(patience.failed(&pace, 4, None).is_none());
+        assert!(backoff.failed(&limits, 4, None).is_some());
+        assert!(backoff.failed(&limits, 4, None).is_none());
         let hour = Some(Duration::from_secs(3600));
-        assert_eq!(Patience::default().failed(&pace, 0, hour), Some(pace.longest_asked_delay));
+        assert_eq!(Backoff::default().failed(&limits, 0, hour), Some(limits.longest_asked_delay));
     }
 }

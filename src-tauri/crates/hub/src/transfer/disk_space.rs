@@ -8,7 +8,7 @@ use crate::Error;
 ///
 /// # Errors
 /// [`Error::DiskFull`] where they cannot. A file system that does not say is taken at its word when it is written to.
-pub fn room(path: &Path, needed: u64, margin: u64) -> Result<(), Error> {
+pub fn ensure_free(path: &Path, needed: u64, margin: u64) -> Result<(), Error> {
     let Some(folder) = path.ancestors().find(|folder| folder.is_dir()) else {
         return Ok(());
     };

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 /// A set of bytes of one file, as ranges that neither overlap nor touch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<(u64, u64)>", into = "Vec<(u64, u64)>")]
-pub struct Stretches(BTreeMap<u64, u64>);
+pub struct ByteRanges(BTreeMap<u64, u64>);
 
-impl Stretches {
+impl ByteRanges {
     /// Adds a range; an empty one adds nothing.
     pub fn insert(&mut self, range: Range<u64>) {
         if range.is_empty() {
@@ -40,7 +40,7 @@ impl Stretches {
     }
 
     /// How many bytes are there without a gap from the beginning.
-    pub fn front(&self) -> u64 {
+    pub fn prefix_end(&self) -> u64 {
         self.0.get(&0).copied().unwrap_or(0)
     }
 
@@ -67,23 +67,23 @@ impl Stretches {
 
     /// Whether a file of `size` bytes is all there.
     pub fn covers(&self, size: u64) -> bool {
-        size == 0 || self.front() >= size
+        size == 0 || self.prefix_end() >= size
     }
 }
 
-impl From<Vec<(u64, u64)>> for Stretches {
+impl From<Vec<(u64, u64)>> for ByteRanges {
     fn from(ranges: Vec<(u64, u64)>) -> Self {
-        let mut stretches = Self::default();
+        let mut ranges = Self::default();
         for (start, end) in ranges {
-            stretches.insert(start..end);
+            ranges.insert(start..end);
         }
-        stretches
+        ranges
     }
 }
 
-impl From<Stretches> for Vec<(u64, u64)> {
-    fn from(stretches: Stretches) -> Self {
-        stretches.0.into_iter().collect()
+impl From<ByteRanges> for Vec<(u64, u64)> {
+    fn from(ranges: ByteRanges) -> Self {
+        ranges.0.into_iter().collect()
     }
 }
 
@@ -96,23 +96,23 @@ mod tests {
     proptest! {
         #[test]
         fn any_ranges_in_any_order_are_the_set_of_their_bytes(ranges in prop::collection::vec((0_u64..64, 0_u64..16), 0..24)) {
-            let mut stretches = Stretches::default();
+            let mut ranges = ByteRanges::default();
             let mut bytes = [false; 80];
             for (start, length) in ranges {
-                stretches.insert(start..start + length);
+                ranges.insert(start..start + length);
                 bytes[start as usize..(start + length) as usize].fill(true);
             }
-            prop_assert_eq!(stretches.total(), bytes.iter().filter(|there| **there).count() as u64);
-            prop_assert_eq!(stretches.front(), bytes.iter().take_while(|there| **there).count() as u64);
+            prop_assert_eq!(ranges.total(), bytes.iter().filter(|there| **there).count() as u64);
+            prop_assert_eq!(ranges.prefix_end(), bytes.iter().take_while(|there| **there).count() as u64);
             let mut missing = [true; 80];
-            for gap in stretches.missing(80) {
+            for gap in ranges.missing(80) {
                 prop_assert!(!gap.is_empty());
                 missing[gap.start as usize..gap.end as usize].fill(false);
             }
             prop_assert_eq!(missing, bytes);
-            prop_assert_eq!(stretches.covers(80), stretches.missing(80).is_empty());
-            let kept: Stretches = serde_json::from_str(&serde_json::to_string(&stretches).unwrap()).unwrap();
-            prop_assert_eq!(kept, stretches);
+            prop_assert_eq!(ranges.covers(80), ranges.missing(80).is_empty());
+            let kept: ByteRanges = serde_json::from_str(&serde_json::to_string(&ranges).unwrap()).unwrap();
+            prop_assert_eq!(kept, ranges);
         }
     }
 }

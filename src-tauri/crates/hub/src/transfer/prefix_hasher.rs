@@ -11,15 +11,15 @@ use crate::layout::Etag;
 /// How much is read back from the disk at once.
 const READ: usize = 256 * 1024;
 
-/// A hash over the bytes from the beginning up to a place, the front.
+/// A hash over the bytes from the beginning up to a place, the hasher.
 #[derive(Debug)]
-pub struct Front {
+pub struct PrefixHasher {
     digest: Digest,
     at: u64,
     buffer: Vec<u8>,
 }
 
-impl Front {
+impl PrefixHasher {
     /// At the beginning of a file of `size` bytes.
     pub fn new(name: &Etag, size: u64) -> Self {
         Self {
@@ -30,12 +30,12 @@ impl Front {
     }
 
     /// How many bytes went into the hash.
-    pub fn at(&self) -> u64 {
+    pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// Bytes of the file that lie at `offset`: those that continue the front are hashed, the others are left to [`Front::follow`].
-    pub fn meet(&mut self, offset: u64, bytes: &[u8]) {
+    /// Bytes of the file that lie at `offset`: those that continue the hasher are hashed, the others are left to [PrefixHasher::catch_up].
+    pub fn feed(&mut self, offset: u64, bytes: &[u8]) {
         let end = offset + bytes.len() as u64;
         if offset <= self.at && self.at < end {
             self.digest.update(&bytes[(self.at - offset) as usize..]);
@@ -47,7 +47,7 @@ impl Front {
     ///
     /// # Errors
     /// Those of reading; a file that ends before `to` is one.
-    pub fn follow(&mut self, file: &File, to: u64, most: u64) -> io::Result<()> {
+    pub fn catch_up(&mut self, file: &File, to: u64, most: u64) -> io::Result<()> {
         let to = to.min(self.at.saturating_add(most));
         if self.at < to {
             self.buffer.resize(READ, 0);
@@ -62,7 +62,7 @@ impl Front {
         Ok(())
     }
 
-    /// The digits of the hash of everything up to the front.
+    /// The digits of the hash of everything up to the hasher.
     pub fn finish(self) -> String {
         self.digest.finish()
     }
@@ -93,7 +93,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::stretches::Stretches;
+    use super::super::byte_ranges::ByteRanges;
     use super::*;
 
     proptest! {
@@ -121,25 +121,25 @@ mod tests {
             arriving.push(arriving[0]);
 
             let mut file = tempfile::tempfile().unwrap();
-            let mut front = Front::new(&kind, size);
-            let mut there = Stretches::default();
+            let mut hasher = PrefixHasher::new(&kind, size);
+            let mut there = ByteRanges::default();
             for (start, piece) in arriving {
                 file.seek(SeekFrom::Start(start)).unwrap();
                 file.write_all(piece).unwrap();
                 there.insert(start..start + piece.len() as u64);
-                front.meet(start, piece);
-                front.follow(&file, there.front(), most).unwrap();
-                prop_assert!(front.at() <= there.front());
+                hasher.feed(start, piece);
+                hasher.catch_up(&file, there.prefix_end(), most).unwrap();
+                prop_assert!(hasher.position() <= there.prefix_end());
             }
-            front.follow(&file, there.front(), u64::MAX).unwrap();
-            prop_assert_eq!(front.at(), size);
-            prop_assert_eq!(front.finish(), expected.finish());
+            hasher.catch_up(&file, there.prefix_end(), u64::MAX).unwrap();
+            prop_assert_eq!(hasher.position(), size);
+            prop_assert_eq!(hasher.finish(), expected.finish());
         }
     }
 
     #[test]
     fn a_file_that_is_shorter_than_its_record_is_an_error() {
-        let mut front = Front::new(&Etag::new(&"0".repeat(64)).unwrap(), 10);
-        assert!(front.follow(&tempfile::tempfile().unwrap(), 10, u64::MAX).is_err());
+        let mut hasher = PrefixHasher::new(&Etag::new(&"0".repeat(64)).unwrap(), 10);
+        assert!(hasher.catch_up(&tempfile::tempfile().unwrap(), 10, u64::MAX).is_err());
     }
 }

@@ -9,8 +9,8 @@ use std::time::SystemTime;
 
 use tokio_util::sync::CancellationToken;
 
-use super::course::Halt;
-use super::progress::Item;
+use super::context::Halt;
+use super::progress::DownloadItem;
 use crate::digest::Digest;
 use crate::Error;
 
@@ -20,18 +20,18 @@ const READ: usize = 1 << 20;
 /// Blobs that were read and found right, with their size and time then, so that a download that was paused does not read them all
 /// again when it goes on.
 #[derive(Debug, Default)]
-pub struct Seen(Mutex<HashMap<PathBuf, (u64, SystemTime)>>);
+pub struct VerifiedBlobs(Mutex<HashMap<PathBuf, (u64, SystemTime)>>);
 
-impl Seen {
+impl VerifiedBlobs {
     /// Notes that this blob is right.
-    pub fn is_right(&self, path: &Path) {
+    pub fn insert(&self, path: &Path) {
         if let Some(mark) = fs::metadata(path).ok().as_ref().and_then(mark) {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), mark);
         }
     }
 
     /// Notes that this blob must be read again.
-    pub fn forget(&self, path: &Path) {
+    pub fn remove(&self, path: &Path) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
     }
 
@@ -39,7 +39,7 @@ impl Seen {
     ///
     /// # Errors
     /// [`Halt::Stopped`]. A file that cannot be read is not right, and no error.
-    pub fn check(&self, path: &Path, item: &Item, stop: &CancellationToken) -> Result<bool, Halt> {
+    pub fn check(&self, path: &Path, item: &DownloadItem, stop: &CancellationToken) -> Result<bool, Halt> {
         let Some(mark) = fs::metadata(path).ok().filter(Metadata::is_file).as_ref().and_then(mark) else {
             return Ok(false);
         };
@@ -51,7 +51,7 @@ impl Seen {
         }
         match hash(path, item, stop) {
             Ok(Some(digits)) if digits == item.etag.as_str() => {
-                self.is_right(path);
+                self.insert(path);
                 Ok(true)
             }
             Ok(Some(_)) => {
@@ -76,7 +76,7 @@ fn mark(meta: &Metadata) -> Option<(u64, SystemTime)> {
 }
 
 /// The digits of the file's hash; `None` where it was stopped.
-fn hash(path: &Path, item: &Item, stop: &CancellationToken) -> io::Result<Option<String>> {
+fn hash(path: &Path, item: &DownloadItem, stop: &CancellationToken) -> io::Result<Option<String>> {
     let mut file = File::open(path)?;
     let mut digest = Digest::new(&item.etag, item.size);
     let mut buffer = vec![0; READ.min(usize::try_from(item.size).unwrap_or(READ)).max(1)];

@@ -5,38 +5,38 @@ use std::time::Duration;
 
 use net::{Purpose, RequestBuilder, Response};
 
-use super::course::Halt;
-use super::judge::{judge, Answer, Asked, Verdict};
+use super::context::Halt;
+use super::range_response::{evaluate, RangeRequest, ResponseHead, Verdict};
 use crate::api::checked;
 use crate::layout::{Commit, Etag, FilePath, RepositoryId};
 use crate::{Error, Hub};
 
 /// The address of a file, and the one the hub last sent on to.
 #[derive(Debug)]
-pub struct Address {
+pub struct FileSource {
     hub: Hub,
     id: RepositoryId,
     first: String,
     commit: Commit,
     etag: Etag,
     size: u64,
-    elsewhere: Mutex<Option<String>>,
+    cdn: Mutex<Option<String>>,
 }
 
 /// Why a request brought no bytes.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum RequestFailure {
     /// Nothing that asking again helps with.
     Halt(Halt),
     /// Ask again, not before the time that the server named.
-    Again(protocol::Error, Option<Duration>),
+    Retry(protocol::Error, Option<Duration>),
     /// There is no way to the server; waiting for one is no failure of the file.
-    NoWay(Error),
+    Unreachable(Error),
 }
 
 /// An answer whose body is wanted.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedRange {
     /// The bytes that follow.
     pub response: Response,
     /// Which they are.
@@ -45,7 +45,7 @@ pub struct Opened {
     pub etag: Option<String>,
 }
 
-impl Address {
+impl FileSource {
     /// The address of a file of `size` bytes with this hash.
     pub fn new(hub: &Hub, id: &RepositoryId, commit: &Commit, path: &FilePath, etag: &Etag, size: u64) -> Self {
         Self {
@@ -55,65 +55,65 @@ impl Address {
             commit: commit.clone(),
             etag: etag.clone(),
             size,
-            elsewhere: Mutex::default(),
+            cdn: Mutex::default(),
         }
     }
 
     /// Asks for bytes of the file.
     ///
     /// # Errors
-    /// [`Trouble`].
-    pub async fn open(&self, asked: &Asked, patience: Duration) -> Result<Opened, Trouble> {
-        let known = self.elsewhere().clone();
+    /// [`RequestFailure`].
+    pub async fn open(&self, asked: &RangeRequest, head_timeout: Duration) -> Result<OpenedRange, RequestFailure> {
+        let known = self.cdn().clone();
         let response = match &known {
-            Some(address) => self.ask(self.get(address), asked, patience).await?,
+            Some(address) => self.ask(self.get(address), asked, head_timeout).await?,
             None => {
-                let response = self.ask(self.get(&self.first).stay_on_hub(), asked, patience).await?;
+                let response = self.ask(self.get(&self.first).stay_on_hub(), asked, head_timeout).await?;
                 self.is_the_same(&response)?;
                 match response.header("location").filter(|_| (300..400).contains(&response.status())) {
                     None => response,
                     Some(location) => {
                         let location = location.to_owned();
                         drop(response);
-                        let response = self.ask(self.get(&location), asked, patience).await?;
-                        *self.elsewhere() = Some(location);
+                        let response = self.ask(self.get(&location), asked, head_timeout).await?;
+                        *self.cdn() = Some(location);
                         response
                     }
                 }
             }
         };
-        let answer = Answer {
+        let answer = ResponseHead {
             status: response.status(),
             content_range: response.header("content-range").map(Into::into),
             content_length: response.content_length(),
             content_encoding: response.header("content-encoding").map(Into::into),
             etag: response.header("etag").map(Into::into),
         };
-        match judge(asked, &answer) {
-            Verdict::Bytes(range) => Ok(Opened {
+        match evaluate(asked, &answer) {
+            Verdict::Bytes(range) => Ok(OpenedRange {
                 response,
                 range,
                 etag: answer.etag,
             }),
-            Verdict::Changed(reason) => Err(Trouble::Halt(Halt::Changed(reason))),
-            Verdict::StartOver(reason) => Err(Trouble::Halt(Halt::StartOver(reason))),
-            Verdict::Again(reason) => Err(Trouble::Again(network(reason), None)),
+            Verdict::Changed(reason) => Err(RequestFailure::Halt(Halt::Changed(reason))),
+            Verdict::Restart(reason) => Err(RequestFailure::Halt(Halt::Restart(reason))),
+            Verdict::Retry(reason) => Err(RequestFailure::Retry(network(reason), None)),
             Verdict::Refused => Err(self.refused(response)),
         }
     }
 
     /// Forgets where the hub sent on to.
     pub fn forget(&self) {
-        self.elsewhere().take();
+        self.cdn().take();
     }
 
     fn get(&self, address: &str) -> RequestBuilder {
         self.hub.net().get(address, Purpose::Download)
     }
 
-    async fn ask(&self, request: RequestBuilder, asked: &Asked, patience: Duration) -> Result<Response, Trouble> {
+    async fn ask(&self, request: RequestBuilder, asked: &RangeRequest, head_timeout: Duration) -> Result<Response, RequestFailure> {
         // What is counted and hashed is the file itself, so it must come as it is.
-        let mut request = request.header("accept-encoding", "identity").head_timeout(patience);
+        let mut request = request.header("accept-encoding", "identity").head_timeout(head_timeout);
         if asked.ranged {
             request = request.range(asked.range.start, Some(asked.range.end.saturating_sub(1)));
             // A weak tag promises nothing about single bytes.
@@ -121,15 +121,15 @@ impl Address {
                 request = request.if_range(etag);
             }
         }
-        request.send().await.map_err(trouble)
+        request.send().await.map_err(classify)
     }
 
     /// Whether the hub still has the file of the list.
-    fn is_the_same(&self, response: &Response) -> Result<(), Trouble> {
+    fn is_the_same(&self, response: &Response) -> Result<(), RequestFailure> {
         if response.status() >= 400 {
             return Ok(());
         }
-        let changed = |reason: String| Err(Trouble::Halt(Halt::Changed(reason)));
+        let changed = |reason: String| Err(RequestFailure::Halt(Halt::Changed(reason)));
         let linked = response.hub_header("x-linked-etag");
         // A tag that is no hash says nothing about the content.
         let named = linked.or_else(|| response.hub_header("etag")).and_then(|etag| Etag::new(etag).ok());
@@ -148,11 +148,11 @@ impl Address {
 
     /// What a status that brings no bytes means. The address that the hub sent on to runs out after a while, and then asking the hub
     /// for another one helps.
-    fn refused(&self, response: Response) -> Trouble {
-        let elsewhere = self.elsewhere().take().is_some();
+    fn refused(&self, response: Response) -> RequestFailure {
+        let cdn = self.cdn().take().is_some();
         let (host, status, wait) = (response.host(), response.status(), response.retry_after());
         let passes = response.status_error().is_some_and(|error| error.is_transient());
-        let missing = status == 404 && !elsewhere;
+        let missing = status == 404 && !cdn;
         let error = match checked(response, &self.id) {
             Err(error) => error,
             Ok(_) => Error::Net(net::Error::UnexpectedBody {
@@ -160,17 +160,17 @@ impl Address {
                 reason: format!("status {status}"),
             }),
         };
-        if elsewhere || passes {
-            return Trouble::Again(error.into(), wait);
+        if cdn || passes {
+            return RequestFailure::Retry(error.into(), wait);
         }
         if missing {
-            return Trouble::Halt(Halt::Changed("the hub has no such file any more".into()));
+            return RequestFailure::Halt(Halt::Changed("the hub has no such file any more".into()));
         }
-        Trouble::Halt(Halt::Failed(error))
+        RequestFailure::Halt(Halt::Failed(error))
     }
 
-    fn elsewhere(&self) -> std::sync::MutexGuard<'_, Option<String>> {
-        self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cdn(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.cdn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -180,13 +180,13 @@ pub fn network(reason: impl Into<String>) -> protocol::Error {
 }
 
 /// What a failure of the way means for a download.
-pub fn trouble(error: net::Error) -> Trouble {
+pub fn classify(error: net::Error) -> RequestFailure {
     match error {
-        net::Error::Dns { .. } | net::Error::Connect { .. } => Trouble::NoWay(error.into()),
+        net::Error::Dns { .. } | net::Error::Connect { .. } => RequestFailure::Unreachable(error.into()),
         error if error.is_transient() => {
             let wait = error.retry_after();
-            Trouble::Again(error.into(), wait)
+            RequestFailure::Retry(error.into(), wait)
         }
-        error => Trouble::Halt(Halt::Failed(error.into())),
+        error => RequestFailure::Halt(Halt::Failed(error.into())),
     }
 }

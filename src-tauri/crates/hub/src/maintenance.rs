@@ -7,9 +7,9 @@ use net::Purpose;
 use protocol::{ErrorCode, ModelSource, Removal, Update, Verification, VerifyProgress};
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{Listing, RemoteFile};
+use crate::api::{RemoteFile, RepoFiles};
 use crate::layout::{Commit, Etag, Repository, Revision};
-use crate::needed::needed;
+use crate::model_files::model_files;
 use crate::verify::{repository_of, Verified};
 use crate::{Error, Hub, ModelFolder};
 
@@ -44,7 +44,7 @@ impl Hub {
             .in_folder(move |folder| folder.verify(&reference, listed.as_deref(), &stop, &mut progress))
             .await?;
         if let Some((repository, commit)) = &verified.repository {
-            self.remember(repository, commit, &verified.verification);
+            self.record_verified(repository, commit, &verified.verification);
         }
         Ok(verified)
     }
@@ -101,7 +101,7 @@ impl Hub {
             return Ok(None);
         }
         let pinned = Revision::new(newest.as_str())?;
-        let listing = self.listing(repository.id(), &pinned, Purpose::Update).await?;
+        let listing = self.repo_files(repository.id(), &pinned, Purpose::Update).await?;
         let reference = reference.to_owned();
         self.in_folder(move |_| Ok(Some(difference(reference, &repository, &current, &listing))))
             .await
@@ -174,7 +174,7 @@ impl Hub {
     ) -> Result<Option<Vec<RemoteFile>>, Error> {
         let revision = Revision::new(commit.as_str())?;
         let listing = tokio::select! {
-            listing = self.listing(repository.id(), &revision, Purpose::Verify) => listing,
+            listing = self.repo_files(repository.id(), &revision, Purpose::Verify) => listing,
             () = stop.cancelled() => return Err(Error::Stopped),
         };
         Ok(match listing {
@@ -187,23 +187,23 @@ impl Hub {
     }
 
     /// Tells the downloads which blobs were read and found right, so that a repair does not read them again, and which were not.
-    fn remember(&self, repository: &Repository, commit: &Commit, verification: &Verification) {
+    fn record_verified(&self, repository: &Repository, commit: &Commit, verification: &Verification) {
         let wrong: Vec<&str> = verification.wrong.iter().map(|file| file.path.as_str()).collect();
-        let seen = &self.0.transfers.seen;
+        let verified = &self.0.transfers.verified;
         for file in repository.files(commit) {
             let Some(etag) = &file.etag else { continue };
             let blob = repository.blob(etag);
             if wrong.contains(&file.path.as_str()) {
-                seen.forget(&blob);
+                verified.remove(&blob);
             } else {
-                seen.is_right(&blob);
+                verified.insert(&blob);
             }
         }
     }
 }
 
 fn only_needed(listing: &Listing) -> Vec<RemoteFile> {
-    let wanted = needed(listing.files.iter().map(|file| file.path.as_str()));
+    let wanted = model_files(listing.files.iter().map(|file| file.path.as_str()));
     let files = listing.files.iter();
     files.filter(|file| wanted.contains(file.path.as_str())).cloned().collect()
 }

@@ -13,47 +13,47 @@ const WRITERS: [&str; 4] = ["text-generation", "image-text-to-text", "any-to-any
 
 /// A description as the hub gives it, with what is of use.
 #[derive(Debug, Clone)]
-pub(crate) struct Told {
+pub(crate) struct HubSummary {
     pub(crate) id: RepositoryId,
     pub(crate) commit: Option<Commit>,
-    /// As far as it is told: no context, no verdict.
+    /// As far as it is summary: no context, no verdict.
     pub(crate) model: HubModel,
     /// Whether it is for writing text.
     pub(crate) writes: bool,
 }
 
-impl Told {
+impl HubSummary {
     /// Reads a description.
     ///
     /// # Errors
     /// [`Error::Name`] where its id is none.
-    pub(crate) fn read(told: &Value) -> Result<Self, Error> {
-        let id = RepositoryId::new(told["id"].as_str().or_else(|| told["modelId"].as_str()).unwrap_or_default())?;
-        let tags: Vec<&str> = told["tags"]
+    pub(crate) fn read(summary: &Value) -> Result<Self, Error> {
+        let id = RepositoryId::new(summary["id"].as_str().or_else(|| summary["modelId"].as_str()).unwrap_or_default())?;
+        let tags: Vec<&str> = summary["tags"]
             .as_array()
             .map(|tags| tags.iter().filter_map(Value::as_str).collect())
             .unwrap_or_default();
-        let number = |name: &str| told[name].as_u64().unwrap_or_default();
+        let number = |name: &str| summary[name].as_u64().unwrap_or_default();
         let (author, _) = id.as_str().split_once('/').unwrap_or_default();
-        let use_of = told["pipeline_tag"].as_str();
+        let use_of = summary["pipeline_tag"].as_str();
         Ok(Self {
-            commit: told["sha"].as_str().and_then(|sha| Commit::new(sha).ok()),
+            commit: summary["sha"].as_str().and_then(|sha| Commit::new(sha).ok()),
             writes: use_of.is_none_or(|tag| WRITERS.contains(&tag)),
             model: HubModel {
                 name: name_of(id.as_str()),
                 author: author.to_owned(),
                 downloads: number("downloads"),
                 likes: number("likes"),
-                updated_at: told["lastModified"]
+                updated_at: summary["lastModified"]
                     .as_str()
                     .and_then(|time| time.parse::<Timestamp>().ok())
                     .map(Timestamp::as_millisecond),
-                bytes: weights(&told["safetensors"]["parameters"]),
+                bytes: weights(&summary["safetensors"]["parameters"]),
                 quantization: quantization(&tags, id.as_str()),
-                licence: licence(&told["cardData"], &tags),
-                family: told["config"]["model_type"].as_str().map(str::to_owned),
+                licence: licence(&summary["cardData"], &tags),
+                family: summary["config"]["model_type"].as_str().map(str::to_owned),
                 // `false`, or how access is given: "auto", "manual".
-                gated: told["gated"].as_str().is_some() || told["gated"] == true,
+                gated: summary["gated"].as_str().is_some() || summary["gated"] == true,
                 ..blank(id.as_str())
             },
             id,
@@ -143,15 +143,15 @@ mod tests {
 
     #[test]
     fn what_a_search_tells_is_read() {
-        let told = Told::read(&json!({
+        let summary = HubSummary::read(&json!({
             "id": "mlx-community/Qwen3-4B-4bit", "sha": "a".repeat(40), "downloads": 12, "likes": 3, "gated": false,
             "lastModified": "2026-11-01T12:00:00.000Z", "pipeline_tag": "text-generation",
             "tags": ["mlx", "license:apache-2.0", "4-bit"],
             "safetensors": {"parameters": {"BF16": 10, "U32": 100}, "total": 110},
         }))
         .unwrap();
-        let model = told.model;
-        assert!(told.writes && told.commit.is_some() && !model.gated && !model.described);
+        let model = summary.model;
+        assert!(summary.writes && summary.commit.is_some() && !model.gated && !model.described);
         assert_eq!((model.name.as_str(), model.author.as_str()), ("Qwen3 4B 4bit", "mlx-community"));
         assert_eq!((model.bytes, model.quantization.as_deref()), (Some(420), Some("4 bit")));
         assert_eq!(
@@ -162,12 +162,13 @@ mod tests {
 
     #[test]
     fn nonsense_tells_nothing_and_breaks_nothing() {
-        let told =
-            Told::read(&json!({"id": "o/n", "tags": 7, "downloads": -1, "gated": "manual", "safetensors": {"parameters": {"F32": "x"}}}));
-        let told = told.unwrap();
-        assert!(told.model.gated && told.model.bytes.is_none() && told.commit.is_none());
+        let summary = HubSummary::read(
+            &json!({"id": "o/n", "tags": 7, "downloads": -1, "gated": "manual", "safetensors": {"parameters": {"F32": "x"}}}),
+        );
+        let summary = summary.unwrap();
+        assert!(summary.model.gated && summary.model.bytes.is_none() && summary.commit.is_none());
         for id in [json!("../x"), json!(null), json!("o/n/x"), json!({"a": 1})] {
-            assert!(Told::read(&json!({ "id": id })).is_err());
+            assert!(HubSummary::read(&json!({ "id": id })).is_err());
         }
     }
 

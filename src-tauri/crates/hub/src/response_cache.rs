@@ -16,7 +16,7 @@ const TIDY_EVERY: u32 = 50;
 
 /// What is kept, and of what.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum CacheKind {
     /// Pages of searches.
     Search,
     /// Models that were looked at.
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 
 /// A folder of answers. Losing it loses nothing but time, so what goes wrong with it is no error.
 #[derive(Debug)]
-pub(crate) struct Remembered {
+pub(crate) struct ResponseCache {
     folder: PathBuf,
     kept: AtomicU32,
 }
@@ -40,7 +40,7 @@ struct Entry<T> {
     value: T,
 }
 
-impl Remembered {
+impl ResponseCache {
     /// What was remembered about this hub; another endpoint is another hub.
     pub(crate) fn open(data_dir: &Path, endpoint: &str) -> Self {
         Self {
@@ -50,14 +50,14 @@ impl Remembered {
     }
 
     /// What is known under this key, and since when.
-    pub(crate) fn get<T: DeserializeOwned>(&self, kind: Kind, key: &str) -> Option<(T, i64)> {
+    pub(crate) fn get<T: DeserializeOwned>(&self, kind: CacheKind, key: &str) -> Option<(T, i64)> {
         read(&self.path(kind, key))
             .filter(|entry| entry.key == key)
             .map(|entry| (entry.value, entry.at))
     }
 
     /// Everything of a kind.
-    pub(crate) fn all<T: DeserializeOwned>(&self, kind: Kind) -> Vec<(T, i64)> {
+    pub(crate) fn all<T: DeserializeOwned>(&self, kind: CacheKind) -> Vec<(T, i64)> {
         let entries = fs::read_dir(self.of(kind)).into_iter().flatten().flatten();
         entries
             .filter_map(|entry| read::<T>(&entry.path()))
@@ -66,7 +66,7 @@ impl Remembered {
     }
 
     /// Remembers something as of this moment.
-    pub(crate) fn put<T: Serialize>(&self, kind: Kind, key: &str, value: &T) {
+    pub(crate) fn put<T: Serialize>(&self, kind: CacheKind, key: &str, value: &T) {
         let path = self.path(kind, key);
         let entry = Entry {
             at: Timestamp::now().as_millisecond(),
@@ -81,15 +81,15 @@ impl Remembered {
         }
     }
 
-    fn of(&self, kind: Kind) -> PathBuf {
+    fn of(&self, kind: CacheKind) -> PathBuf {
         self.folder.join(match kind {
-            Kind::Search => "searches",
-            Kind::Model => "models",
-            Kind::Card => "cards",
+            CacheKind::Search => "searches",
+            CacheKind::Model => "models",
+            CacheKind::Card => "cards",
         })
     }
 
-    fn path(&self, kind: Kind, key: &str) -> PathBuf {
+    fn path(&self, kind: CacheKind, key: &str) -> PathBuf {
         self.of(kind).join(format!("{}.json", name(key)))
     }
 }

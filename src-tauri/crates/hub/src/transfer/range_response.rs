@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// What was asked for.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct RangeRequest {
     /// The bytes.
     pub range: Range<u64>,
     /// The size of the file, as the file list says.
@@ -17,7 +17,7 @@ pub struct Asked {
 
 /// What the answer's first lines say.
 #[derive(Debug, Clone, Default)]
-pub struct Answer {
+pub struct ResponseHead {
     /// The status.
     pub status: u16,
     /// `Content-Range`.
@@ -36,46 +36,46 @@ pub enum Verdict {
     /// These bytes follow: what was asked for, a beginning of it, or the whole file.
     Bytes(Range<u64>),
     /// What is there cannot be gone on with: ask for the whole file.
-    StartOver(String),
+    Restart(String),
     /// The server has another file than the list says.
     Changed(String),
     /// What was sent makes no sense; ask once more.
-    Again(String),
+    Retry(String),
     /// The status brings no bytes.
     Refused,
 }
 
 /// Judges an answer by its first lines.
-pub fn judge(asked: &Asked, answer: &Answer) -> Verdict {
+pub fn evaluate(asked: &RangeRequest, answer: &ResponseHead) -> Verdict {
     if matches!(answer.status, 200 | 206) && answer.content_encoding.as_deref().is_some_and(|how| how != "identity") {
-        return again("the file was sent compressed, which was not asked for");
+        return retry("the file was sent compressed, which was not asked for");
     }
     match answer.status {
         206 => part(asked, answer),
         200 => match answer.content_length {
-            Some(length) if length != asked.size => again(&format!("{length} bytes were announced instead of {}", asked.size)),
+            Some(length) if length != asked.size => retry(&format!("{length} bytes were announced instead of {}", asked.size)),
             _ if !asked.ranged => Verdict::Bytes(0..asked.size),
             // What is on disk belongs to the file as it was, or the server cannot send parts.
             _ if asked.range.start > 0 || asked.validator.is_some() => {
-                Verdict::StartOver("the server sent the whole file instead of a part".into())
+                Verdict::Restart("the server sent the whole file instead of a part".into())
             }
             _ => Verdict::Bytes(0..asked.size),
         },
         416 => match total(answer) {
             Some(size) if size != asked.size => Verdict::Changed(format!("the server's file has {size} bytes instead of {}", asked.size)),
-            _ => Verdict::StartOver("the server says that it does not have the bytes that were asked for".into()),
+            _ => Verdict::Restart("the server says that it does not have the bytes that were asked for".into()),
         },
         _ => Verdict::Refused,
     }
 }
 
-fn again(reason: &str) -> Verdict {
-    Verdict::Again(reason.to_owned())
+fn retry(reason: &str) -> Verdict {
+    Verdict::Retry(reason.to_owned())
 }
 
-fn part(asked: &Asked, answer: &Answer) -> Verdict {
+fn part(asked: &RangeRequest, answer: &ResponseHead) -> Verdict {
     let Some((first, last)) = answer.content_range.as_deref().and_then(bounds).filter(|_| asked.ranged) else {
-        return again("the server sent a part without saying which");
+        return retry("the server sent a part without saying which");
     };
     if let Some(size) = total(answer).filter(|size| *size != asked.size) {
         return Verdict::Changed(format!("the server's file has {size} bytes instead of {}", asked.size));
@@ -87,10 +87,10 @@ fn part(asked: &Asked, answer: &Answer) -> Verdict {
     }
     let sent = first..last.saturating_add(1);
     if sent.start != asked.range.start || sent.end > asked.range.end || sent.is_empty() {
-        return again("the server sent another part than the one that was asked for");
+        return retry("the server sent another part than the one that was asked for");
     }
     if answer.content_length.is_some_and(|length| length != sent.end - sent.start) {
-        return again("the server announced another length than that of the part");
+        return retry("the server announced another length than that of the part");
     }
     Verdict::Bytes(sent)
 }
@@ -104,7 +104,7 @@ fn bounds(text: &str) -> Option<(u64, u64)> {
 }
 
 /// The size behind the stroke of `bytes 0-9/10` or `bytes */10`; `None` where the server does not say.
-fn total(answer: &Answer) -> Option<u64> {
+fn total(answer: &ResponseHead) -> Option<u64> {
     answer.content_range.as_deref()?.rsplit_once('/')?.1.trim().parse().ok()
 }
 
@@ -112,8 +112,8 @@ fn total(answer: &Answer) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn asked() -> Asked {
-        Asked {
+    fn asked() -> RangeRequest {
+        RangeRequest {
             range: 10..20,
             size: 100,
             ranged: true,
@@ -121,24 +121,24 @@ mod tests {
         }
     }
 
-    fn answer(status: u16, content_range: Option<&str>, length: Option<u64>) -> Answer {
-        Answer {
+    fn answer(status: u16, content_range: Option<&str>, length: Option<u64>) -> ResponseHead {
+        ResponseHead {
             status,
             content_range: content_range.map(Into::into),
             content_length: length,
             etag: Some("\"v1\"".into()),
-            ..Answer::default()
+            ..ResponseHead::default()
         }
     }
 
     #[test]
     fn a_part_must_be_the_one_that_was_asked_for() {
         let asked = asked();
-        let verdict = |range, length| judge(&asked, &answer(206, range, length));
+        let verdict = |range, length| evaluate(&asked, &answer(206, range, length));
         assert_eq!(verdict(Some("bytes 10-19/100"), Some(10)), Verdict::Bytes(10..20));
         assert_eq!(verdict(Some("bytes 10-14/100"), Some(5)), Verdict::Bytes(10..15));
         assert_eq!(verdict(Some("bytes 10-19/*"), None), Verdict::Bytes(10..20));
-        assert!(matches!(verdict(None, Some(10)), Verdict::Again(_)));
+        assert!(matches!(verdict(None, Some(10)), Verdict::Retry(_)));
         for wrong in [
             "bytes 9-19/100",
             "bytes 10-20/100",
@@ -147,59 +147,59 @@ mod tests {
             "bytes a-b/c",
             "bytes 10-18446744073709551615/100",
         ] {
-            assert!(matches!(verdict(Some(wrong), None), Verdict::Again(_)), "{wrong}");
+            assert!(matches!(verdict(Some(wrong), None), Verdict::Retry(_)), "{wrong}");
         }
-        assert!(matches!(verdict(Some("bytes 10-19/100"), Some(11)), Verdict::Again(_)));
+        assert!(matches!(verdict(Some("bytes 10-19/100"), Some(11)), Verdict::Retry(_)));
         assert!(matches!(verdict(Some("bytes 10-19/101"), Some(10)), Verdict::Changed(_)));
-        let other = Answer {
+        let other = ResponseHead {
             etag: Some("\"v2\"".into()),
             ..answer(206, Some("bytes 10-19/100"), Some(10))
         };
-        assert!(matches!(judge(&asked, &other), Verdict::Changed(_)));
+        assert!(matches!(evaluate(&asked, &other), Verdict::Changed(_)));
     }
 
     #[test]
     fn a_whole_answer_to_a_part_is_told_apart() {
         let whole = answer(200, None, Some(100));
-        assert!(matches!(judge(&asked(), &whole), Verdict::StartOver(_)));
-        let first_part = Asked {
+        assert!(matches!(evaluate(&asked(), &whole), Verdict::Restart(_)));
+        let first_part = RangeRequest {
             range: 0..10,
             validator: None,
             ..asked()
         };
-        assert_eq!(judge(&first_part, &whole), Verdict::Bytes(0..100));
-        let from_the_beginning = Asked {
+        assert_eq!(evaluate(&first_part, &whole), Verdict::Bytes(0..100));
+        let from_the_beginning = RangeRequest {
             range: 0..100,
             ranged: false,
             ..asked()
         };
-        assert_eq!(judge(&from_the_beginning, &whole), Verdict::Bytes(0..100));
+        assert_eq!(evaluate(&from_the_beginning, &whole), Verdict::Bytes(0..100));
         assert!(matches!(
-            judge(&from_the_beginning, &answer(200, None, Some(99))),
-            Verdict::Again(_)
+            evaluate(&from_the_beginning, &answer(200, None, Some(99))),
+            Verdict::Retry(_)
         ));
         assert!(matches!(
-            judge(&from_the_beginning, &answer(206, Some("bytes 0-99/100"), None)),
-            Verdict::Again(_)
+            evaluate(&from_the_beginning, &answer(206, Some("bytes 0-99/100"), None)),
+            Verdict::Retry(_)
         ));
-        let compressed = Answer {
+        let compressed = ResponseHead {
             content_encoding: Some("gzip".into()),
             ..whole
         };
-        assert!(matches!(judge(&asked(), &compressed), Verdict::Again(_)));
+        assert!(matches!(evaluate(&asked(), &compressed), Verdict::Retry(_)));
     }
 
     #[test]
     fn what_cannot_be_gone_on_with_starts_over() {
         assert!(matches!(
-            judge(&asked(), &answer(416, Some("bytes */99"), None)),
+            evaluate(&asked(), &answer(416, Some("bytes */99"), None)),
             Verdict::Changed(_)
         ));
         assert!(matches!(
-            judge(&asked(), &answer(416, Some("bytes */100"), None)),
-            Verdict::StartOver(_)
+            evaluate(&asked(), &answer(416, Some("bytes */100"), None)),
+            Verdict::Restart(_)
         ));
-        assert_eq!(judge(&asked(), &answer(403, None, None)), Verdict::Refused);
-        assert_eq!(judge(&asked(), &answer(429, None, None)), Verdict::Refused);
+        assert_eq!(evaluate(&asked(), &answer(403, None, None)), Verdict::Refused);
+        assert_eq!(evaluate(&asked(), &answer(429, None, None)), Verdict::Refused);
     }
 }

@@ -9,7 +9,7 @@ use crate::layout::{Etag, Lock, Repository};
 /// Removes the partial files of a repository and the blobs that no snapshot uses, where no other program is at work on them; the
 /// folder too, where nothing is left in it. The caller holds the lock of the whole, because the blobs of a download have no name
 /// in a snapshot before its end. Blocks.
-pub fn clear(repository: &Repository) {
+pub fn remove_leftovers(repository: &Repository) {
     let used: BTreeSet<Etag> = repository
         .commits()
         .iter()

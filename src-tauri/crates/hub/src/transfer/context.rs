@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::pace::Pace;
-use super::seen::Seen;
+use super::limits::TransferLimits;
+use super::verified_blobs::VerifiedBlobs;
 use crate::layout::{Commit, Repository};
 use crate::Error;
 
@@ -19,7 +19,7 @@ pub enum Halt {
     /// The server has something else than its file list says.
     Changed(String),
     /// What is on disk of this file cannot be gone on with.
-    StartOver(String),
+    Restart(String),
     /// It went wrong.
     Failed(Error),
 }
@@ -32,39 +32,45 @@ impl From<Error> for Halt {
 
 /// What the files of one download share.
 #[derive(Debug)]
-pub struct Course {
+pub struct TransferContext {
     /// Where its files go.
     pub repository: Repository,
     /// The commit that is fetched.
     pub commit: Commit,
     /// Its limits.
-    pub pace: Arc<Pace>,
+    pub limits: Arc<TransferLimits>,
     /// Ends it.
     pub stop: CancellationToken,
     /// One permit for each connection.
     pub connections: Semaphore,
     /// Blobs that were read and found right.
-    pub seen: Arc<Seen>,
+    pub verified: Arc<VerifiedBlobs>,
     hold: Mutex<Option<Instant>>,
 }
 
-impl Course {
+impl TransferContext {
     /// A download that begins.
-    pub fn new(repository: Repository, commit: Commit, pace: Arc<Pace>, stop: CancellationToken, seen: Arc<Seen>) -> Self {
+    pub fn new(
+        repository: Repository,
+        commit: Commit,
+        limits: Arc<TransferLimits>,
+        stop: CancellationToken,
+        verified: Arc<VerifiedBlobs>,
+    ) -> Self {
         Self {
             repository,
             commit,
-            connections: Semaphore::new(pace.connections.max(1)),
-            pace,
+            connections: Semaphore::new(limits.connections.max(1)),
+            limits,
             stop,
-            seen,
+            verified,
             hold: Mutex::default(),
         }
     }
 
     /// Keeps all files from asking for this long, because the server wants it.
     pub fn hold_off(&self, wait: Duration) {
-        let until = Instant::now() + wait.min(self.pace.longest_asked_delay);
+        let until = Instant::now() + wait.min(self.limits.longest_asked_delay);
         let mut hold = self.hold.lock().unwrap_or_else(PoisonError::into_inner);
         *hold = Some(hold.map_or(until, |held| held.max(until)));
     }
