@@ -59,7 +59,7 @@ enum Command {
     /// Copy a folder with a model into Ponder's own
     Import(upkeep::ImportArgs),
     /// Say whether a model fits this computer's memory
-    MemoryFit(fit::FitArgs),
+    Fit(fit::FitArgs),
     /// List, search and export chats
     History(history::HistoryArgs),
 }
@@ -166,7 +166,7 @@ fn main() -> ExitCode {
         Command::Verify(args) | Command::Repair(args) => args.json,
         Command::Remove(args) => args.json,
         Command::Import(args) => args.json,
-        Command::MemoryFit(args) => args.json,
+        Command::Fit(args) => args.json,
         Command::History(args) => args.json,
         Command::Split(_) | Command::Stops(_) | Command::Logits(_) => true,
         Command::Chat(_) | Command::Render(_) => false,
@@ -190,7 +190,7 @@ fn main() -> ExitCode {
             Command::Repair(args) => upkeep::repair(args).await,
             Command::Remove(args) => upkeep::remove(args).await,
             Command::Import(args) => upkeep::import(args).await,
-            Command::MemoryFit(args) => fit::run(args).await,
+            Command::Fit(args) => fit::run(args).await,
             Command::History(args) => history::run(args).await,
         }
         .map(|()| ExitCode::SUCCESS)

@@ -37,9 +37,9 @@ pub struct PullArgs {
 /// When the model is not ready at the end: what was fetched is kept then, and the same command goes on from there.
 pub async fn run(args: PullArgs) -> Result<()> {
     let hub = app::hub()?;
-    hub.set_limits(Pace {
+    hub.set_limits(TransferLimits {
         without_network: WITHOUT_NETWORK,
-        ..Pace::default()
+        ..TransferLimits::default()
     });
     let id = args.id.trim().trim_matches('/').to_owned();
     let mut downloads = hub.downloads();

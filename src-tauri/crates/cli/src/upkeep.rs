@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use hub::{Hub, Pace};
+use hub::{Hub, TransferLimits};
 use indicatif::{ProgressBar, ProgressStyle};
 use protocol::{ErrorCode, Removal, Verification, VerifyProgress};
 use serde_json::json;
@@ -69,9 +69,9 @@ pub async fn verify(args: VerifyArgs) -> Result<()> {
 pub async fn repair(args: VerifyArgs) -> Result<()> {
     let (hub, stop) = (app::hub()?, CancellationToken::new());
     let shown = Shown::new(args.json);
-    hub.set_limits(Pace {
+    hub.set_limits(TransferLimits {
         without_network: pull::WITHOUT_NETWORK,
-        ..Pace::default()
+        ..TransferLimits::default()
     });
     let reference = reference(&args.reference);
     let work = hub.repair(&reference, stop.clone(), shown.tell());

@@ -104,7 +104,7 @@ impl ModelAddress {
 }
 
 /// `owner/name`, or `owner/name@revision`; what follows a third slash is a file, and is left out.
-fn of_id(text: &str) -> Result<Address, Error> {
+fn of_id(text: &str) -> Result<ModelAddress, Error> {
     let mut parts = text.trim_matches('/').splitn(3, '/');
     let (owner, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let (name, revision) = match name.split_once('@') {

@@ -130,8 +130,8 @@ impl Hub {
 }
 
 /// The commit in a description.
-pub(crate) fn commit_in(told: &Value) -> Result<Commit, Error> {
-    Commit::new(told["sha"].as_str().unwrap_or_default())
+pub(crate) fn commit_in(info: &Value) -> Result<Commit, Error> {
+    Commit::new(info["sha"].as_str().unwrap_or_default())
 }
 
 /// The answer, if it is a success; the model's own name in what is said where it is none.

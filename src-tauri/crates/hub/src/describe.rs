@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use futures::future::try_join3;
 use net::Purpose;
-use prompt::config::{fitness, ModelConfig, RepoFiles as Names};
+use prompt::config::{fitness, Listing as Names, ModelConfig};
 use prompt::Template;
 use protocol::{HubModel, MemoryFit};
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ const LATELY: u64 = 600;
 /// How many are remembered so.
 const MOST_TOLD: usize = 2000;
 
-/// What was snapshot of a model, without a judgement: a newer version of the app may judge otherwise.
+/// What the hub has of a model, as it is stored, without a verdict: a newer version of the app may judge it differently.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct RepoSnapshot {
     summary: HubModel,
@@ -51,11 +51,11 @@ pub(crate) struct RepoSnapshot {
 }
 
 impl Hub {
-    /// A model of the hub with everything that can be told of it without fetching its weights. What was snapshot at this commit before is
-    /// not asked for again; where the hub cannot be reached, what was snapshot last is given, with its date.
+    /// A model of the hub with everything that can be told of it without fetching its weights. What was
+    /// read of this commit before is not asked for again; if the hub cannot be reached, what was read last is given, with its date.
     ///
     /// # Errors
-    /// [`Error::Name`] for what is no id, [`Error::NotOnHub`], and whatever keeps the hub from answering about a model never snapshot before.
+    /// [`Error::Name`] for what is no id, [`Error::NotOnHub`], and whatever keeps the hub from answering about a model that was never described before.
     pub async fn describe(&self, id: &str) -> Result<HubModel, Error> {
         self.describe_at(&RepositoryId::new(id)?, &Revision::main()).await
     }
@@ -100,7 +100,7 @@ impl Hub {
         Some(config.map(|config| (config, snapshot.weights)))
     }
 
-    /// Keeps what the hub summary, so that describing what a search found does not ask for it again.
+    /// Keeps what the hub says of a model, so that describing what a search found does not ask for it again.
     pub(crate) fn keep_summary(&self, summary: &HubSummary) {
         let mut known = self.summaries();
         if known.len() >= MOST_TOLD {
@@ -117,14 +117,14 @@ impl Hub {
                 return Ok(summary);
             }
         }
-        let told = HubSummary::read(&self.model_info(id, &Revision::main(), Purpose::ModelInfo).await?)?;
+        let summary = HubSummary::read(&self.model_info(id, &Revision::main(), Purpose::ModelInfo).await?)?;
         self.keep_summary(&summary);
         Ok(summary)
     }
 
     async fn snapshot(&self, id: &RepositoryId, revision: &Revision, key: &str) -> Result<RepoSnapshot, Error> {
         let _one_of_few = self.looks().acquire().await;
-        let told = if *revision == Revision::main() {
+        let summary = if *revision == Revision::main() {
             self.recent_summary(id).await?
         } else {
             HubSummary::read(&self.model_info(id, revision, Purpose::ModelInfo).await?)?
@@ -229,7 +229,7 @@ impl Hub {
             .map(Some)
     }
 
-    /// What was snapshot, assessed by what this version can run and what this computer has.
+    /// A snapshot, judged by what this version can run and what this computer has.
     async fn assessed(&self, snapshot: RepoSnapshot) -> HubModel {
         let (fallback, weights) = (snapshot.summary.clone(), snapshot.weights);
         // A hostile template may take its time and a hostile config may break a parser; neither takes the rest along.
@@ -293,7 +293,7 @@ fn assess(snapshot: RepoSnapshot) -> (HubModel, Option<ModelConfig>) {
         problem,
         described: true,
         commit: Some(snapshot.commit),
-        ..snapshot.told
+        ..snapshot.summary
     };
     (model, parsed.filter(|_| runs))
 }

@@ -1,4 +1,4 @@
-//! What the hub tells of a model without being asked for its files.
+//! What the hub says of a model in a search or a description, before its files are asked for.
 
 use jiff::Timestamp;
 use protocol::HubModel;
@@ -16,7 +16,7 @@ const WRITERS: [&str; 4] = ["text-generation", "image-text-to-text", "any-to-any
 pub(crate) struct HubSummary {
     pub(crate) id: RepositoryId,
     pub(crate) commit: Option<Commit>,
-    /// As far as it is summary: no context, no verdict.
+    /// As far as the summary tells: no context, no verdict.
     pub(crate) model: HubModel,
     /// Whether it is for writing text.
     pub(crate) writes: bool,

@@ -127,13 +127,13 @@ impl Hub {
                 reference: reference.into(),
             });
         }
-        let told = self.removal(reference).await?;
+        let removal = self.removal(reference).await?;
         // With the download goes what it brought, and where that was all there is, nothing is left to remove.
         let cancelled = !reference.contains('@') && self.cancel(reference).await.is_ok();
         let asked = reference.to_owned();
         let removed = self.in_folder(move |folder| folder.remove(&asked, own_files_too)).await;
         match removed {
-            Err(Error::NotFound { .. }) if cancelled => Ok(told),
+            Err(Error::NotFound { .. }) if cancelled => Ok(removal),
             removed => removed,
         }
     }
@@ -202,7 +202,7 @@ impl Hub {
     }
 }
 
-fn only_needed(listing: &Listing) -> Vec<RemoteFile> {
+fn only_needed(listing: &RepoFiles) -> Vec<RemoteFile> {
     let wanted = model_files(listing.files.iter().map(|file| file.path.as_str()));
     let files = listing.files.iter();
     files.filter(|file| wanted.contains(file.path.as_str())).cloned().collect()
@@ -222,7 +222,7 @@ fn followed(repository: &Repository, commit: &Commit) -> Revision {
     names.into_iter().next().unwrap_or_else(Revision::main)
 }
 
-fn difference(reference: String, repository: &Repository, current: &Commit, newest: &Listing) -> Update {
+fn difference(reference: String, repository: &Repository, current: &Commit, newest: &RepoFiles) -> Update {
     let here: BTreeMap<String, Option<Etag>> = repository
         .files(current)
         .into_iter()
@@ -247,7 +247,7 @@ fn difference(reference: String, repository: &Repository, current: &Commit, newe
 impl Hub {
     /// Waits until the download of this model ends, and takes it off the list where it is done.
     async fn ended(&self, id: &str) -> protocol::Result<()> {
-        let mut told = self.downloads();
+        let mut downloads = self.downloads();
         loop {
             if let Some(error) = self.outcome(id) {
                 let done = error.is_ok();
@@ -256,7 +256,7 @@ impl Hub {
                 }
                 return error;
             }
-            if told.changed().await.is_err() {
+            if downloads.changed().await.is_err() {
                 return Err(protocol::Error::new(ErrorCode::Stopped, "Ponder is closing; what has come is kept"));
             }
         }

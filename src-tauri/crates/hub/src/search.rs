@@ -83,9 +83,13 @@ impl Hub {
             ..SearchPage::default()
         };
         for _ in 0..MOST_PAGES {
-            let (told, next) = self.hubs_page(query, page.cursor.as_deref()).await?;
-            let found = told.len();
-            let models = told.into_iter().filter(|told| told.writes).map(|told| self.row(told)).collect();
+            let (summaries, next) = self.hubs_page(query, page.cursor.as_deref()).await?;
+            let found = summaries.len();
+            let models = summaries
+                .into_iter()
+                .filter(|summary| summary.writes)
+                .map(|summary| self.row(summary))
+                .collect();
             let kept = self.filtered(query, models).await?;
             page.left_out += u32::try_from(found.saturating_sub(kept.len())).unwrap_or(u32::MAX);
             page.models.extend(kept);
@@ -103,18 +107,18 @@ impl Hub {
         let address = format!("{}?{}", self.net().endpoint().at(&["api", "models"]), asked(query, cursor));
         let answer = self.net().get(&address, Purpose::Search).send().await?.error_for_status()?;
         let next = next_cursor(&answer).filter(|next| Some(next.as_str()) != cursor);
-        let told: Vec<Value> = answer.json_capped(LARGEST_PAGE).await?;
-        let told: Vec<HubSummary> = told.iter().take(PAGE).filter_map(|told| HubSummary::read(told).ok()).collect();
-        told.iter().for_each(|told| self.keep_summary(told));
-        Ok((told, next))
+        let page: Vec<Value> = answer.json_capped(LARGEST_PAGE).await?;
+        let summaries: Vec<HubSummary> = page.iter().take(PAGE).filter_map(|entry| HubSummary::read(entry).ok()).collect();
+        summaries.iter().for_each(|summary| self.keep_summary(summary));
+        Ok((summaries, next))
     }
 
-    /// A row of the list: what was told, and whether the model is here.
-    fn row(&self, told: HubSummary) -> HubModel {
+    /// A row of the list: its summary, and whether the model is here.
+    fn row(&self, summary: HubSummary) -> HubModel {
         HubModel {
-            here: self.folder().find(&told.model.id).is_ok(),
-            commit: told.commit.map(|commit| commit.to_string()),
-            ..told.model
+            here: self.folder().find(&summary.model.id).is_ok(),
+            commit: summary.commit.map(|commit| commit.to_string()),
+            ..summary.model
         }
     }
 

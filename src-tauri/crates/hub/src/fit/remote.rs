@@ -46,8 +46,8 @@ impl Hub {
 
     async fn fit_on_hub(&self, id: &RepositoryId, question: &Question, memory: &Memory) -> Result<MemoryFit, Error> {
         // A slider asks many times a second; what was seen of the model answers without the hub.
-        let seen = match self.cached_config(id.as_str()) {
-            Some(seen) => seen,
+        let cached = match self.cached_config(id.as_str()) {
+            Some(cached) => cached,
             None => {
                 let model = self.describe(id.as_str()).await?;
                 let unread = || match model.problem {
@@ -61,12 +61,12 @@ impl Hub {
                 self.cached_config(id.as_str()).ok_or_else(unread)?
             }
         };
-        let (config, stored) = seen?;
+        let (config, stored) = cached?;
         Ok(fit(&config, stored, question, memory, None))
     }
 
     /// Bytes of the tensors that the text model of a repository reads. Of a file whose header cannot be had, all of it.
-    pub async fn stored_on_hub(&self, id: &RepositoryId, listing: &Listing) -> u64 {
+    pub async fn stored_on_hub(&self, id: &RepositoryId, listing: &RepoFiles) -> u64 {
         let is_weights = |path: &str| path.starts_with("model") && path.ends_with(".safetensors") && !path.contains('/');
         let mut sum = 0u64;
         for file in listing.files.iter().filter(|file| is_weights(file.path.as_str())) {

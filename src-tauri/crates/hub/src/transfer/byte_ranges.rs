@@ -1,68 +1,44 @@
 //! Which bytes of a file are there.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
+use rangemap::RangeSet;
 use serde::{Deserialize, Serialize};
 
 /// A set of bytes of one file, as ranges that neither overlap nor touch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<(u64, u64)>", into = "Vec<(u64, u64)>")]
-pub struct ByteRanges(BTreeMap<u64, u64>);
+pub struct ByteRanges(RangeSet<u64>);
 
 impl ByteRanges {
     /// Adds a range; an empty one adds nothing.
     pub fn insert(&mut self, range: Range<u64>) {
-        if range.is_empty() {
-            return;
+        if !range.is_empty() {
+            self.0.insert(range);
         }
-        let (mut start, mut end) = (range.start, range.end);
-        // What begins at or before the end and reaches the start melts into the new range.
-        let touched: Vec<u64> = self
-            .0
-            .range(..=end)
-            .rev()
-            .take_while(|(_, &stop)| stop >= start)
-            .map(|(&begin, _)| begin)
-            .collect();
-        for begin in touched {
-            if let Some(stop) = self.0.remove(&begin) {
-                start = start.min(begin);
-                end = end.max(stop);
-            }
-        }
-        self.0.insert(start, end);
     }
 
     /// How many bytes are there.
     pub fn total(&self) -> u64 {
-        self.0.iter().map(|(start, end)| end - start).sum()
+        self.0.iter().map(|range| range.end - range.start).sum()
     }
 
     /// How many bytes are there without a gap from the beginning.
     pub fn prefix_end(&self) -> u64 {
-        self.0.get(&0).copied().unwrap_or(0)
+        self.0.first().filter(|range| range.start == 0).map_or(0, |range| range.end)
     }
 
     /// One past the last byte that is there.
     pub fn end(&self) -> u64 {
-        self.0.last_key_value().map_or(0, |(_, &end)| end)
+        self.0.last().map_or(0, |range| range.end)
     }
 
     /// What a file of `size` bytes still lacks, in order.
     pub fn missing(&self, size: u64) -> Vec<Range<u64>> {
-        let mut gaps = Vec::new();
-        let mut at = 0;
-        for (&start, &end) in &self.0 {
-            if start > at {
-                gaps.push(at..start.min(size));
-            }
-            at = end;
+        if size == 0 {
+            return Vec::new();
         }
-        if at < size {
-            gaps.push(at..size);
-        }
-        gaps
+        self.0.gaps(&(0..size)).collect()
     }
 
     /// Whether a file of `size` bytes is all there.
@@ -72,9 +48,9 @@ impl ByteRanges {
 }
 
 impl From<Vec<(u64, u64)>> for ByteRanges {
-    fn from(ranges: Vec<(u64, u64)>) -> Self {
+    fn from(pairs: Vec<(u64, u64)>) -> Self {
         let mut ranges = Self::default();
-        for (start, end) in ranges {
+        for (start, end) in pairs {
             ranges.insert(start..end);
         }
         ranges
@@ -83,7 +59,7 @@ impl From<Vec<(u64, u64)>> for ByteRanges {
 
 impl From<ByteRanges> for Vec<(u64, u64)> {
     fn from(ranges: ByteRanges) -> Self {
-        ranges.0.into_iter().collect()
+        ranges.0.into_iter().map(|range| (range.start, range.end)).collect()
     }
 }
 
@@ -95,10 +71,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_ranges_in_any_order_are_the_set_of_their_bytes(ranges in prop::collection::vec((0_u64..64, 0_u64..16), 0..24)) {
+        fn any_ranges_in_any_order_are_the_set_of_their_bytes(pairs in prop::collection::vec((0_u64..64, 0_u64..16), 0..24)) {
             let mut ranges = ByteRanges::default();
             let mut bytes = [false; 80];
-            for (start, length) in ranges {
+            for (start, length) in pairs {
                 ranges.insert(start..start + length);
                 bytes[start as usize..(start + length) as usize].fill(true);
             }

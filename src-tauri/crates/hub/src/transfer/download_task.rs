@@ -19,7 +19,7 @@ use super::limits::{Backoff, TransferLimits};
 use super::partial::PartialFile;
 use super::progress::DownloadItem;
 use super::verified_blobs::VerifiedBlobs;
-use crate::api::Listing;
+use crate::api::RepoFiles;
 use crate::layout::{Etag, FilePath, Lock, Repository, Revision};
 use crate::model_files::model_files;
 use crate::structure::oversize;
@@ -118,9 +118,9 @@ impl DownloadTask {
                 Err(Error::Net(error)) => error,
                 Err(error) => return Err(error.into()),
             };
-            let (told, wait) = match classify(error.clone()) {
+            let (reason, wait) = match classify(error.clone()) {
                 RequestFailure::Halt(halt) => return Err(halt),
-                RequestFailure::Retry(told, asked) => (told, backoff.failed(&self.limits, 0, asked)),
+                RequestFailure::Retry(reason, asked) => (reason, backoff.failed(&self.limits, 0, asked)),
                 RequestFailure::Unreachable(error) => {
                     let (since, times) = unreachable.get_or_insert((Instant::now(), 0));
                     *times += 1;
@@ -132,7 +132,7 @@ impl DownloadTask {
                 }
             };
             let Some(wait) = wait else { return Err(Error::Net(error).into()) };
-            job.waits(told, wait);
+            job.waits(reason, wait);
             sleep(stop, wait).await?;
             job.works(DownloadState::Listing);
         }
@@ -208,7 +208,7 @@ async fn sleep(stop: &CancellationToken, wait: std::time::Duration) -> Result<()
 }
 
 /// The blobs of the files that a model needs, each once, weights last.
-fn items(listing: &Listing) -> Result<Vec<Arc<DownloadItem>>, Halt> {
+fn items(listing: &RepoFiles) -> Result<Vec<Arc<DownloadItem>>, Halt> {
     let wanted = model_files(listing.files.iter().map(|file| file.path.as_str()));
     let mut blobs: BTreeMap<&Etag, (u64, Vec<FilePath>)> = BTreeMap::new();
     for file in listing.files.iter().filter(|file| wanted.contains(file.path.as_str())) {

@@ -56,7 +56,7 @@ pub(crate) struct Transfers {
     changed: Arc<Notify>,
     /// Whether the task that tells the windows was started.
     publishing: Mutex<bool>,
-    /// HubSummary when a task that worked on a download has ended.
+    /// Notified when a task that worked on a download has ended.
     task_ended: Notify,
 }
 
@@ -371,7 +371,7 @@ impl Hub {
         run.fetch(job).await
     }
 
-    /// Tells the windows at once, because somebody acted, and starts the task that goes on publishing them.
+    /// Tells the windows at once, because somebody acted, and starts the task that keeps them up to date.
     fn publish_now(&self) {
         self.0.transfers.publish();
         let mut publishing = self.0.transfers.publishing.lock().unwrap_or_else(PoisonError::into_inner);

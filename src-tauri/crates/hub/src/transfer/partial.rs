@@ -222,8 +222,8 @@ fn read_record(path: &Path, size: u64, length: u64) -> Option<Record> {
         record.written = record.synced.clone();
         record.boot = boot;
     }
-    let told = record.written.end();
-    (record.size == size && told <= size && told <= length).then_some(record)
+    let end = record.written.end();
+    (record.size == size && end <= size && end <= length).then_some(record)
 }
 
 fn remove(path: &Path) -> Result<(), Error> {

@@ -11,7 +11,7 @@ use crate::layout::Etag;
 /// How much is read back from the disk at once.
 const READ: usize = 256 * 1024;
 
-/// A hash over the bytes from the beginning up to a place, the hasher.
+/// A hash over the bytes from the beginning of a file up to a position.
 #[derive(Debug)]
 pub struct PrefixHasher {
     digest: Digest,
@@ -34,7 +34,8 @@ impl PrefixHasher {
         self.at
     }
 
-    /// Bytes of the file that lie at `offset`: those that continue the hasher are hashed, the others are left to [PrefixHasher::catch_up].
+    /// Bytes of the file that lie at `offset`: those that continue the prefix are hashed, the others are left to
+    /// [`PrefixHasher::catch_up`].
     pub fn feed(&mut self, offset: u64, bytes: &[u8]) {
         let end = offset + bytes.len() as u64;
         if offset <= self.at && self.at < end {
@@ -62,7 +63,7 @@ impl PrefixHasher {
         Ok(())
     }
 
-    /// The digits of the hash of everything up to the hasher.
+    /// The hexadecimal digits of the hash of everything up to the position.
     pub fn finish(self) -> String {
         self.digest.finish()
     }

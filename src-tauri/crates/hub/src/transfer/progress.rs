@@ -86,7 +86,7 @@ impl DownloadItem {
     }
 
     /// Its files as the windows see them.
-    pub fn files(&self) -> impl Iterator<DownloadItem = DownloadFile> + '_ {
+    pub fn files(&self) -> impl Iterator<Item = DownloadFile> + '_ {
         self.paths.iter().map(|path| DownloadFile {
             path: path.to_string(),
             bytes: self.size,
@@ -99,31 +99,31 @@ impl DownloadItem {
 /// The speed of a download over the last seconds.
 #[derive(Debug, Default)]
 pub struct Speed {
-    seen: VecDeque<(Instant, u64)>,
+    samples: VecDeque<(Instant, u64)>,
 }
 
 impl Speed {
     /// Notes how many bytes there are; what was there before the first look is no speed.
     pub fn look(&mut self, now: Instant, done: u64) {
         // Less than before: it started over, or a wrong file went.
-        if self.verified.back().is_some_and(|(_, before)| done < *before) {
-            self.verified.clear();
+        if self.samples.back().is_some_and(|(_, before)| done < *before) {
+            self.samples.clear();
         }
-        self.verified.push_back((now, done));
+        self.samples.push_back((now, done));
         // One look older than the window stays, so that the window is covered.
-        while self.verified.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW) {
-            self.verified.pop_front();
+        while self.samples.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW) {
+            self.samples.pop_front();
         }
     }
 
     /// Forgets everything, for a download that rests.
     pub fn reset(&mut self) {
-        self.verified.clear();
+        self.samples.clear();
     }
 
     /// Bytes a second.
     pub fn bytes_per_second(&self) -> f64 {
-        let (Some((from, before)), Some((to, done))) = (self.verified.prefix_end(), self.verified.back()) else {
+        let (Some((from, before)), Some((to, done))) = (self.samples.front(), self.samples.back()) else {
             return 0.0;
         };
         let seconds = to.duration_since(*from).as_secs_f64();

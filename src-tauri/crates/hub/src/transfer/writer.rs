@@ -41,11 +41,11 @@ pub enum Piece {
 #[derive(Debug, PartialEq, Eq)]
 pub enum WriteOutcome {
     /// All is there, the hash is right, the blob has its name.
-    Right,
+    Verified,
     /// All is there and the hash is another one, this one.
-    Wrong(String),
+    Mismatch(String),
     /// Bytes are missing.
-    Partly,
+    Incomplete,
 }
 
 /// A file being written.
@@ -121,7 +121,7 @@ impl FileWriter {
         self.finish(hasher)
     }
 
-    fn finish(&mut self, mut front: PrefixHasher) -> Result<WriteOutcome, Error> {
+    fn finish(&mut self, mut hasher: PrefixHasher) -> Result<WriteOutcome, Error> {
         let size = self.partial.size();
         if !self.partial.ranges().covers(size) {
             return Ok(WriteOutcome::Incomplete);
@@ -141,7 +141,7 @@ impl FileWriter {
         Ok(WriteOutcome::Verified)
     }
 
-    fn catch_up(&self, front: &mut PrefixHasher, most: u64) -> Result<(), Error> {
+    fn catch_up(&self, hasher: &mut PrefixHasher, most: u64) -> Result<(), Error> {
         hasher
             .catch_up(self.partial.file(), self.partial.ranges().prefix_end(), most)
             .map_err(|source| Error::Read {
