@@ -62,7 +62,8 @@ fn arrows_between_rooms_point_one_way() {
         ("hub", &["net", "prompt", "protocol"]),
         ("hub-imitation", &[]),
         ("net", &["protocol"]),
-        ("cli", &["chat", "engine", "hub", "net", "prompt", "protocol"]),
+        ("random-models", &["protocol"]),
+        ("cli", &["chat", "engine", "hub", "net", "prompt", "protocol", "random-models"]),
         ("ponder-app", &["chat", "engine", "hub", "net", "protocol"]),
     ]);
     let only_room: BTreeMap<&str, &str> = BTreeMap::from([

@@ -22,7 +22,7 @@ pub struct BenchArgs {
     #[command(flatten)]
     model: ModelArg,
     /// A model of random weights with the sizes of a real one, instead of a model on this computer
-    #[arg(long, value_name = "NAME", conflicts_with = "model", value_parser = clap::builder::PossibleValuesParser::new(engine::SHAPES))]
+    #[arg(long, value_name = "NAME", conflicts_with = "model", value_parser = clap::builder::PossibleValuesParser::new(random_models::NAMES))]
     shape: Option<String>,
     /// Where shapes are written and found again; some have 20 GB
     #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir().join("ponder-shapes"))]
@@ -103,7 +103,7 @@ pub async fn run(args: BenchArgs) -> Result<()> {
     let (engine, model) = match &args.shape {
         Some(shape) => (
             MlxEngine::start(),
-            engine::prepare_shape(shape, &args.shapes).map_err(protocol::Error::from)?,
+            random_models::prepare(shape, &args.shapes).map_err(protocol::Error::from)?,
         ),
         None => engine_and_model(args.model.model.as_deref()).await?,
     };

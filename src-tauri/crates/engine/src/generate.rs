@@ -7,9 +7,9 @@ use protocol::{KvBits, Timing};
 
 use crate::cache::Cache;
 use crate::error::{Error, Result};
-use crate::layers::Parameters;
 use crate::memory;
 use crate::models::Model;
+use crate::parameters::Parameters;
 use crate::sampler::Sampler;
 use crate::tensor::{async_eval, device, eval, Device, Tensor};
 

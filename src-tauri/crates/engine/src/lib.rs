@@ -19,12 +19,14 @@ mod memory;
 mod models;
 mod ops;
 mod output_stream;
+mod parameters;
 mod prefetch;
 mod repetition_detector;
 mod safetensors;
 mod sampler;
-mod shapes;
 mod tensor;
+#[cfg(feature = "test-support")]
+pub mod test_support;
 mod thinking_budget;
 mod weights;
 mod worker;
@@ -42,8 +44,6 @@ use tokio::sync::oneshot;
 
 pub use bench::{bench_prompt, BenchFigures};
 pub use error::Error;
-use layers::Parameters;
-pub use shapes::{prepare as prepare_shape, write_model, NAMES as SHAPES};
 use worker::{catch_panic, Command, JobContext, PendingPrefetch, Shared, Worker};
 
 /// The engine. Clones share one worker; when the last one is dropped, the running job is cancelled and the worker ends.
@@ -124,62 +124,6 @@ impl MlxEngine {
         self.0.shared.prefetching()
     }
 
-    /// Counts what the worker holds. For tests.
-    #[doc(hidden)]
-    pub fn inspect(&self) -> protocol::Result<Inspection> {
-        self.call(|worker| {
-            let tensors = worker.loaded().map(|loaded| loaded.model.tensors()).unwrap_or_default();
-            let available = tensors
-                .iter()
-                .map(|tensor| tensor.is_available())
-                .collect::<error::Result<Vec<_>>>()?;
-            Ok(Inspection {
-                tensors: tensors.len(),
-                unevaluated: available.iter().filter(|available| !**available).count(),
-                prefix_cache_tensors: worker.loaded().map_or(0, |loaded| loaded.prefix_cache.borrow().tensors()),
-                prefix_cache_bytes: worker.loaded().map_or(0, |loaded| loaded.prefix_cache.borrow().bytes()),
-                living: tensor::live_tensors(),
-            })
-        })
-    }
-
-    /// Keeps at most so many bytes of what the loaded model has read. For tests.
-    #[doc(hidden)]
-    pub fn set_prefix_cache_budget(&self, bytes: u64) -> protocol::Result<()> {
-        self.call(move |worker| {
-            if let Some(loaded) = worker.loaded() {
-                loaded.prefix_cache.borrow_mut().set_budget(bytes);
-            }
-            Ok(())
-        })
-    }
-
-    /// Loads and computes from now on as on a GPU, by MLX's CPU versions of the same operations. For tests.
-    #[doc(hidden)]
-    pub fn pretend_gpu(&self) -> protocol::Result<()> {
-        self.call(|worker| {
-            worker.unload();
-            tensor::pretend_gpu();
-            Ok(())
-        })
-    }
-
-    /// A job that panics after its first token. For tests.
-    #[doc(hidden)]
-    pub fn panicking_job(&self, request: Request) -> JobHandle {
-        self.job(move |worker, job| {
-            let load_ms = worker.ensure_loaded(&request.model, &mut |_, _| Ok(()))?;
-            let loaded = worker.loaded().expect("just loaded");
-            let prepared = answer::prepare(&loaded.files, &request)?;
-            let one = Request {
-                max_tokens: Some(1),
-                ..request
-            };
-            answer::answer(loaded, &one, &prepared, load_ms, job)?;
-            panic!("asked for by a test");
-        })
-    }
-
     fn job(&self, work: impl FnOnce(&mut Worker, &JobContext) -> error::Result<Done> + Send + 'static) -> JobHandle {
         let (sender, events) = protocol::mailbox();
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
@@ -222,22 +166,6 @@ impl MlxEngine {
         })));
         Box::pin(async move { Ok(answer.await.unwrap_or(Err(Error::WorkerGone))?) })
     }
-}
-
-/// What the worker holds.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Inspection {
-    /// Tensors of the loaded model.
-    pub tensors: usize,
-    /// How many of them are still to be computed.
-    pub unevaluated: usize,
-    /// Tensors of the prefix cache.
-    pub prefix_cache_tensors: usize,
-    /// Their bytes.
-    pub prefix_cache_bytes: u64,
-    /// All handles of the worker's thread.
-    pub living: i64,
 }
 
 impl Engine for MlxEngine {

@@ -19,10 +19,7 @@ use crate::memory;
 use crate::models::Model;
 use crate::safetensors;
 use crate::tensor::{device, eval, Device};
-use crate::weights::Weights;
-
-/// Gets resident and total bytes between two pieces of a load; an error from it ends the load.
-pub type LoadProgress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
+use crate::weights::{LoadProgress, Weights};
 
 /// The small files of a model, read before its weights: enough to render a conversation and count its tokens.
 pub struct ModelFiles {

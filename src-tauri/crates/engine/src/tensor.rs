@@ -131,7 +131,8 @@ pub fn device() -> Device {
     connection().device
 }
 
-/// Makes this thread choose the operations that GPUs get, which MLX also has for the CPU. For tests.
+/// Makes this thread choose the operations that GPUs get, which MLX also has for the CPU.
+#[cfg(feature = "test-support")]
 pub fn pretend_gpu() {
     CONNECTION.set(Some(Connection {
         device: Device::Cuda,
@@ -150,6 +151,7 @@ pub(crate) fn stream() -> mlx_stream {
 }
 
 /// How many handles this thread has made and not dropped.
+#[cfg(feature = "test-support")]
 pub fn live_tensors() -> i64 {
     LIVING.get()
 }
@@ -247,6 +249,7 @@ impl Tensor {
     }
 
     /// Whether it has been computed.
+    #[cfg(feature = "test-support")]
     pub fn is_available(&self) -> Result<bool> {
         let mut available = false;
         // SAFETY: the handle lives as long as `self`.

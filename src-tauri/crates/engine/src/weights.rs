@@ -9,12 +9,14 @@ use mlx_rs::{Array, Dtype};
 use prompt::config::is_unused_tensor;
 
 use crate::error::{Error, Result};
-use crate::load::LoadProgress;
 use crate::ops::{QuantizationFormat, QuantizedTensor};
 use crate::safetensors;
 use crate::tensor::{self, device, eval, Device, Tensor};
 
 pub use experts::ExpertShape;
+
+/// Gets resident and total bytes between two pieces of a load; an error from it ends the load.
+pub type LoadProgress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
 
 /// A tensor of the checkpoint: plain, or quantised with its parameters inferred from the shapes.
 pub enum Matrix {

@@ -13,9 +13,10 @@ use protocol::{
 use tokio::sync::oneshot;
 
 use crate::error::{Error, Result};
-use crate::load::{LoadProgress, LoadedModel, ModelFiles};
+use crate::load::{LoadedModel, ModelFiles};
 use crate::prefetch::Prefetch;
 use crate::tensor::device;
+use crate::weights::LoadProgress;
 use crate::{blas, kernels, memory, tensor};
 
 /// What other threads may look at while the worker works.

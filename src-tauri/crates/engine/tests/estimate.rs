@@ -1,7 +1,7 @@
 //! What a model is told to need beside what MLX measures, for models of every kind small enough for a CPU.
 #![allow(clippy::unwrap_used)]
 
-use engine::{write_model, MlxEngine};
+use engine::MlxEngine;
 use prompt::config::memory::{Backend, Wanted};
 use prompt::config::ModelConfig;
 use serde_json::{json, Value};
@@ -73,7 +73,7 @@ fn predictions_are_near_what_is_measured() {
     let (mut wrong, engine) = (Vec::new(), MlxEngine::start());
     for (name, json) in shapes() {
         let folder = tempfile::tempdir().unwrap();
-        let model = write_model(&json, folder.path()).unwrap();
+        let model = random_models::write_model(&json, folder.path()).unwrap();
         let config = ModelConfig::read(folder.path()).unwrap();
         let weights = folder.path().join("model-00001-of-00001.safetensors");
         let stored = std::fs::metadata(weights).unwrap().len();

@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 use crate::cache::{Block, ByteCounter};
 use crate::error::Result;
-use crate::layers::Parameters;
 use crate::ops::concatenate;
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
 /// Positions that are added at once when the space is used up.

@@ -20,8 +20,8 @@ pub use recurrent::RecurrentCache;
 pub use rotating::RotatingCache;
 
 use crate::error::Result;
-use crate::layers::Parameters;
 use crate::ops::{Mask, QuantizedTensor};
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
 /// The keys and values that a query may look at, as their cache keeps them.

@@ -3,7 +3,7 @@
 use crate::cache::kv_buffer::{KvBlocks, KvBuffer};
 use crate::cache::ByteCounter;
 use crate::error::Result;
-use crate::layers::Parameters;
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
 /// Keeps every position, as it was computed.

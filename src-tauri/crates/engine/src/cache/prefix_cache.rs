@@ -155,6 +155,7 @@ impl PrefixCache {
     }
 
     /// Keeps at most so many bytes from now on.
+    #[cfg(feature = "test-support")]
     pub fn set_budget(&mut self, bytes: u64) {
         self.budget = bytes;
         self.entries.retain_mut(|entry| entry.shrink_to(bytes));
@@ -182,6 +183,7 @@ impl PrefixCache {
     }
 
     /// How many tensors the copies hold, those that several share counted once.
+    #[cfg(feature = "test-support")]
     pub fn tensors(&self) -> usize {
         let blocks = self.entries.iter().flat_map(|entry| &entry.layers).flat_map(FrozenCache::blocks);
         let mut seen = std::collections::HashSet::new();

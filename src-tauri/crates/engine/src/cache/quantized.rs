@@ -5,8 +5,8 @@ use protocol::KvBits;
 use crate::cache::kv_buffer::{KvBlocks, KvBuffer};
 use crate::cache::ByteCounter;
 use crate::error::Result;
-use crate::layers::Parameters;
 use crate::ops::{QuantizationFormat, QuantizedTensor};
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
 /// Widths of the groups that share a scale, best first.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::cache::{Block, ByteCounter};
 use crate::error::Result;
-use crate::layers::Parameters;
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
 /// What one recurrent layer carries on.

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use crate::cache::{Block, ByteCounter};
 use crate::error::Result;
-use crate::layers::Parameters;
 use crate::ops::{concatenate, Mask};
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
 /// Places that are added to a ring at once.

@@ -6,7 +6,7 @@ use prompt::config::decoder::Activation as Kind;
 
 use crate::error::Result;
 use crate::kernels::{self, GateKernel};
-use crate::layers::Parameters;
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
 /// Where gpt-oss clips (`swiglu_limit`).

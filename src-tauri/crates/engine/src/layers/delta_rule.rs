@@ -8,8 +8,8 @@
 //! and only the states between chunks depend on one another.
 
 use crate::error::Result;
-use crate::layers::Parameters;
 use crate::ops::concatenate;
+use crate::parameters::Parameters;
 use crate::tensor::{device, Device, Tensor};
 
 /// Tokens of a chunk at most, a power of two.

@@ -1,8 +1,9 @@
 //! Tables of token vectors.
 
 use crate::error::Result;
-use crate::layers::{Linear, Parameters};
+use crate::layers::Linear;
 use crate::ops::QuantizedTensor;
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::{Matrix, Weights};
 

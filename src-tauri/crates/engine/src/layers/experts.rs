@@ -4,8 +4,9 @@
 use mlx_rs::Dtype;
 
 use crate::error::Result;
-use crate::layers::{Activation, Parameters};
+use crate::layers::Activation;
 use crate::ops::{concatenate, QuantizedTensor};
+use crate::parameters::Parameters;
 use crate::tensor::{device, Device, Tensor};
 use crate::weights::{ExpertShape, Matrix, Weights};
 

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::kernels::{self, Epilogue, GateKernel};
-use crate::layers::{Activation, Gelu, Parameters, ResidualStream, RmsNorm};
+use crate::layers::{Activation, Gelu, ResidualStream, RmsNorm};
 use crate::ops::{concatenate, QuantizedTensor};
+use crate::parameters::Parameters;
 use crate::tensor::{device, Device, Tensor};
 use crate::weights::{Matrix, Weights};
 

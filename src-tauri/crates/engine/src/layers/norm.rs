@@ -4,7 +4,7 @@ use mlx_rs::Dtype;
 use prompt::config::decoder::NormConfig;
 
 use crate::error::Result;
-use crate::layers::Parameters;
+use crate::parameters::Parameters;
 use crate::tensor::{device, Device, Tensor};
 use crate::weights::Weights;
 

@@ -4,7 +4,7 @@ use mlx_rs::Dtype;
 use prompt::config::rope::RopeConfig;
 
 use crate::error::Result;
-use crate::layers::Parameters;
+use crate::parameters::Parameters;
 use crate::tensor::{device, has_kernels, Device, Tensor};
 
 /// The turning of one kind of layer.

@@ -3,8 +3,8 @@
 use mlx_rs::Dtype;
 
 use crate::error::Result;
-use crate::layers::Parameters;
 use crate::ops::concatenate;
+use crate::parameters::Parameters;
 use crate::tensor::{device, Device, Tensor};
 use crate::weights::Weights;
 

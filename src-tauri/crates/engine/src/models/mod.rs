@@ -7,7 +7,7 @@ use prompt::config::{Family, ModelConfig};
 
 use crate::cache::Cache;
 use crate::error::Result;
-use crate::layers::Parameters;
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 

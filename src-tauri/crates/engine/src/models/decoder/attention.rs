@@ -5,10 +5,9 @@ use prompt::config::decoder::{AttentionConfig, HeadNorm};
 use super::{LoadContext, QueryScale, Step};
 use crate::cache::{Cache, PlainCache, RotatingCache};
 use crate::error::Result;
-use crate::layers::{
-    norm_weight, scaled_dot_product_attention, split_heads, Heads, Linear, Parameters, Projection, ResidualStream, RmsNorm,
-};
+use crate::layers::{norm_weight, scaled_dot_product_attention, split_heads, Heads, Linear, Projection, ResidualStream, RmsNorm};
 use crate::ops::concatenate;
+use crate::parameters::Parameters;
 use crate::tensor::{device, Device, Tensor};
 
 /// Attention with heads `[1, heads, length, width]` that may share keys.

@@ -7,7 +7,8 @@ use prompt::config::decoder::{DeltaNetConfig, DeltaProjections};
 use super::LoadContext;
 use crate::cache::RecurrentCache;
 use crate::error::Result;
-use crate::layers::{DeltaRule, DeltaRuleInputs, Linear, Parameters, Projection, RmsNorm, ShortConv};
+use crate::layers::{DeltaRule, DeltaRuleInputs, Linear, Projection, RmsNorm, ShortConv};
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
 /// Added to the squares of queries and keys before they become unit vectors; no config tells it.

@@ -5,7 +5,8 @@ use prompt::config::decoder::GatedConvConfig;
 use super::LoadContext;
 use crate::cache::RecurrentCache;
 use crate::error::Result;
-use crate::layers::{Linear, Parameters, ShortConv};
+use crate::layers::{Linear, ShortConv};
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
 /// A gated short convolution over the whole width of the stream.

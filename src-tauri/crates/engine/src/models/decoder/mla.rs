@@ -6,8 +6,9 @@ use prompt::config::latent::LatentConfig;
 use super::{LoadContext, Step};
 use crate::cache::{Cache, KvView, PlainCache};
 use crate::error::Result;
-use crate::layers::{scaled_dot_product_attention, Linear, Parameters, RmsNorm};
+use crate::layers::{scaled_dot_product_attention, Linear, RmsNorm};
 use crate::ops::{concatenate, QuantizedTensor};
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::Matrix;
 

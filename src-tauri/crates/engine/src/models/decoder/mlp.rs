@@ -4,7 +4,8 @@ use prompt::config::decoder::DenseConfig;
 
 use super::LoadContext;
 use crate::error::Result;
-use crate::layers::{Activation, Linear, Parameters, ResidualStream, RmsNorm};
+use crate::layers::{Activation, Linear, ResidualStream, RmsNorm};
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
 /// `down(activation(gate(x)) · up(x))`.

@@ -16,8 +16,9 @@ use prompt::config::decoder::{self, DecoderConfig, Growth, Head, LayerConfig, No
 
 use crate::cache::{Cache, RecurrentCache};
 use crate::error::Result;
-use crate::layers::{norm_weight, Embedding, Linear, Parameters, ResidualStream, RmsNorm, Rope, Rotation};
+use crate::layers::{norm_weight, Embedding, Linear, ResidualStream, RmsNorm, Rope, Rotation};
 use crate::ops::Mask;
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 use attention::Attention;

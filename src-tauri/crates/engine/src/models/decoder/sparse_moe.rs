@@ -7,7 +7,8 @@ use prompt::config::experts::{ExpertsConfig, GroupScore, Groups, RouterConfig, S
 use super::mlp::Mlp;
 use super::LoadContext;
 use crate::error::Result;
-use crate::layers::{top_k_indices, Activation, Experts, Linear, Parameters};
+use crate::layers::{top_k_indices, Activation, Experts, Linear};
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::ExpertShape;
 

@@ -5,8 +5,9 @@ use prompt::config::gemma4::{Attention as Kind, Gemma4Config};
 
 use crate::cache::{Cache, KvView};
 use crate::error::Result;
-use crate::layers::{scaled_dot_product_attention, split_heads, Heads, Linear, Parameters, ResidualStream, RmsNorm, Rope, Rotation};
+use crate::layers::{scaled_dot_product_attention, split_heads, Heads, Linear, ResidualStream, RmsNorm, Rope, Rotation};
 use crate::ops::{concatenate, Mask};
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 

@@ -3,7 +3,8 @@
 use prompt::config::gemma4::{ExpertsConfig, Gemma4Config};
 
 use crate::error::Result;
-use crate::layers::{top_k_indices, Activation, Experts, Gelu, Linear, Parameters, ResidualStream, RmsNorm};
+use crate::layers::{top_k_indices, Activation, Experts, Gelu, Linear, ResidualStream, RmsNorm};
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::{ExpertShape, Weights};
 

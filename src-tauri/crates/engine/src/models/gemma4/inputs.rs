@@ -5,7 +5,8 @@ use mlx_rs::Dtype;
 use prompt::config::gemma4::Gemma4Config;
 
 use crate::error::Result;
-use crate::layers::{Embedding, Gelu, Linear, Parameters, ResidualStream, RmsNorm};
+use crate::layers::{Embedding, Gelu, Linear, ResidualStream, RmsNorm};
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 

@@ -7,7 +7,8 @@ use super::feed_forward::FeedForward;
 use super::inputs::InputGate;
 use crate::cache::{Cache, KvView};
 use crate::error::Result;
-use crate::layers::{Gelu, Parameters, ResidualStream, RmsNorm};
+use crate::layers::{Gelu, ResidualStream, RmsNorm};
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 

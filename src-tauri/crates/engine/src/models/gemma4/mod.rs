@@ -15,7 +15,8 @@ use prompt::config::rope::RopeConfig;
 
 use crate::cache::{Cache, PlainCache, RotatingCache};
 use crate::error::Result;
-use crate::layers::{Embedding, Gelu, Linear, Parameters, ResidualStream, RmsNorm, Rope};
+use crate::layers::{Embedding, Gelu, Linear, ResidualStream, RmsNorm, Rope};
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 

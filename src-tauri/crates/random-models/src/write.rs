@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{json, Map, Value};
 
-use super::{Entry, Kind};
+use crate::{Entry, Kind};
 
 /// Bytes of weights in a file.
 const SHARD: u64 = 4 << 30;

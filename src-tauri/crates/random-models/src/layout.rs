@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Entry, Kind};
 use crate::error::{Error, Result};
+use crate::{Entry, Kind};
 
 /// Collects the tensors of one model.
 struct Layout<'a> {
@@ -22,7 +22,7 @@ pub fn entries(config: &Value) -> Result<Vec<Entry>> {
         Some("gemma4_text") => layout.gemma4()?,
         Some("qwen3" | "llama" | "qwen3_moe" | "gpt_oss") => layout.decoder()?,
         Some("qwen3_5") => layout.qwen3_5()?,
-        other => return Err(Error::Unsupported(format!("a shape of type {other:?}"))),
+        other => return Err(Error::UnsupportedConfig(format!("a shape of type {other:?}"))),
     }
     Ok(layout.entries)
 }
@@ -31,7 +31,7 @@ impl Layout<'_> {
     fn number(&self, field: &'static str) -> Result<u64> {
         self.config[field]
             .as_u64()
-            .ok_or_else(|| Error::Unsupported(format!("a shape without `{field}`")))
+            .ok_or_else(|| Error::UnsupportedConfig(format!("a shape without `{field}`")))
     }
 
     fn flag(&self, field: &str) -> bool {

@@ -1,17 +1,17 @@
-//! Models of real sizes with random weights, so that speed can be measured without a download. A shape is a `config.json`
-//! and the tensors that it asks for, in the names of the published checkpoints.
+//! Models of real sizes with random weights, so that speed can be measured without a download: for `ponder bench --shape` and
+//! for tests. A shape is a `config.json` and the tensors that it asks for, named as in the published checkpoints.
 
 mod configs;
+mod error;
 mod layout;
 mod write;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use protocol::ModelSource;
 
 pub use configs::NAMES;
-
-use crate::error::{Error, Result};
+pub use error::{Error, Result};
 
 /// A tensor of a checkpoint.
 struct Entry {
@@ -33,12 +33,16 @@ enum Kind {
     Offsets,
 }
 
-/// Writes a model of random weights with these shapes into a folder; `config` is its config.json.
+/// Writes a model of random weights into a folder; `config` is its config.json.
+///
+/// # Errors
+/// [`Error::UnsupportedConfig`] if the tensors of such a config are not known, [`Error::Unwritable`] if the folder cannot be
+/// written.
 pub fn write_model(config: &serde_json::Value, folder: &Path) -> Result<ModelSource> {
     let entries = layout::entries(config)?;
-    write::write(folder, config, &entries).map_err(|error| Error::Unreadable {
-        file: folder.display().to_string(),
-        reason: error.to_string(),
+    write::write(folder, config, &entries).map_err(|source| Error::Unwritable {
+        folder: folder.to_owned(),
+        source,
     })?;
     Ok(ModelSource {
         reference: folder.display().to_string(),
@@ -47,11 +51,13 @@ pub fn write_model(config: &serde_json::Value, folder: &Path) -> Result<ModelSou
     })
 }
 
-/// The model of a shape, written below `folder` where it is not there yet.
+/// The model of a shape, written below `folder` unless it is there already.
+///
+/// # Errors
+/// [`Error::UnknownShape`], and those of [`write_model`].
 pub fn prepare(name: &str, folder: &Path) -> Result<ModelSource> {
-    let config = configs::config(name)
-        .ok_or_else(|| Error::BadRequest(format!("there is no shape `{name}`; the shapes are {}", NAMES.join(", "))))?;
-    let path: PathBuf = folder.join(name);
+    let config = configs::config(name).ok_or_else(|| Error::UnknownShape { name: name.to_owned() })?;
+    let path = folder.join(name);
     if !path.join("complete").is_file() {
         write_model(&config, &path)?;
     }
