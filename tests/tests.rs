@@ -2,6 +2,8 @@
 //! the real window driven by WebDriver (which exists on Linux; a Mac's web view has no driver).
 
 #[cfg(target_os = "linux")]
+mod confined_window;
+#[cfg(target_os = "linux")]
 mod models_window;
 #[cfg(target_os = "linux")]
 mod support;

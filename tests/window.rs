@@ -205,6 +205,21 @@ fn a_deleted_chat_comes_back_and_a_renamed_one_keeps_its_name() {
 }
 
 #[test]
+fn a_long_title_leaves_send_inside_the_window() {
+    let home = tempfile::tempdir().expect("a folder");
+    let window = Window::open(home.path());
+    window.ask("Hello");
+    window.wait_until_answer_is("complete");
+    window.click("chat-menu");
+    window.click("rename-chat");
+    window.type_into("rename-field", &format!("{}\u{e007}", "long".repeat(50)));
+    window.wait_until("the new name is shown", || window.newest("chat-item").contains("longlong"));
+    let inside = "const box = document.querySelector('[data-testid=send]').getBoundingClientRect(); return box.right <= innerWidth";
+    assert_eq!(window.run(inside, json!([])), true);
+    window.close();
+}
+
+#[test]
 fn a_model_that_vanished_is_an_error_with_words_and_nothing_is_lost() {
     let home = tempfile::tempdir().expect("a folder");
     let created = ponder_json_chat(home.path());

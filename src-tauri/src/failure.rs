@@ -1,7 +1,9 @@
 //! The window that says why the app could not start, for people who started it by a double click and see no terminal.
 
 use anyhow::{Context, Result};
-use tauri::{WebviewUrl, WebviewWindowBuilder};
+use protocol::WindowName;
+
+use crate::window;
 
 /// Shows the reason until the window is closed. The page can call nothing: it has no capability and no command.
 ///
@@ -11,11 +13,7 @@ pub fn show(reason: &anyhow::Error) -> Result<()> {
     let script = format!("globalThis.ponderFailure = {};", serde_json::Value::from(format!("{reason:#}")));
     let app = tauri::Builder::default()
         .setup(move |app| {
-            WebviewWindowBuilder::new(app, "failure", WebviewUrl::App("index.html?window=failure".into()))
-                .title("Ponder could not start")
-                .inner_size(600.0, 340.0)
-                .initialization_script(&script)
-                .build()?;
+            window::builder(app, WindowName::Failure).initialization_script(&script).build()?;
             Ok(())
         })
         .build(crate::context())

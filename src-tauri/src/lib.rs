@@ -4,6 +4,7 @@
 mod commands;
 mod failure;
 mod logging;
+mod navigation;
 mod state;
 mod window;
 
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use protocol::DownloadState;
+use protocol::{DownloadState, WindowName};
 use tauri::{Emitter, Manager, RunEvent, WindowEvent};
 use tracing_appender::non_blocking::WorkerGuard;
 
@@ -35,10 +36,13 @@ pub fn run() -> Result<()> {
     let mut builder = tauri::Builder::default();
     // A data folder of one's own is an app of one's own; only the usual one is kept to a single window.
     if std::env::var_os("PONDER_HOME").is_none() {
-        builder = builder.plugin(tauri_plugin_single_instance::init(|app, _, _| window::show_chat(app)));
+        builder = builder.plugin(tauri_plugin_single_instance::init(|app, _, _| {
+            if let Err(error) = window::show(app, WindowName::Chat) {
+                tracing::warn!("the chat window did not come to the front: {error}");
+            }
+        }));
     }
     let app = builder
-        .plugin(tauri_plugin_opener::init())
         .plugin(
             tauri_plugin_window_state::Builder::default()
                 .with_filename(data_dir.join("windows.json").to_string_lossy())
@@ -47,7 +51,7 @@ pub fn run() -> Result<()> {
         .manage(state)
         .invoke_handler(commands::all())
         .setup(|app| {
-            window::open_chat(app.handle())?;
+            window::show(app.handle(), WindowName::Chat)?;
             forward_changes(app.handle().clone());
             forward_downloads(app.handle().clone());
             Ok(())

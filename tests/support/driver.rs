@@ -169,6 +169,19 @@ impl Window {
         panic!("{test_id} cannot be clicked: {last}");
     }
 
+    /// Presses a button of the mouse over the element with this test id: 0 the first, 1 the middle one, 2 the second.
+    pub fn press_button(&self, test_id: &str, button: u8) {
+        let over = json!({ELEMENT: self.element(test_id)});
+        let actions = json!([
+            {"type": "pointerMove", "duration": 0, "origin": over, "x": 0, "y": 0},
+            {"type": "pointerDown", "button": button},
+            {"type": "pointerUp", "button": button},
+        ]);
+        let mouse = json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": actions});
+        self.post("actions", json!({"actions": [mouse]}))
+            .unwrap_or_else(|error| panic!("{test_id} cannot be pressed: {error}"));
+    }
+
     /// Types into the element with this test id.
     pub fn type_into(&self, test_id: &str, text: &str) {
         self.post(&format!("element/{}/value", self.element(test_id)), json!({"text": text}))

@@ -3,6 +3,7 @@ import { mount } from 'svelte';
 import './app.css';
 import App from './App.svelte';
 import { chooseLanguage } from './messages';
+import type { WindowName } from './bindings/WindowName';
 import { openPlatform } from './platform';
 import type { RequestFrame, LocalPrefs } from './stores/conversation.svelte';
 
@@ -35,12 +36,14 @@ chooseLanguage(navigator.languages);
 
 const target = document.getElementById('app');
 if (!target) throw new Error('index.html has no #app');
-const which = new URLSearchParams(location.search).get('window');
+const WINDOWS: Record<WindowName, true> = { chat: true, models: true, failure: true };
+const asked = new URLSearchParams(location.search).get('window') ?? '';
+const isWindow = (name: string): name is WindowName => name in WINDOWS;
 mount(App, {
   target,
   props: {
     platform: await openPlatform(),
-    window: which === 'models' || which === 'failure' ? which : 'chat',
+    window: isWindow(asked) ? asked : 'chat',
     failure: globalThis.ponderFailure ?? '',
     requestFrame,
     localPrefs,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use protocol::{Error, ErrorCode, ModelFolderEntry, ModelShelf, Removal, Result, Update, Verification, VerifyProgress};
+use protocol::{Error, ErrorCode, ModelFolderEntry, ModelShelf, Removal, Result, Update, Verification, VerifyProgress, WindowName};
 use tauri::ipc::Channel;
 use tauri::{AppHandle, Emitter, State};
 
@@ -85,9 +85,8 @@ pub async fn forget_model_folder(handle: AppHandle, app: State<'_, App>, path: S
 #[tauri::command]
 pub async fn chat_with(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
     app.models.resolve(&reference)?;
-    window::show_chat(&handle);
-    handle
-        .emit(CHAT_WITH, reference)
+    window::show(&handle, WindowName::Chat)
+        .and_then(|()| handle.emit(CHAT_WITH, reference))
         .map_err(|error| Error::new(ErrorCode::Engine, format!("the chat window did not hear of it: {error}")))
 }
 

@@ -71,7 +71,7 @@ pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
         network::set_offline,
         network::set_token,
         network::outbound_requests,
-        windows::open_models_window,
+        windows::open_window,
         windows::open_link,
         windows::first_paint,
     ]

@@ -1,14 +1,15 @@
 //! Windows and what lies outside them.
 
-use protocol::{Error, ErrorCode, Result};
+use protocol::{Error, ErrorCode, Result, WindowName};
 use tauri::{AppHandle, State};
 
 use crate::state::App;
 use crate::window;
 
+/// Opens a window of the app or brings it to the front.
 #[tauri::command]
-pub async fn open_models_window(app: AppHandle) -> Result<()> {
-    window::show_models(&app).map_err(|error| Error::new(ErrorCode::Engine, format!("the Models window could not be opened: {error}")))
+pub async fn open_window(app: AppHandle, name: WindowName) -> Result<()> {
+    window::show(&app, name).map_err(|error| Error::new(ErrorCode::Engine, format!("the window could not be opened: {error}")))
 }
 
 /// Opens a web or mail address in the program the user has for it. Anything else is refused: a model writes these links.

@@ -15,6 +15,7 @@ import type { Error as HostError } from '../bindings/Error';
 import type { Part } from '../bindings/Part';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import { appendText, textOf } from '../lib/parts';
+import type { WindowName } from '../bindings/WindowName';
 import { FakeHub } from './fakeHub';
 import { pieces, restOf, scriptFor } from './fakeText';
 import type { Platform } from './types';
@@ -146,8 +147,8 @@ export class FakeHost extends FakeHub implements Platform {
     for (const event of run.events) if (event.seq > from && run.listeners.includes(listener)) listener(event);
   }
 
-  async openModelsWindow(): Promise<void> {
-    window.open('?window=models', '_blank', 'width=900,height=640');
+  async openWindow(name: WindowName): Promise<void> {
+    window.open(`?window=${name}`, '_blank', 'width=900,height=640');
   }
   async engineStatus(): ReturnType<Platform['engineStatus']> {
     return {

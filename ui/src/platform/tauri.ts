@@ -35,7 +35,7 @@ export const tauri: Platform = {
   models: () => invoke('models'),
   defaultModel: () => invoke('default_model'),
   setDefaultModel: (reference) => invoke('set_default_model', { reference }),
-  openModelsWindow: () => invoke('open_models_window'),
+  openWindow: (name) => invoke('open_window', { name }),
   engineStatus: () => invoke('engine_status'),
 
   searchModels: (query) => invoke('search_models', { query }),

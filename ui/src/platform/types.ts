@@ -10,6 +10,7 @@ import type { Error as HostError } from '../bindings/Error';
 import type { LocalModel } from '../bindings/LocalModel';
 import type { RunningAnswer } from '../bindings/RunningAnswer';
 import type { Turn } from '../bindings/Turn';
+import type { WindowName } from '../bindings/WindowName';
 import type { HubPlatform } from './hub';
 
 export type { HostError };
@@ -54,7 +55,8 @@ export interface Platform extends HubPlatform {
   /** The reference of the model that new chats use. */
   defaultModel(): Promise<string>;
   setDefaultModel(reference: string): Promise<void>;
-  openModelsWindow(): Promise<void>;
+  /** Opens a window of the app or brings it to the front. */
+  openWindow(name: WindowName): Promise<void>;
   engineStatus(): Promise<EngineStatus>;
 
   /** Opens an address outside Ponder. */

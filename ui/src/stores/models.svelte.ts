@@ -86,7 +86,7 @@ export class Models {
 
   async openWindow(): Promise<void> {
     try {
-      await this.platform.openModelsWindow();
+      await this.platform.openWindow('models');
     } catch (reason) {
       this.toasts.report(reason);
     }

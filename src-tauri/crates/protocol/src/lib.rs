@@ -14,6 +14,7 @@ mod message;
 mod model;
 pub mod openai;
 mod request;
+mod window;
 
 pub use conversation::{
     AnswerBody, AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Part, PartKind, Role, RunningAnswer, StoredMessage, Turn,
@@ -32,3 +33,4 @@ pub use model::{
     ThoughtMarkers,
 };
 pub use request::{Begun, KvBits, Request, Sampling, Thinking};
+pub use window::WindowName;

@@ -1,0 +1,32 @@
+//! The windows of the app.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+/// A window. The same word is its label in the shell and the value of `?window=` in its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum WindowName {
+    /// Chats; closing it ends the app.
+    Chat,
+    /// Models: found, fetched, kept.
+    Models,
+    /// Why the app could not start; it stands alone.
+    Failure,
+}
+
+impl WindowName {
+    /// Every window.
+    pub const ALL: [Self; 3] = [Self::Chat, Self::Models, Self::Failure];
+
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Models => "models",
+            Self::Failure => "failure",
+        }
+    }
+}

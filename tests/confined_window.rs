@@ -1,0 +1,182 @@
+//! The windows show Ponder's own pages and nothing else: what a link, a script or a menu of the web view tries is refused, and
+//! nothing is asked of the network.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::support::driver::Window;
+
+/// An address on loopback to which nobody may come.
+struct Outside(TcpListener);
+
+impl Outside {
+    fn open() -> Self {
+        let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        socket.set_nonblocking(true).expect("it can be asked");
+        Self(socket)
+    }
+
+    fn address(&self) -> String {
+        format!("http://{}/page", self.0.local_addr().expect("it is bound"))
+    }
+
+    fn nobody_came(&self) -> bool {
+        self.0.accept().is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    }
+}
+
+/// A `PATH` on which the program that opens links writes them down instead; its list follows.
+fn browser(home: &Path) -> (String, PathBuf) {
+    let (folder, list) = (home.join("programs"), home.join("opened"));
+    fs::create_dir(&folder).expect("a folder");
+    let program = folder.join("xdg-open");
+    fs::write(&program, format!("#!/bin/sh\necho \"$1\" >> '{}'\n", list.display())).expect("written");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it runs");
+    let path = std::env::var("PATH").expect("there is one");
+    (format!("{}:{path}", folder.display()), list)
+}
+
+fn opened(list: &Path) -> Vec<String> {
+    let text = fs::read_to_string(list).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// How often the app has refused something.
+fn refusals(home: &Path) -> usize {
+    let logs = fs::read_dir(home.join("logs")).expect("there is a log");
+    let texts = logs.flatten().filter_map(|log| fs::read_to_string(log.path()).ok());
+    texts.map(|text| text.matches("was refused").count()).sum()
+}
+
+fn place(window: &Window) -> String {
+    window.run("return location.href", json!([])).as_str().expect("an address").to_owned()
+}
+
+/// Puts a link on the page, as an answer's link is: an anchor that knows nothing of Ponder.
+fn plant_link(window: &Window, address: &str) {
+    let script = "const link = Object.assign(document.createElement('a'), { href: arguments[0], textContent: 'a link' });
+        link.dataset.testid = 'planted';
+        link.style = 'position: fixed; inset: 60px auto auto 50%; z-index: 1';
+        document.body.append(link);
+        window.menus = [];
+        addEventListener('contextmenu', (event) => menus.push(event.defaultPrevented));";
+    window.run(script, json!([address]));
+}
+
+#[test]
+fn nothing_leads_out_of_a_window() {
+    let home = tempfile::tempdir().expect("a folder");
+    let outside = Outside::open();
+    let address = outside.address();
+    let window = Window::open(home.path());
+    let chat = place(&window);
+    window.click("open-models");
+    for title in ["Ponder", "Models"] {
+        window.switch_to(title);
+        let here = place(&window);
+        for (what, script) in [
+            ("a script that goes elsewhere", "location.href = arguments[0]"),
+            ("a script that replaces the page", "location.replace(arguments[0])"),
+            (
+                "a link outside the page, which no listener hears of",
+                "Object.assign(document.createElement('a'), { href: arguments[0] }).click()",
+            ),
+            (
+                "a link to save",
+                "Object.assign(document.createElement('a'), { href: arguments[0], download: 'file.txt' }).click()",
+            ),
+            (
+                "a link for a new window",
+                "Object.assign(document.createElement('a'), { href: arguments[0], target: '_blank' }).click()",
+            ),
+            ("a new window", "window.open(arguments[0])"),
+            (
+                "a page that says where to go on",
+                "document.head.append(Object.assign(document.createElement('meta'), { httpEquiv: 'refresh', content: `0;url=${arguments[0]}` }))",
+            ),
+            ("a page made of text", "location.href = 'data:text/html,hello'"),
+        ] {
+            let before = refusals(home.path());
+            window.run(script, json!([address]));
+            window.wait_until(&format!("{what} is refused in {title}"), || refusals(home.path()) > before);
+            assert_eq!(place(&window), here, "{what}");
+        }
+        // The page's own rules end these two before anybody is asked.
+        window.run(
+            "const form = Object.assign(document.createElement('form'), { action: arguments[0], method: 'post' });
+             const frame = Object.assign(document.createElement('iframe'), { src: arguments[0] });
+             document.body.append(form, frame); form.submit()",
+            json!([address]),
+        );
+        assert_eq!(place(&window), here);
+    }
+    window.switch_to("Ponder");
+    assert_eq!(place(&window), chat);
+    window.wait_for("composer");
+    assert!(outside.nobody_came(), "something was asked of the network");
+    window.close();
+}
+
+#[test]
+fn a_link_has_a_menu_of_our_own() {
+    let home = tempfile::tempdir().expect("a folder");
+    let outside = Outside::open();
+    let address = outside.address();
+    let (path, list) = browser(home.path());
+    let window = Window::open_with(home.path(), &[("PATH", &path)]);
+    let here = place(&window);
+    plant_link(&window, &address);
+
+    window.press_button("planted", 2);
+    window.wait_for("context-menu");
+    window.picture("link-menu");
+    window.click("copy-link");
+    window.wait_until("the menu is gone", || window.count("context-menu") == 0);
+    window.type_into("composer", "\u{e009}v");
+    window.wait_until("the address was copied", || {
+        window.run("return document.querySelector('[data-testid=composer]').value", json!([])) == address.as_str()
+    });
+    assert!(opened(&list).is_empty(), "the second button opens nothing by itself");
+
+    window.press_button("planted", 2);
+    window.click("open-link");
+    window.wait_until("the browser is asked", || opened(&list).len() == 1);
+    window.press_button("planted", 1);
+    window.wait_until("the browser is asked again", || opened(&list).len() == 2);
+    window.press_button("planted", 0);
+    window.wait_until("and again", || opened(&list).len() == 3);
+    assert!(opened(&list).iter().all(|opened| *opened == address));
+
+    // Where there is nothing to offer there is no menu, not even the web view's.
+    window.press_button("send", 2);
+    window.press_button("composer", 2);
+    assert_eq!(window.count("context-menu"), 0);
+    window.wait_until("all four were heard of", || window.run("return menus.length", json!([])) == 4);
+    assert_eq!(window.run("return menus.every((prevented) => prevented)", json!([])), true);
+    assert_eq!(place(&window), here);
+    assert!(outside.nobody_came(), "the window itself asked the network");
+    window.close();
+}
+
+#[test]
+fn the_window_of_a_failed_start_is_confined_too() {
+    let home = tempfile::tempdir().expect("a folder");
+    fs::write(home.path().join("history.sqlite"), "this is no database").expect("written");
+    let outside = Outside::open();
+    let window = Window::start(home.path(), &[]);
+    window.wait_for("failure");
+    plant_link(&window, &outside.address());
+    window.press_button("planted", 2);
+    window.wait_until("it was heard of", || window.run("return menus.length", json!([])) == 1);
+    assert_eq!(window.run("return menus[0]", json!([])), true);
+    let before = refusals(home.path());
+    window.run("location.href = arguments[0]", json!([outside.address()]));
+    window.wait_until("it is refused", || refusals(home.path()) > before);
+    window.wait_for("failure");
+    assert!(outside.nobody_came());
+    window.close();
+}
