@@ -53,7 +53,11 @@ fn refusals(home: &Path) -> usize {
 }
 
 fn place(window: &Window) -> String {
-    window.run("return location.href", json!([])).as_str().expect("an address").to_owned()
+    window
+        .run("return location.href", json!([]))
+        .as_str()
+        .expect("an address")
+        .to_owned()
 }
 
 /// Puts a link on the page, as an answer's link is: an anchor that knows nothing of Ponder.

@@ -1,8 +1,11 @@
 //! Whole-house tests in one binary, so that Tauri is linked once: the rules of the house, and
 //! the real window driven by WebDriver (which exists on Linux; a Mac's web view has no driver).
 
+mod commands;
 #[cfg(target_os = "linux")]
 mod confined_window;
+#[cfg(target_os = "linux")]
+mod contract;
 #[cfg(target_os = "linux")]
 mod models_window;
 #[cfg(target_os = "linux")]

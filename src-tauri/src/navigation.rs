@@ -70,6 +70,9 @@ mod tests {
             assert!(!own(url, None), "{url} is no page of the app");
         }
         assert!(own("http://localhost:5173/?window=models", Some("http://localhost:5173")));
-        assert!(!own("http://localhost:5174/", Some("http://localhost:5173")), "another port is another server");
+        assert!(
+            !own("http://localhost:5174/", Some("http://localhost:5173")),
+            "another port is another server"
+        );
     }
 }

@@ -90,7 +90,7 @@ impl Window {
         );
         let http: ureq::Agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            .timeout_global(Some(Duration::from_secs(90)))
+            .timeout_global(Some(Duration::from_secs(130)))
             .build()
             .into();
         let base = format!("http://127.0.0.1:{port}");
@@ -198,6 +198,13 @@ impl Window {
     pub fn run(&self, script: &str, args: Value) -> Value {
         self.post("execute/sync", json!({"script": script, "args": args}))
             .unwrap_or_else(|error| panic!("{script} failed: {error}"))
+    }
+
+    /// Runs a function body in the page, two minutes at most, until it calls the function that is its last argument.
+    pub fn run_async(&self, script: &str, args: Value) -> Value {
+        self.post("timeouts", json!({"script": 120_000})).expect("it takes a limit");
+        self.post("execute/async", json!({"script": script, "args": args}))
+            .unwrap_or_else(|error| panic!("a script failed: {error}"))
     }
 
     /// How many elements have this test id.

@@ -90,6 +90,8 @@ export class FakeHost extends FakeHub implements Platform {
   async send(id: string, text: string): Promise<{ question: StoredMessage; answer: StoredMessage }> {
     if (this.refuse?.call === 'send') throw this.refuse.error;
     const chat = this.#chat(id);
+    if (text.trim() === '') throw { code: 'bad_request', message: 'An empty question is not sent.' };
+    if (this.#isRunning(chat)) throw { code: 'busy', message: 'This chat is still being answered.' };
     const question = this.#add(chat, { role: 'user', parent: chat.leaf, state: 'complete', parts: [textPart(text)] });
     if (!chat.summary.title) chat.summary = { ...chat.summary, title: text.slice(0, 60) };
     const answer = this.#begin(chat, question, text);
@@ -158,6 +160,7 @@ export class FakeHost extends FakeHub implements Platform {
   }
 
   async openLink(url: string): Promise<void> {
+    if (!/^(?:https?|mailto):/i.test(url)) throw { code: 'bad_request', message: 'Only web and mail addresses are opened from a chat.' };
     this.opened.push(url);
   }
   async firstPaint(): Promise<void> {}

@@ -59,6 +59,7 @@ export class FakeHub implements HubPlatform {
     return this.defaultReference;
   }
   async setDefaultModel(reference: string): Promise<void> {
+    this.#model(reference);
     this.defaultReference = reference;
     this.modelsChanged();
   }
@@ -68,7 +69,8 @@ export class FakeHub implements HubPlatform {
   }
 
   async searchModels(query: SearchQuery): Promise<SearchPage> {
-    await this.#reach();
+    // Offline, what was found before is shown again.
+    if (!this.settings.offline) await this.#reach();
     const words = query.text.toLowerCase().replace('https://huggingface.co/', '').split(/\s+/).filter(Boolean);
     const found = (this.condition === 'empty' ? [] : this.catalog)
       .filter((model) => words.every((word) => model.id.toLowerCase().includes(word)))
@@ -114,9 +116,11 @@ export class FakeHub implements HubPlatform {
     else await this.resumeDownload(id);
   }
   async pauseDownload(id: string): Promise<void> {
+    this.#queued(id);
     this.#change(id, { state: 'paused', bytes_per_second: 0, seconds_left: null });
   }
   async resumeDownload(id: string): Promise<void> {
+    this.#queued(id);
     this.#change(id, { state: 'queued', error: null });
     this.#tick();
   }
@@ -150,18 +154,20 @@ export class FakeHub implements HubPlatform {
     return this.verifyModel(reference, onProgress);
   }
   async removalOf(reference: string): Promise<Removal> {
-    const model = this.local.find((other) => other.reference === reference);
+    const model = this.#model(reference);
     return {
       reference,
-      bytes_freed: model?.bytes ?? 0,
+      bytes_freed: model.bytes,
       shared_bytes: 0,
       loaded: reference === 'pebble',
       downloading: this.queue.some((download) => download.id === reference && download.state !== 'done'),
-      chats: model?.last_used_at ? 14 : 0,
-      refused: model?.built_in ? 'Pebble comes with Ponder and stays.' : null,
+      chats: model.last_used_at ? 14 : 0,
+      refused: model.built_in ? 'Pebble comes with Ponder and stays.' : null,
     };
   }
   async removeModel(reference: string): Promise<void> {
+    const { refused } = await this.removalOf(reference);
+    if (refused !== null) throw { code: 'bad_request', message: refused };
     this.local = this.local.filter((model) => model.reference !== reference);
     this.modelsChanged();
   }
@@ -171,6 +177,7 @@ export class FakeHub implements HubPlatform {
     return { reference, current: '4f1c', newest: '9b02', files: ['chat_template.jinja', 'model-00002-of-00002.safetensors'], bytes: 1_900_000_000 };
   }
   async revealModel(reference: string): Promise<void> {
+    this.#model(reference);
     this.revealed.push(reference);
   }
   async modelFolders(): Promise<ModelFolderEntry[]> {
@@ -187,6 +194,7 @@ export class FakeHub implements HubPlatform {
     this.modelsChanged();
   }
   async chatWith(reference: string): Promise<void> {
+    this.#model(reference);
     this.chatsWith.push(reference);
     for (const listener of this.#chatWithListeners) listener(reference);
   }
@@ -271,7 +279,18 @@ export class FakeHub implements HubPlatform {
     for (const watcher of this.#watchers) watcher(this.queue);
   }
 
+  #model(reference: string): LocalModel {
+    const model = this.local.find((other) => other.reference === reference);
+    if (!model) throw { code: 'model_not_found', message: `No model called ${reference} is on this computer. Nothing was changed.` };
+    return model;
+  }
+
+  #queued(id: string): void {
+    if (!this.queue.some((download) => download.id === id)) throw { code: 'not_found', message: `${id} is not being downloaded.` };
+  }
+
   async #reach(): Promise<void> {
+    if (this.settings.offline) throw { code: 'offline', message: 'Ponder is offline. Nothing was asked of the network.' };
     if (this.condition === 'slow') await new Promise((resolve) => setTimeout(resolve, 60_000));
     if (this.condition === 'failing') {
       throw { code: 'network', message: 'huggingface.co could not be reached: no route to the host. Nothing was changed; try again when the network is back.' };

@@ -98,7 +98,7 @@ export function scriptFor(question: string, thinks: boolean): Script {
   }
   if (/boat/i.test(question)) return [...thought('Names that sailors like: birds, calm, colours.'), { channel: 'text', text: BOATS }];
   if (/tour|markdown/i.test(question)) return [...thought('Show everything once.'), { channel: 'text', text: MIX }];
-  if (/story|long/i.test(question)) {
+  if (/story|long|count/i.test(question)) {
     const paragraphs = Array.from({ length: 30 }, (_, i) => `${SENTENCES[i % 4]} ${SENTENCES[(i + 1) % 4]}`);
     return [...thought('A story in many parts.'), { channel: 'text', text: paragraphs.join('\n\n') }];
   }

@@ -1,0 +1,315 @@
+/**
+ * What every host does, said once and asked of both: `contract.test.ts` asks the in-memory host, `tests/contract.rs` asks the
+ * app inside its own window. A case that only one of them passes means that the windows are tested against something that
+ * does not exist.
+ *
+ * A case starts anywhere and leaves nothing behind that another would notice. It asks questions whose answers both hosts can
+ * give: the built-in model counts, the in-memory host tells a story.
+ */
+
+import type { AnswerEvent } from '../bindings/AnswerEvent';
+import type { ChatSettings } from '../bindings/ChatSettings';
+import type { Code } from '../bindings/Code';
+import type { StoredMessage } from '../bindings/StoredMessage';
+import { asHostError, type Platform, type Unsubscribe } from './types';
+
+/** One promise of a host. */
+export interface Case {
+  name: string;
+  run(host: Platform): Promise<void>;
+}
+
+/** Long enough to be stopped in the middle. */
+const LONG = 'Count from 1 to 120';
+const SHORT = 'What is 2 + 3?';
+const MISSING = '01990000-0000-7000-8000-000000000000';
+const PEBBLE = 'pebble';
+/** The longest wait for what must come, in milliseconds. */
+const PATIENCE = 60_000;
+
+const plain: ChatSettings = { model: PEBBLE, thinking: 'off', thinking_budget: null, system_prompt: '', sampling: {} };
+
+export const cases: readonly Case[] = [
+  {
+    name: 'a chat keeps its settings and its draft',
+    async run(host) {
+      const settings = { ...plain, system_prompt: 'Be brief.', thinking_budget: 64 };
+      const { summary } = await host.createChat(settings);
+      await host.setDraft(summary.id, 'half a quest');
+      let view = await host.chat(summary.id);
+      same(view.settings, settings, 'the settings it was created with');
+      same(view.draft, 'half a quest', 'the draft');
+      same(view.messages, [], 'its messages');
+      await host.setChatSettings(summary.id, { ...settings, thinking: 'on' });
+      view = await host.chat(summary.id);
+      same(view.settings.thinking, 'on', 'the switch');
+      await host.deleteChat(summary.id);
+    },
+  },
+  {
+    name: 'what happens to a chat is announced and listed',
+    async run(host) {
+      const { summary } = await host.createChat(plain);
+      const listed = async (): Promise<boolean> => (await host.chats()).some((chat) => chat.id === summary.id);
+      const announced = async (change: () => Promise<unknown>): Promise<void> => {
+        await heard((listener) => host.onChatsChanged(listener), change);
+      };
+      await announced(() => host.renameChat(summary.id, 'A name'));
+      await announced(() => host.pinChat(summary.id, true));
+      const renamed = (await host.chats()).find((chat) => chat.id === summary.id);
+      same([renamed?.title, renamed?.pinned], ['A name', true], 'its title, and whether it is pinned');
+      await announced(() => host.deleteChat(summary.id));
+      same(await listed(), false, 'whether a deleted chat is listed');
+      await announced(() => host.restoreChat(summary.id));
+      same(await listed(), true, 'whether a restored chat is listed');
+      await host.deleteChat(summary.id);
+    },
+  },
+  {
+    name: 'what is not there is not_found',
+    async run(host) {
+      await refused('not_found', () => host.chat(MISSING));
+      await refused('not_found', () => host.renameChat(MISSING, 'x'));
+      await refused('not_found', () => host.send(MISSING, SHORT));
+      await refused('not_found', () => host.regenerate(MISSING));
+      await refused('not_found', () => host.attach(MISSING, 0, () => {}));
+    },
+  },
+  {
+    name: 'an empty question is refused and stores nothing',
+    async run(host) {
+      const { summary } = await host.createChat(plain);
+      await refused('bad_request', () => host.send(summary.id, '  '));
+      same((await host.chat(summary.id)).messages, [], 'the messages');
+      await host.deleteChat(summary.id);
+    },
+  },
+  {
+    name: 'an answer is told from its first event to its one end',
+    async run(host) {
+      const { summary } = await host.createChat(plain);
+      const { question, answer } = await host.send(summary.id, SHORT);
+      same([question.role, question.state, answer.role, answer.state], ['user', 'complete', 'assistant', 'streaming'], 'the turn');
+      same(answer.parent, question.id, 'what the answer answers');
+      const events = await follow(host, answer.id);
+      same(events.map((event) => event.seq), events.map((_, index) => index + 1), 'the numbers of the events');
+      same(events.filter((event) => event.body.type === 'finished').length, 1, 'how often it ended');
+      const ended = finished(events);
+      same(ended.state, 'complete', 'how it ended');
+      const deltas = events.flatMap(({ body }) => (body.type === 'delta' && body.channel === 'text' ? [body.text] : []));
+      same(deltas.join(''), textOf(ended), 'the pieces, joined');
+      const view = await host.chat(summary.id);
+      same(view.messages.map((message) => message.id), [question.id, answer.id], 'the branch');
+      same(textOf(view.messages[1]), textOf(ended), 'what is stored');
+      same((await host.running()).some((running) => running.message === answer.id), false, 'whether it still runs');
+      // Whoever comes late hears of the end only.
+      const late = await follow(host, answer.id, events.length - 1);
+      same(late.map((event) => event.body.type), ['finished'], 'what comes after all but the last');
+      await host.deleteChat(summary.id);
+    },
+  },
+  {
+    name: 'a second listener hears the same, and from the middle only what is left',
+    async run(host) {
+      const { summary } = await host.createChat(plain);
+      const { answer } = await host.send(summary.id, LONG);
+      await some(host, answer.id, 6);
+      const [all, rest] = await Promise.all([follow(host, answer.id), follow(host, answer.id, 3)]);
+      same(all.slice(0, 3).map((event) => event.seq), [1, 2, 3], 'the first numbers');
+      same(rest[0]?.seq, 4, 'the first number after 3');
+      same(textOf(finished(rest)), textOf(finished(all)), 'the two ends');
+      await host.deleteChat(summary.id);
+    },
+  },
+  {
+    name: 'a chat answers one question at a time',
+    async run(host) {
+      const { summary } = await host.createChat(plain);
+      const { answer } = await host.send(summary.id, LONG);
+      same((await host.running()).some((running) => running.message === answer.id), true, 'whether it is running');
+      await refused('busy', () => host.send(summary.id, SHORT));
+      await host.stop(answer.id);
+      await follow(host, answer.id);
+      await host.deleteChat(summary.id);
+    },
+  },
+  {
+    name: 'a stopped answer keeps what came, and goes on',
+    async run(host) {
+      const { summary } = await host.createChat(plain);
+      const { answer } = await host.send(summary.id, LONG);
+      await some(host, answer.id, 6);
+      await host.stop(answer.id);
+      const stopped = finished(await follow(host, answer.id));
+      same(stopped.state, 'stopped', 'how it ended');
+      const view = await host.continueAnswer(answer.id);
+      const going = view.messages.at(-1);
+      same([going?.id, going?.state], [answer.id, 'streaming'], 'the answer that goes on');
+      await host.stop(answer.id);
+      const again = finished(await follow(host, answer.id));
+      holds(textOf(again).startsWith(textOf(stopped)), 'what was there is still there');
+      await host.deleteChat(summary.id);
+    },
+  },
+  {
+    name: 'another answer is a sibling, and both can be shown',
+    async run(host) {
+      const { summary } = await host.createChat(plain);
+      const { answer: first } = await host.send(summary.id, SHORT);
+      await follow(host, first.id);
+      const second = (await host.regenerate(first.id)).messages.at(-1);
+      holds(second !== undefined && second.id !== first.id, 'a new answer is shown');
+      await follow(host, second?.id ?? '');
+      const shown = (await host.showBranch(first.id)).messages.at(-1);
+      same([shown?.id, shown?.siblings], [first.id, [first.id, second?.id]], 'the first answer and its siblings');
+      await host.deleteChat(summary.id);
+    },
+  },
+  {
+    name: 'the built-in model is here, and stays',
+    async run(host) {
+      const pebble = (await host.models()).find((model) => model.reference === PEBBLE);
+      same([pebble?.built_in, pebble?.problem], [true, null], 'Pebble');
+      holds((await host.removalOf(PEBBLE)).refused !== null, 'it says why it cannot be removed');
+      await refused('bad_request', () => host.removeModel(PEBBLE));
+    },
+  },
+  {
+    name: 'a model that is not here is named as such',
+    async run(host) {
+      await refused('model_not_found', () => host.setDefaultModel('nobody/nothing'));
+      await refused('model_not_found', () => host.removalOf('nobody/nothing'));
+      await refused('model_not_found', () => host.revealModel('nobody/nothing'));
+      await refused('model_not_found', () => host.chatWith('nobody/nothing'));
+    },
+  },
+  {
+    name: 'the default model is announced',
+    async run(host) {
+      await heard((listener) => host.onModelsChanged(listener), () => host.setDefaultModel(PEBBLE));
+      same(await host.defaultModel(), PEBBLE, 'the default model');
+    },
+  },
+  {
+    name: 'a folder is listed once it is added, and no longer once it is forgotten',
+    async run(host) {
+      const paths = async (): Promise<string[]> => (await host.modelFolders()).map((folder) => folder.path);
+      await heard((listener) => host.onModelsChanged(listener), () => host.addModelFolder('/srv'));
+      holds((await paths()).includes('/srv'), 'it is listed');
+      await host.forgetModelFolder('/srv');
+      holds(!(await paths()).includes('/srv'), 'it is forgotten');
+    },
+  },
+  {
+    name: 'offline, nothing is asked of the hub',
+    async run(host) {
+      same((await host.setOffline(true)).offline, true, 'the switch');
+      await refused('offline', () => host.describeModel('owner/name'));
+      await refused('offline', () => host.modelCard('owner/name'));
+      same((await host.netSettings()).offline, true, 'the switch, asked again');
+      same((await host.setOffline(false)).offline, false, 'the switch, back again');
+    },
+  },
+  {
+    name: 'downloads are told at once, and one that is not there cannot be paused',
+    async run(host) {
+      const told = await within('the downloads', new Promise<unknown[]>((resolve) => void host.watchDownloads(resolve)));
+      same(told, [], 'the downloads');
+      await refused('not_found', () => host.pauseDownload('owner/name'));
+      await refused('not_found', () => host.resumeDownload('owner/name'));
+    },
+  },
+  {
+    name: 'memory is told in bytes',
+    async run(host) {
+      const { total, free } = await host.memory();
+      holds(total > 1 << 28 && free > 0 && free <= total, `${free} of ${total} bytes are free`);
+      holds((await host.engineStatus()).memory.peak >= 0, 'the engine tells what it takes');
+    },
+  },
+  {
+    name: 'only web and mail addresses are opened',
+    async run(host) {
+      await refused('bad_request', () => host.openLink('file:///etc/passwd'));
+      await refused('bad_request', () => host.openLink('javascript:alert(1)'));
+    },
+  },
+];
+
+/** The events of an answer after number `from`, up to its end. */
+function follow(host: Platform, message: string, from = 0): Promise<AnswerEvent[]> {
+  const events: AnswerEvent[] = [];
+  const ended = new Promise<AnswerEvent[]>((resolve, reject) => {
+    const listener = (event: AnswerEvent): void => {
+      events.push(event);
+      if (event.body.type === 'finished') resolve(events);
+      if (event.body.type === 'detached') reject(new Error('it was detached'));
+    };
+    host.attach(message, from, listener).catch(reject);
+  });
+  return within('the end of the answer', ended);
+}
+
+/** Waits until an answer has told this many events. */
+function some(host: Platform, message: string, count: number): Promise<void> {
+  let left = count;
+  const told = new Promise<void>((resolve, reject) => {
+    const listener = (): void => {
+      left -= 1;
+      if (left === 0) resolve();
+    };
+    host.attach(message, 0, listener).catch(reject);
+  });
+  return within(`${count} events`, told);
+}
+
+/** Does something of which a listener must hear. */
+async function heard(subscribe: (listener: () => void) => Promise<Unsubscribe>, change: () => Promise<unknown>): Promise<void> {
+  let listener = (): void => {};
+  const news = new Promise<void>((resolve) => (listener = resolve));
+  const unsubscribe = await subscribe(listener);
+  await change();
+  await within('an announcement', news);
+  unsubscribe();
+}
+
+function finished(events: readonly AnswerEvent[]): StoredMessage {
+  const body = events.at(-1)?.body;
+  if (body?.type !== 'finished') throw new Error('it did not end');
+  return body.message;
+}
+
+function textOf(message: StoredMessage | undefined): string {
+  return message?.parts.map((part) => (part.kind === 'text' ? part.text : '')).join('') ?? '';
+}
+
+async function refused(code: Code, call: () => Promise<unknown>): Promise<void> {
+  const error = await call().then(
+    () => null,
+    (reason: unknown) => asHostError(reason),
+  );
+  if (error?.code !== code) throw new Error(`${call.toString()} was to be refused with ${code}, not ${JSON.stringify(error)}`);
+}
+
+function holds(value: boolean, what: string): void {
+  if (!value) throw new Error(`it does not hold that ${what}`);
+}
+
+function same(found: unknown, wanted: unknown, what: string): void {
+  const [a, b] = [sorted(found), sorted(wanted)];
+  if (a !== b) throw new Error(`${what}: ${a} instead of ${b}`);
+}
+
+/** JSON with the keys in order. */
+function sorted(value: unknown): string {
+  return JSON.stringify(value, (_, inner: unknown) =>
+    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  );
+}
+
+function within<T>(what: string, promise: Promise<T>): Promise<T> {
+  const late = new Promise<never>((_, reject) => setTimeout(() => reject(new Error(`${what} did not come`)), PATIENCE));
+  return Promise.race([promise, late]);
+}
