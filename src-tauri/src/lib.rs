@@ -93,17 +93,17 @@ fn forward_changes(app: tauri::AppHandle) {
             if let Err(error) = app.emit(commands::CHATS_CHANGED, ()) {
                 tracing::warn!("a window missed a change of the chats: {error}");
             }
-            app.state::<App>().remember_memory().await;
+            app.state::<App>().record_peak().await;
         }
     });
 }
 
-/// Goes on with the downloads of the last time, and tells every window when a model has become ready.
+/// Resumes the downloads of the last time, and tells every window when a model has become ready.
 fn forward_downloads(app: tauri::AppHandle) {
     tauri::async_runtime::spawn(async move {
         let hub = app.state::<App>().hub.clone();
         let mut downloads = hub.downloads();
-        tauri::async_runtime::spawn(take_up(hub));
+        tauri::async_runtime::spawn(resume_pending(hub));
         let mut ready = BTreeSet::new();
         while downloads.changed().await.is_ok() {
             let now: BTreeSet<(String, Option<String>)> = downloads
@@ -120,14 +120,14 @@ fn forward_downloads(app: tauri::AppHandle) {
     });
 }
 
-/// Takes up the downloads of the last time. The process that had them may still be ending, so that they are asked for more than
+/// Resumes the downloads of the last time. The process that had them may still be ending, so that they are asked for more than
 /// once; who has them already is not disturbed by it.
-async fn take_up(hub: hub::Hub) {
+async fn resume_pending(hub: hub::Hub) {
     const TIMES: usize = 12;
     const PAUSE: Duration = Duration::from_secs(5);
     for _ in 0..TIMES {
         if let Err(error) = hub.resume_pending().await {
-            tracing::warn!("the downloads of the last time do not go on: {error}");
+            tracing::warn!("the downloads of the last time were not resumed: {error}");
         }
         tokio::time::sleep(PAUSE).await;
     }

@@ -14,10 +14,10 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// How long the end of the app waits for the engine.
-const ENGINE_RESTS: Duration = Duration::from_secs(2);
+const ENGINE_SHUTDOWN: Duration = Duration::from_secs(2);
 
 /// How long the end of the app waits for downloads to write down where they are.
-const DOWNLOADS_REST: Duration = Duration::from_secs(3);
+const DOWNLOADS_SUSPEND: Duration = Duration::from_secs(3);
 
 /// The app, put together once at start.
 pub struct App {
@@ -65,7 +65,7 @@ impl App {
     }
 
     /// Keeps what the loaded model really took, for the next time it is asked whether it fits.
-    pub async fn remember_memory(&self) {
+    pub async fn record_peak(&self) {
         let (Some(loaded), Ok(memory)) = (self.engine.loaded(), self.engine.memory().await) else {
             return;
         };
@@ -77,7 +77,7 @@ impl App {
     /// What removing a model would do, with who uses it.
     ///
     /// # Errors
-    /// Where there is no such model.
+    /// If there is no such model.
     pub async fn removal(&self, reference: &str) -> protocol::Result<Removal> {
         let removal = self.hub.removal(reference).await?;
         Ok(Removal {
@@ -90,7 +90,7 @@ impl App {
     /// Removes a model: what is fetched of it ends, and it is put out of memory first.
     ///
     /// # Errors
-    /// Where it cannot be removed; the message says what is left.
+    /// If it cannot be removed; the message says what is left.
     pub async fn remove(&self, reference: &str) -> protocol::Result<()> {
         let removal = self.removal(reference).await?;
         if removal.downloading {
@@ -100,7 +100,7 @@ impl App {
             self.engine.unload().await?;
         }
         match self.hub.remove(reference, false).await {
-            // Where only a download was there, it took what it had fetched along.
+            // If only a download was there, cancelling took what it had fetched along.
             Err(hub::Error::NotFound { .. }) if removal.downloading => {}
             removed => drop(removed?),
         }
@@ -129,11 +129,11 @@ impl App {
     /// ends while MLX computes may crash at its very end.
     pub async fn shut_down(&self) {
         self.stop.cancel();
-        if timeout(DOWNLOADS_REST, self.hub.suspend()).await.is_err() {
+        if timeout(DOWNLOADS_SUSPEND, self.hub.suspend()).await.is_err() {
             tracing::warn!("a download was still at work when the app ended; the next start reads it again");
         }
         self.chat.shut_down().await;
-        if !matches!(timeout(ENGINE_RESTS, self.engine.unload()).await, Ok(Ok(()))) {
+        if !matches!(timeout(ENGINE_SHUTDOWN, self.engine.unload()).await, Ok(Ok(()))) {
             tracing::warn!("the engine was still at work when the app ended");
         }
     }

@@ -2,8 +2,8 @@ import { mount } from 'svelte';
 
 import './app.css';
 import App from './App.svelte';
-import { chooseLanguage } from './messages';
 import type { WindowName } from './bindings/WindowName';
+import { chooseLanguage } from './messages';
 import { openPlatform } from './platform';
 import type { RequestFrame, LocalPrefs } from './stores/conversation.svelte';
 

@@ -6,7 +6,7 @@ use tauri::State;
 
 use crate::state::App;
 
-/// The branch that models are fetched from where nobody says another.
+/// The branch that models are fetched from unless another is named.
 const MAIN: &str = "main";
 
 #[tauri::command]
@@ -40,9 +40,9 @@ pub async fn watch_downloads(app: State<'_, App>, on_change: Channel<Vec<Downloa
     let mut downloads = app.hub.downloads();
     tauri::async_runtime::spawn(async move {
         loop {
-            let told = downloads.borrow_and_update().clone();
+            let list = downloads.borrow_and_update().clone();
             // A window that was closed or reloaded takes nothing more; the downloads go on without it.
-            if on_change.send(told).is_err() || downloads.changed().await.is_err() {
+            if on_change.send(list).is_err() || downloads.changed().await.is_err() {
                 break;
             }
         }

@@ -10,6 +10,12 @@ export const en = {
   'common.tryAgain': 'Try again',
   'common.undo': 'Undo',
 
+  'contextMenu.label': 'Link or selected text',
+  'contextMenu.copyAddress': 'Copy address',
+  'contextMenu.copyLink': 'Copy link',
+  'contextMenu.openLink': 'Open in browser',
+  'contextMenu.writeMail': 'Write a message',
+
   'startup.title': 'Ponder could not start',
   'startup.advice': 'Close this window, fix what it describes, and open Ponder again.',
 

@@ -9,7 +9,7 @@
 
 import type { AnswerEvent } from '../bindings/AnswerEvent';
 import type { ChatSettings } from '../bindings/ChatSettings';
-import type { Code } from '../bindings/Code';
+import type { ErrorCode } from '../bindings/ErrorCode';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import { asHostError, type Platform, type Unsubscribe } from './types';
 
@@ -283,7 +283,7 @@ function textOf(message: StoredMessage | undefined): string {
   return message?.parts.map((part) => (part.kind === 'text' ? part.text : '')).join('') ?? '';
 }
 
-async function refused(code: Code, call: () => Promise<unknown>): Promise<void> {
+async function refused(code: ErrorCode, call: () => Promise<unknown>): Promise<void> {
   const error = await call().then(
     () => null,
     (reason: unknown) => asHostError(reason),
