@@ -42,7 +42,8 @@ beforeEach(() => {
   HTMLDialogElement.prototype.close = function () {
     this.open = false;
   };
-  vi.useFakeTimers();
+  // Times are told by the day, so the day has to be the same for every run.
+  vi.useFakeTimers({ now: new Date(2026, 10, 21, 12) });
   host = new FakeHost(5);
 });
 
