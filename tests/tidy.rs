@@ -56,14 +56,18 @@ fn arrows_between_rooms_point_one_way() {
     let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("protocol", &[] as &[&str]),
         ("prompt", &["protocol"]),
-        ("engine", &["prompt", "protocol"]),
+        ("checkpoint", &["protocol"]),
+        ("engine", &["checkpoint", "prompt", "protocol"]),
         ("history", &["protocol"]),
         ("chat", &["history", "protocol"]),
-        ("hub", &["net", "prompt", "protocol"]),
+        ("hub", &["checkpoint", "net", "prompt", "protocol"]),
         ("hub-imitation", &[]),
         ("net", &["protocol"]),
         ("random-models", &["protocol"]),
-        ("cli", &["chat", "engine", "hub", "net", "prompt", "protocol", "random-models"]),
+        (
+            "cli",
+            &["chat", "checkpoint", "engine", "hub", "net", "prompt", "protocol", "random-models"],
+        ),
         ("ponder-app", &["chat", "engine", "hub", "net", "protocol"]),
     ]);
     let only_room: BTreeMap<&str, &str> = BTreeMap::from([

@@ -104,7 +104,7 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         if self.alive().is_err() {
-            // Closing with unsent data thrown away is what the other end sees as a reset.
+            // ThinkingTerminator with unsent data thrown away is what the other end sees as a reset.
             let _ = self.stream.set_zero_linger();
         }
     }

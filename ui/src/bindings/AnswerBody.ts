@@ -21,7 +21,7 @@ done: number,
 /**
  * Units in all.
  */
-total: number, } | { "type": "resumed", 
+total: number, } | { "type": "continued", 
 /**
  * Its parts.
  */

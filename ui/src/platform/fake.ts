@@ -124,7 +124,7 @@ export class FakeHost extends FakeHub implements Platform {
     const question = this.#questionOf(chat, message);
     const begun: StoredMessage = { ...message, state: 'streaming', finish_reason: null, ended_by: null, error: null, finished_at: null };
     this.#replace(chat, begun);
-    const run = this.#startRunning(begun, [{ type: 'resumed', parts: begun.parts, notices: begun.notices }]);
+    const run = this.#startRunning(begun, [{ type: 'continued', parts: begun.parts, notices: begun.notices }]);
     void this.#write(chat, begun, run, textOf(question.parts));
     return this.#view(chat);
   }
@@ -234,7 +234,7 @@ export class FakeHost extends FakeHub implements Platform {
     const script = restOf(scriptFor(question, chat.settings.thinking !== 'off'), message.parts);
     const budget = chat.settings.thinking_budget ?? Infinity;
     let thought = message.thinking_tokens ?? 0;
-    if (message.parts.length > 0) emit({ type: 'resumed', parts: message.parts, notices: message.notices });
+    if (message.parts.length > 0) emit({ type: 'continued', parts: message.parts, notices: message.notices });
     writing: for (const { channel, text } of script) {
       for (const piece of pieces(text)) {
         if (run.stop) state = 'stopped';

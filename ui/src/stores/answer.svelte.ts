@@ -118,7 +118,7 @@ export class LiveAnswer {
         progress = null;
         message = applyEvent(message, body);
         // The first event repeats what was there before the model continued.
-        if (body.type !== 'notice' && (body.type !== 'resumed' || seq > 1)) this.waiting = false;
+        if (body.type !== 'notice' && (body.type !== 'continued' || seq > 1)) this.waiting = false;
       }
     }
     this.message = message;
@@ -146,7 +146,7 @@ export class LiveAnswer {
 /** The message with what an event adds to it. */
 export function applyEvent(
   message: StoredMessage,
-  body: Extract<AnswerBody, { type: 'delta' | 'tool_call' | 'notice' | 'resumed' }>,
+  body: Extract<AnswerBody, { type: 'delta' | 'tool_call' | 'notice' | 'continued' }>,
 ): StoredMessage {
   switch (body.type) {
     case 'delta':
@@ -155,7 +155,7 @@ export function applyEvent(
       const part: Part = { kind: 'tool_call', call: body.call, started_at: body.at, ended_at: body.at };
       return { ...message, parts: [...message.parts, part] };
     }
-    case 'resumed':
+    case 'continued':
       return { ...message, parts: body.parts, notices: body.notices };
     case 'notice':
       return { ...message, notices: [...message.notices, body.notice] };

@@ -1,6 +1,6 @@
 //! An answer under the hand of the person: its thought is ended early, or it goes on after it ended early.
 
-use protocol::{AnswerState, Begun, ChatSettings, ChatView, FinishReason, PartKind, Result, Role, StoredMessage};
+use protocol::{AnswerPrefix, AnswerState, ChatSettings, ChatView, FinishReason, PartKind, Result, Role, StoredMessage};
 
 use crate::error::Error;
 use crate::live_answer::LiveAnswer;
@@ -67,9 +67,9 @@ fn question_of_continuable(message: &StoredMessage) -> Result<String> {
 }
 
 /// What the engine goes on from: the tokens, and where none are known the words.
-fn begun(message: &StoredMessage, tokens: &[u32]) -> Option<Begun> {
+fn begun(message: &StoredMessage, tokens: &[u32]) -> Option<AnswerPrefix> {
     if !tokens.is_empty() {
-        return Some(Begun::Tokens {
+        return Some(AnswerPrefix::Tokens {
             tokens: tokens.to_vec(),
             model_revision: message.model_revision.clone(),
             thinking_ended: message.notices.iter().any(|notice| notice.code == THINKING_ENDED),
@@ -85,5 +85,5 @@ fn begun(message: &StoredMessage, tokens: &[u32]) -> Option<Begun> {
     }
     let said = |words: String| (!words.trim().is_empty()).then_some(words);
     let (thinking, text) = (said(thinking), said(text));
-    (thinking.is_some() || text.is_some()).then_some(Begun::Words { thinking, text })
+    (thinking.is_some() || text.is_some()).then_some(AnswerPrefix::Text { thinking, text })
 }

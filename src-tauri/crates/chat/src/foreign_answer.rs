@@ -32,7 +32,7 @@ pub(crate) fn follow(history: History, message: String, from: u64) -> Receiver<A
                 sender.send(AnswerEvent {
                     message: stored.id.clone(),
                     seq: seen,
-                    body: AnswerBody::Resumed {
+                    body: AnswerBody::Continued {
                         parts: stored.parts.clone(),
                         notices: stored.notices.clone(),
                     },

@@ -62,7 +62,7 @@ impl LiveAnswer {
         let mut log = Vec::new();
         if let Some(last) = message.parts.last_mut() {
             move_to_present(last, now());
-            log.push(AnswerBody::Resumed {
+            log.push(AnswerBody::Continued {
                 parts: message.parts.clone(),
                 notices: message.notices.clone(),
             });
@@ -135,7 +135,7 @@ impl LiveAnswer {
         answer.message.notices = notices.clone();
         answer.tokens = tokens;
         let parts = answer.message.parts.clone();
-        answer.tell(AnswerBody::Resumed { parts, notices });
+        answer.tell(AnswerBody::Continued { parts, notices });
         drop(answer);
         self.grew.notify_one();
     }

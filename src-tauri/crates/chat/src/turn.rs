@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use history::{now, History};
 use protocol::{
-    AnswerBody, AnswerState, Begun, CancelFlag, Coalesce, Done, EndedBy, Engine, EngineEvent, FinishReason, ModelSource, Request, Sampling,
-    StoredMessage, Thinking,
+    AnswerBody, AnswerPrefix, AnswerState, CancelFlag, Coalesce, Done, EndedBy, Engine, EngineEvent, FinishReason, ModelSource, Request,
+    Sampling, StoredMessage, Thinking,
 };
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout_at, Instant};
@@ -39,7 +39,7 @@ pub(crate) struct AnswerRequest {
     pub(crate) thinking_budget: Option<u32>,
     pub(crate) sampling: Sampling,
     /// What there is of the answer.
-    pub(crate) begun: Option<Begun>,
+    pub(crate) begun: Option<AnswerPrefix>,
 }
 
 impl AnswerRequest {
@@ -48,7 +48,7 @@ impl AnswerRequest {
         let mut request = Request::new(self.model.clone(), conversation(&self.system_prompt, branch));
         request.thinking = self.thinking;
         request.thinking_budget = self.thinking_budget;
-        request.continue_from = self.begun.clone();
+        request.answer_prefix = self.begun.clone();
         request.sampling = self.sampling.clone();
         request
     }
@@ -129,7 +129,7 @@ fn apply(running: &LiveAnswer, event: Option<EngineEvent>) -> Option<Outcome> {
             model_revision,
             template_hash,
         } => running.started(model_revision, template_hash),
-        EngineEvent::Resumed { said, notices, tokens } => running.resume(said, notices, tokens, now()),
+        EngineEvent::Continued { said, notices, tokens } => running.resume(said, notices, tokens, now()),
         EngineEvent::Delta {
             channel,
             text,

@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use protocol::{Begun, Channel, Engine, EngineEvent, Error, ErrorCode, FinishReason, KvBits, Message, PartKind, Request, Role};
+use protocol::{AnswerPrefix, Channel, Engine, EngineEvent, Error, ErrorCode, FinishReason, KvBits, Message, PartKind, Request, Role};
 
 use crate::app::engine_and_model;
 use crate::keys::EnterKey;
-use crate::{begun, messages, output, ModelArg, SamplingArgs, ThinkingArg};
+use crate::{answer_prefix, messages, output, ModelArg, SamplingArgs, ThinkingArg};
 
 #[derive(Args)]
 pub struct AskArgs {
@@ -31,7 +31,7 @@ pub struct AskArgs {
     messages: Option<PathBuf>,
     /// An answer to the conversation that goes on: its tokens, its words, an assistant's message, or what --json printed
     #[arg(long = "continue", value_name = "FILE")]
-    begun: Option<PathBuf>,
+    answer_prefix: Option<PathBuf>,
     /// Tools the model may call, as a JSON list in the OpenAI form
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
@@ -62,7 +62,7 @@ const INTERRUPTED: u8 = 130;
 /// When the model cannot answer, or a file cannot be read.
 pub async fn run(args: AskArgs) -> Result<ExitCode> {
     let messages = conversation(&args)?;
-    let begun: Option<Begun> = args.begun.as_deref().map(begun::read).transpose()?;
+    let answer_prefix: Option<AnswerPrefix> = args.answer_prefix.as_deref().map(answer_prefix::read).transpose()?;
     let tools = args.tools.as_deref().map(messages::read_tools).transpose()?.unwrap_or_default();
     let (engine, model) = engine_and_model(args.model.model.as_deref()).await?;
     hub::ModelFolder::open().used(&model.reference);
@@ -72,7 +72,7 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
     request.sampling = args.sampling.sampling();
     request.max_tokens = args.max_tokens;
     request.thinking_budget = args.thinking_budget;
-    request.continue_from = begun;
+    request.answer_prefix = answer_prefix;
     request.stop = args.stop;
     request.kv_bits = args.kv_bits;
 
@@ -165,7 +165,7 @@ impl Printer {
             EngineEvent::ToolCall { call, .. } => output::text(&format!("{}({})\n", call.name, call.arguments))?,
             EngineEvent::Notice(notice) => self.remark(&notice.message)?,
             EngineEvent::Done(_) => self.end()?,
-            EngineEvent::Resumed { said, notices, .. } => {
+            EngineEvent::Continued { said, notices, .. } => {
                 for part in said {
                     match part {
                         PartKind::Thinking { text } => self.delta(Channel::Thinking, text)?,

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{bail, Context, Result};
+use checkpoint::memory::{Backend, Workload};
+use checkpoint::ModelConfig;
 use clap::Args;
 use engine::{BenchFigures, MlxEngine};
-use prompt::config::memory::{Backend, Wanted};
-use prompt::config::ModelConfig;
 use protocol::{Engine, ModelSource};
 use serde::Deserialize;
 use serde_json::json;
@@ -143,14 +143,14 @@ pub async fn run(args: BenchArgs) -> Result<()> {
 
 /// The most memory that reading so many tokens takes, told from the config and the headers of the weights.
 fn predicted(model: &ModelSource, device: &str, tokens: usize) -> Option<u64> {
-    let wanted = Wanted {
+    let workload = Workload {
         context: u32::try_from(tokens).ok()?,
         kv_bits: None,
         backend: Backend::named(device)?,
-        kept: false,
+        prefix_cached: false,
     };
     let config = ModelConfig::read(&model.path).ok()?;
-    Some(config.need(hub::fit::stored_bytes(&model.path).ok()?, &wanted).sum())
+    Some(config.estimate_memory(hub::fit::stored_bytes(&model.path).ok()?, &workload).total())
 }
 
 fn peer(script: &Path, model: &ModelSource, args: &BenchArgs, preload: Option<&OsStr>) -> Result<Vec<Figures>> {

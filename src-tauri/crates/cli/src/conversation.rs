@@ -127,7 +127,7 @@ async fn print_answer(app: &App, message: &str) -> Result<()> {
         // What stands first is what there was of an answer that goes on; it is told again once the model has read it.
         let again = event.as_ref().is_some_and(|event| event.seq > 1);
         match event.map(|event| event.body) {
-            Some(AnswerBody::Resumed { parts, .. }) if again => {
+            Some(AnswerBody::Continued { parts, .. }) if again => {
                 // Later it would stand in the middle of the thought.
                 let thinks = matches!(parts.last(), Some(part) if matches!(part.kind, PartKind::Thinking { .. }));
                 if thinks && !std::mem::replace(&mut hinted, true) {
@@ -151,7 +151,7 @@ async fn print_answer(app: &App, message: &str) -> Result<()> {
                     _ => Ok(()),
                 };
             }
-            Some(AnswerBody::Progress { .. } | AnswerBody::Resumed { .. }) => {}
+            Some(AnswerBody::Progress { .. } | AnswerBody::Continued { .. }) => {}
             Some(AnswerBody::Detached) | None => {
                 return Err(Error::new(ErrorCode::Engine, "the answer was cut off; what arrived is in the history").into())
             }

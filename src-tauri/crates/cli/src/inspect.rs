@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use hub::ModelFolder;
-use prompt::{Dialect, RenderRequest, Template};
+use prompt::{ChatProcessor, RenderRequest, Template};
 use protocol::{KvBits, Message, Role};
 use serde_json::{json, Map, Value};
 
@@ -67,7 +67,7 @@ pub async fn render(args: RenderArgs) -> Result<()> {
     let variables = variables(&args)?;
     let rendered = match &args.template {
         Some(path) => Template::open_file(path).and_then(|template| template.render(variables)),
-        None => open_dialect(&args.model).await?.template().render(variables),
+        None => open_chat_processor(&args.model).await?.template().render(variables),
     };
     output::text(&rendered.map_err(protocol::Error::from)?)?;
     Ok(())
@@ -109,8 +109,8 @@ fn variables(args: &RenderArgs) -> Result<Map<String, Value>> {
 /// # Errors
 /// When the model's files cannot be read.
 pub async fn stops(args: StopsArgs) -> Result<()> {
-    let dialect = open_dialect(&args.model).await?;
-    output::line(&serde_json::to_value(dialect.stops())?)?;
+    let processor = open_chat_processor(&args.model).await?;
+    output::line(&serde_json::to_value(processor.stops())?)?;
     Ok(())
 }
 
@@ -134,11 +134,11 @@ pub async fn logits(args: LogitsArgs) -> Result<()> {
 ///
 /// # Errors
 /// When the model is not there or its files cannot be read.
-pub async fn open_dialect(model: &ModelArg) -> Result<Dialect> {
+pub async fn open_chat_processor(model: &ModelArg) -> Result<ChatProcessor> {
     let source = match &model.model {
         // Weights are not needed for it.
         Some(reference) => ModelFolder::open().find_words(reference).map_err(protocol::Error::from)?,
         None => app::model(None).await?,
     };
-    Ok(Dialect::open(&source.path).map_err(protocol::Error::from)?)
+    Ok(ChatProcessor::open(&source.path).map_err(protocol::Error::from)?)
 }

@@ -1,9 +1,9 @@
 //! The `ponder` command: everything the window can do, for people, scripts and checks. Exit code 0 only on success;
 //! errors are one line on standard error and, with `--json`, an object on standard output.
 
+mod answer_prefix;
 mod app;
 mod ask;
-mod begun;
 mod bench;
 mod conversation;
 mod fit;

@@ -73,7 +73,7 @@ impl Answer {
                 self.model_revision = Some(model_revision.clone());
                 Vec::new()
             }
-            EngineEvent::Resumed { said, notices, tokens } => {
+            EngineEvent::Continued { said, notices, tokens } => {
                 self.tokens.extend(tokens);
                 said.iter().map(said_line).chain(notices.iter().map(notice_line)).collect()
             }

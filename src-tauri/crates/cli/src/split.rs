@@ -71,8 +71,8 @@ pub async fn run(args: SplitArgs) -> Result<()> {
         events.extend(splitter.finish());
         events
     } else {
-        let dialect = inspect::open_dialect(&args.model).await?;
-        let reader = dialect.reader(&text, args.opened, thinking_on);
+        let processor = inspect::open_chat_processor(&args.model).await?;
+        let reader = processor.reader(&text, args.opened, thinking_on);
         let (mut parser, ids) = reader.map_err(protocol::Error::from)?;
         if let Some(tools) = &tools {
             parser = parser.with_tools(tools);

@@ -1,10 +1,10 @@
 //! One answer: the prompt, what of it is in the prefix cache, the tokens as events.
 
-use prompt::config::memory::Wanted;
+use checkpoint::memory::Workload;
 use prompt::{Prompt, RenderRequest};
 use protocol::{Done, EndedBy, EngineEvent, Notice, Request, Sampling, Stage, Thinking, ThinkingControl};
 
-use crate::answer_prefix::AnswerPrefix;
+use crate::answer_prefix::PrefixTokens;
 use crate::error::{Error, Result};
 use crate::generate::{backend, generate, GenerationObserver, GenerationPlan, LoopEnd, Sequence, SequenceState};
 use crate::load::{LoadedModel, ModelFiles};
@@ -43,7 +43,7 @@ pub fn render_request(request: &Request) -> RenderRequest<'_> {
 /// What an answer continues: the prompt, and the answer prefix if it is continued.
 pub struct PreparedPrompt {
     prompt: Prompt,
-    prefix: Option<AnswerPrefix>,
+    prefix: Option<PrefixTokens>,
 }
 
 /// Renders and tokenises a request. Needs no weights, so that no model is loaded for what cannot be answered.
@@ -51,22 +51,22 @@ pub struct PreparedPrompt {
 /// # Errors
 /// If the request cannot be rendered or no answer fits after it.
 pub fn prepare(files: &ModelFiles, request: &Request) -> Result<PreparedPrompt> {
-    let prompt = files.dialect.prompt(&render_request(request))?;
+    let prompt = files.processor.prompt(&render_request(request))?;
     if prompt.ids.len() >= files.config.context as usize {
         return Err(Error::ContextFull {
             prompt: prompt.ids.len(),
             context: files.config.context,
         });
     }
-    let prefix = AnswerPrefix::new(files, request, &prompt)?;
+    let prefix = PrefixTokens::new(files, request, &prompt)?;
     Ok(PreparedPrompt { prompt, prefix })
 }
 
 /// Generates the answer to a request, whose prompt has been prepared, and sends it piece by piece.
 pub fn answer(loaded: &LoadedModel, request: &Request, prepared: &PreparedPrompt, load_ms: f64, job: &JobContext) -> Result<Done> {
     let LoadedModel { model, files, info, .. } = loaded;
-    let dialect = &files.dialect;
-    let config = SamplerConfig::new(&request.sampling, dialect.generation_defaults(), model.vocabulary())?;
+    let processor = &files.processor;
+    let config = SamplerConfig::new(&request.sampling, processor.generation_defaults(), model.vocabulary())?;
     let PreparedPrompt { prompt, prefix } = prepared;
     // A row that the embedding does not have would be read from whatever follows it in memory.
     if let Some(id) = prompt.ids.iter().find(|id| **id >= model.vocabulary()) {
@@ -85,8 +85,8 @@ pub fn answer(loaded: &LoadedModel, request: &Request, prepared: &PreparedPrompt
         template_hash: info.template_hash.clone(),
     });
 
-    let parser = dialect.parser(prompt, thinks(request.thinking, &info.thinking), &request.stop);
-    let thinking = ThinkingBudget::new(dialect.closing(), request.thinking_budget);
+    let parser = processor.parser(prompt, thinks(request.thinking, &info.thinking), &request.stop);
+    let thinking = ThinkingBudget::new(processor.thinking_terminator(), request.thinking_budget);
     let mut output = OutputStream::new(parser.with_tools(&request.tools), thinking, job);
     let mut repetitions = RepetitionDetector::default();
     let written = prefix.as_ref().map_or(&[][..], |prefix| &prefix.tokens);
@@ -96,7 +96,7 @@ pub fn answer(loaded: &LoadedModel, request: &Request, prepared: &PreparedPrompt
     }
 
     let ids = &[&prompt.ids, written].concat();
-    let mut sampler = Sampler::new(config, ids, &dialect.eos_and_newline_ids(), model.vocabulary())?;
+    let mut sampler = Sampler::new(config, ids, &processor.eos_and_newline_ids(), model.vocabulary())?;
     sampler.skip_draws(written.len())?;
     let hit = loaded
         .prefix_cache
@@ -106,7 +106,7 @@ pub fn answer(loaded: &LoadedModel, request: &Request, prepared: &PreparedPrompt
         Some((positions, caches)) => (positions, SequenceState::from_caches(caches, positions)),
         None => (0, SequenceState::new(model, request.kv_bits)),
     };
-    let boundaries = pauses(dialect.boundaries(&render_request(request), prompt), cached);
+    let boundaries = pauses(processor.boundaries(&render_request(request), prompt), cached);
     let room = files.config.context as usize - ids.len();
     let (limit, rule) = match request.max_tokens {
         Some(most) if (most as usize) < room => (most as usize, EndedBy::TokenLimit),
@@ -203,13 +203,13 @@ impl GenerationObserver for AnswerObserver<'_> {
         let Some(guard) = self.job.shared.memory_guard() else {
             return Ok(());
         };
-        let wanted = Wanted {
+        let workload = Workload {
             context: to as u32,
             kv_bits: self.request.kv_bits,
             backend: backend(),
-            kept: false,
+            prefix_cached: false,
         };
-        let more = self.loaded.files.config.growth(from as u32, &wanted);
+        let more = self.loaded.files.config.additional_memory(from as u32, &workload);
         guard.before_chunk(more, device().name()).map_err(Error::MemoryShort)
     }
 
@@ -227,7 +227,7 @@ impl GenerationObserver for AnswerObserver<'_> {
 
     fn on_token(&mut self, id: u32) -> bool {
         self.tokens.push(id);
-        if let Some(stop) = self.loaded.files.dialect.stops().ids.get(&id) {
+        if let Some(stop) = self.loaded.files.processor.stops().ids.get(&id) {
             self.output.stop_token(id, stop);
             return false;
         }

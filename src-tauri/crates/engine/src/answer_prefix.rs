@@ -1,14 +1,14 @@
-//! The prefix of an answer that is continued.
+//! The prefix of an answer that is continued, as token ids.
 
 use prompt::Prompt;
-use protocol::{Begun, Request};
+use protocol::{AnswerPrefix, Request};
 
 use crate::error::{Error, Result};
 use crate::load::ModelFiles;
 
 /// What is there of an answer that is continued.
 #[derive(Debug, Default)]
-pub struct AnswerPrefix {
+pub struct PrefixTokens {
     /// What has been written, markers included.
     pub tokens: Vec<u32>,
     /// The model that wrote it, if that is known.
@@ -17,15 +17,15 @@ pub struct AnswerPrefix {
     pub thinking_ended: bool,
 }
 
-impl AnswerPrefix {
+impl PrefixTokens {
     /// The answer prefix of a request, after this prompt. Needs no weights.
     ///
     /// # Errors
     /// [`Error::BadRequest`] if the model ended the answer, [`Error::AnswerFull`] if no token fits after it.
     pub fn new(files: &ModelFiles, request: &Request, prompt: &Prompt) -> Result<Option<Self>> {
-        let prefix = match &request.continue_from {
+        let prefix = match &request.answer_prefix {
             None => return Ok(None),
-            Some(Begun::Tokens {
+            Some(AnswerPrefix::Tokens {
                 tokens,
                 model_revision,
                 thinking_ended,
@@ -34,10 +34,10 @@ impl AnswerPrefix {
                 model_revision: model_revision.clone(),
                 thinking_ended: *thinking_ended,
             },
-            Some(Begun::Words { thinking, text }) => {
+            Some(AnswerPrefix::Text { thinking, text }) => {
                 let words = |words: &Option<String>| words.clone().unwrap_or_default();
                 Self {
-                    tokens: files.dialect.begun(prompt, &words(thinking), &words(text))?,
+                    tokens: files.processor.encode_answer_prefix(prompt, &words(thinking), &words(text))?,
                     ..Self::default()
                 }
             }
@@ -45,7 +45,7 @@ impl AnswerPrefix {
         if let Some(revision) = &files.source.revision {
             prefix.check_revision(revision)?;
         }
-        let stops = &files.dialect.stops().ids;
+        let stops = &files.processor.stops().ids;
         if let Some(stop) = prefix.tokens.last().and_then(|id| stops.get(id)) {
             return Err(Error::BadRequest(format!(
                 "the model ended this answer with {}, so it cannot be continued; ask again or send a message",

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use prompt::config::fitness_of_folder;
+use checkpoint::check_folder;
 use protocol::ModelSource;
 
 use crate::error::{Error, Result};
@@ -39,7 +39,7 @@ pub fn bench(worker: &mut Worker, source: &ModelSource, prompts: &[usize], gener
             "a measurement needs at least one prompt token and one generated token".into(),
         ));
     }
-    let context = fitness_of_folder(&source.path)?.context;
+    let context = check_folder(&source.path)?.context;
     let wanted = longest.saturating_add(generate);
     if wanted > context as usize {
         return Err(Error::ContextFull { prompt: wanted, context });

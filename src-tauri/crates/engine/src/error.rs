@@ -7,7 +7,7 @@ use protocol::ErrorCode;
 pub enum Error {
     /// `config.json` or the files beside it say that the model will not run.
     #[error(transparent)]
-    Unfit(#[from] prompt::config::Unfit),
+    Checkpoint(#[from] checkpoint::Error),
     /// The tokenizer or the chat template cannot be used, or refused.
     #[error(transparent)]
     Prompt(#[from] prompt::Error),
@@ -91,7 +91,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let code = match error {
-            Error::Unfit(error) => return error.into(),
+            Error::Checkpoint(error) => return error.into(),
             Error::Prompt(error) => return error.into(),
             Error::MemoryShort(error) => return error,
             Error::Unreadable { .. } | Error::BrokenFile { .. } | Error::MissingTensor(_) | Error::WrongShape { .. } => {

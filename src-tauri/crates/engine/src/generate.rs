@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use prompt::config::memory::Backend;
+use checkpoint::memory::Backend;
 use protocol::{KvBits, Timing};
 
 use crate::cache::Cache;

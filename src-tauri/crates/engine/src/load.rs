@@ -7,8 +7,8 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
-use prompt::config::{fitness_of_folder, ModelConfig};
-use prompt::Dialect;
+use checkpoint::{check_folder, ModelConfig};
+use prompt::ChatProcessor;
 use protocol::{ModelInfo, ModelSource};
 use sha2::{Digest, Sha256};
 
@@ -28,15 +28,15 @@ pub struct ModelFiles {
     /// Its shapes.
     pub config: ModelConfig,
     /// Tokenizer and chat template.
-    pub dialect: Dialect,
+    pub processor: ChatProcessor,
 }
 
 impl ModelFiles {
     /// Reads the small files of a model's folder.
     pub fn open(source: &ModelSource) -> Result<Self> {
         Ok(Self {
-            config: fitness_of_folder(&source.path)?,
-            dialect: Dialect::open(&source.path)?,
+            config: check_folder(&source.path)?,
+            processor: ChatProcessor::open(&source.path)?,
             source: source.clone(),
         })
     }
@@ -63,7 +63,7 @@ impl LoadedModel {
     /// Loads the weights of a model; `progress` gets resident and total bytes.
     pub fn load(files: Rc<ModelFiles>, progress: &mut LoadProgress<'_>) -> Result<Self> {
         let start = Instant::now();
-        let ModelFiles { source, config, dialect } = &*files;
+        let ModelFiles { source, config, processor } = &*files;
         let dir = &source.path;
         let before = memory::figures()?.active;
         let mut weights = Weights::open(dir, progress)?;
@@ -87,8 +87,8 @@ impl LoadedModel {
             parameters,
             resident_bytes,
             context: config.context,
-            thinking: dialect.thinking_control(),
-            template_hash: dialect.template_hash().to_owned(),
+            thinking: processor.thinking_control(),
+            template_hash: processor.template_hash().to_owned(),
             device: device().name().into(),
             load_ms: start.elapsed().as_secs_f64() * 1000.0,
         };

@@ -3,7 +3,7 @@
 use prompt::{ChannelParser, Piece, StopToken};
 use protocol::{Channel, Done, EndedBy, EngineEvent, FinishReason, Notice, PartKind, ToolCall, Usage};
 
-use crate::answer_prefix::AnswerPrefix;
+use crate::answer_prefix::PrefixTokens;
 use crate::error::{Error, Result};
 use crate::generate::{GenerationTimes, LoopEnd};
 use crate::thinking_budget::{ForcedEnd, ThinkingBudget};
@@ -45,7 +45,7 @@ impl<'a> OutputStream<'a> {
     ///
     /// # Errors
     /// [`Error::BadRequest`] if a stop text is in it.
-    pub fn replay(&mut self, prefix: &AnswerPrefix) -> Result<()> {
+    pub fn replay(&mut self, prefix: &PrefixTokens) -> Result<()> {
         let mut pieces = Vec::new();
         for (at, id) in prefix.tokens.iter().enumerate() {
             if prefix.thinking_ended && self.parser.is_thinking() {
@@ -78,7 +78,7 @@ impl<'a> OutputStream<'a> {
             }
         }
         self.tokens = prefix.tokens.len() as u32;
-        self.job.send(EngineEvent::Resumed {
+        self.job.send(EngineEvent::Continued {
             said: parts,
             notices,
             tokens: prefix.tokens.clone(),

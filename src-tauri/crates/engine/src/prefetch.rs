@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use prompt::Future;
+use prompt::NextPrompt;
 use protocol::{KvBits, Request};
 
 use crate::answer::render_request;
@@ -19,7 +19,7 @@ const FIRST_CHUNK: usize = 16;
 
 /// A conversation that is being prefetched.
 pub struct Prefetch {
-    next_prompt: Future,
+    next_prompt: NextPrompt,
     kv_bits: Option<KvBits>,
     state: SequenceState,
     chunk: usize,
@@ -29,7 +29,7 @@ impl Prefetch {
     /// Renders the conversation as it will be when a question follows; `None` if all of that is in the prefix cache.
     pub fn begin(loaded: &LoadedModel, request: &Request) -> Result<Option<Self>> {
         // If the template refuses, the request that follows will say so.
-        let Ok(next_prompt) = loaded.files.dialect.future(&render_request(request)) else {
+        let Ok(next_prompt) = loaded.files.processor.next_prompt(&render_request(request)) else {
             return Ok(None);
         };
         if next_prompt.ids.len() >= loaded.files.config.context as usize {
@@ -55,7 +55,7 @@ impl Prefetch {
     /// Reads one chunk and returns whether there is more to read. At each boundary, such as the end of the system prompt, which
     /// other conversations share, and at the end a copy goes into the prefix cache.
     pub fn read_chunk(&mut self, loaded: &LoadedModel) -> Result<bool> {
-        let Future { ids, boundaries } = &self.next_prompt;
+        let NextPrompt { ids, boundaries } = &self.next_prompt;
         let from = self.state.offset();
         let pause = boundaries.iter().copied().find(|boundary| *boundary > from).unwrap_or(ids.len());
         let to = (from + self.chunk).min(pause).min(ids.len());

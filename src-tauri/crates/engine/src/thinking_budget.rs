@@ -1,7 +1,7 @@
 //! Ending a model's thought for it, by forced tokens: when somebody asks for the answer, or when the thought has used up its
 //! budget.
 
-use prompt::{ChannelParser, Closing};
+use prompt::{ChannelParser, ThinkingTerminator};
 use protocol::Notice;
 
 /// How many further thoughts are ended after the first one that was. A model that begins yet another one goes on unseen,
@@ -19,7 +19,7 @@ pub struct ForcedEnd {
 /// When the thoughts of one answer are ended, and whether they have been.
 #[derive(Default)]
 pub struct ThinkingBudget<'a> {
-    closing: Option<&'a Closing>,
+    terminator: Option<&'a ThinkingTerminator>,
     budget: Option<u32>,
     ended: u32,
     /// The rest of a terminator in whose middle a continued answer was cut off.
@@ -27,10 +27,10 @@ pub struct ThinkingBudget<'a> {
 }
 
 impl<'a> ThinkingBudget<'a> {
-    /// ThinkingBudget of a model that are ended by `closing`, and after `budget` tokens.
-    pub fn new(closing: Option<&'a Closing>, budget: Option<u32>) -> Self {
+    /// ThinkingBudget of a model that are ended by `terminator`, and after `budget` tokens.
+    pub fn new(terminator: Option<&'a ThinkingTerminator>, budget: Option<u32>) -> Self {
         Self {
-            closing,
+            terminator,
             budget,
             ..Self::default()
         }
@@ -42,14 +42,14 @@ impl<'a> ThinkingBudget<'a> {
             let ids = std::mem::take(&mut self.unfinished);
             return Some(ForcedEnd { ids, notice: None });
         }
-        let closing = self.closing.filter(|_| parser.is_thinking())?;
+        let terminator = self.terminator.filter(|_| parser.is_thinking())?;
         let spent = self.spent(parser);
         let again = self.ended > 0;
         if if again { self.ended > MAX_REPEATED_ENDS } else { !asked && !spent } {
             return None;
         }
         let notice = (!again).then(|| self.notice(parser));
-        let ids = parser.closing_here(closing).to_vec();
+        let ids = parser.terminator_here(terminator).to_vec();
         parser.end_thinking();
         self.ended += 1;
         Some(ForcedEnd { ids, notice })
@@ -57,10 +57,10 @@ impl<'a> ThinkingBudget<'a> {
 
     /// Looks whether the thought of a continued answer was ended for the model at this place, where the ids `following` follow.
     pub fn find_ending(&mut self, parser: &mut ChannelParser, following: &[u32]) {
-        let Some(closing) = self.closing.filter(|_| self.ended == 0) else {
+        let Some(terminator) = self.terminator.filter(|_| self.ended == 0) else {
             return;
         };
-        let ids = parser.closing_here(closing);
+        let ids = parser.terminator_here(terminator);
         let same = ids.iter().zip(following).take_while(|(a, b)| a == b).count();
         if same == ids.len() || same == following.len() {
             self.unfinished = ids[same..].to_vec();

@@ -5,8 +5,8 @@ mod experts;
 use std::collections::HashMap;
 use std::path::Path;
 
+use checkpoint::config::is_unused_tensor;
 use mlx_rs::{Array, Dtype};
-use prompt::config::is_unused_tensor;
 
 use crate::error::{Error, Result};
 use crate::ops::{QuantizationFormat, QuantizedTensor};

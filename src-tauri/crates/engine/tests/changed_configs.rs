@@ -5,10 +5,10 @@ mod common;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
+use checkpoint::ModelConfig;
 use common::oracle::{python, seed, Written};
 use common::source;
 use engine::MlxEngine;
-use prompt::config::ModelConfig;
 use protocol::{ErrorCode, ModelSource};
 use serde_json::{json, Value};
 

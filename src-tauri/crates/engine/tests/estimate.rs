@@ -1,9 +1,9 @@
 //! What a model is told to need beside what MLX measures, for models of every kind small enough for a CPU.
 #![allow(clippy::unwrap_used)]
 
+use checkpoint::memory::{Backend, Workload};
+use checkpoint::ModelConfig;
 use engine::MlxEngine;
-use prompt::config::memory::{Backend, Wanted};
-use prompt::config::ModelConfig;
 use serde_json::{json, Value};
 
 /// Prompts of these lengths are read: a chunk and a part of one, and several chunks.
@@ -79,14 +79,14 @@ fn predictions_are_near_what_is_measured() {
         let stored = std::fs::metadata(weights).unwrap().len();
         let measured = engine.bench(model, PROMPTS.to_vec(), 1).unwrap();
         for (prompt, figures) in PROMPTS.into_iter().zip(measured) {
-            let wanted = Wanted {
+            let workload = Workload {
                 context: prompt as u32,
                 kv_bits: None,
                 backend: Backend::Cpu,
-                kept: false,
+                prefix_cached: false,
             };
-            let need = config.need(stored, &wanted);
-            let (predicted, truth) = (need.sum() as f64, figures.peak_bytes as f64);
+            let need = config.estimate_memory(stored, &workload);
+            let (predicted, truth) = (need.total() as f64, figures.peak_bytes as f64);
             let off = predicted / truth - 1.0;
             println!(
                 "report: estimate {name:12} {prompt:5} tokens: predicted {:6.1} MB (weights {:5.1}, keys {:5.1}, working {:6.1}), measured {:6.1} MB, {:+5.1} %",

@@ -105,7 +105,7 @@ async fn pebble_passes_its_exam() {
                 EngineEvent::Delta { .. }
                 | EngineEvent::Progress { .. }
                 | EngineEvent::Started { .. }
-                | EngineEvent::Resumed { .. }
+                | EngineEvent::Continued { .. }
                 | EngineEvent::Notice(_)
                 | EngineEvent::Done(_) => {}
             }

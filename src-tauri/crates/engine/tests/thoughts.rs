@@ -8,7 +8,7 @@ use std::path::Path;
 use common::files::{copy_words, edit_config};
 use common::{hear, pebble_dir, question, source, Heard};
 use engine::MlxEngine;
-use protocol::{Begun, Channel, EndedBy, Engine, EngineEvent, ErrorCode, FinishReason, Request, Sampling, Thinking};
+use protocol::{AnswerPrefix, Channel, EndedBy, Engine, EngineEvent, ErrorCode, FinishReason, Request, Sampling, Thinking};
 
 const SUM: &str = "What is 347 + 589?";
 /// How a thought is ended for Pebble: by a line end and its closing marker, or by that alone.
@@ -27,13 +27,13 @@ fn with_budget(budget: u32) -> Request {
 
 /// The same request, its answer begun with these tokens.
 fn from(request: &Request, tokens: &[u32], thinking_ended: bool) -> Request {
-    let begun = Begun::Tokens {
+    let begun = AnswerPrefix::Tokens {
         tokens: tokens.to_vec(),
         model_revision: None,
         thinking_ended,
     };
     Request {
-        continue_from: Some(begun),
+        answer_prefix: Some(begun),
         ..request.clone()
     }
 }
@@ -320,7 +320,7 @@ async fn words_go_on_where_the_tokens_are_not_known() {
     let request = question(SUM, Thinking::On);
     let whole = ask(&engine, request.clone()).await;
     let words = |thinking: Option<&str>, text: Option<&str>| Request {
-        continue_from: Some(Begun::Words {
+        answer_prefix: Some(AnswerPrefix::Text {
             thinking: thinking.map(str::to_owned),
             text: text.map(str::to_owned),
         }),
@@ -348,7 +348,7 @@ async fn what_cannot_go_on_is_refused_with_its_reason() {
     let engine = MlxEngine::start();
     let request = question(SUM, Thinking::On);
     let refused = |tokens: Vec<u32>, revision: Option<&str>| Request {
-        continue_from: Some(Begun::Tokens {
+        answer_prefix: Some(AnswerPrefix::Tokens {
             tokens,
             model_revision: revision.map(str::to_owned),
             thinking_ended: false,

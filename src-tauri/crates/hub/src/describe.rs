@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use checkpoint::{check_compatibility, FileListing, ModelConfig};
 use futures::future::try_join3;
 use net::Purpose;
-use prompt::config::{fitness, Listing as Names, ModelConfig};
 use prompt::Template;
 use protocol::{HubModel, MemoryFit};
 use serde::{Deserialize, Serialize};
@@ -96,7 +96,7 @@ impl Hub {
     /// where its config cannot be used.
     pub(crate) fn cached_config(&self, id: &str) -> Option<Result<(ModelConfig, u64), Error>> {
         let (snapshot, _) = self.response_cache().get::<RepoSnapshot>(CacheKind::Model, id)?;
-        let config = ModelConfig::parse(&snapshot.config?).map_err(|error| prompt::config::Unfit::from(error).into());
+        let config = ModelConfig::parse(&snapshot.config?).map_err(Error::from);
         Some(config.map(|config| (config, snapshot.weights)))
     }
 
@@ -261,7 +261,7 @@ impl Hub {
 /// The model as it is shown, and its config where that can be understood and nothing is against it.
 fn assess(snapshot: RepoSnapshot) -> (HubModel, Option<ModelConfig>) {
     let config = snapshot.config.as_deref().unwrap_or_default();
-    let verdict = fitness(&Names {
+    let verdict = check_compatibility(&FileListing {
         config,
         tokenizer_config: snapshot.tokenizer_config.as_deref(),
         files: &snapshot.names,

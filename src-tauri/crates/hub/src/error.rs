@@ -1,6 +1,5 @@
 use std::path::{Path, PathBuf};
 
-use prompt::config::Unfit;
 use protocol::ErrorCode;
 
 /// What can go wrong with the model folder.
@@ -114,7 +113,7 @@ pub enum Error {
     Unread(String),
     /// The model cannot be run here.
     #[error(transparent)]
-    WillNotRun(Box<Unfit>),
+    WillNotRun(Box<checkpoint::Error>),
     /// No room on the disk.
     #[error("{}", disk_full(path, *needed))]
     DiskFull {
@@ -191,16 +190,16 @@ pub enum Error {
     },
 }
 
-impl From<Unfit> for Error {
-    fn from(unfit: Unfit) -> Self {
-        Self::WillNotRun(Box::new(unfit))
+impl From<checkpoint::Error> for Error {
+    fn from(reason: checkpoint::Error) -> Self {
+        Self::WillNotRun(Box::new(reason))
     }
 }
 
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let error = match error {
-            Error::WillNotRun(unfit) => return (*unfit).into(),
+            Error::WillNotRun(reason) => return (*reason).into(),
             error => error,
         };
         let code = match &error {

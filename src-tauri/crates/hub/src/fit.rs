@@ -9,8 +9,8 @@ mod stored;
 
 use std::path::Path;
 
-use prompt::config::memory::{Backend, Wanted};
-use prompt::config::{fitness_of_folder, ModelConfig};
+use checkpoint::memory::{Backend, Workload};
+use checkpoint::{check_folder, ModelConfig};
 use protocol::{ErrorCode, FitVerdict, KvBits, MemoryFit};
 
 pub use measured::Measured;
@@ -71,9 +71,9 @@ pub fn backend() -> Backend {
 /// It is comfortable where all that is needed is free now and at most four fifths of the memory that a model may use; tight
 /// where it is at most all of that memory, so that other programs have to make room; else it will not fit.
 pub fn fit(config: &ModelConfig, stored: u64, question: &Question, memory: &Memory, measured: Option<u64>) -> MemoryFit {
-    let wanted = wanted(config, question);
-    let need = config.need(stored, &wanted);
-    let needed = need.sum();
+    let workload = workload(config, question);
+    let need = config.estimate_memory(stored, &workload);
+    let needed = need.total();
     MemoryFit {
         word: if needed <= memory.comfortable() {
             FitVerdict::Comfortable
@@ -82,9 +82,9 @@ pub fn fit(config: &ModelConfig, stored: u64, question: &Question, memory: &Memo
         } else {
             FitVerdict::WillNotFit
         },
-        context: wanted.context,
+        context: workload.context,
         most_context: config.context,
-        comfortable_context: config.most_context(stored, &wanted, memory.comfortable()),
+        comfortable_context: config.max_context(stored, &workload, memory.comfortable()),
         weights: need.weights,
         kv: need.kv,
         working: need.working,
@@ -100,7 +100,7 @@ pub fn fit(config: &ModelConfig, stored: u64, question: &Question, memory: &Memo
 /// # Errors
 /// [`Error::WillNotRun`] with the reason, or [`Error::Read`] where a file cannot be read.
 pub fn fit_of_folder(folder: &Path, question: &Question, memory: &Memory, measured: Option<u64>) -> Result<MemoryFit, Error> {
-    let config = fitness_of_folder(folder)?;
+    let config = check_folder(folder)?;
     Ok(fit(&config, stored_bytes(folder)?, question, memory, measured))
 }
 
@@ -142,12 +142,12 @@ pub fn check_before_load(folder: &Path, kv_bits: Option<KvBits>, backend: Backen
     ))
 }
 
-fn wanted(config: &ModelConfig, question: &Question) -> Wanted {
-    Wanted {
+fn workload(config: &ModelConfig, question: &Question) -> Workload {
+    Workload {
         context: question.context.unwrap_or(DEFAULT_CONTEXT).clamp(1, config.context.max(1)),
         kv_bits: question.kv_bits,
         backend: question.backend,
-        kept: true,
+        prefix_cached: true,
     }
 }
 

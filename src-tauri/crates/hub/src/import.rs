@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use prompt::config::fitness_of_folder;
+use checkpoint::check_folder;
 use protocol::{ModelSource, VerifyProgress};
 use tokio_util::sync::CancellationToken;
 
@@ -39,7 +39,7 @@ impl ModelFolder {
         if let Some(fault) = faults(&from).first() {
             return Err(no_model(format!("{} {}", fault.path, fault.reason)));
         }
-        fitness_of_folder(&from).map_err(|reason| no_model(reason.to_string()))?;
+        check_folder(&from).map_err(|reason| no_model(reason.to_string()))?;
 
         let models = self.import_folder()?;
         let failed = |path: &Path, source| Error::Write {

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
-use prompt::config::{fitness_of_folder, ModelConfig};
-use prompt::Dialect;
+use checkpoint::{check_folder, ModelConfig};
+use prompt::ChatProcessor;
 use protocol::{LocalModel, ModelPlace, ModelSource};
 use serde::{Deserialize, Serialize};
 
@@ -178,7 +178,7 @@ fn inspect(model: &ModelSource, fault: Option<&Fault>) -> LocalModel {
         Some(_) => Err(String::new()),
         None => talk(&model.path),
     };
-    let unfit = || fitness_of_folder(&model.path).err().map(|reason| reason.to_string());
+    let unfit = || check_folder(&model.path).err().map(|reason| reason.to_string());
     let incomplete = missing.is_some();
     let problem = match &config {
         // A family that is not known stays unknown when its files are whole.
@@ -217,8 +217,8 @@ fn talk(path: &Path) -> Result<Talk, String> {
     let path = path.to_owned();
     // A tokenizer file that breaks the library that reads it is a broken model, not the end of the list.
     catch_unwind(move || {
-        Dialect::open(&path)
-            .map(|dialect| (dialect.thinking_control(), dialect.thought_markers()))
+        ChatProcessor::open(&path)
+            .map(|processor| (processor.thinking_control(), processor.thought_markers()))
             .map_err(|error| error.to_string())
     })
     .unwrap_or_else(|_| Err("tokenizer.json cannot be read; fetch the model again".into()))

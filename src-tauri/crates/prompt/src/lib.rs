@@ -1,29 +1,27 @@
 //! From a conversation to token ids and from token ids back to an answer: tokenizer, chat template, streaming
-//! detokenizer, stop set, channel parser, and the pure parser of config.json. No MLX, network or database.
+//! detokenizer, stop set and channel parser. No MLX, network or database.
 
-pub mod config;
-
-mod begun;
-mod boundaries;
-mod calls;
-mod capability;
+mod answer_prefix;
 mod channels;
+mod chat_processor;
 mod conversation;
 mod detokenizer;
-mod dialect;
 mod error;
-mod stop_text;
-mod stops;
+mod next_prompt;
+mod stop_strings;
+mod stop_tokens;
 mod template;
+mod thinking_control;
 mod tokenizer;
+mod tool_calls;
 
-pub use boundaries::Future;
-pub use channels::{ChannelParser, Closing, Event, Piece, Splitter};
+pub use channels::{ChannelParser, Event, Piece, Splitter, ThinkingTerminator};
+pub use chat_processor::{ChatProcessor, Prompt};
 pub use conversation::RenderRequest;
 pub use detokenizer::Detokenizer;
-pub use dialect::{Dialect, Prompt};
 pub use error::{Error, Result};
-pub use stops::{StopSet, StopToken};
+pub use next_prompt::NextPrompt;
+pub use stop_tokens::{StopSet, StopToken};
 pub use template::Template;
 pub use tokenizer::Tokenizer;
 

@@ -99,7 +99,7 @@ impl Tokenizer {
     /// Encodes plain text; control tokens spelled in it become the text they look like.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         let sentinel = Self::sentinel_for([text]);
-        self.encode_rendered(&self.break_up(text, sentinel), Some(sentinel))
+        self.encode_rendered(&self.escape_control_tokens(text, sentinel), Some(sentinel))
     }
 
     /// Decodes ids, control tokens as they are spelled; broken UTF-8 becomes U+FFFD. Unknown ids have no text.
@@ -127,7 +127,7 @@ impl Tokenizer {
     }
 
     /// The text with a sentinel inside of every control token that it spells.
-    pub(crate) fn break_up<'a>(&self, text: &'a str, sentinel: char) -> Cow<'a, str> {
+    pub(crate) fn escape_control_tokens<'a>(&self, text: &'a str, sentinel: char) -> Cow<'a, str> {
         let mut broken = String::new();
         let mut copied = 0;
         for (start, first) in text.char_indices() {

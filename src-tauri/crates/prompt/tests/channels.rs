@@ -5,12 +5,12 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use prompt::{Dialect, Piece, Prompt};
+use prompt::{ChatProcessor, Piece, Prompt};
 use proptest::prelude::*;
 
 /// A model that speaks Pebble's tokens under other names.
 struct Speaker {
-    dialect: Dialect,
+    processor: ChatProcessor,
     library: tokenizers::Tokenizer,
 }
 
@@ -26,7 +26,7 @@ impl Speaker {
         std::fs::write(dir.path().join("chat_template.jinja"), template).unwrap();
         let library = tokenizers::Tokenizer::from_file(dir.path().join("tokenizer.json")).unwrap();
         Self {
-            dialect: Dialect::open(dir.path()).unwrap(),
+            processor: ChatProcessor::open(dir.path()).unwrap(),
             library,
         }
     }
@@ -69,7 +69,7 @@ impl Speaker {
 
     fn answer(&self, prompt: &str, thinking_on: bool, stops: &[&str], ids: &[u32]) -> Answer {
         let stops: Vec<String> = stops.iter().map(|stop| stop.to_string()).collect();
-        let mut parser = self.dialect.parser(&self.prompt(prompt), thinking_on, &stops);
+        let mut parser = self.processor.parser(&self.prompt(prompt), thinking_on, &stops);
         let mut pieces: Vec<Piece> = ids.iter().flat_map(|id| parser.push(*id)).collect();
         pieces.extend(parser.finish());
         let mut answer = Answer {
@@ -399,8 +399,8 @@ fn turn() -> impl Strategy<Value = (String, String, bool)> {
 fn in_small_tokens(speaker: &Speaker, text: &str) -> Vec<u32> {
     let ids = speaker.ids(text).into_iter();
     ids.flat_map(|id| {
-        let spelled = speaker.dialect.decode(&[id]).unwrap();
-        if speaker.dialect.tokenizer().is_control(id) || spelled.chars().count() < 2 || spelled.contains('\u{FFFD}') {
+        let spelled = speaker.processor.decode(&[id]).unwrap();
+        if speaker.processor.tokenizer().is_control(id) || spelled.chars().count() < 2 || spelled.contains('\u{FFFD}') {
             return vec![id];
         }
         spelled.chars().flat_map(|c| speaker.ids(&c.to_string())).collect()

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use prompt::{Dialect, Prompt, Splitter};
+use prompt::{ChatProcessor, Prompt, Splitter};
 
 /// Microseconds per token that nobody notices beside a model's step.
 const BOUND: f64 = 20.0;
@@ -26,14 +26,14 @@ const TALK: &str = "The cat 🐱 sat < the mat; it was 12:30, and {\"so\": [1, 2
 #[test]
 fn a_token_costs_little() {
     let pebble = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model");
-    let dialect = Dialect::open(&pebble).unwrap();
+    let processor = ChatProcessor::open(&pebble).unwrap();
     let thought = TALK.repeat(100);
-    let (_, ids) = dialect
+    let (_, ids) = processor
         .reader(&format!("<|channel>thought\n{thought}<channel|>{thought}"), false, true)
         .unwrap();
     let prompt = Prompt::default();
     let cost = best(ids.len(), || {
-        let mut parser = dialect.parser(&prompt, true, &["END OF ANSWER".into()]);
+        let mut parser = processor.parser(&prompt, true, &["END OF ANSWER".into()]);
         let pieces: usize = ids.iter().map(|id| parser.push(*id).len()).sum();
         assert!(pieces + parser.finish().len() > 1);
     });

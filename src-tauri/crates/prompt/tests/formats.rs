@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use common::byte_speaker;
-use prompt::{Dialect, Event, Piece, Prompt, Splitter};
+use prompt::{ChatProcessor, Event, Piece, Prompt, Splitter};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde::Deserialize;
@@ -175,7 +175,7 @@ fn every_format_reads_its_cases() {
 }
 
 /// A model whose tokens are the markers of a format and single bytes.
-fn speaker(format: &str) -> (Dialect, tokenizers::Tokenizer) {
+fn speaker(format: &str) -> (ChatProcessor, tokenizers::Tokenizer) {
     let markers: Vec<&str> = Splitter::named(format, false, true).unwrap().markers().collect();
     // Some are told by how they stand beside each other.
     byte_speaker(&markers, &format!("{}\n{}", markers.join("\n"), markers.concat()))
@@ -184,7 +184,7 @@ fn speaker(format: &str) -> (Dialect, tokenizers::Tokenizer) {
 #[test]
 fn the_same_comes_of_tokens() {
     for (format, cases) in &FIXTURE.formats {
-        let (dialect, library) = speaker(format);
+        let (processor, library) = speaker(format);
         let ids = |text: &str| library.encode_fast(text, false).unwrap().get_ids().to_vec();
         let opening = match format.as_str() {
             "harmony" => "<|start|>assistant<|channel|>analysis<|message|>".to_owned(),
@@ -198,7 +198,7 @@ fn the_same_comes_of_tokens() {
                 text: text.to_owned(),
                 ids: ids(text),
             };
-            let mut parser = dialect.parser(&prompt, case.thinking_on(), &[]).with_tools(&FIXTURE.tools);
+            let mut parser = processor.parser(&prompt, case.thinking_on(), &[]).with_tools(&FIXTURE.tools);
             let mut events: Vec<Event> = ids(source).into_iter().flat_map(|id| parser.push_event(id)).collect();
             events.extend(parser.finish_events());
             let one_shot = split(splitter(format, case.opened, case.thinking_on()), [source.as_str()]);

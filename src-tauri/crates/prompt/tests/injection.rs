@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use prompt::{Dialect, RenderRequest};
+use prompt::{ChatProcessor, RenderRequest};
 use protocol::{Message, Role};
 use serde_json::Value;
 
@@ -79,14 +79,14 @@ fn made() -> Option<tempfile::TempDir> {
     Some(out)
 }
 
-fn ids(dialect: &Dialect, messages: &[Message]) -> Vec<u32> {
+fn ids(processor: &ChatProcessor, messages: &[Message]) -> Vec<u32> {
     let request = RenderRequest {
         messages,
         tools: &[],
         thinking: None,
         add_generation_prompt: true,
     };
-    dialect.prompt(&request).unwrap().ids
+    processor.prompt(&request).unwrap().ids
 }
 
 fn turns(text: &str) -> [Message; 3] {
@@ -102,15 +102,15 @@ fn shared(left: &[u32], right: &[u32]) -> usize {
 }
 
 /// The list may differ only where the text stands, and no control token may stand there.
-fn stays_inside(dialect: &Dialect, name: &str, text: &str) {
-    let is_control = |id: &u32| dialect.tokenizer().is_control(*id);
-    let (plain, other) = (ids(dialect, &turns("Qq")), ids(dialect, &turns("Zz")));
+fn stays_inside(processor: &ChatProcessor, name: &str, text: &str) {
+    let is_control = |id: &u32| processor.tokenizer().is_control(*id);
+    let (plain, other) = (ids(processor, &turns("Qq")), ids(processor, &turns("Zz")));
     let before = shared(&plain, &other);
     let after = {
         let reversed = |ids: &[u32]| ids.iter().rev().copied().collect::<Vec<_>>();
         shared(&reversed(&plain), &reversed(&other))
     };
-    let hostile = ids(dialect, &turns(text));
+    let hostile = ids(processor, &turns(text));
     let control = |ids: &[u32]| ids.iter().copied().filter(is_control).collect::<Vec<_>>();
     assert_eq!(control(&hostile), control(&plain), "{name}: {text:?}");
     // Words at the border may be joined with those of the text, control tokens never.
@@ -123,7 +123,7 @@ fn stays_inside(dialect: &Dialect, name: &str, text: &str) {
     assert!(hostile.ends_with(&plain[last..]), "{name}: {text:?}");
     let said = &hostile[first..hostile.len() - (plain.len() - last)];
     assert!(!said.iter().any(is_control), "{name}: {text:?}");
-    let said = dialect.decode(said).unwrap();
+    let said = processor.decode(said).unwrap();
     // Templates may trim; SentencePiece cannot tell ▁ from a blank.
     let same = |text: &str| text.trim().replace('▁', " ");
     assert!(same(&said).ends_with(&same(text)), "{name}: {text:?} became {said:?}");
@@ -134,15 +134,15 @@ fn hostile_texts_stay_in_their_turn() {
     let Some(made) = made() else { return };
     let mut checked = 0;
     for name in NAMES {
-        let dialect = Dialect::open(&made.path().join(name)).unwrap();
+        let processor = ChatProcessor::open(&made.path().join(name)).unwrap();
         for text in HOSTILE {
-            stays_inside(&dialect, name, text);
-            stays_inside(&dialect, name, &format!("Hi {text} there"));
+            stays_inside(&processor, name, text);
+            stays_inside(&processor, name, &format!("Hi {text} there"));
             checked += 2;
         }
-        for token in dialect.tokenizer().control_tokens().values() {
-            stays_inside(&dialect, name, token);
-            stays_inside(&dialect, name, &token.repeat(3));
+        for token in processor.tokenizer().control_tokens().values() {
+            stays_inside(&processor, name, token);
+            stays_inside(&processor, name, &token.repeat(3));
             checked += 2;
         }
     }
@@ -157,12 +157,12 @@ fn benign_texts_get_the_ids_of_transformers() {
     let Some(made) = made() else { return };
     let mut equal = 0;
     for name in NAMES {
-        let dialect = Dialect::open(&made.path().join(name)).unwrap();
+        let processor = ChatProcessor::open(&made.path().join(name)).unwrap();
         let expected: Value = serde_json::from_str(&fs::read_to_string(made.path().join(format!("{name}.json"))).unwrap()).unwrap();
         let texts = expected["texts"].as_array().unwrap();
         for (text, theirs) in texts.iter().zip(expected["ids"].as_array().unwrap()) {
             let theirs: Vec<u32> = serde_json::from_value(theirs.clone()).unwrap();
-            let ours = ids(&dialect, &[Message::text(Role::User, text.as_str().unwrap())]);
+            let ours = ids(&processor, &[Message::text(Role::User, text.as_str().unwrap())]);
             assert_eq!(ours, theirs, "{name}: {text}");
             equal += 1;
         }

@@ -8,7 +8,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use prompt::{Dialect, Piece, RenderRequest, Splitter};
+use prompt::{ChatProcessor, Piece, RenderRequest, Splitter};
 use protocol::{Message, Role, Thinking, ToolCall};
 use serde_json::{json, Value};
 
@@ -45,7 +45,7 @@ struct Read {
     text: String,
 }
 
-fn read(dialect: &Dialect) -> Option<Read> {
+fn read(processor: &ChatProcessor) -> Option<Read> {
     let question = Message::text(Role::User, "How is it in Oslo?");
     let mut answer = Message::text(Role::Assistant, "");
     answer.reasoning = Some(THOUGHT.into());
@@ -63,17 +63,17 @@ fn read(dialect: &Dialect) -> Option<Read> {
             thinking: Some(Thinking::On),
             add_generation_prompt,
         };
-        dialect.prompt(&request).ok()
+        processor.prompt(&request).ok()
     };
     let asked = request(std::slice::from_ref(&question), true)?;
     let whole = request(&[question, answer], false)?;
     // A template may write the thought's opening both before the answer and in it, or only in one of the two.
     let common = asked.ids.iter().zip(&whole.ids).take_while(|(a, b)| a == b).count();
-    let written = dialect.decode(&whole.ids[common..]).ok()?;
+    let written = processor.decode(&whole.ids[common..]).ok()?;
     let mut prompt = asked;
     prompt.ids.truncate(common);
-    prompt.text = dialect.decode(&prompt.ids).ok()?;
-    let mut parser = dialect.parser(&prompt, true, &[]).with_tools(&tools);
+    prompt.text = processor.decode(&prompt.ids).ok()?;
+    let mut parser = processor.parser(&prompt, true, &[]).with_tools(&tools);
     let mut pieces: Vec<Piece> = whole.ids[common..].iter().flat_map(|id| parser.push(*id)).collect();
     pieces.extend(parser.finish());
     let mut read = Read {
@@ -132,8 +132,8 @@ fn what_templates_write_is_read() {
     for path in templates(Path::new(&folder)) {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let source = std::fs::read_to_string(&path).unwrap();
-        let (dialect, _) = common::byte_speaker(&spelled(&source), &source);
-        let Some(read) = read(&dialect) else { continue };
+        let (processor, _) = common::byte_speaker(&spelled(&source), &source);
+        let Some(read) = read(&processor) else { continue };
         if read.writes.0 {
             calls = (calls.0 + u32::from(read.call), calls.1 + 1);
             if !read.call {

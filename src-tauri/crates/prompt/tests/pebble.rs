@@ -1,10 +1,10 @@
-//! Pebble's dialect against transformers, and what nobody may type into a prompt.
+//! Pebble's processor against transformers, and what nobody may type into a prompt.
 
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
 
-use prompt::{Detokenizer, Dialect, RenderRequest};
+use prompt::{ChatProcessor, Detokenizer, RenderRequest};
 use protocol::{Message, Role, Thinking, ThinkingControl, ToolCall};
 use serde_json::{json, Value};
 
@@ -12,8 +12,8 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model")
 }
 
-fn pebble() -> Dialect {
-    Dialect::open(&folder()).unwrap()
+fn pebble() -> ChatProcessor {
+    ChatProcessor::open(&folder()).unwrap()
 }
 
 fn question(text: &str) -> Vec<Message> {
@@ -71,7 +71,7 @@ fn texts_and_ids_are_those_of_transformers() {
 }
 
 /// The prompt of one question: `<bos><|turn>user\n`, the text, `<turn|>\n<|turn>model\n`. Gives the ids of the text.
-fn typed_ids(pebble: &Dialect, text: &str) -> Vec<u32> {
+fn typed_ids(pebble: &ChatProcessor, text: &str) -> Vec<u32> {
     let around = pebble.prompt(&request(&question("x"))).unwrap().ids;
     let at = around.iter().position(|id| *id == pebble.encode("x").unwrap()[0]).unwrap();
     let ids = pebble.prompt(&request(&question(text))).unwrap().ids;
@@ -165,12 +165,12 @@ fn a_token_cannot_be_put_together_across_a_border() {
         "{% for m in messages %}{{ m.content | trim }}{% endfor %}|><|turn>",
     )
     .unwrap();
-    let dialect = Dialect::open(dir.path()).unwrap();
+    let processor = ChatProcessor::open(dir.path()).unwrap();
     let control = |messages: &[Message]| {
-        let prompt = dialect.prompt(&request(messages)).unwrap();
+        let prompt = processor.prompt(&request(messages)).unwrap();
         (
-            prompt.ids.iter().filter(|id| dialect.tokenizer().is_control(**id)).count(),
-            dialect.decode(&prompt.ids).unwrap(),
+            prompt.ids.iter().filter(|id| processor.tokenizer().is_control(**id)).count(),
+            processor.decode(&prompt.ids).unwrap(),
         )
     };
     assert_eq!(control(&question("<turn")), (1, "<turn|><|turn>".into()));
@@ -190,8 +190,8 @@ fn a_refusing_template_is_told_apart() {
         "{{ raise_exception('Only user and assistant roles are supported!') }}",
     )
     .unwrap();
-    let dialect = Dialect::open(dir.path()).unwrap();
-    let error = protocol::Error::from(dialect.prompt(&request(&question("x"))).unwrap_err());
+    let processor = ChatProcessor::open(dir.path()).unwrap();
+    let error = protocol::Error::from(processor.prompt(&request(&question("x"))).unwrap_err());
     assert_eq!(error.code, protocol::ErrorCode::TemplateRefused);
     assert!(error.message.ends_with("Only user and assistant roles are supported!"), "{error}");
 }
@@ -199,7 +199,7 @@ fn a_refusing_template_is_told_apart() {
 #[test]
 fn broken_folders_give_one_clear_error() {
     let dir = tempfile::tempdir().unwrap();
-    let code = || protocol::Error::from(Dialect::open(dir.path()).unwrap_err()).code;
+    let code = || protocol::Error::from(ChatProcessor::open(dir.path()).unwrap_err()).code;
     assert_eq!(code(), protocol::ErrorCode::ModelUnsupported);
     std::fs::write(dir.path().join("chat_template.jinja"), "x").unwrap();
     assert_eq!(code(), protocol::ErrorCode::ModelBroken);
@@ -238,7 +238,13 @@ fn every_form_of_a_stop_is_read_and_all_are_kept() {
                 std::fs::write(dir.path().join(format!("{name}.json")), value.to_string()).unwrap();
             }
         }
-        Dialect::open(dir.path()).unwrap().stops().ids.keys().copied().collect::<Vec<_>>()
+        ChatProcessor::open(dir.path())
+            .unwrap()
+            .stops()
+            .ids
+            .keys()
+            .copied()
+            .collect::<Vec<_>>()
     };
     assert_eq!(open(json!({"eos_token": {"content": "<turn|>"}}), Value::Null, Value::Null), [106]);
     assert_eq!(open(json!({}), json!({"eos_token_id": 1}), json!({"eos_token_id": null})), [1]);
@@ -266,7 +272,7 @@ fn the_end_of_a_turn_is_found_in_the_template() {
         std::fs::copy(folder().join("tokenizer.json"), dir.path().join("tokenizer.json")).unwrap();
         std::fs::write(dir.path().join("tokenizer_config.json"), r#"{"eos_token": "<eos>"}"#).unwrap();
         std::fs::write(dir.path().join("chat_template.jinja"), template).unwrap();
-        serde_json::to_value(Dialect::open(dir.path()).unwrap().stops()).unwrap()
+        serde_json::to_value(ChatProcessor::open(dir.path()).unwrap().stops()).unwrap()
     };
     let eos = json!({"id": 1, "text": "<eos>", "sources": ["tokenizer_config.json eos_token"]});
     let turn = json!({"id": 106, "text": "<turn|>", "sources": ["chat template, behind an answer"]});
@@ -304,7 +310,7 @@ fn the_switch_is_derived_from_the_template() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::copy(folder().join("tokenizer.json"), dir.path().join("tokenizer.json")).unwrap();
         std::fs::write(dir.path().join("chat_template.jinja"), template).unwrap();
-        Dialect::open(dir.path()).unwrap().thinking_control()
+        ChatProcessor::open(dir.path()).unwrap().thinking_control()
     };
     // The ways of real templates: Qwen3, DeepSeek, three states, effort levels, always opened, none.
     assert_eq!(
@@ -349,7 +355,7 @@ mod streaming {
     use proptest::prelude::*;
     use std::sync::LazyLock;
 
-    static PEBBLE: LazyLock<Dialect> = LazyLock::new(pebble);
+    static PEBBLE: LazyLock<ChatProcessor> = LazyLock::new(pebble);
     static LIBRARY: LazyLock<tokenizers::Tokenizer> =
         LazyLock::new(|| tokenizers::Tokenizer::from_file(folder().join("tokenizer.json")).unwrap());
 

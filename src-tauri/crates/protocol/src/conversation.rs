@@ -224,8 +224,8 @@ pub enum AnswerBody {
         #[ts(type = "number")]
         total: u64,
     },
-    /// An answer that was begun before goes on: its content so far, which replaces what was shown.
-    Resumed {
+    /// An answer is continued: its content so far, which replaces what was shown.
+    Continued {
         /// Its parts.
         parts: Vec<Part>,
         /// What the user should know about it.

@@ -92,7 +92,7 @@ pub struct Usage {
     pub cached_tokens: u32,
     /// How many of both were read before the first new token.
     pub prefilled_tokens: u32,
-    /// Tokens of the whole answer, what it was begun with and what ended its thought included, the stop token not.
+    /// Tokens of the whole answer, its prefix and what ended its thought included, the stop token not.
     pub completion_tokens: u32,
     /// How many of those were reasoning.
     pub thinking_tokens: u32,
@@ -148,14 +148,14 @@ pub enum EngineEvent {
         /// SHA-256 of the chat template, hexadecimal.
         template_hash: String,
     },
-    /// A begun answer goes on: all that its tokens say, in order and without what might still become a marker. It replaces what was
+    /// An answer is continued: all that the tokens of its prefix say, in order and without what might still become a marker. It replaces what was
     /// shown of the answer before; what comes now follows it.
-    Resumed {
+    Continued {
         /// Thoughts, text and calls.
         said: Vec<PartKind>,
         /// What the user should know about them.
         notices: Vec<Notice>,
-        /// The ids of the begun answer, which no delta carries again.
+        /// The ids of the prefix, which no delta carries again.
         tokens: Vec<u32>,
     },
     /// A piece of text, never half a character. `tokens` are the ids generated since the last delta: those of all deltas

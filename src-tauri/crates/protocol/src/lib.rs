@@ -32,5 +32,5 @@ pub use model::{
     EngineStatus, LocalModel, LocalRevision, MemoryFigures, ModelFolderEntry, ModelInfo, ModelPlace, ModelSource, ThinkingControl,
     ThoughtMarkers,
 };
-pub use request::{Begun, KvBits, Request, Sampling, Thinking};
+pub use request::{AnswerPrefix, KvBits, Request, Sampling, Thinking};
 pub use window::WindowName;

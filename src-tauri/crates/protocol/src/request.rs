@@ -124,22 +124,22 @@ impl From<KvBits> for u8 {
     }
 }
 
-/// An answer that was begun before and is to go on.
+/// What an answer already says that is to be continued.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Begun {
-    /// By what the model wrote, ids of markers and of what ended its thought included, the stop token not. Nothing is read or said
-    /// otherwise than if it had never been interrupted.
+pub enum AnswerPrefix {
+    /// The ids that the model wrote, those of markers and of what ended its thought included, the stop token not. The answer goes on
+    /// exactly as if it had never been interrupted.
     Tokens {
         /// The ids, in order.
         tokens: Vec<u32>,
-        /// The model that wrote them, where it is known: another one is refused, because its ids mean something else.
+        /// The model that wrote them, if it is known: another one is refused, because its ids mean something else.
         model_revision: Option<String>,
         /// Whether its thought was ended for the model, by somebody or by the budget, so that no second one shows.
         thinking_ended: bool,
     },
-    /// By what it said, where the ids are not known.
-    Words {
-        /// The reasoning. Without an answer behind it, it goes on.
+    /// What it said, if the ids are not known.
+    Text {
+        /// The reasoning. Without an answer after it, it is continued.
         thinking: Option<String>,
         /// The answer so far.
         text: Option<String>,
@@ -159,12 +159,12 @@ pub struct Request {
     pub thinking: Option<Thinking>,
     /// How tokens are chosen.
     pub sampling: Sampling,
-    /// At most this many tokens, thinking included, those of a begun answer not; `None`: as many as the context holds.
+    /// At most this many tokens, thinking included, those of an answer prefix not; `None`: as many as the context holds.
     pub max_tokens: Option<u32>,
-    /// Ends the thought when it has taken this many tokens, those of a begun answer included; 0 ends it before it begins. `None`: never.
+    /// Ends the thought when it has taken this many tokens, those of an answer prefix included; 0 ends it before it begins. `None`: never.
     pub thinking_budget: Option<u32>,
-    /// The answer is not begun anew but goes on from here.
-    pub continue_from: Option<Begun>,
+    /// The answer is continued from here instead of being begun.
+    pub answer_prefix: Option<AnswerPrefix>,
     /// Texts that end the answer where they first appear in it; they are cut off.
     pub stop: Vec<String>,
     /// Keeps keys and values of full attention in this many bits; `None`: as they are computed. Layers whose heads do not
@@ -183,7 +183,7 @@ impl Request {
             sampling: Sampling::default(),
             max_tokens: None,
             thinking_budget: None,
-            continue_from: None,
+            answer_prefix: None,
             stop: Vec::new(),
             kv_bits: None,
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use history::History;
 use protocol::fake::FakeJob;
 use protocol::{
-    AnswerBody, AnswerEvent, AnswerState, Begun, ChatSettings, EngineEvent, Error, ErrorCode, FinishReason, Notice, PartKind, Role,
+    AnswerBody, AnswerEvent, AnswerPrefix, AnswerState, ChatSettings, EngineEvent, Error, ErrorCode, FinishReason, Notice, PartKind, Role,
     StoredMessage, Thinking,
 };
 use sqlx::Connection;
@@ -22,7 +22,7 @@ fn started(revision: &str) -> EngineEvent {
 }
 
 fn resumed(said: Vec<PartKind>, tokens: Vec<u32>) -> EngineEvent {
-    EngineEvent::Resumed {
+    EngineEvent::Continued {
         said,
         notices: vec![],
         tokens,
@@ -46,7 +46,7 @@ fn shown(events: &[AnswerEvent]) -> Vec<PartKind> {
     let mut parts: Vec<PartKind> = Vec::new();
     for event in events {
         match &event.body {
-            AnswerBody::Resumed { parts: all, .. } => parts = all.iter().map(|part| part.kind.clone()).collect(),
+            AnswerBody::Continued { parts: all, .. } => parts = all.iter().map(|part| part.kind.clone()).collect(),
             AnswerBody::Delta { channel, text, .. } => match (parts.last_mut(), channel) {
                 (Some(PartKind::Thinking { text: last }), protocol::Channel::Thinking)
                 | (Some(PartKind::Text { text: last }), protocol::Channel::Text) => last.push_str(text),
@@ -157,7 +157,7 @@ async fn the_budget_of_a_chat_is_asked_for_and_kept_with_the_answer() {
             None => sleep(Duration::from_millis(5)).await,
         }
     };
-    assert_eq!((ahead.thinking, ahead.thinking_budget, ahead.continue_from), (None, None, None));
+    assert_eq!((ahead.thinking, ahead.thinking_budget, ahead.answer_prefix), (None, None, None));
     let (_, job) = harness.ask(&chat, "more").await;
     assert_eq!((job.request.thinking, job.request.thinking_budget), (None, None));
 }
@@ -178,12 +178,12 @@ async fn an_answer_goes_on_from_its_tokens_and_shows_what_they_say() {
     let job = harness.continues(&message).await;
     assert_eq!(job.request.model.reference, "pebble", "the model that began it");
     assert_eq!(job.request.messages.len(), 1);
-    let begun = Begun::Tokens {
+    let begun = AnswerPrefix::Tokens {
         tokens: vec![1, 2, 99],
         model_revision: Some("abc".into()),
         thinking_ended: false,
     };
-    assert_eq!(job.request.continue_from, Some(begun));
+    assert_eq!(job.request.answer_prefix, Some(begun));
 
     let mut window = harness.chat.attach(&message, 0).await.unwrap();
     let mut events = vec![next(&mut window).await];
@@ -240,8 +240,8 @@ async fn a_thought_that_was_ended_for_the_model_stays_ended() {
     harness.end(&message).await;
     let job = harness.continues(&message).await;
     assert!(matches!(
-        job.request.continue_from,
-        Some(Begun::Tokens { thinking_ended: true, .. })
+        job.request.answer_prefix,
+        Some(AnswerPrefix::Tokens { thinking_ended: true, .. })
     ));
 }
 
@@ -253,7 +253,7 @@ async fn an_answer_without_tokens_goes_on_from_its_words_or_from_nothing() {
     job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken")));
     harness.end(&message).await;
     let job = harness.continues(&message).await;
-    assert_eq!(job.request.continue_from, None);
+    assert_eq!(job.request.answer_prefix, None);
     let piece = |channel, text: &str| EngineEvent::Delta {
         channel,
         text: text.into(),
@@ -265,11 +265,11 @@ async fn an_answer_without_tokens_goes_on_from_its_words_or_from_nothing() {
     job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken again")));
     harness.end(&message).await;
     let job = harness.continues(&message).await;
-    let begun = Begun::Words {
+    let begun = AnswerPrefix::Text {
         thinking: Some("hm".into()),
         text: Some("Half an".into()),
     };
-    assert_eq!(job.request.continue_from, Some(begun));
+    assert_eq!(job.request.answer_prefix, Some(begun));
     job.events.send(resumed(vec![thinking("hm"), words("Half an")], vec![5, 6, 7]));
     job.events.send(text(" answer", 8));
     job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "and again")));
@@ -326,7 +326,7 @@ async fn a_model_that_is_gone_or_changed_leaves_all_there_was_and_the_answer_can
     let before = harness.stored(&chat).await.pop().unwrap();
     for _ in 0..2 {
         let job = harness.continues(&message).await;
-        let Some(Begun::Tokens { model_revision, .. }) = &job.request.continue_from else {
+        let Some(AnswerPrefix::Tokens { model_revision, .. }) = &job.request.answer_prefix else {
             panic!("it has tokens")
         };
         assert_eq!(model_revision.as_deref(), Some("abc"));
@@ -392,7 +392,7 @@ async fn an_answer_goes_on_after_its_process_was_gone_as_often_as_it_takes() {
                 None => sleep(Duration::from_millis(1)).await,
             }
         };
-        assert!(matches!(&job.request.continue_from, Some(Begun::Tokens { tokens: begun, .. }) if *begun == tokens));
+        assert!(matches!(&job.request.answer_prefix, Some(AnswerPrefix::Tokens { tokens: begun, .. }) if *begun == tokens));
         let said: String = ["one ", "two ", "three "][..=round].concat();
         job.events.send(started("abc"));
         job.events.send(resumed(vec![words(&said)], tokens.clone()));

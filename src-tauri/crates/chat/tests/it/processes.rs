@@ -210,8 +210,8 @@ async fn the_thought_of_another_process_can_be_ended_and_its_answer_goes_on_here
     assert!(!job.end_thinking.is_asked(), "the wish was for the process that died");
     let tokens = reader.tokens(&other.message).await.unwrap();
     assert_eq!(begun.text(), tokens.iter().map(|token| piece(*token)).collect::<String>());
-    match &job.request.continue_from {
-        Some(protocol::Begun::Tokens {
+    match &job.request.answer_prefix {
+        Some(protocol::AnswerPrefix::Tokens {
             tokens: asked,
             thinking_ended,
             ..

@@ -1,8 +1,8 @@
 //! Activation functions, in the type of their input: constants are made at load, because a 32 bit scalar would widen a
 //! 16 bit model.
 
+use checkpoint::config::decoder::Activation as Kind;
 use mlx_rs::Dtype;
-use prompt::config::decoder::Activation as Kind;
 
 use crate::error::Result;
 use crate::kernels::{self, GateKernel};

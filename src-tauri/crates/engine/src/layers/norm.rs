@@ -1,7 +1,7 @@
 //! Root mean square norms.
 
+use checkpoint::config::decoder::NormConfig;
 use mlx_rs::Dtype;
-use prompt::config::decoder::NormConfig;
 
 use crate::error::Result;
 use crate::parameters::Parameters;

@@ -1,7 +1,7 @@
 //! Rotary positions: pairs of numbers of a head turn against each other by angles that grow with the position.
 
+use checkpoint::config::rope::RopeConfig;
 use mlx_rs::Dtype;
-use prompt::config::rope::RopeConfig;
 
 use crate::error::Result;
 use crate::parameters::Parameters;

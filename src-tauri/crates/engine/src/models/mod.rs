@@ -3,7 +3,7 @@
 mod decoder;
 mod gemma4;
 
-use prompt::config::{Family, ModelConfig};
+use checkpoint::{Family, ModelConfig};
 
 use crate::cache::Cache;
 use crate::error::Result;

@@ -82,7 +82,7 @@ pub async fn hear(mut job: JobHandle) -> Heard {
             } => heard.prefill.push(done),
             EngineEvent::Progress { .. } => {}
             EngineEvent::Started { prompt_tokens, .. } => heard.started = Some(prompt_tokens),
-            EngineEvent::Resumed { said, notices, tokens } => {
+            EngineEvent::Continued { said, notices, tokens } => {
                 for part in said {
                     match part {
                         PartKind::Text { text } => heard.text.push_str(&text),

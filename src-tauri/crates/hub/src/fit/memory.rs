@@ -1,6 +1,6 @@
 //! How much memory this computer has for a model.
 
-use prompt::config::memory::Backend;
+use checkpoint::memory::Backend;
 use sysinfo::System;
 
 use crate::Error;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use prompt::config::memory::Backend;
+use checkpoint::memory::Backend;
 use protocol::{ErrorCode, MemoryGuard, ModelSource};
 
 use super::{check_before_load, size, Measured, Memory, LOAD_ANYWAY};
@@ -44,7 +44,7 @@ impl MemoryGuard for SystemMemoryGuard {
         }
         let kept = Measured::in_folder(&self.data_dir).remember(&model.reference, model.revision.as_deref(), bytes);
         if let Err(error) = kept {
-            tracing::warn!("what {} took could not be kept: {error}", model.reference);
+            tracing::warn!("what {} took could not be prefix_cached: {error}", model.reference);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-use prompt::config::is_unused_tensor;
+use checkpoint::config::is_unused_tensor;
 use serde_json::Value;
 
 use crate::structure::{shards, LONGEST_HEADER};

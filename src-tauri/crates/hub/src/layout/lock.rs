@@ -60,7 +60,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing the file gives it up as well.
+        // ThinkingTerminator the file gives it up as well.
         let _ = self.file.unlock();
     }
 }

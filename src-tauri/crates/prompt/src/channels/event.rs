@@ -62,12 +62,12 @@ pub(super) fn append(events: &mut Vec<Event>, event: Event) {
 
 /// A stretch of text and where it begins in the source.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Run {
+pub(super) struct Span {
     pub text: String,
     pub at: usize,
 }
 
-impl Run {
+impl Span {
     pub(super) fn new(text: &str, at: usize) -> Self {
         Self { text: text.to_owned(), at }
     }
@@ -92,11 +92,11 @@ impl Run {
 
 /// Gives back the places of text that passes a filter which holds some of it back.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct SourceMap {
     stretches: VecDeque<(usize, Range<usize>)>,
 }
 
-impl Places {
+impl SourceMap {
     /// Text of this length goes in.
     pub(super) fn enter(&mut self, length: usize, source: Range<usize>) {
         self.stretches.push_back((length, source));

@@ -4,10 +4,10 @@ mod calls;
 mod messages;
 mod thoughts;
 
-use super::event::{append, Event, Piece, Run};
-use super::format::{Format, Mark};
+use super::channel_format::{ChannelFormat, MarkerKind};
+use super::event::{append, Event, Piece, Span};
 use super::header::{self, Body};
-use crate::calls::Tools;
+use crate::tool_calls::Tools;
 
 /// Where an opening marker stood whose label or header is still being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,25 +27,25 @@ enum State {
     Answer,
     /// Behind an opening marker whose label decides what it opens; `marker` is where that one begins.
     Label {
-        read: Run,
+        read: Span,
         origin: Origin,
         marker: usize,
     },
     Header {
-        read: Run,
+        read: Span,
         origin: Origin,
     },
     Thought {
         begun: bool,
     },
     Call {
-        body: Run,
+        body: Span,
         /// The tool, where a header named it.
         name: Option<String>,
     },
     /// The beginning of an answer that may be a call without markers.
-    Bare {
-        body: Run,
+    BareCall {
+        body: Span,
         sure: bool,
     },
 }
@@ -53,12 +53,12 @@ enum State {
 /// The state of one answer.
 #[derive(Debug)]
 pub(super) struct Machine {
-    format: Format,
+    format: ChannelFormat,
     thinking_on: bool,
     pub(super) tools: Tools,
     state: State,
     /// Whitespace that belongs to the text only if more text follows.
-    held: Run,
+    held: Span,
     /// Whether a thought may open: nothing but whitespace since the start or the last block.
     may_open: bool,
     /// Whether a block came before, so that whitespace before the first words is a boundary's.
@@ -84,13 +84,13 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn new(format: Format, thinking_on: bool) -> Self {
+    pub(super) fn new(format: ChannelFormat, thinking_on: bool) -> Self {
         let mut machine = Self {
             format,
             thinking_on,
             tools: Tools::default(),
             state: State::Answer,
-            held: Run::default(),
+            held: Span::default(),
             may_open: true,
             after_block: false,
             spoken: false,
@@ -111,7 +111,7 @@ impl Machine {
     /// The state between two blocks.
     fn between(&self) -> State {
         if self.format.headers {
-            let (read, origin) = (Run::default(), Origin::Boundary);
+            let (read, origin) = (Span::default(), Origin::Boundary);
             State::Header { read, origin }
         } else {
             State::Answer
@@ -190,7 +190,7 @@ impl Machine {
                 read.push(text, at);
                 self.header(text.len());
             }
-            State::Bare { body, .. } => {
+            State::BareCall { body, .. } => {
                 body.push(text, at);
                 self.bare();
             }
@@ -198,69 +198,69 @@ impl Machine {
     }
 
     /// A marker, spelled like this, that begins at this place of the source.
-    pub(super) fn mark(&mut self, mark: Mark, spelled: &str, at: usize) {
+    pub(super) fn mark(&mut self, mark: MarkerKind, spelled: &str, at: usize) {
         match self.state {
-            State::Label { .. } => self.end_label(mark == Mark::Close),
+            State::Label { .. } => self.end_label(mark == MarkerKind::Close),
             State::Header { .. } => return self.mark_in_header(mark, spelled, at),
-            State::Bare { .. } if matches!(mark, Mark::CallOpen | Mark::Section) => self.end_bare(),
+            State::BareCall { .. } if matches!(mark, MarkerKind::CallOpen | MarkerKind::Section) => self.end_bare(),
             _ => {}
         }
         let ends_thoughts = self.format.ends_thoughts;
         let end = at + spelled.len();
-        if matches!(mark, Mark::Open | Mark::AnswerOpen | Mark::AnswerClose) && self.call_is_whole() {
+        if matches!(mark, MarkerKind::Open | MarkerKind::AnswerOpen | MarkerKind::AnswerClose) && self.call_is_whole() {
             self.end_call(true);
         }
         match (&mut self.state, mark) {
-            (State::Answer, Mark::Open) if self.may_open => self.open(Origin::Boundary, at),
+            (State::Answer, MarkerKind::Open) if self.may_open => self.open(Origin::Boundary, at),
             // Behind words only a label shows that a marker is meant.
-            (State::Answer, Mark::Open) if self.format.label.is_some() => self.open(Origin::Answer, at),
-            (State::Answer, Mark::Close) if self.ended => self.boundary(),
-            (State::Answer, Mark::Close) if self.unknown_open || self.prompt_closed => {
+            (State::Answer, MarkerKind::Open) if self.format.label.is_some() => self.open(Origin::Answer, at),
+            (State::Answer, MarkerKind::Close) if self.ended => self.boundary(),
+            (State::Answer, MarkerKind::Close) if self.unknown_open || self.prompt_closed => {
                 (self.unknown_open, self.prompt_closed) = (false, false);
                 self.drop_held();
             }
-            (State::Answer, Mark::AnswerOpen) if self.may_open => {
+            (State::Answer, MarkerKind::AnswerOpen) if self.may_open => {
                 (self.wrapped, self.after_block) = (true, true);
                 self.drop_held();
             }
-            (State::Answer, Mark::AnswerClose) if self.wrapped => {
+            (State::Answer, MarkerKind::AnswerClose) if self.wrapped => {
                 self.wrapped = false;
                 self.boundary();
             }
-            (State::Answer, Mark::Section) => self.drop_held(),
-            (State::Answer, Mark::CallOpen) => self.open_call(None, end),
-            (State::Answer, Mark::CallHead) if self.may_open || self.line_ended => {
+            (State::Answer, MarkerKind::Section) => self.drop_held(),
+            (State::Answer, MarkerKind::CallOpen) => self.open_call(None, end),
+            (State::Answer, MarkerKind::CallHead) if self.may_open || self.line_ended => {
                 self.open_call(None, at);
                 self.text(spelled, at);
             }
-            (State::Answer, Mark::HeaderClose) if self.may_open => self.drop_held(),
-            (State::Answer, Mark::Channel) => self.open_header(Origin::Answer, spelled, at),
-            (State::Thought { begun }, Mark::Channel) => {
+            (State::Answer, MarkerKind::HeaderClose) if self.may_open => self.drop_held(),
+            (State::Answer, MarkerKind::Channel) => self.open_header(Origin::Answer, spelled, at),
+            (State::Thought { begun }, MarkerKind::Channel) => {
                 let begun = *begun;
                 self.open_header(Origin::Thought { begun }, spelled, at);
             }
-            (State::Thought { begun: false }, Mark::Open) => self.open(Origin::Thought { begun: false }, at),
-            (State::Thought { .. }, Mark::Close) => self.boundary(),
-            (State::Thought { .. }, Mark::CallOpen) if ends_thoughts => {
+            (State::Thought { begun: false }, MarkerKind::Open) => self.open(Origin::Thought { begun: false }, at),
+            (State::Thought { .. }, MarkerKind::Close) => self.boundary(),
+            (State::Thought { .. }, MarkerKind::CallOpen) if ends_thoughts => {
                 self.boundary();
                 self.open_call(None, end);
             }
-            (State::Thought { .. }, Mark::AnswerOpen) if ends_thoughts => {
+            (State::Thought { .. }, MarkerKind::AnswerOpen) if ends_thoughts => {
                 self.boundary();
                 self.wrapped = true;
             }
-            (State::Thought { .. }, Mark::Section) if ends_thoughts => self.boundary(),
-            (State::Answer | State::Thought { .. }, Mark::MessageClose) => self.boundary(),
-            (State::Answer | State::Thought { .. }, Mark::HeaderOpen) => self.begin_header(),
-            (State::Call { .. }, Mark::CallOpen) => {
+            (State::Thought { .. }, MarkerKind::Section) if ends_thoughts => self.boundary(),
+            (State::Answer | State::Thought { .. }, MarkerKind::MessageClose) => self.boundary(),
+            (State::Answer | State::Thought { .. }, MarkerKind::HeaderOpen) => self.begin_header(),
+            (State::Call { .. }, MarkerKind::CallOpen) => {
                 self.end_call(false);
                 self.open_call(None, end);
             }
-            (State::Call { .. }, Mark::HeaderOpen) => {
+            (State::Call { .. }, MarkerKind::HeaderOpen) => {
                 self.end_call(true);
                 self.begin_header();
             }
-            (State::Call { .. }, Mark::CallClose | Mark::Section | Mark::MessageClose) => self.end_call(true),
+            (State::Call { .. }, MarkerKind::CallClose | MarkerKind::Section | MarkerKind::MessageClose) => self.end_call(true),
             _ => self.text(spelled, at),
         }
     }
@@ -275,7 +275,7 @@ impl Machine {
                 origin: Origin::Answer,
                 marker,
             } => {
-                self.answer(self.format.spelled(Mark::Open), marker);
+                self.answer(self.format.spelled(MarkerKind::Open), marker);
                 self.answer(&read.text, read.at);
             }
             // An opening marker that was cut off within its label.
@@ -294,7 +294,7 @@ impl Machine {
                 self.state = state;
                 self.end_call(false);
             }
-            state @ State::Bare { .. } => {
+            state @ State::BareCall { .. } => {
                 self.state = state;
                 self.end_bare();
             }
@@ -314,8 +314,8 @@ impl Machine {
         if self.format.bare_calls && self.may_open && !self.spoken && words.starts_with(['{', '[']) {
             let blank = text.len() - words.len();
             self.hold(&text[..blank], at);
-            let body = Run::new(words, at + blank);
-            self.state = State::Bare { body, sure: false };
+            let body = Span::new(words, at + blank);
+            self.state = State::BareCall { body, sure: false };
             return self.bare();
         }
         self.say(text, at);

@@ -4,28 +4,28 @@
 //! in the text. An opening marker counts before the first words and right behind a block; Gemma 4's and harmony's, which
 //! carry the channel's name, also count later. A marker in any other place is literal text.
 
-mod closing;
+mod channel_format;
 mod event;
-mod format;
 mod header;
+mod known_formats;
 mod machine;
 mod scanner;
 mod splitter;
-mod table;
+mod thinking_terminator;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::chat_processor::Prompt;
 use crate::detokenizer::Detokenizer;
-use crate::dialect::Prompt;
 use crate::tokenizer::Tokenizer;
-pub(crate) use closing::text as closing_text;
-pub use closing::Closing;
+pub(crate) use channel_format::ChannelFormat;
+use channel_format::{Marker, MarkerKind};
 pub use event::{Event, Piece};
-pub(crate) use format::Format;
-use format::{Mark, Marker};
 pub use splitter::Splitter;
+pub(crate) use thinking_terminator::text as terminator_text;
+pub use thinking_terminator::ThinkingTerminator;
 
 /// The parser of one answer. Every generated id but the stop token goes through [`push`](Self::push), then
 /// [`finish`](Self::finish) is called once.
@@ -35,18 +35,18 @@ pub struct ChannelParser {
     detokenizer: Detokenizer,
     thinking_tokens: u32,
     /// Whether the ids that come belong to what ends the thought, until it has ended.
-    closing: bool,
+    terminating: bool,
     /// Ids since the scanner began to hold back what may become a marker.
     held_ids: u32,
 }
 
 impl ChannelParser {
-    pub(crate) fn new(tokenizer: Arc<Tokenizer>, format: Format, prompt: &Prompt, thinking_on: bool, stop_texts: &[String]) -> Self {
+    pub(crate) fn new(tokenizer: Arc<Tokenizer>, format: ChannelFormat, prompt: &Prompt, thinking_on: bool, stop_texts: &[String]) -> Self {
         let mut parser = Self {
             detokenizer: Detokenizer::new(tokenizer.clone()),
             splitter: Splitter::new(format, thinking_on, stop_texts),
             thinking_tokens: 0,
-            closing: false,
+            terminating: false,
             held_ids: 0,
         };
         parser.begin(&tokenizer, prompt);
@@ -66,20 +66,26 @@ impl ChannelParser {
         if format.headers {
             return self.begin_message(tokenizer, prompt);
         }
-        let markers = [Mark::Open, Mark::Close, Mark::MessageClose, Mark::AnswerOpen].map(|mark| format.marker(mark).copied());
+        let markers = [
+            MarkerKind::Open,
+            MarkerKind::Close,
+            MarkerKind::MessageClose,
+            MarkerKind::AnswerOpen,
+        ]
+        .map(|mark| format.marker(mark).copied());
         let markers: Vec<Marker> = markers.into_iter().flatten().collect();
         let Some((last, rest)) = last_marker(&markers, tokenizer, prompt) else {
             return;
         };
         let machine = &mut self.splitter.machine;
         match last {
-            Mark::Open => {
-                machine.mark(Mark::Open, "", 0);
+            MarkerKind::Open => {
+                machine.mark(MarkerKind::Open, "", 0);
                 machine.text(&rest, 0);
                 machine.begin_answer(!rest.is_empty());
             }
             _ if !rest.trim().is_empty() => {}
-            Mark::AnswerOpen => machine.begin_wrapped(),
+            MarkerKind::AnswerOpen => machine.begin_wrapped(),
             _ => machine.begin_behind_thought(),
         }
     }
@@ -87,10 +93,10 @@ impl ChannelParser {
     fn begin_message(&mut self, tokenizer: &Arc<Tokenizer>, prompt: &Prompt) {
         let id = |mark| self.splitter.format.marker(mark).and_then(|marker| marker.id);
         let last = |mark| prompt.ids.iter().rposition(|known| Some(*known) == id(mark));
-        let (Some(start), Some(message)) = (last(Mark::HeaderOpen), last(Mark::HeaderClose)) else {
+        let (Some(start), Some(message)) = (last(MarkerKind::HeaderOpen), last(MarkerKind::HeaderClose)) else {
             return;
         };
-        if message < start || last(Mark::MessageClose).is_some_and(|end| end > message) {
+        if message < start || last(MarkerKind::MessageClose).is_some_and(|end| end > message) {
             return;
         }
         let header = tokenizer.decode(&prompt.ids[start + 1..message]);
@@ -152,22 +158,22 @@ impl ChannelParser {
 
     /// What would end the thought at this place. Blanks that the thought ends with, and those that would stand behind the
     /// beginning of a character, are left out.
-    pub fn closing_here<'a>(&self, closing: &'a Closing) -> &'a [u32] {
+    pub fn terminator_here<'a>(&self, terminator: &'a ThinkingTerminator) -> &'a [u32] {
         if self.detokenizer.is_in_character() || self.splitter.machine.thought_ends_line() {
-            closing.bare()
+            terminator.bare()
         } else {
-            closing.ids()
+            terminator.ids()
         }
     }
 
-    /// Ends the thought for the model: the ids of [`closing_here`](Self::closing_here) are pushed next. A character or marker that
+    /// Ends the thought for the model: the ids of [`terminator_here`](Self::terminator_here) are pushed next. A character or marker that
     /// was begun is dropped, and neither another closing marker nor another thought shows from now on. Behind a thought, only the
     /// latter.
     pub fn end_thinking(&mut self) {
         if self.is_thinking() {
             self.detokenizer.finish();
             self.splitter.scanner.drop_held();
-            self.closing = true;
+            self.terminating = true;
         }
         self.splitter.machine.end_thoughts();
     }
@@ -184,11 +190,11 @@ impl ChannelParser {
 
     fn count(&mut self, was_inside: bool) {
         match (was_inside, self.splitter.machine.in_thought()) {
-            (true, true) if !self.closing => self.thinking_tokens += 1,
+            (true, true) if !self.terminating => self.thinking_tokens += 1,
             // The ids of a closing marker that is spelled out were taken for the thought's.
-            (true, false) if !self.closing => self.thinking_tokens -= self.held_ids.min(self.thinking_tokens),
+            (true, false) if !self.terminating => self.thinking_tokens -= self.held_ids.min(self.thinking_tokens),
             (true, true) => {}
-            (_, inside) => self.closing &= inside,
+            (_, inside) => self.terminating &= inside,
         }
         self.held_ids = if self.splitter.scanner.holds() { self.held_ids + 1 } else { 0 };
     }
@@ -199,16 +205,16 @@ fn pieces(events: Vec<Event>) -> Vec<Piece> {
 }
 
 /// The marker that a prompt ends with and what stands behind it.
-fn last_marker(markers: &[Marker], tokenizer: &Arc<Tokenizer>, prompt: &Prompt) -> Option<(Mark, String)> {
+fn last_marker(markers: &[Marker], tokenizer: &Arc<Tokenizer>, prompt: &Prompt) -> Option<(MarkerKind, String)> {
     if markers.iter().any(|marker| marker.id.is_none()) {
         let text = prompt.text.trim_end();
         let last = markers.iter().find(|marker| text.ends_with(marker.text))?;
-        return Some((last.mark, prompt.text[text.len()..].to_owned()));
+        return Some((last.kind, prompt.text[text.len()..].to_owned()));
     }
     let of = |id: &u32| markers.iter().find(|marker| marker.id == Some(*id));
     let at = prompt.ids.iter().rposition(|id| of(id).is_some())?;
     let rest = &prompt.ids[at + 1..];
     // Another control token means that the marker was an earlier turn's.
     let earlier = rest.iter().any(|id| tokenizer.is_control(*id));
-    (!earlier).then(|| Some((of(&prompt.ids[at])?.mark, tokenizer.decode(rest))))?
+    (!earlier).then(|| Some((of(&prompt.ids[at])?.kind, tokenizer.decode(rest))))?
 }

@@ -1,12 +1,12 @@
 //! Finds markers that are not tokens of their own in streamed text.
 
-use super::format::{Mark, Marker};
+use super::channel_format::{Marker, MarkerKind};
 
 /// A stretch of text or a marker in it, with its place in the source in bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum Scanned {
     Text(String, usize),
-    Mark(Mark, &'static str, usize),
+    Marker(MarkerKind, &'static str, usize),
 }
 
 /// Splits streamed text at markers; the longest end of it that may become a marker is held back.
@@ -41,7 +41,7 @@ impl Scanner {
         self.flush();
     }
 
-    pub(super) fn push(&mut self, piece: &str) -> Vec<Found> {
+    pub(super) fn push(&mut self, piece: &str) -> Vec<Scanned> {
         let mut found = Vec::new();
         let mut text = std::mem::take(&mut self.held);
         text.push_str(piece);
@@ -55,9 +55,9 @@ impl Scanner {
             let rest = text.split_off(at + marker.text.len());
             text.truncate(at);
             if !text.is_empty() {
-                found.push(Found::Text(text, self.at));
+                found.push(Scanned::Text(text, self.at));
             }
-            found.push(Found::Mark(marker.mark, marker.text, self.at + at));
+            found.push(Scanned::Marker(marker.kind, marker.text, self.at + at));
             self.at += at + marker.text.len();
             text = rest;
         }
@@ -70,7 +70,7 @@ impl Scanner {
         }
         self.at += text.len();
         if !text.is_empty() {
-            found.push(Found::Text(text, start));
+            found.push(Scanned::Text(text, start));
         }
         found
     }

@@ -1,27 +1,27 @@
 //! The parser of text whose markers may stand in it as text.
 
-use super::event::{append, Event, Piece, Places};
-use super::format::{Format, Mark, Marker};
+use super::channel_format::{ChannelFormat, Marker, MarkerKind};
+use super::event::{append, Event, Piece, SourceMap};
 use super::machine::Machine;
-use super::scanner::{Found, Scanner};
-use crate::calls::Tools;
-use crate::stop_text::StopText;
+use super::scanner::{Scanned, Scanner};
+use crate::stop_strings::StopStrings;
+use crate::tool_calls::Tools;
 
 /// Sets reasoning, answer and tool calls apart in a text that comes in pieces of any size.
 #[derive(Debug)]
 pub struct Splitter {
-    pub(super) format: Format,
+    pub(super) format: ChannelFormat,
     pub(super) scanner: Scanner,
     pub(super) machine: Machine,
-    stop_text: StopText,
-    places: Places,
+    stop_text: StopStrings,
+    places: SourceMap,
 }
 
 impl Splitter {
     /// A splitter for the format of this name, see [`Splitter::names`]; every marker is looked for in the text. `opened` says that
     /// the prompt opened a thought. `None` for a name that is not known.
     pub fn named(name: &str, opened: bool, thinking_on: bool) -> Option<Self> {
-        let mut splitter = Self::new(Format::named(name)?, thinking_on, &[]);
+        let mut splitter = Self::new(ChannelFormat::named(name)?, thinking_on, &[]);
         if opened {
             splitter.begin_thought();
         }
@@ -30,7 +30,7 @@ impl Splitter {
 
     /// The names of the formats.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        super::table::NAMES.iter().map(|(name, _)| *name)
+        super::known_formats::NAMES.iter().map(|(name, _)| *name)
     }
 
     /// The markers of a format, as they are spelled.
@@ -39,8 +39,8 @@ impl Splitter {
     }
 
     /// What stands between a thought and the answer in this format; `None` where it has no thoughts.
-    pub fn closing(&self) -> Option<String> {
-        super::closing::tabled(&self.format)
+    pub fn thinking_terminator(&self) -> Option<String> {
+        super::thinking_terminator::tabled(&self.format)
     }
 
     /// Tells which tools there are, in the OpenAI form, so that arguments get the types of their schemas.
@@ -50,12 +50,12 @@ impl Splitter {
         self
     }
 
-    pub(super) fn new(format: Format, thinking_on: bool, stop_texts: &[String]) -> Self {
+    pub(super) fn new(format: ChannelFormat, thinking_on: bool, stop_texts: &[String]) -> Self {
         Self {
             scanner: Scanner::new(&format.markers),
             machine: Machine::new(format.clone(), thinking_on),
-            stop_text: StopText::new(stop_texts),
-            places: Places::default(),
+            stop_text: StopStrings::new(stop_texts),
+            places: SourceMap::default(),
             format,
         }
     }
@@ -64,9 +64,9 @@ impl Splitter {
     pub(super) fn begin_thought(&mut self) {
         if self.format.headers {
             self.machine.begin_message("<|channel|>analysis");
-        } else if let Some(open) = self.format.marker(Mark::Open) {
+        } else if let Some(open) = self.format.marker(MarkerKind::Open) {
             let label = self.format.label.map(|label| format!("{label}\n")).unwrap_or_default();
-            self.machine.mark(Mark::Open, open.text, 0);
+            self.machine.mark(MarkerKind::Open, open.text, 0);
             self.machine.text(&label, 0);
             self.machine.begin_answer(true);
         }
@@ -107,8 +107,8 @@ impl Splitter {
     pub(super) fn scan(&mut self, text: &str) {
         for found in self.scanner.push(text) {
             match found {
-                Found::Text(text, at) => self.machine.text(&text, at),
-                Found::Mark(mark, spelled, at) => self.machine.mark(mark, spelled, at),
+                Scanned::Text(text, at) => self.machine.text(&text, at),
+                Scanned::Marker(mark, spelled, at) => self.machine.mark(mark, spelled, at),
             }
         }
     }
@@ -117,7 +117,7 @@ impl Splitter {
     pub(super) fn mark(&mut self, marker: &Marker) {
         self.flush();
         let at = self.scanner.pass(marker.text);
-        self.machine.mark(marker.mark, marker.text, at);
+        self.machine.mark(marker.kind, marker.text, at);
     }
 
     fn flush(&mut self) {

@@ -14,7 +14,7 @@ use minijinja::{Environment, ErrorKind};
 use serde_json::{json, Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::channels::{closing_text, Format};
+use crate::channels::{terminator_text, ChannelFormat};
 use crate::{Error, Result};
 use environment::{environment, set_clock, Refusal};
 use source::prepare;
@@ -114,8 +114,8 @@ impl Template {
     }
 
     /// What stands between a thought and the answer, as far as the template alone tells; `None` where it knows no thoughts.
-    pub fn closing(&self) -> Option<String> {
-        closing_text(self, &Format::spoken(&self.source))
+    pub fn thinking_terminator(&self) -> Option<String> {
+        terminator_text(self, &ChannelFormat::spoken(&self.source))
     }
 
     /// SHA-256 of [`source`](Self::source), hexadecimal.

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, dead_code)]
 
-use prompt::Dialect;
+use prompt::ChatProcessor;
 use serde_json::{json, Value};
 
 /// A model whose tokens are these markers and single bytes.
-pub fn byte_speaker(markers: &[&str], template: &str) -> (Dialect, tokenizers::Tokenizer) {
+pub fn byte_speaker(markers: &[&str], template: &str) -> (ChatProcessor, tokenizers::Tokenizer) {
     let printable = |byte: &u32| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
     let alphabet = (0..256)
         .filter(printable)
@@ -28,5 +28,5 @@ pub fn byte_speaker(markers: &[&str], template: &str) -> (Dialect, tokenizers::T
     std::fs::write(dir.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
     std::fs::write(dir.path().join("chat_template.jinja"), template).unwrap();
     let library = tokenizers::Tokenizer::from_file(dir.path().join("tokenizer.json")).unwrap();
-    (Dialect::open(dir.path()).unwrap(), library)
+    (ChatProcessor::open(dir.path()).unwrap(), library)
 }

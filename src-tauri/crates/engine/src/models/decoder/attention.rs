@@ -1,6 +1,6 @@
 //! Softmax attention of the parametric decoder.
 
-use prompt::config::decoder::{AttentionConfig, HeadNorm};
+use checkpoint::config::decoder::{AttentionConfig, QkNorm};
 
 use super::{LoadContext, QueryScale, Step};
 use crate::cache::{Cache, PlainCache, RotatingCache};
@@ -236,9 +236,9 @@ fn head_norms(config: &AttentionConfig, path: &str, factor: f32, loading: &mut L
             factor => factors.mul(&Tensor::scalar(factor, factors.dtype())?),
         }
     };
-    Ok(match config.head_norm {
-        HeadNorm::None => HeadNorms::None,
-        HeadNorm::PerHead => {
+    Ok(match config.qk_norm {
+        QkNorm::None => HeadNorms::None,
+        QkNorm::PerHead => {
             let queries = take("q_norm", width, factor)?.reshape(&[1, width])?;
             let keys = take("k_norm", width, 1.0)?.reshape(&[1, width])?;
             let rows: Vec<&Tensor> = (0..heads + key_heads)
@@ -246,7 +246,7 @@ fn head_norms(config: &AttentionConfig, path: &str, factor: f32, loading: &mut L
                 .collect();
             HeadNorms::PerHead(RmsNorm::new(concatenate(&rows, 0)?, norm.eps)?)
         }
-        HeadNorm::Whole => HeadNorms::Whole {
+        QkNorm::Whole => HeadNorms::Whole {
             queries: RmsNorm::new(take("q_norm", heads * width, factor)?, norm.eps)?,
             keys: RmsNorm::new(take("k_norm", key_heads * width, 1.0)?, norm.eps)?,
         },

@@ -1,8 +1,8 @@
 //! The gated delta net of Qwen 3.5 and Qwen 3 Next: a short convolution makes queries, keys and values of the last tokens, and
 //! the gated delta rule carries a matrix per head from token to token in place of a cache of keys.
 
+use checkpoint::config::decoder::{DeltaNetConfig, DeltaProjections};
 use mlx_rs::Dtype;
-use prompt::config::decoder::{DeltaNetConfig, DeltaProjections};
 
 use super::LoadContext;
 use crate::cache::RecurrentCache;

@@ -1,6 +1,6 @@
 //! The short convolution of LFM 2 in place of attention: `out(C · conv(B · x))`, where `B`, `C` and `x` come from the input.
 
-use prompt::config::decoder::GatedConvConfig;
+use checkpoint::config::decoder::GatedConvConfig;
 
 use super::LoadContext;
 use crate::cache::RecurrentCache;

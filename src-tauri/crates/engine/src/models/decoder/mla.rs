@@ -1,7 +1,7 @@
 //! Multi-head latent attention, MLA (DeepSeek-V2, arXiv:2405.04434). For each position the cache keeps the latent, the short vector
 //! that keys and values of all heads are made from, and the rotary part of the key, which all heads share.
 
-use prompt::config::latent::LatentConfig;
+use checkpoint::config::mla::MlaConfig;
 
 use super::{LoadContext, Step};
 use crate::cache::{Cache, KvView, PlainCache};
@@ -49,13 +49,19 @@ enum HeadProjection {
 
 impl Mla {
     /// Loads what stands below `path`, with `kv_b_proj`, or, as MLX's own files have it, `embed_q` and `unembed_out`.
-    pub fn load(config: &LatentConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    pub fn load(config: &MlaConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let name = |part: &str| format!("{path}.{part}");
         let hidden = loading.config.hidden_size as i32;
-        let [heads, rank, nope_dim, rope_dim, value_dim] =
-            [config.heads, config.rank, config.still, config.turning, config.value].map(|width| width as i32);
+        let [heads, rank, nope_dim, rope_dim, value_dim] = [
+            config.heads,
+            config.kv_lora_rank,
+            config.qk_nope_head_dim,
+            config.qk_rope_head_dim,
+            config.v_head_dim,
+        ]
+        .map(|width| width as i32);
         let queries = heads * (nope_dim + rope_dim);
-        let first = match config.query_rank {
+        let first = match config.q_lora_rank {
             Some(rank) => (name("q_a_proj"), rank as i32),
             None => (name("q_proj"), queries),
         };
@@ -76,7 +82,7 @@ impl Mla {
             mask: loading.mask(None),
             rope: config.rope,
             down_proj: Linear::load_joined(loading.weights, &parts, hidden)?,
-            queries: match config.query_rank {
+            queries: match config.q_lora_rank {
                 Some(rank) => Some((
                     RmsNorm::load(loading.weights, &name("q_a_layernorm"), rank as i32, config.eps)?,
                     Linear::load(loading.weights, &name("q_b_proj"), rank as i32, queries)?,
@@ -171,8 +177,9 @@ fn by_head(x: &Tensor, count: i32) -> Result<Tensor> {
 
 impl HeadProjection {
     /// The matrices of keys and of values.
-    fn load(config: &LatentConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<(Self, Self)> {
-        let [heads, rank, nope, value] = [config.heads, config.rank, config.still, config.value].map(|width| width as i32);
+    fn load(config: &MlaConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<(Self, Self)> {
+        let [heads, rank, nope, value] =
+            [config.heads, config.kv_lora_rank, config.qk_nope_head_dim, config.v_head_dim].map(|width| width as i32);
         let weights = &mut *loading.weights;
         let joined = format!("{path}.kv_b_proj");
         let (keys, values) = if weights.has(&format!("{joined}.weight")) {

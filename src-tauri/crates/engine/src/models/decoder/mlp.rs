@@ -1,6 +1,6 @@
 //! The gated network of the parametric decoder.
 
-use prompt::config::decoder::DenseConfig;
+use checkpoint::config::decoder::DenseConfig;
 
 use super::LoadContext;
 use crate::error::Result;

@@ -11,8 +11,8 @@ mod mla;
 mod mlp;
 mod sparse_moe;
 
+use checkpoint::config::decoder::{self, DecoderConfig, LayerConfig, LmHead, NormPlacement, QueryScaling};
 use mlx_rs::Dtype;
-use prompt::config::decoder::{self, DecoderConfig, Growth, Head, LayerConfig, Norms};
 
 use crate::cache::{Cache, RecurrentCache};
 use crate::error::Result;
@@ -81,7 +81,7 @@ impl Mixer {
         match config {
             decoder::Mixer::Attention(config) => Ok(Self::Attention(Attention::load(config, &format!("{path}.self_attn"), loading)?)),
             decoder::Mixer::DeltaNet(config) => Ok(Self::DeltaNet(DeltaNet::load(config, &format!("{path}.linear_attn"), loading)?)),
-            decoder::Mixer::Latent(config) => Ok(Self::Mla(Box::new(Mla::load(config, &format!("{path}.self_attn"), loading)?))),
+            decoder::Mixer::Mla(config) => Ok(Self::Mla(Box::new(Mla::load(config, &format!("{path}.self_attn"), loading)?))),
             decoder::Mixer::GatedConv(config) => Ok(Self::GatedConv(GatedConv::load(config, &format!("{path}.conv"), loading)?)),
         }
     }
@@ -120,11 +120,11 @@ enum FeedForward {
 }
 
 impl FeedForward {
-    fn load(config: &decoder::Feed, layer: usize, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    fn load(config: &decoder::FeedForward, layer: usize, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let path = format!("layers.{layer}.mlp");
         match config {
-            decoder::Feed::Dense(config) => Ok(Self::Dense(Mlp::load(config, &path, loading)?)),
-            decoder::Feed::Experts(config) => Ok(Self::SparseMoe(Box::new(SparseMoe::load(config, &path, loading)?))),
+            decoder::FeedForward::Dense(config) => Ok(Self::Dense(Mlp::load(config, &path, loading)?)),
+            decoder::FeedForward::Moe(config) => Ok(Self::SparseMoe(Box::new(SparseMoe::load(config, &path, loading)?))),
         }
     }
 
@@ -148,9 +148,9 @@ struct Layer {
 impl Layer {
     fn load(config: &LayerConfig, layer: usize, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let names = match config.norms {
-            Norms::Before => [Some("input_layernorm"), None, Some("post_attention_layernorm"), None],
-            Norms::After => [None, Some("post_attention_layernorm"), None, Some("post_feedforward_layernorm")],
-            Norms::Around => [
+            NormPlacement::Pre => [Some("input_layernorm"), None, Some("post_attention_layernorm"), None],
+            NormPlacement::Post => [None, Some("post_attention_layernorm"), None, Some("post_feedforward_layernorm")],
+            NormPlacement::Sandwich => [
                 Some("input_layernorm"),
                 Some("post_attention_layernorm"),
                 Some("pre_feedforward_layernorm"),
@@ -169,7 +169,7 @@ impl Layer {
             pre_feed_forward_norm: norm(pre_feed_forward_norm)?,
             post_feed_forward_norm: norm(post_feed_forward_norm)?,
             mixer: Mixer::load(&config.mixer, layer, loading)?,
-            feed_forward: FeedForward::load(&config.feed, layer, loading)?,
+            feed_forward: FeedForward::load(&config.feed_forward, layer, loading)?,
         })
     }
 
@@ -204,7 +204,7 @@ impl ResidualAdd {
         let bound = |value| Tensor::scalar(value, Dtype::Float32);
         Ok(Self {
             factor: config.residual_multiplier.map(|value| Tensor::scalar(value, dtype)).transpose()?,
-            bounds: match config.clipped && dtype == Dtype::Float16 {
+            bounds: match config.clip_residual && dtype == Dtype::Float16 {
                 true => Some((bound(-GREATEST)?, bound(GREATEST)?)),
                 false => None,
             },
@@ -251,7 +251,7 @@ pub struct Decoder {
     ropes: Vec<Rope>,
     /// For each window a layer that has it, whose cache then tells its mask.
     windows: Vec<usize>,
-    query_scaling: Option<Growth>,
+    query_scaling: Option<QueryScaling>,
     norm: RmsNorm,
     lm_head: Linear,
     logits_factor: Option<Tensor>,
@@ -268,10 +268,10 @@ impl Decoder {
         let dtype = weights.dtype_of_matrix("embed_tokens").unwrap_or(norm.dtype());
         let scalar = |value: Option<f32>| value.map(|value| Tensor::scalar(value, dtype)).transpose();
         let embed_tokens = Embedding::load(weights, "embed_tokens", vocabulary, hidden)?;
-        let tied = match config.head {
-            Head::Tied => true,
-            Head::Own => false,
-            Head::OwnIfThere => !weights.has("lm_head.weight"),
+        let tied = match config.lm_head {
+            LmHead::Tied => true,
+            LmHead::Untied => false,
+            LmHead::UntiedIfPresent => !weights.has("lm_head.weight"),
         };
         // Before the layers, because widening and turning it takes the most memory of all, which is there while little else is.
         let lm_head = if tied {
@@ -307,8 +307,8 @@ impl Decoder {
             layers,
             ropes,
             query_scaling: config.layers.iter().find_map(|layer| match &layer.mixer {
-                decoder::Mixer::Attention(attention) => attention.growth,
-                decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) | decoder::Mixer::Latent(_) => None,
+                decoder::Mixer::Attention(attention) => attention.query_scaling,
+                decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) | decoder::Mixer::Mla(_) => None,
             }),
             norm: RmsNorm::new(norm, config.norm.eps)?,
             logits_factor: scalar(config.logits_divisor.map(f32::recip))?,
@@ -375,7 +375,7 @@ impl Decoder {
 fn as_stored(config: &DecoderConfig, weights: &Weights<'_>) -> DecoderConfig {
     let mut config = config.clone();
     config.norm.offset |=
-        config.offset_where_unturned && weights.any(|name, shape| name.ends_with(".conv1d.weight") && shape.last() != Some(&1));
+        config.norm_offset_unless_sanitized && weights.any(|name, shape| name.ends_with(".conv1d.weight") && shape.last() != Some(&1));
     config
 }
 
@@ -384,7 +384,7 @@ fn ropes(config: &DecoderConfig, dtype: Dtype) -> Result<Vec<Rope>> {
     let width = |index: usize| {
         config.layers.iter().find_map(|layer| match &layer.mixer {
             decoder::Mixer::Attention(attention) => (attention.rope == Some(index)).then_some(attention.head_dim),
-            decoder::Mixer::Latent(latent) => (latent.rope == index).then_some(latent.turning),
+            decoder::Mixer::Mla(latent) => (latent.rope == index).then_some(latent.qk_rope_head_dim),
             decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) => None,
         })
     };
@@ -397,7 +397,7 @@ fn ropes(config: &DecoderConfig, dtype: Dtype) -> Result<Vec<Rope>> {
 }
 
 /// The factors of queries from `offset` on; `None` if they are all 1, as within the context that the model was trained for.
-fn query_scale(query_scaling: Growth, offset: usize, length: usize) -> Option<QueryScale> {
+fn query_scale(query_scaling: QueryScaling, offset: usize, length: usize) -> Option<QueryScale> {
     let scale_at = |position: usize| 1.0 + query_scaling.beta * (1.0 + (position / query_scaling.original_context as usize) as f32).ln();
     if offset + length <= query_scaling.original_context as usize {
         return None;

@@ -1,8 +1,8 @@
 //! The experts of the parametric decoder, their router, and the network beside them.
 
+use checkpoint::config::decoder::DenseConfig;
+use checkpoint::config::moe::{ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring};
 use mlx_rs::Dtype;
-use prompt::config::decoder::DenseConfig;
-use prompt::config::experts::{ExpertsConfig, GroupScore, Groups, RouterConfig, Scores};
 
 use super::mlp::Mlp;
 use super::LoadContext;
@@ -25,8 +25,8 @@ pub struct SparseMoe {
 
 impl SparseMoe {
     /// Loads what stands below `path`: `gate`, the experts in any form, `shared_experts` and `shared_expert_gate`.
-    pub fn load(config: &ExpertsConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
-        let (hidden, count) = (loading.config.hidden_size as i32, config.experts as i32);
+    pub fn load(config: &MoeConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+        let (hidden, count) = (loading.config.hidden_size as i32, config.num_experts as i32);
         let mut gates = vec![(format!("{path}.gate"), count)];
         if config.shared.is_some_and(|shared| shared.gated) {
             gates.push((format!("{path}.shared_expert_gate"), 1));
@@ -50,7 +50,7 @@ impl SparseMoe {
             gates: Linear::load_joined(loading.weights, &gates, hidden)?,
             count,
             router: Router::load(config, path, loading)?,
-            experts: Experts::load(loading.weights, path, shape, config.chosen as i32, activation)?,
+            experts: Experts::load(loading.weights, path, shape, config.top_k as i32, activation)?,
             shared_experts: match shared {
                 Some(shared) => Some(Mlp::load(&shared, &format!("{path}.shared_experts"), loading)?),
                 None => None,
@@ -87,24 +87,24 @@ struct Router {
 }
 
 impl Router {
-    fn load(config: &ExpertsConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    fn load(config: &MoeConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let router = config.router;
         // Sigmoid scores are made and kept in 32 bits, as the reference does: their small differences decide.
-        let dtype = if router.scores == Scores::Sigmoid {
+        let dtype = if router.scoring == Scoring::Sigmoid {
             Dtype::Float32
         } else {
             loading.dtype
         };
         let correction = if router.correction {
             let name = format!("{path}.gate.e_score_correction_bias");
-            let correction = loading.weights.take(&name, &[config.experts as i32])?;
+            let correction = loading.weights.take(&name, &[config.num_experts as i32])?;
             Some(correction.astype(Dtype::Float32)?.reshape(&[1, -1])?)
         } else {
             None
         };
         let router = Self {
             config: router,
-            chosen: config.chosen as i32,
+            chosen: config.top_k as i32,
             correction,
             factor: if router.factor == 1.0 {
                 None
@@ -124,11 +124,11 @@ impl Router {
     fn choose(&self, logits: &Tensor) -> Result<(Tensor, Tensor)> {
         let config = &self.config;
         // Shares of the chosen among themselves are the softmax of their logits alone.
-        let alone = config.scores == Scores::Softmax && config.normalised && config.groups.is_none() && self.correction.is_none();
-        let scores = match config.scores {
-            Scores::Softmax if alone => logits.clone(),
-            Scores::Softmax => logits.softmax(1, true)?,
-            Scores::Sigmoid => logits.astype(Dtype::Float32)?.sigmoid()?,
+        let alone = config.scoring == Scoring::Softmax && config.normalised && config.groups.is_none() && self.correction.is_none();
+        let scores = match config.scoring {
+            Scoring::Softmax if alone => logits.clone(),
+            Scoring::Softmax => logits.softmax(1, true)?,
+            Scoring::Sigmoid => logits.astype(Dtype::Float32)?.sigmoid()?,
         };
         let mut ranking = scores.clone();
         if let Some(correction) = &self.correction {
@@ -158,14 +158,14 @@ impl Router {
 }
 
 /// `ranking` `[length, experts]` with `nothing` for the experts of all groups but the best.
-fn best_groups(ranking: &Tensor, groups: Groups, nothing: &Tensor) -> Result<Tensor> {
+fn best_groups(ranking: &Tensor, groups: ExpertGroups, nothing: &Tensor) -> Result<Tensor> {
     let (length, experts) = (ranking.dim(0), ranking.dim(1));
-    let (count, dropped) = (groups.count as i32, (groups.count - groups.kept) as i32);
+    let (count, dropped) = (groups.count as i32, (groups.count - groups.top_k) as i32);
     if dropped == 0 {
         return Ok(ranking.clone());
     }
     let grouped = ranking.reshape(&[length, count, experts / count])?;
-    let best = match groups.by {
+    let best = match groups.score {
         GroupScore::Best => grouped.max(2, false)?,
         GroupScore::TwoBest => {
             let size = experts / count;
@@ -253,9 +253,9 @@ mod tests {
     #[test]
     fn softmax_shares_are_of_all_or_of_the_chosen() {
         let shares = logs([0.1, 0.3, 0.05, 0.4, 0.05, 0.1]);
-        let of_all = choose(RouterConfig::new(Scores::Softmax, false), None, shares);
+        let of_all = choose(RouterConfig::new(Scoring::Softmax, false), None, shares);
         assert_close(&of_all, &[(1, 0.3), (3, 0.4)]);
-        let of_chosen = choose(RouterConfig::new(Scores::Softmax, true), None, shares);
+        let of_chosen = choose(RouterConfig::new(Scoring::Softmax, true), None, shares);
         assert_close(&of_chosen, &[(1, 3.0 / 7.0), (3, 4.0 / 7.0)]);
     }
 
@@ -265,7 +265,7 @@ mod tests {
         let config = RouterConfig {
             factor: 2.0,
             correction: true,
-            ..RouterConfig::new(Scores::Sigmoid, false)
+            ..RouterConfig::new(Scoring::Sigmoid, false)
         };
         assert_close(&choose(config, None, scores), &[(2, 1.4), (3, 1.6)]);
         let corrected = choose(config, Some([0.0, 0.0, 0.0, 0.0, 0.9, 0.0]), scores);
@@ -275,9 +275,9 @@ mod tests {
     #[test]
     fn only_the_best_groups_are_chosen_from() {
         let scores = odds([0.9, 0.1, 0.6, 0.5, 0.4, 0.3]);
-        let grouped = |by, kept| RouterConfig {
-            groups: Some(Groups { count: 3, kept, by }),
-            ..RouterConfig::new(Scores::Sigmoid, true)
+        let grouped = |score, top_k| RouterConfig {
+            groups: Some(ExpertGroups { count: 3, top_k, score }),
+            ..RouterConfig::new(Scoring::Sigmoid, true)
         };
         // Groups of two: their best are 0.9, 0.6 and 0.4; their two best together 1.0, 1.1 and 0.7.
         assert_close(&choose(grouped(GroupScore::Best, 1), None, scores), &[(0, 0.9), (1, 0.1)]);

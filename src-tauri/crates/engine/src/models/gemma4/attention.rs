@@ -1,7 +1,7 @@
 //! Attention of Gemma 4: normed queries, keys and values; full layers have wider heads, and in the large models no values of
 //! their own. Layers at the end of the small models look at the keys and values of an earlier layer.
 
-use prompt::config::gemma4::{Attention as Kind, Gemma4Config};
+use checkpoint::config::gemma4::{Attention as Kind, Gemma4Config};
 
 use crate::cache::{Cache, KvView};
 use crate::error::Result;

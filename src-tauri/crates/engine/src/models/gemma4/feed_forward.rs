@@ -1,6 +1,6 @@
 //! The feed-forward of Gemma 4: a dense network, and in 26B-A4B a mixture of experts beside it, each between norms of its own.
 
-use prompt::config::gemma4::{ExpertsConfig, Gemma4Config};
+use checkpoint::config::gemma4::{Gemma4Config, Gemma4MoeConfig};
 
 use crate::error::Result;
 use crate::layers::{top_k_indices, Activation, Experts, Gelu, Linear, ResidualStream, RmsNorm};
@@ -77,7 +77,7 @@ struct SparseMoe {
 }
 
 impl SparseMoe {
-    fn load(config: &Gemma4Config, of: &ExpertsConfig, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
+    fn load(config: &Gemma4Config, of: &Gemma4MoeConfig, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
         let shape = ExpertShape {
             experts: of.num_experts as i32,
             hidden: config.hidden_size as i32,
@@ -114,7 +114,7 @@ struct Router {
 }
 
 impl Router {
-    fn load(config: &Gemma4Config, of: &ExpertsConfig, layer: usize, weights: &mut Weights<'_>) -> Result<Self> {
+    fn load(config: &Gemma4Config, of: &Gemma4MoeConfig, layer: usize, weights: &mut Weights<'_>) -> Result<Self> {
         let path = |part: &str| format!("layers.{layer}.router.{part}");
         let (hidden, experts) = (config.hidden_size as i32, of.num_experts as i32);
         let scale = weights.take(&path("scale"), &[hidden])?;

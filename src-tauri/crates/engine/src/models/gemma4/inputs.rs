@@ -1,8 +1,8 @@
 //! Per-layer inputs (Gemma 4 E2B and E4B): beside the residual stream, every layer gets a few numbers of its own for each
 //! token, from a table of the token and from a projection of its embedding.
 
+use checkpoint::config::gemma4::Gemma4Config;
 use mlx_rs::Dtype;
-use prompt::config::gemma4::Gemma4Config;
 
 use crate::error::Result;
 use crate::layers::{Embedding, Gelu, Linear, ResidualStream, RmsNorm};

@@ -1,6 +1,6 @@
 //! One layer of Gemma 4.
 
-use prompt::config::Gemma4Config;
+use checkpoint::Gemma4Config;
 
 use super::attention::{Attention, Step};
 use super::feed_forward::FeedForward;

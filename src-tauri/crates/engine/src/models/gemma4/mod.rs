@@ -8,10 +8,10 @@ mod inputs;
 mod layer;
 
 use attention::Step;
+use checkpoint::config::gemma4::{Attention as Kind, Gemma4Config, RopeParameters};
+use checkpoint::config::rope::RopeConfig;
 use inputs::PerLayerInputs;
 use layer::Layer;
-use prompt::config::gemma4::{Attention as Kind, Gemma4Config, RopeParameters};
-use prompt::config::rope::RopeConfig;
 
 use crate::cache::{Cache, PlainCache, RotatingCache};
 use crate::error::Result;

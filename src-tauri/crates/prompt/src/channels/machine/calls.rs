@@ -1,20 +1,20 @@
 //! Calls of tools, between markers, behind a header or without anything.
 
-use super::{Event, Machine, Piece, Run, State};
-use crate::calls::{self, Bare, Reading};
+use super::{Event, Machine, Piece, Span, State};
+use crate::tool_calls::{self, BareCall, ParsedCalls};
 
 impl Machine {
     /// A call whose words begin at this place; the tool, where a header named it.
     pub(super) fn open_call(&mut self, name: Option<String>, at: usize) {
         self.held.clear();
-        let body = Run::new("", at);
+        let body = Span::new("", at);
         self.state = State::Call { body, name };
     }
 
     /// Whether a call is open that lacks nothing but a closing marker, which some formats never write.
     pub(super) fn call_is_whole(&self) -> bool {
         match &self.state {
-            State::Call { body, name: None } => calls::read(&body.text, &self.tools, true).is_some(),
+            State::Call { body, name: None } => tool_calls::read(&body.text, &self.tools, true).is_some(),
             _ => false,
         }
     }
@@ -24,8 +24,8 @@ impl Machine {
             return;
         };
         let reading = match &name {
-            Some(name) => calls::read_arguments(name, &body.text),
-            None => calls::read(&body.text, &self.tools, closed),
+            Some(name) => tool_calls::read_arguments(name, &body.text),
+            None => tool_calls::read(&body.text, &self.tools, closed),
         };
         match reading {
             Some(reading) => self.call(&body, reading),
@@ -37,7 +37,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn call(&mut self, body: &Run, reading: Reading) {
+    pub(super) fn call(&mut self, body: &Span, reading: ParsedCalls) {
         let end = body.at + reading.end;
         for (name, arguments) in reading.calls {
             let piece = Piece::ToolCall { name, arguments };
@@ -51,21 +51,21 @@ impl Machine {
         }
     }
 
-    pub(super) fn broken_call(&mut self, body: &Run) {
+    pub(super) fn broken_call(&mut self, body: &Span) {
         let message = "The model began to call a tool and did not write it in full; what it wrote is shown as text.";
         self.notice("broken_tool_call", message, body.at + body.text.len());
     }
 
     /// Decides as soon as it can whether the answer is a call without markers.
     pub(super) fn bare(&mut self) {
-        let State::Bare { body, sure } = &mut self.state else { return };
+        let State::BareCall { body, sure } = &mut self.state else { return };
         if *sure {
             return;
         }
-        match calls::bare(&body.text, &self.tools) {
-            Bare::Yes => *sure = true,
-            Bare::Maybe => {}
-            Bare::No => {
+        match tool_calls::bare(&body.text, &self.tools) {
+            BareCall::Yes => *sure = true,
+            BareCall::Maybe => {}
+            BareCall::No => {
                 let body = body.take();
                 self.state = State::Answer;
                 self.begin_words();
@@ -75,12 +75,12 @@ impl Machine {
     }
 
     pub(super) fn end_bare(&mut self) {
-        let State::Bare { body, sure } = std::mem::replace(&mut self.state, State::Answer) else {
+        let State::BareCall { body, sure } = std::mem::replace(&mut self.state, State::Answer) else {
             return;
         };
         let reading = Some(())
             .filter(|()| sure)
-            .and_then(|()| calls::read(&body.text, &self.tools, false));
+            .and_then(|()| tool_calls::read(&body.text, &self.tools, false));
         match reading {
             Some(reading) => {
                 self.held.clear();

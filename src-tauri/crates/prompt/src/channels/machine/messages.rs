@@ -1,18 +1,18 @@
 //! Messages and the headers that say which channel they belong to.
 
-use super::{Machine, Mark, Origin, Run, State};
+use super::{Machine, MarkerKind, Origin, Span, State};
 use crate::channels::header::{self, Body};
 
 impl Machine {
     /// A marker that begins a message.
     pub(super) fn begin_header(&mut self) {
         self.boundary();
-        let (read, origin) = (Run::default(), Origin::Message);
+        let (read, origin) = (Span::default(), Origin::Message);
         self.state = State::Header { read, origin };
     }
 
     pub(super) fn open_header(&mut self, origin: Origin, spelled: &str, at: usize) {
-        let read = Run::new(spelled, at);
+        let read = Span::new(spelled, at);
         self.state = State::Header { read, origin };
     }
 
@@ -30,11 +30,11 @@ impl Machine {
         self.text(&rest, read.at + end);
     }
 
-    pub(super) fn mark_in_header(&mut self, mark: Mark, spelled: &str, at: usize) {
+    pub(super) fn mark_in_header(&mut self, mark: MarkerKind, spelled: &str, at: usize) {
         let State::Header { read, origin } = &mut self.state else { return };
         match mark {
-            Mark::Channel if header::viable(&format!("{}{spelled}", read.text)) => read.push(spelled, at),
-            Mark::HeaderClose if header::whole(&read.text) => {
+            MarkerKind::Channel if header::viable(&format!("{}{spelled}", read.text)) => read.push(spelled, at),
+            MarkerKind::HeaderClose if header::whole(&read.text) => {
                 let (read, origin) = (read.take(), *origin);
                 self.close_header(&read, origin, spelled, at);
             }
@@ -46,7 +46,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn close_header(&mut self, read: &Run, origin: Origin, spelled: &str, at: usize) {
+    pub(super) fn close_header(&mut self, read: &Span, origin: Origin, spelled: &str, at: usize) {
         let body = header::body(&read.text);
         if body.is_none() && matches!(origin, Origin::Answer | Origin::Thought { .. }) {
             self.cut_header(read, origin, false);
@@ -64,7 +64,7 @@ impl Machine {
     }
 
     /// A header that is none, or is cut off: its words go where they would have gone without it.
-    pub(super) fn cut_header(&mut self, read: &Run, origin: Origin, at_end: bool) {
+    pub(super) fn cut_header(&mut self, read: &Span, origin: Origin, at_end: bool) {
         match origin {
             Origin::Thought { begun } => {
                 self.state = State::Thought { begun };

@@ -1,6 +1,6 @@
 //! Thoughts and the labels behind their opening markers.
 
-use super::{Machine, Mark, Origin, Piece, Run, State};
+use super::{Machine, MarkerKind, Origin, Piece, Span, State};
 
 impl Machine {
     pub(super) fn thought(&mut self, text: &str, at: usize) {
@@ -14,7 +14,7 @@ impl Machine {
         let rest = self.held.text.split_off(words);
         let text = std::mem::replace(
             &mut self.held,
-            Run {
+            Span {
                 text: rest,
                 at: at + words,
             },
@@ -38,7 +38,7 @@ impl Machine {
         self.trim_newline = self.format.label.is_none();
         self.state = match self.format.label {
             Some(_) => State::Label {
-                read: Run::default(),
+                read: Span::default(),
                 origin,
                 marker,
             },
@@ -85,7 +85,7 @@ impl Machine {
                 self.thought(&read.text, read.at);
             }
             Origin::Answer => {
-                self.answer(self.format.spelled(Mark::Open), marker);
+                self.answer(self.format.spelled(MarkerKind::Open), marker);
                 self.answer(&read.text, read.at);
             }
             Origin::Boundary | Origin::Message => {

@@ -1,0 +1,196 @@
+//! Whether a model will run, told from its config.json and the names of its files before anything else is fetched. The loader
+//! and the list of models ask the same question.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{Error, ModelConfig};
+
+/// A model's repository or folder, as far as it is known.
+#[derive(Debug, Clone, Copy)]
+pub struct FileListing<'a> {
+    /// The text of `config.json`.
+    pub config: &'a str,
+    /// The text of `tokenizer_config.json`, once it is known.
+    pub tokenizer_config: Option<&'a str>,
+    /// The names of all files.
+    pub files: &'a [String],
+}
+
+/// The config of a model that will run.
+///
+/// # Errors
+/// The first reason why it will not. What only the weights, the tokenizer or the template themselves tell is left to the
+/// loader: a file that is cut short, a shape that does not fit, a template that does not compile.
+pub fn check_compatibility(listing: &FileListing<'_>) -> Result<ModelConfig, Error> {
+    let config: Value = serde_json::from_str(listing.config).map_err(|error| Error::NotJson(error.to_string()))?;
+    if let Some(file) = config.get("model_file").and_then(Value::as_str) {
+        return Err(Error::CustomCode(format!("`{file}`")));
+    }
+    let parsed = ModelConfig::parse(listing.config).map_err(|error| match error {
+        // Families that are known are built here, whatever code transformers once needed for them.
+        Error::UnknownFamily(name) if config.get("auto_map").is_some_and(|map| !map.is_null()) => {
+            Error::CustomCode(format!("models of type `{name}`"))
+        }
+        error => error.into(),
+    })?;
+    if let Some(task) = other_task(&config) {
+        return Err(Error::NotGenerative(task));
+    }
+    check_files(listing)?;
+    Ok(parsed)
+}
+
+/// [`check_compatibility`] of a folder on this computer.
+pub fn check_folder(dir: &Path) -> Result<ModelConfig, Error> {
+    let path = dir.join("config.json");
+    let config = std::fs::read_to_string(&path).map_err(|source| Error::Unreadable { path, source })?;
+    let entries = std::fs::read_dir(dir).map_err(|source| Error::Unreadable {
+        path: dir.to_owned(),
+        source,
+    })?;
+    let files: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| dir.join(name).is_file())
+        .collect();
+    check_compatibility(&FileListing {
+        config: &config,
+        tokenizer_config: std::fs::read_to_string(dir.join("tokenizer_config.json")).ok().as_deref(),
+        files: &files,
+    })
+}
+
+/// The first of `architectures`, where none of them writes text.
+fn other_task(config: &Value) -> Option<String> {
+    let names: Vec<&str> = config.get("architectures")?.as_array()?.iter().filter_map(Value::as_str).collect();
+    let writes = |name: &&str| {
+        ["ForCausalLM", "ForConditionalGeneration", "LMHeadModel"]
+            .iter()
+            .any(|end| name.ends_with(end))
+    };
+    match names.first() {
+        Some(first) if !names.iter().any(writes) => Some((*first).to_owned()),
+        _ => None,
+    }
+}
+
+fn check_files(listing: &FileListing<'_>) -> Result<(), Error> {
+    let has = |name: &str| listing.files.iter().any(|file| file == name);
+    let ends = |end: &str| listing.files.iter().any(|file| file.ends_with(end));
+    let is_shard = |file: &String| file.starts_with("model") && file.ends_with(".safetensors");
+    if !listing.files.iter().any(is_shard) {
+        let other = [".gguf", ".bin", ".pth", ".pt", ".npz", ".onnx", ".safetensors"]
+            .into_iter()
+            .find(|end| ends(end));
+        return Err(other.map_or(Error::MissingFile("model.safetensors"), Error::WeightFormat));
+    }
+    if !has("tokenizer.json") {
+        let other = ["tokenizer.model", "vocab.json", "tekken.json", "tiktoken.model"]
+            .into_iter()
+            .find(|name| has(name));
+        return Err(other.map_or(Error::MissingFile("tokenizer.json"), Error::TokenizerFormat));
+    }
+    if has("chat_template.jinja") || has("chat_template.json") {
+        return Ok(());
+    }
+    let inside = match listing.tokenizer_config {
+        Some(text) => serde_json::from_str::<Value>(text).is_ok_and(|config| config.get("chat_template").is_some_and(|one| !one.is_null())),
+        // It may stand in there; who fetches it will know.
+        None => has("tokenizer_config.json"),
+    };
+    if inside {
+        Ok(())
+    } else {
+        Err(Error::NoTemplate)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const PEBBLE: &str = include_str!("../../../pebble/model/config.json");
+    const FILES: [&str; 5] = [
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "chat_template.jinja",
+    ];
+
+    fn verdict(config: &str, tokenizer_config: Option<&str>, files: &[&str]) -> Result<ModelConfig, Error> {
+        let files: Vec<String> = files.iter().map(|&name| name.to_owned()).collect();
+        check_compatibility(&FileListing {
+            config,
+            tokenizer_config,
+            files: &files,
+        })
+    }
+
+    fn with(field: &str, value: &str) -> String {
+        PEBBLE.replacen('{', &format!("{{\"{field}\": {value},"), 1)
+    }
+
+    #[test]
+    fn a_whole_model_of_a_known_family_will_run() {
+        assert_eq!(verdict(PEBBLE, None, &FILES).unwrap().model_type, "gemma4");
+        let own_code_of_old = with("auto_map", r#"{"AutoModel": "modeling_x.X"}"#);
+        assert!(verdict(&own_code_of_old, None, &FILES).is_ok());
+    }
+
+    #[test]
+    fn code_that_comes_with_a_model_is_refused_by_name() {
+        let error = verdict(&with("model_file", "\"mine.py\""), None, &FILES).unwrap_err();
+        assert!(error.to_string().contains("mine.py"), "{error}");
+        let unknown = r#"{"model_type": "novel9", "auto_map": {"AutoModel": "modeling_novel.Novel"}}"#;
+        let error = verdict(unknown, None, &FILES).unwrap_err();
+        assert!(
+            matches!(error, Error::CustomCode(_)) && error.to_string().contains("novel9"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_model_that_does_not_write_says_what_it_is() {
+        for (architecture, fit) in [
+            ("Gemma4ForConditionalGeneration", true),
+            ("Gemma4ForSequenceClassification", false),
+            ("Gemma4Model", false),
+        ] {
+            let config = PEBBLE.replace("Gemma4ForConditionalGeneration", architecture);
+            let verdict = verdict(&config, None, &FILES);
+            assert_eq!(verdict.is_ok(), fit, "{architecture}");
+        }
+    }
+
+    #[test]
+    fn each_missing_file_has_its_own_reason() {
+        let without = |name: &str| FILES.into_iter().filter(|file| *file != name).collect::<Vec<_>>();
+        assert!(matches!(
+            verdict(PEBBLE, None, &without("model.safetensors")),
+            Err(Error::MissingFile("model.safetensors"))
+        ));
+        assert!(matches!(
+            verdict(PEBBLE, None, &without("tokenizer.json")),
+            Err(Error::MissingFile("tokenizer.json"))
+        ));
+        let gguf = [&without("model.safetensors")[..], &["model-q4.gguf"]].concat();
+        assert!(matches!(verdict(PEBBLE, None, &gguf), Err(Error::WeightFormat(".gguf"))));
+        let pieces = [&without("tokenizer.json")[..], &["tokenizer.model"]].concat();
+        assert!(matches!(
+            verdict(PEBBLE, None, &pieces),
+            Err(Error::TokenizerFormat("tokenizer.model"))
+        ));
+    }
+
+    #[test]
+    fn the_template_may_stand_in_the_tokenizers_config() {
+        let files = &FILES[..4];
+        assert!(verdict(PEBBLE, None, files).is_ok(), "nobody has looked into it yet");
+        assert!(verdict(PEBBLE, Some(r#"{"chat_template": "{{ messages }}"}"#), files).is_ok());
+        assert!(matches!(verdict(PEBBLE, Some("{}"), files), Err(Error::NoTemplate)));
+        assert!(matches!(verdict(PEBBLE, None, &FILES[..3]), Err(Error::NoTemplate)));
+    }
+}

@@ -1,0 +1,132 @@
+//! Typed reading of JSON objects as `config.json` files have them: `null` means absent, and floats that JSON cannot write
+//! come as `{"__float__": "Infinity"}`.
+
+use serde_json::{Map, Value};
+
+use crate::Error;
+
+/// One JSON object of a config.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fields<'a>(&'a Map<String, Value>);
+
+/// A number that a config may hold.
+pub(super) trait Number: Sized {
+    fn from_f64(value: f64) -> Option<Self>;
+}
+
+impl Number for u32 {
+    fn from_f64(value: f64) -> Option<Self> {
+        (value >= 0.0 && value <= f64::from(u32::MAX) && value.fract() == 0.0).then_some(value as u32)
+    }
+}
+
+impl Number for f32 {
+    fn from_f64(value: f64) -> Option<Self> {
+        Some(value as f32)
+    }
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(object: &'a Map<String, Value>) -> Self {
+        Self(object)
+    }
+
+    fn get(self, field: &str) -> Option<&'a Value> {
+        self.0.get(field).filter(|value| !value.is_null())
+    }
+
+    /// The objects among its fields.
+    pub(super) fn objects(self) -> impl Iterator<Item = Fields<'a>> {
+        self.0.values().filter_map(Value::as_object).map(Fields)
+    }
+
+    pub(super) fn has(self, field: &str) -> bool {
+        self.get(field).is_some()
+    }
+
+    /// Whether the field is there and `null`, for the few where that is not the same as absent.
+    pub(super) fn says_null(self, field: &str) -> bool {
+        self.0.get(field).is_some_and(Value::is_null)
+    }
+
+    pub(super) fn number<T: Number>(self, field: &'static str) -> Result<Option<T>, Error> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let tagged = || {
+            value
+                .get("__float__")
+                .and_then(Value::as_str)
+                .and_then(|text| text.parse::<f64>().ok())
+        };
+        let number = value.as_f64().or_else(tagged).and_then(T::from_f64);
+        number.map(Some).ok_or_else(|| Error::InvalidField {
+            field,
+            reason: format!("{value} is not a number that fits"),
+        })
+    }
+
+    pub(super) fn required(self, field: &'static str) -> Result<u32, Error> {
+        match self.number(field)? {
+            Some(0) => Err(Error::InvalidField {
+                field,
+                reason: "it is 0".into(),
+            }),
+            Some(number) => Ok(number),
+            None => Err(Error::MissingField(field)),
+        }
+    }
+
+    pub(super) fn flag(self, field: &'static str) -> Result<Option<bool>, Error> {
+        match self.get(field) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(other) => Err(Error::InvalidField {
+                field,
+                reason: format!("{other} is not true or false"),
+            }),
+        }
+    }
+
+    pub(super) fn text(self, field: &'static str) -> Result<Option<String>, Error> {
+        match self.get(field) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(other) => Err(Error::InvalidField {
+                field,
+                reason: format!("{other} is not a text"),
+            }),
+        }
+    }
+
+    pub(super) fn texts(self, field: &'static str) -> Result<Option<Vec<&'a str>>, Error> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let texts = value.as_array().and_then(|items| items.iter().map(Value::as_str).collect());
+        texts.map(Some).ok_or_else(|| Error::InvalidField {
+            field,
+            reason: "it is not a list of texts".into(),
+        })
+    }
+
+    /// A list of numbers, or one number as a list of one.
+    pub(super) fn numbers(self, field: &'static str) -> Result<Option<Vec<f32>>, Error> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let numbers = match value {
+            Value::Array(items) => items.iter().map(|item| item.as_f64().map(|number| number as f32)).collect(),
+            one => one.as_f64().map(|number| vec![number as f32]),
+        };
+        numbers.map(Some).ok_or_else(|| Error::InvalidField {
+            field,
+            reason: "it is not a list of numbers".into(),
+        })
+    }
+
+    pub(super) fn object(self, field: &'static str) -> Result<Option<Fields<'a>>, Error> {
+        match self.get(field) {
+            None => Ok(None),
+            Some(Value::Object(object)) => Ok(Some(Fields(object))),
+            Some(_) => Err(Error::InvalidField {
+                field,
+                reason: "it is not an object".into(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! A model's `config.json`, read without MLX: its family, shapes, context and quantisation. The loader builds from it, the
+//! list of models shows it.
+
+pub mod decoder;
+mod families;
+mod fields;
+pub mod gemma4;
+pub mod mla;
+pub mod moe;
+mod quantization;
+pub mod rope;
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::Error;
+pub use decoder::DecoderConfig;
+use families::Source;
+pub use families::KNOWN_MODEL_TYPES;
+use fields::Fields;
+pub use gemma4::Gemma4Config;
+pub use quantization::{Mode, Quantization};
+
+/// Parts of a checkpoint that the text model does not use.
+const UNUSED: [&str; 13] = [
+    "vision_tower.",
+    "vision_model.",
+    "visual.",
+    "multi_modal_projector.",
+    "audio_tower.",
+    "embed_audio.",
+    "embed_vision.",
+    "vision_embedder.",
+    "rotary_emb",
+    "input_max",
+    "input_min",
+    "output_max",
+    "output_min",
+];
+
+/// Whether the text model has no use for a tensor of this name; such tensors are never read.
+pub fn is_unused_tensor(name: &str) -> bool {
+    UNUSED.iter().any(|part| name.contains(part))
+}
+
+/// What a family needs to be built.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Family {
+    /// Gemma 4, its text part.
+    Gemma4(Gemma4Config),
+    /// Any family that the parametric decoder covers.
+    Decoder(Box<DecoderConfig>),
+}
+
+impl Family {
+    /// The tokens that the context holds where the config says `written`: ropes that grow with the sequence are written down
+    /// with the context they start from.
+    fn context(&self, written: u32) -> u32 {
+        let factor = match self {
+            Self::Gemma4(_) => None,
+            Self::Decoder(decoder) => decoder.ropes.iter().find_map(|rope| rope.dynamic.map(|dynamic| dynamic.factor)),
+        };
+        (f64::from(written) * factor.unwrap_or(1.0)) as u32
+    }
+
+    /// A window that nothing can fall out of is none, and its cache need not be kept as a ring.
+    fn drop_windows(&mut self, context: u32) {
+        if let Self::Decoder(decoder) = self {
+            for attention in decoder.attention() {
+                attention.window = attention.window.filter(|window| *window < context);
+            }
+        }
+    }
+}
+
+/// A model's `config.json`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelConfig {
+    /// `model_type`, as written.
+    pub model_type: String,
+    /// Tokens the context holds.
+    pub context: u32,
+    /// How the weights were quantised, as the file says; the loader goes by the shapes of the weights.
+    pub quantization: Option<Quantization>,
+    /// The type of the weights that are not quantised, such as `bfloat16`, where the file says.
+    pub dtype: Option<String>,
+    /// The family and its shapes.
+    pub family: Family,
+}
+
+impl ModelConfig {
+    /// Reads `config.json` in a model's folder, for what it says; [`check_folder`](crate::check_folder) tells whether the model will run.
+    pub fn read(dir: &Path) -> Result<Self, Error> {
+        let path = dir.join("config.json");
+        let json = std::fs::read_to_string(&path).map_err(|source| Error::Unreadable { path, source })?;
+        Self::parse(&json)
+    }
+
+    /// Parses the text of a `config.json`.
+    pub fn parse(json: &str) -> Result<Self, Error> {
+        let value: Value = serde_json::from_str(json).map_err(|error| Error::NotJson(error.to_string()))?;
+        let Value::Object(object) = &value else {
+            return Err(Error::NotJson("it holds another kind of value".into()));
+        };
+        let top = Fields::new(object);
+        let model_type = top.text("model_type")?.ok_or(Error::MissingField("model_type"))?;
+        let text = top.object("text_config")?.unwrap_or(top);
+        let mut family = families::parse(&model_type, Source { top, text })?;
+        let context = family.context(text.number("max_position_embeddings")?.unwrap_or(131_072));
+        family.drop_windows(context);
+        Ok(Self {
+            context,
+            quantization: Quantization::parse(top, text)?,
+            dtype: [top, text]
+                .iter()
+                .find_map(|fields| ["dtype", "torch_dtype"].iter().find_map(|name| fields.text(name).ok().flatten())),
+            family,
+            model_type,
+        })
+    }
+
+    /// The quantisation for people, such as `8 bit, groups of 64`, or the type of plain weights.
+    pub fn quantization_label(&self) -> String {
+        match &self.quantization {
+            Some(quantization) => quantization.to_string(),
+            None => self.dtype.clone().unwrap_or_else(|| "not quantised".into()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const PEBBLE: &str = include_str!("../../../../pebble/model/config.json");
+
+    #[test]
+    fn pebbles_config_is_read_whole() {
+        let config = ModelConfig::parse(PEBBLE).unwrap();
+        assert_eq!((config.model_type.as_str(), config.context), ("gemma4", 4096));
+        assert_eq!(config.quantization_label(), "8 bit, groups of 64");
+        let Family::Gemma4(gemma4) = config.family else {
+            panic!("another family")
+        };
+        assert_eq!(
+            (gemma4.hidden_size, gemma4.layers.len(), gemma4.vocab_size, gemma4.sliding_window),
+            (320, 8, 4096, 128)
+        );
+        assert_eq!(gemma4.hidden_size_per_layer_input, Some(64));
+        assert_eq!(gemma4.final_logit_softcapping, Some(30.0));
+    }
+
+    #[test]
+    fn an_unknown_model_type_is_named_beside_the_known_ones() {
+        let error = ModelConfig::parse(r#"{"model_type": "mamba9"}"#).unwrap_err();
+        assert!(
+            error.to_string().contains("mamba9") && error.to_string().contains("gemma4"),
+            "{error}"
+        );
+        assert_eq!(protocol::Error::from(error).code, protocol::ErrorCode::ModelUnsupported);
+    }
+
+    #[test]
+    fn what_is_not_a_json_object_is_refused() {
+        for text in ["", "hello", "[1, 2]", "{\"model_type\": "] {
+            assert!(matches!(ModelConfig::parse(text), Err(Error::NotJson(_))), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn null_means_absent_and_tagged_floats_are_numbers() {
+        let json = PEBBLE
+            .replace("\"hidden_size_per_layer_input\": 64", "\"hidden_size_per_layer_input\": null")
+            .replace(
+                "\"final_logit_softcapping\": 30.0",
+                "\"final_logit_softcapping\": {\"__float__\": \"Infinity\"}",
+            );
+        let Family::Gemma4(gemma4) = ModelConfig::parse(&json).unwrap().family else {
+            panic!("another family")
+        };
+        assert_eq!(gemma4.hidden_size_per_layer_input, None);
+        assert_eq!(gemma4.final_logit_softcapping, Some(f32::INFINITY));
+    }
+
+    #[test]
+    fn a_foreign_quantisation_is_named() {
+        let json = PEBBLE
+            .replace("\"quantization\"", "\"quantization_config\"")
+            .replace("\"mode\": \"affine\"", "\"quant_method\": \"gptq\"");
+        let error = ModelConfig::parse(&json).unwrap_err();
+        assert!(error.to_string().contains("gptq"), "{error}");
+    }
+}

@@ -1,0 +1,79 @@
+//! Why a model's files cannot be used.
+
+use std::path::PathBuf;
+
+use protocol::ErrorCode;
+
+use crate::KNOWN_MODEL_TYPES;
+
+/// An error of this room. Messages name the file or the field, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or the folder is missing or unreadable.
+    #[error("cannot read {path}: {source}; the model's folder is incomplete, fetch it again")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// `config.json` holds something else than a JSON object.
+    #[error("config.json is not a JSON object ({0}); the model's folder is broken, fetch it again")]
+    NotJson(String),
+    /// The family is not known.
+    #[error("models of type `{0}` are not supported; the supported types are {known}", known = KNOWN_MODEL_TYPES.join(", "))]
+    UnknownFamily(String),
+    /// A value that every model of the family has is missing.
+    #[error("config.json lacks `{0}`; the model's folder is broken, fetch it again")]
+    MissingField(&'static str),
+    /// A value makes no sense.
+    #[error("config.json has an unusable `{field}`: {reason}")]
+    InvalidField {
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A feature that is known and not supported yet.
+    #[error("this model needs {0}, which is not supported yet")]
+    Unsupported(String),
+    /// It can only be run by code that comes with it.
+    #[error("this model needs code that comes with it ({0}), and such code is never run; look for a version of it without")]
+    CustomCode(String),
+    /// It was trained for something else than answering.
+    #[error("this model is a `{0}`, which does not write answers; look for one that chats")]
+    NotGenerative(String),
+    /// The weights are in files of another kind.
+    #[error("the weights of this model are `{0}` files; look for a version of it in safetensors files, such as those of mlx-community")]
+    WeightFormat(&'static str),
+    /// The tokenizer is in a file of another kind.
+    #[error("the tokenizer of this model is in `{0}` alone; look for a version of it with a tokenizer.json")]
+    TokenizerFormat(&'static str),
+    /// A file that every model needs is not there.
+    #[error("the model has no {0}; if its folder is incomplete, fetch or repair it")]
+    MissingFile(&'static str),
+    /// A base model.
+    #[error("the model has no chat template, so it cannot hold a conversation; choose an instruction-tuned one")]
+    NoTemplate,
+}
+
+/// A result of this room.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<Error> for protocol::Error {
+    fn from(error: Error) -> Self {
+        let code = match error {
+            Error::UnknownFamily(_)
+            | Error::Unsupported(_)
+            | Error::CustomCode(_)
+            | Error::NotGenerative(_)
+            | Error::WeightFormat(_)
+            | Error::TokenizerFormat(_)
+            | Error::NoTemplate => ErrorCode::ModelUnsupported,
+            Error::Unreadable { .. } | Error::NotJson(_) | Error::MissingField(_) | Error::InvalidField { .. } | Error::MissingFile(_) => {
+                ErrorCode::ModelBroken
+            }
+        };
+        Self::new(code, error.to_string())
+    }
+}

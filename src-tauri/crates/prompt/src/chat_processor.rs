@@ -1,0 +1,245 @@
+//! A model's way of speaking, put together from its files.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use protocol::{Sampling, ThinkingControl, ThoughtMarkers};
+use serde_json::{Map, Value};
+
+use crate::channels::{ChannelFormat, ChannelParser, ThinkingTerminator};
+use crate::conversation::{map_texts, texts};
+use crate::thinking_control::capability;
+use crate::{RenderRequest, Result, StopSet, Template, Tokenizer};
+
+/// A rendered conversation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prompt {
+    /// As text, for people; control tokens in it may have been typed by one.
+    pub text: String,
+    /// As token ids, in which typed text is never a control token.
+    pub ids: Vec<u32>,
+}
+
+/// A conversation as text in which control tokens that somebody typed are broken up, to be compared with others.
+pub(crate) struct Rendered {
+    pub(crate) text: String,
+    pub(crate) sentinel: char,
+}
+
+/// A model's way of speaking: tokenizer, chat template, stop set and channel format. It may be shared between threads.
+#[derive(Debug)]
+pub struct ChatProcessor {
+    tokenizer: Arc<Tokenizer>,
+    template: Template,
+    stops: StopSet,
+    format: ChannelFormat,
+    terminator: Option<ThinkingTerminator>,
+    generation_defaults: Sampling,
+}
+
+impl ChatProcessor {
+    /// Reads the model's folder: tokenizer.json and, where they are there, tokenizer_config.json, chat_template.jinja,
+    /// config.json and generation_config.json.
+    pub fn open(dir: &Path) -> Result<Self> {
+        let tokenizer_config = crate::read_json(&dir.join("tokenizer_config.json"))?;
+        let config = crate::read_json(&dir.join("config.json"))?;
+        let generation_config = crate::read_json(&dir.join("generation_config.json"))?;
+        let template = Template::open(dir, &tokenizer_config)?;
+        let tokenizer = Tokenizer::open(dir, &tokenizer_config, template.source())?;
+        let format = ChannelFormat::detect(&tokenizer, template.source());
+        let mut stops = StopSet::collect(&tokenizer, &tokenizer_config, &config, &generation_config);
+        stops.add_ends(&tokenizer, format.ends());
+        stops.add_end_of_turn(&tokenizer, &template);
+        let tokenizer = Arc::new(tokenizer);
+        Ok(Self {
+            stops,
+            terminator: ThinkingTerminator::of(&template, &format, &tokenizer)?,
+            format,
+            generation_defaults: generation_defaults(&generation_config),
+            tokenizer,
+            template,
+        })
+    }
+
+    /// The conversation as text, as `apply_chat_template(tokenize=False)` gives it.
+    pub fn render(&self, request: &RenderRequest) -> Result<String> {
+        self.template.render(request.variables())
+    }
+
+    /// The conversation as text and ids. Text that spells no control token gets the ids of
+    /// `apply_chat_template(tokenize=True)`; control tokens spelled in a message stay text, whatever the template does.
+    pub fn prompt(&self, request: &RenderRequest) -> Result<Prompt> {
+        let variables = request.variables();
+        let spoken = [variables["messages"].clone(), variables["tools"].clone()];
+        let mut found = Vec::new();
+        spoken.iter().for_each(|value| texts(value, &mut found));
+
+        let sentinel = Tokenizer::sentinel_for(found.iter().copied());
+        let prompt = self.prompt_with(&variables, sentinel, &|text| self.tokenizer.escape_control_tokens(text, sentinel))?;
+        if !found.iter().any(|text| self.tokenizer.has_loose_edge(text)) {
+            return Ok(prompt);
+        }
+        // A piece of a control token at the end of a message may have been completed by what stands next to it.
+        let fenced = self.prompt_with(&variables, sentinel, &|text| {
+            let broken = self.tokenizer.escape_control_tokens(text, sentinel);
+            if !self.tokenizer.has_loose_edge(text) {
+                return broken;
+            }
+            let words = broken.trim();
+            let start = broken.len() - broken.trim_start().len();
+            format!("{}{sentinel}{words}{sentinel}{}", &broken[..start], &broken[start + words.len()..]).into()
+        })?;
+        let control = |prompt: &Prompt| {
+            prompt
+                .ids
+                .iter()
+                .copied()
+                .filter(|id| self.tokenizer.is_control(*id))
+                .collect::<Vec<_>>()
+        };
+        Ok(if control(&prompt) == control(&fenced) { prompt } else { fenced })
+    }
+
+    fn prompt_with(
+        &self,
+        variables: &Map<String, Value>,
+        sentinel: char,
+        change: &impl Fn(&str) -> std::borrow::Cow<'_, str>,
+    ) -> Result<Prompt> {
+        let mut variables = variables.clone();
+        for name in ["messages", "tools"] {
+            variables[name] = map_texts(&variables[name], change);
+        }
+        let text = self.template.render(variables)?;
+        let ids = self.tokenizer.encode_rendered(&text, Some(sentinel))?;
+        Ok(Prompt {
+            text: text.replace(sentinel, ""),
+            ids,
+        })
+    }
+
+    /// The text that [`ChatProcessor::prompt`] makes ids of.
+    pub(crate) fn rendered(&self, request: &RenderRequest) -> Result<Rendered> {
+        let variables = request.variables();
+        let mut found = Vec::new();
+        ["messages", "tools"].iter().for_each(|name| texts(&variables[*name], &mut found));
+        let sentinel = Tokenizer::sentinel_for(found.iter().copied());
+        Ok(Rendered {
+            text: self.rendered_with(request, sentinel)?,
+            sentinel,
+        })
+    }
+
+    /// The same with a given sentinel.
+    pub(crate) fn rendered_with(&self, request: &RenderRequest, sentinel: char) -> Result<String> {
+        let mut variables = request.variables();
+        for name in ["messages", "tools"] {
+            variables[name] = map_texts(&variables[name], &|text| self.tokenizer.escape_control_tokens(text, sentinel));
+        }
+        self.template.render(variables)
+    }
+
+    /// Plain text as ids, without control tokens.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        self.tokenizer.encode(text)
+    }
+
+    /// Ids as text, control tokens as they are spelled.
+    pub fn decode(&self, ids: &[u32]) -> Result<String> {
+        Ok(self.tokenizer.decode(ids))
+    }
+
+    /// The tokenizer.
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.tokenizer
+    }
+
+    /// How the model sets thoughts and calls apart.
+    pub(crate) fn format(&self) -> &ChannelFormat {
+        &self.format
+    }
+
+    /// The tokens that end an answer.
+    pub fn stops(&self) -> &StopSet {
+        &self.stops
+    }
+
+    /// The chat template.
+    pub fn template(&self) -> &Template {
+        &self.template
+    }
+
+    /// SHA-256 of the chat template, hexadecimal.
+    pub fn template_hash(&self) -> &str {
+        self.template.hash()
+    }
+
+    /// How the model's makers sample it, from generation_config.json; what it does not say is `None`.
+    pub fn generation_defaults(&self) -> &Sampling {
+        &self.generation_defaults
+    }
+
+    /// A parser for the answer to this prompt.
+    pub fn parser(&self, prompt: &Prompt, thinking_on: bool, stop_texts: &[String]) -> ChannelParser {
+        ChannelParser::new(self.tokenizer.clone(), self.format.clone(), prompt, thinking_on, stop_texts)
+    }
+
+    /// A parser for text that a model wrote, and its ids, in which markers are tokens. `opened` says that the prompt opened a
+    /// thought.
+    pub fn reader(&self, text: &str, opened: bool, thinking_on: bool) -> Result<(ChannelParser, Vec<u32>)> {
+        let opening = self.format.opened().filter(|_| opened).unwrap_or_default();
+        let prompt = Prompt {
+            ids: self.tokenizer.encode_rendered(&opening, None)?,
+            text: opening,
+        };
+        Ok((self.parser(&prompt, thinking_on, &[]), self.tokenizer.encode_rendered(text, None)?))
+    }
+
+    /// What ends a thought so that the answer follows, as the model writes it itself: what its template writes between the two,
+    /// else what is known of its format. `None` for a model without thoughts.
+    pub fn thinking_terminator(&self) -> Option<&ThinkingTerminator> {
+        self.terminator.as_ref()
+    }
+
+    /// The tokens XTC never removes: the ends and those of a line's end.
+    pub fn eos_and_newline_ids(&self) -> Vec<u32> {
+        let newline = self.tokenizer.encode("\n").unwrap_or_default();
+        self.stops
+            .ids
+            .keys()
+            .copied()
+            .chain(newline)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
+    }
+
+    /// What can be done about the model's reasoning, derived by rendering a question with and without each switch.
+    pub fn thinking_control(&self) -> ThinkingControl {
+        capability(&self.template).0
+    }
+
+    /// How the model sets its thoughts apart; `None` where its template tells of none.
+    pub fn thought_markers(&self) -> Option<ThoughtMarkers> {
+        capability(&self.template).1
+    }
+}
+
+/// The sampling of generation_config.json. `do_sample: false` is greedy; `true` without a temperature means 1.
+fn generation_defaults(config: &Value) -> Sampling {
+    let number = |name: &str| config.get(name).and_then(Value::as_f64).map(|value| value as f32);
+    let do_sample = config.get("do_sample").and_then(Value::as_bool);
+    Sampling {
+        temperature: match do_sample {
+            Some(false) => Some(0.0),
+            Some(true) => number("temperature").or(Some(1.0)),
+            None => number("temperature"),
+        },
+        top_p: number("top_p"),
+        min_p: number("min_p"),
+        top_k: config.get("top_k").and_then(Value::as_u64).and_then(|k| u32::try_from(k).ok()),
+        repetition_penalty: number("repetition_penalty"),
+        ..Sampling::default()
+    }
+}

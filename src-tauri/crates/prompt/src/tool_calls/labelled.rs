@@ -1,0 +1,61 @@
+//! Calls that name the tool before its arguments, which are JSON: `NAME[ARGS]{…}` of Mistral, `functions.NAME:0<|tool_call_argument_begin|>{…}` of
+//! Kimi K2, `NAME<｜tool▁sep｜>{…}` of DeepSeek, `ID<|tool_call:name|>NAME<|tool_call:args|>{…}` of Solar.
+
+use super::{json, ParsedCalls};
+
+/// One call, or several of Mistral's behind one marker.
+pub(super) fn read(text: &str) -> Option<ParsedCalls> {
+    let mut reading = one(text)?;
+    while text[reading.end..].contains("[ARGS]") {
+        let Some(next) = one(&text[reading.end..]) else { break };
+        reading.calls.extend(next.calls);
+        reading.end += next.end;
+    }
+    Some(reading)
+}
+
+fn one(text: &str) -> Option<ParsedCalls> {
+    let (name, rest) = label(text)?;
+    let arguments = rest.trim_start();
+    let start = text.len() - arguments.len();
+    let (value, length) = json::object(arguments)?;
+    let mut end = start + length;
+    if text[..start].trim_end().ends_with(CODE) {
+        end = text.len() - text[end..].trim_start().strip_prefix("```")?.len();
+    }
+    let fits = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "<>[](){}=,\"'".contains(c));
+    fits.then(|| ParsedCalls {
+        calls: vec![(name.to_owned(), value)],
+        end,
+    })
+}
+
+/// How older models of DeepSeek open the arguments.
+const CODE: &str = "```json";
+
+/// The name and what stands behind the label.
+fn label(text: &str) -> Option<(&str, &str)> {
+    if let Some((label, rest)) = text.split_once("<|tool_call_argument_begin|>") {
+        let label = label.trim();
+        let name = label.strip_prefix("functions.").unwrap_or(label);
+        let numbered = name
+            .rsplit_once(':')
+            .filter(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()));
+        return Some((numbered.map_or(name, |(name, _)| name), rest));
+    }
+    if let Some((kind, rest)) = text.split_once("<｜tool▁sep｜>") {
+        // Older models write the kind of tool first and the arguments as a block of code.
+        return match rest.split_once(CODE) {
+            Some((name, arguments)) if !name.contains('{') => Some((name.trim(), arguments)),
+            _ => Some((kind.trim(), rest)),
+        };
+    }
+    if let Some((name, rest)) = text.split_once("<|tool_call:args|>") {
+        return Some((name.split_once("<|tool_call:name|>").map_or(name, |(_, name)| name).trim(), rest));
+    }
+    if let Some((name, rest)) = text.split_once("[ARGS]") {
+        return Some((name.split_once("[CALL_ID]").map_or(name, |(name, _)| name).trim(), rest));
+    }
+    let brace = text.find('{')?;
+    Some((text[..brace].trim(), &text[brace..]))
+}

@@ -1,0 +1,200 @@
+//! Calls as Python: `[f(a=1, b="x"), g()]` of LFM2 and Llama, with Python's or JSON's words for true, false and nothing.
+
+use serde_json::{Map, Number, Value};
+
+use super::{BareCall, Call, ParsedCalls, Tools, DEPTH};
+
+/// A list of calls, or one call.
+pub(super) fn calls(text: &str) -> Option<ParsedCalls> {
+    let mut reader = Reader { rest: text };
+    let mut calls = Vec::new();
+    if reader.take("[").is_some() {
+        loop {
+            calls.push(reader.call()?);
+            let comma = reader.take(",").is_some();
+            if reader.take("]").is_some() {
+                break;
+            }
+            if !comma {
+                return None;
+            }
+        }
+    } else {
+        calls.push(reader.call()?);
+    }
+    Some(ParsedCalls {
+        calls,
+        end: text.len() - reader.rest.len(),
+    })
+}
+
+/// A text that is one value.
+pub(super) fn whole(text: &str) -> Option<Value> {
+    let mut reader = Reader { rest: text };
+    let value = reader.value(0)?;
+    reader.rest.trim().is_empty().then_some(value)
+}
+
+/// Whether `[f(` begins the text.
+pub(super) fn bare(text: &str, tools: &Tools) -> BareCall {
+    let name = text.trim_start_matches('[').trim_start();
+    let end = name.find(|c: char| !is_word(c)).unwrap_or(name.len());
+    let begins = name.chars().next().is_none_or(|c| c.is_alphabetic() || c == '_');
+    match name[end..].chars().next() {
+        _ if !begins || text.starts_with("[[") => BareCall::No,
+        None => BareCall::Maybe,
+        Some('(') if end > 0 && tools.may_have(&name[..end]) => BareCall::Yes,
+        Some(_) => BareCall::No,
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '.' || c == '-'
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, token: &str) -> Option<()> {
+        self.rest = self.rest.trim_start().strip_prefix(token)?;
+        Some(())
+    }
+
+    fn word(&mut self) -> Option<&'a str> {
+        let text = self.rest.trim_start();
+        let end = text.find(|c: char| !is_word(c)).unwrap_or(text.len());
+        let begins = text.starts_with(|c: char| c.is_alphabetic() || c == '_');
+        begins.then(|| {
+            self.rest = &text[end..];
+            &text[..end]
+        })
+    }
+
+    fn call(&mut self) -> Option<Call> {
+        let name = self.word()?;
+        // Llama calls its built-in tools by a method.
+        let name = name.strip_suffix(".call").unwrap_or(name).to_owned();
+        self.take("(")?;
+        let mut arguments = Map::new();
+        while self.take(")").is_none() {
+            let key = self.word()?;
+            self.take("=")?;
+            arguments.insert(key.to_owned(), self.value(0)?);
+            if self.take(",").is_none() && !self.rest.trim_start().starts_with(')') {
+                return None;
+            }
+        }
+        Some((name, arguments.into()))
+    }
+
+    fn value(&mut self, depth: usize) -> Option<Value> {
+        if depth == DEPTH {
+            return None;
+        }
+        let text = self.rest.trim_start();
+        match text.chars().next()? {
+            '"' | '\'' => self.text().map(Value::from),
+            '[' | '(' => {
+                let close = if text.starts_with('[') { "]" } else { ")" };
+                self.rest = &text[1..];
+                let mut items = Vec::new();
+                while self.take(close).is_none() {
+                    items.push(self.value(depth + 1)?);
+                    if self.take(",").is_none() && !self.rest.trim_start().starts_with(close) {
+                        return None;
+                    }
+                }
+                Some(items.into())
+            }
+            '{' => {
+                self.rest = &text[1..];
+                let mut fields = Map::new();
+                while self.take("}").is_none() {
+                    let key = match self.value(depth + 1)? {
+                        Value::String(key) => key,
+                        key @ (Value::Number(_) | Value::Bool(_)) => key.to_string(),
+                        _ => return None,
+                    };
+                    self.take(":")?;
+                    fields.insert(key, self.value(depth + 1)?);
+                    if self.take(",").is_none() && !self.rest.trim_start().starts_with('}') {
+                        return None;
+                    }
+                }
+                Some(fields.into())
+            }
+            c if c.is_ascii_digit() || c == '-' || c == '+' || c == '.' => {
+                let end = text
+                    .find(|c: char| !c.is_ascii_alphanumeric() && !"+-._".contains(c))
+                    .unwrap_or(text.len());
+                let number = text[..end].trim_start_matches('+').parse::<Number>().ok()?;
+                self.rest = &text[end..];
+                Some(Value::Number(number))
+            }
+            _ => match self.word()? {
+                "True" | "true" => Some(true.into()),
+                "False" | "false" => Some(false.into()),
+                "None" | "null" => Some(Value::Null),
+                _ => None,
+            },
+        }
+    }
+
+    /// A text in one or three quotation marks of either kind.
+    fn text(&mut self) -> Option<String> {
+        let start = self.rest.trim_start();
+        let mark = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|mark| start.starts_with(mark))?;
+        let mut rest = &start[mark.len()..];
+        let mut text = String::new();
+        loop {
+            if let Some(after) = rest.strip_prefix(mark) {
+                self.rest = after;
+                return Some(text);
+            }
+            let mut characters = rest.chars();
+            let c = match characters.next()? {
+                '\\' => escape(&mut characters, &mut text)?,
+                c => Some(c),
+            };
+            text.extend(c);
+            rest = characters.as_str();
+        }
+    }
+}
+
+/// The character of an escape; what Python does not know stays as it is.
+fn escape(characters: &mut std::str::Chars<'_>, text: &mut String) -> Option<Option<char>> {
+    let code = |characters: &mut std::str::Chars<'_>, digits: usize| {
+        let hex = characters.as_str().get(..digits)?;
+        characters.nth(digits - 1);
+        u32::from_str_radix(hex, 16).ok()
+    };
+    Some(Some(match characters.next()? {
+        'n' => '\n',
+        't' => '\t',
+        'r' => '\r',
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        '0' => '\0',
+        '\n' => return Some(None),
+        same @ ('\\' | '\'' | '"' | '/') => same,
+        'x' => char::from_u32(code(characters, 2)?)?,
+        'u' => {
+            let high = code(characters, 4)?;
+            if !(0xD800..0xDC00).contains(&high) {
+                char::from_u32(high)?
+            } else {
+                // Half of a character that JSON writes as two.
+                (characters.next()? == '\\' && characters.next()? == 'u').then_some(())?;
+                let low = code(characters, 4)?.checked_sub(0xDC00)?;
+                char::from_u32(0x10000 + ((high - 0xD800) << 10) + low)?
+            }
+        }
+        other => {
+            text.push('\\');
+            other
+        }
+    }))
+}
