@@ -150,6 +150,24 @@ describe('asking', () => {
   });
 });
 
+describe('another process', () => {
+  it('asks in the open chat, and the window shows the question and the growing answer', async () => {
+    await openAnswer({});
+    const [chat] = await host.chats();
+    await host.send(chat?.id ?? '', 'Tell me a long story');
+    await pass(700);
+    expect(all('message-user')).toHaveLength(2);
+    expect(the('message-assistant').dataset.state).toBe('streaming');
+    const early = the('answer-text').textContent ?? '';
+    await pass(700);
+    expect((the('answer-text').textContent ?? '').length).toBeGreaterThan(early.length);
+    await click('stop');
+    await pass(100);
+    expect(the('message-assistant').dataset.state).toBe('stopped');
+    expect(all('send')).toHaveLength(1);
+  });
+});
+
 describe('an answer that ended early', () => {
   it('says why it failed and can be tried again', async () => {
     await openAnswer({ state: 'failed', error: { code: 'engine', message: 'The engine failed.' } });

@@ -128,9 +128,6 @@ export class FakeHost extends FakeHub implements Platform {
     void this.#write(chat, begun, run, textOf(question.parts));
     return this.#view(chat);
   }
-  async running(): Promise<{ chat: string; message: string }[]> {
-    return [...this.#running.keys()].map((message) => ({ chat: this.#message(message).chat.summary.id, message }));
-  }
   async attach(id: string, from: number, onEvent: (event: AnswerEvent) => void): Promise<void> {
     const run = this.#running.get(id);
     if (!run) {

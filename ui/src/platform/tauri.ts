@@ -28,7 +28,6 @@ export const tauri: Platform = {
   stop: (message) => invoke('stop', { message }),
   answerNow: (message) => invoke('answer_now', { message }),
   continueAnswer: (message) => invoke('continue_answer', { message }),
-  running: () => invoke('running'),
   attach: (message, from, onEvent) =>
     invoke('attach', { message, from, onEvent: new Channel<AnswerEvent>(onEvent) }),
 

@@ -8,7 +8,6 @@ import type { ErrorCode } from '../bindings/ErrorCode';
 import type { EngineStatus } from '../bindings/EngineStatus';
 import type { Error as HostError } from '../bindings/Error';
 import type { LocalModel } from '../bindings/LocalModel';
-import type { RunningAnswer } from '../bindings/RunningAnswer';
 import type { Turn } from '../bindings/Turn';
 import type { WindowName } from '../bindings/WindowName';
 import type { HubPlatform } from './hub';
@@ -46,9 +45,7 @@ export interface Platform extends HubPlatform {
   answerNow(message: string): Promise<void>;
   /** Lets the last answer of the branch go on where it ended early; the view shows it streaming. */
   continueAnswer(message: string): Promise<ChatView>;
-  /** The answers that are being written in this process. */
-  running(): Promise<RunningAnswer[]>;
-  /** Follows an answer from the event after `from` (0: from its beginning) until `finished` or `detached`. */
+  /** Follows an answer, whichever process writes it, from the event after `from` (0: from its beginning) until `finished` or `detached`. */
   attach(message: string, from: number, onEvent: (event: AnswerEvent) => void): Promise<void>;
 
   models(): Promise<LocalModel[]>;

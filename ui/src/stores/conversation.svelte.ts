@@ -3,6 +3,7 @@
 import { SvelteMap } from 'svelte/reactivity';
 
 import type { ChatSettings } from '../bindings/ChatSettings';
+import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import type { Thinking } from '../bindings/Thinking';
@@ -20,7 +21,6 @@ export interface LocalPrefs {
 }
 
 const DRAFT_DELAY = 300;
-const FOREIGN_ANSWER_DELAY = 1000;
 const DEFAULT_SETTINGS: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {} };
 
 export class Conversation {
@@ -35,7 +35,7 @@ export class Conversation {
   announcement = $state('');
   /** Grows when the view should scroll to its end: a chat was opened, a question was asked. */
   scrollToEnd = $state(0);
-  /** Answers of any chat that are being written, by their message. */
+  /** Answers of any chat that are being written, by this process or another, by their message. */
   readonly live = new SvelteMap<string, LiveAnswer>();
 
   /** Answers that could not be followed; they are read again instead. */
@@ -43,7 +43,8 @@ export class Conversation {
   #opening = 0;
   #draftPending = false;
   #draftTimer: ReturnType<typeof setTimeout> | undefined;
-  #foreignAnswerTimer: ReturnType<typeof setTimeout> | undefined;
+  /** The entry of the open chat in the list of chats, as far as its messages are known here. */
+  #seen: ChatSummary | null = null;
 
   constructor(
     private readonly platform: Platform,
@@ -76,7 +77,7 @@ export class Conversation {
     // A chat that is gone meanwhile is no error at the start.
     const view = id ? await this.platform.chat(id).catch(() => null) : null;
     if (opening !== this.#opening) return;
-    if (view) await this.#enter(view);
+    if (view) this.#enter(view);
     else this.openNew();
   }
 
@@ -86,7 +87,7 @@ export class Conversation {
     const opening = ++this.#opening;
     try {
       const view = await this.platform.chat(id);
-      if (opening === this.#opening) await this.#enter(view);
+      if (opening === this.#opening) this.#enter(view);
     } catch (reason) {
       this.toasts.report(reason);
     }
@@ -94,7 +95,6 @@ export class Conversation {
 
   openNew(): void {
     this.flushDraft();
-    clearTimeout(this.#foreignAnswerTimer);
     this.#opening += 1;
     this.id = null;
     this.messages = [];
@@ -103,22 +103,31 @@ export class Conversation {
     this.localPrefs.set('open-chat', '');
   }
 
-  async #enter(view: ChatView): Promise<void> {
+  #enter(view: ChatView): void {
     this.id = view.summary.id;
     this.draft = view.draft;
     this.messages = [];
     this.localPrefs.set('open-chat', view.summary.id);
-    await this.#show(view);
+    this.#show(view);
     this.scrollToEnd += 1;
   }
 
-  /** Reads the open chat again, for instance when another process wrote to it. */
+  /** Reads the open chat again if its entry in the list of chats says that another process wrote to it. */
+  async sync(summary: ChatSummary | null): Promise<void> {
+    const seen = this.#seen;
+    if (summary === null || seen === null || summary.id !== this.id || this.sending || this.running) return;
+    if (summary.updated_at === seen.updated_at && summary.running === seen.running) return;
+    this.#seen = summary;
+    await this.reload();
+  }
+
+  /** Reads the open chat again. */
   async reload(): Promise<void> {
     const id = this.id;
     if (id === null) return;
     try {
       const view = await this.platform.chat(id);
-      if (id === this.id) await this.#show(view);
+      if (id === this.id) this.#show(view);
     } catch (reason) {
       if (id === this.id) this.toasts.report(reason);
     }
@@ -147,7 +156,9 @@ export class Conversation {
       void this.#storeDraft(chat, '');
       this.#follow(turn.answer);
       if (this.id === chat) {
-        this.messages = [...this.messages, turn.question, turn.answer];
+        // The chat may have been read again meanwhile.
+        const known = new Set(this.messages.map((message) => message.id));
+        this.messages = [...this.messages, ...[turn.question, turn.answer].filter((message) => !known.has(message.id))];
         this.scrollToEnd += 1;
       }
     } catch (reason) {
@@ -242,26 +253,18 @@ export class Conversation {
     const id = this.id;
     try {
       const view = await call();
-      if (id === this.id) await this.#show(view, continuing);
+      if (id === this.id) this.#show(view, continuing);
     } catch (reason) {
       this.toasts.report(reason);
     }
   }
 
-  async #show(view: ChatView, continuing: string | null = null): Promise<void> {
+  #show(view: ChatView, continuing: string | null = null): void {
     this.settings = view.settings;
-    const streaming = view.messages.filter((message) => message.state === 'streaming' && !this.live.has(message.id));
-    if (streaming.length > 0) {
-      const here = new Set((await this.platform.running()).map((answer) => answer.message));
-      for (const message of streaming) if (here.has(message.id)) this.#follow(message, message.id === continuing);
-    }
-    if (this.id !== view.summary.id) return;
+    this.#seen = view.summary;
     this.messages = view.messages;
-    clearTimeout(this.#foreignAnswerTimer);
-    // An answer that another process writes, or that ended between two calls, can only be read again.
-    if (view.messages.some((message) => message.state === 'streaming' && !this.live.has(message.id))) {
-      this.#foreignAnswerTimer = setTimeout(() => void this.reload(), FOREIGN_ANSWER_DELAY);
-    }
+    // Whichever process writes an answer, the host lets it be followed.
+    for (const message of view.messages) this.#follow(message, message.id === continuing);
   }
 
   #follow(message: StoredMessage, continuing = false): void {

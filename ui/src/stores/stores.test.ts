@@ -159,18 +159,30 @@ describe('an answer', () => {
     expect(outcome).toBeNull();
   });
 
-  it('that another process writes is read again until it ends', async () => {
-    await page().send('Tell me a long story');
+  it('that another process writes is followed as if it were written here', async () => {
+    const chat = host.addChat('A chat', 1);
+    const conversation = page();
+    await conversation.open(chat.summary.id);
+    const sync = async (): Promise<void> => conversation.sync((await host.chats()).find(({ id }) => id === chat.summary.id) ?? null);
+    const read = vi.spyOn(host, 'chat');
+    await sync();
+    expect(read).not.toHaveBeenCalled();
+
+    await host.send(chat.summary.id, 'Tell me a long story');
+    await sync();
+    expect(conversation.messages.map((message) => message.role)).toEqual(['user', 'assistant']);
     await pass(900);
-    host.running = async () => [];
-    const other = page();
-    await other.reopen();
-    const early = shown(other).text.length;
-    await pass(1100);
-    expect(shown(other).text.length).toBeGreaterThan(early);
+    const early = shown(conversation).text;
+    expect(early).not.toBe('');
+    await sync();
+    await pass(900);
+    expect(shown(conversation).text.length).toBeGreaterThan(early.length);
+    expect(conversation.running).not.toBeNull();
+    expect(read).toHaveBeenCalledOnce();
     await pass(60_000);
-    expect(shown(other).text).toBe(told('text'));
-    expect(other.lastAnswer?.state).toBe('complete');
+    await sync();
+    expect(shown(conversation).text).toBe(told('text'));
+    expect(conversation.lastAnswer?.state).toBe('complete');
   });
 });
 
