@@ -1,12 +1,15 @@
 //! The real window: typed into, watched, stopped, killed, reloaded.
 
+use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
 
 use crate::support::driver::Window;
-use crate::support::{ponder, ponder_json};
+use crate::support::{ponder, ponder_json, ponder_program};
 
 /// More than 300 tokens of answer, and every part of it can be foretold.
 const LONG: &str = "Count from 1 to 120";
@@ -180,6 +183,45 @@ fn the_command_line_runs_beside_a_busy_window() {
 }
 
 #[test]
+fn the_open_chat_shows_live_what_another_process_writes_into_it() {
+    let home = tempfile::tempdir().expect("a folder");
+    let window = Window::open(home.path());
+    set_thinking(&window, false);
+    window.ask("Hello");
+    window.wait_until_answer_is("complete");
+    let chats = ponder_json(home.path(), &["history", "--json"]);
+    let id = chats[0]["chats"][0]["id"].as_str().expect("one chat");
+
+    let mut other = Command::new(ponder_program())
+        .args(["chat", "--chat", id])
+        .env("PONDER_HOME", home.path())
+        .env("HF_HOME", home.path().join("hub"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    writeln!(other.stdin.take().expect("a pipe"), "{LONG}").expect("it reads");
+    window.wait_until("the question is shown", || window.newest("message-user") == LONG);
+    let mut lengths = BTreeSet::new();
+    window.wait_until("its answer ends", || {
+        let streams = window.answer_state() == "streaming";
+        if streams {
+            lengths.insert(window.answer().len());
+            window.wait_for("stop");
+        }
+        !streams
+    });
+    assert!(lengths.len() > 3, "it was not seen growing: {lengths:?}");
+    assert_eq!((window.answer_state(), window.answer()), ("complete".into(), counting(120)));
+    assert!(other.wait().expect("it ends").success());
+    window.picture("another-process");
+
+    window.ask("What is 2 + 3?");
+    window.wait_until("the window asks on", || window.count("message-user") == 3 && window.answer_state() == "complete");
+    window.close();
+}
+
+#[test]
 fn a_deleted_chat_comes_back_and_a_renamed_one_keeps_its_name() {
     let home = tempfile::tempdir().expect("a folder");
     let window = Window::open(home.path());
@@ -234,8 +276,6 @@ fn a_model_that_vanished_is_an_error_with_words_and_nothing_is_lost() {
 
 /// Asks a model without its tensors through the terminal chat, which leaves a failed answer in the history.
 fn ponder_json_chat(home: &Path) -> String {
-    use std::io::Write;
-    use std::process::{Command, Stdio};
     let model = home.join("broken-model");
     std::fs::create_dir_all(&model).expect("a folder");
     let pebble = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src-tauri/pebble/model");
@@ -243,7 +283,7 @@ fn ponder_json_chat(home: &Path) -> String {
         std::fs::copy(pebble.join(name), model.join(name)).expect("copied");
     }
     std::fs::write(model.join("model.safetensors"), b"\x08\0\0\0\0\0\0\0{}      ").expect("written");
-    let mut chat = Command::new(crate::support::ponder_program())
+    let mut chat = Command::new(ponder_program())
         .args(["chat", "--model", model.to_str().expect("text")])
         .env("PONDER_HOME", home)
         .env("HF_HOME", home.join("hub"))
