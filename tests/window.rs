@@ -217,7 +217,9 @@ fn the_open_chat_shows_live_what_another_process_writes_into_it() {
     window.picture("another-process");
 
     window.ask("What is 2 + 3?");
-    window.wait_until("the window asks on", || window.count("message-user") == 3 && window.answer_state() == "complete");
+    window.wait_until("the window asks on", || {
+        window.count("message-user") == 3 && window.answer_state() == "complete"
+    });
     window.close();
 }
 

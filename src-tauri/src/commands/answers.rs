@@ -1,6 +1,6 @@
 //! Answers: asking, stopping, watching.
 
-use protocol::{AnswerEvent, ChatView, Result, RunningAnswer, Turn};
+use protocol::{AnswerEvent, ChatView, Result, Turn};
 use tauri::ipc::Channel;
 use tauri::State;
 
@@ -29,11 +29,6 @@ pub async fn answer_now(app: State<'_, App>, message: String) -> Result<()> {
 #[tauri::command]
 pub async fn continue_answer(app: State<'_, App>, message: String) -> Result<ChatView> {
     app.chat.continue_answer(&message).await
-}
-
-#[tauri::command]
-pub async fn running(app: State<'_, App>) -> Result<Vec<RunningAnswer>> {
-    Ok(app.chat.running())
 }
 
 /// Sends what happened to an answer after event number `from` (0: everything), then what happens.

@@ -39,7 +39,6 @@ pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
         answers::stop,
         answers::answer_now,
         answers::continue_answer,
-        answers::running,
         answers::attach,
         models::models,
         models::default_model,

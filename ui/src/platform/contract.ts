@@ -101,7 +101,7 @@ export const cases: readonly Case[] = [
       const view = await host.chat(summary.id);
       same(view.messages.map((message) => message.id), [question.id, answer.id], 'the branch');
       same(textOf(view.messages[1]), textOf(ended), 'what is stored');
-      same((await host.running()).some((running) => running.message === answer.id), false, 'whether it still runs');
+      same(await isRunning(host, summary.id), false, 'whether it still runs');
       // Whoever comes late hears of the end only.
       const late = await follow(host, answer.id, events.length - 1);
       same(late.map((event) => event.body.type), ['finished'], 'what comes after all but the last');
@@ -126,7 +126,7 @@ export const cases: readonly Case[] = [
     async run(host) {
       const { summary } = await host.createChat(plain);
       const { answer } = await host.send(summary.id, LONG);
-      same((await host.running()).some((running) => running.message === answer.id), true, 'whether it is running');
+      same(await isRunning(host, summary.id), true, 'whether it is running');
       await refused('busy', () => host.send(summary.id, SHORT));
       await host.stop(answer.id);
       await follow(host, answer.id);
@@ -277,6 +277,10 @@ function finished(events: readonly AnswerEvent[]): StoredMessage {
   const body = events.at(-1)?.body;
   if (body?.type !== 'finished') throw new Error('it did not end');
   return body.message;
+}
+
+async function isRunning(host: Platform, chat: string): Promise<boolean | undefined> {
+  return (await host.chats()).find(({ id }) => id === chat)?.running;
 }
 
 function textOf(message: StoredMessage | undefined): string {
