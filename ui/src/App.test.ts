@@ -268,18 +268,9 @@ describe('thinking', () => {
     expect(the('thought-toggle').textContent).toContain('Thought for 2 s');
   });
 
-  it.each<[string, boolean, Partial<StoredMessage>]>([
-    ['was interrupted', true, { ...half, state: 'interrupted', finish_reason: null }],
-    ['reached its limit', true, { ...half, state: 'complete', finish_reason: 'length', ended_by: { rule: 'token_limit' } }],
-    ['failed', true, { ...half, state: 'failed', error: { code: 'engine', message: 'It failed.' } }],
-    ['failed for another model', false, { ...half, state: 'failed', error: { code: 'bad_request', message: 'The model changed.' } }],
-    ['filled the context', false, { ...half, state: 'complete', finish_reason: 'length', ended_by: { rule: 'context' } }],
-    ['ran in a circle', false, { ...half, state: 'complete', finish_reason: 'length', ended_by: { rule: 'repetition' } }],
-    ['said nothing', false, { ...half, parts: [] }],
-    ['is complete', false, { ...half, state: 'complete', finish_reason: 'stop' }],
-  ])('that %s can go on: %s', async (_, can, answer) => {
-    await openAnswer(answer);
-    expect(all('continue')).toHaveLength(can ? 1 : 0);
+  it.each([true, false])('is offered to continue as the host decided: %s', async (continuable) => {
+    await openAnswer({ ...half, continuable });
+    expect(all('continue')).toHaveLength(continuable ? 1 : 0);
   });
 
   it('goes on only at the end of the chat', async () => {

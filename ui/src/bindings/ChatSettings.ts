@@ -3,7 +3,7 @@ import type { Sampling } from "./Sampling";
 import type { Thinking } from "./Thinking";
 
 /**
- * What one chat remembers for its next turn.
+ * What one chat remembers for its next turn. Stored as JSON as it stands here, so a new setting is a field with a default.
  */
 export type ChatSettings = { 
 /**

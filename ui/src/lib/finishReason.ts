@@ -1,4 +1,4 @@
-/** How an answer ended, in words, and whether it can go on. */
+/** How an answer ended, in words. */
 
 import type { EndedBy } from '../bindings/EndedBy';
 import type { StoredMessage } from '../bindings/StoredMessage';
@@ -31,20 +31,4 @@ export function usageDetails({ usage, ended_by }: Pick<StoredMessage, 'usage' | 
   }
   if (ended_by) lines.push(finishReasonText(ended_by));
   return lines.join('\n');
-}
-
-/** Whether an answer ended early, has something that more can be added to, and more could come: asking for the same again does not
- * help against a full context or a model that changed. */
-export function canContinue({ state, finish_reason, ended_by, error, parts }: StoredMessage): boolean {
-  switch (state) {
-    case 'stopped':
-    case 'interrupted':
-      return parts.length > 0;
-    case 'failed':
-      return parts.length > 0 && error?.code !== 'context_full' && error?.code !== 'bad_request';
-    case 'complete':
-      return finish_reason === 'length' && ended_by?.rule !== 'context' && ended_by?.rule !== 'repetition';
-    case 'streaming':
-      return false;
-  }
 }

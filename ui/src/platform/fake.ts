@@ -122,7 +122,7 @@ export class FakeHost extends FakeHub implements Platform {
     if (this.refuse?.call === 'continueAnswer') throw this.refuse.error;
     const { chat, message } = this.#message(id);
     const question = this.#questionOf(chat, message);
-    const begun: StoredMessage = { ...message, state: 'streaming', finish_reason: null, ended_by: null, error: null, finished_at: null };
+    const begun: StoredMessage = { ...message, state: 'streaming', finish_reason: null, ended_by: null, error: null, finished_at: null, continuable: false };
     this.#replace(chat, begun);
     const run = this.#startRunning(begun, [{ type: 'continued', parts: begun.parts, notices: begun.notices }]);
     void this.#write(chat, begun, run, textOf(question.parts));
@@ -267,6 +267,7 @@ export class FakeHost extends FakeHub implements Platform {
       usage: { prompt_tokens: 800, cached_tokens: 640, prefilled_tokens: 160, completion_tokens: count, thinking_tokens: thought },
       timing: { load_ms: 0, first_token_ms: 240, prefill_tokens_per_second: 900, decode_tokens_per_second: 1000 / Math.max(1, this.pace) },
     };
+    message.continuable = endedEarly(message);
     this.#replace(chat, message);
     this.#running.delete(answer.id);
     emit({ type: 'finished', message });
@@ -278,7 +279,8 @@ export class FakeHost extends FakeHub implements Platform {
     const siblings = [...chat.messages.filter((other) => other.parent === message.parent).map((other) => other.id), id];
     const complete: StoredMessage = {
       id, chat: chat.summary.id, parts: [], siblings, created_at: Date.now(), finished_at: null, model: null, model_revision: null,
-      template_hash: null, thinking: null, thinking_budget: null, thinking_tokens: null, finish_reason: null, ended_by: null, error: null, notices: [], usage: null, timing: null, ...message,
+      template_hash: null, settings: null, thinking_ended: false, thinking_tokens: null, finish_reason: null, ended_by: null, error: null, notices: [], usage: null, timing: null,
+      continuable: endedEarly(message), ...message,
     };
     chat.messages = [...chat.messages.map((other) => (siblings.includes(other.id) ? { ...other, siblings } : other)), complete];
     chat.leaf = id;
@@ -335,4 +337,9 @@ export function textPart(text: string): Part {
 
 function notFound(what: string): HostError {
   return { code: 'not_found', message: `There is no such ${what} any more. Nothing was changed.` };
+}
+
+/** Whether an answer broke off after it had said something; the history's rule knows more cases. */
+function endedEarly({ parts, state, finish_reason }: Partial<StoredMessage>): boolean {
+  return (parts?.length ?? 0) > 0 && (state === 'stopped' || state === 'interrupted' || state === 'failed' || finish_reason === 'length');
 }

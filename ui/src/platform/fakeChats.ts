@@ -31,7 +31,6 @@ export function fakePlatform(): Platform {
   });
   one('Rust lifetimes, once more', 1, 'What is 347 * 58?', {
     parts: [textPart('347 x 58 = **20126**')],
-    thinking: 'off',
     notices: [{ code: 'thought_while_off', message: 'The model thought although Thinking is off. Its thought was left out.' }],
   }, { thinking: 'off' });
   one('Names for a sailing boat', 3, 'What should I call my boat?', {

@@ -1,13 +1,10 @@
-//! An answer under the hand of the person: its thought is ended early, or it goes on after it ended early.
+//! What a person does to an answer: ends its thought early, or continues it after it ended early.
 
 use protocol::{AnswerPrefix, AnswerState, ChatSettings, ChatView, FinishReason, PartKind, Result, Role, StoredMessage};
 
 use crate::error::Error;
 use crate::live_answer::LiveAnswer;
 use crate::Chat;
-
-/// The code of the notice that a thought was ended for the model.
-const THINKING_ENDED: &str = "thinking_ended";
 
 impl Chat {
     /// Ends the thought of an answer soon, whichever process writes it, so that what it says follows. Changes nothing where it
@@ -20,59 +17,57 @@ impl Chat {
         Ok(self.0.history.request_answer_now(message).await?)
     }
 
-    /// Lets an answer that ended early (stopped, interrupted, failed or cut by its limit) go on in its place, with its own model,
-    /// Thinking switch and budget. It must be the last of what its chat looks at.
+    /// Continues an answer that ended early in its own row, with its own model and settings; see [`StoredMessage::continuable`].
     ///
-    /// Nothing is changed where this fails: `BadRequest` for any other message, `Busy` while the chat has a running answer,
-    /// `ModelNotFound` and `ModelBroken` from the model folder. Where the engine refuses later, the answer is failed and holds
+    /// Nothing is changed if this fails: `BadRequest` for any other message, `Busy` while the chat has a running answer,
+    /// `ModelNotFound` and `ModelBroken` from the model folder. If the engine refuses later, the answer is failed and holds
     /// all that it held.
     pub async fn continue_answer(&self, message: &str) -> Result<ChatView> {
-        // An answer whose process died can go on, too.
+        // An answer whose process died can be continued, too.
         self.0.mark_interrupted().await?;
         let stored = self.0.history.message(message).await?;
-        let question = question_of_continuable(&stored)?;
         let (view, head) = self.0.history.chat_head(&stored.chat).await?;
-        if head.as_deref() != Some(message) {
-            return Err(Error::NotLast.into());
-        }
+        let parent = match &stored.parent {
+            Some(parent) if stored.continuable => parent.clone(),
+            _ => return Err(refusal(&stored, head.as_deref())),
+        };
         let own = ChatSettings {
             model: stored.model.clone().or_else(|| view.settings.model.clone()),
-            thinking: stored.thinking,
-            thinking_budget: stored.thinking_budget,
-            ..view.settings.clone()
+            system_prompt: view.settings.system_prompt.clone(),
+            ..stored.settings.clone().unwrap_or_default()
         };
-        let (_, mut ask) = self.answer_request(own).await?;
-        ask.question = question;
+        let (_, mut request) = self.answer_request(own).await?;
+        request.parent = parent;
         // The next question will be asked as the chat says, and not of a model that is gone.
         let next = self.answer_request(view.settings).await.ok().map(|(_, next)| next);
         let stored = self.0.history.continue_answer(message, &self.0.owner).await?;
-        // Read behind the change: another process may have let the answer go on meanwhile, and it may have ended again.
+        // Read after the change: another process may have continued the answer meanwhile, and it may have ended again.
         let tokens = self.0.history.tokens(message).await?;
-        ask.begun = begun(&stored, &tokens);
-        self.begin(LiveAnswer::continued(stored.clone(), tokens), ask, next);
+        request.prefix = answer_prefix(&stored, &tokens);
+        self.begin(LiveAnswer::continued(stored.clone(), tokens), request, next);
         self.chat(&stored.chat).await
     }
 }
 
-/// The question that this answer goes on answering.
-fn question_of_continuable(message: &StoredMessage) -> Result<String> {
-    let (Role::Assistant, Some(question)) = (message.role, &message.parent) else {
-        return Err(Error::NoAnswer.into());
+/// Why a message cannot be continued.
+fn refusal(message: &StoredMessage, head: Option<&str>) -> protocol::Error {
+    let error = match (message.role, message.state) {
+        (Role::System | Role::User | Role::Tool, _) => Error::NoAnswer,
+        (_, AnswerState::Streaming) => return history::Error::Busy.into(),
+        (_, AnswerState::Complete) if message.finish_reason != Some(FinishReason::Length) => Error::Complete,
+        _ if head != Some(&message.id) => Error::NotLast,
+        _ => Error::NothingMore,
     };
-    match message.state {
-        AnswerState::Streaming => Err(history::Error::Busy.into()),
-        AnswerState::Complete if message.finish_reason != Some(FinishReason::Length) => Err(Error::Complete.into()),
-        AnswerState::Complete | AnswerState::Stopped | AnswerState::Failed | AnswerState::Interrupted => Ok(question.clone()),
-    }
+    error.into()
 }
 
-/// What the engine goes on from: the tokens, and where none are known the words.
-fn begun(message: &StoredMessage, tokens: &[u32]) -> Option<AnswerPrefix> {
+/// What the engine continues from: the tokens, or the words if no tokens are known.
+fn answer_prefix(message: &StoredMessage, tokens: &[u32]) -> Option<AnswerPrefix> {
     if !tokens.is_empty() {
         return Some(AnswerPrefix::Tokens {
             tokens: tokens.to_vec(),
             model_revision: message.model_revision.clone(),
-            thinking_ended: message.notices.iter().any(|notice| notice.code == THINKING_ENDED),
+            thinking_ended: message.thinking_ended,
         });
     }
     let (mut thinking, mut text) = (String::new(), String::new());

@@ -83,8 +83,8 @@ mod tests {
             model: None,
             model_revision: None,
             template_hash: None,
-            thinking: None,
-            thinking_budget: None,
+            settings: None,
+            thinking_ended: false,
             thinking_tokens: None,
             finish_reason: None,
             ended_by: None,
@@ -92,6 +92,7 @@ mod tests {
             notices: vec![],
             usage: None,
             timing: None,
+            continuable: false,
         }
     }
 

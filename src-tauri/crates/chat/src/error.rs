@@ -9,12 +9,14 @@ pub(crate) enum Error {
     EmptyQuestion,
     #[error("only a question or an answer to one can be answered again")]
     NothingToAnswer,
-    #[error("only an answer can go on; look for the one below this message")]
+    #[error("only an answer can be continued; look for the one below this message")]
     NoAnswer,
     #[error("this answer is complete; ask for more, or have the question answered again")]
     Complete,
-    #[error("only the last answer can go on, and this one is not the last of what is shown; nothing was changed")]
+    #[error("only the last answer can be continued, and this one is not the last of what is shown; nothing was changed")]
     NotLast,
+    #[error("nothing more can be added to this answer; ask for more, or have the question answered again")]
+    NothingMore,
     #[error("the answer broke off because of a fault in Ponder; what was written so far is kept, please try again")]
     Broken,
     #[error("the answer is complete but could not be saved: {0}. Copy what you need before you close the window")]
@@ -24,7 +26,9 @@ pub(crate) enum Error {
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let code = match &error {
-            Error::EmptyQuestion | Error::NothingToAnswer | Error::NoAnswer | Error::Complete | Error::NotLast => ErrorCode::BadRequest,
+            Error::EmptyQuestion | Error::NothingToAnswer | Error::NoAnswer | Error::Complete | Error::NotLast | Error::NothingMore => {
+                ErrorCode::BadRequest
+            }
             Error::Broken => ErrorCode::Engine,
             Error::NotSaved(_) => ErrorCode::Storage,
         };

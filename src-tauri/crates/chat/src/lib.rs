@@ -181,7 +181,7 @@ impl Chat {
         let (view, _) = self.0.history.chat_head(chat).await?;
         let (answer, mut ask) = self.prepare(view.settings).await?;
         let turn = self.0.history.begin_turn(chat, text, &title::title(text), &answer).await?;
-        ask.question = turn.question.id.clone();
+        ask.parent = turn.question.id.clone();
         self.begin(LiveAnswer::new(turn.answer.clone()), ask.clone(), Some(ask));
         Ok(turn)
     }
@@ -198,7 +198,7 @@ impl Chat {
         let (view, _) = self.0.history.chat_head(&message.chat).await?;
         let (answer, mut ask) = self.prepare(view.settings).await?;
         let answer = self.0.history.begin_answer(&question, &answer).await?;
-        ask.question = question;
+        ask.parent = question;
         self.begin(LiveAnswer::new(answer), ask.clone(), Some(ask));
         self.chat(&message.chat).await
     }
@@ -213,8 +213,7 @@ impl Chat {
         tokio::task::spawn_blocking(move || shelf.used(&used));
         let answer = NewAnswer {
             model: reference,
-            thinking: ask.thinking,
-            thinking_budget: ask.thinking_budget,
+            settings: ask.settings.clone(),
             owner: self.0.owner.clone(),
         };
         Ok((answer, ask))
@@ -222,19 +221,16 @@ impl Chat {
 
     /// What the settings ask for, and the model's reference.
     async fn answer_request(&self, settings: ChatSettings) -> Result<(String, AnswerRequest)> {
-        let reference = match settings.model {
-            Some(reference) => reference,
+        let reference = match &settings.model {
+            Some(reference) => reference.clone(),
             None => self.default_model().await?,
         };
         let model = self.resolve(&reference).await?;
         let ask = AnswerRequest {
-            question: String::new(),
+            parent: String::new(),
             model,
-            system_prompt: settings.system_prompt,
-            thinking: settings.thinking,
-            thinking_budget: settings.thinking_budget,
-            begun: None,
-            sampling: settings.sampling,
+            settings,
+            prefix: None,
         };
         Ok((reference, ask))
     }

@@ -167,6 +167,12 @@ impl LiveAnswer {
         self.grew.notify_one();
     }
 
+    /// Notes that the thought was ended for the model.
+    pub(crate) fn thinking_ended(&self) {
+        self.answer().message.thinking_ended = true;
+        self.grew.notify_one();
+    }
+
     /// Adds a notice.
     pub(crate) fn add_notice(&self, notice: Notice) {
         let mut answer = self.answer();
@@ -289,6 +295,7 @@ impl LiveState {
             model_revision: message.model_revision.clone(),
             template_hash: message.template_hash.clone(),
             thinking_tokens: message.thinking_tokens,
+            thinking_ended: message.thinking_ended,
         };
         (delta, now)
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use history::{now, History};
 use protocol::{
-    AnswerBody, AnswerPrefix, AnswerState, CancelFlag, Coalesce, Done, EndedBy, Engine, EngineEvent, FinishReason, ModelSource, Request,
-    Sampling, StoredMessage, Thinking,
+    AnswerBody, AnswerPrefix, AnswerState, CancelOnDrop, ChatSettings, Coalesce, Done, EndedBy, Engine, EngineEvent, FinishReason,
+    ModelSource, Request, StoredMessage,
 };
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout_at, Instant};
@@ -31,25 +31,22 @@ const RETRIES: [Duration; 3] = [Duration::ZERO, Duration::from_millis(500), Dura
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct AnswerRequest {
-    /// The message that is to be answered.
-    pub(crate) question: String,
+    /// The message that the answer goes below: a question, or the result of a tool.
+    pub(crate) parent: String,
     pub(crate) model: ModelSource,
-    pub(crate) system_prompt: String,
-    pub(crate) thinking: Option<Thinking>,
-    pub(crate) thinking_budget: Option<u32>,
-    pub(crate) sampling: Sampling,
+    pub(crate) settings: ChatSettings,
     /// What there is of the answer.
-    pub(crate) begun: Option<AnswerPrefix>,
+    pub(crate) prefix: Option<AnswerPrefix>,
 }
 
 impl AnswerRequest {
     /// The request for an answer to the end of this branch.
     pub(crate) fn request(&self, branch: &[StoredMessage]) -> Request {
-        let mut request = Request::new(self.model.clone(), conversation(&self.system_prompt, branch));
-        request.thinking = self.thinking;
-        request.thinking_budget = self.thinking_budget;
-        request.answer_prefix = self.begun.clone();
-        request.sampling = self.sampling.clone();
+        let mut request = Request::new(self.model.clone(), conversation(&self.settings.system_prompt, branch));
+        request.thinking = self.settings.thinking;
+        request.thinking_budget = self.settings.thinking_budget;
+        request.answer_prefix = self.prefix.clone();
+        request.sampling = self.settings.sampling.clone();
         request
     }
 }
@@ -86,12 +83,12 @@ pub(crate) async fn prefetch_next(history: &History, engine: &dyn Engine, answer
 
 /// Reads the engine until it ends.
 async fn drive_engine(history: History, engine: Arc<dyn Engine>, running: Arc<LiveAnswer>, ask: AnswerRequest) -> Outcome {
-    let branch = match history.branch(&ask.question).await {
+    let branch = match history.branch(&ask.parent).await {
         Ok(branch) => branch,
         Err(error) => return Outcome::Failed(error.into()),
     };
     let (mut stop, mut answer_now) = (running.stop.subscribe(), running.answer_now.subscribe());
-    let mut hurried = false;
+    let mut thinking_ended = false;
     let mut job = engine.generate(ask.request(&branch));
     let _cancel = CancelOnDrop(job.cancel.clone());
     // In this order a stop is noticed however fast the engine talks.
@@ -99,8 +96,8 @@ async fn drive_engine(history: History, engine: Arc<dyn Engine>, running: Arc<Li
         tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => break,
-            _ = answer_now.wait_for(|now| *now), if !hurried => {
-                hurried = true;
+            _ = answer_now.wait_for(|now| *now), if !thinking_ended => {
+                thinking_ended = true;
                 job.end_thinking.answer_now();
             }
             event = job.events.recv() => if let Some(end) = apply(&running, event) { return end },
@@ -137,20 +134,12 @@ fn apply(running: &LiveAnswer, event: Option<EngineEvent>) -> Option<Outcome> {
             thinking_tokens,
         } => running.add_text(channel, text, tokens, thinking_tokens, now()),
         EngineEvent::ToolCall { call, tokens } => running.add_tool_call(call, tokens, now()),
+        EngineEvent::ThinkingEnded => running.thinking_ended(),
         EngineEvent::Notice(notice) => running.add_notice(notice),
         EngineEvent::Done(done) => return Some(Outcome::Done(done)),
         EngineEvent::Failed(error) => return Some(Outcome::Failed(error)),
     }
     None
-}
-
-/// Cancels the job when nobody listens to it any more.
-struct CancelOnDrop(CancelFlag);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
 }
 
 /// Writes what is new and says that this process lives, until `listened` ends. What could not be written is tried again
@@ -221,8 +210,15 @@ async fn store_end(history: &History, running: &LiveAnswer, outcome: Outcome) {
     let mut stored = Ok(());
     for wait in RETRIES {
         sleep(wait).await;
-        stored = history.finish(&message, &tokens).await;
-        if matches!(stored, Ok(()) | Err(history::Error::NotFound(_))) {
+        match history.finish(&message, &tokens).await {
+            Ok(as_read) => {
+                message = as_read;
+                stored = Ok(());
+                break;
+            }
+            Err(error) => stored = Err(error),
+        }
+        if matches!(stored, Err(history::Error::NotFound(_))) {
             break;
         }
     }

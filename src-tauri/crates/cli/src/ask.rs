@@ -175,7 +175,7 @@ impl Printer {
                 }
                 notices.iter().try_for_each(|notice| self.remark(&notice.message))?;
             }
-            EngineEvent::Progress { .. } | EngineEvent::Started { .. } | EngineEvent::Failed(_) => {}
+            EngineEvent::Progress { .. } | EngineEvent::Started { .. } | EngineEvent::ThinkingEnded | EngineEvent::Failed(_) => {}
         }
         Ok(())
     }

@@ -98,7 +98,7 @@ impl Answer {
                     "tokens": self.tokens,
                 })]
             }
-            EngineEvent::Failed(_) => Vec::new(),
+            EngineEvent::ThinkingEnded | EngineEvent::Failed(_) => Vec::new(),
         }
     }
 }

@@ -100,6 +100,7 @@ impl<'a> OutputStream<'a> {
             self.push(*id);
         }
         if let Some(notice) = notice {
+            self.job.send(EngineEvent::ThinkingEnded);
             self.job.send(EngineEvent::Notice(notice));
         }
         ids

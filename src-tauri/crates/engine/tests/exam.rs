@@ -106,6 +106,7 @@ async fn pebble_passes_its_exam() {
                 | EngineEvent::Progress { .. }
                 | EngineEvent::Started { .. }
                 | EngineEvent::Continued { .. }
+                | EngineEvent::ThinkingEnded
                 | EngineEvent::Notice(_)
                 | EngineEvent::Done(_) => {}
             }

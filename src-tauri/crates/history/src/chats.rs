@@ -1,8 +1,8 @@
 //! The table `chats`: the sidebar, what a chat remembers, the trash.
 
-use protocol::{ChatSettings, ChatSummary, ChatView, Thinking};
+use protocol::{ChatSettings, ChatSummary, ChatView};
 
-use crate::rows::{from_json, from_word, to_json, to_word};
+use crate::rows::{from_json, to_json};
 use crate::{new_id, now, Error, History, Result};
 
 /// The columns of a [`ChatSummary`] of the chats that the rest of the query names `c`.
@@ -53,11 +53,7 @@ struct ChatRow {
     summary: SummaryRow,
     head: Option<String>,
     draft: String,
-    model: Option<String>,
-    thinking: Option<String>,
-    thinking_budget: Option<u32>,
-    system_prompt: String,
-    sampling: String,
+    settings: String,
 }
 
 impl History {
@@ -86,27 +82,16 @@ impl History {
     /// A chat without its messages: they are left empty.
     pub async fn chat_head(&self, chat: &str) -> Result<(ChatView, Option<String>)> {
         let row: Option<ChatRow> = sqlx::query_as(select_chats!(
-            ", c.head, c.draft, c.model, c.thinking, c.thinking_budget, c.system_prompt, c.sampling FROM chats c WHERE c.id = ? AND c.deleted_at IS NULL"
+            ", c.head, c.draft, c.settings FROM chats c WHERE c.id = ? AND c.deleted_at IS NULL"
         ))
         .bind(chat)
         .fetch_optional(&self.readers)
         .await?;
         let row = row.ok_or(Error::NotFound("chat"))?;
-        let settings = ChatSettings {
-            model: row.model,
-            thinking: row
-                .thinking
-                .as_deref()
-                .map(|word| from_word::<Thinking>("thinking switch", word))
-                .transpose()?,
-            thinking_budget: row.thinking_budget,
-            system_prompt: row.system_prompt,
-            sampling: from_json("sampling", &row.sampling)?,
-        };
         Ok((
             ChatView {
                 summary: row.summary.into(),
-                settings,
+                settings: from_json("setting", &row.settings)?,
                 draft: row.draft,
                 messages: Vec::new(),
             },
@@ -127,19 +112,12 @@ impl History {
     pub async fn create_chat(&self, settings: &ChatSettings) -> Result<ChatView> {
         let (id, now) = (new_id(), now());
         let mut transaction = self.write().await?;
-        sqlx::query(
-            "INSERT INTO chats (id, created_at, updated_at, model, thinking, thinking_budget, system_prompt, sampling)
-             VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )
-        .bind(&id)
-        .bind(now)
-        .bind(&settings.model)
-        .bind(settings.thinking.as_ref().map(to_word))
-        .bind(settings.thinking_budget)
-        .bind(&settings.system_prompt)
-        .bind(to_json(&settings.sampling))
-        .execute(&mut *transaction)
-        .await?;
+        sqlx::query("INSERT INTO chats (id, created_at, updated_at, settings) VALUES (?1, ?2, ?2, ?3)")
+            .bind(&id)
+            .bind(now)
+            .bind(to_json(settings))
+            .execute(&mut *transaction)
+            .await?;
         transaction.commit().await?;
         self.chat(&id).await
     }
@@ -162,16 +140,9 @@ impl History {
 
     /// What the chat remembers for its next turn.
     pub async fn set_chat_settings(&self, chat: &str, settings: &ChatSettings) -> Result<()> {
-        let update = sqlx::query(
-            "UPDATE chats SET model = ?2, thinking = ?3, thinking_budget = ?4, system_prompt = ?5, sampling = ?6
-              WHERE id = ?1 AND deleted_at IS NULL",
-        )
-        .bind(chat)
-        .bind(&settings.model)
-        .bind(settings.thinking.as_ref().map(to_word))
-        .bind(settings.thinking_budget)
-        .bind(&settings.system_prompt)
-        .bind(to_json(&settings.sampling));
+        let update = sqlx::query("UPDATE chats SET settings = ?2 WHERE id = ?1 AND deleted_at IS NULL")
+            .bind(chat)
+            .bind(to_json(settings));
         self.change_chat(update).await
     }
 

@@ -1,33 +1,60 @@
-//! An ended answer that is continued: it becomes a streaming one again, in its own row.
+//! Which answers can be continued, and how one becomes a streaming answer again in its own row.
 
-use protocol::StoredMessage;
+use protocol::{AnswerState, EndedBy, ErrorCode, FinishReason, Role, StoredMessage};
 
 use crate::messages::one_at_a_time;
+use crate::rows::{messages, select_messages, PartOfMessage};
 use crate::{now, Error, History, Result};
+
+/// Whether this answer ended early, holds something to continue, and could become longer: the same request again does not help
+/// against a full context, a loop or a model that changed. It is the only place that decides this; what comes on top is that the
+/// answer must be the last of what its chat looks at.
+pub(crate) fn ended_early(message: &StoredMessage) -> bool {
+    if message.role != Role::Assistant || message.parts.is_empty() {
+        return false;
+    }
+    match message.state {
+        AnswerState::Stopped | AnswerState::Interrupted => true,
+        AnswerState::Failed => !matches!(
+            message.error.as_ref().map(|error| error.code),
+            Some(ErrorCode::ContextFull | ErrorCode::BadRequest)
+        ),
+        AnswerState::Complete => {
+            message.finish_reason == Some(FinishReason::Length) && !matches!(message.ended_by, Some(EndedBy::Context | EndedBy::Repetition))
+        }
+        AnswerState::Streaming => false,
+    }
+}
 
 impl History {
     /// Makes an answer that ended early a streaming one of this process. What it says, its tokens and its figures stay as they
-    /// are; how it ended, and what was asked of its last writer, is forgotten. Fails with [`Error::CannotContinue`] unless it was
-    /// stopped, interrupted, failed or cut by its limit and is the last of what its chat looks at, and with [`Error::Busy`]
-    /// while the chat has a running answer.
+    /// are; how it ended, and what was asked of its last writer, is forgotten. Fails with [`Error::CannotContinue`] unless the
+    /// answer is [`StoredMessage::continuable`], and with [`Error::Busy`] while the chat has a running answer.
     pub async fn continue_answer(&self, message: &str, owner: &str) -> Result<StoredMessage> {
         let now = now();
+        // Read and changed under one lock, so that of two processes only one continues it.
         let mut transaction = self.write().await?;
+        let rows: Vec<PartOfMessage> = sqlx::query_as(select_messages!(
+            "",
+            "FROM messages m LEFT JOIN parts p ON p.message_id = m.id WHERE m.id = ? ORDER BY p.position"
+        ))
+        .bind(message)
+        .fetch_all(&mut *transaction)
+        .await?;
+        if !messages(rows)?.pop().is_some_and(|message| message.continuable) {
+            return Err(Error::CannotContinue);
+        }
         let updated = sqlx::query(
             "UPDATE messages SET state = 'streaming', owner = ?2, heartbeat = ?3, finished_at = NULL, finish_reason = NULL, ended_by = NULL,
                     error_code = NULL, error_message = NULL, stop_requested = 0, end_thinking_requested = 0
-              WHERE id = ?1 AND role = 'assistant'
-                AND (state IN ('stopped', 'interrupted', 'failed') OR (state = 'complete' AND finish_reason = 'length'))
-                AND EXISTS (SELECT 1 FROM chats c WHERE c.id = messages.chat_id AND c.head = messages.id AND c.deleted_at IS NULL)",
+              WHERE id = ?1",
         )
         .bind(message)
         .bind(owner)
         .bind(now)
         .execute(&mut *transaction)
         .await;
-        if one_at_a_time(updated)?.rows_affected() == 0 {
-            return Err(Error::CannotContinue);
-        }
+        one_at_a_time(updated)?;
         sqlx::query("UPDATE chats SET updated_at = ?2 WHERE head = ?1")
             .bind(message)
             .bind(now)

@@ -7,7 +7,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{ConnectOptions, Connection, Sqlite, SqlitePool, Transaction};
 use tokio::time::sleep;
 
-use crate::{Error, Result};
+use crate::{privacy, Error, Result};
 
 /// Every step from an empty file to the present tables; each ends by setting `user_version` to its number. A released step
 /// never changes.
@@ -48,8 +48,9 @@ impl History {
 
     async fn open_file(path: &Path) -> Result<Self> {
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(Error::Folder)?;
+            privacy::make_folder(folder).map_err(Error::Folder)?;
         }
+        privacy::make_file(path);
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)

@@ -11,6 +11,7 @@ mod error;
 mod export;
 mod messages;
 mod parts;
+mod privacy;
 mod rows;
 mod search;
 mod settings;

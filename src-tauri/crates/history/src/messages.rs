@@ -1,6 +1,6 @@
 //! The table `messages`: the tree of a chat, and the answers that are being written.
 
-use protocol::{AnswerState, Part, PartKind, Role, StoredMessage, Thinking, Turn};
+use protocol::{AnswerState, ChatSettings, Part, PartKind, Role, StoredMessage, Turn};
 use sqlx::{Sqlite, Transaction};
 
 use crate::parts::{delete_parts, insert_parts, token_bytes};
@@ -12,10 +12,8 @@ use crate::{new_id, now, Error, History, Result};
 pub struct NewAnswer {
     /// The reference of the model that is asked.
     pub model: String,
-    /// The Thinking switch it is asked with.
-    pub thinking: Option<Thinking>,
-    /// The most tokens its thought may take.
-    pub thinking_budget: Option<u32>,
+    /// What it is asked with.
+    pub settings: ChatSettings,
     /// The process that writes it.
     pub owner: String,
 }
@@ -130,13 +128,13 @@ impl History {
         self.message(&answer).await
     }
 
-    /// Stores the end of an answer: the whole of it replaces what its delta left.
-    pub async fn finish(&self, answer: &StoredMessage, tokens: &[u32]) -> Result<()> {
+    /// Stores the end of an answer: the whole of it replaces what its deltas left. Returns it as it is read from now on.
+    pub async fn finish(&self, answer: &StoredMessage, tokens: &[u32]) -> Result<StoredMessage> {
         let mut transaction = self.write().await?;
         let updated = sqlx::query(
             "UPDATE messages SET state = ?2, finished_at = ?3, model_revision = ?4, template_hash = ?5, tokens = ?6, finish_reason = ?7,
                     error_code = ?8, error_message = ?9, notices = ?10, usage = ?11, timing = ?12, ended_by = ?13, thinking_tokens = ?14,
-                    owner = NULL, heartbeat = NULL
+                    thinking_ended = ?15, owner = NULL, heartbeat = NULL
               WHERE id = ?1",
         )
         .bind(&answer.id)
@@ -153,6 +151,7 @@ impl History {
         .bind(answer.timing.as_ref().map(to_json))
         .bind(answer.ended_by.as_ref().map(to_json))
         .bind(answer.thinking_tokens)
+        .bind(answer.thinking_ended)
         .execute(&mut *transaction)
         .await?;
         if updated.rows_affected() == 0 {
@@ -165,7 +164,8 @@ impl History {
             .bind(answer.finished_at.unwrap_or_else(now))
             .execute(&mut *transaction)
             .await?;
-        Ok(transaction.commit().await?)
+        transaction.commit().await?;
+        self.message(&answer.id).await
     }
 
     /// All answers that are being written, as the file says.
@@ -263,8 +263,8 @@ async fn insert_answer(
 ) -> Result<String> {
     let id = new_id();
     let inserted = sqlx::query(
-        "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, model, thinking, owner, heartbeat, thinking_budget)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?6, ?10)",
+        "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, model, settings, owner, heartbeat)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?6)",
     )
     .bind(&id)
     .bind(chat)
@@ -273,9 +273,12 @@ async fn insert_answer(
     .bind(to_word(&AnswerState::Streaming))
     .bind(now)
     .bind(&answer.model)
-    .bind(answer.thinking.as_ref().map(to_word))
+    .bind(to_json(&ChatSettings {
+        model: Some(answer.model.clone()),
+        system_prompt: String::new(),
+        ..answer.settings.clone()
+    }))
     .bind(&answer.owner)
-    .bind(answer.thinking_budget)
     .execute(&mut **transaction)
     .await;
     one_at_a_time(inserted)?;

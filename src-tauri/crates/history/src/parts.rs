@@ -34,6 +34,8 @@ pub struct AnswerDelta {
     pub template_hash: Option<String>,
     /// How many tokens of the answer are reasoning, once that was counted.
     pub thinking_tokens: Option<u32>,
+    /// Whether its thought was ended for the model.
+    pub thinking_ended: bool,
 }
 
 /// A new part, or text at the end of one.
@@ -58,7 +60,7 @@ impl History {
         let requests: Option<ControlRequests> = sqlx::query_as(
             "UPDATE messages SET heartbeat = ?2, tokens = CASE WHEN ?8 THEN ?3 ELSE CAST(tokens || ?3 AS BLOB) END, notices = ?4,
                     model_revision = coalesce(?5, model_revision), template_hash = coalesce(?6, template_hash),
-                    thinking_tokens = coalesce(?7, thinking_tokens)
+                    thinking_tokens = coalesce(?7, thinking_tokens), thinking_ended = max(?9, thinking_ended)
               WHERE id = ?1 AND state = 'streaming' RETURNING stop_requested, end_thinking_requested",
         )
         .bind(message)
@@ -69,6 +71,7 @@ impl History {
         .bind(&delta.template_hash)
         .bind(delta.thinking_tokens)
         .bind(delta.replaces)
+        .bind(delta.thinking_ended)
         .fetch_optional(&mut *transaction)
         .await?;
         let requests = requests.ok_or(Error::NotFound("running answer"))?;

@@ -1,11 +1,12 @@
 //! Rows of the message tree, and how values of `protocol` become columns.
 
 use protocol::{
-    AnswerState, Error as Failure, ErrorCode, FinishReason, Notice, Part, PartKind, Role, StoredMessage, Thinking, Timing, ToolCall, Usage,
+    AnswerState, Error as Failure, ErrorCode, FinishReason, Notice, Part, PartKind, Role, StoredMessage, Timing, ToolCall, Usage,
 };
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
+use crate::continuation::ended_early;
 use crate::{Error, Result};
 
 /// Begins a query with one row per part of the messages that the rest of it names `m`; parts are `p`.
@@ -14,8 +15,9 @@ macro_rules! select_messages {
         concat!(
             $with,
             " SELECT m.id, m.chat_id, m.parent_id, m.role, m.state, m.created_at, m.finished_at, m.model, m.model_revision,
-                     m.template_hash, m.thinking, m.thinking_budget, m.thinking_tokens, m.finish_reason, m.ended_by, m.error_code, m.error_message,
+                     m.template_hash, m.settings, m.thinking_ended, m.thinking_tokens, m.finish_reason, m.ended_by, m.error_code, m.error_message,
                      m.notices, m.usage, m.timing,
+                     EXISTS (SELECT 1 FROM chats h WHERE h.head = m.id AND h.deleted_at IS NULL) AS is_head,
                      (SELECT group_concat(s.id, ' ' ORDER BY s.created_at, s.id) FROM messages s
                        WHERE s.parent_id IS m.parent_id AND s.chat_id = m.chat_id) AS siblings,
                      p.kind, p.content, p.started_at, p.ended_at ",
@@ -38,8 +40,8 @@ pub(crate) struct PartOfMessage {
     model: Option<String>,
     model_revision: Option<String>,
     template_hash: Option<String>,
-    thinking: Option<String>,
-    thinking_budget: Option<u32>,
+    settings: Option<String>,
+    thinking_ended: bool,
     thinking_tokens: Option<u32>,
     finish_reason: Option<String>,
     ended_by: Option<String>,
@@ -48,6 +50,7 @@ pub(crate) struct PartOfMessage {
     notices: String,
     usage: Option<String>,
     timing: Option<String>,
+    is_head: bool,
     siblings: String,
     kind: Option<String>,
     content: Option<String>,
@@ -64,6 +67,9 @@ pub(crate) fn messages(rows: Vec<PartOfMessage>) -> Result<Vec<StoredMessage>> {
             Some(last) if last.id == row.id => last.parts.extend(part),
             _ => messages.push(row.message(part)?),
         }
+    }
+    for message in &mut messages {
+        message.continuable = message.continuable && ended_early(message);
     }
     Ok(messages)
 }
@@ -103,12 +109,8 @@ impl PartOfMessage {
             model: self.model,
             model_revision: self.model_revision,
             template_hash: self.template_hash,
-            thinking: self
-                .thinking
-                .as_deref()
-                .map(|word| from_word::<Thinking>("thinking switch", word))
-                .transpose()?,
-            thinking_budget: self.thinking_budget,
+            settings: self.settings.as_deref().map(|json| from_json("setting", json)).transpose()?,
+            thinking_ended: self.thinking_ended,
             thinking_tokens: self.thinking_tokens,
             finish_reason: self
                 .finish_reason
@@ -131,6 +133,8 @@ impl PartOfMessage {
                 .map(|json| from_json::<Usage>("token count", json))
                 .transpose()?,
             timing: self.timing.as_deref().map(|json| from_json::<Timing>("timing", json)).transpose()?,
+            // Decided when all parts are known.
+            continuable: self.is_head,
         })
     }
 }

@@ -37,7 +37,7 @@ pub enum AnswerState {
     Interrupted,
 }
 
-/// What one chat remembers for its next turn.
+/// What one chat remembers for its next turn. Stored as JSON as it stands here, so a new setting is a field with a default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default)]
 #[ts(export)]
@@ -141,10 +141,10 @@ pub struct StoredMessage {
     pub model_revision: Option<String>,
     /// SHA-256 of the chat template it was asked through.
     pub template_hash: Option<String>,
-    /// The Thinking switch it was asked with.
-    pub thinking: Option<Thinking>,
-    /// The most tokens its thought was allowed; `None`: as many as it wanted.
-    pub thinking_budget: Option<u32>,
+    /// What an answer was asked with, its model's reference included, the chat's instructions left out; `None` for every other message.
+    pub settings: Option<ChatSettings>,
+    /// Whether its thought was ended for the model, by the person or by the budget.
+    pub thinking_ended: bool,
     /// How many of its tokens are reasoning, as far as it has come; `None` where that was never counted.
     pub thinking_tokens: Option<u32>,
     /// Why it ended.
@@ -159,6 +159,9 @@ pub struct StoredMessage {
     pub usage: Option<Usage>,
     /// Times and rates.
     pub timing: Option<Timing>,
+    /// Whether the answer can be continued: it ended early and holds something, more of it could come, and it is the last message of
+    /// what its chat looks at. Decided when it is read from the history.
+    pub continuable: bool,
 }
 
 impl StoredMessage {

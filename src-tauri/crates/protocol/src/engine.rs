@@ -23,12 +23,22 @@ impl CancelFlag {
     }
 }
 
+/// Cancels its job when it is dropped, so that nothing is computed that nobody waits for any more.
+#[derive(Debug)]
+pub struct CancelOnDrop(pub CancelFlag);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
 /// Asks a job to end its thinking and to answer; it is looked at between tokens. Clones ask the same job.
 #[derive(Debug, Clone, Default)]
 pub struct AnswerNowFlag(Arc<AtomicBool>);
 
 impl AnswerNowFlag {
-    /// Ends the thought that runs or is about to begin; behind it, nothing changes. There is no way back.
+    /// Ends the thought that runs or is about to begin; after it, nothing changes. There is no way back.
     pub fn answer_now(&self) {
         self.0.store(true, Ordering::Release);
     }

@@ -177,6 +177,8 @@ pub enum EngineEvent {
         /// Ids generated since the last delta.
         tokens: Vec<u32>,
     },
+    /// The thought was ended for the model, by the person or by the budget.
+    ThinkingEnded,
     /// Something the user should know.
     Notice(Notice),
     /// The end.

@@ -19,7 +19,7 @@ mod window;
 pub use conversation::{
     AnswerBody, AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Part, PartKind, Role, RunningAnswer, StoredMessage, Turn,
 };
-pub use engine::{AnswerNowFlag, CancelFlag, Engine, JobHandle, MemoryGuard, ModelShelf};
+pub use engine::{AnswerNowFlag, CancelFlag, CancelOnDrop, Engine, JobHandle, MemoryGuard, ModelShelf};
 pub use error::{Error, ErrorCode, Result};
 pub use event::{Channel, Done, EndedBy, EngineEvent, FinishReason, LoadEvent, Notice, Stage, Timing, Usage};
 pub use hub::{

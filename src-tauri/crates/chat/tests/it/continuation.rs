@@ -5,7 +5,7 @@ use std::time::Duration;
 use history::History;
 use protocol::fake::FakeJob;
 use protocol::{
-    AnswerBody, AnswerEvent, AnswerPrefix, AnswerState, ChatSettings, EngineEvent, Error, ErrorCode, FinishReason, Notice, PartKind, Role,
+    AnswerBody, AnswerEvent, AnswerPrefix, AnswerState, ChatSettings, EngineEvent, Error, ErrorCode, FinishReason, PartKind, Role,
     StoredMessage, Thinking,
 };
 use sqlx::Connection;
@@ -144,7 +144,7 @@ async fn the_budget_of_a_chat_is_asked_for_and_kept_with_the_answer() {
     let chat = harness.chat.create(settings).await.unwrap().summary.id;
     let message = harness.stopped(&chat).await;
     harness.chat.set_settings(&chat, &ChatSettings::default()).await.unwrap();
-    assert_eq!(harness.stored(&chat).await[1].thinking_budget, Some(20));
+    assert_eq!(harness.stored(&chat).await[1].settings.as_ref().unwrap().thinking_budget, Some(20));
     // Going on, the answer keeps what it was asked with; the next one follows the chat.
     let job = harness.continues(&message).await;
     assert_eq!((job.request.thinking, job.request.thinking_budget), (Some(Thinking::On), Some(20)));
@@ -163,7 +163,7 @@ async fn the_budget_of_a_chat_is_asked_for_and_kept_with_the_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_goes_on_from_its_tokens_and_shows_what_they_say() {
+async fn an_answer_is_continued_from_its_tokens_and_shows_what_they_say() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     let message = harness.stopped(&chat).await;
@@ -231,10 +231,7 @@ async fn a_thought_that_was_ended_for_the_model_stays_ended() {
     let chat = harness.new_chat().await;
     let (message, job) = harness.ask(&chat, "question").await;
     job.events.send(thought("hm", 1));
-    job.events.send(EngineEvent::Notice(Notice {
-        code: "thinking_ended".into(),
-        message: "You ended the thought here.".into(),
-    }));
+    job.events.send(EngineEvent::ThinkingEnded);
     job.events.send(text("Be", 2));
     job.events.send(done(FinishReason::Length));
     harness.end(&message).await;
@@ -246,13 +243,14 @@ async fn a_thought_that_was_ended_for_the_model_stays_ended() {
 }
 
 #[tokio::test]
-async fn an_answer_without_tokens_goes_on_from_its_words_or_from_nothing() {
+async fn an_answer_without_tokens_is_continued_from_its_words_and_one_without_words_is_not() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     let (message, job) = harness.ask(&chat, "question").await;
     job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken")));
-    harness.end(&message).await;
-    let job = harness.continues(&message).await;
+    assert!(!harness.end(&message).await.continuable);
+    assert_eq!(harness.refuses(&message).await.code, ErrorCode::BadRequest);
+    let (message, job) = harness.ask(&chat, "again").await;
     assert_eq!(job.request.answer_prefix, None);
     let piece = |channel, text: &str| EngineEvent::Delta {
         channel,
@@ -279,7 +277,7 @@ async fn an_answer_without_tokens_goes_on_from_its_words_or_from_nothing() {
 }
 
 #[tokio::test]
-async fn what_cannot_go_on_is_refused_with_a_sentence_and_nothing_changes() {
+async fn what_cannot_be_continued_is_refused_with_a_sentence_and_nothing_changes() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     let (first, job) = harness.ask(&chat, "question").await;
@@ -309,7 +307,7 @@ async fn what_cannot_go_on_is_refused_with_a_sentence_and_nothing_changes() {
 }
 
 #[tokio::test]
-async fn a_model_that_is_gone_or_changed_leaves_all_there_was_and_the_answer_can_go_on() {
+async fn a_model_that_is_gone_or_changed_leaves_all_there_was() {
     let harness = Harness::new().await;
     let settings = ChatSettings {
         model: Some("missing".into()),
@@ -324,21 +322,22 @@ async fn a_model_that_is_gone_or_changed_leaves_all_there_was_and_the_answer_can
         .await
         .unwrap_or_else(|error| panic!("{error}"));
     let before = harness.stored(&chat).await.pop().unwrap();
-    for _ in 0..2 {
-        let job = harness.continues(&message).await;
-        let Some(AnswerPrefix::Tokens { model_revision, .. }) = &job.request.answer_prefix else {
-            panic!("it has tokens")
-        };
-        assert_eq!(model_revision.as_deref(), Some("abc"));
-        job.events.send(started("another"));
-        job.events
-            .send(EngineEvent::Failed(Error::new(ErrorCode::BadRequest, "the model has changed")));
-        let answer = harness.end(&message).await;
-        assert_eq!(answer.error, Some(Error::new(ErrorCode::BadRequest, "the model has changed")));
-        assert_eq!((answer.state, kinds(&answer)), (AnswerState::Failed, kinds(&before)));
-        assert_eq!((answer.usage, answer.model_revision.as_deref()), (before.usage, Some("abc")));
-        assert_eq!(harness.tokens(&message).await, [1, 2, 99]);
-    }
+    let job = harness.continues(&message).await;
+    let Some(AnswerPrefix::Tokens { model_revision, .. }) = &job.request.answer_prefix else {
+        panic!("it has tokens")
+    };
+    assert_eq!(model_revision.as_deref(), Some("abc"));
+    job.events.send(started("another"));
+    job.events
+        .send(EngineEvent::Failed(Error::new(ErrorCode::BadRequest, "the model has changed")));
+    let answer = harness.end(&message).await;
+    assert_eq!(answer.error, Some(Error::new(ErrorCode::BadRequest, "the model has changed")));
+    assert_eq!((answer.state, kinds(&answer)), (AnswerState::Failed, kinds(&before)));
+    assert_eq!((answer.usage, answer.model_revision.as_deref()), (before.usage, Some("abc")));
+    assert_eq!(harness.tokens(&message).await, [1, 2, 99]);
+    // Asking for the same again would fail for the same reason.
+    assert!(before.continuable && !answer.continuable);
+    assert_eq!(harness.refuses(&message).await.code, ErrorCode::BadRequest);
 
     // A model folder that no longer has it refuses before anything is changed.
     let missing = harness.chat.create(ChatSettings::default()).await.unwrap().summary.id;
@@ -355,7 +354,7 @@ async fn a_model_that_is_gone_or_changed_leaves_all_there_was_and_the_answer_can
 }
 
 #[tokio::test]
-async fn an_answer_goes_on_after_its_process_was_gone_as_often_as_it_takes() {
+async fn an_answer_is_continued_after_its_process_was_gone_as_often_as_it_takes() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     let (message, job) = harness.ask(&chat, "question").await;
@@ -406,7 +405,7 @@ async fn an_answer_goes_on_after_its_process_was_gone_as_often_as_it_takes() {
 }
 
 #[tokio::test]
-async fn whoever_watches_from_another_process_sees_what_an_answer_that_goes_on_says() {
+async fn whoever_watches_from_another_process_sees_what_a_continued_answer_says() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     let message = harness.stopped(&chat).await;

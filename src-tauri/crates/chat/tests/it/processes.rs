@@ -30,9 +30,10 @@ async fn other_process() {
             None => sleep(Duration::from_millis(1)).await,
         }
     };
-    let mut hurried = false;
+    let mut thinking_ended = false;
     for i in 0.. {
-        if job.end_thinking.is_asked() && !std::mem::replace(&mut hurried, true) {
+        if job.end_thinking.is_asked() && !std::mem::replace(&mut thinking_ended, true) {
+            job.events.send(EngineEvent::ThinkingEnded);
             job.events.send(EngineEvent::Notice(Notice {
                 code: "thinking_ended".into(),
                 message: "You ended the thought here.".into(),

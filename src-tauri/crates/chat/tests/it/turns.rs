@@ -144,7 +144,11 @@ async fn the_chats_settings_choose_what_is_asked() {
     job.events.send(text("1", 2));
     job.events.send(done(FinishReason::Stop));
     let answer = harness.end(&message).await;
-    assert_eq!((answer.model.as_deref(), answer.thinking), (Some("a/b"), Some(Thinking::Off)));
+    let asked_with = ChatSettings {
+        system_prompt: String::new(),
+        ..settings.clone()
+    };
+    assert_eq!((answer.model.as_deref(), answer.settings), (Some("a/b"), Some(asked_with)));
 
     harness.chat.set_settings(&chat, &ChatSettings::default()).await.unwrap();
     harness.chat.set_default_model("c/d").await.unwrap();

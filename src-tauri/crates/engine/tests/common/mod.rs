@@ -104,6 +104,7 @@ pub async fn hear(mut job: JobHandle) -> Heard {
                 heard.calls.push(call);
                 heard.tokens.extend(tokens);
             }
+            EngineEvent::ThinkingEnded => {}
             EngineEvent::Notice(notice) => heard.notices.push(notice),
             EngineEvent::Done(done) => {
                 heard.tokens.extend(&done.tokens);

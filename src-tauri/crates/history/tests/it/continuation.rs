@@ -1,11 +1,9 @@
-//! Answers that go on in their own row.
+//! Answers that are continued in their own row.
 
 use history::{AnswerDelta, ControlRequests, Error, History, PartDelta};
-use protocol::{AnswerState, FinishReason, Notice, PartKind, StoredMessage, Usage};
+use protocol::{AnswerState, EndedBy, ErrorCode, FinishReason, Notice, PartKind, StoredMessage, Usage};
 
-use crate::{delta, new_answer, texts, words, Fresh};
-
-const OWNER: &str = "2:2@test";
+use crate::{delta, new_answer, part, texts, words, Fresh, OWNER};
 
 /// A question and an answer that ended in this state, with the words `half` and the tokens 1 and 2.
 async fn ended(fresh: &Fresh, chat: &str, state: AnswerState, finish_reason: Option<FinishReason>) -> StoredMessage {
@@ -17,12 +15,13 @@ async fn ended(fresh: &Fresh, chat: &str, state: AnswerState, finish_reason: Opt
     answer.state = state;
     answer.finish_reason = finish_reason;
     answer.finished_at = Some(7);
-    answer.error = (state == AnswerState::Failed).then(|| protocol::Error::new(protocol::ErrorCode::Engine, "broken"));
+    answer.error = (state == AnswerState::Failed).then(|| protocol::Error::new(ErrorCode::Engine, "broken"));
     answer.usage = Some(Usage {
         thinking_tokens: 2,
         ..Usage::default()
     });
-    fresh.history.finish(&answer, &[1, 2]).await.unwrap();
+    let answer = fresh.history.finish(&answer, &[1, 2]).await.unwrap();
+    assert!(answer.continuable, "{answer:?}");
     answer
 }
 
@@ -43,7 +42,7 @@ fn whole(parts: Vec<PartKind>, tokens: &[u32]) -> AnswerDelta {
 }
 
 #[tokio::test]
-async fn an_answer_that_ended_early_goes_on_with_all_it_holds() {
+async fn an_answer_that_ended_early_is_continued_with_all_it_holds() {
     let early = [
         (AnswerState::Stopped, Some(FinishReason::Cancelled)),
         (AnswerState::Interrupted, None),
@@ -61,6 +60,7 @@ async fn an_answer_that_ended_early_goes_on_with_all_it_holds() {
             ended_by: None,
             error: None,
             finished_at: None,
+            continuable: false,
             ..before
         };
         assert_eq!(now, expected);
@@ -85,7 +85,7 @@ async fn an_answer_that_ended_early_goes_on_with_all_it_holds() {
 }
 
 #[tokio::test]
-async fn only_the_last_early_ended_answer_of_the_branch_in_view_goes_on() {
+async fn only_the_last_early_ended_answer_of_the_branch_in_view_is_continued() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let refused = |result: Result<StoredMessage, Error>| assert!(matches!(result, Err(Error::CannotContinue)), "{result:?}");
@@ -105,7 +105,43 @@ async fn only_the_last_early_ended_answer_of_the_branch_in_view_goes_on() {
     fresh.history.show_branch(&stopped.id).await.unwrap();
     assert!(matches!(fresh.history.continue_answer(&stopped.id, OWNER).await, Err(Error::Busy)));
     assert_eq!(fresh.history.message(&stopped.id).await.unwrap().state, AnswerState::Stopped);
-    fresh.history.finish(&running, &[]).await.unwrap_or_else(|error| panic!("{error}"));
+    fresh.history.finish(&running, &[]).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_answer_is_continuable_if_it_ended_early_with_words_and_more_could_come() {
+    let fresh = Fresh::new().await;
+    let error = |code| Some(protocol::Error::new(code, "failed"));
+    let length = |rule| (AnswerState::Complete, Some(FinishReason::Length), Some(rule), None);
+    let cases = [
+        (true, "half", (AnswerState::Stopped, Some(FinishReason::Cancelled), None, None)),
+        (true, "half", (AnswerState::Interrupted, None, None, None)),
+        (true, "half", (AnswerState::Failed, None, None, error(ErrorCode::Engine))),
+        (true, "half", length(EndedBy::TokenLimit)),
+        (false, "", (AnswerState::Stopped, Some(FinishReason::Cancelled), None, None)),
+        (false, "half", (AnswerState::Failed, None, None, error(ErrorCode::ContextFull))),
+        (false, "half", (AnswerState::Failed, None, None, error(ErrorCode::BadRequest))),
+        (false, "half", length(EndedBy::Context)),
+        (false, "half", length(EndedBy::Repetition)),
+        (false, "half", (AnswerState::Complete, Some(FinishReason::Stop), None, None)),
+    ];
+    for (continuable, text, (state, finish_reason, ended_by, error)) in cases {
+        let chat = fresh.chat().await;
+        let mut answer = fresh.history.begin_turn(&chat, "question", "", &new_answer()).await.unwrap().answer;
+        assert!(!answer.continuable, "it is being written");
+        if !text.is_empty() {
+            answer.parts = vec![part(words(text))];
+        }
+        (answer.state, answer.finish_reason, answer.ended_by, answer.error) = (state, finish_reason, ended_by, error);
+        let answer = fresh.history.finish(&answer, &[]).await.unwrap();
+        assert_eq!(answer.continuable, continuable, "{answer:?}");
+        assert_eq!(fresh.history.chat(&chat).await.unwrap().messages[1].continuable, continuable);
+        assert_eq!(
+            fresh.history.continue_answer(&answer.id, OWNER).await.is_ok(),
+            continuable,
+            "{answer:?}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -142,7 +178,7 @@ async fn what_the_tokens_say_replaces_what_was_stored() {
 }
 
 #[tokio::test]
-async fn a_kill_while_an_answer_goes_on_leaves_it_as_it_was_or_as_it_is() {
+async fn a_kill_while_an_answer_is_continued_leaves_it_as_it_was_or_as_it_is() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let answer = ended(&fresh, &chat, AnswerState::Stopped, Some(FinishReason::Cancelled)).await.id;
@@ -173,11 +209,11 @@ async fn a_kill_while_an_answer_goes_on_leaves_it_as_it_was_or_as_it_is() {
     assert!(seen.iter().eq(&expected), "{seen:?}");
 }
 
-/// A file that the version before wrote, with a finished answer and one whose process was killed.
+/// A file that version 1 wrote, with a finished answer and one whose process was killed.
 const VERSION_1: &[u8] = include_bytes!("version_1.sqlite");
 
 #[tokio::test]
-async fn a_file_of_the_version_before_opens_with_all_it_holds_and_its_answers_go_on() {
+async fn a_file_of_version_1_opens_with_all_it_holds_and_its_answers_are_continued() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("history.sqlite");
     std::fs::write(&path, VERSION_1).unwrap();
@@ -188,7 +224,14 @@ async fn a_file_of_the_version_before_opens_with_all_it_holds_and_its_answers_go
     assert_eq!(texts(&view.messages), ["What is 347 + 589?", "347 + 589 = **936**"]);
     assert_eq!(view.settings.thinking_budget, None);
     let whole = &view.messages[1];
-    assert_eq!((&whole.ended_by, whole.thinking_budget, whole.thinking_tokens), (&None, None, None));
+    assert_eq!(
+        (
+            &whole.ended_by,
+            whole.settings.as_ref().unwrap().thinking_budget,
+            whole.thinking_tokens
+        ),
+        (&None, None, None)
+    );
     assert_eq!(whole.usage.unwrap().thinking_tokens, 71);
 
     let running = history.running().await.unwrap().pop().unwrap();

@@ -203,3 +203,31 @@ async fn settings_keep_their_values() {
         Err(Error::Unreadable { .. })
     ));
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn nobody_else_may_read_the_data_folder_or_the_database() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let path = data.join("history.sqlite");
+    let files = || ["", "-wal", "-shm"].map(|end| data.join(format!("history.sqlite{end}")));
+    let private = |when: &str| {
+        assert_eq!(mode(&data), 0o700, "{when}");
+        for file in files() {
+            assert_eq!(mode(&file), 0o600, "{when}: {}", file.display());
+        }
+    };
+    let history = History::open(&path).await.unwrap();
+    history.set_setting("key", &1).await.unwrap();
+    private("made anew");
+    // As earlier versions left them, with a log because the process was killed.
+    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for file in files() {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    let again = History::open(&path).await.unwrap();
+    assert_eq!(again.setting::<u32>("key").await.unwrap(), Some(1));
+    private("opened again");
+}

@@ -7,13 +7,17 @@ mod continuation;
 mod export;
 mod file;
 mod messages;
+mod migration;
 mod search;
 
 use std::path::PathBuf;
 
 use history::{AnswerDelta, History, NewAnswer, PartDelta};
-use protocol::{AnswerState, ChatSettings, FinishReason, PartKind, StoredMessage, Turn};
+use protocol::{AnswerState, ChatSettings, FinishReason, Part, PartKind, StoredMessage, Turn};
 use tempfile::TempDir;
+
+/// A process that takes an answer over.
+const OWNER: &str = "2:2@test";
 
 /// A history of its own; the folder goes with it.
 struct Fresh {
@@ -51,11 +55,7 @@ impl Fresh {
     }
 
     async fn end(&self, message: &mut StoredMessage, text: &str) {
-        message.parts = vec![protocol::Part {
-            kind: words(text),
-            started_at: 1,
-            ended_at: 2,
-        }];
+        message.parts = vec![part(words(text))];
         message.state = AnswerState::Complete;
         message.finish_reason = Some(FinishReason::Stop);
         message.finished_at = Some(history::now());
@@ -66,9 +66,17 @@ impl Fresh {
 fn new_answer() -> NewAnswer {
     NewAnswer {
         model: "pebble".into(),
-        thinking: None,
-        thinking_budget: None,
+        settings: ChatSettings::default(),
         owner: "1:1@test".into(),
+    }
+}
+
+/// A part that came in a moment.
+fn part(kind: PartKind) -> Part {
+    Part {
+        kind,
+        started_at: 1,
+        ended_at: 2,
     }
 }
 

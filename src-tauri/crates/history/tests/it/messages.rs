@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use history::{AnswerDelta, ControlRequests, Error, PartDelta};
-use protocol::{AnswerState, EndedBy, ErrorCode, FinishReason, Notice, Part, PartKind, Role, Thinking, Timing, ToolCall, Usage};
+use protocol::{
+    AnswerState, ChatSettings, EndedBy, ErrorCode, FinishReason, Notice, Part, PartKind, Role, Thinking, Timing, ToolCall, Usage,
+};
 
 use crate::{delta, new_answer, texts, words, Fresh};
 
@@ -211,8 +213,11 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
     let chat = fresh.chat().await;
     let begun = new_answer();
     let begun = history::NewAnswer {
-        thinking: Some(Thinking::High),
-        thinking_budget: Some(20),
+        settings: ChatSettings {
+            thinking: Some(Thinking::High),
+            thinking_budget: Some(20),
+            ..ChatSettings::default()
+        },
         ..begun
     };
     let mut answer = fresh.history.begin_turn(&chat, "question", "", &begun).await.unwrap().answer;
@@ -251,8 +256,11 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
         prefill_tokens_per_second: 1e9,
         decode_tokens_per_second: 1.0 / 3.0,
     });
-    fresh.history.finish(&answer, &[1, 2, 3]).await.unwrap();
+    answer.thinking_ended = true;
+    assert_eq!(fresh.history.finish(&answer, &[1, 2, 3]).await.unwrap(), answer);
     assert_eq!(fresh.history.message(&answer.id).await.unwrap(), answer);
+    let settings = answer.settings.as_ref().unwrap();
+    assert_eq!((settings.model.as_deref(), settings.thinking_budget), (Some("pebble"), Some(20)));
     assert_eq!(fresh.history.tokens(&answer.id).await.unwrap(), [1, 2, 3]);
     assert!(matches!(
         fresh.history.append(&answer.id, &delta("late", &[])).await,
@@ -366,7 +374,7 @@ async fn an_unknown_message_is_not_found() {
         history.branch("nothing").await.map(drop),
         history.begin_answer("nothing", &new_answer()).await.map(drop),
         history.append("nothing", &AnswerDelta::default()).await.map(drop),
-        history.finish(&unknown, &[]).await,
+        history.finish(&unknown, &[]).await.map(drop),
         history.request_stop("nothing").await,
         history.request_answer_now("nothing").await,
         history.show_branch("nothing").await.map(drop),

@@ -1,0 +1,111 @@
+//! Files of earlier versions open with all that they hold.
+//!
+//! `fixtures/version_2.sqlite` was written by commit 31c55d0, through its `chat` room with the scripted engine of `protocol::fake`:
+//! branches, an edited question, thoughts, a tool call, notices, drafts, every setting, a stopped, a failed, an interrupted and a killed
+//! answer, a pinned chat and one in the trash. `fixtures/version_2.json` is what the same commit's `History::export_json` said of
+//! each chat, with its tokens, and the order of the list.
+
+use history::History;
+use protocol::{AnswerState, StoredMessage};
+use serde_json::{json, Map, Value};
+
+use crate::OWNER;
+
+const VERSION_2: &[u8] = include_bytes!("../fixtures/version_2.sqlite");
+const EXPECTED: &str = include_str!("../fixtures/version_2.json");
+
+async fn open(bytes: &[u8]) -> (tempfile::TempDir, History) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("history.sqlite");
+    std::fs::write(&path, bytes).unwrap();
+    let history = History::open(&path).await.unwrap();
+    (folder, history)
+}
+
+/// A message of version 2 in the words of today: settings are one value, the finish reason has its name, a call has an id of nine
+/// letters and digits (which the caller compares), and what is new has its default.
+fn message_of_today(old: &Value, sampling: &Value, continuable: bool) -> Value {
+    let mut message = old.as_object().unwrap().clone();
+    let mut take = |key: &str| message.remove(key).unwrap();
+    let (thinking, thinking_budget, finish_reason) = (take("thinking"), take("thinking_budget"), take("stop"));
+    let settings = match old["role"].as_str() {
+        Some("assistant") => json!({
+            "model": old["model"], "thinking": thinking, "thinking_budget": thinking_budget, "system_prompt": "", "sampling": sampling,
+        }),
+        _ => Value::Null,
+    };
+    let ended = old["notices"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|notice| notice["code"] == "thinking_ended");
+    message.insert("settings".into(), settings);
+    message.insert("finish_reason".into(), finish_reason);
+    message.insert("thinking_ended".into(), json!(ended));
+    message.insert("continuable".into(), json!(continuable));
+    Value::Object(message)
+}
+
+/// Compares and replaces the call ids, which were not unique before.
+fn forget_call_ids(message: &mut Value, new: bool, seen: &mut Vec<String>) {
+    for part in message["parts"].as_array_mut().unwrap() {
+        if part["kind"] == "tool_call" {
+            let id = part["call"]["id"].take().as_str().unwrap().to_owned();
+            if new {
+                assert!(id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()), "{id}");
+                assert!(!seen.contains(&id), "{id} twice");
+                seen.push(id);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_version_2_opens_with_every_chat_branch_thought_draft_and_setting() {
+    let (_folder, history) = open(VERSION_2).await;
+    let expected: Value = serde_json::from_str(EXPECTED).unwrap();
+    let order: Vec<String> = history.chats().await.unwrap().into_iter().map(|chat| chat.id).collect();
+    assert_eq!(json!(order), expected["order"]);
+    assert_eq!(
+        json!(history.setting::<String>("default_model").await.unwrap()),
+        expected["default_model"]
+    );
+    let mut call_ids = Vec::new();
+    let chats = expected["chats"].as_array().unwrap();
+    assert_eq!(chats.len(), 6);
+    for old in chats {
+        let id = old["chat"]["id"].as_str().unwrap();
+        if old["trashed"] == true {
+            assert!(history.chat(id).await.is_err(), "it stays in the trash");
+            history.restore_chat(id).await.unwrap();
+        }
+        let now = history.export_json(id).await.unwrap();
+        assert_eq!((&now["chat"], &now["head"]), (&old["chat"], &old["head"]));
+        assert_eq!(now["settings"], old["settings"]);
+        assert_eq!(now["draft"], old["draft"]);
+        let messages = now["messages"].as_array().unwrap();
+        assert_eq!(messages.len(), old["messages"].as_array().unwrap().len());
+        for (message, old_message) in messages.iter().zip(old["messages"].as_array().unwrap()) {
+            // Which answers are continuable is the business of another test; here it follows the last answers' states.
+            let last = old_message["id"] == old["head"] && old_message["parts"] != json!([]);
+            let early = !matches!(old_message["state"].as_str(), Some("complete" | "streaming")) || old_message["stop"] == "length";
+            let mut wanted = message_of_today(old_message, &old["settings"]["sampling"], last && early);
+            let mut message = message.clone();
+            forget_call_ids(&mut message, true, &mut call_ids);
+            forget_call_ids(&mut wanted, false, &mut call_ids);
+            assert_eq!(message, wanted);
+            let id = old_message["id"].as_str().unwrap();
+            assert_eq!(json!(history.tokens(id).await.unwrap()), old["tokens"][id]);
+        }
+    }
+    assert_eq!(call_ids.len(), 1);
+    let words: Map<String, Value> = expected.as_object().unwrap().clone();
+    assert!(words.contains_key("chats"));
+
+    // The killed answer is still its dead owner's; marked interrupted, it is continued where it ended.
+    let running = history.running().await.unwrap();
+    assert_eq!(running.len(), 1);
+    assert!(history.interrupt(&running[0]).await.unwrap());
+    let answer: StoredMessage = history.continue_answer(&running[0].id, OWNER).await.unwrap();
+    assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Streaming, "One, two"));
+}
