@@ -55,14 +55,15 @@ fn no_source_file_is_longer_than_it_should_be() {
 fn arrows_between_rooms_point_one_way() {
     let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("protocol", &[] as &[&str]),
+        ("files", &[]),
         ("prompt", &["protocol"]),
         ("checkpoint", &["protocol"]),
         ("engine", &["checkpoint", "prompt", "protocol"]),
         ("history", &["protocol"]),
         ("chat", &["history", "protocol"]),
-        ("hub", &["checkpoint", "net", "prompt", "protocol"]),
+        ("hub", &["checkpoint", "files", "net", "prompt", "protocol"]),
         ("hub-imitation", &[]),
-        ("net", &["protocol"]),
+        ("net", &["files", "protocol"]),
         ("random-models", &["protocol"]),
         (
             "cli",

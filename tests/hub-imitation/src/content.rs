@@ -120,13 +120,16 @@ impl File {
             if !self.large {
                 let mut hash = Sha1::new_with_prefix(format!("blob {length}\0"));
                 self.content.each(0..length, |piece| hash.update(piece));
-                return (hex(&hash.finalize()), String::new());
+                return (format!("{:x}", hash.finalize()), String::new());
             }
             let mut hash = Sha256::new();
             self.content.each(0..length, |piece| hash.update(piece));
-            let sha256 = hex(&hash.finalize());
+            let sha256 = format!("{:x}", hash.finalize());
             let pointer = pointer(&sha256, length);
-            (hex(&Sha1::digest(format!("blob {}\0{pointer}", pointer.len()).as_bytes())), sha256)
+            (
+                format!("{:x}", Sha1::digest(format!("blob {}\0{pointer}", pointer.len()).as_bytes())),
+                sha256,
+            )
         })
     }
 
@@ -157,8 +160,4 @@ impl File {
 
 fn pointer(sha256: &str, size: u64) -> String {
     format!("version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {size}\n")
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
-use crate::content::{hex, File};
+use crate::content::File;
 use crate::Repository;
 
 /// What lies in a cache.
@@ -88,11 +88,10 @@ impl OnDisk {
             return;
         };
         let hash = if name.len() == 64 {
-            hex(&Sha256::digest(&bytes))
+            format!("{:x}", Sha256::digest(&bytes))
         } else {
-            hex(&Sha1::new_with_prefix(format!("blob {}\0", bytes.len()))
-                .chain_update(&bytes)
-                .finalize())
+            let hash = Sha1::new_with_prefix(format!("blob {}\0", bytes.len()));
+            format!("{:x}", hash.chain_update(&bytes).finalize())
         };
         if hash != name {
             self.wrong

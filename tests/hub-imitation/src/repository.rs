@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde_json::{json, Map, Value};
 use sha1::{Digest, Sha1};
 
-use crate::content::{hex, safetensors_head, Content, File};
+use crate::content::{safetensors_head, Content, File};
 
 /// Who may read a repository.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,7 +62,7 @@ impl State {
             hash.update(file.content.len().to_le_bytes());
             hash.update(file.content.read(0..4096));
         }
-        head.sha = hex(&hash.finalize());
+        head.sha = format!("{:x}", hash.finalize());
     }
 
     pub(crate) fn put(&mut self, files: impl IntoIterator<Item = (String, Arc<File>)>) {

@@ -1,7 +1,5 @@
 //! What the bytes of a file must hash to: SHA-256 for the large files of a repository, git's blob hash for the small ones.
 
-use std::fmt::Write as _;
-
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
@@ -35,21 +33,13 @@ impl Digest {
         }
     }
 
-    /// The digits of what was read so far.
+    /// The hash of what was read so far, in hexadecimal.
     pub fn finish(self) -> String {
         match self {
-            Self::Sha256(sha256) => hexadecimal(&sha256.finalize()),
-            Self::Git(sha1) => hexadecimal(&sha1.finalize()),
+            Self::Sha256(sha256) => format!("{:x}", sha256.finalize()),
+            Self::Git(sha1) => format!("{:x}", sha1.finalize()),
         }
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut digits, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use files::{write_private, Durability};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -24,22 +24,12 @@ pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
 
 /// Writes a file in one step, so that a reader finds the old or the new one.
 pub(crate) fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
-    let failed = |source: std::io::Error| Error::Write {
+    let written = serde_json::to_vec(value)
+        .map_err(std::io::Error::from)
+        .and_then(|text| write_private(path, &text, Durability::PowerLoss));
+    written.map_err(|source| Error::Write {
         path: path.to_owned(),
         source,
-    };
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).map_err(failed)?;
-    }
-    let draft = path.with_extension(format!("{}.draft", uuid::Uuid::now_v7().simple()));
-    let written = fs::File::create(&draft).and_then(|mut file| {
-        file.write_all(&serde_json::to_vec(value)?)?;
-        file.sync_all()?;
-        fs::rename(&draft, path)
-    });
-    written.map_err(|source| {
-        let _ = fs::remove_file(&draft);
-        failed(source)
     })
 }
 

@@ -17,6 +17,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use files::{write_shared, Durability, DRAFT_PREFIX};
+
 pub use lock::Lock;
 pub(crate) use names::bad as refused;
 pub use names::{checked_listing, checked_listing_where, Commit, Etag, FilePath, RepositoryId, Revision, MOST_FILES};
@@ -235,13 +237,9 @@ impl Repository {
         if let Some(parent) = relative.parent() {
             folder_below(&self.cache.root, parent)?;
         }
-        // A half-written name of a commit would be taken for a ref to nothing, so it is written aside and then put in place.
-        let draft = self.draft();
-        fs::write(&draft, commit.as_str()).map_err(|source| Error::Write {
-            path: path.clone(),
-            source,
-        })?;
-        put(&draft, &path)
+        // In `refs`, a draft would be taken for a ref.
+        write_shared(&path, &self.folder(), commit.as_str().as_bytes(), Durability::PowerLoss)
+            .map_err(|source| Error::Write { path, source })
     }
 
     /// The commit that a revision pointed at when it was last fetched, or the one it is.
@@ -311,7 +309,7 @@ impl Repository {
 
     /// A name in the model's folder that no reader of the cache looks at.
     fn draft(&self) -> PathBuf {
-        self.folder().join(format!(".ponder-{}", uuid::Uuid::now_v7().simple()))
+        self.folder().join(format!("{DRAFT_PREFIX}{}", uuid::Uuid::now_v7().simple()))
     }
 }
 
@@ -385,7 +383,10 @@ fn folder_below(root: &Path, relative: &Path) -> Result<(), Error> {
 /// Gives a file its name in one step; what cannot be named is removed.
 fn put(draft: &Path, name: &Path) -> Result<(), Error> {
     fs::rename(draft, name).map_err(|source| {
-        if draft.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".ponder-")) {
+        if draft
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(DRAFT_PREFIX))
+        {
             let _ = fs::remove_file(draft);
         }
         Error::Write {

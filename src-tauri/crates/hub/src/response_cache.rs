@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use files::{write_private, Durability};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -96,8 +97,7 @@ impl ResponseCache {
 
 /// A file name for any key; what it stands for is compared after reading.
 fn name(key: &str) -> String {
-    let digest = Sha256::digest(key.as_bytes());
-    digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    format!("{:.24x}", Sha256::digest(key.as_bytes()))
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Option<Entry<T>> {
@@ -105,15 +105,8 @@ fn read<T: DeserializeOwned>(path: &Path) -> Option<Entry<T>> {
 }
 
 fn write<T: Serialize>(path: &Path, entry: &Entry<&T>) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    // Another process may read or write the same, so a file is whole whenever it is there.
-    let fresh = path.with_extension(uuid::Uuid::now_v7().to_string());
-    fs::write(&fresh, serde_json::to_vec(entry)?)?;
-    fs::rename(&fresh, path).inspect_err(|_| {
-        let _ = fs::remove_file(&fresh);
-    })
+    // Another process may read or write the same entry.
+    write_private(path, &serde_json::to_vec(entry)?, Durability::ProcessCrash)
 }
 
 /// Removes the oldest where there are too many.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use files::{write_private, Durability};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -108,11 +109,5 @@ fn read(file: &Path) -> bool {
 }
 
 fn store(file: &Path, offline: bool) -> std::io::Result<()> {
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    // Another process may read at any moment, so the file is whole whenever it is there.
-    let fresh = file.with_extension(format!("json.{}", std::process::id()));
-    fs::write(&fresh, serde_json::to_vec(&Stored { offline })?)?;
-    fs::rename(&fresh, file)
+    write_private(file, &serde_json::to_vec(&Stored { offline })?, Durability::PowerLoss)
 }

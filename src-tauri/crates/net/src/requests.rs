@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use files::{write_private, Durability};
 use protocol::{OutboundRequest, Purpose};
 use tokio::sync::watch;
 
@@ -319,9 +320,7 @@ fn append(file: &Path, lines: &[u8]) -> std::io::Result<()> {
             serde_json::to_writer(&mut whole, &request)?;
             whole.push(b'\n');
         }
-        let fresh = file.with_extension("fresh");
-        fs::write(&fresh, whole)?;
-        fs::rename(&fresh, file)?;
+        write_private(file, &whole, Durability::ProcessCrash)?;
     }
     Ok(())
 }

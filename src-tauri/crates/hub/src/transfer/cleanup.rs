@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use files::DRAFT_PREFIX;
+
 use super::partial::discard;
 use crate::layout::{Etag, Lock, Repository};
 
@@ -28,6 +30,13 @@ pub fn remove_leftovers(repository: &Repository) {
         match removed {
             Ok(()) => locks.push(lock),
             Err(error) => tracing::warn!("a part of a download is left: {error}"),
+        }
+    }
+    // Drafts that a killed process left.
+    for entry in fs::read_dir(repository.folder()).into_iter().flatten().flatten() {
+        let draft = entry.file_name().to_string_lossy().starts_with(DRAFT_PREFIX);
+        if draft && entry.file_type().is_ok_and(|kind| !kind.is_dir()) {
+            let _ = fs::remove_file(entry.path());
         }
     }
     // Only empty folders go.

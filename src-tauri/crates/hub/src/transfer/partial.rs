@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use files::{sync_folder, write_shared, Durability};
 use serde::{Deserialize, Serialize};
 
 use super::byte_ranges::ByteRanges;
@@ -133,7 +134,9 @@ impl PartialFile {
         }
         let path = record_of(&self.path);
         let text = serde_json::to_vec(&self.record).map_err(|error| write_error(&path, error.into()))?;
-        write_aside(&path, &text)?;
+        // Beside the blobs, a draft could be taken for one of them.
+        let folder = self.path.ancestors().nth(2).unwrap_or(&self.path);
+        write_shared(&path, folder, &text, Durability::ProcessCrash).map_err(|source| write_error(&path, source))?;
         self.dirty = false;
         self.saved_at = Instant::now();
         Ok(())
@@ -174,7 +177,7 @@ impl PartialFile {
     pub fn publish(&mut self, name: &Path) -> Result<(), Error> {
         self.file.sync_all().map_err(|source| write_error(&self.path, source))?;
         fs::rename(&self.path, name).map_err(|source| write_error(name, source))?;
-        sync_folder(name);
+        name.parent().into_iter().for_each(sync_folder);
         remove(&record_of(&self.path))
     }
 }
@@ -184,34 +187,13 @@ impl PartialFile {
 /// # Errors
 /// [`Error::Write`].
 pub fn discard(path: &Path) -> Result<(), Error> {
-    remove(&aside(&record_of(path)))?;
     remove(&record_of(path))?;
     remove(path)
 }
 
-/// Writes a small file so that it is there whole or not at all.
-///
-/// # Errors
-/// [`Error::DiskFull`], else [`Error::Write`].
-pub fn write_aside(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let aside = aside(path);
-    fs::write(&aside, bytes).and_then(|()| fs::rename(&aside, path)).map_err(|source| {
-        let _ = fs::remove_file(&aside);
-        write_error(path, source)
-    })
-}
-
 fn record_of(path: &Path) -> PathBuf {
-    ending(path, ".json")
-}
-
-fn aside(path: &Path) -> PathBuf {
-    ending(path, ".new")
-}
-
-fn ending(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(ending);
+    name.push(".json");
     PathBuf::from(name)
 }
 
@@ -233,7 +215,7 @@ fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
-fn write_error(path: &Path, source: io::Error) -> Error {
+pub(super) fn write_error(path: &Path, source: io::Error) -> Error {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::DiskFull {
             path: path.parent().unwrap_or(path).to_owned(),
@@ -254,13 +236,6 @@ fn boot() -> String {
         .or_else(|| Some(sysinfo::System::boot_time().ok()?.to_string()))
         // Where the system does not say, no two starts are the same, so that only what was forced counts.
         .unwrap_or_else(|| uuid::Uuid::now_v7().to_string())
-}
-
-/// Forces a rename to the disk, where the system can do that; elsewhere the system does it in its own time.
-fn sync_folder(name: &Path) {
-    if let Some(folder) = name.parent().and_then(|folder| File::open(folder).ok()) {
-        let _ = folder.sync_all();
-    }
 }
 
 #[cfg(unix)]

@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use files::{write_private, Durability};
 use protocol::DownloadState;
 use serde::{Deserialize, Serialize};
 
 use super::job::{DownloadJob, Intent};
-use super::partial::write_aside;
+use super::partial::write_error;
 use crate::layout::{Lock, RepositoryId, Revision};
 use crate::Error;
 
@@ -142,7 +143,7 @@ impl Queue {
             path: file.path.clone(),
             source: error.into(),
         })?;
-        write_aside(&file.path, &text)
+        write_private(&file.path, &text, Durability::PowerLoss).map_err(|source| write_error(&file.path, source))
     }
 }
 
