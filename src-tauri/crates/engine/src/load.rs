@@ -136,5 +136,5 @@ fn fingerprint(dir: &Path) -> Result<String> {
             reason: error.to_string(),
         })?;
     }
-    Ok(hash.finalize().iter().take(20).map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:.40x}", hash.finalize()))
 }

@@ -28,11 +28,11 @@ const PAGES: [&str; 14] = [
 /// What a text points to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelAddress {
-    /// A model, and the revision where the text names one.
+    /// A model, and the revision if the text names one.
     Model {
         /// Its id.
         id: RepositoryId,
-        /// The revision; `main` where nothing is said.
+        /// The revision; `main` if nothing is said.
         revision: Revision,
     },
     /// All of an owner's models.
@@ -40,7 +40,7 @@ pub enum ModelAddress {
 }
 
 impl ModelAddress {
-    /// Reads a text; `None` where it is neither id nor address, but words to look for.
+    /// Reads a text; `None` if it is neither id nor address, but words to look for.
     ///
     /// Understood are `owner/name`, `owner/name@revision`, `hf://owner/name`, and pages of the public hub or of `endpoint`, with or
     /// without `https://`: the model's own, and those of its files, commits and branches.

@@ -50,7 +50,7 @@ impl Hub {
         Ok(checked(answer, id)?.json_capped(LARGEST_ANSWER).await?)
     }
 
-    /// The commit that a revision stands for at the moment.
+    /// The commit that a revision names at the moment.
     ///
     /// # Errors
     /// [`Error::NotOnHub`], [`Error::Gated`], and whatever keeps the hub from answering.
@@ -134,7 +134,7 @@ pub(crate) fn commit_in(info: &Value) -> Result<Commit, Error> {
     Commit::new(info["sha"].as_str().unwrap_or_default())
 }
 
-/// The answer, if it is a success; the model's own name in what is said where it is none.
+/// The response, if it is a success; else an error that names the model.
 pub(crate) fn checked(answer: Response, id: &RepositoryId) -> Result<Response, Error> {
     let endpoint_host = answer.host();
     answer.error_for_status().map_err(|error| match error {
@@ -149,7 +149,7 @@ pub(crate) fn checked(answer: Response, id: &RepositoryId) -> Result<Response, E
     })
 }
 
-/// The cursor of the next page. The address around it is not used: behind a mirror it names another host.
+/// The cursor of the next page. The rest of the address is not used: from a mirror it names another host.
 pub(crate) fn next_cursor(answer: &Response) -> Option<String> {
     let link = answer.header("link")?;
     let next = link.split(',').find(|part| part.contains("rel=\"next\""))?;

@@ -1,7 +1,7 @@
 //! A model's card: the README of its repository, as Markdown.
 //!
 //! What an author writes is shown by the window, which renders it without running anything in it and without fetching its pictures:
-//! a picture's address would tell its host that somebody looks at this model.
+//! a picture's address would show its host that somebody looks at this model.
 
 use net::Purpose;
 use protocol::ErrorCode;
@@ -14,10 +14,10 @@ use crate::{Error, Hub};
 const LARGEST_CARD: u64 = 1 << 20;
 
 impl Hub {
-    /// The card of a model, without the data at its head; empty where it has none. From the cache where the hub cannot be reached.
+    /// The card of a model, without the data at its head; empty if it has none. From the cache if the hub cannot be reached.
     ///
     /// # Errors
-    /// [`Error::Name`] for what is no id; whatever keeps the hub from answering, where the card was never read before.
+    /// [`Error::Name`] for what is no id; whatever keeps the hub from answering, if the card was never read before.
     pub async fn card(&self, id: &str) -> Result<String, Error> {
         let id = RepositoryId::new(id)?;
         match self.fetched_card(&id).await {
@@ -45,7 +45,7 @@ impl Hub {
     }
 }
 
-/// Whether what is remembered may stand in for an answer.
+/// Whether a cached response may replace the hub's answer.
 pub(crate) fn unreachable(error: &Error) -> bool {
     match error {
         Error::Net(error) => matches!(protocol::Error::from(error.clone()).code, ErrorCode::Offline | ErrorCode::Network),

@@ -25,7 +25,7 @@ const LARGEST_CONFIG: u64 = 4 << 20;
 const LARGEST_TOKENIZER_CONFIG: u64 = 16 << 20;
 /// The most of a chat template.
 const LARGEST_TEMPLATE: u64 = 1 << 20;
-/// How long what the hub told of a model is used without asking again, in seconds.
+/// How long a summary from the hub is used without asking again, in seconds.
 const LATELY: u64 = 600;
 /// How many are remembered so.
 const MOST_TOLD: usize = 2000;
@@ -36,9 +36,9 @@ pub(crate) struct RepoSnapshot {
     summary: HubModel,
     commit: String,
     config: Option<String>,
-    /// `chat_template` and the special tokens of tokenizer_config.json; `None` where that was not read.
+    /// `chat_template` and the special tokens of tokenizer_config.json; `None` if that was not read.
     tokenizer_config: Option<String>,
-    /// chat_template.jinja, or what stands in chat_template.json.
+    /// chat_template.jinja, or the text in chat_template.json.
     template: Option<String>,
     /// Names of all files.
     names: Vec<String>,
@@ -51,7 +51,7 @@ pub(crate) struct RepoSnapshot {
 }
 
 impl Hub {
-    /// A model of the hub with everything that can be told of it without fetching its weights. What was
+    /// A model of the hub with everything that is known without fetching its weights. What was
     /// read of this commit before is not asked for again; if the hub cannot be reached, what was read last is given, with its date.
     ///
     /// # Errors
@@ -92,8 +92,8 @@ impl Hub {
         models
     }
 
-    /// The config and the bytes of the weights of a model that was looked at, to reckon with; `None` before it was looked at, an error
-    /// where its config cannot be used.
+    /// The config and the bytes of the weights of a model that was described, to estimate with; `None` before that, an error
+    /// if its config cannot be used.
     pub(crate) fn cached_config(&self, id: &str) -> Option<Result<(ModelConfig, u64), Error>> {
         let (snapshot, _) = self.response_cache().get::<RepoSnapshot>(CacheKind::Model, id)?;
         let config = ModelConfig::parse(&snapshot.config?).map_err(Error::from);
@@ -134,7 +134,7 @@ impl Hub {
             None => self.commit_of(id, revision, Purpose::ModelInfo).await?,
         };
         if let Some((snapshot, _)) = self.response_cache().get::<RepoSnapshot>(CacheKind::Model, key) {
-            // What lies at a commit never changes; a model whose terms were not accepted is asked for again.
+            // The content of a commit never changes; a model whose terms were not accepted is asked for again.
             if snapshot.commit == commit.as_str() && (snapshot.config.is_some() || snapshot.refused.is_some()) {
                 let snapshot = RepoSnapshot {
                     summary: summary.model,
@@ -211,7 +211,7 @@ impl Hub {
         Ok(snapshot)
     }
 
-    /// The text of a file of the listing; `None` where there is none.
+    /// The text of a file of the list; `None` if there is none.
     async fn small_file(&self, summary: &HubSummary, listing: &RepoFiles, name: Option<&str>, limit: u64) -> Result<Option<String>, Error> {
         let Some((name, bytes)) = name.and_then(|name| Some((name, size_of(listing, name)?))) else {
             return Ok(None);
@@ -258,7 +258,7 @@ impl Hub {
     }
 }
 
-/// The model as it is shown, and its config where that can be understood and nothing is against it.
+/// The model as it is shown, and its config if that can be understood and nothing is against it.
 fn assess(snapshot: RepoSnapshot) -> (HubModel, Option<ModelConfig>) {
     let config = snapshot.config.as_deref().unwrap_or_default();
     let verdict = check_compatibility(&FileListing {
@@ -298,7 +298,7 @@ fn assess(snapshot: RepoSnapshot) -> (HubModel, Option<ModelConfig>) {
     (model, parsed.filter(|_| runs))
 }
 
-/// The template that a chat would use; `None` where there is none that can be read.
+/// The template that a chat would use; `None` if there is none that can be read.
 fn template(own: Option<String>, tokenizer_config: Option<&str>) -> Option<Template> {
     let config: Value = tokenizer_config
         .and_then(|text| serde_json::from_str(text).ok())
@@ -314,7 +314,7 @@ fn template(own: Option<String>, tokenizer_config: Option<&str>) -> Option<Templ
     Template::new(&source, tokens).ok()
 }
 
-/// Whether the files hold a part that the text model does not read, so that their headers must tell what it does.
+/// Whether the files hold a part that the text model does not read, so that their headers have to show what it reads.
 fn sees_or_hears(config: &str) -> bool {
     ["vision_config", "audio_config"].iter().any(|part| config.contains(part))
 }
@@ -328,7 +328,7 @@ fn template_in(json: &str) -> Option<String> {
     value["chat_template"].as_str().map(str::to_owned)
 }
 
-/// What is of use of a tokenizer_config.json: most of it are lists of tokens.
+/// The useful part of a tokenizer_config.json: most of it are lists of tokens.
 fn essence(text: &str) -> String {
     let Ok(Value::Object(config)) = serde_json::from_str(text) else {
         return "{}".into();

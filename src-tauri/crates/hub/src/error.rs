@@ -21,7 +21,7 @@ pub enum Error {
         /// The model's folder.
         path: PathBuf,
     },
-    /// This computer says nothing about where a user's files go.
+    /// This computer does not say where a user's files go.
     #[error("this computer does not say where the user's files are; set PONDER_HOME to a folder for Ponder's data")]
     NoHome,
     /// The hub could not be asked, or refused.
@@ -33,7 +33,7 @@ pub enum Error {
         /// The id.
         id: String,
     },
-    /// The author hands the model out only to those who accept its terms.
+    /// The author gives the model only to people who accept its terms.
     #[error("{}", gated(id, host, *with_token))]
     Gated {
         /// The id.
@@ -43,8 +43,8 @@ pub enum Error {
         /// Whether a token was sent.
         with_token: bool,
     },
-    /// A small file that is not small.
-    #[error("{path} has {bytes} bytes, where a model's has {limit} at most, so it is not read")]
+    /// A file that should be small and is not.
+    #[error("{path} has {bytes} bytes; a model's has at most {limit}, so it is not read")]
     FileTooLarge {
         /// The file.
         path: String,
@@ -106,7 +106,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The system does not say how much memory there is.
-    #[error("this computer does not say how much memory it has ({0}), so nobody can tell what fits; models can be loaded all the same")]
+    #[error("this computer does not say how much memory it has ({0}), so it is not known what fits; models can still be loaded")]
     MemoryUnknown(String),
     /// The model could not be looked at: why.
     #[error("{0}")]
@@ -119,10 +119,10 @@ pub enum Error {
     DiskFull {
         /// The folder.
         path: PathBuf,
-        /// Bytes that are needed and bytes that are free, where that was asked.
+        /// Bytes that are needed and bytes that are free, if that was asked.
         needed: Option<(u64, u64)>,
     },
-    /// A file came twice with another hash than the hub lists.
+    /// A file arrived twice with another hash than the hub lists.
     #[error("{path} came from {host} damaged twice in a row, so it was not kept; all other files are safe, try again later")]
     Damaged {
         /// Its path in the repository.
@@ -130,15 +130,17 @@ pub enum Error {
         /// The hub.
         host: String,
     },
-    /// A file did not come, however often it was asked for.
-    #[error("{path} could not be fetched: {reason}; what has come is kept, and the download goes on from there when you start it again")]
+    /// A file did not arrive, however often it was requested.
+    #[error(
+        "{path} could not be fetched: {reason}; what has arrived is kept, and the download continues from there when you start it again"
+    )]
     GaveUp {
         /// Its path in the repository.
         path: String,
         /// The last reason.
         reason: String,
     },
-    /// What the hub lists and what it sends do not belong together.
+    /// The hub sends something else than it lists.
     #[error("{host} sends other files than it lists ({reason}); nothing wrong was kept, try again later")]
     Contradicts {
         /// The hub.
@@ -153,7 +155,7 @@ pub enum Error {
         id: String,
     },
     /// A thread of a download broke.
-    #[error("the download broke off because of a fault in Ponder; what has come is kept, start it again")]
+    #[error("the download broke off because of a fault in Ponder; what has arrived is kept, start it again")]
     Broken,
     /// A person, or the program, stopped it.
     #[error("stopped; nothing was changed")]
@@ -230,12 +232,12 @@ fn gated(id: &str, host: &str, with_token: bool) -> String {
     let page = format!("https://{host}/{id}");
     if with_token {
         format!(
-            "{id} is handed out only to people who accept its terms: open {page} with the account of your token, accept them there \
+            "{id} is given only to people who accept its terms: open {page} with the account of your token, accept them there \
              (some authors answer by hand), and try again"
         )
     } else {
         format!(
-            "{id} is handed out only to people who accept its terms: open {page} and accept them, make a token on the page Settings, \
+            "{id} is given only to people who accept its terms: open {page} and accept them, make a token on the page Settings, \
              Access Tokens of your account, give it to Ponder, and try again"
         )
     }
@@ -245,11 +247,11 @@ fn disk_full(path: &Path, needed: Option<(u64, u64)>) -> String {
     let place = path.display();
     match needed {
         Some((needed, free)) => format!(
-            "there is not enough room in {place}: {} are still needed and {} are free; what has come is kept, free some room and go on",
+            "there is not enough space in {place}: {} are still needed and {} are free; what has arrived is kept, free some space and resume it",
             gigabytes(needed),
             gigabytes(free)
         ),
-        None => format!("the disk of {place} is full; what has come is kept, free some room and go on"),
+        None => format!("the disk of {place} is full; what has arrived is kept, free some space and resume it"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whether a model fits this computer's memory: what it needs, told from its config and the sizes of its weights, against what
+//! Whether a model fits this computer's memory: what it needs, by its config and the sizes of its weights, against what
 //! there is and what is free at the moment.
 
 mod measured;
@@ -20,7 +20,7 @@ pub use stored::{header_length, stored_bytes, text_bytes};
 
 use crate::Error;
 
-/// The context that is reckoned with where nobody asks for another, in tokens; less where a model's own is shorter.
+/// The context of an estimate unless another one is asked for, in tokens; a model's own is the limit.
 pub const DEFAULT_CONTEXT: u32 = 16_384;
 
 /// The least context that a chat can begin with, in tokens.
@@ -57,7 +57,7 @@ impl Default for Question {
     }
 }
 
-/// The device that MLX computes on where nobody says otherwise: the GPU on Apple's chips, the CPU elsewhere.
+/// The device that MLX computes on by default: the GPU on Apple's chips, the CPU elsewhere.
 pub fn backend() -> Backend {
     if cfg!(all(target_os = "macos", target_arch = "aarch64")) {
         Backend::Metal
@@ -66,10 +66,10 @@ pub fn backend() -> Backend {
     }
 }
 
-/// Whether a model of this config fits whose weights are `stored` bytes of files, those that the text model reads.
+/// Whether a model with this config fits, if the weights that the text model reads are `stored` bytes in its files.
 ///
-/// It is comfortable where all that is needed is free now and at most four fifths of the memory that a model may use; tight
-/// where it is at most all of that memory, so that other programs have to make room; else it will not fit.
+/// It is comfortable if all that is needed is free now and at most four fifths of the memory that a model may use; tight
+/// if it is at most all of that memory, so that other programs have to make room; else it will not fit.
 pub fn fit(config: &ModelConfig, stored: u64, question: &Question, memory: &Memory, measured: Option<u64>) -> MemoryFit {
     let workload = workload(config, question);
     let need = config.estimate_memory(stored, &workload);
@@ -98,14 +98,14 @@ pub fn fit(config: &ModelConfig, stored: u64, question: &Question, memory: &Memo
 /// The same for a model's folder.
 ///
 /// # Errors
-/// [`Error::WillNotRun`] with the reason, or [`Error::Read`] where a file cannot be read.
+/// [`Error::WillNotRun`] with the reason, or [`Error::Read`] if a file cannot be read.
 pub fn fit_of_folder(folder: &Path, question: &Question, memory: &Memory, measured: Option<u64>) -> Result<MemoryFit, Error> {
     let config = check_folder(folder)?;
     Ok(fit(&config, stored_bytes(folder)?, question, memory, measured))
 }
 
 /// Refuses to load a model that would take more memory than there is, even for a short chat; `PONDER_LOAD_ANYWAY` lets it pass.
-/// What cannot be told, because a file cannot be read, is left to the loader.
+/// If a file cannot be read, the decision is left to the loader.
 ///
 /// # Errors
 /// [`ErrorCode::MemoryShort`] with the figures and what can be done.

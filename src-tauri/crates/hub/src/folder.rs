@@ -51,7 +51,7 @@ impl ModelFolder {
         }
     }
 
-    /// Folders of one's own choice, for tests. Nothing is kept unless [`Self::with_data_dir`] says where.
+    /// Other folders, for tests. Nothing is stored unless [`Self::with_data_dir`] says where.
     pub fn at(built_in: Option<PathBuf>, hub_cache: Option<PathBuf>) -> Self {
         Self {
             built_in,
@@ -71,7 +71,7 @@ impl ModelFolder {
     /// The cache that is written to.
     ///
     /// # Errors
-    /// [`Error::NoHome`] where this computer names no place for it.
+    /// [`Error::NoHome`] if this computer names no place for it.
     pub fn cache(&self) -> Result<&Cache, Error> {
         self.cache.as_ref().ok_or(Error::NoHome)
     }
@@ -107,7 +107,7 @@ impl ModelFolder {
     /// The model of this reference: `pebble`, a hub id, a hub id with `@` and a branch, tag or commit, or a folder.
     ///
     /// # Errors
-    /// [`Error::NotFound`], or [`Error::Incomplete`] where files are missing or cut short.
+    /// [`Error::NotFound`], or [`Error::Incomplete`] if files are missing or cut short.
     pub fn find(&self, reference: &str) -> Result<ModelSource, Error> {
         let model = self.locate(reference)?.source;
         match self.inspections.fault(&model.path) {
@@ -120,7 +120,7 @@ impl ModelFolder {
         }
     }
 
-    /// The same where only the words of a model are asked for: its tokenizer and template, whether or not its weights are here.
+    /// The same for those who only need a model's tokenizer and template; its weights may be missing.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -156,7 +156,7 @@ impl ModelFolder {
         });
         let own = self.own_folders().into_iter().map(|folder| {
             let (found, problem) = self.in_folder(&folder, ModelPlace::OwnFolder);
-            let none = found.is_empty().then(|| "no model lies in this folder".to_owned());
+            let none = found.is_empty().then(|| "there is no model in this folder".to_owned());
             self.entry(&folder, true, &found, problem.or(none))
         });
         cache.chain(imported).chain(own).collect()
@@ -172,10 +172,10 @@ impl ModelFolder {
         }
     }
 
-    /// Adds a folder of one's own: a model, a folder of models, or another cache. Adding it twice is adding it once.
+    /// Adds a folder of the user's: a model, a folder of models, or another cache. Adding it twice changes nothing.
     ///
     /// # Errors
-    /// [`Error::Read`] where it is no folder that can be read, [`Error::NoHome`] or [`Error::Write`] where the list cannot be kept.
+    /// [`Error::Read`] if it is no folder that can be read, [`Error::NoHome`] or [`Error::Write`] if the list cannot be kept.
     pub fn add_folder(&self, path: &Path) -> Result<PathBuf, Error> {
         let unreadable = |source| Error::Read {
             path: path.to_owned(),
@@ -194,7 +194,7 @@ impl ModelFolder {
     /// Takes a folder off the list; nothing in it is touched. Whether it was on it.
     ///
     /// # Errors
-    /// [`Error::NoHome`] or [`Error::Write`] where the list cannot be kept.
+    /// [`Error::NoHome`] or [`Error::Write`] if the list cannot be kept.
     pub fn remove_folder(&self, path: &Path) -> Result<bool, Error> {
         // A folder that is gone has no canonical path and must still come off the list.
         let folder = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -229,7 +229,7 @@ impl ModelFolder {
     /// Where imported models go.
     ///
     /// # Errors
-    /// [`Error::NoHome`] where this computer names no place for the app's data.
+    /// [`Error::NoHome`] if this computer names no place for the app's data.
     pub(crate) fn import_folder(&self) -> Result<PathBuf, Error> {
         self.data_file("models").ok_or(Error::NoHome)
     }

@@ -10,7 +10,7 @@ use crate::Error;
 /// The folder of all of the app's data, as an absolute path: `PONDER_HOME`, else the system's place for it.
 ///
 /// # Errors
-/// [`Error::NoHome`] where the system names no home folder.
+/// [`Error::NoHome`] if the system names no home folder.
 pub fn data_dir() -> Result<PathBuf, Error> {
     if let Some(home) = env::var_os("PONDER_HOME").filter(|home| !home.is_empty()) {
         // Parts of the app that resolve paths by themselves would each take a relative one from another folder.

@@ -11,7 +11,7 @@ use crate::Error;
 /// Uses of a model under which it may write text; a model that says none may as well.
 const WRITERS: [&str; 4] = ["text-generation", "image-text-to-text", "any-to-any", "text2text-generation"];
 
-/// A description as the hub gives it, with what is of use.
+/// The useful part of a model's description by the hub.
 #[derive(Debug, Clone)]
 pub(crate) struct HubSummary {
     pub(crate) id: RepositoryId,
@@ -26,7 +26,7 @@ impl HubSummary {
     /// Reads a description.
     ///
     /// # Errors
-    /// [`Error::Name`] where its id is none.
+    /// [`Error::Name`] if its id is none.
     pub(crate) fn read(summary: &Value) -> Result<Self, Error> {
         let id = RepositoryId::new(summary["id"].as_str().or_else(|| summary["modelId"].as_str()).unwrap_or_default())?;
         let tags: Vec<&str> = summary["tags"]

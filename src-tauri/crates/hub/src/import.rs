@@ -14,7 +14,7 @@ use crate::{Error, ModelFolder};
 
 /// How much is copied at once, in bytes.
 const COPY: usize = 1 << 20;
-/// Files up to this size are copied even where they could be linked, because people edit them in place.
+/// Files up to this size are copied even if they could be linked, because people edit them in place.
 const LINKED: u64 = 16 << 20;
 /// What no model is loaded from: other formats of weights, programs, archives.
 const LEFT_OUT: [&str; 12] = [
@@ -118,7 +118,7 @@ fn copy_all(files: &[Wanted], draft: &Path, stop: &CancellationToken, progress: 
         told.path = file.path.to_string();
         progress(told.clone());
         let end = told.done + file.bytes;
-        // A second name costs nothing; where the disk is another one, or knows no such names, the content is copied.
+        // A second name costs nothing; if the disk is another one, or knows no such names, the content is copied.
         if file.bytes <= LINKED || fs::hard_link(&file.from, &to).is_err() {
             copy(&file.from, &to, stop, |read| {
                 told.done = (told.done + read).min(end);

@@ -88,7 +88,7 @@ impl Inspections {
         fault
     }
 
-    /// Everything the list shows about a model, but whose folder it is and when it was used.
+    /// Everything the list shows about a model, except whose folder it is in and when it was used.
     pub fn model(&self, source: &ModelSource) -> LocalModel {
         let fault = self.fault(&source.path);
         let known = self.known().folders.get(&source.path).and_then(|known| known.model.clone());

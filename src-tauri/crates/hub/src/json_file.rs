@@ -1,4 +1,4 @@
-//! Small JSON files of the data folder: folders of one's own, when a model last answered, what was read of each model.
+//! Small JSON files of the data folder: the user's folders, when a model last answered, what was read of each model.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
         return T::default();
     };
     serde_json::from_slice(&text).unwrap_or_else(|error| {
-        tracing::warn!("{} is broken and is begun anew: {error}", path.display());
+        tracing::warn!("{} cannot be read and is replaced: {error}", path.display());
         T::default()
     })
 }
@@ -40,7 +40,7 @@ pub(crate) fn now() -> i64 {
         .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// The folders that a person added.
+/// The folders that the user added.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct OwnFolders {
     pub folders: Vec<PathBuf>,

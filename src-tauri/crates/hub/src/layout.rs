@@ -1,4 +1,4 @@
-//! The standard Hugging Face cache as it lies on disk, for reading and for writing.
+//! The standard Hugging Face cache as it is on disk, for reading and for writing.
 //!
 //! ```text
 //! <cache>/.locks/models--owner--name/<etag>.lock
@@ -7,7 +7,7 @@
 //!                            /snapshots/<commit>/<path>      a relative link to a blob
 //! ```
 //!
-//! Whoever writes here does so through [`Repository`]: every name is checked before it becomes part of a path, and no folder on
+//! Everything is written through [`Repository`]: every name is checked before it becomes part of a path, and no folder on
 //! the way may be a link, so nothing is written outside the model's own folder.
 
 mod lock;
@@ -25,7 +25,7 @@ pub use names::{checked_listing, checked_listing_where, Commit, Etag, FilePath, 
 
 use crate::Error;
 
-/// Files up to this size are copied where there are no links, so that two equal ones both find their blob; larger ones are moved.
+/// Files up to this size are copied if there are no links, so that two equal ones both find their blob; larger ones are moved.
 const COPIED: u64 = 1 << 20;
 
 /// A folder laid out as the hub's clients lay out their cache.
@@ -44,7 +44,7 @@ impl Cache {
         }
     }
 
-    /// The same without symbolic links, as on a file system that has none, or where `HF_HUB_DISABLE_SYMLINKS` asks for it.
+    /// The same without symbolic links, as on a file system that has none, or if `HF_HUB_DISABLE_SYMLINKS` asks for it.
     #[must_use]
     pub fn without_links(mut self) -> Self {
         self.links = false;
@@ -67,7 +67,7 @@ impl Cache {
     /// The model repositories that have a folder here, by name.
     ///
     /// # Errors
-    /// [`Error::Read`] where the folder is there and cannot be read.
+    /// [`Error::Read`] if the folder is there and cannot be read.
     pub fn repositories(&self) -> Result<Vec<Repository>, Error> {
         let entries = match fs::read_dir(&self.root) {
             Ok(entries) => entries,
@@ -134,17 +134,17 @@ impl Repository {
         self.cache.root.join(".locks").join(self.id.folder())
     }
 
-    /// Takes the lock of a blob if nobody holds it; `None` where somebody does.
+    /// Takes the lock of a blob if nobody holds it; `None` if somebody does.
     ///
     /// # Errors
-    /// [`Error::Write`] where the cache cannot be written, [`Error::Trap`] where a link leads elsewhere.
+    /// [`Error::Write`] if the cache cannot be written, [`Error::Trap`] if a link leads elsewhere.
     pub fn try_lock(&self, etag: &Etag) -> Result<Option<Lock>, Error> {
         make_folder(&self.cache.root)?;
         folder_below(&self.cache.root, Path::new(".locks").join(self.id.folder()).as_path())?;
         Lock::try_take(&self.lock_path(etag))
     }
 
-    /// Takes the lock of a download of the whole model if nobody holds it; `None` where somebody does. It is Ponder's own:
+    /// Takes the lock of a download of the whole model if nobody holds it; `None` if somebody does. It is Ponder's own:
     /// huggingface_hub locks single blobs only.
     ///
     /// # Errors
@@ -155,10 +155,10 @@ impl Repository {
         Lock::try_take(&self.locks().join("ponder.lock"))
     }
 
-    /// The folder where nobody looks for models, for what is about to be removed.
+    /// A folder that no program searches for models, for what is about to be removed.
     ///
     /// # Errors
-    /// [`Error::Write`] where the cache cannot be written, [`Error::Trap`] where it is a link.
+    /// [`Error::Write`] if the cache cannot be written, [`Error::Trap`] if it is a link.
     pub(crate) fn aside(&self) -> Result<PathBuf, Error> {
         folder_below(&self.cache.root, Path::new(".locks"))?;
         Ok(self.cache.root.join(".locks"))
@@ -172,7 +172,7 @@ impl Repository {
     /// Makes the folders that are written to, before a download begins.
     ///
     /// # Errors
-    /// [`Error::Write`] where the cache cannot be written, [`Error::Trap`] where one of the folders is a link.
+    /// [`Error::Write`] if the cache cannot be written, [`Error::Trap`] if one of the folders is a link.
     pub fn prepare(&self) -> Result<(), Error> {
         make_folder(&self.cache.root)?;
         for name in ["blobs", "refs", "snapshots"] {
@@ -184,7 +184,7 @@ impl Repository {
     /// Gives a verified blob its name in a snapshot. What had the name before is replaced in one step.
     ///
     /// # Errors
-    /// [`Error::Missing`] where the blob is not there, [`Error::Trap`] where a folder is a link, [`Error::Write`].
+    /// [`Error::Missing`] if the blob is not there, [`Error::Trap`] if a folder is a link, [`Error::Write`].
     pub fn publish(&self, commit: &Commit, path: &FilePath, etag: &Etag) -> Result<(), Error> {
         self.prepare()?;
         let name = path.under(&self.snapshot(commit));
@@ -226,7 +226,7 @@ impl Repository {
     /// Notes which commit a revision points at. A revision that is a commit needs no note.
     ///
     /// # Errors
-    /// [`Error::Write`], [`Error::Trap`] where a folder is a link.
+    /// [`Error::Write`], [`Error::Trap`] if a folder is a link.
     pub fn set_ref(&self, revision: &Revision, commit: &Commit) -> Result<(), Error> {
         if revision.commit().is_some() {
             return Ok(());
@@ -318,11 +318,11 @@ impl Repository {
 pub struct SnapshotFile {
     /// Its path in the repository.
     pub path: FilePath,
-    /// Whether it is a link; else the content lies in the snapshot itself.
+    /// Whether it is a link; else the content is in the snapshot itself.
     pub link: bool,
     /// The blob it is a link to; `None` for content of its own and for links to elsewhere.
     pub etag: Option<Etag>,
-    /// Its size; `None` where the link leads to nothing.
+    /// Its size; `None` if the link leads to nothing.
     pub bytes: Option<u64>,
 }
 

@@ -67,7 +67,7 @@ struct Inner {
 }
 
 impl Hub {
-    /// The hub over a client, the models of this computer, and the folder for what it remembers. It asks nobody anything yet.
+    /// The hub over a client, the models of this computer, and the folder for its cached data. It sends no request yet.
     pub fn open(net: Net, folder: ModelFolder, data_dir: &Path) -> Self {
         Self(Arc::new(Inner {
             response_cache: ResponseCache::open(data_dir, net.endpoint().address()),
@@ -102,7 +102,7 @@ impl Hub {
         &self.0.looks
     }
 
-    /// Where it keeps what it remembers: the app's data folder.
+    /// The app's data folder, where it stores its cached data.
     pub(crate) fn data_dir(&self) -> &Path {
         &self.0.data_dir
     }

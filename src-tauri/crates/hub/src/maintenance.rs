@@ -1,4 +1,4 @@
-//! Looking after the models that are here: verify, repair, update, remove, import.
+//! Maintenance of the models on this computer: verify, repair, update, remove, import.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::{Error, Hub, ModelFolder};
 
 /// All of these run inside the Tokio runtime; what takes long runs on a thread of its own.
 impl Hub {
-    /// Reads all files of a model and compares them: with the hub's list where the hub can be reached and knows the commit, else with
+    /// Reads all files of a model and compares them: with the hub's list if the hub can be reached and knows the commit, else with
     /// the hashes that the cache names its files by. A model that is loaded is not disturbed.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Hub {
     }
 
     /// Reads all files of a model, and fetches those again that are wrong or missing, as a download of its commit. A file keeps its
-    /// name until the right one is there. What is wrong then is told: files that no model needs are not fetched.
+    /// name until the right one is there. The result says what is still wrong: files that no model needs are not fetched.
     ///
     /// # Errors
     /// [`Error::NoRepair`] for models whose repository is not known; as [`Hub::verify`] and as a download.
@@ -72,7 +72,7 @@ impl Hub {
             .repository
             .ok_or_else(|| no_repair("its folder does not say where on the hub it came from"))?;
         if repository.cache() != self.folder().cache()? {
-            return Err(no_repair("it lies in a cache that Ponder only reads").into());
+            return Err(no_repair("it is in a cache that Ponder only reads").into());
         }
         let id = repository.id().as_str();
         self.download(id, commit.as_str()).await?;
@@ -86,7 +86,7 @@ impl Hub {
         Ok(self.verify(reference, stop, progress).await?)
     }
 
-    /// A newer commit of a model on the hub, and what fetching it would take; `None` where the newest is here, and for models
+    /// A newer commit of a model on the hub, and what fetching it would take; `None` if the newest is here, and for models
     /// outside of the cache.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl Hub {
         Ok(Removal { downloading, ..removal })
     }
 
-    /// Removes the model; as [`ModelFolder::remove`]. A download of it that rests is taken off the list.
+    /// Removes the model; as [`ModelFolder::remove`]. A paused download of it is taken off the list.
     ///
     /// # Errors
     /// As [`ModelFolder::remove`]; [`Error::InUse`] while it is being fetched here.
@@ -128,7 +128,7 @@ impl Hub {
             });
         }
         let removal = self.removal(reference).await?;
-        // With the download goes what it brought, and where that was all there is, nothing is left to remove.
+        // With the download goes what it brought, and if that was all there is, nothing is left to remove.
         let cancelled = !reference.contains('@') && self.cancel(reference).await.is_ok();
         let asked = reference.to_owned();
         let removed = self.in_folder(move |folder| folder.remove(&asked, own_files_too)).await;
@@ -159,13 +159,13 @@ impl Hub {
             .map_err(|_| Error::Broken)?
     }
 
-    /// Where a model lies in a cache.
+    /// A model's place in a cache.
     async fn place_of(&self, reference: &str) -> Result<Option<(Repository, Commit)>, Error> {
         let reference = reference.to_owned();
         self.in_folder(move |folder| Ok(repository_of(&folder.locate(&reference)?))).await
     }
 
-    /// The files that a model needs as the hub lists them, where it can be asked.
+    /// The files that a model needs as the hub lists them, if it can be asked.
     async fn listed_at(
         &self,
         repository: &Repository,
@@ -245,7 +245,7 @@ fn difference(reference: String, repository: &Repository, current: &Commit, newe
 }
 
 impl Hub {
-    /// Waits until the download of this model ends, and takes it off the list where it is done.
+    /// Waits until the download of this model ends, and takes it off the list if it is done.
     async fn ended(&self, id: &str) -> protocol::Result<()> {
         let mut downloads = self.downloads();
         loop {
@@ -257,7 +257,10 @@ impl Hub {
                 return error;
             }
             if downloads.changed().await.is_err() {
-                return Err(protocol::Error::new(ErrorCode::Stopped, "Ponder is closing; what has come is kept"));
+                return Err(protocol::Error::new(
+                    ErrorCode::Stopped,
+                    "Ponder is closing; what has arrived is kept",
+                ));
             }
         }
     }

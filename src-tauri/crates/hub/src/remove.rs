@@ -11,7 +11,7 @@ use crate::layout::{Commit, Etag, Lock, Repository};
 use crate::verify::repository_of;
 use crate::{Error, ModelFolder};
 
-/// How a folder is called while it is being removed; what a crash leaves behind is removed with the next one.
+/// The beginning of a folder's name while it is being removed; what a crash leaves behind is removed with the next one.
 const GOING: &str = ".ponder-removed-";
 
 /// What of a model is removed.
@@ -22,9 +22,9 @@ enum Target {
     One(Repository, Commit),
     /// A folder that Ponder made.
     Folder(PathBuf),
-    /// A model in a folder of a person's own who said to delete it: its files, and nothing else that lies there.
+    /// A model in a folder of the user's, who asked to delete it: its files, and nothing else in that folder.
     OwnFiles(PathBuf),
-    /// A folder of a person's own, which is taken off the list.
+    /// A folder of the user's, which is taken off the list.
     Entry(PathBuf),
 }
 
@@ -54,8 +54,8 @@ impl ModelFolder {
     /// messages; they only name the model.
     ///
     /// # Errors
-    /// [`Error::NotFound`]; [`Error::Kept`] for models that stay; [`Error::InUse`] where another program is fetching it;
-    /// [`Error::Trap`] where a link stands in the way; [`Error::Write`], after which what is left is listed as incomplete.
+    /// [`Error::NotFound`]; [`Error::Kept`] for models that stay; [`Error::InUse`] if another program is fetching it;
+    /// [`Error::Trap`] if a link stands in the way; [`Error::Write`], after which what is left is listed as incomplete.
     pub fn remove(&self, reference: &str, own_files_too: bool) -> Result<Removal, Error> {
         let target = self.target(reference, own_files_too)?;
         let (bytes_freed, shared_bytes) = target.weight();
@@ -64,7 +64,7 @@ impl ModelFolder {
             Target::All(repository) => {
                 discard(&repository.folder(), &repository.aside()?)?;
                 locks.into_iter().for_each(Lock::remove);
-                // It stays where another program keeps a lock in it.
+                // It stays if another program keeps a lock in it.
                 let _ = fs::remove_dir(repository.locks());
             }
             Target::One(repository, commit) => remove_commit(repository, commit)?,
@@ -124,9 +124,7 @@ impl ModelFolder {
                 } else if own.contains(&folder) {
                     Ok(Target::Entry(folder))
                 } else {
-                    Err(kept(
-                        "it lies in a folder of yours; delete it there, or take the folder off the list",
-                    ))
+                    Err(kept("it is in a folder of yours; delete it there, or take the folder off the list"))
                 }
             }
         }
@@ -140,7 +138,7 @@ impl ModelFolder {
     }
 }
 
-/// Refuses repositories whose folders lead elsewhere.
+/// Refuses repositories with folders that are links to elsewhere.
 fn real(repository: &Repository) -> Result<(), Error> {
     let folder = repository.folder();
     for path in [folder.join("blobs"), folder.join("refs"), folder.join("snapshots"), folder.clone()] {
@@ -222,7 +220,7 @@ fn own_files(folder: &Path) -> Vec<PathBuf> {
 
 fn remove_commit(repository: &Repository, commit: &Commit) -> Result<(), Error> {
     let (only, _) = blobs_of(repository, commit);
-    // First the names go, so that a crash leaves blobs that nobody uses, and never names without blobs.
+    // The names go first, so that a crash leaves blobs that nobody uses, and never names without blobs.
     for (revision, _) in repository.refs().into_iter().filter(|(_, named)| named == commit) {
         let refs = repository.folder().join("refs");
         let path = refs.join(revision.as_str());
@@ -268,7 +266,7 @@ fn discard(folder: &Path, aside: &Path) -> Result<(), Error> {
     let going = aside.join(format!("{GOING}{}", uuid::Uuid::now_v7().simple()));
     fs::rename(folder, &going).map_err(failed)?;
     if let Err(source) = fs::remove_dir_all(&going) {
-        // Where nothing of it could be removed, it is put back; else what is left goes with the next removal.
+        // If nothing of it could be removed, it is put back; else what is left goes with the next removal.
         if going.join("config.json").exists() || going.join("snapshots").exists() {
             let _ = fs::rename(&going, folder);
         }

@@ -109,7 +109,7 @@ fn write<T: Serialize>(path: &Path, entry: &Entry<&T>) -> std::io::Result<()> {
     write_private(path, &serde_json::to_vec(entry)?, Durability::ProcessCrash)
 }
 
-/// Removes the oldest where there are too many.
+/// Removes the oldest if there are too many.
 fn tidy(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<_> = entries

@@ -1,4 +1,4 @@
-//! Where models lie: in the cache, by repository and commit, and in folders of one's own.
+//! The places of models: in the cache, by repository and commit, and in folders of the user's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ impl Snapshot {
     }
 }
 
-/// The model of a repository: the commit that `main` names where that is whole, else the newest whole one, else `main`'s with its
+/// The model of a repository: the commit that `main` names if that is whole, else the newest whole one, else `main`'s with its
 /// faults. Programs that fetch move `main` before the new commit is there, and the old one still answers.
 pub(crate) fn model_of(repository: &Repository, whole: &dyn Fn(&Path) -> bool) -> Option<FoundModel> {
     let mut snapshots = snapshots(repository);
@@ -89,7 +89,7 @@ pub(crate) fn model_of(repository: &Repository, whole: &dyn Fn(&Path) -> bool) -
     })
 }
 
-/// What a folder of one's own holds.
+/// What a folder of the user's holds.
 #[derive(Debug, Clone)]
 pub(crate) enum Holds {
     /// Folders of models, or the folder itself.

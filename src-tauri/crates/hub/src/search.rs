@@ -17,7 +17,7 @@ use crate::{Error, Hub};
 const LARGEST_PAGE: u64 = 16 << 20;
 /// Models on a page of the hub.
 const PAGE: usize = 30;
-/// A page is filled up to so many models where filters leave few.
+/// A page is filled up to so many models if filters leave few.
 const ENOUGH: usize = 10;
 /// At most so many of the hub's pages are asked for to fill one.
 const MOST_PAGES: usize = 4;
@@ -41,11 +41,11 @@ const FIELDS: [&str; 9] = [
 impl Hub {
     /// A page of models in MLX's format that may write text. An id or an address leads to that one model.
     ///
-    /// Where the hub cannot be reached, the page as it was seen last is given, or what was ever seen that has the words in it, with the
+    /// If the hub cannot be reached, the page as it was seen last is given, or every known model that matches the words, with the
     /// reason in [`SearchPage::cached_because`].
     ///
     /// # Errors
-    /// [`Error::Address`] and [`Error::Name`] for what leads nowhere; whatever keeps the hub from answering, where nothing is remembered.
+    /// [`Error::Address`] and [`Error::Name`] for what leads nowhere; whatever keeps the hub from answering, if nothing is remembered.
     pub async fn search(&self, query: &SearchQuery) -> Result<SearchPage, Error> {
         let mut query = query.clone();
         query.text = query.text.trim().chars().take(LONGEST_TEXT).collect();
@@ -102,7 +102,7 @@ impl Hub {
         Ok(page)
     }
 
-    /// One page as the hub gives it; descriptions that cannot be read are passed over.
+    /// One page as the hub gives it; descriptions that cannot be read are skipped.
     async fn hubs_page(&self, query: &SearchQuery, cursor: Option<&str>) -> Result<(Vec<HubSummary>, Option<String>), Error> {
         let address = format!("{}?{}", self.net().endpoint().at(&["api", "models"]), asked(query, cursor));
         let answer = self.net().get(&address, Purpose::Search).send().await?.error_for_status()?;
@@ -170,7 +170,7 @@ impl Hub {
         })
     }
 
-    /// What an address leads to, for those who take one from a person; `main` where it names no revision.
+    /// What an address leads to, for those who take one from a person; `main` if it names no revision.
     ///
     /// # Errors
     /// [`Error::Address`] and [`Error::Name`].

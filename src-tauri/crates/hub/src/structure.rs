@@ -1,4 +1,4 @@
-//! Whether the files of a model folder are what their names say, as far as that can be told without hashes: nothing missing, nothing
+//! Whether the files of a model folder are what their names say, as far as that shows without hashes: nothing missing, nothing
 //! cut short, nothing of a size or kind that no model has.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +42,7 @@ impl Fault {
     }
 }
 
-/// Why a file of this name and size belongs to no model; `None` where it may. It is asked before a file is fetched and before one is
+/// Why a file of this name and size belongs to no model; `None` if it may. It is asked before a file is fetched and before one is
 /// read as a whole.
 pub fn oversize(path: &str, bytes: u64) -> Option<String> {
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -78,7 +78,7 @@ pub fn first_fault(folder: &Path) -> Option<Fault> {
     }
 }
 
-/// Everything that is wrong with the folder as far as it can be told without hashes.
+/// Everything that is wrong with the folder as far as that shows without hashes.
 pub fn faults(folder: &Path) -> Vec<Fault> {
     let mut found: Vec<Fault> = Vec::new();
     let mut names: BTreeSet<String> = files(folder).collect();
@@ -167,7 +167,7 @@ fn index(folder: &Path) -> Result<Option<BTreeMap<String, String>>, Fault> {
     }
 }
 
-/// The weight files: those that the index names, else those that lie there, else `model.safetensors`.
+/// The weight files: those that the index names, else those in the folder, else `model.safetensors`.
 pub(crate) fn shards(folder: &Path) -> Result<BTreeSet<String>, Fault> {
     if let Some(map) = index(folder)? {
         let shards: BTreeSet<String> = map.into_values().collect();

@@ -40,7 +40,7 @@ pub(crate) fn place(snapshot: &Path) -> Option<std::path::PathBuf> {
     Some(snapshots.parent()?.join("trees").join(format!("{commit}.json")))
 }
 
-/// The files that a model needs, as the list has them; `None` where there is no list that can be understood.
+/// The files that a model needs, as the list has them; `None` if there is no list that can be understood.
 pub(crate) fn listed(snapshot: &Path) -> Option<Vec<RemoteFile>> {
     let place = place(snapshot)?;
     fs::metadata(&place).ok().filter(|meta| meta.is_file() && meta.len() <= LARGEST)?;

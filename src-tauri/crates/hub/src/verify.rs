@@ -17,8 +17,8 @@ use crate::{layout, tree, Error, ModelFolder};
 
 /// How much is read at once, in bytes.
 const READ: usize = 1 << 20;
-/// Bytes between two words about the progress.
-const WORD: u64 = 8 << 20;
+/// Bytes between two reports of the progress.
+const REPORT_EVERY: u64 = 8 << 20;
 /// Where `hf download --local-dir` notes what it fetched.
 const NOTES: &str = ".cache/huggingface/download";
 
@@ -27,7 +27,7 @@ const NOTES: &str = ".cache/huggingface/download";
 pub struct Verified {
     /// For a person.
     pub verification: Verification,
-    /// Where the model lies in a cache; `None` for folders.
+    /// The model's place in a cache; `None` for folders.
     pub(crate) repository: Option<(Repository, Commit)>,
 }
 
@@ -41,7 +41,7 @@ struct Compared {
 
 impl ModelFolder {
     /// Reads all files of a model and compares them: with the hashes that the cache names its blobs by, with the hub's `listed` files
-    /// where they are given (else with the list that huggingface_hub kept), and, where there are no hashes, with what the files say about themselves. Nothing is changed. Blocks
+    /// if they are given (else with the list that huggingface_hub kept), and, if there are no hashes, with what the files say about themselves. Nothing is changed. Blocks
     /// as long as reading takes; holds 1 MiB.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl ModelFolder {
         }
         progress(told.clone());
         for Fault { path, reason } in structure::faults(&folder) {
-            // A file that hashes right and is odd all the same was odd when it was made: that is no matter of fetching it again.
+            // A file with the right hash that is odd all the same was made so: fetching it again would change nothing.
             let known_right = files.iter().any(|file| file.path == path && file.etag.is_some());
             if !known_right || reason == "is missing" {
                 wrong.entry(path).or_insert(format!("it {reason}"));
@@ -152,7 +152,7 @@ fn in_folder(folder: &Path) -> Vec<Compared> {
     files
 }
 
-/// The hash that `hf download --local-dir` noted; `None` where it noted none, or where the file was changed on purpose since.
+/// The hash that `hf download --local-dir` noted; `None` if it noted none, or if the file was changed on purpose since.
 fn noted(folder: &Path, path: &str, file: &fs::Metadata) -> Option<Etag> {
     let text = fs::read_to_string(folder.join(NOTES).join(format!("{path}.metadata"))).ok()?;
     let mut lines = text.lines();
@@ -196,7 +196,7 @@ fn hash(
     let end = told.done + file.bytes;
     let mut digest = Digest::new(etag, file.bytes);
     let mut buffer = vec![0; READ];
-    let mut word = told.done + WORD;
+    let mut word = told.done + REPORT_EVERY;
     let mut source = match File::open(&file.full) {
         Ok(source) => source,
         Err(error) => return Ok(Err(error)),
@@ -211,7 +211,7 @@ fn hash(
                 digest.update(&buffer[..read]);
                 told.done = (told.done + read as u64).min(end);
                 if told.done >= word {
-                    word = told.done + WORD;
+                    word = told.done + REPORT_EVERY;
                     progress(told.clone());
                 }
             }

@@ -25,10 +25,10 @@ impl Measured {
         self.read().get(&key(reference, revision)).copied()
     }
 
-    /// Keeps what a model took, where that is more than what is known.
+    /// Keeps what a model took, if that is more than what is known.
     ///
     /// # Errors
-    /// [`Error::Write`] where the file cannot be written.
+    /// [`Error::Write`] if the file cannot be written.
     pub fn remember(&self, reference: &str, revision: Option<&str>, bytes: u64) -> Result<(), Error> {
         let (mut all, key) = (self.read(), key(reference, revision));
         if all.get(&key).is_some_and(|known| *known >= bytes) {
@@ -38,7 +38,7 @@ impl Measured {
         json_file::write(&self.path, &all)
     }
 
-    /// Everything that is known; nothing where the file is missing or broken.
+    /// Everything that is known; nothing if the file is missing or broken.
     fn read(&self) -> BTreeMap<String, u64> {
         json_file::read(&self.path)
     }

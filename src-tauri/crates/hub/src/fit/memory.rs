@@ -21,7 +21,7 @@ impl Memory {
     /// as free.
     ///
     /// # Errors
-    /// [`Error::MemoryUnknown`] where the system does not tell.
+    /// [`Error::MemoryUnknown`] if the system does not say.
     pub fn now(backend: Backend, engine_bytes: u64) -> Result<Self, Error> {
         let mut system = System::new().map_err(|error| Error::MemoryUnknown(error.to_string()))?;
         system.refresh_memory();

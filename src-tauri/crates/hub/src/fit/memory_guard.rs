@@ -49,14 +49,14 @@ impl MemoryGuard for SystemMemoryGuard {
     }
 }
 
-/// The device and the memory it computes in; `None` where nothing is known of it. A card's own memory is the driver's to
+/// The device and the memory it computes in; `None` if nothing is known of it. A card's own memory is the driver's to
 /// tell, which MLX asks by itself.
 fn known(device: &str) -> Option<(Backend, Memory)> {
     let backend = Backend::named(device).filter(|backend| *backend != Backend::Cuda)?;
     Some((backend, Memory::now(backend, 0).ok()?))
 }
 
-/// Refuses where not even half of what the prediction says is to be had: it is exact to a tenth, and MLX waits for results to be
+/// Refuses if not even half of what the prediction says is to be had: it is exact to a tenth, and MLX waits for results to be
 /// given back when memory runs out.
 fn check_before_chunk(bytes: u64, memory: &Memory) -> protocol::Result<()> {
     let most = memory.most_to_be_had();

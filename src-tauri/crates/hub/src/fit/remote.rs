@@ -12,7 +12,7 @@ use crate::{Error, Hub, RepoFiles};
 const FIRST_PART: u64 = 256 << 10;
 
 impl Hub {
-    /// Whether a model fits this computer: of one that is here its files tell, of one on the hub its config and the headers of
+    /// Whether a model fits this computer: by the files of one that is here, by the config of one on the hub and the headers of
     /// its weights. `engine_bytes` are free once the loaded model is gone.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl Hub {
     /// Keeps the most memory that a loaded model took, as the engine tells it, for the next [`Hub::fit`].
     ///
     /// # Errors
-    /// [`Error::Write`] where the data folder cannot be written.
+    /// [`Error::Write`] if the data folder cannot be written.
     pub fn remember_measured(&self, reference: &str, revision: Option<&str>, bytes: u64) -> Result<(), Error> {
         self.measured().remember(reference, revision, bytes)
     }

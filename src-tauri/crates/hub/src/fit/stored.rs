@@ -13,7 +13,7 @@ use crate::Error;
 /// Bytes of the tensors that the text model of a folder reads; of a file whose header cannot be read, all of it.
 ///
 /// # Errors
-/// [`Error::Read`] where a file is not there, [`Error::Missing`] where the index names none.
+/// [`Error::Read`] if a file is not there, [`Error::Missing`] if the index names none.
 pub fn stored_bytes(folder: &Path) -> Result<u64, Error> {
     let mut sum = 0u64;
     let names = shards(folder).map_err(|fault| Error::Missing {
@@ -41,13 +41,13 @@ fn header(path: &Path) -> Option<Vec<u8>> {
     (header.len() as u64 == length).then_some(header)
 }
 
-/// The bytes of the header that follow the first eight of a safetensors file; `None` where they claim more than a header has.
+/// The bytes of the header that follow the first eight of a safetensors file; `None` if they claim more than a header has.
 pub fn header_length(start: [u8; 8]) -> Option<u64> {
     let length = u64::from_le_bytes(start);
     (length <= LONGEST_HEADER).then_some(length)
 }
 
-/// Bytes of the tensors that the text model reads, by the header of a safetensors file; `None` where it is none.
+/// Bytes of the tensors that the text model reads, by the header of a safetensors file; `None` if it is none.
 pub fn text_bytes(header: &[u8]) -> Option<u64> {
     let header: Value = serde_json::from_slice(header).ok()?;
     let tensors = header

@@ -14,10 +14,10 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock if nobody holds it; `None` where somebody does.
+    /// Takes the lock if nobody holds it; `None` if somebody does.
     ///
     /// # Errors
-    /// [`Error::Write`] where the file cannot be made, [`Error::Trap`] where it is a link.
+    /// [`Error::Write`] if the file cannot be made, [`Error::Trap`] if it is a link.
     pub fn try_take(path: &Path) -> Result<Option<Self>, Error> {
         let unwritable = |source: io::Error| Error::Write {
             path: path.to_owned(),
@@ -37,11 +37,11 @@ impl Lock {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
-            // A file system without flock, such as some network ones: huggingface_hub goes on without as well.
+            // A file system without flock, such as some network ones: huggingface_hub continues without a lock as well.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(unwritable(error)),
         }
-        // Who held it before may have removed the file; a lock on a file without a name keeps nobody out.
+        // The holder before may have removed the file, and a lock on a file without a name locks nobody out.
         if !same_file(&file, path) {
             return Ok(None);
         }

@@ -58,7 +58,7 @@ fn fault_of_path(path: &str) -> Option<&'static str> {
     }
     let parts: Vec<&str> = path.split('/').collect();
     if parts.len() > DEEPEST {
-        return Some("it lies more than 32 folders deep");
+        return Some("it is more than 32 folders deep");
     }
     parts.into_iter().find_map(|part| match part {
         "" => Some("it has an empty part"),
@@ -133,7 +133,7 @@ impl FilePath {
         self.0.split('/').fold(folder.to_owned(), |path, part| path.join(part))
     }
 
-    /// How many folders of the repository it lies in.
+    /// How many folders deep it is in the repository.
     pub fn depth(&self) -> usize {
         self.0.matches('/').count()
     }
@@ -203,12 +203,12 @@ impl Revision {
         Ok(Self(revision.into()))
     }
 
-    /// The branch that is meant where nothing is said.
+    /// The default branch.
     pub fn main() -> Self {
         Self("main".into())
     }
 
-    /// The commit, where it names one.
+    /// The commit, if it names one.
     pub fn commit(&self) -> Option<Commit> {
         Commit::new(&self.0).ok()
     }
@@ -233,7 +233,7 @@ impl Commit {
 }
 
 impl Etag {
-    /// Checks a blob's name; quotes and the mark of a weak tag, as they stand in an `ETag` header, are taken off.
+    /// Checks a blob's name; quotes and the mark of a weak tag, as in an `ETag` header, are removed.
     ///
     /// # Errors
     /// [`Error::Name`] with the reason.
@@ -278,7 +278,7 @@ pub fn checked_listing_where<'a>(paths: impl IntoIterator<Item = &'a str>, case_
             let reason = if checked[other] == path {
                 "it is listed twice".to_owned()
             } else {
-                format!("this computer cannot tell it from {}", checked[other])
+                format!("this computer cannot distinguish it from {}", checked[other])
             };
             return Err(bad("file", path.as_str(), &reason));
         }

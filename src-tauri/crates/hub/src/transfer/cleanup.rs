@@ -1,4 +1,4 @@
-//! What a download leaves behind beside its model: nothing.
+//! Removes what a download leaves beside its model.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,8 +8,8 @@ use files::DRAFT_PREFIX;
 use super::partial::discard;
 use crate::layout::{Etag, Lock, Repository};
 
-/// Removes the partial files of a repository and the blobs that no snapshot uses, where no other program is at work on them; the
-/// folder too, where nothing is left in it. The caller holds the lock of the whole, because the blobs of a download have no name
+/// Removes the partial files of a repository and the blobs that no snapshot uses, if no other program is at work on them; the
+/// folder too, if nothing is left in it. The caller holds the lock of the whole, because the blobs of a download have no name
 /// in a snapshot before its end. Blocks.
 pub fn remove_leftovers(repository: &Repository) {
     let used: BTreeSet<Etag> = repository
@@ -53,7 +53,7 @@ pub fn remove_leftovers(repository: &Repository) {
     }
 }
 
-/// Every blob that is here, or was begun.
+/// Every blob that is here, whole or in part.
 fn blobs(repository: &Repository) -> BTreeSet<Etag> {
     fs::read_dir(repository.folder().join("blobs"))
         .into_iter()

@@ -1,4 +1,4 @@
-//! The connections that bring the parts of one file.
+//! The connections that fetch the parts of one file.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use super::progress::DownloadItem;
 use super::range_response::RangeRequest;
 use super::writer::Piece;
 
-/// The longest wait between two looks whether the network is back.
+/// The longest wait between two attempts to see whether the network is back.
 pub const LOOK_FOR_NETWORK: Duration = Duration::from_secs(15);
 
 /// The connections of one file. Dropping the future of [`Connections::run`] closes them all.
@@ -35,7 +35,7 @@ pub struct Connections<'a> {
 }
 
 impl<'a> Connections<'a> {
-    /// Connections that bring these parts, of a file whose bytes on disk came with the ETag `validator`.
+    /// Connections that fetch these parts; the bytes on disk came with the ETag `validator`.
     pub fn new(
         context: &'a TransferContext,
         item: &'a DownloadItem,
@@ -79,7 +79,7 @@ impl<'a> Connections<'a> {
         let mut unreachable: Option<(Instant, u32)> = None;
         loop {
             self.context.held_off().await;
-            // The permit comes before the part: what waits for a permit keeps no part from others.
+            // The permit comes before the part: a connection that waits for a permit must not hold a part.
             let Ok(permit) = self.context.connections.acquire().await else {
                 return Err(Halt::Stopped);
             };
@@ -129,7 +129,7 @@ impl<'a> Connections<'a> {
     }
 
     /// Brings one part, as far as it comes; `at` follows what was handed on. The end is that of what was asked for, or of the file
-    /// where the server sends all of it.
+    /// if the server sends all of it.
     async fn bring(&self, part: Range<u64>, at: &mut u64) -> Result<u64, (RequestFailure, u64)> {
         let limits = &self.context.limits;
         let asked = RangeRequest {

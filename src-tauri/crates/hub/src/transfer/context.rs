@@ -11,14 +11,14 @@ use super::verified_blobs::VerifiedBlobs;
 use crate::layout::{Commit, Repository};
 use crate::Error;
 
-/// Why a download, or a file of it, does not go on.
+/// Why a download, or a file of it, does not continue.
 #[derive(Debug)]
 pub enum Halt {
     /// Somebody stopped it.
     Stopped,
     /// The server has something else than its file list says.
     Changed(String),
-    /// What is on disk of this file cannot be gone on with.
+    /// What is on disk of this file cannot be continued.
     Restart(String),
     /// It went wrong.
     Failed(Error),
@@ -68,7 +68,7 @@ impl TransferContext {
         }
     }
 
-    /// Keeps all files from asking for this long, because the server wants it.
+    /// Lets no file ask the server for this long, because the server wants that.
     pub fn hold_off(&self, wait: Duration) {
         let until = Instant::now() + wait.min(self.limits.longest_asked_delay);
         let mut hold = self.hold.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,7 +7,7 @@ use crate::Error;
 /// Whether `needed` bytes can be written at `path`, with `margin` bytes left free.
 ///
 /// # Errors
-/// [`Error::DiskFull`] where they cannot. A file system that does not say is taken at its word when it is written to.
+/// [`Error::DiskFull`] if they cannot. If the file system does not say, writing will show.
 pub fn ensure_free(path: &Path, needed: u64, margin: u64) -> Result<(), Error> {
     let Some(folder) = path.ancestors().find(|folder| folder.is_dir()) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! One file on its way: its lock, its connections, its hash, its name.
+//! Fetches one file: its lock, its connections, its hash, its name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::writer::{FileWriter, WriteOutcome, WAITING};
 use crate::layout::Lock;
 use crate::{Error, Hub};
 
-/// How often a file is begun anew because the server cannot go on with it.
+/// How often a file is started over because the server cannot continue it.
 const MOST_NEW_BEGINNINGS: u32 = 4;
 
 /// Fetches one blob, unless it is there and right. Afterwards it is under its name.
@@ -66,7 +66,7 @@ pub async fn fetch(context: &Arc<TransferContext>, hub: &Hub, item: &Arc<Downloa
                 if beginnings > MOST_NEW_BEGINNINGS {
                     return Err(gave_up(item, &reason));
                 }
-                tracing::info!("{path} of {} is begun anew: {reason}", context.repository.id());
+                tracing::info!("{path} of {} is started over: {reason}", context.repository.id());
                 // A server that mixes up parts is asked for the whole file.
                 part = u64::MAX;
             }
@@ -79,7 +79,7 @@ pub async fn fetch(context: &Arc<TransferContext>, hub: &Hub, item: &Arc<Downloa
             Err(halt) => return Err(halt),
         }
         partial.reset()?;
-        // The hub is asked anew, because it may have another file by now.
+        // The hub is asked again, because it may have another file by now.
         address.forget();
         item.set_done(0);
         item.set_state(DownloadState::Running);
@@ -111,7 +111,7 @@ async fn lock(context: &TransferContext, item: &DownloadItem) -> Result<Lock, Ha
 
 /// Why a download waits for a lock.
 pub fn locked_by_another_program() -> protocol::Error {
-    let message = "another program is fetching this model; this goes on when that one is done";
+    let message = "another program is fetching this model; this continues when that is done";
     protocol::Error::new(ErrorCode::Stopped, message)
 }
 
@@ -136,7 +136,7 @@ fn finished(context: &TransferContext, item: &DownloadItem, name: &Path) {
     item.set_state(DownloadState::Done);
 }
 
-/// Brings in what is missing. The partial file comes back in any case but one: the thread that writes broke.
+/// Fetches what is missing. The partial file is returned unless the writing thread panicked.
 async fn fetch_missing(
     context: &Arc<TransferContext>,
     item: &Arc<DownloadItem>,
@@ -163,7 +163,7 @@ async fn fetch_missing(
     let came = connections.run().await;
     let (partial, end) = writing.await.map_err(|_| Error::Broken)?;
     let end = match (end, came) {
-        // Why nothing could be written says more than that the connections found nobody to write.
+        // The writer's error is the cause; that the connections lost their writer is only its consequence.
         (Err(error), _) => Err(Halt::Failed(error)),
         (Ok(WriteOutcome::Incomplete), Err(halt)) => Err(halt),
         (Ok(end), _) => Ok(end),

@@ -1,4 +1,4 @@
-//! Where the bytes of one file are asked for: at the hub, which sends on to where large files lie.
+//! Where the bytes of one file come from: the hub, which redirects to a CDN for large files.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::api::checked;
 use crate::layout::{Commit, Etag, FilePath, RepositoryId};
 use crate::{Error, Hub};
 
-/// The address of a file, and the one the hub last sent on to.
+/// The address of a file, and the one that the hub last redirected to.
 #[derive(Debug)]
 pub struct FileSource {
     hub: Hub,
@@ -23,18 +23,18 @@ pub struct FileSource {
     cdn: Mutex<Option<String>>,
 }
 
-/// Why a request brought no bytes.
+/// Why a request brought no bytes, and what to do.
 #[derive(Debug)]
 pub enum RequestFailure {
     /// Nothing that asking again helps with.
     Halt(Halt),
-    /// Ask again, not before the time that the server named.
+    /// Ask again, after the delay that the server asked for, if any.
     Retry(protocol::Error, Option<Duration>),
-    /// There is no way to the server; waiting for one is no failure of the file.
+    /// The server cannot be reached; waiting for that is no failure of the file.
     Unreachable(Error),
 }
 
-/// An answer whose body is wanted.
+/// A response whose body is wanted.
 #[derive(Debug)]
 pub struct OpenedRange {
     /// The bytes that follow.
@@ -102,7 +102,7 @@ impl FileSource {
         }
     }
 
-    /// Forgets where the hub sent on to.
+    /// Forgets where the hub redirected to.
     pub fn forget(&self) {
         self.cdn().take();
     }
@@ -146,8 +146,8 @@ impl FileSource {
         }
     }
 
-    /// What a status that brings no bytes means. The address that the hub sent on to runs out after a while, and then asking the hub
-    /// for another one helps.
+    /// What a status that brings no bytes means. The address that the hub redirected to expires after a while, and then asking the
+    /// hub for another one helps.
     fn refused(&self, response: Response) -> RequestFailure {
         let cdn = self.cdn().take().is_some();
         let (host, status, wait) = (response.host(), response.status(), response.retry_after());
@@ -174,12 +174,12 @@ impl FileSource {
     }
 }
 
-/// An error of the network whose reason is in `reason`.
+/// An error of the network with this reason.
 pub fn network(reason: impl Into<String>) -> protocol::Error {
     protocol::Error::new(protocol::ErrorCode::Network, reason)
 }
 
-/// What a failure of the way means for a download.
+/// What an error of the network means for a download.
 pub fn classify(error: net::Error) -> RequestFailure {
     match error {
         net::Error::Dns { .. } | net::Error::Connect { .. } => RequestFailure::Unreachable(error.into()),

@@ -10,16 +10,16 @@ use tokio_util::sync::CancellationToken;
 use super::progress::{DownloadItem, Speed};
 use crate::layout::{Commit, RepositoryId, Revision};
 
-/// What a person, or the end of the app, wants of a download that runs.
+/// What the user, or the end of the app, wants of a running download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Intent {
-    /// That it goes on.
+    /// It continues.
     Continue,
-    /// That it stops until a person says otherwise.
+    /// It stops until it is resumed.
     Pause,
-    /// That it stops and goes on with the next start of the app.
+    /// It stops and continues with the next start of the app.
     Suspend,
-    /// That it stops and what it fetched goes.
+    /// It stops, and what it fetched is removed.
     Cancel,
 }
 
@@ -33,7 +33,7 @@ pub struct DownloadJob {
     status: Mutex<JobStatus>,
 }
 
-/// What changes about a download.
+/// The changing part of a download.
 #[derive(Debug)]
 pub struct JobStatus {
     /// Where it is.
@@ -48,9 +48,9 @@ pub struct JobStatus {
     pub commit: Option<Commit>,
     /// What is fetched, once it is known.
     pub items: Vec<Arc<DownloadItem>>,
-    /// What went wrong, where it waits, rests or failed.
+    /// What went wrong, if it waits, is paused or failed.
     pub error: Option<protocol::Error>,
-    /// When it goes on by itself.
+    /// When it continues by itself.
     pub retry_at: Option<i64>,
     speed: Speed,
 }
@@ -75,7 +75,7 @@ impl DownloadJob {
         }
     }
 
-    /// What is the case now.
+    /// Its present state.
     pub fn status(&self) -> MutexGuard<'_, JobStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -88,7 +88,7 @@ impl DownloadJob {
         status.retry_at = Some(after(wait));
     }
 
-    /// Notes that it goes on.
+    /// Notes that it continues.
     pub fn works(&self, state: DownloadState) {
         let mut status = self.status();
         status.state = state;
@@ -133,7 +133,7 @@ pub fn after(wait: Duration) -> i64 {
         .saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Where a download is whose files are worked on: it waits when some wait and none moves, and verifies when the rest is read.
+/// The state of a download while its files are fetched: it waits if some wait and none moves, and verifies while the rest is read.
 fn among(items: &[Arc<DownloadItem>]) -> (DownloadState, Option<protocol::Error>, Option<i64>) {
     let any = |state| items.iter().any(|item| item.state() == state);
     if any(DownloadState::Running) {

@@ -1,4 +1,4 @@
-//! How fast, how patient and how wide downloads are.
+//! The limits of downloads: how many at once, how long they wait, how often they try again.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The limits of downloads. The defaults are for people; tests shorten the waits.
 #[derive(Debug, Clone)]
 pub struct TransferLimits {
-    /// Models fetched at once; the others wait in line.
+    /// Models fetched at once; the others wait.
     pub models: usize,
     /// Files of a model fetched at once.
     pub files: usize,
@@ -24,11 +24,11 @@ pub struct TransferLimits {
     pub longest_asked_delay: Duration,
     /// Failures in a row, without a byte in between, after which a file is given up.
     pub attempts: u32,
-    /// How long a connection may bring next to nothing before it is made again.
+    /// How long a connection may bring next to nothing before it is replaced.
     pub stall: Duration,
     /// Bytes that are next to nothing, within `stall`.
     pub trickle: u64,
-    /// How long a download waits for a network that is not there.
+    /// How long a download waits while there is no network.
     pub without_network: Duration,
     /// How often a lock that another program holds is tried.
     pub lock: Duration,
@@ -58,8 +58,8 @@ impl Default for TransferLimits {
 }
 
 impl TransferLimits {
-    /// The wait after this many failures in a row: doubled each time, and up to half of it taken away by chance, so that many
-    /// who failed together do not come back together.
+    /// The wait after this many failures in a row: doubled each time, minus up to half of it by chance, so that many
+    /// clients that failed together do not come back together.
     pub fn delay(&self, failures: u32) -> Duration {
         let doubled = self.first_delay.saturating_mul(1 << failures.saturating_sub(1).min(16));
         let full = doubled.min(self.longest_delay);
@@ -81,8 +81,8 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// After a failure with `done` bytes on disk: how long to wait, or `None` when it is enough. More bytes than at the failure
-    /// before begin the count anew.
+    /// After a failure with `done` bytes on disk: how long to wait, or `None` to give up. If more bytes
+    /// arrived since the failure before, the count starts again.
     pub fn failed(&mut self, limits: &TransferLimits, done: u64, asked: Option<Duration>) -> Option<Duration> {
         if done > self.done {
             self.failures = 0;

@@ -43,7 +43,7 @@ use self::verified_blobs::VerifiedBlobs;
 use crate::layout::{RepositoryId, Revision};
 use crate::{Error, Hub, Inner};
 
-/// How often the windows are told about downloads at most.
+/// The shortest time between two lists of downloads for the windows.
 const PUBLISH_EVERY: Duration = Duration::from_millis(200);
 
 /// All downloads of this process.
@@ -54,7 +54,7 @@ pub(crate) struct Transfers {
     pub(crate) verified: Arc<VerifiedBlobs>,
     published: watch::Sender<Vec<Download>>,
     changed: Arc<Notify>,
-    /// Whether the task that tells the windows was started.
+    /// Whether the task that publishes changes was started.
     publishing: Mutex<bool>,
     /// Notified when a task that worked on a download has ended.
     task_ended: Notify,
@@ -79,9 +79,9 @@ impl Transfers {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the windows what is the case; whether something runs.
+    /// Publishes the downloads for the windows; returns whether one runs.
     fn publish(&self) -> bool {
-        // The order holds while it is told, so that nothing older is told last.
+        // The queue stays locked while it is published, so that nothing older is published last.
         let queue = self.queue();
         let shown: Vec<Download> = queue.jobs.iter().map(|job| job.show()).collect();
         self.published.send_if_modified(|before| {
@@ -92,7 +92,7 @@ impl Transfers {
         queue.jobs.iter().any(|job| job.status().busy)
     }
 
-    /// Writes the queue down. Where that fails the downloads go on; only the next start would not know of them.
+    /// Stores the queue. If that fails, the downloads continue; only the next start would not know of them.
     fn save(&self, queue: &Queue) {
         if let Err(error) = queue.save() {
             tracing::warn!("the list of downloads is not kept: {error}");
@@ -103,7 +103,7 @@ impl Transfers {
 
 impl Drop for Transfers {
     fn drop(&mut self) {
-        // The task that tells the windows looks whether anybody is left.
+        // The task that publishes changes then sees that nobody is left.
         self.changed.notify_one();
     }
 }
@@ -120,11 +120,11 @@ impl Hub {
         self.0.transfers.limits.lock().unwrap_or_else(PoisonError::into_inner).stall
     }
 
-    /// Goes on with the downloads that were under way when the app was closed or broke, and keeps the list from here on. The app
-    /// calls it once at its start. Where another process does so already, nothing happens.
+    /// Continues the downloads that were running when the app was closed or crashed, and stores the list from here on. The app
+    /// calls it once at its start. If another process does so already, nothing happens.
     ///
     /// # Errors
-    /// [`Error::Write`] where the data folder cannot be written.
+    /// [`Error::Write`] if the data folder cannot be written.
     pub async fn resume_pending(&self) -> Result<(), Error> {
         let taken = {
             let mut queue = self.0.transfers.queue();
@@ -139,10 +139,10 @@ impl Hub {
         Ok(())
     }
 
-    /// Fetches a model: it is put at the end of the line. A download of it that is there already goes on.
+    /// Fetches a model: it is put at the end of the queue. One that is there already continues.
     ///
     /// # Errors
-    /// [`Error::Name`] for an id or a revision that is none, [`Error::NoHome`] where there is no place for models,
+    /// [`Error::Name`] for an id or a revision that is none, [`Error::NoHome`] if there is no place for models,
     /// [`Error::Fetching`] while another revision of it is fetched.
     pub async fn download(&self, id: &str, revision: &str) -> Result<(), Error> {
         let (id, revision) = (RepositoryId::new(id)?, Revision::new(revision)?);
@@ -156,7 +156,7 @@ impl Hub {
                     return Err(Error::Fetching { id: id.to_string() });
                 }
                 if !over {
-                    // What was about to stop goes on behind that.
+                    // A download that was about to stop continues after that.
                     status.intent = Intent::Continue;
                     return Ok(());
                 }
@@ -171,8 +171,8 @@ impl Hub {
         Ok(())
     }
 
-    /// All downloads in their order, told again about five times a second while something changes. Those that are done or failed
-    /// stay until they are taken away with [`Hub::cancel`].
+    /// All downloads in their order, published about five times a second while something changes. Those that are done or failed
+    /// stay until [`Hub::cancel`] takes them off.
     pub fn downloads(&self) -> watch::Receiver<Vec<Download>> {
         self.0.transfers.published.subscribe()
     }
@@ -180,7 +180,7 @@ impl Hub {
     /// Stops a download where it is, until [`Hub::resume`].
     ///
     /// # Errors
-    /// [`Error::NotFound`] where there is none of this model.
+    /// [`Error::NotFound`] if there is none of this model.
     pub async fn pause(&self, id: &str) -> Result<(), Error> {
         let job = self.job(id)?;
         {
@@ -197,10 +197,10 @@ impl Hub {
         Ok(())
     }
 
-    /// Lets a download that was paused or failed go on where it was.
+    /// Continues a download that was paused or failed where it was.
     ///
     /// # Errors
-    /// [`Error::NotFound`] where there is none of this model.
+    /// [`Error::NotFound`] if there is none of this model.
     pub async fn resume(&self, id: &str) -> Result<(), Error> {
         let job = self.job(id)?;
         {
@@ -217,10 +217,10 @@ impl Hub {
     }
 
     /// Ends a download and removes what it fetched and nothing else uses; takes one that is done off the list and leaves its model.
-    /// Comes back when that is so.
+    /// Returns when that is done.
     ///
     /// # Errors
-    /// [`Error::NotFound`] where there is none of this model.
+    /// [`Error::NotFound`] if there is none of this model.
     pub async fn cancel(&self, id: &str) -> Result<(), Error> {
         let job = self.job(id)?;
         {
@@ -251,7 +251,7 @@ impl Hub {
     /// Moves a download to a place in the order; 0 is the first. One that runs is not stopped by it.
     ///
     /// # Errors
-    /// [`Error::NotFound`] where there is none of this model.
+    /// [`Error::NotFound`] if there is none of this model.
     pub async fn reorder(&self, id: &str, place: usize) -> Result<(), Error> {
         let job = self.job(id)?;
         let mut queue = self.0.transfers.queue();
@@ -262,7 +262,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Stops everything, so that the app can close; the next start goes on. Comes back when all is written down.
+    /// Stops everything, so that the app can close; the next start continues. Returns when everything is stored.
     pub async fn suspend(&self) {
         let jobs = {
             let mut queue = self.0.transfers.queue();
@@ -321,7 +321,7 @@ impl Hub {
         }
     }
 
-    /// Begins those at the head of the line.
+    /// Starts those at the head of the queue.
     fn begin_next(&self) {
         let limits = Arc::clone(&self.0.transfers.limits.lock().unwrap_or_else(PoisonError::into_inner));
         let queue = self.0.transfers.queue();
@@ -371,7 +371,7 @@ impl Hub {
         run.fetch(job).await
     }
 
-    /// Tells the windows at once, because somebody acted, and starts the task that keeps them up to date.
+    /// Publishes the downloads at once, because somebody acted, and starts the task that keeps them up to date.
     fn publish_now(&self) {
         self.0.transfers.publish();
         let mut publishing = self.0.transfers.publishing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -382,7 +382,7 @@ impl Hub {
     }
 }
 
-/// Tells the windows about downloads, five times a second while something runs, and once more at its end.
+/// Publishes the downloads five times a second while something runs, and once more at its end.
 async fn publish_changes(inner: Weak<Inner>, changed: Arc<Notify>) {
     loop {
         let Some(inner) = inner.upgrade() else { return };
@@ -395,7 +395,7 @@ async fn publish_changes(inner: Weak<Inner>, changed: Arc<Notify>) {
     }
 }
 
-/// The state of a download that went wrong. What a person mends beside it, such as a full disk, is a pause.
+/// The state of a download that went wrong. One that the user can solve, such as a full disk, pauses it.
 fn failed(error: &protocol::Error) -> (DownloadState, Option<protocol::Error>) {
     let state = match error.code {
         ErrorCode::DiskFull | ErrorCode::Offline => DownloadState::Paused,
@@ -408,7 +408,7 @@ impl From<Halt> for protocol::Error {
     fn from(halt: Halt) -> Self {
         match halt {
             Halt::Failed(error) => error.into(),
-            Halt::Stopped => protocol::Error::new(ErrorCode::Stopped, "the download was stopped; what has come is kept"),
+            Halt::Stopped => protocol::Error::new(ErrorCode::Stopped, "the download was stopped; what has arrived is kept"),
             Halt::Changed(reason) | Halt::Restart(reason) => {
                 protocol::Error::new(ErrorCode::Corrupt, format!("{reason}; nothing wrong was kept, try again later"))
             }

@@ -1,6 +1,6 @@
-//! A file that is being gathered, and the record of what is there.
+//! A file that is being fetched, and the record of what is there.
 //!
-//! The record says two things: what was handed to the system, which holds as long as this computer has not been started anew, and
+//! The record says two things: what was handed to the system, which holds as long as this computer has not been restarted, and
 //! what was forced to the disk, which holds in any case.
 
 use std::fs::{self, File, OpenOptions};
@@ -22,7 +22,7 @@ struct Record {
     size: u64,
     /// The ETag the bytes came with.
     validator: Option<String>,
-    /// Which start of this computer `written` belongs to.
+    /// The start of this computer that `written` belongs to.
     boot: String,
     written: ByteRanges,
     synced: ByteRanges,
@@ -39,10 +39,10 @@ pub struct PartialFile {
 }
 
 impl PartialFile {
-    /// Opens the partial file at `path`, for a file of `size` bytes, with what its record says is there; makes it where it is not.
+    /// Opens the partial file at `path`, for a file of `size` bytes, with what its record says is there; makes it if it is not.
     ///
     /// # Errors
-    /// [`Error::Write`] where it cannot be opened, [`Error::Trap`] where it is a link.
+    /// [`Error::Write`] if it cannot be opened, [`Error::Trap`] if it is a link.
     pub fn open(path: &Path, size: u64) -> Result<Self, Error> {
         for path in [path, &record_of(path)] {
             if fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
@@ -92,7 +92,7 @@ impl PartialFile {
         self.record.size
     }
 
-    /// The ETag that its bytes came with, where the server sent one.
+    /// The ETag that its bytes came with, if the server sent one.
     pub fn validator(&self) -> Option<&str> {
         self.record.validator.as_deref()
     }
@@ -119,7 +119,7 @@ impl PartialFile {
         Ok(())
     }
 
-    /// When the record should be written next, if it is behind.
+    /// When the record should be written next, if it is out of date.
     pub fn save_due(&self) -> Option<Instant> {
         self.dirty.then(|| self.saved_at + SAVE_EVERY)
     }
@@ -142,10 +142,10 @@ impl PartialFile {
         Ok(())
     }
 
-    /// Notes what a finished [`File::sync_data`] forced to the disk, or that it could not.
+    /// Records what a finished [`File::sync_data`] forced to the disk, or fails with its error.
     ///
     /// # Errors
-    /// As [`PartialFile::write`], where it could not.
+    /// As [`PartialFile::write`], if it could not.
     pub fn set_synced(&mut self, ranges: ByteRanges, outcome: io::Result<()>) -> Result<(), Error> {
         outcome.map_err(|source| write_error(&self.path, source))?;
         self.record.synced = ranges;
@@ -153,7 +153,7 @@ impl PartialFile {
         Ok(())
     }
 
-    /// Throws away what is there.
+    /// Discards what is there.
     ///
     /// # Errors
     /// As [`PartialFile::write`].
@@ -234,7 +234,7 @@ fn boot() -> String {
         .map(|id| id.trim().to_owned())
         .ok()
         .or_else(|| Some(sysinfo::System::boot_time().ok()?.to_string()))
-        // Where the system does not say, no two starts are the same, so that only what was forced counts.
+        // If the system does not say, no two starts are the same, so that only what was forced counts.
         .unwrap_or_else(|| uuid::Uuid::now_v7().to_string())
 }
 

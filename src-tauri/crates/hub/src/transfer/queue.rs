@@ -1,4 +1,4 @@
-//! The downloads in their order, kept on disk so that quitting or a crash loses none.
+//! The downloads in their order, stored on disk so that quitting or a crash loses none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,14 +23,14 @@ pub struct Queue {
     file: Option<QueueFile>,
 }
 
-/// The file the queue is kept in. One process at a time has it; the downloads of the others are theirs alone.
+/// The file of the queue. One process at a time owns it; other processes do not store theirs.
 #[derive(Debug)]
 struct QueueFile {
     path: PathBuf,
     _lock: Lock,
 }
 
-/// A download as it is kept.
+/// A download as it is stored.
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredDownload {
     id: String,
@@ -79,11 +79,11 @@ impl Queue {
             .collect()
     }
 
-    /// Takes the queue in `folder` over from the process that was here before, behind what is in this one; whether it was there to
-    /// take. Another running process keeps its own.
+    /// Takes over the queue in `folder` that an earlier process left, after what is in this one; returns whether it could. Another
+    /// running process keeps its own.
     ///
     /// # Errors
-    /// [`Error::Write`] where the folder cannot be written.
+    /// [`Error::Write`] if the folder cannot be written.
     pub fn resume_pending(&mut self, folder: &Path) -> Result<bool, Error> {
         if self.file.is_some() {
             return Ok(false);
@@ -147,13 +147,13 @@ impl Queue {
     }
 }
 
-/// What was kept. A file that cannot be understood is put aside, because the downloads it named can be begun again by hand.
+/// The stored queue. A file that cannot be understood is renamed, because the downloads it named can be started again by hand.
 fn read(path: &Path) -> Vec<StoredDownload> {
     let Ok(text) = fs::read(path) else {
         return Vec::new();
     };
     serde_json::from_slice(&text).unwrap_or_else(|error| {
-        tracing::warn!("{} is not understood and put aside: {error}", path.display());
+        tracing::warn!("{} cannot be understood and is renamed: {error}", path.display());
         let _ = fs::rename(path, path.with_extension("json.broken"));
         Vec::new()
     })

@@ -1,4 +1,4 @@
-//! What an answer of the hub or its CDN means for the bytes that were asked for.
+//! What a response of the hub or its CDN means for the bytes that were asked for.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ pub struct RangeRequest {
     pub validator: Option<String>,
 }
 
-/// What the answer's first lines say.
+/// The head of the response.
 #[derive(Debug, Clone, Default)]
 pub struct ResponseHead {
     /// The status.
@@ -35,7 +35,7 @@ pub struct ResponseHead {
 pub enum Verdict {
     /// These bytes follow: what was asked for, a beginning of it, or the whole file.
     Bytes(Range<u64>),
-    /// What is there cannot be gone on with: ask for the whole file.
+    /// What is on disk cannot be continued: ask for the whole file.
     Restart(String),
     /// The server has another file than the list says.
     Changed(String),
@@ -45,7 +45,7 @@ pub enum Verdict {
     Refused,
 }
 
-/// Judges an answer by its first lines.
+/// Evaluates a response by its head.
 pub fn evaluate(asked: &RangeRequest, answer: &ResponseHead) -> Verdict {
     if matches!(answer.status, 200 | 206) && answer.content_encoding.as_deref().is_some_and(|how| how != "identity") {
         return retry("the file was sent compressed, which was not asked for");
@@ -55,7 +55,7 @@ pub fn evaluate(asked: &RangeRequest, answer: &ResponseHead) -> Verdict {
         200 => match answer.content_length {
             Some(length) if length != asked.size => retry(&format!("{length} bytes were announced instead of {}", asked.size)),
             _ if !asked.ranged => Verdict::Bytes(0..asked.size),
-            // What is on disk belongs to the file as it was, or the server cannot send parts.
+            // What is on disk belongs to an older file, or the server cannot send parts.
             _ if asked.range.start > 0 || asked.validator.is_some() => {
                 Verdict::Restart("the server sent the whole file instead of a part".into())
             }
@@ -103,7 +103,7 @@ fn bounds(text: &str) -> Option<(u64, u64)> {
     (first <= last).then_some((first, last))
 }
 
-/// The size behind the stroke of `bytes 0-9/10` or `bytes */10`; `None` where the server does not say.
+/// The size after the slash of `bytes 0-9/10` or `bytes */10`; `None` if the server does not say.
 fn total(answer: &ResponseHead) -> Option<u64> {
     answer.content_range.as_deref()?.rsplit_once('/')?.1.trim().parse().ok()
 }

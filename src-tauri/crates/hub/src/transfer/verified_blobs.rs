@@ -18,7 +18,7 @@ use crate::Error;
 const READ: usize = 1 << 20;
 
 /// Blobs that were read and found right, with their size and time then, so that a download that was paused does not read them all
-/// again when it goes on.
+/// again when it continues.
 #[derive(Debug, Default)]
 pub struct VerifiedBlobs(Mutex<HashMap<PathBuf, (u64, SystemTime)>>);
 
@@ -35,7 +35,7 @@ impl VerifiedBlobs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
     }
 
-    /// Whether the file at `path` is the blob. Reads all of it where that has not been done; blocks.
+    /// Whether the file at `path` is the blob. Reads all of it if that has not been done; blocks.
     ///
     /// # Errors
     /// [`Halt::Stopped`]. A file that cannot be read is not right, and no error.
@@ -75,7 +75,7 @@ fn mark(meta: &Metadata) -> Option<(u64, SystemTime)> {
     Some((meta.len(), meta.modified().ok()?))
 }
 
-/// The digits of the file's hash; `None` where it was stopped.
+/// The digits of the file's hash; `None` if it was stopped.
 fn hash(path: &Path, item: &DownloadItem, stop: &CancellationToken) -> io::Result<Option<String>> {
     let mut file = File::open(path)?;
     let mut digest = Digest::new(&item.etag, item.size);

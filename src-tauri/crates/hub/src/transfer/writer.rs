@@ -1,4 +1,4 @@
-//! The thread that puts the pieces of one file on the disk and lets the hash follow.
+//! The thread that writes the pieces of one file to the disk and computes the hash of its prefix.
 
 use std::fs::File;
 use std::io;
@@ -22,7 +22,7 @@ use crate::Error;
 
 /// Pieces that may wait for the disk; the network waits for more room, so this bounds the memory of a file.
 pub const WAITING: usize = 16;
-/// Bytes that the hash reads back at once while nothing else is to do.
+/// Bytes that the hash reads back in one go while no piece waits.
 const STEP: u64 = 4 << 20;
 /// Bytes and time after which what was written is forced to the disk.
 const FORCE_AFTER: u64 = 256 << 20;
@@ -56,7 +56,7 @@ pub struct FileWriter {
     pub etag: Etag,
     /// The name it gets when it is right.
     pub name: PathBuf,
-    /// Where its progress is told.
+    /// Where its progress is shown.
     pub item: Arc<DownloadItem>,
     /// Ends the reading back; what is on disk stays.
     pub stop: CancellationToken,
@@ -65,13 +65,13 @@ pub struct FileWriter {
 }
 
 impl FileWriter {
-    /// Writes pieces until nobody sends any more. Blocks; hands the partial file back.
+    /// Writes pieces until the last sender is gone. Blocks; returns the partial file.
     pub fn run(mut self, pieces: mpsc::Receiver<Piece>, runtime: &Handle) -> (PartialFile, Result<WriteOutcome, Error>) {
         let end = self.write(pieces, runtime);
         if !matches!(end, Ok(WriteOutcome::Verified)) {
             // A full disk has no room for the record either; the one before still says the truth.
             if let Err(error) = self.partial.save_record() {
-                tracing::debug!("the record of a download is behind: {error}");
+                tracing::debug!("the record of a download could not be updated: {error}");
             }
         }
         (self.partial, end)
@@ -110,7 +110,7 @@ impl FileWriter {
                     self.partial.write(offset, &bytes)?;
                     self.item.set_done(self.partial.ranges().total());
                     hasher.feed(offset, &bytes);
-                    // Twice what arrived: the hash catches up with what it has before it, and the network never waits for all of that.
+                    // Twice what arrived: so the hash catches up, and the network never waits for all of it at once.
                     self.catch_up(&mut hasher, 2 * bytes.len() as u64)?;
                     sync.written += bytes.len() as u64;
                 }
@@ -186,7 +186,7 @@ impl BackgroundSync {
         }
         if self.written >= FORCE_AFTER || (self.written > 0 && self.since.elapsed() >= FORCE_EVERY) {
             let (tell, outcome) = oneshot::channel();
-            // Where the file cannot be opened twice, the end forces it all the same.
+            // If the file cannot be opened twice, the end forces it all the same.
             if let Ok(file) = partial.file().try_clone() {
                 tokio::task::spawn_blocking(move || tell.send(force(&file)));
                 self.running = Some((partial.ranges().clone(), outcome));
