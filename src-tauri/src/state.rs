@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use chat::Chat;
 use engine::MlxEngine;
-use hub::fit::SystemMemoryGuard;
+use hub::memory_fit::SystemMemoryGuard;
 use hub::{Hub, ModelFolder, BUILT_IN};
 use net::{Net, Settings};
 use protocol::{Engine, Error, ErrorCode, Removal};

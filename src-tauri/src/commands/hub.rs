@@ -1,6 +1,6 @@
 //! What the hub has, and what of it fits this computer.
 
-use hub::fit::{Memory, Question};
+use hub::memory_fit::{Memory, Question};
 use protocol::{HubModel, MachineMemory, MemoryFit, Result, SearchPage, SearchQuery};
 use tauri::State;
 
@@ -33,7 +33,7 @@ pub async fn fit_of(app: State<'_, App>, reference: String, context: Option<u32>
         context,
         ..Question::new()
     };
-    Ok(app.hub.fit(&reference, &question, app.engine_bytes().await).await?)
+    Ok(app.hub.memory_fit(&reference, &question, app.engine_bytes().await).await?)
 }
 
 #[tauri::command]

@@ -68,7 +68,7 @@ pub async fn model(reference: Option<&str>) -> Result<ModelSource> {
 
 /// The engine, with a memory guard so that it ends an answer before the system ends the program.
 fn engine() -> Result<MlxEngine> {
-    Ok(MlxEngine::with_memory_guard(Arc::new(hub::fit::SystemMemoryGuard::new(
+    Ok(MlxEngine::with_memory_guard(Arc::new(hub::memory_fit::SystemMemoryGuard::new(
         &hub::data_dir()?,
     ))))
 }

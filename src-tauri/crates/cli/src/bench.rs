@@ -150,7 +150,11 @@ fn predicted(model: &ModelSource, device: &str, tokens: usize) -> Option<u64> {
         prefix_cached: false,
     };
     let config = ModelConfig::read(&model.path).ok()?;
-    Some(config.estimate_memory(hub::fit::stored_bytes(&model.path).ok()?, &workload).total())
+    Some(
+        config
+            .estimate_memory(hub::memory_fit::stored_bytes(&model.path).ok()?, &workload)
+            .total(),
+    )
 }
 
 fn peer(script: &Path, model: &ModelSource, args: &BenchArgs, preload: Option<&OsStr>) -> Result<Vec<Figures>> {

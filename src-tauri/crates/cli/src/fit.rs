@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use hub::fit::{size, Question};
+use hub::memory_fit::{size, Question};
 use protocol::{FitVerdict, KvBits, MemoryFit};
 use serde_json::json;
 
@@ -40,7 +40,7 @@ pub async fn run(args: FitArgs) -> Result<()> {
     };
     let of = |question: Question| {
         let (hub, reference) = (&hub, &args.reference);
-        async move { hub.fit(reference, &question, 0).await.map_err(protocol::Error::from) }
+        async move { hub.memory_fit(reference, &question, 0).await.map_err(protocol::Error::from) }
     };
     let fit = of(question).await?;
     let mut contexts: Vec<u32> = CONTEXTS.into_iter().filter(|context| *context < fit.most_context).collect();

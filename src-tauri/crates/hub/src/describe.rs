@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::card::unreachable;
-use crate::fit::{fit, Memory, Question};
 use crate::hub_summary::HubSummary;
 use crate::inspect::bits;
 use crate::layout::{Commit, FilePath, RepositoryId, Revision};
+use crate::memory_fit::{memory_fit, Memory, Question};
 use crate::model_files::model_files;
 use crate::response_cache::CacheKind;
 use crate::{Error, Hub, RepoFiles};
@@ -245,16 +245,16 @@ impl Hub {
             }
         };
         model.here = self.folder().find(&model.id).is_ok();
-        model.fit = config.and_then(|config| self.memory_fit(&model, &config, weights));
+        model.fit = config.and_then(|config| self.fit_of_snapshot(&model, &config, weights));
         model
     }
 
     /// Whether it fits at the default context, with the memory that is free at the moment.
-    fn memory_fit(&self, model: &HubModel, config: &ModelConfig, weights: u64) -> Option<MemoryFit> {
+    fn fit_of_snapshot(&self, model: &HubModel, config: &ModelConfig, weights: u64) -> Option<MemoryFit> {
         let question = Question::new();
         let memory = Memory::now(question.backend, 0).ok()?;
         let measured = self.measured().of(&model.id, model.commit.as_deref());
-        Some(fit(config, weights, &question, &memory, measured))
+        Some(memory_fit(config, weights, &question, &memory, measured))
     }
 }
 

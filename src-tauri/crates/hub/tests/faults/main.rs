@@ -13,7 +13,12 @@ use hub_imitation::Dice;
 use ponder::Ponder;
 use process::{full, killed, limited, may_mount, read_only, row, two, Process};
 use python::Python;
-use table::{how_often, rows, run_all, Ended, Fetches, HEAD, MODEL};
+use table::{full_run, how_often, rows, run_all, Ended, Fetches, HEAD, MODEL};
+
+/// huggingface_hub, for the rows that only compare.
+fn peer() -> Option<Python> {
+    full_run().then(Python::start).flatten()
+}
 
 /// A Ponder that has just been started, for each fetch.
 struct Fresh;
@@ -56,11 +61,11 @@ fn every_fault_ends_in_the_model_or_in_a_clear_error() {
     }
 }
 
-/// For comparison; nothing is asked of it.
+/// For comparison, in a full run.
 #[test]
 fn the_same_through_huggingface_hub() {
     let (runs, seed) = how_often(1, 20);
-    let Some(python) = Python::start() else { return };
+    let Some(python) = peer() else { return };
     println!("report: faults through Python's huggingface_hub");
     println!("report: {HEAD}");
     for (fault, ended) in rows().iter().zip(run_all(&rows(), &python, runs, seed)) {
@@ -103,8 +108,7 @@ fn killed_at_any_moment_it_goes_on_where_it_was() {
     );
     println!("report: of 15.7 MB the next try asked for {again:?} bytes");
     never_wrong("kill -9", &ended);
-    if let Some(python) = python::command() {
-        drop(python);
+    if full_run() && python::command().is_some() {
         let start = |endpoint: &str, cache: &Path| python::alone(endpoint, cache).expect("Python was there just now");
         row(
             "kill -9 of huggingface_hub",
@@ -154,7 +158,7 @@ fn a_full_disk_is_said_and_survived() {
     let ended = row("disk full", (0..runs as u64).filter_map(|run| full(&Fresh, seed + run)));
     never_wrong("disk full", &ended);
     plain("disk full", &ended);
-    if let Some(python) = Python::start() {
+    if let Some(python) = peer() {
         row(
             "disk full, huggingface_hub",
             (0..runs as u64).filter_map(|run| full(&python, seed + run)),
@@ -184,7 +188,7 @@ fn a_folder_that_may_not_be_written_is_said() {
     never_wrong("read-only folder", &ended);
     plain("read-only folder", &ended);
     assert_eq!(ended.verified, 0);
-    if let Some(python) = Python::start() {
+    if let Some(python) = peer() {
         let runs = (0..runs as u64).filter_map(|run| read_only(&python, seed + run));
         row("read-only folder, huggingface_hub", runs);
     }

@@ -34,7 +34,7 @@ fn question(context: Option<u32>) -> Question {
 
 #[test]
 fn the_three_words_follow_the_memory() {
-    let of = |memory| fit(&llama(), 4_517_000_000, &question(None), &memory, None);
+    let of = |memory| memory_fit(&llama(), 4_517_000_000, &question(None), &memory, None);
     assert_eq!(of(memory(48, 40)).word, FitVerdict::Comfortable);
     assert_eq!(of(memory(48, 4)).word, FitVerdict::Tight, "other programs use what it needs");
     assert_eq!(of(memory(11, 11)).word, FitVerdict::Tight);
@@ -52,7 +52,7 @@ fn the_three_words_follow_the_memory() {
 #[test]
 fn the_context_moves_the_sum_and_the_comfortable_one_is_comfortable() {
     let (memory, model) = (memory(16, 14), llama());
-    let of = |context| fit(&model, 4_517_000_000, &question(Some(context)), &memory, None);
+    let of = |context| memory_fit(&model, 4_517_000_000, &question(Some(context)), &memory, None);
     assert!(of(4096).needed < of(32_768).needed);
     let most = of(4096).comfortable_context.unwrap();
     assert_eq!(of(most).word, FitVerdict::Comfortable);
@@ -62,7 +62,7 @@ fn the_context_moves_the_sum_and_the_comfortable_one_is_comfortable() {
         kv_bits: Some(KvBits::Four),
         ..question(Some(32_768))
     };
-    assert!(fit(&model, 4_517_000_000, &four, &memory, None).kv * 3 < of(32_768).kv);
+    assert!(memory_fit(&model, 4_517_000_000, &four, &memory, None).kv * 3 < of(32_768).kv);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use net::Purpose;
 use protocol::MemoryFit;
 
-use super::{fit, fit_of_folder, header_length, text_bytes, Measured, Memory, Question};
+use super::{fit_of_folder, header_length, memory_fit, text_bytes, Measured, Memory, Question};
 use crate::api::checked;
 use crate::layout::{Commit, FilePath, RepositoryId};
 use crate::{Error, Hub, RepoFiles};
@@ -17,7 +17,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`Error::WillNotRun`] with the reason; whatever keeps the hub from answering.
-    pub async fn fit(&self, reference: &str, question: &Question, engine_bytes: u64) -> Result<MemoryFit, Error> {
+    pub async fn memory_fit(&self, reference: &str, question: &Question, engine_bytes: u64) -> Result<MemoryFit, Error> {
         let memory = Memory::now(question.backend, engine_bytes)?;
         match self.folder().find(reference) {
             Ok(model) => {
@@ -26,7 +26,7 @@ impl Hub {
                 let reckoned = tokio::task::spawn_blocking(move || fit_of_folder(&path, &question, &memory, measured));
                 reckoned.await.map_err(|error| Error::MemoryUnknown(error.to_string()))?
             }
-            Err(Error::NotFound { .. }) => self.fit_on_hub(&RepositoryId::new(reference)?, question, &memory).await,
+            Err(Error::NotFound { .. }) => self.memory_fit_on_hub(&RepositoryId::new(reference)?, question, &memory).await,
             Err(error) => Err(error),
         }
     }
@@ -36,7 +36,7 @@ impl Hub {
         Measured::in_folder(self.data_dir())
     }
 
-    /// Keeps the most memory that a loaded model took, as the engine tells it, for the next [`Hub::fit`].
+    /// Keeps the most memory that a loaded model took, as the engine tells it, for the next [`Hub::memory_fit`].
     ///
     /// # Errors
     /// [`Error::Write`] if the data folder cannot be written.
@@ -44,7 +44,7 @@ impl Hub {
         self.measured().remember(reference, revision, bytes)
     }
 
-    async fn fit_on_hub(&self, id: &RepositoryId, question: &Question, memory: &Memory) -> Result<MemoryFit, Error> {
+    async fn memory_fit_on_hub(&self, id: &RepositoryId, question: &Question, memory: &Memory) -> Result<MemoryFit, Error> {
         // A slider asks many times a second; what was seen of the model answers without the hub.
         let cached = match self.cached_config(id.as_str()) {
             Some(cached) => cached,
@@ -62,7 +62,7 @@ impl Hub {
             }
         };
         let (config, stored) = cached?;
-        Ok(fit(&config, stored, question, memory, None))
+        Ok(memory_fit(&config, stored, question, memory, None))
     }
 
     /// Bytes of the tensors that the text model of a repository reads. Of a file whose header cannot be had, all of it.

@@ -70,7 +70,7 @@ pub fn backend() -> Backend {
 ///
 /// It is comfortable if all that is needed is free now and at most four fifths of the memory that a model may use; tight
 /// if it is at most all of that memory, so that other programs have to make room; else it will not fit.
-pub fn fit(config: &ModelConfig, stored: u64, question: &Question, memory: &Memory, measured: Option<u64>) -> MemoryFit {
+pub fn memory_fit(config: &ModelConfig, stored: u64, question: &Question, memory: &Memory, measured: Option<u64>) -> MemoryFit {
     let workload = workload(config, question);
     let need = config.estimate_memory(stored, &workload);
     let needed = need.total();
@@ -101,7 +101,7 @@ pub fn fit(config: &ModelConfig, stored: u64, question: &Question, memory: &Memo
 /// [`Error::WillNotRun`] with the reason, or [`Error::Read`] if a file cannot be read.
 pub fn fit_of_folder(folder: &Path, question: &Question, memory: &Memory, measured: Option<u64>) -> Result<MemoryFit, Error> {
     let config = check_folder(folder)?;
-    Ok(fit(&config, stored_bytes(folder)?, question, memory, measured))
+    Ok(memory_fit(&config, stored_bytes(folder)?, question, memory, measured))
 }
 
 /// Refuses to load a model that would take more memory than there is, even for a short chat; `PONDER_LOAD_ANYWAY` lets it pass.
@@ -161,5 +161,5 @@ pub fn size(bytes: u64) -> String {
 }
 
 #[cfg(test)]
-#[path = "fit/tests.rs"]
+#[path = "memory_fit/tests.rs"]
 mod tests;
