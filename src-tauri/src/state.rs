@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use chat::Chat;
 use engine::MlxEngine;
 use hub::memory_fit::SystemMemoryGuard;
-use hub::{Hub, ModelFolder, BUILT_IN};
+use hub::{Hub, ModelFolder};
 use net::{Net, Settings};
-use protocol::{Engine, Error, ErrorCode, Removal};
+use protocol::{Engine, Error, ErrorCode};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -72,43 +72,6 @@ impl App {
         if let Err(error) = self.hub.remember_measured(&loaded.reference, Some(&loaded.revision), memory.peak) {
             tracing::warn!("what the model took is not kept: {error}");
         }
-    }
-
-    /// What removing a model would do, with who uses it.
-    ///
-    /// # Errors
-    /// If there is no such model.
-    pub async fn removal(&self, reference: &str) -> protocol::Result<Removal> {
-        let removal = self.hub.removal(reference).await?;
-        Ok(Removal {
-            loaded: self.engine.loaded().is_some_and(|loaded| loaded.reference == reference),
-            chats: self.chat.answered_by(reference).await?,
-            ..removal
-        })
-    }
-
-    /// Removes a model: what is fetched of it ends, and it is put out of memory first.
-    ///
-    /// # Errors
-    /// If it cannot be removed; the message says what is left.
-    pub async fn remove(&self, reference: &str) -> protocol::Result<()> {
-        let removal = self.removal(reference).await?;
-        if removal.downloading {
-            self.hub.cancel(reference).await?;
-        }
-        if removal.loaded {
-            self.engine.unload().await?;
-        }
-        match self.hub.remove(reference, false).await {
-            // If only a download was there, cancelling took what it had fetched along.
-            Err(hub::Error::NotFound { .. }) if removal.downloading => {}
-            removed => drop(removed?),
-        }
-        // New chats begin with a model that is here.
-        if self.chat.default_model().await? == reference {
-            self.chat.set_default_model(BUILT_IN).await?;
-        }
-        Ok(())
     }
 
     /// Does something that reads or writes files for a while, so that the windows stay awake.

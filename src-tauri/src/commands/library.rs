@@ -29,12 +29,12 @@ fn tell(on_progress: Channel<VerifyProgress>) -> impl FnMut(VerifyProgress) + Se
 
 #[tauri::command]
 pub async fn removal_of(app: State<'_, App>, reference: String) -> Result<Removal> {
-    app.removal(&reference).await
+    app.hub.plan_removal(&reference, &app.chat).await
 }
 
 #[tauri::command]
 pub async fn remove_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
-    app.remove(&reference).await?;
+    app.hub.remove_model(&reference, false, &app.chat).await?;
     models_changed(&handle);
     Ok(())
 }

@@ -9,6 +9,7 @@ mod conversation;
 mod error;
 mod foreign_answer;
 mod live_answer;
+mod model_users;
 mod owner;
 mod title;
 mod turn;

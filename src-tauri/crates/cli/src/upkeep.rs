@@ -11,6 +11,7 @@ use protocol::{ErrorCode, Removal, Verification, VerifyProgress};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::app::App;
 use crate::models::size;
 use crate::{app, output, pull};
 
@@ -119,9 +120,9 @@ fn report(found: &Verification, json: bool) -> Result<()> {
 /// # Errors
 /// When it stays.
 pub async fn remove(args: RemoveArgs) -> Result<()> {
-    let hub = app::hub()?;
+    let (hub, app) = (app::hub()?, App::open().await?);
     let reference = reference(&args.reference);
-    let told = hub.removal(&reference).await.map_err(protocol::Error::from)?;
+    let told = hub.plan_removal(&reference, &app.chat).await?;
     if let Some(reason) = told.refused.as_ref().filter(|_| !args.own_files_too) {
         return Err(protocol::Error::new(ErrorCode::BadRequest, reason.clone()).into());
     }
@@ -135,7 +136,7 @@ pub async fn remove(args: RemoveArgs) -> Result<()> {
             return Err(protocol::Error::new(ErrorCode::Stopped, "nothing was removed").into());
         }
     }
-    let done = hub.remove(&reference, args.own_files_too).await.map_err(protocol::Error::from)?;
+    let done = hub.remove_model(&reference, args.own_files_too, &app.chat).await?;
     if args.json {
         output::line(&json!({"type": "removed", "model": reference, "bytes_freed": done.bytes_freed, "shared_bytes": done.shared_bytes}))?;
     } else {

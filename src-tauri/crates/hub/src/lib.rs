@@ -21,6 +21,7 @@ mod maintenance;
 pub mod memory_fit;
 mod model_files;
 mod remove;
+mod remove_model;
 mod response_cache;
 mod scan;
 mod search;

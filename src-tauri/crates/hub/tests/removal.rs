@@ -6,12 +6,16 @@ mod cache;
 
 use std::fs;
 use std::os::unix::fs::{symlink, PermissionsExt};
+use std::sync::Arc;
 
 use cache::{add, add_pebble, all_below, bytes_of_blobs, commit, pebble, repository, FIRST, SECOND};
+use chat::Chat;
 use hub::layout::Revision;
-use hub::{Error, ModelFolder};
+use hub::{Error, Hub, ModelFolder, BUILT_IN};
+use net::{Net, Settings};
 use proptest::prelude::*;
-use protocol::ErrorCode;
+use protocol::fake::FakeEngine;
+use protocol::{Engine, ErrorCode};
 
 const ID: &str = "somebody/small";
 
@@ -269,4 +273,27 @@ proptest! {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_removed_model_leaves_memory_and_is_no_longer_the_default() {
+    let (cache, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    add_pebble(&repository(cache.path(), ID), &commit(FIRST), &[]);
+    let models = ModelFolder::at(Some(pebble()), Some(cache.path().into())).with_data_dir(data.path().into());
+    let hub = Hub::open(Net::open(Settings::of_a_test("http://127.0.0.1:9")), models.clone(), data.path());
+    let engine = FakeEngine::new();
+    drop(engine.load(models.find(ID).unwrap()));
+    let (shared, shelf) = (Arc::new(engine.clone()), Arc::new(models.clone()));
+    let chat = Chat::open(&data.path().join("history.sqlite"), shared, shelf).await.unwrap();
+    chat.set_default_model(ID).await.unwrap();
+
+    let plan = hub.plan_removal(ID, &chat).await.unwrap();
+    assert!(plan.loaded && !plan.downloading && plan.refused.is_none());
+    let removed = hub.remove_model(ID, false, &chat).await.unwrap();
+    assert_eq!(removed.bytes_freed, plan.bytes_freed);
+    assert!(engine.loaded().is_none());
+    assert_eq!(chat.default_model().await.unwrap(), BUILT_IN);
+    assert!(models.find(ID).is_err());
+    let missing = hub.plan_removal(ID, &chat).await.unwrap_err();
+    assert_eq!(missing.code, ErrorCode::ModelNotFound);
 }

@@ -12,6 +12,7 @@ mod hub;
 mod mailbox;
 mod message;
 mod model;
+mod model_users;
 pub mod openai;
 mod request;
 mod window;
@@ -32,5 +33,6 @@ pub use model::{
     EngineStatus, LocalModel, LocalRevision, MemoryFigures, ModelFolderEntry, ModelInfo, ModelPlace, ModelSource, ThinkingControl,
     ThoughtMarkers,
 };
+pub use model_users::{ModelUsage, ModelUsers};
 pub use request::{AnswerPrefix, KvBits, Request, Sampling, Thinking};
 pub use window::WindowName;

@@ -1,0 +1,41 @@
+//! What chat answers when a model is about to be removed.
+
+use futures::future::BoxFuture;
+use protocol::{ModelUsage, ModelUsers, Result};
+
+use crate::Chat;
+
+impl ModelUsers for Chat {
+    fn usage<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<ModelUsage>> {
+        Box::pin(async move {
+            Ok(ModelUsage {
+                loaded: self.is_loaded(reference),
+                chats: self.answered_by(reference).await?,
+            })
+        })
+    }
+
+    fn unload<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            if self.is_loaded(reference) {
+                self.0.engine.unload().await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn removed<'a>(&'a self, reference: &'a str, replacement: &'a str) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            if self.default_model().await? == reference {
+                self.set_default_model(replacement).await?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Chat {
+    fn is_loaded(&self, reference: &str) -> bool {
+        self.0.engine.loaded().is_some_and(|loaded| loaded.reference == reference)
+    }
+}
