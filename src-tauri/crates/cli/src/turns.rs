@@ -87,10 +87,8 @@ async fn talk(engine: &MlxEngine, model: &ModelSource, ahead: bool) -> Result<(V
         turns.push(turn);
         if ahead {
             engine.prefetch(request(&messages));
-            let start = Instant::now();
-            while engine.prefetching() && start.elapsed() < READING {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
+            // What is not done by then is given up by the next question.
+            let _ = tokio::time::timeout(READING, engine.prefetched()).await;
         }
     }
     Ok((messages, turns))

@@ -124,6 +124,11 @@ impl MlxEngine {
         self.0.shared.prefetching()
     }
 
+    /// Waits until nothing is being prefetched.
+    pub async fn prefetched(&self) {
+        self.0.shared.prefetched().await;
+    }
+
     fn job(&self, work: impl FnOnce(&mut Worker, &JobContext) -> error::Result<Done> + Send + 'static) -> JobHandle {
         let (sender, events) = protocol::mailbox();
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());

@@ -2,7 +2,7 @@
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -10,7 +10,7 @@ use protocol::{
     AnswerNowFlag, CancelFlag, Done, EndedBy, EngineEvent, FinishReason, LoadEvent, MemoryFigures, MemoryGuard, ModelInfo, ModelSource,
     Request, Sender,
 };
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::error::{Error, Result};
 use crate::load::{LoadedModel, ModelFiles};
@@ -26,7 +26,7 @@ pub struct Shared {
     /// Set when the engine is being dropped: the running job ends, waiting ones do not start.
     closing: AtomicBool,
     /// How many prefetches are waiting or at work.
-    prefetches: AtomicUsize,
+    prefetches: watch::Sender<usize>,
     /// Open queries for the memory. Each is kept alive by its command in the queue, so that it fails if the worker is gone.
     memory_queries: Mutex<Vec<Weak<MemoryQuery>>>,
     /// Knows this computer's memory.
@@ -57,7 +57,13 @@ impl Shared {
 
     /// Whether something is being prefetched, or will be.
     pub fn prefetching(&self) -> bool {
-        self.prefetches.load(Ordering::Acquire) > 0
+        *self.prefetches.borrow() > 0
+    }
+
+    /// Waits until nothing is being prefetched.
+    pub async fn prefetched(&self) {
+        // Fails if the sender is gone, which `self` holds.
+        let _ = self.prefetches.subscribe().wait_for(|pending| *pending == 0).await;
     }
 
     /// Asks the worker to end soon.
@@ -103,14 +109,14 @@ pub struct PendingPrefetch(Arc<Shared>);
 impl PendingPrefetch {
     /// One more prefetch.
     pub fn new(shared: &Arc<Shared>) -> Self {
-        shared.prefetches.fetch_add(1, Ordering::AcqRel);
+        shared.prefetches.send_modify(|pending| *pending += 1);
         Self(shared.clone())
     }
 }
 
 impl Drop for PendingPrefetch {
     fn drop(&mut self) {
-        self.0.prefetches.fetch_sub(1, Ordering::AcqRel);
+        self.0.prefetches.send_modify(|pending| *pending -= 1);
     }
 }
 
