@@ -9,7 +9,7 @@ use engine::MlxEngine;
 use hub::memory_fit::SystemMemoryGuard;
 use hub::{Hub, ModelFolder};
 use net::{Net, Settings};
-use protocol::{Engine, Error, ErrorCode};
+use protocol::{Error, ErrorCode, LocalEngine};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -27,8 +27,8 @@ pub struct App {
     pub models: ModelFolder,
     /// The hub, and what is fetched from it.
     pub hub: Hub,
-    /// What answers.
-    pub engine: Arc<dyn Engine>,
+    /// What answers with models of this computer.
+    pub engine: Arc<dyn LocalEngine>,
     /// The folder of all data, the web views' own included.
     pub data_dir: PathBuf,
     /// Ends checks that are under way when the app does.
@@ -44,7 +44,7 @@ impl App {
     /// When the history cannot be opened.
     pub async fn open(data_dir: &Path) -> protocol::Result<Self> {
         let started = Instant::now();
-        let engine: Arc<dyn Engine> = Arc::new(MlxEngine::with_memory_guard(Arc::new(SystemMemoryGuard::new(data_dir))));
+        let engine: Arc<dyn LocalEngine> = Arc::new(MlxEngine::with_memory_guard(Arc::new(SystemMemoryGuard::new(data_dir))));
         let models = ModelFolder::open();
         let hub = Hub::open(Net::open(Settings::of_this_computer(data_dir)), models.clone(), data_dir);
         let chat = Chat::open(&data_dir.join("history.sqlite"), engine.clone(), Arc::new(models.clone())).await?;
@@ -66,7 +66,7 @@ impl App {
 
     /// Keeps what the loaded model really took, for the next time it is asked whether it fits.
     pub async fn record_peak(&self) {
-        let (Some(loaded), Ok(memory)) = (self.engine.loaded(), self.engine.memory().await) else {
+        let (Some(loaded), Ok(memory)) = (self.engine.loaded().pop(), self.engine.memory().await) else {
             return;
         };
         if let Err(error) = self.hub.remember_measured(&loaded.reference, Some(&loaded.revision), memory.peak) {
@@ -96,7 +96,7 @@ impl App {
             tracing::warn!("a download was still at work when the app ended; the next start reads it again");
         }
         self.chat.shut_down().await;
-        if !matches!(timeout(ENGINE_SHUTDOWN, self.engine.unload()).await, Ok(Ok(()))) {
+        if !matches!(timeout(ENGINE_SHUTDOWN, self.engine.unload_all()).await, Ok(Ok(()))) {
             tracing::warn!("the engine was still at work when the app ended");
         }
     }

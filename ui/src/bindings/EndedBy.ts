@@ -19,4 +19,8 @@ sources: Array<string>, } | { "rule": "stop_text",
 /**
  * The text.
  */
-text: string, } | { "rule": "token_limit" } | { "rule": "context" } | { "rule": "repetition" } | { "rule": "cancelled" };
+text: string, } | { "rule": "token_limit" } | { "rule": "context" } | { "rule": "repetition" } | { "rule": "endpoint", 
+/**
+ * The endpoint's `finish_reason`.
+ */
+reason: string, } | { "rule": "cancelled" };

@@ -3,13 +3,13 @@ import type { MemoryFigures } from "./MemoryFigures";
 import type { ModelInfo } from "./ModelInfo";
 
 /**
- * What the engine holds at the moment.
+ * What the engine of this computer holds at the moment.
  */
 export type EngineStatus = { 
 /**
- * The loaded model.
+ * The loaded models.
  */
-loaded: ModelInfo | null, 
+loaded: Array<ModelInfo>, 
 /**
  * The engine's memory.
  */

@@ -21,6 +21,6 @@ prefilled_tokens: number,
  */
 completion_tokens: number, 
 /**
- * How many of those were reasoning.
+ * How many of those were reasoning; `None` if the engine was not told.
  */
-thinking_tokens: number, };
+thinking_tokens: number | null, };

@@ -17,6 +17,8 @@ export function finishReasonText(rule: EndedBy): string {
       return t('finish.context');
     case 'repetition':
       return t('finish.repetition');
+    case 'endpoint':
+      return t('finish.endpoint', { reason: rule.reason });
     case 'cancelled':
       return t('finish.cancelled');
   }
@@ -27,7 +29,7 @@ export function usageDetails({ usage, ended_by }: Pick<StoredMessage, 'usage' | 
   const lines: string[] = [];
   if (usage) {
     const [read, written, thought] = [usage.prompt_tokens, usage.completion_tokens, usage.thinking_tokens];
-    lines.push(thought > 0 ? t('usage.tokensThought', { read, written, thought }) : t('usage.tokens', { read, written }));
+    lines.push(thought ? t('usage.tokensThought', { read, written, thought }) : t('usage.tokens', { read, written }));
   }
   if (ended_by) lines.push(finishReasonText(ended_by));
   return lines.join('\n');

@@ -171,6 +171,7 @@ export const en = {
   'finish.tokenLimit': 'It reached its limit of tokens.',
   'finish.context': 'It ended because the context is full.',
   'finish.repetition': 'It was ended because it repeated itself.',
+  'finish.endpoint': 'The endpoint ended it: {reason}.',
   'finish.cancelled': 'It was stopped.',
 
   'models.title': 'Models',

@@ -82,6 +82,7 @@ const CODES: Record<ErrorCode, true> = {
   engine: true,
   offline: true,
   network: true,
+  key_refused: true,
   gated: true,
   disk_full: true,
   corrupt: true,

@@ -37,6 +37,9 @@ impl Chat {
             ..stored.settings.clone().unwrap_or_default()
         };
         let (_, mut request) = self.answer_request(own).await?;
+        if !self.0.engine.capabilities(&request.model).continue_answer {
+            return Err(Error::CannotContinue(request.model.reference()).into());
+        }
         request.parent = parent;
         // The next question will be asked as the chat says, and not of a model that is gone.
         let next = self.answer_request(view.settings).await.ok().map(|(_, next)| next);

@@ -17,6 +17,8 @@ pub(crate) enum Error {
     NotLast,
     #[error("nothing more can be added to this answer; ask for more, or have the question answered again")]
     NothingMore,
+    #[error("{0} cannot continue an answer that ended; have the question answered again instead")]
+    CannotContinue(String),
     #[error("the answer broke off because of a fault in Ponder; what was written so far is kept, please try again")]
     Broken,
     #[error("the answer is complete but could not be saved: {0}. Copy what you need before you close the window")]
@@ -26,6 +28,7 @@ pub(crate) enum Error {
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let code = match &error {
+            Error::CannotContinue(_) => ErrorCode::BadRequest,
             Error::EmptyQuestion | Error::NothingToAnswer | Error::NoAnswer | Error::Complete | Error::NotLast | Error::NothingMore => {
                 ErrorCode::BadRequest
             }

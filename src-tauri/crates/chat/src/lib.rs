@@ -22,7 +22,8 @@ use std::time::Duration;
 pub use history::SearchHit;
 use history::{now, History, NewAnswer};
 use protocol::{
-    AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Engine, ModelShelf, ModelSource, Receiver, Result, Role, Turn,
+    AnswerEvent, AnswerState, Capabilities, ChatSettings, ChatSummary, ChatView, Engine, ModelShelf, ModelSource, Receiver, Result, Role,
+    Turn,
 };
 use tokio::sync::watch;
 use tokio::time::{interval, timeout, MissedTickBehavior};
@@ -30,7 +31,7 @@ use tokio::time::{interval, timeout, MissedTickBehavior};
 use crate::error::Error;
 use crate::live_answer::LiveAnswer;
 use crate::owner::Owner;
-use crate::turn::{prefetch_next, write_answer, AnswerRequest};
+use crate::turn::{prefetch, prefetch_next, write_answer, AnswerRequest};
 
 /// The model of chats that chose none, where the user chose no default.
 const FIRST_DEFAULT_MODEL: &str = "pebble";
@@ -111,10 +112,22 @@ impl Chat {
         let (chat, view) = (self.clone(), view.clone());
         tokio::spawn(async move {
             match chat.answer_request(view.settings).await {
-                Ok((_, ask)) => chat.0.engine.prefetch(ask.request(&view.messages)),
+                Ok((_, ask)) => prefetch(chat.0.engine.as_ref(), ask.request(&view.messages)),
                 Err(error) => tracing::debug!(%error, "a chat could not be read ahead"),
             }
         });
+    }
+
+    /// What can be done with the model of this reference, or with the default model.
+    ///
+    /// # Errors
+    /// `ModelNotFound` and `ModelBroken` from the model folder.
+    pub async fn capabilities(&self, reference: Option<&str>) -> Result<Capabilities> {
+        let reference = match reference {
+            Some(reference) => reference.to_owned(),
+            None => self.default_model().await?,
+        };
+        Ok(self.0.engine.capabilities(&self.resolve(&reference).await?))
     }
 
     /// A new, empty chat.

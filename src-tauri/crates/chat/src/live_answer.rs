@@ -141,10 +141,10 @@ impl LiveAnswer {
     }
 
     /// Adds text, and the tokens that made it, at the end.
-    pub(crate) fn add_text(&self, channel: Channel, text: String, tokens: Vec<u32>, thinking_tokens: u32, at: i64) {
+    pub(crate) fn add_text(&self, channel: Channel, text: String, tokens: Vec<u32>, thinking_tokens: Option<u32>, at: i64) {
         let mut answer = self.answer();
         answer.add_tokens(tokens);
-        answer.message.thinking_tokens = Some(thinking_tokens);
+        answer.message.thinking_tokens = thinking_tokens.or(answer.message.thinking_tokens);
         if !text.is_empty() {
             answer.append(channel, &text, at);
             answer.tell(AnswerBody::Delta { channel, text, at });
@@ -183,13 +183,13 @@ impl LiveAnswer {
     }
 
     /// Notes which model answers. Tokens of before keep the model that wrote them: another one is about to refuse them.
-    pub(crate) fn started(&self, model_revision: String, template_hash: String) {
+    pub(crate) fn started(&self, model_revision: Option<String>, template_hash: Option<String>) {
         let mut answer = self.answer();
         if !answer.tokens.is_empty() && answer.message.model_revision.is_some() {
             return;
         }
-        answer.message.model_revision = Some(model_revision);
-        answer.message.template_hash = Some(template_hash);
+        answer.message.model_revision = model_revision;
+        answer.message.template_hash = template_hash;
         drop(answer);
         self.grew.notify_one();
     }

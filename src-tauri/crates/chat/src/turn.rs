@@ -76,8 +76,16 @@ pub(crate) async fn write_answer(history: History, engine: Arc<dyn Engine>, runn
 /// While the person reads an answer, the engine reads what the next question will come behind.
 pub(crate) async fn prefetch_next(history: &History, engine: &dyn Engine, answer: &str, ask: &AnswerRequest) {
     match history.branch(answer).await {
-        Ok(branch) => engine.prefetch(ask.request(&branch)),
+        Ok(branch) => prefetch(engine, ask.request(&branch)),
         Err(error) => tracing::debug!(%error, "an answer's branch could not be read ahead"),
+    }
+}
+
+/// Has the beginning of the next prompt read, if the engine can do that with the request's model. A remote model is told
+/// nothing that nobody asked.
+pub(crate) fn prefetch(engine: &dyn Engine, request: Request) {
+    if let Some(local) = engine.local().filter(|_| engine.capabilities(&request.model).prefetch) {
+        local.prefetch(request);
     }
 }
 
@@ -202,8 +210,10 @@ async fn store_end(history: &History, running: &LiveAnswer, outcome: Outcome) {
         message.ended_by = ended_by;
         message.error = error;
         if let Some((usage, timing)) = figures {
-            message.thinking_tokens = Some(usage.thinking_tokens);
-            (message.usage, message.timing) = (Some(usage), Some(timing));
+            if let Some(thinking_tokens) = usage.and_then(|usage| usage.thinking_tokens) {
+                message.thinking_tokens = Some(thinking_tokens);
+            }
+            (message.usage, message.timing) = (usage, Some(timing));
         }
         message.finished_at = Some(now());
     });

@@ -7,7 +7,7 @@ use chat::Chat;
 use engine::MlxEngine;
 use hub::{Hub, ModelFolder};
 use net::{Net, Settings};
-use protocol::{Engine, ModelSource};
+use protocol::{Engine, FolderSource};
 
 /// What most commands need.
 pub struct App {
@@ -36,7 +36,7 @@ impl App {
     ///
     /// # Errors
     /// When it is not on this computer.
-    pub async fn model(&self, reference: Option<&str>) -> Result<ModelSource> {
+    pub async fn model(&self, reference: Option<&str>) -> Result<FolderSource> {
         let reference = match reference {
             Some(reference) => reference.to_owned(),
             None => self.chat.default_model().await?,
@@ -59,7 +59,7 @@ pub fn hub() -> Result<Hub> {
 ///
 /// # Errors
 /// When it is not on this computer, or the history cannot be opened.
-pub async fn model(reference: Option<&str>) -> Result<ModelSource> {
+pub async fn model(reference: Option<&str>) -> Result<FolderSource> {
     match reference {
         Some(reference) => Ok(ModelFolder::open().find(reference).map_err(protocol::Error::from)?),
         None => App::open().await?.model(None).await,
@@ -77,7 +77,7 @@ fn engine() -> Result<MlxEngine> {
 ///
 /// # Errors
 /// As [`model`].
-pub async fn engine_and_model(reference: Option<&str>) -> Result<(MlxEngine, ModelSource)> {
+pub async fn engine_and_model(reference: Option<&str>) -> Result<(MlxEngine, FolderSource)> {
     match reference {
         Some(_) => Ok((engine()?, model(reference).await?)),
         None => {

@@ -10,7 +10,7 @@ use checkpoint::memory::{Backend, Workload};
 use checkpoint::ModelConfig;
 use clap::Args;
 use engine::{BenchFigures, MlxEngine};
-use protocol::{Engine, ModelSource};
+use protocol::{LocalEngine, FolderSource};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -117,14 +117,14 @@ pub async fn run(args: BenchArgs) -> Result<()> {
     let mut lengths: Vec<Runs> = args.prompt_tokens.iter().map(|_| Runs::default()).collect();
     for _ in 0..args.repeat {
         let measured = engine.bench(model.clone(), args.prompt_tokens.clone(), args.generate)?;
-        let device = engine.loaded().map(|info| info.device).unwrap_or_default();
+        let device = engine.loaded().pop().map(|info| info.device).unwrap_or_default();
         for (runs, figures) in lengths.iter_mut().zip(measured) {
             let predicted = predicted(&model, &device, figures.prompt_tokens + args.generate);
             runs.ours.push(Figures::ours(&figures, &versions, predicted));
         }
         if let Some(script) = &args.peer {
             // The peer has the device for itself.
-            engine.unload().await?;
+            engine.unload_all().await?;
             for (runs, figures) in lengths.iter_mut().zip(peer(script, &model, &args, None)?) {
                 runs.peer.push(figures);
             }
@@ -142,7 +142,7 @@ pub async fn run(args: BenchArgs) -> Result<()> {
 }
 
 /// The most memory that reading so many tokens takes, told from the config and the headers of the weights.
-fn predicted(model: &ModelSource, device: &str, tokens: usize) -> Option<u64> {
+fn predicted(model: &FolderSource, device: &str, tokens: usize) -> Option<u64> {
     let workload = Workload {
         context: u32::try_from(tokens).ok()?,
         kv_bits: None,
@@ -157,7 +157,7 @@ fn predicted(model: &ModelSource, device: &str, tokens: usize) -> Option<u64> {
     )
 }
 
-fn peer(script: &Path, model: &ModelSource, args: &BenchArgs, preload: Option<&OsStr>) -> Result<Vec<Figures>> {
+fn peer(script: &Path, model: &FolderSource, args: &BenchArgs, preload: Option<&OsStr>) -> Result<Vec<Figures>> {
     let python = std::env::var_os("PONDER_ORACLE_PYTHON").context("PONDER_ORACLE_PYTHON names no Python with mlx-lm; use ./dev bench")?;
     let mut command = Command::new(python);
     // The peer finds an MLX of its own; ours must not come first there.
@@ -210,7 +210,7 @@ fn median(runs: &[Figures]) -> Option<Figures> {
     })
 }
 
-fn report(args: &BenchArgs, length: usize, model: &ModelSource, runs: &Runs) -> Result<()> {
+fn report(args: &BenchArgs, length: usize, model: &FolderSource, runs: &Runs) -> Result<()> {
     let ours = median(&runs.ours).context("nothing was measured")?;
     let (peer, preloaded) = (median(&runs.peer), median(&runs.preloaded));
     if args.json {

@@ -70,7 +70,7 @@ impl Answer {
                 vec![json!({"type": "progress", "stage": stage, "done": done, "total": total})]
             }
             EngineEvent::Started { model_revision, .. } => {
-                self.model_revision = Some(model_revision.clone());
+                self.model_revision = model_revision.clone();
                 Vec::new()
             }
             EngineEvent::Continued { said, notices, tokens } => {

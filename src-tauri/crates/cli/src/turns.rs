@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, Context, Result};
 use engine::MlxEngine;
-use protocol::{Channel, Done, Engine, EngineEvent, LoadEvent, Message, ModelSource, Request, Role, Sampling, Stage, Thinking};
+use protocol::{
+    Channel, Done, Engine, EngineEvent, FolderSource, LoadEvent, LocalEngine, Message, Request, Role, Sampling, Stage, Thinking,
+};
 use serde::Deserialize;
 use serde_json::{json, Value};
 
@@ -52,11 +54,11 @@ struct Peer {
 ///
 /// # Errors
 /// When the model cannot be loaded, an answer fails or the peer does not run.
-pub async fn run(engine: &MlxEngine, model: &ModelSource, peer: Option<&Path>, json: bool) -> Result<()> {
+pub async fn run(engine: &MlxEngine, model: &FolderSource, peer: Option<&Path>, json: bool) -> Result<()> {
     let (chat, ahead) = talk(engine, model, true).await?;
-    engine.unload().await?;
+    engine.unload_all().await?;
     let (_, alone) = talk(engine, model, false).await?;
-    engine.unload().await?;
+    engine.unload_all().await?;
     let peer = peer.map(|script| ask_peer(script, model, &chat)).transpose()?;
     if json {
         return Ok(output::line(
@@ -66,7 +68,7 @@ pub async fn run(engine: &MlxEngine, model: &ModelSource, peer: Option<&Path>, j
     print(model, &ahead, &alone, peer.as_ref())
 }
 
-async fn talk(engine: &MlxEngine, model: &ModelSource, ahead: bool) -> Result<(Vec<Message>, Vec<Turn>)> {
+async fn talk(engine: &MlxEngine, model: &FolderSource, ahead: bool) -> Result<(Vec<Message>, Vec<Turn>)> {
     let mut load = engine.load(model.clone());
     while let Some(event) = load.recv().await {
         if let LoadEvent::Failed(error) = event {
@@ -115,12 +117,12 @@ async fn ask(engine: &MlxEngine, request: Request) -> Result<(Turn, Message)> {
             _ => {}
         }
     }
-    let (Some(done), Some(first)) = (ended, first) else {
+    let (Some(usage), Some(first)) = (ended.and_then(|done| done.usage), first) else {
         bail!("an answer ended before its first token");
     };
     let turn = Turn {
-        prompt_tokens: done.usage.prompt_tokens,
-        prefilled_tokens: done.usage.prefilled_tokens,
+        prompt_tokens: usage.prompt_tokens,
+        prefilled_tokens: usage.prefilled_tokens,
         first_token_ms: first.as_secs_f64() * 1000.0,
         text: text.clone(),
     };
@@ -131,7 +133,7 @@ async fn ask(engine: &MlxEngine, request: Request) -> Result<(Turn, Message)> {
     Ok((turn, answer))
 }
 
-fn ask_peer(script: &Path, model: &ModelSource, chat: &[Message]) -> Result<Peer> {
+fn ask_peer(script: &Path, model: &FolderSource, chat: &[Message]) -> Result<Peer> {
     let python = std::env::var_os("PONDER_ORACLE_PYTHON").context("PONDER_ORACLE_PYTHON names no Python with mlx-lm; use ./dev bench")?;
     let messages: Vec<Value> = chat
         .iter()
@@ -161,7 +163,7 @@ fn ask_peer(script: &Path, model: &ModelSource, chat: &[Message]) -> Result<Peer
     serde_json::from_slice(&ran.stdout).context("the peer printed something else than its turns")
 }
 
-fn print(model: &ModelSource, ahead: &[Turn], alone: &[Turn], peer: Option<&Peer>) -> Result<()> {
+fn print(model: &FolderSource, ahead: &[Turn], alone: &[Turn], peer: Option<&Peer>) -> Result<()> {
     let name = peer.map_or("", |peer| peer.versions.as_str());
     let mut table = format!(
         "{}: {} turns with thinking; ahead: the next prompt's beginning is read while the answer is read   {name}\n\

@@ -80,9 +80,9 @@ pub fn answer(loaded: &LoadedModel, request: &Request, prepared: &PreparedPrompt
         prefix.check_vocabulary(model.vocabulary())?;
     }
     job.send(EngineEvent::Started {
-        prompt_tokens: prompt.ids.len() as u32,
-        model_revision: info.revision.clone(),
-        template_hash: info.template_hash.clone(),
+        prompt_tokens: Some(prompt.ids.len() as u32),
+        model_revision: Some(info.revision.clone()),
+        template_hash: Some(info.template_hash.clone()),
     });
 
     let parser = processor.parser(prompt, thinks(request.thinking, &info.thinking), &request.stop);

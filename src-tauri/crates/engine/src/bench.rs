@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use checkpoint::check_folder;
-use protocol::ModelSource;
+use protocol::FolderSource;
 
 use crate::error::{Error, Result};
 use crate::generate::{generate as run, ids_tensor, GenerationObserver, GenerationPlan, GenerationTimes, Sequence, SequenceState};
@@ -32,7 +32,7 @@ pub struct BenchFigures {
 }
 
 /// Reloads the model; for each length reads so many made-up tokens and generates `generate` more, whatever they are.
-pub fn bench(worker: &mut Worker, source: &ModelSource, prompts: &[usize], generate: usize) -> Result<Vec<BenchFigures>> {
+pub fn bench(worker: &mut Worker, source: &FolderSource, prompts: &[usize], generate: usize) -> Result<Vec<BenchFigures>> {
     let longest = prompts.iter().copied().max().unwrap_or(0);
     if prompts.contains(&0) || longest == 0 || generate == 0 {
         return Err(Error::BadRequest(

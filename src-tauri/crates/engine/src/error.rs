@@ -52,6 +52,9 @@ pub enum Error {
     /// The request makes no sense.
     #[error("{0}")]
     BadRequest(String),
+    /// The model is in no folder of this computer.
+    #[error("{0} is served by another program, and this engine only answers with models of this computer")]
+    NotAFolder(String),
     /// The conversation does not fit.
     #[error(
         "the conversation has {prompt} tokens and the model's context holds {context}, so no answer fits; nothing was dropped: \
@@ -97,6 +100,7 @@ impl From<Error> for protocol::Error {
             Error::Unreadable { .. } | Error::BrokenFile { .. } | Error::MissingTensor(_) | Error::WrongShape { .. } => {
                 ErrorCode::ModelBroken
             }
+            Error::NotAFolder(_) => ErrorCode::ModelNotFound,
             Error::Unsupported(_) => ErrorCode::ModelUnsupported,
             Error::BadRequest(_) => ErrorCode::BadRequest,
             Error::ContextFull { .. } | Error::AnswerFull { .. } => ErrorCode::ContextFull,

@@ -9,6 +9,7 @@ mod answer_prefix;
 mod bench;
 mod blas;
 mod cache;
+mod count;
 mod error;
 mod generate;
 mod kernels;
@@ -37,12 +38,13 @@ use std::thread::JoinHandle;
 
 use futures::future::BoxFuture;
 use protocol::{
-    AnswerNowFlag, CancelFlag, Done, Engine, EngineEvent, JobHandle, KvBits, LoadEvent, MemoryFigures, MemoryGuard, ModelInfo, ModelSource,
-    Receiver, Request, Stage,
+    AnswerNowFlag, CancelFlag, Capabilities, Done, Engine, EngineEvent, FolderSource, JobHandle, KvBits, LoadEvent, LocalEngine,
+    MemoryFigures, MemoryGuard, ModelInfo, ModelSource, Receiver, Request, Stage, TokenCount,
 };
 use tokio::sync::oneshot;
 
 pub use bench::{bench_prompt, BenchFigures};
+use count::Counter;
 pub use error::Error;
 use worker::{catch_panic, Command, JobContext, PendingPrefetch, Shared, Worker};
 
@@ -55,6 +57,7 @@ struct Handle {
     commands: Option<mpsc::Sender<Command>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     shared: Arc<Shared>,
+    counter: Counter,
 }
 
 impl MlxEngine {
@@ -82,19 +85,20 @@ impl MlxEngine {
             commands: Some(sender),
             thread: Mutex::new(thread),
             shared,
+            counter: Counter::default(),
         }))
     }
 
     /// Logits after the last of `tokens`, or after each of them if `all`, read in chunks of `chunk` tokens (by default
     /// all at once). Loads the model if it is not loaded. Blocks; not for async code.
-    pub fn logits(&self, model: ModelSource, tokens: Vec<u32>, all: bool, chunk: Option<usize>) -> protocol::Result<Vec<Vec<f32>>> {
+    pub fn logits(&self, model: FolderSource, tokens: Vec<u32>, all: bool, chunk: Option<usize>) -> protocol::Result<Vec<Vec<f32>>> {
         self.kv_logits(model, tokens, all, chunk, None)
     }
 
     /// [`MlxEngine::logits`] with keys and values of full attention in so many bits.
     pub fn kv_logits(
         &self,
-        model: ModelSource,
+        model: FolderSource,
         tokens: Vec<u32>,
         all: bool,
         chunk: Option<usize>,
@@ -105,7 +109,7 @@ impl MlxEngine {
 
     /// Loads the model anew and measures, for each length of prompt, reading it and generating `generate` tokens. Blocks;
     /// not for async code.
-    pub fn bench(&self, model: ModelSource, prompts: Vec<usize>, generate: usize) -> protocol::Result<Vec<BenchFigures>> {
+    pub fn bench(&self, model: FolderSource, prompts: Vec<usize>, generate: usize) -> protocol::Result<Vec<BenchFigures>> {
         self.call(move |worker| bench::bench(worker, &model, &prompts, generate))
     }
 
@@ -174,17 +178,11 @@ impl MlxEngine {
 }
 
 impl Engine for MlxEngine {
-    fn load(&self, model: ModelSource) -> Receiver<LoadEvent> {
-        let (events, receiver) = protocol::mailbox();
-        self.send(Command::Load { source: model, events });
-        receiver
-    }
-
     fn generate(&self, request: Request) -> JobHandle {
         self.job(move |worker, job| {
             job.check_cancelled()?;
             answer::check(&request)?;
-            let files = worker.model_files(&request.model)?;
+            let files = worker.model_files(folder(&request)?)?;
             let prepared = answer::prepare(&files, &request)?;
             let mut progress = |done, total| {
                 job.send(EngineEvent::Progress {
@@ -199,19 +197,62 @@ impl Engine for MlxEngine {
         })
     }
 
+    fn capabilities(&self, model: &ModelSource) -> Capabilities {
+        match model {
+            ModelSource::Folder(_) => Capabilities {
+                continue_answer: true,
+                end_thinking: true,
+                prefetch: true,
+                memory: true,
+                logprobs: false,
+                images: false,
+                tools: true,
+                kv_bits: true,
+                leaves_computer: false,
+            },
+            ModelSource::Remote { .. } => Capabilities::default(),
+        }
+    }
+
+    fn count(&self, request: Request) -> BoxFuture<'static, protocol::Result<TokenCount>> {
+        self.0.counter.count(request)
+    }
+
+    fn local(&self) -> Option<&dyn LocalEngine> {
+        Some(self)
+    }
+}
+
+impl LocalEngine for MlxEngine {
+    fn load(&self, model: FolderSource) -> Receiver<LoadEvent> {
+        let (events, receiver) = protocol::mailbox();
+        self.send(Command::Load { source: model, events });
+        receiver
+    }
+
     fn prefetch(&self, request: Request) {
         self.send(Command::Prefetch(Box::new(request), PendingPrefetch::new(&self.0.shared)));
     }
 
-    fn unload(&self) -> BoxFuture<'static, protocol::Result<()>> {
+    fn unload(&self, reference: &str) -> BoxFuture<'static, protocol::Result<()>> {
+        let reference = reference.to_owned();
+        self.call_async(move |worker| {
+            if worker.loaded().is_some_and(|loaded| loaded.info.reference == reference) {
+                worker.unload();
+            }
+            Ok(())
+        })
+    }
+
+    fn unload_all(&self) -> BoxFuture<'static, protocol::Result<()>> {
         self.call_async(|worker| {
             worker.unload();
             Ok(())
         })
     }
 
-    fn loaded(&self) -> Option<ModelInfo> {
-        self.0.shared.loaded()
+    fn loaded(&self) -> Vec<ModelInfo> {
+        self.0.shared.loaded().into_iter().collect()
     }
 
     fn memory(&self) -> BoxFuture<'static, protocol::Result<MemoryFigures>> {
@@ -220,6 +261,11 @@ impl Engine for MlxEngine {
         self.send(Command::Memory(query));
         Box::pin(async move { Ok(answer.await.unwrap_or(Err(Error::WorkerGone))?) })
     }
+}
+
+/// The folder of a request's model.
+fn folder(request: &Request) -> error::Result<&FolderSource> {
+    request.model.folder().ok_or_else(|| Error::NotAFolder(request.model.reference()))
 }
 
 impl Drop for Handle {

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use checkpoint::{check_folder, ModelConfig};
 use prompt::ChatProcessor;
-use protocol::{ModelInfo, ModelSource};
+use protocol::{ModelInfo, FolderSource};
 use sha2::{Digest, Sha256};
 
 use crate::cache::PrefixCache;
@@ -24,7 +24,7 @@ use crate::weights::{LoadProgress, Weights};
 /// The small files of a model, read before its weights: enough to render a conversation and count its tokens.
 pub struct ModelFiles {
     /// Where it came from.
-    pub source: ModelSource,
+    pub source: FolderSource,
     /// Its shapes.
     pub config: ModelConfig,
     /// Tokenizer and chat template.
@@ -33,7 +33,7 @@ pub struct ModelFiles {
 
 impl ModelFiles {
     /// Reads the small files of a model's folder.
-    pub fn open(source: &ModelSource) -> Result<Self> {
+    pub fn open(source: &FolderSource) -> Result<Self> {
         Ok(Self {
             config: check_folder(&source.path)?,
             processor: ChatProcessor::open(&source.path)?,
@@ -42,7 +42,7 @@ impl ModelFiles {
     }
 
     /// Whether these are the files of this model.
-    pub fn is_of(&self, source: &ModelSource) -> bool {
+    pub fn is_of(&self, source: &FolderSource) -> bool {
         self.source.path == source.path && self.source.revision == source.revision
     }
 }

@@ -1,6 +1,6 @@
 //! The logits of a model, for comparing engines.
 
-use protocol::{KvBits, ModelSource};
+use protocol::{FolderSource, KvBits};
 
 use crate::cache::Cache;
 use crate::error::{Error, Result};
@@ -11,7 +11,7 @@ use crate::worker::Worker;
 /// attention in `kv_bits`.
 pub fn logits(
     worker: &mut Worker,
-    source: &ModelSource,
+    source: &FolderSource,
     tokens: &[u32],
     all: bool,
     chunk: Option<usize>,

@@ -143,7 +143,7 @@ impl<'a> OutputStream<'a> {
     }
 
     fn send(&mut self, pieces: Vec<Piece>) {
-        let thinking_tokens = self.parser.thinking_tokens();
+        let thinking_tokens = Some(self.parser.thinking_tokens());
         for piece in pieces {
             let event = match piece {
                 Piece::Text(text) => EngineEvent::Delta {
@@ -188,20 +188,20 @@ impl<'a> OutputStream<'a> {
         let stop = match &ended_by {
             EndedBy::Cancelled => FinishReason::Cancelled,
             EndedBy::TokenLimit | EndedBy::Context | EndedBy::Repetition => FinishReason::Length,
-            EndedBy::StopToken { .. } | EndedBy::StopText { .. } if self.calls > 0 => FinishReason::ToolCalls,
-            EndedBy::StopToken { .. } | EndedBy::StopText { .. } => FinishReason::Stop,
+            EndedBy::StopToken { .. } | EndedBy::StopText { .. } | EndedBy::Endpoint { .. } if self.calls > 0 => FinishReason::ToolCalls,
+            EndedBy::StopToken { .. } | EndedBy::StopText { .. } | EndedBy::Endpoint { .. } => FinishReason::Stop,
         };
         let usage = Usage {
             prompt_tokens: prompt_tokens as u32,
             cached_tokens: cached as u32,
             prefilled_tokens: times.prefilled() as u32,
             completion_tokens: self.tokens,
-            thinking_tokens: self.parser.thinking_tokens(),
+            thinking_tokens: Some(self.parser.thinking_tokens()),
         };
         Done {
             finish_reason: stop,
             ended_by,
-            usage,
+            usage: Some(usage),
             timing: times.timing(load_ms),
             tokens: self.unsent,
         }

@@ -62,7 +62,7 @@ impl MlxEngine {
     /// A job that answers with one token and then panics.
     pub fn panicking_job(&self, request: Request) -> JobHandle {
         self.job(move |worker, job| {
-            let load_ms = worker.ensure_loaded(&request.model, &mut |_, _| Ok(()))?;
+            let load_ms = worker.ensure_loaded(crate::folder(&request)?, &mut |_, _| Ok(()))?;
             let loaded = worker.loaded().expect("just loaded");
             let prepared = answer::prepare(&loaded.files, &request)?;
             let one = Request {

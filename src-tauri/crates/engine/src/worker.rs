@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use protocol::{
-    AnswerNowFlag, CancelFlag, Done, EndedBy, EngineEvent, FinishReason, LoadEvent, MemoryFigures, MemoryGuard, ModelInfo, ModelSource,
+    AnswerNowFlag, CancelFlag, Done, EndedBy, EngineEvent, FinishReason, FolderSource, LoadEvent, MemoryFigures, MemoryGuard, ModelInfo,
     Request, Sender,
 };
 use tokio::sync::{oneshot, watch};
@@ -128,7 +128,7 @@ pub enum Command {
     /// Load a model.
     Load {
         /// Which.
-        source: ModelSource,
+        source: FolderSource,
         /// Who listens.
         events: Sender<LoadEvent>,
     },
@@ -230,7 +230,9 @@ impl Worker {
         match command {
             Command::Prefetch(request, pending) => {
                 let prefetch = catch_panic(|| match &self.loaded {
-                    Some(loaded) if loaded.files.is_of(&request.model) => Prefetch::begin(loaded, &request),
+                    Some(loaded) if request.model.folder().is_some_and(|folder| loaded.files.is_of(folder)) => {
+                        Prefetch::begin(loaded, &request)
+                    }
                     _ => Ok(None),
                 });
                 self.prefetch = self.unless_failed(prefetch).flatten().map(|prefetch| (prefetch, pending));
@@ -268,7 +270,7 @@ impl Worker {
                         EngineEvent::Done(Done {
                             finish_reason: FinishReason::Cancelled,
                             ended_by: EndedBy::Cancelled,
-                            usage: Default::default(),
+                            usage: Some(Default::default()),
                             timing: Default::default(),
                             tokens: Vec::new(),
                         })
@@ -334,7 +336,7 @@ impl Worker {
     }
 
     /// The small files of a model: those of the loaded one, or read now.
-    pub fn model_files(&self, source: &ModelSource) -> Result<Rc<ModelFiles>> {
+    pub fn model_files(&self, source: &FolderSource) -> Result<Rc<ModelFiles>> {
         match &self.loaded {
             Some(loaded) if loaded.files.is_of(source) => Ok(loaded.files.clone()),
             _ => Ok(Rc::new(ModelFiles::open(source)?)),
@@ -343,7 +345,7 @@ impl Worker {
 
     /// Makes a model the loaded one; `progress` gets resident and total bytes. Returns the milliseconds it took, 0 if it was
     /// loaded already.
-    pub fn ensure_loaded(&mut self, source: &ModelSource, progress: &mut LoadProgress<'_>) -> Result<f64> {
+    pub fn ensure_loaded(&mut self, source: &FolderSource, progress: &mut LoadProgress<'_>) -> Result<f64> {
         let files = self.model_files(source)?;
         self.ensure_loaded_files(files, progress)
     }

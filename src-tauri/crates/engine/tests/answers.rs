@@ -5,7 +5,7 @@ mod common;
 
 use common::{hear, pebble, question, Heard};
 use engine::MlxEngine;
-use protocol::{Engine, ErrorCode, FinishReason, Message, Request, Role, Sampling, Thinking};
+use protocol::{Engine, ErrorCode, FinishReason, LocalEngine, Message, Request, Role, Sampling, Thinking};
 
 async fn ask(engine: &MlxEngine, request: Request) -> Heard {
     hear(engine.generate(request)).await
@@ -19,12 +19,15 @@ async fn a_sum_with_thinking_carries_digits_and_ends() {
     assert!(!heard.thinking.is_empty());
     let done = heard.done();
     assert_eq!(
-        (done.finish_reason, done.usage.prompt_tokens, heard.started),
+        (done.finish_reason, done.usage.unwrap().prompt_tokens, heard.started),
         (FinishReason::Stop, 28, Some(28))
     );
     assert_eq!(heard.prefill.last(), Some(&28));
-    assert_eq!(heard.tokens.len(), done.usage.completion_tokens as usize);
-    assert!(done.usage.thinking_tokens > 0 && done.usage.thinking_tokens < done.usage.completion_tokens);
+    assert_eq!(heard.tokens.len(), done.usage.unwrap().completion_tokens as usize);
+    assert!(
+        done.usage.unwrap().thinking_tokens.unwrap() > 0
+            && done.usage.unwrap().thinking_tokens.unwrap() < done.usage.unwrap().completion_tokens
+    );
     assert!(done.timing.load_ms > 0.0 && done.timing.first_token_ms > 0.0 && done.timing.decode_tokens_per_second > 0.0);
 
     let again = ask(&engine, question("What is 347 + 589?", Thinking::On)).await;
@@ -65,7 +68,11 @@ async fn the_limit_ends_an_answer_as_length() {
     };
     let heard = ask(&MlxEngine::start(), request).await;
     assert_eq!(
-        (heard.done().finish_reason, heard.done().usage.completion_tokens, heard.tokens.len()),
+        (
+            heard.done().finish_reason,
+            heard.done().usage.unwrap().completion_tokens,
+            heard.tokens.len()
+        ),
         (FinishReason::Length, 5, 5)
     );
 }
@@ -153,7 +160,7 @@ async fn a_name_is_remembered_past_the_sliding_window() {
         ..Request::new(pebble(), messages)
     };
     let heard = ask(&MlxEngine::start(), request).await;
-    assert!(heard.done().usage.prompt_tokens > 128);
+    assert!(heard.done().usage.unwrap().prompt_tokens > 128);
     assert!(heard.text.contains("Yara"), "{}", heard.text);
 }
 
@@ -163,7 +170,7 @@ async fn the_operations_of_gpus_give_the_same_answer_from_quantised_weights() {
     engine.pretend_gpu().unwrap();
     let heard = ask(&engine, question("What is 347 + 589?", Thinking::On)).await;
     assert_eq!(heard.text, "347 + 589 = **936**");
-    let info = engine.loaded().unwrap();
+    let info = engine.loaded().remove(0);
     assert!(!info.dequantised && info.resident_bytes < 16_000_000, "{info:?}");
     assert_eq!(engine.inspect().unwrap().unevaluated, 0);
 }
@@ -185,7 +192,7 @@ async fn an_answer_that_runs_in_a_circle_is_ended_and_says_so() {
         heard.notices.iter().map(|notice| notice.code.as_str()).collect::<Vec<_>>(),
         ["repetition"]
     );
-    let made = heard.done().usage.completion_tokens;
+    let made = heard.done().usage.unwrap().completion_tokens;
     assert!((1000..1100).contains(&made), "{made}");
     assert_eq!(heard.tokens.len(), made as usize);
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use common::{hear, pebble, pebble_dir, question, source};
 use engine::MlxEngine;
-use protocol::{Engine, Error, ErrorCode, LoadEvent, Thinking};
+use protocol::{Engine, Error, ErrorCode, LoadEvent, LocalEngine, Thinking};
 use serde_json::Value;
 
 /// Pebble with something broken.
@@ -29,7 +29,7 @@ fn broken(engine: &MlxEngine, spoil: impl FnOnce(&Path)) -> Error {
         }
     }
     assert_eq!(ends.len(), 1);
-    assert!(engine.loaded().is_none());
+    assert!(engine.loaded().is_empty());
     ends.remove(0)
 }
 
@@ -159,7 +159,7 @@ fn every_kind_of_broken_model_gives_its_own_error() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let heard = runtime.block_on(hear(engine.generate(question("What is 347 + 589?", Thinking::On))));
     assert_eq!(heard.text, "347 + 589 = **936**");
-    assert_eq!(engine.loaded().unwrap().reference, pebble().reference);
+    assert_eq!(engine.loaded()[0].reference, pebble().reference);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn a_token_that_the_model_does_not_know_is_refused_before_it_is_read() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let ask = |text: &str| {
         let request = protocol::Request {
-            model: source(folder.path()),
+            model: source(folder.path()).into(),
             max_tokens: Some(2),
             ..question(text, Thinking::Off)
         };
@@ -193,5 +193,5 @@ fn a_token_that_the_model_does_not_know_is_refused_before_it_is_read() {
         error.message.contains("tokenizer.json") && error.message.contains("4096"),
         "{error}"
     );
-    assert_eq!(ask("What is 1 + 1?").done().usage.completion_tokens, 2);
+    assert_eq!(ask("What is 1 + 1?").done().usage.unwrap().completion_tokens, 2);
 }

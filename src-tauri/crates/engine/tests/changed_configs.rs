@@ -9,7 +9,7 @@ use checkpoint::ModelConfig;
 use common::oracle::{python, seed, Written};
 use common::source;
 use engine::MlxEngine;
-use protocol::{ErrorCode, ModelSource};
+use protocol::{ErrorCode, FolderSource};
 use serde_json::{json, Value};
 
 /// What stands where a number, a text or a list should.
@@ -80,7 +80,7 @@ fn no_number_of_a_config_makes_a_panic() {
                 loaded += 1;
                 std::fs::write(&path, &changed).unwrap();
                 // Another revision, so that the engine does not take it for what it has loaded.
-                let model = ModelSource {
+                let model = FolderSource {
                     revision: Some(loaded.to_string()),
                     ..source(folder.path())
                 };

@@ -6,12 +6,12 @@ mod common;
 use common::oracle::{python, seed, Written};
 use common::{hear, source, Heard};
 use engine::MlxEngine;
-use protocol::{Engine, LoadEvent, Message, ModelSource, Request, Role, Sampling, Usage};
+use protocol::{Engine, FolderSource, LoadEvent, LocalEngine, Message, Request, Role, Sampling, Usage};
 
 /// Longer than the sliding windows, so that their rings turn within an answer.
 const ANSWER: u32 = 24;
 
-async fn load(engine: &MlxEngine, model: &ModelSource) {
+async fn load(engine: &MlxEngine, model: &FolderSource) {
     let mut events = engine.load(model.clone());
     while let Some(event) = events.recv().await {
         if let LoadEvent::Failed(error) = event {
@@ -20,14 +20,14 @@ async fn load(engine: &MlxEngine, model: &ModelSource) {
     }
 }
 
-async fn ask(engine: &MlxEngine, model: &ModelSource, messages: &[Message]) -> (Heard, Usage) {
+async fn ask(engine: &MlxEngine, model: &FolderSource, messages: &[Message]) -> (Heard, Usage) {
     let request = Request {
         sampling: Sampling::greedy(),
         max_tokens: Some(ANSWER),
         ..Request::new(model.clone(), messages.to_vec())
     };
     let heard = hear(engine.generate(request)).await;
-    let usage = heard.done().usage;
+    let usage = heard.done().usage.unwrap();
     assert_eq!(usage.cached_tokens + usage.prefilled_tokens, usage.prompt_tokens, "{usage:?}");
     (heard, usage)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use engine::MlxEngine;
-use protocol::{Channel, Engine, EngineEvent, Message, ModelSource, Request, Role, Sampling, Thinking, ToolCall};
+use protocol::{Channel, Engine, EngineEvent, FolderSource, Message, Request, Role, Sampling, Thinking, ToolCall};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -75,7 +75,7 @@ async fn pebble_passes_its_exam() {
     let seed = number("PONDER_SEED", 20_261_121);
     let exam = questions(if full { 600 } else { 120 }, seed);
     let engine = MlxEngine::start();
-    let model = ModelSource {
+    let model = FolderSource {
         reference: "pebble".into(),
         path: pebble().join("model"),
         revision: None,

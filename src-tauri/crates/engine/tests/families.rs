@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use common::oracle::{python, seed, Figures, Variant, Written};
 use common::source;
 use engine::MlxEngine;
-use protocol::{Engine, ErrorCode, KvBits};
+use protocol::{ErrorCode, KvBits, LocalEngine};
 
 /// How far a logit may be off in 32 bit floats, where logits spread over some ten.
 const EXACT: f32 = 2e-3;
@@ -123,7 +123,7 @@ fn as_good_token(rows: &[Vec<f32>], native: &[f32], wide: &[f32]) -> f32 {
 fn wide(engine: &MlxEngine, written: &Written, variant: &Variant, figures: &Figures) -> protocol::Result<Option<PathBuf>> {
     let folder = written.model(&variant.name);
     engine.logits(source(&folder), vec![0], false, None)?;
-    let widened = engine.loaded().is_some_and(|info| info.device == "cpu");
+    let widened = engine.loaded().iter().any(|info| info.device == "cpu");
     Ok(match (widened || figures.native.is_none(), variant.quantized) {
         (true, _) => Some(folder),
         (false, true) => Some(written.packed_in_f32(variant)),

@@ -7,9 +7,9 @@ mod common;
 use common::oracle::{python, seed, Written};
 use common::{hear, source, Heard};
 use engine::MlxEngine;
-use protocol::{Engine, Message, ModelSource, Request, Role, Sampling};
+use protocol::{Engine, FolderSource, LocalEngine, Message, Request, Role, Sampling};
 
-async fn ask(engine: &MlxEngine, model: &ModelSource, messages: &[Message]) -> Heard {
+async fn ask(engine: &MlxEngine, model: &FolderSource, messages: &[Message]) -> Heard {
     let request = Request {
         sampling: Sampling::greedy(),
         max_tokens: Some(12),
@@ -32,12 +32,12 @@ async fn turns_go_on_from_states_and_say_the_same() {
             let heard = ask(&warm, &model, &messages).await;
             let fresh = ask(&cold, &model, &messages).await;
             assert_eq!(heard.tokens, fresh.tokens, "{}: {question}", variant.name);
-            let usage = heard.done().usage;
+            let usage = heard.done().usage.unwrap();
             assert_eq!(usage.cached_tokens + usage.prefilled_tokens, usage.prompt_tokens);
             cached.push(usage.cached_tokens);
-            assert_eq!(fresh.done().usage.cached_tokens, 0);
+            assert_eq!(fresh.done().usage.unwrap().cached_tokens, 0);
             // What is unloaded remembers nothing.
-            cold.unload().await.unwrap();
+            cold.unload_all().await.unwrap();
             messages.push(Message::text(Role::Assistant, heard.text));
         }
         assert!(

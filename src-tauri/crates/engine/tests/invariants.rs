@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use common::{hear, pebble, pebble_dir, question, source};
 use engine::MlxEngine;
-use protocol::{Engine, EngineEvent, ErrorCode, FinishReason, LoadEvent, Request, Thinking};
+use protocol::{Engine, EngineEvent, ErrorCode, FinishReason, LoadEvent, LocalEngine, Request, Thinking};
 
-async fn load(engine: &MlxEngine, model: protocol::ModelSource) -> Vec<LoadEvent> {
+async fn load(engine: &MlxEngine, model: protocol::FolderSource) -> Vec<LoadEvent> {
     let mut events = engine.load(model);
     let mut all = Vec::new();
     while let Some(event) = events.recv().await {
@@ -54,8 +54,8 @@ async fn every_array_is_dropped_by_the_worker_and_unloading_frees_the_memory() {
     let memory = engine.memory().await.unwrap();
     assert!(memory.active > before + 40_000_000 && memory.peak >= memory.active, "{memory:?}");
 
-    engine.unload().await.unwrap();
-    assert!(engine.loaded().is_none());
+    engine.unload_all().await.unwrap();
+    assert!(engine.loaded().is_empty());
     // Handles are counted by thread: one that was dropped elsewhere would be missing here.
     assert_eq!(engine.inspect().unwrap().living, 0);
     let after = engine.memory().await.unwrap();
@@ -88,7 +88,7 @@ async fn loading_by_another_path_replaces_the_model() {
         panic!("{second:?}")
     };
     assert_eq!(first.revision, second.revision, "the same bytes have the same fingerprint");
-    assert_eq!(engine.loaded().unwrap().reference, copy.path().display().to_string());
+    assert_eq!(engine.loaded()[0].reference, copy.path().display().to_string());
     assert_eq!(engine.inspect().unwrap(), held, "the first model is gone");
     let Some(LoadEvent::Ready(_)) = load(&engine, source(copy.path())).await.last() else {
         panic!("a loaded model is ready at once")
@@ -133,7 +133,7 @@ async fn a_request_that_makes_no_sense_loads_nothing() {
     let mut request = question("Hi", Thinking::Off);
     request.sampling.temperature = Some(-1.0);
     assert_eq!(hear(engine.generate(request)).await.error().code, ErrorCode::BadRequest);
-    assert!(engine.loaded().is_none());
+    assert!(engine.loaded().is_empty());
 }
 
 #[tokio::test]
@@ -147,8 +147,8 @@ async fn a_load_is_given_up_when_its_job_is_cancelled() {
         job.cancel.cancel();
         let heard = hear(job).await;
         assert_eq!(heard.done().finish_reason, FinishReason::Cancelled);
-        given_up |= heard.started.is_none() && engine.loaded().is_none();
-        engine.unload().await.unwrap();
+        given_up |= heard.started.is_none() && engine.loaded().is_empty();
+        engine.unload_all().await.unwrap();
     }
     assert!(given_up);
     assert_eq!(engine.inspect().unwrap().living, 0, "nothing of the given up load is left");

@@ -8,7 +8,7 @@ use std::path::Path;
 use common::files::{copy_words, write_entries, Entry};
 use common::{hear, pebble_dir, source};
 use engine::MlxEngine;
-use protocol::{Engine, LoadEvent, MemoryFigures, Message, ModelInfo, Request, Role, Sampling};
+use protocol::{Engine, LoadEvent, LocalEngine, MemoryFigures, Message, ModelInfo, Request, Role, Sampling};
 use serde_json::json;
 
 const WIDTH: usize = 512;
@@ -138,7 +138,7 @@ async fn talk(engine: &MlxEngine, folder: &Path, messages: &mut Vec<Message>, tu
             ..Request::new(source(folder), messages.clone())
         }))
         .await;
-        let usage = &heard.done().usage;
+        let usage = heard.done().usage.unwrap();
         length = u64::from(usage.prompt_tokens) + u64::from(usage.completion_tokens);
         messages.push(Message::text(Role::Assistant, heard.text));
     }
@@ -186,7 +186,7 @@ async fn memory_stays_near_the_model_and_comes_back() {
             );
         }
 
-        engine.unload().await.unwrap();
+        engine.unload_all().await.unwrap();
         let gone = engine.memory().await.unwrap();
         report(form, "unloaded", gone);
         assert!(

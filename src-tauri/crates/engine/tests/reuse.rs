@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use common::{hear, pebble, question, Heard};
 use engine::MlxEngine;
-use protocol::{Engine, EngineEvent, ErrorCode, FinishReason, KvBits, Message, Request, Role, Sampling, Thinking, Usage};
+use protocol::{Engine, EngineEvent, ErrorCode, FinishReason, KvBits, LocalEngine, Message, Request, Role, Sampling, Thinking, Usage};
 
 fn user(text: &str) -> Message {
     Message::text(Role::User, text)
@@ -38,7 +38,7 @@ fn request(messages: &[Message]) -> Request {
 
 async fn ask(engine: &MlxEngine, messages: &[Message]) -> (Heard, Usage) {
     let heard = hear(engine.generate(request(messages))).await;
-    let usage = heard.done().usage;
+    let usage = heard.done().usage.unwrap();
     assert_eq!(usage.cached_tokens + usage.prefilled_tokens, usage.prompt_tokens, "{usage:?}");
     (heard, usage)
 }
@@ -110,7 +110,7 @@ async fn opening_a_chat_reads_it_and_other_work_comes_first() {
 
     engine.prefetch(request(&history));
     settled(&engine).await;
-    assert!(engine.loaded().is_none(), "nothing is loaded for reading ahead");
+    assert!(engine.loaded().is_empty(), "nothing is loaded for reading ahead");
 
     load(&engine).await;
     engine.prefetch(request(&history));
@@ -188,7 +188,7 @@ async fn a_cancelled_answer_leaves_what_was_read_right() {
     ) {}
     job.cancel.cancel();
     let heard = hear(job).await;
-    let read = heard.done().usage.prefilled_tokens;
+    let read = heard.done().usage.unwrap().prefilled_tokens;
     assert_eq!(heard.done().finish_reason, FinishReason::Cancelled);
     assert!(read > 0);
     let (heard, usage) = ask(&engine, &long).await;
@@ -230,7 +230,7 @@ async fn a_tiny_budget_costs_time_and_nothing_else() {
             }
         }
     }
-    engine.unload().await.unwrap();
+    engine.unload_all().await.unwrap();
     let held = engine.inspect().unwrap();
     assert_eq!((held.prefix_cache_tensors, held.prefix_cache_bytes, held.living), (0, 0, 0));
 }
@@ -242,7 +242,7 @@ async fn a_conversation_that_does_not_fit_loads_nothing() {
     let error = hear(engine.generate(question(&long, Thinking::Off))).await.error().clone();
     assert_eq!(error.code, ErrorCode::ContextFull);
     assert!(error.message.contains("4096"), "{}", error.message);
-    assert!(engine.loaded().is_none());
+    assert!(engine.loaded().is_empty());
 }
 
 #[tokio::test]
@@ -260,14 +260,18 @@ async fn packed_keys_give_the_same_answers_and_are_told_apart() {
         for bits in [KvBits::Eight, KvBits::Four] {
             let first = hear(engine.generate(packed(bits))).await;
             assert_eq!(
-                first.done().usage.cached_tokens,
+                first.done().usage.unwrap().cached_tokens,
                 0,
                 "{bits:?}: what is kept in other bits is not used"
             );
             assert!(first.text.contains("Yara"), "{bits:?}: {}", first.text);
             assert!(first.notices.is_empty(), "{:?}", first.notices);
             let again = hear(engine.generate(packed(bits))).await;
-            assert_eq!((again.done().usage.prefilled_tokens, &again.text), (1, &first.text), "{bits:?}");
+            assert_eq!(
+                (again.done().usage.unwrap().prefilled_tokens, &again.text),
+                (1, &first.text),
+                "{bits:?}"
+            );
         }
     }
     assert!(plain.text.contains("Yara"));

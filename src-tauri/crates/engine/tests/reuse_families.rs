@@ -7,7 +7,7 @@ mod common;
 use common::oracle::{python, seed, Written};
 use common::{hear, source, Heard};
 use engine::MlxEngine;
-use protocol::{Engine, KvBits, LoadEvent, Message, ModelSource, Request, Role, Sampling};
+use protocol::{Engine, FolderSource, KvBits, LoadEvent, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind, for every day.
 const SOME: [&str; 8] = [
@@ -21,7 +21,7 @@ const SOME: [&str; 8] = [
     "deepseek-v3",
 ];
 
-async fn load(engine: &MlxEngine, model: &ModelSource) {
+async fn load(engine: &MlxEngine, model: &FolderSource) {
     let mut events = engine.load(model.clone());
     while let Some(event) = events.recv().await {
         if let LoadEvent::Failed(error) = event {
@@ -30,7 +30,7 @@ async fn load(engine: &MlxEngine, model: &ModelSource) {
     }
 }
 
-async fn ask(engine: &MlxEngine, model: &ModelSource, messages: &[Message], kv_bits: Option<KvBits>) -> Heard {
+async fn ask(engine: &MlxEngine, model: &FolderSource, messages: &[Message], kv_bits: Option<KvBits>) -> Heard {
     let request = Request {
         sampling: Sampling::greedy(),
         max_tokens: Some(12),
@@ -63,11 +63,11 @@ async fn every_kind_of_cache_goes_on_from_what_was_read() {
                 // The second time is another answer to the same question.
                 for again in [false, true] {
                     let warm = ask(&engine, &model, &messages, kv_bits).await;
-                    let usage = warm.done().usage;
+                    let usage = warm.done().usage.unwrap();
                     let expected = ask(&cold, &model, &messages, kv_bits).await;
                     let at = format!("{}, turn {turn}, {kv_bits:?}, again {again}: {usage:?}", variant.name);
                     assert_eq!(warm.tokens, expected.tokens, "{at}");
-                    assert_eq!(expected.done().usage.cached_tokens, 0);
+                    assert_eq!(expected.done().usage.unwrap().cached_tokens, 0);
                     assert!((turn == 0 && !again) || usage.cached_tokens > 0, "{at}");
                     assert!(!again || usage.prefilled_tokens <= 33, "{at}");
                     read += usage.prefilled_tokens;

@@ -8,7 +8,7 @@ use std::path::Path;
 use common::files::{copy_words, edit_config};
 use common::{hear, pebble_dir, question, source, Heard};
 use engine::MlxEngine;
-use protocol::{AnswerPrefix, Channel, EndedBy, Engine, EngineEvent, ErrorCode, FinishReason, Request, Sampling, Thinking};
+use protocol::{AnswerPrefix, Channel, EndedBy, Engine, LocalEngine, EngineEvent, ErrorCode, FinishReason, Request, Sampling, Thinking};
 
 const SUM: &str = "What is 347 + 589?";
 /// How a thought is ended for Pebble: by a line end and its closing marker, or by that alone.
@@ -52,7 +52,13 @@ fn assert_same(heard: &Heard, whole: &Heard, at: &str) {
         (expected.finish_reason, &expected.ended_by),
         "{at}"
     );
-    let counts = |done: &protocol::Done| (done.usage.prompt_tokens, done.usage.completion_tokens, done.usage.thinking_tokens);
+    let counts = |done: &protocol::Done| {
+        (
+            done.usage.unwrap().prompt_tokens,
+            done.usage.unwrap().completion_tokens,
+            done.usage.unwrap().thinking_tokens.unwrap(),
+        )
+    };
     assert_eq!(counts(done), counts(expected), "{at}");
     assert_eq!(codes(heard), codes(whole), "{at}");
 }
@@ -84,19 +90,19 @@ async fn go_on_everywhere(engine: &MlxEngine, request: &Request, whole: &Heard, 
 async fn a_budget_holds_to_the_token() {
     let engine = MlxEngine::start();
     let whole = ask(&engine, question(SUM, Thinking::On)).await;
-    let natural = whole.done().usage.thinking_tokens;
+    let natural = whole.done().usage.unwrap().thinking_tokens.unwrap();
     assert!(natural > 20, "the thought of {natural} tokens is longer than the budgets");
     for budget in [0, 1, 2, 5, 19, 20, natural - 1] {
         let heard = ask(&engine, with_budget(budget)).await;
         let done = heard.done();
-        assert_eq!(done.usage.thinking_tokens, budget);
+        assert_eq!(done.usage.unwrap().thinking_tokens.unwrap(), budget);
         // The last of them is the line end before the marker.
         let shorter = budget + 1 == natural || heard.thinking.len() < whole.thinking.len();
         assert!(whole.thinking.starts_with(&heard.thinking) && shorter, "{heard:?}");
         assert!(!heard.text.is_empty() && done.finish_reason == FinishReason::Stop, "{heard:?}");
         assert_eq!(codes(&heard), ["thinking_ended"]);
         assert!(heard.notices[0].message.contains(&budget.to_string()), "{:?}", heard.notices);
-        assert_eq!(heard.tokens.len(), done.usage.completion_tokens as usize);
+        assert_eq!(heard.tokens.len(), done.usage.unwrap().completion_tokens as usize);
         let words = heard.tokens.iter().position(|id| *id == CLOSE).unwrap();
         assert_eq!(
             heard.tokens[..words - 2],
@@ -122,7 +128,7 @@ async fn the_limit_of_tokens_holds_where_a_thought_is_ended() {
         let heard = ask(&engine, request).await;
         assert_eq!(heard.tokens.len(), limit as usize);
         assert_eq!(heard.done().ended_by, EndedBy::TokenLimit);
-        assert!(heard.done().usage.thinking_tokens <= 5);
+        assert!(heard.done().usage.unwrap().thinking_tokens.unwrap() <= 5);
     }
 }
 
@@ -134,7 +140,10 @@ async fn the_answer_follows_at_once_when_it_is_asked_for() {
     let job = engine.generate(question(SUM, Thinking::On));
     job.end_thinking.answer_now();
     let heard = hear(job).await;
-    assert_eq!((heard.thinking.as_str(), heard.done().usage.thinking_tokens), ("", 0));
+    assert_eq!(
+        (heard.thinking.as_str(), heard.done().usage.unwrap().thinking_tokens.unwrap()),
+        ("", 0)
+    );
     assert!(!heard.text.is_empty());
 
     let mut most = 0;
@@ -145,7 +154,7 @@ async fn the_answer_follows_at_once_when_it_is_asked_for() {
             if let EngineEvent::Delta {
                 channel: Channel::Thinking,
                 text,
-                thinking_tokens,
+                thinking_tokens: Some(thinking_tokens),
                 ..
             } = &event
             {
@@ -169,7 +178,7 @@ async fn the_answer_follows_at_once_when_it_is_asked_for() {
                 heard.notices.push(notice.clone());
             }
             if let EngineEvent::Done(done) = event {
-                most = most.max(pressed.map_or(0, |pressed| done.usage.thinking_tokens - pressed));
+                most = most.max(pressed.map_or(0, |pressed| done.usage.unwrap().thinking_tokens.unwrap() - pressed));
             }
         }
         assert!(whole.thinking.starts_with(&heard.thinking), "{heard:?}");
@@ -199,7 +208,7 @@ async fn answer_now_in_the_answer_changes_nothing() {
                 text.push_str(&piece);
                 job.end_thinking.answer_now();
             }
-            EngineEvent::Done(done) => assert_eq!(done.usage.completion_tokens, whole.done().usage.completion_tokens),
+            EngineEvent::Done(done) => assert_eq!(done.usage.unwrap().completion_tokens, whole.done().usage.unwrap().completion_tokens),
             _ => {}
         }
     }
@@ -309,7 +318,7 @@ async fn what_was_read_is_not_read_again() {
     assert_eq!(begun.tokens, whole.tokens[..20]);
     let heard = ask(&engine, from(&request, &begun.tokens, false)).await;
     assert_same(&heard, &whole, "a story");
-    let usage = heard.done().usage;
+    let usage = heard.done().usage.unwrap();
     assert!(usage.prefilled_tokens <= 2, "{usage:?}");
     assert_eq!(usage.cached_tokens + usage.prefilled_tokens, usage.prompt_tokens + 20);
 }
@@ -369,7 +378,7 @@ async fn what_cannot_go_on_is_refused_with_its_reason() {
     }
     // The engine lives, and the right revision goes on.
     let whole = ask(&engine, request.clone()).await;
-    let revision = engine.loaded().unwrap().revision;
+    let revision = engine.loaded().remove(0).revision;
     let heard = ask(&engine, refused(whole.tokens[..10].to_vec(), Some(&revision))).await;
     assert_same(&heard, &whole, "the same revision");
 }
@@ -382,7 +391,7 @@ async fn the_context_is_told_from_the_limit() {
     let engine = MlxEngine::start();
     let filler: Vec<u32> = (0..64 - 28 - 3).map(|at| 300 + (at * 7919) % 3000).collect();
     let request = Request {
-        model: source(folder.path()),
+        model: source(folder.path()).into(),
         sampling: Sampling {
             // No end before the context's.
             logit_bias: [(1, -1e4), (50, -1e4), (106, -1e4)].into(),
@@ -429,7 +438,7 @@ async fn another_format_is_ended_and_goes_on_alike() {
     }
     let engine = MlxEngine::start();
     let request = Request {
-        model: source(folder.path()),
+        model: source(folder.path()).into(),
         ..question(SUM, Thinking::On)
     };
     let whole = ask(&engine, request.clone()).await;
@@ -441,7 +450,7 @@ async fn another_format_is_ended_and_goes_on_alike() {
             ..request.clone()
         };
         let heard = ask(&engine, request.clone()).await;
-        assert_eq!(heard.done().usage.thinking_tokens, budget);
+        assert_eq!(heard.done().usage.unwrap().thinking_tokens.unwrap(), budget);
         assert!(whole.thinking.starts_with(&heard.thinking) && !heard.text.is_empty(), "{heard:?}");
         let ended = heard.tokens.iter().position(|id| *id == 100).unwrap() + 1 + budget as usize;
         go_on_everywhere(&engine, &request, &heard, Some(ended)).await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{hear, pebble, Heard};
 use engine::MlxEngine;
-use protocol::{Engine, Message, Request, Role, Sampling, Thinking, Usage};
+use protocol::{Engine, LocalEngine, Message, Request, Role, Sampling, Thinking, Usage};
 
 /// Twelve questions with answers of different lengths; the whole is longer than three sliding windows.
 const QUESTIONS: [&str; 12] = [
@@ -47,7 +47,7 @@ fn answer_of(heard: &Heard) -> Message {
 
 async fn ask(engine: &MlxEngine, messages: &[Message]) -> (Heard, Usage) {
     let heard = hear(engine.generate(request(messages))).await;
-    let usage = heard.done().usage;
+    let usage = heard.done().usage.unwrap();
     assert_eq!(usage.cached_tokens + usage.prefilled_tokens, usage.prompt_tokens, "{usage:?}");
     (heard, usage)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use protocol::{LocalModel, ModelFolderEntry, ModelPlace, ModelShelf, ModelSource};
+use protocol::{FolderSource, LocalModel, ModelFolderEntry, ModelPlace, ModelShelf, ModelSource};
 
 use crate::inspect::{bytes, Inspections};
 use crate::json_file::{self, LastUsed, OwnFolders};
@@ -108,7 +108,7 @@ impl ModelFolder {
     ///
     /// # Errors
     /// [`Error::NotFound`], or [`Error::Incomplete`] if files are missing or cut short.
-    pub fn find(&self, reference: &str) -> Result<ModelSource, Error> {
+    pub fn find(&self, reference: &str) -> Result<FolderSource, Error> {
         let model = self.locate(reference)?.source;
         match self.inspections.fault(&model.path) {
             Some(fault) => Err(Error::Incomplete {
@@ -124,7 +124,7 @@ impl ModelFolder {
     ///
     /// # Errors
     /// [`Error::NotFound`].
-    pub fn find_words(&self, reference: &str) -> Result<ModelSource, Error> {
+    pub fn find_words(&self, reference: &str) -> Result<FolderSource, Error> {
         Ok(self.locate(reference)?.source)
     }
 
@@ -290,7 +290,7 @@ impl ModelFolder {
                     || revision.as_str().len() >= 7 && commit.starts_with(revision.as_str())
             });
             let wanted = wanted.ok_or_else(not_found)?;
-            found.source = ModelSource {
+            found.source = FolderSource {
                 reference: reference.into(),
                 path: wanted.path,
                 revision: Some(wanted.commit.to_string()),
@@ -302,7 +302,7 @@ impl ModelFolder {
     fn built_in(&self) -> Option<FoundModel> {
         let path = self.built_in.clone()?;
         Some(FoundModel {
-            source: ModelSource {
+            source: FolderSource {
                 reference: BUILT_IN.into(),
                 path,
                 revision: None,
@@ -380,7 +380,7 @@ impl ModelFolder {
 
 impl ModelShelf for ModelFolder {
     fn resolve(&self, reference: &str) -> protocol::Result<ModelSource> {
-        Ok(self.find(reference)?)
+        Ok(self.find(reference)?.into())
     }
 
     fn used(&self, reference: &str) {
@@ -390,7 +390,7 @@ impl ModelShelf for ModelFolder {
 
 fn folder_model(path: PathBuf, place: ModelPlace) -> FoundModel {
     FoundModel {
-        source: ModelSource {
+        source: FolderSource {
             reference: path.to_string_lossy().into_owned(),
             path,
             revision: None,

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use checkpoint::check_folder;
-use protocol::{ModelSource, VerifyProgress};
+use protocol::{FolderSource, VerifyProgress};
 use tokio_util::sync::CancellationToken;
 
 use crate::layout::{walk, FilePath, MOST_FILES};
@@ -27,7 +27,7 @@ impl ModelFolder {
     ///
     /// # Errors
     /// [`Error::NoModel`] with the reason, [`Error::Stopped`], [`Error::Write`]; after any of them nothing new is there.
-    pub fn import(&self, folder: &Path, stop: &CancellationToken, progress: &mut dyn FnMut(VerifyProgress)) -> Result<ModelSource, Error> {
+    pub fn import(&self, folder: &Path, stop: &CancellationToken, progress: &mut dyn FnMut(VerifyProgress)) -> Result<FolderSource, Error> {
         let no_model = |reason: String| Error::NoModel {
             path: folder.to_owned(),
             reason,
@@ -55,7 +55,7 @@ impl ModelFolder {
         let draft = models.join(format!(".ponder-import-{}", uuid::Uuid::now_v7().simple()));
         let made = copy_all(&files, &draft, stop, progress).and_then(|()| settle(&draft, &models, &name_of(&from)));
         match made {
-            Ok(path) => Ok(ModelSource {
+            Ok(path) => Ok(FolderSource {
                 reference: path.to_string_lossy().into_owned(),
                 path,
                 revision: None,

@@ -10,7 +10,7 @@ use std::time::UNIX_EPOCH;
 
 use checkpoint::{check_folder, ModelConfig};
 use prompt::ChatProcessor;
-use protocol::{LocalModel, ModelPlace, ModelSource};
+use protocol::{LocalModel, ModelPlace, FolderSource};
 use serde::{Deserialize, Serialize};
 
 use crate::folder::BUILT_IN;
@@ -89,7 +89,7 @@ impl Inspections {
     }
 
     /// Everything the list shows about a model, except whose folder it is in and when it was used.
-    pub fn model(&self, source: &ModelSource) -> LocalModel {
+    pub fn model(&self, source: &FolderSource) -> LocalModel {
         let fault = self.fault(&source.path);
         let known = self.known().folders.get(&source.path).and_then(|known| known.model.clone());
         if let Some(known) = known.filter(|known| known.reference == source.reference && known.revision == source.revision) {
@@ -169,7 +169,7 @@ pub(crate) fn bytes(folder: &Path) -> u64 {
         .sum()
 }
 
-fn inspect(model: &ModelSource, fault: Option<&Fault>) -> LocalModel {
+fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
     let readable = |name: &str| fs::metadata(model.path.join(name)).is_ok_and(|meta| oversize(name, meta.len()).is_none());
     let config = readable("config.json").then(|| ModelConfig::read(&model.path).ok()).flatten();
     let missing = fault.map(Fault::sentence);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use net::Purpose;
-use protocol::{ErrorCode, ModelSource, Removal, Update, Verification, VerifyProgress};
+use protocol::{ErrorCode, FolderSource, Removal, Update, Verification, VerifyProgress};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{RemoteFile, RepoFiles};
@@ -147,7 +147,7 @@ impl Hub {
         folder: &Path,
         stop: CancellationToken,
         mut progress: impl FnMut(VerifyProgress) + Send + 'static,
-    ) -> Result<ModelSource, Error> {
+    ) -> Result<FolderSource, Error> {
         let from = folder.to_owned();
         self.in_folder(move |folder| folder.import(&from, &stop, &mut progress)).await
     }

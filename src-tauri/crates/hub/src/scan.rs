@@ -4,14 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use protocol::{LocalRevision, ModelPlace, ModelSource};
+use protocol::{FolderSource, LocalRevision, ModelPlace};
 
 use crate::layout::{Cache, Commit, Repository};
 
 /// A model that was found.
 #[derive(Debug, Clone)]
 pub(crate) struct FoundModel {
-    pub source: ModelSource,
+    pub source: FolderSource,
     pub place: ModelPlace,
     pub revisions: Vec<LocalRevision>,
 }
@@ -68,7 +68,7 @@ pub(crate) fn model_of(repository: &Repository, whole: &dyn Fn(&Path) -> bool) -
         return None;
     }
     let used = snapshots.remove(used);
-    let source = ModelSource {
+    let source = FolderSource {
         reference: repository.id().to_string(),
         path: used.path.clone(),
         revision: Some(used.commit.to_string()),

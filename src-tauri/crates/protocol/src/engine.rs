@@ -1,25 +1,46 @@
-//! The trait that every engine fulfils: MLX in this process now, other endpoints later.
+//! The traits that engines fulfil: MLX in this process, and endpoints of other programs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use tokio::sync::Notify;
 
-use crate::{EngineEvent, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result};
+use crate::{
+    Capabilities, EngineEvent, FolderSource, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result, TokenCount,
+};
 
 /// Asks a job to end; it is looked at between prefill chunks and between tokens. Clones ask the same job.
 #[derive(Debug, Clone, Default)]
-pub struct CancelFlag(Arc<AtomicBool>);
+pub struct CancelFlag(Arc<Cancel>);
+
+#[derive(Debug, Default)]
+struct Cancel {
+    asked: AtomicBool,
+    waiting: Notify,
+}
 
 impl CancelFlag {
     /// Ends the job soon. Doing it twice, or after the end, changes nothing.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Release);
+        self.0.asked.store(true, Ordering::Release);
+        self.0.waiting.notify_waiters();
     }
 
     /// Whether somebody asked.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.0.asked.load(Ordering::Acquire)
+    }
+
+    /// Waits until somebody asks.
+    pub async fn cancelled(&self) {
+        let waiting = self.0.waiting.notified();
+        tokio::pin!(waiting);
+        // Registered before looking, so that no call falls between the two.
+        waiting.as_mut().enable();
+        if !self.is_cancelled() {
+            waiting.await;
+        }
     }
 }
 
@@ -60,26 +81,45 @@ pub struct JobHandle {
     pub end_thinking: AnswerNowFlag,
 }
 
-/// Something that answers conversations. It speaks of messages, options and events, never of arrays or weights, and every
-/// call returns at once; calls may come from any thread.
+/// Something that answers conversations. It speaks of messages, options and events, never of arrays, weights or sockets, and
+/// every call returns at once; calls may come from any thread.
 pub trait Engine: Send + Sync + 'static {
-    /// Loads a model, replacing the one that is loaded. Exactly one `Ready` or `Failed` follows any number of `Progress`.
-    /// Jobs that are asked for meanwhile wait.
-    fn load(&self, model: ModelSource) -> Receiver<LoadEvent>;
-
-    /// Makes an answer; loads the request's model first if it is not the loaded one.
+    /// Makes an answer. An engine of this computer loads the request's model first if it is not loaded; a model that is not
+    /// this engine's ends the job with `ModelNotFound`.
     fn generate(&self, request: Request) -> JobHandle;
+
+    /// What can be done with a model.
+    fn capabilities(&self, model: &ModelSource) -> Capabilities;
+
+    /// How many tokens the prompt of a request has. Nothing is loaded for it and no running answer is waited for; an engine
+    /// that does not have the model's tokenizer estimates. Fails as [`Engine::generate`] does before the first token.
+    fn count(&self, request: Request) -> BoxFuture<'static, Result<TokenCount>>;
+
+    /// The engine of this computer, if this is one or sends to one.
+    fn local(&self) -> Option<&dyn LocalEngine> {
+        None
+    }
+}
+
+/// An engine that loads models from folders into this computer's memory.
+pub trait LocalEngine: Engine {
+    /// Loads a model, replacing others if they do not fit beside it. Exactly one `Ready` or `Failed` follows any number of
+    /// `Progress`. Jobs that are asked for meanwhile wait.
+    fn load(&self, model: FolderSource) -> Receiver<LoadEvent>;
 
     /// Prefetches ("reads ahead"), at idle priority, what the next request of this conversation will begin with: the messages of
     /// `request` are those so far, and a question will follow. Nothing is loaded for it, the newest call replaces earlier ones,
     /// and every other call comes first. An engine without a prefix cache does nothing.
-    fn prefetch(&self, _request: Request) {}
+    fn prefetch(&self, request: Request);
 
-    /// Frees the loaded model and all its memory.
-    fn unload(&self) -> BoxFuture<'static, Result<()>>;
+    /// Frees the model of this reference and all its memory; changes nothing if it is not loaded.
+    fn unload(&self, reference: &str) -> BoxFuture<'static, Result<()>>;
 
-    /// The loaded model.
-    fn loaded(&self) -> Option<ModelInfo>;
+    /// Frees every model. Running jobs end first.
+    fn unload_all(&self) -> BoxFuture<'static, Result<()>>;
+
+    /// The loaded models.
+    fn loaded(&self) -> Vec<ModelInfo>;
 
     /// The engine's memory.
     fn memory(&self) -> BoxFuture<'static, Result<MemoryFigures>>;
@@ -92,7 +132,7 @@ pub trait MemoryGuard: std::fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// `MemoryShort` if it clearly will not fit.
-    fn before_load(&self, model: &ModelSource, device: &str) -> Result<()>;
+    fn before_load(&self, model: &FolderSource, device: &str) -> Result<()>;
 
     /// Whether reading may go on, which is about to take so many bytes more.
     ///
@@ -101,7 +141,7 @@ pub trait MemoryGuard: std::fmt::Debug + Send + Sync + 'static {
     fn before_chunk(&self, bytes: u64, device: &str) -> Result<()>;
 
     /// Records the most that a model took so far, in bytes; called after each answer.
-    fn record_peak(&self, model: &ModelSource, bytes: u64);
+    fn record_peak(&self, model: &FolderSource, bytes: u64);
 }
 
 /// Finds the model that a reference means. Lies between chat and the model folder, so that neither knows the other.

@@ -34,6 +34,8 @@ pub enum ErrorCode {
     Offline,
     /// The other computer could not be reached, or failed; trying again later helps.
     Network,
+    /// An endpoint wants a key, or another one than it was sent; storing the right one helps.
+    KeyRefused,
     /// The hub wants a token, or its terms accepted, before it hands this model out.
     Gated,
     /// The disk has not enough room; freeing some helps, and what was fetched is kept.

@@ -78,6 +78,11 @@ pub enum EndedBy {
     Context,
     /// The answer ran in a circle.
     Repetition,
+    /// The endpoint said that it ended; the rule behind it is not told.
+    Endpoint {
+        /// The endpoint's `finish_reason`.
+        reason: String,
+    },
     /// Somebody stopped it.
     Cancelled,
 }
@@ -94,8 +99,8 @@ pub struct Usage {
     pub prefilled_tokens: u32,
     /// Tokens of the whole answer, its prefix and what ended its thought included, the stop token not.
     pub completion_tokens: u32,
-    /// How many of those were reasoning.
-    pub thinking_tokens: u32,
+    /// How many of those were reasoning; `None` if the engine was not told.
+    pub thinking_tokens: Option<u32>,
 }
 
 /// Times and rates of one answer.
@@ -119,8 +124,8 @@ pub struct Done {
     pub finish_reason: FinishReason,
     /// The rule behind it.
     pub ended_by: EndedBy,
-    /// Tokens counted.
-    pub usage: Usage,
+    /// Tokens counted; `None` if the engine was not told.
+    pub usage: Option<Usage>,
     /// Times and rates.
     pub timing: Timing,
     /// Generated token ids that no earlier delta carried (markers at the very end).
@@ -141,12 +146,12 @@ pub enum EngineEvent {
     },
     /// The prompt is rendered and generation is about to begin.
     Started {
-        /// Tokens of the rendered conversation.
-        prompt_tokens: u32,
-        /// The revision (commit or content hash) of the model that answers.
-        model_revision: String,
-        /// SHA-256 of the chat template, hexadecimal.
-        template_hash: String,
+        /// Tokens of the rendered conversation; `None` if the engine does not render it.
+        prompt_tokens: Option<u32>,
+        /// The revision (commit or content hash) of the model that answers; `None` if it is not known.
+        model_revision: Option<String>,
+        /// SHA-256 of the chat template, hexadecimal; `None` if it is not known.
+        template_hash: Option<String>,
     },
     /// An answer is continued: all that the tokens of its prefix say, in order and without what might still become a marker. It replaces what was
     /// shown of the answer before; what comes now follows it.
@@ -165,10 +170,10 @@ pub enum EngineEvent {
         channel: Channel,
         /// The text.
         text: String,
-        /// Ids generated since the last delta.
+        /// Ids generated since the last delta; none if the engine is told text alone.
         tokens: Vec<u32>,
-        /// How many tokens of the whole answer so far are reasoning.
-        thinking_tokens: u32,
+        /// How many tokens of the whole answer so far are reasoning; `None` if the engine cannot count them.
+        thinking_tokens: Option<u32>,
     },
     /// A complete tool call.
     ToolCall {

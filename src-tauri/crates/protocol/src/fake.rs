@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::future::BoxFuture;
 
 use crate::{
-    mailbox, AnswerNowFlag, CancelFlag, Engine, EngineEvent, Error, ErrorCode, JobHandle, LoadEvent, MemoryFigures, ModelInfo, ModelSource,
-    Receiver, Request, Result, Sender, ThinkingControl,
+    mailbox, AnswerNowFlag, CancelFlag, Capabilities, Engine, EngineEvent, Error, ErrorCode, FolderSource, JobHandle, LoadEvent,
+    LocalEngine, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result, Sender, ThinkingControl, TokenCount,
 };
 
 /// A job that the test drives by hand.
@@ -27,7 +27,7 @@ pub struct FakeJob {
 struct State {
     jobs: VecDeque<FakeJob>,
     prefetched: Vec<Request>,
-    loaded: Option<ModelInfo>,
+    loaded: Vec<ModelInfo>,
 }
 
 /// The fake. Clones share one state.
@@ -56,27 +56,6 @@ impl FakeEngine {
 }
 
 impl Engine for FakeEngine {
-    fn load(&self, model: ModelSource) -> Receiver<LoadEvent> {
-        let (sender, receiver) = mailbox();
-        let info = ModelInfo {
-            reference: model.reference,
-            revision: model.revision.unwrap_or_else(|| "fake".into()),
-            family: "fake".into(),
-            quantization: "none".into(),
-            dequantised: false,
-            parameters: 0,
-            resident_bytes: 0,
-            context: 4096,
-            thinking: ThinkingControl::Switch { default_on: false },
-            template_hash: "fake".into(),
-            device: "cpu".into(),
-            load_ms: 0.0,
-        };
-        self.state().loaded = Some(info.clone());
-        sender.send(LoadEvent::Ready(Box::new(info)));
-        receiver
-    }
-
     fn generate(&self, request: Request) -> JobHandle {
         let (sender, events) = mailbox();
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
@@ -97,16 +76,70 @@ impl Engine for FakeEngine {
         }
     }
 
+    fn capabilities(&self, model: &ModelSource) -> Capabilities {
+        let local = model.folder().is_some();
+        Capabilities {
+            continue_answer: local,
+            end_thinking: local,
+            prefetch: local,
+            memory: local,
+            tools: true,
+            leaves_computer: !local,
+            ..Capabilities::default()
+        }
+    }
+
+    /// A token for each byte of text.
+    fn count(&self, request: Request) -> BoxFuture<'static, Result<TokenCount>> {
+        let tokens: usize = request.messages.iter().map(|message| message.plain_text().len()).sum();
+        Box::pin(std::future::ready(Ok(TokenCount {
+            tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
+            estimated: request.model.folder().is_none(),
+        })))
+    }
+
+    fn local(&self) -> Option<&dyn LocalEngine> {
+        Some(self)
+    }
+}
+
+impl LocalEngine for FakeEngine {
+    fn load(&self, model: FolderSource) -> Receiver<LoadEvent> {
+        let (sender, receiver) = mailbox();
+        let info = ModelInfo {
+            reference: model.reference,
+            revision: model.revision.unwrap_or_else(|| "fake".into()),
+            family: "fake".into(),
+            quantization: "none".into(),
+            dequantised: false,
+            parameters: 0,
+            resident_bytes: 0,
+            context: 4096,
+            thinking: ThinkingControl::Switch { default_on: false },
+            template_hash: "fake".into(),
+            device: "cpu".into(),
+            load_ms: 0.0,
+        };
+        self.state().loaded = vec![info.clone()];
+        sender.send(LoadEvent::Ready(Box::new(info)));
+        receiver
+    }
+
     fn prefetch(&self, request: Request) {
         self.state().prefetched.push(request);
     }
 
-    fn unload(&self) -> BoxFuture<'static, Result<()>> {
-        self.state().loaded = None;
+    fn unload(&self, reference: &str) -> BoxFuture<'static, Result<()>> {
+        self.state().loaded.retain(|loaded| loaded.reference != reference);
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn loaded(&self) -> Option<ModelInfo> {
+    fn unload_all(&self) -> BoxFuture<'static, Result<()>> {
+        self.state().loaded.clear();
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn loaded(&self) -> Vec<ModelInfo> {
         self.state().loaded.clone()
     }
 

@@ -4,6 +4,7 @@
 //! Types marked `#[ts(export)]` are written to `ui/src/bindings` by `cargo test -p protocol`.
 
 mod conversation;
+mod endpoint;
 mod engine;
 mod error;
 mod event;
@@ -15,12 +16,14 @@ mod model;
 mod model_users;
 pub mod openai;
 mod request;
+mod router;
 mod window;
 
 pub use conversation::{
     AnswerBody, AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Part, PartKind, Role, RunningAnswer, StoredMessage, Turn,
 };
-pub use engine::{AnswerNowFlag, CancelFlag, CancelOnDrop, Engine, JobHandle, MemoryGuard, ModelShelf};
+pub use endpoint::{Endpoint, EndpointModels, RemoteModel};
+pub use engine::{AnswerNowFlag, CancelFlag, CancelOnDrop, Engine, JobHandle, LocalEngine, MemoryGuard, ModelShelf};
 pub use error::{Error, ErrorCode, Result};
 pub use event::{Channel, Done, EndedBy, EngineEvent, FinishReason, LoadEvent, Notice, Stage, Timing, Usage};
 pub use hub::{
@@ -30,9 +33,10 @@ pub use hub::{
 pub use mailbox::{mailbox, Coalesce, Receiver, Sender};
 pub use message::{Content, Message, ToolCall};
 pub use model::{
-    EngineStatus, LocalModel, LocalRevision, MemoryFigures, ModelFolderEntry, ModelInfo, ModelPlace, ModelSource, ThinkingControl,
-    ThoughtMarkers,
+    Capabilities, EngineStatus, FolderSource, LocalModel, LocalRevision, MemoryFigures, ModelFolderEntry, ModelInfo, ModelPlace,
+    ModelSource, ThinkingControl, ThoughtMarkers, TokenCount,
 };
 pub use model_users::{ModelUsage, ModelUsers};
 pub use request::{AnswerPrefix, KvBits, Request, Sampling, Thinking};
+pub use router::EngineRouter;
 pub use window::WindowName;

@@ -131,7 +131,7 @@ mod tests {
             channel: Channel::Text,
             text: text.into(),
             tokens: vec![token],
-            thinking_tokens: 0,
+            thinking_tokens: Some(0),
         }
     }
 
@@ -139,7 +139,7 @@ mod tests {
         EngineEvent::Done(Done {
             ended_by: crate::EndedBy::Cancelled,
             finish_reason: FinishReason::Stop,
-            usage: Usage::default(),
+            usage: Some(Usage::default()),
             timing: Timing::default(),
             tokens: vec![],
         })
@@ -159,7 +159,7 @@ mod tests {
                 channel: Channel::Text,
                 text: "x".repeat(1000),
                 tokens: (0..1000).collect(),
-                thinking_tokens: 0,
+                thinking_tokens: Some(0),
             })
         );
         assert_eq!(receiver.recv().await, Some(done()));

@@ -7,15 +7,101 @@ use ts_rs::TS;
 
 use crate::Thinking;
 
+/// Where a model answers: in a folder of this computer, or behind an endpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelSource {
+    /// Files on this computer, which a [`LocalEngine`](crate::LocalEngine) loads.
+    Folder(FolderSource),
+    /// A model that another program serves.
+    Remote {
+        /// The name of the [`Endpoint`](crate::Endpoint).
+        endpoint: String,
+        /// How the endpoint calls the model.
+        name: String,
+    },
+}
+
+impl ModelSource {
+    /// What the reference of a remote model begins with. No hub id or built-in model holds a colon.
+    pub const REMOTE_PREFIX: &str = "endpoint:";
+
+    /// How the model is called in chats and on the command line: a folder's own reference, or `endpoint:ENDPOINT/NAME`.
+    pub fn reference(&self) -> String {
+        match self {
+            Self::Folder(folder) => folder.reference.clone(),
+            Self::Remote { endpoint, name } => format!("{}{endpoint}/{name}", Self::REMOTE_PREFIX),
+        }
+    }
+
+    /// The remote model that a reference means; `None` if the reference is of another form. Endpoints have no slash in their
+    /// names, models may have several.
+    pub fn remote(reference: &str) -> Option<Self> {
+        let (endpoint, name) = reference.strip_prefix(Self::REMOTE_PREFIX)?.split_once('/')?;
+        (!endpoint.is_empty() && !name.is_empty()).then(|| Self::Remote {
+            endpoint: endpoint.into(),
+            name: name.into(),
+        })
+    }
+
+    /// The folder of a model on this computer.
+    pub fn folder(&self) -> Option<&FolderSource> {
+        match self {
+            Self::Folder(folder) => Some(folder),
+            Self::Remote { .. } => None,
+        }
+    }
+}
+
+impl From<FolderSource> for ModelSource {
+    fn from(folder: FolderSource) -> Self {
+        Self::Folder(folder)
+    }
+}
+
 /// A model that can be loaded: a name for people and history, and the folder its files are in.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ModelSource {
+pub struct FolderSource {
     /// How it is called: `pebble`, a hub id such as `mlx-community/Qwen3-4B-4bit`, or a folder's path.
     pub reference: String,
     /// The folder with config.json and the weights.
     pub path: PathBuf,
     /// The commit it was fetched at; `None` for folders.
     pub revision: Option<String>,
+}
+
+/// What an engine can do with a model, so that nothing else is offered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Capabilities {
+    /// An answer that ended early can be continued, by its tokens or its words.
+    pub continue_answer: bool,
+    /// A thought can be ended early, by *Answer now* or a budget.
+    pub end_thinking: bool,
+    /// The beginning of the next prompt can be read before it is asked.
+    pub prefetch: bool,
+    /// The model's memory on this computer is known and can be freed.
+    pub memory: bool,
+    /// Log probabilities of tokens can be had.
+    pub logprobs: bool,
+    /// Messages may hold pictures.
+    pub images: bool,
+    /// The model may be given tools to call.
+    pub tools: bool,
+    /// Keys and values can be kept in few bits.
+    pub kv_bits: bool,
+    /// What is said is sent to another computer.
+    pub leaves_computer: bool,
+}
+
+/// How many tokens a request has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct TokenCount {
+    /// Tokens of the rendered conversation.
+    pub tokens: u32,
+    /// Whether that is a guess, because the model's tokenizer is not on this computer.
+    pub estimated: bool,
 }
 
 /// What a chat can do about a model's reasoning, derived from the model's own template.
@@ -194,12 +280,39 @@ pub struct MemoryFigures {
     pub cache: u64,
 }
 
-/// What the engine holds at the moment.
+/// What the engine of this computer holds at the moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct EngineStatus {
-    /// The loaded model.
-    pub loaded: Option<ModelInfo>,
+    /// The loaded models.
+    pub loaded: Vec<ModelInfo>,
     /// The engine's memory.
     pub memory: MemoryFigures,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remote_reference_names_the_endpoint_and_the_model() {
+        let source = ModelSource::remote("endpoint:lab/mlx-community/Qwen3-4B-4bit");
+        let expected = ModelSource::Remote {
+            endpoint: "lab".into(),
+            name: "mlx-community/Qwen3-4B-4bit".into(),
+        };
+        assert_eq!(source.as_ref(), Some(&expected));
+        assert_eq!(expected.reference(), "endpoint:lab/mlx-community/Qwen3-4B-4bit");
+        for other in [
+            "pebble",
+            "mlx-community/Qwen3-4B-4bit",
+            "endpoint:",
+            "endpoint:lab",
+            "endpoint:lab/",
+            "endpoint:/a",
+            "/models/endpoint:a/b",
+        ] {
+            assert_eq!(ModelSource::remote(other), None, "{other}");
+        }
+    }
 }

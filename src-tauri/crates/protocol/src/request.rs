@@ -149,7 +149,7 @@ pub enum AnswerPrefix {
 /// One answer to be made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The model that answers; the engine loads it first where it is not the loaded one.
+    /// The model that answers.
     pub model: ModelSource,
     /// The conversation, oldest first.
     pub messages: Vec<Message>,
@@ -174,9 +174,9 @@ pub struct Request {
 
 impl Request {
     /// A request with the model's own defaults.
-    pub fn new(model: ModelSource, messages: Vec<Message>) -> Self {
+    pub fn new(model: impl Into<ModelSource>, messages: Vec<Message>) -> Self {
         Self {
-            model,
+            model: model.into(),
             messages,
             tools: Vec::new(),
             thinking: None,

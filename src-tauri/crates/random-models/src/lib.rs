@@ -8,7 +8,7 @@ mod write;
 
 use std::path::Path;
 
-use protocol::ModelSource;
+use protocol::FolderSource;
 
 pub use configs::NAMES;
 pub use error::{Error, Result};
@@ -38,13 +38,13 @@ enum Kind {
 /// # Errors
 /// [`Error::UnsupportedConfig`] if the tensors of such a config are not known, [`Error::Unwritable`] if the folder cannot be
 /// written.
-pub fn write_model(config: &serde_json::Value, folder: &Path) -> Result<ModelSource> {
+pub fn write_model(config: &serde_json::Value, folder: &Path) -> Result<FolderSource> {
     let entries = layout::entries(config)?;
     write::write(folder, config, &entries).map_err(|source| Error::Unwritable {
         folder: folder.to_owned(),
         source,
     })?;
-    Ok(ModelSource {
+    Ok(FolderSource {
         reference: folder.display().to_string(),
         path: folder.to_owned(),
         revision: Some("random".into()),
@@ -55,13 +55,13 @@ pub fn write_model(config: &serde_json::Value, folder: &Path) -> Result<ModelSou
 ///
 /// # Errors
 /// [`Error::UnknownShape`], and those of [`write_model`].
-pub fn prepare(name: &str, folder: &Path) -> Result<ModelSource> {
+pub fn prepare(name: &str, folder: &Path) -> Result<FolderSource> {
     let config = configs::config(name).ok_or_else(|| Error::UnknownShape { name: name.to_owned() })?;
     let path = folder.join(name);
     if !path.join("complete").is_file() {
         write_model(&config, &path)?;
     }
-    Ok(ModelSource {
+    Ok(FolderSource {
         reference: format!("shape:{name}"),
         path,
         revision: Some("random".into()),

@@ -15,9 +15,9 @@ use crate::{all, done, finished, next, open, text, thought, Harness};
 
 fn started(revision: &str) -> EngineEvent {
     EngineEvent::Started {
-        prompt_tokens: 28,
-        model_revision: revision.into(),
-        template_hash: "def".into(),
+        prompt_tokens: Some(28),
+        model_revision: Some(revision.into()),
+        template_hash: Some("def".into()),
     }
 }
 
@@ -176,7 +176,7 @@ async fn an_answer_is_continued_from_its_tokens_and_shows_what_they_say() {
     };
     harness.chat.set_settings(&chat, &settings).await.unwrap();
     let job = harness.continues(&message).await;
-    assert_eq!(job.request.model.reference, "pebble", "the model that began it");
+    assert_eq!(job.request.model.reference(), "pebble", "the model that began it");
     assert_eq!(job.request.messages.len(), 1);
     let begun = AnswerPrefix::Tokens {
         tokens: vec![1, 2, 99],
@@ -256,7 +256,7 @@ async fn an_answer_without_tokens_is_continued_from_its_words_and_one_without_wo
         channel,
         text: text.into(),
         tokens: vec![],
-        thinking_tokens: 0,
+        thinking_tokens: Some(0),
     };
     job.events.send(piece(protocol::Channel::Thinking, "hm"));
     job.events.send(piece(protocol::Channel::Text, "Half an"));

@@ -15,8 +15,8 @@ use std::time::Duration;
 use chat::Chat;
 use protocol::fake::{FakeEngine, FakeJob};
 use protocol::{
-    AnswerBody, AnswerEvent, Channel, ChatSettings, Done, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, ModelShelf, ModelSource,
-    Receiver, Result, StoredMessage, Timing, Usage,
+    AnswerBody, AnswerEvent, Channel, ChatSettings, Done, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, FolderSource, ModelShelf,
+    ModelSource, Receiver, Result, StoredMessage, Timing, Usage,
 };
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
@@ -28,11 +28,13 @@ impl ModelShelf for Shelf {
     fn resolve(&self, reference: &str) -> Result<ModelSource> {
         match reference {
             "missing" => Err(Error::new(ErrorCode::ModelNotFound, "there is no such model")),
-            _ => Ok(ModelSource {
-                reference: reference.into(),
-                path: PathBuf::from("/models").join(reference),
-                revision: None,
-            }),
+            _ => Ok(ModelSource::remote(reference).unwrap_or_else(|| {
+                ModelSource::Folder(FolderSource {
+                    reference: reference.into(),
+                    path: PathBuf::from("/models").join(reference),
+                    revision: None,
+                })
+            })),
         }
     }
 }
@@ -99,7 +101,7 @@ fn text(text: &str, token: u32) -> EngineEvent {
         channel: Channel::Text,
         text: text.into(),
         tokens: vec![token],
-        thinking_tokens: 1,
+        thinking_tokens: Some(1),
     }
 }
 
@@ -108,7 +110,7 @@ fn thought(text: &str, token: u32) -> EngineEvent {
         channel: Channel::Thinking,
         text: text.into(),
         tokens: vec![token],
-        thinking_tokens: 1,
+        thinking_tokens: Some(1),
     }
 }
 
@@ -116,7 +118,7 @@ fn done(finish_reason: FinishReason) -> EngineEvent {
     EngineEvent::Done(Done {
         ended_by: EndedBy::Cancelled,
         finish_reason,
-        usage: usage(),
+        usage: Some(usage()),
         timing: timing(),
         tokens: vec![99],
     })
@@ -128,7 +130,7 @@ fn usage() -> Usage {
         cached_tokens: 0,
         prefilled_tokens: 28,
         completion_tokens: 3,
-        thinking_tokens: 1,
+        thinking_tokens: Some(1),
     }
 }
 

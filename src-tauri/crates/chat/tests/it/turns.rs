@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use chat::Chat;
 use futures::future::BoxFuture;
 use protocol::{
-    AnswerBody, AnswerState, ChatSettings, Engine, EngineEvent, Error, ErrorCode, FinishReason, JobHandle, LoadEvent, MemoryFigures,
-    ModelInfo, ModelSource, Notice, PartKind, Receiver, Request, Role, Sampling, Stage, Thinking, ToolCall,
+    AnswerBody, AnswerState, Capabilities, ChatSettings, Engine, EngineEvent, Error, ErrorCode, FinishReason, JobHandle, LocalEngine,
+    ModelSource, Notice, PartKind, Request, Role, Sampling, Stage, Thinking, TokenCount, ToolCall,
 };
 use sqlx::Connection;
 
@@ -29,7 +29,7 @@ async fn everything_that_the_engine_says_is_passed_on_and_stored() {
     let turn = harness.chat.send(&chat, " Weather in Oslo? ").await.unwrap();
     let job = harness.job().await;
     assert_eq!(said(&job.request), [(Role::User, " Weather in Oslo? ".into())]);
-    assert_eq!((job.request.model.reference.as_str(), job.request.thinking), ("pebble", None));
+    assert_eq!((job.request.model.reference().as_str(), job.request.thinking), ("pebble", None));
     let call = ToolCall {
         id: "1".into(),
         name: "weather".into(),
@@ -47,9 +47,9 @@ async fn everything_that_the_engine_says_is_passed_on_and_stored() {
             total: 2,
         },
         EngineEvent::Started {
-            prompt_tokens: 28,
-            model_revision: "abc".into(),
-            template_hash: "def".into(),
+            prompt_tokens: Some(28),
+            model_revision: Some("abc".into()),
+            template_hash: Some("def".into()),
         },
         thought("hm", 1),
         thought("", 2),
@@ -135,7 +135,7 @@ async fn the_chats_settings_choose_what_is_asked() {
     let chat = harness.chat.create(settings.clone()).await.unwrap().summary.id;
     let (message, job) = harness.ask(&chat, "one").await;
     assert_eq!(said(&job.request), [(Role::System, "Be brief.".into()), (Role::User, "one".into())]);
-    assert_eq!(job.request.model.reference, "a/b");
+    assert_eq!(job.request.model.reference(), "a/b");
     assert_eq!(
         (job.request.thinking, &job.request.sampling),
         (Some(Thinking::Off), &settings.sampling)
@@ -162,7 +162,7 @@ async fn the_chats_settings_choose_what_is_asked() {
         ]
     );
     assert_eq!(job.request.messages[1].reasoning.as_deref(), Some("hm"));
-    assert_eq!((job.request.model.reference.as_str(), job.request.thinking), ("c/d", None));
+    assert_eq!((job.request.model.reference().as_str(), job.request.thinking), ("c/d", None));
 }
 
 #[tokio::test]
@@ -309,20 +309,17 @@ async fn a_failure_of_the_engine_is_the_end_of_the_answer_alone() {
 struct Panicking;
 
 impl Engine for Panicking {
-    fn load(&self, _: ModelSource) -> Receiver<LoadEvent> {
-        panic!("load")
-    }
     fn generate(&self, _: Request) -> JobHandle {
         panic!("generate")
     }
-    fn unload(&self) -> BoxFuture<'static, protocol::Result<()>> {
-        panic!("unload")
+    fn capabilities(&self, _: &ModelSource) -> Capabilities {
+        panic!("capabilities")
     }
-    fn loaded(&self) -> Option<ModelInfo> {
-        panic!("loaded")
+    fn count(&self, _: Request) -> BoxFuture<'static, protocol::Result<TokenCount>> {
+        panic!("count")
     }
-    fn memory(&self) -> BoxFuture<'static, protocol::Result<MemoryFigures>> {
-        panic!("memory")
+    fn local(&self) -> Option<&dyn LocalEngine> {
+        panic!("local")
     }
 }
 
@@ -457,4 +454,53 @@ async fn an_answer_that_cannot_be_stored_is_shown_and_says_so_and_the_chat_goes_
         .unwrap();
     harness.ask(&chat, "more").await;
     assert_eq!(harness.stored(&chat).await[1].state, AnswerState::Interrupted);
+}
+
+#[tokio::test]
+async fn a_remote_model_is_told_nothing_in_the_background_and_continues_no_answer() {
+    let harness = Harness::new().await;
+    let settings = ChatSettings {
+        model: Some("endpoint:lab/a/b".into()),
+        ..ChatSettings::default()
+    };
+    let chat = harness.chat.create(settings).await.unwrap().summary.id;
+    assert!(harness.chat.capabilities(Some("endpoint:lab/a/b")).await.unwrap().leaves_computer);
+    assert!(!harness.chat.capabilities(None).await.unwrap().leaves_computer);
+
+    let (message, job) = harness.ask(&chat, "question").await;
+    assert_eq!(job.request.model.reference(), "endpoint:lab/a/b");
+    job.events.send(EngineEvent::Started {
+        prompt_tokens: None,
+        model_revision: None,
+        template_hash: None,
+    });
+    job.events.send(EngineEvent::Delta {
+        channel: protocol::Channel::Text,
+        text: "half".into(),
+        tokens: Vec::new(),
+        thinking_tokens: None,
+    });
+    job.events
+        .send(EngineEvent::Failed(Error::new(ErrorCode::Network, "the endpoint died")));
+    let answer = harness.end(&message).await;
+    assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Failed, "half"));
+    assert_eq!((answer.thinking_tokens, answer.model_revision), (None, None));
+
+    let refused = harness.chat.continue_answer(&message).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::BadRequest);
+    harness.chat.open_chat(&chat).await.unwrap();
+    // The same chat with a model of this computer is read ahead, and that comes after anything the remote one could have had.
+    let local = ChatSettings {
+        model: Some("a/b".into()),
+        ..ChatSettings::default()
+    };
+    harness.chat.set_settings(&chat, &local).await.unwrap();
+    let prefetched = loop {
+        let prefetched = harness.engine.take_prefetched();
+        if !prefetched.is_empty() {
+            break prefetched;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(prefetched.iter().all(|request| request.model.folder().is_some()));
 }

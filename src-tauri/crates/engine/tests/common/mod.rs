@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use protocol::{
-    Channel, Done, EngineEvent, JobHandle, Message, ModelSource, Notice, PartKind, Request, Role, Sampling, Thinking, ToolCall,
+    Channel, Done, EngineEvent, FolderSource, JobHandle, Message, Notice, PartKind, Request, Role, Sampling, Thinking, ToolCall,
 };
 
 /// The folder of the model that comes with the app.
@@ -17,16 +17,16 @@ pub fn pebble_dir() -> PathBuf {
 }
 
 /// A model in a folder.
-pub fn source(path: &Path) -> ModelSource {
-    ModelSource {
+pub fn source(path: &Path) -> FolderSource {
+    FolderSource {
         reference: path.display().to_string(),
         path: path.to_owned(),
         revision: None,
     }
 }
 
-pub fn pebble() -> ModelSource {
-    ModelSource {
+pub fn pebble() -> FolderSource {
+    FolderSource {
         reference: "pebble".into(),
         ..source(&pebble_dir())
     }
@@ -81,7 +81,7 @@ pub async fn hear(mut job: JobHandle) -> Heard {
                 ..
             } => heard.prefill.push(done),
             EngineEvent::Progress { .. } => {}
-            EngineEvent::Started { prompt_tokens, .. } => heard.started = Some(prompt_tokens),
+            EngineEvent::Started { prompt_tokens, .. } => heard.started = prompt_tokens,
             EngineEvent::Continued { said, notices, tokens } => {
                 for part in said {
                     match part {

@@ -17,7 +17,7 @@ async fn ended(fresh: &Fresh, chat: &str, state: AnswerState, finish_reason: Opt
     answer.finished_at = Some(7);
     answer.error = (state == AnswerState::Failed).then(|| protocol::Error::new(ErrorCode::Engine, "broken"));
     answer.usage = Some(Usage {
-        thinking_tokens: 2,
+        thinking_tokens: Some(2),
         ..Usage::default()
     });
     let answer = fresh.history.finish(&answer, &[1, 2]).await.unwrap();
@@ -232,7 +232,7 @@ async fn a_file_of_version_1_opens_with_all_it_holds_and_its_answers_are_continu
         ),
         (&None, None, None)
     );
-    assert_eq!(whole.usage.unwrap().thinking_tokens, 71);
+    assert_eq!(whole.usage.unwrap().thinking_tokens, Some(71));
 
     let running = history.running().await.unwrap().pop().unwrap();
     assert!(history.interrupt(&running).await.unwrap());

@@ -248,7 +248,7 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
         cached_tokens: 2,
         prefilled_tokens: 3,
         completion_tokens: 4,
-        thinking_tokens: 5,
+        thinking_tokens: Some(5),
     });
     answer.timing = Some(Timing {
         load_ms: 0.1,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use checkpoint::memory::Backend;
-use protocol::{ErrorCode, MemoryGuard, ModelSource};
+use protocol::{ErrorCode, MemoryGuard, FolderSource};
 
 use super::{check_before_load, size, Measured, Memory, LOAD_ANYWAY};
 
@@ -23,7 +23,7 @@ impl SystemMemoryGuard {
 }
 
 impl MemoryGuard for SystemMemoryGuard {
-    fn before_load(&self, model: &ModelSource, device: &str) -> protocol::Result<()> {
+    fn before_load(&self, model: &FolderSource, device: &str) -> protocol::Result<()> {
         match known(device) {
             Some((backend, memory)) => check_before_load(&model.path, None, backend, &memory),
             None => Ok(()),
@@ -37,7 +37,7 @@ impl MemoryGuard for SystemMemoryGuard {
         }
     }
 
-    fn record_peak(&self, model: &ModelSource, bytes: u64) {
+    fn record_peak(&self, model: &FolderSource, bytes: u64) {
         // Without a data folder nothing was ever kept, and a command that keeps nothing does not make one.
         if !self.data_dir.is_dir() {
             return;
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn what_a_model_took_is_kept_where_there_is_a_data_folder() {
         let folder = tempfile::tempdir().unwrap();
-        let model = ModelSource {
+        let model = FolderSource {
             reference: "a/b".into(),
             path: folder.path().to_owned(),
             revision: Some("1".into()),

@@ -1,0 +1,80 @@
+//! Sends each request to the engine that has its model.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use crate::{Capabilities, Engine, JobHandle, LocalEngine, ModelSource, Request, Result, TokenCount};
+
+/// One engine made of two: models in folders go to this computer's engine, models behind endpoints to the other.
+#[derive(Clone)]
+pub struct EngineRouter {
+    local: Arc<dyn LocalEngine>,
+    remote: Arc<dyn Engine>,
+}
+
+impl EngineRouter {
+    /// A router between these two.
+    pub fn new(local: Arc<dyn LocalEngine>, remote: Arc<dyn Engine>) -> Self {
+        Self { local, remote }
+    }
+}
+
+impl Engine for EngineRouter {
+    fn generate(&self, request: Request) -> JobHandle {
+        match request.model {
+            ModelSource::Folder(_) => self.local.generate(request),
+            ModelSource::Remote { .. } => self.remote.generate(request),
+        }
+    }
+
+    fn capabilities(&self, model: &ModelSource) -> Capabilities {
+        match model {
+            ModelSource::Folder(_) => self.local.capabilities(model),
+            ModelSource::Remote { .. } => self.remote.capabilities(model),
+        }
+    }
+
+    fn count(&self, request: Request) -> BoxFuture<'static, Result<TokenCount>> {
+        match request.model {
+            ModelSource::Folder(_) => self.local.count(request),
+            ModelSource::Remote { .. } => self.remote.count(request),
+        }
+    }
+
+    fn local(&self) -> Option<&dyn LocalEngine> {
+        Some(self.local.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::FakeEngine;
+    use crate::{FolderSource, Message, Role};
+
+    #[test]
+    fn a_request_goes_to_the_engine_that_has_its_model() {
+        let (local, remote) = (FakeEngine::new(), FakeEngine::new());
+        let router = EngineRouter::new(Arc::new(local.clone()), Arc::new(remote.clone()));
+        let folder = ModelSource::Folder(FolderSource {
+            reference: "pebble".into(),
+            path: "/models/pebble".into(),
+            revision: None,
+        });
+        let served = ModelSource::Remote {
+            endpoint: "lab".into(),
+            name: "pebble".into(),
+        };
+        let asked = |model: &ModelSource| Request::new(model.clone(), vec![Message::text(Role::User, "question")]);
+
+        drop(router.generate(asked(&folder)));
+        assert_eq!(local.take_job().map(|job| job.request.model), Some(folder.clone()));
+        assert!(remote.take_job().is_none());
+        drop(router.generate(asked(&served)));
+        assert_eq!(remote.take_job().map(|job| job.request.model), Some(served.clone()));
+        assert!(local.take_job().is_none());
+        assert!(router.capabilities(&folder).prefetch && !router.capabilities(&served).prefetch);
+        assert!(router.capabilities(&served).leaves_computer);
+    }
+}
