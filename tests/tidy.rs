@@ -64,12 +64,23 @@ fn arrows_between_rooms_point_one_way() {
         ("hub", &["checkpoint", "files", "net", "prompt", "protocol"]),
         ("hub-imitation", &[]),
         ("net", &["files", "protocol"]),
+        ("remote", &["net", "prompt", "protocol"]),
         ("random-models", &["protocol"]),
         (
             "cli",
-            &["chat", "checkpoint", "engine", "hub", "net", "prompt", "protocol", "random-models"],
+            &[
+                "chat",
+                "checkpoint",
+                "engine",
+                "hub",
+                "net",
+                "prompt",
+                "protocol",
+                "random-models",
+                "remote",
+            ],
         ),
-        ("ponder-app", &["chat", "engine", "hub", "net", "protocol"]),
+        ("ponder-app", &["chat", "engine", "hub", "net", "protocol", "remote"]),
     ]);
     let only_room: BTreeMap<&str, &str> = BTreeMap::from([
         ("mlx-rs", "engine"),

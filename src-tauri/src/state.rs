@@ -9,7 +9,9 @@ use engine::MlxEngine;
 use hub::memory_fit::SystemMemoryGuard;
 use hub::{Hub, ModelFolder};
 use net::{Net, Settings};
-use protocol::{Error, ErrorCode, LocalEngine};
+use protocol::{Endpoint, EngineRouter, Error, ErrorCode, LocalEngine, ModelShelf};
+use remote::{EndpointShelf, RemoteEngine};
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +31,10 @@ pub struct App {
     pub hub: Hub,
     /// What answers with models of this computer.
     pub engine: Arc<dyn LocalEngine>,
+    /// What answers with models behind endpoints.
+    pub remote: RemoteEngine,
+    /// The models of both.
+    pub shelf: Arc<dyn ModelShelf>,
     /// The folder of all data, the web views' own included.
     pub data_dir: PathBuf,
     /// Ends checks that are under way when the app does.
@@ -46,17 +52,45 @@ impl App {
         let started = Instant::now();
         let engine: Arc<dyn LocalEngine> = Arc::new(MlxEngine::with_memory_guard(Arc::new(SystemMemoryGuard::new(data_dir))));
         let models = ModelFolder::open();
-        let hub = Hub::open(Net::open(Settings::of_this_computer(data_dir)), models.clone(), data_dir);
-        let chat = Chat::open(&data_dir.join("history.sqlite"), engine.clone(), Arc::new(models.clone())).await?;
+        let net = Net::open(Settings::of_this_computer(data_dir));
+        let hub = Hub::open(net.clone(), models.clone(), data_dir);
+        // The endpoints stand in the history, which is opened with the engine.
+        let remote = RemoteEngine::new(net, Handle::current(), Vec::new());
+        let router = EngineRouter::new(engine.clone(), Arc::new(remote.clone()));
+        let shelf: Arc<dyn ModelShelf> = Arc::new(EndpointShelf::new(Arc::new(models.clone()), remote.clone()));
+        let chat = Chat::open(&data_dir.join("history.sqlite"), Arc::new(router), shelf.clone()).await?;
+        remote.set_endpoints(chat.endpoints().await?);
         Ok(Self {
             chat,
             models,
             hub,
             engine,
+            remote,
+            shelf,
             data_dir: data_dir.to_owned(),
             stop: CancellationToken::new(),
             started,
         })
+    }
+
+    /// The endpoints as they are kept; another process may have changed them.
+    ///
+    /// # Errors
+    /// When the history cannot be read.
+    pub async fn endpoints(&self) -> protocol::Result<Vec<Endpoint>> {
+        let endpoints = self.chat.endpoints().await?;
+        if self.remote.endpoints() != endpoints {
+            self.remote.set_endpoints(endpoints.clone());
+        }
+        Ok(endpoints)
+    }
+
+    /// Keeps the endpoints as the engine has them now.
+    ///
+    /// # Errors
+    /// When the history cannot be written.
+    pub async fn keep_endpoints(&self) -> protocol::Result<()> {
+        self.chat.set_endpoints(&self.remote.endpoints()).await
     }
 
     /// Memory that is free as soon as another model is loaded, in bytes.

@@ -4,6 +4,7 @@
 mod answers;
 mod chats;
 mod downloads;
+mod endpoints;
 mod hub;
 mod library;
 mod models;
@@ -44,6 +45,12 @@ pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
         models::default_model,
         models::set_default_model,
         models::engine_status,
+        models::capabilities,
+        endpoints::endpoints,
+        endpoints::endpoint_models,
+        endpoints::add_endpoint,
+        endpoints::set_endpoint_key,
+        endpoints::remove_endpoint,
         hub::search_models,
         hub::describe_model,
         hub::model_card,

@@ -1,6 +1,6 @@
 //! Models on this computer.
 
-use protocol::{EngineStatus, LocalModel, ModelShelf, Result};
+use protocol::{Capabilities, EngineStatus, LocalModel, Result};
 use tauri::{AppHandle, State};
 
 use super::models_changed;
@@ -20,10 +20,16 @@ pub async fn default_model(app: State<'_, App>) -> Result<String> {
 
 #[tauri::command]
 pub async fn set_default_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
-    app.models.resolve(&reference)?;
+    app.shelf.resolve(&reference)?;
     app.chat.set_default_model(&reference).await?;
     models_changed(&handle);
     Ok(())
+}
+
+#[tauri::command]
+pub async fn capabilities(app: State<'_, App>, reference: Option<String>) -> Result<Capabilities> {
+    app.endpoints().await?;
+    app.chat.capabilities(reference.as_deref()).await
 }
 
 #[tauri::command]

@@ -96,6 +96,9 @@ export const en = {
   'model.picker': 'Model',
   'model.pickerLabel': 'Model: {name}',
   'model.none': 'No model',
+  'model.leaves': 'leaves this computer',
+  'model.leavesComputer': 'What you write is sent to {endpoint}, away from this computer',
+  'model.servedHere': 'Served by {endpoint} on this computer',
   'model.manage': 'Manage models…',
 
   'thinking.label': 'Thinking',

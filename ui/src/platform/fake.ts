@@ -11,6 +11,7 @@ import type { AnswerState } from '../bindings/AnswerState';
 import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
+import type { Endpoint } from '../bindings/Endpoint';
 import type { Error as HostError } from '../bindings/Error';
 import type { Part } from '../bindings/Part';
 import type { StoredMessage } from '../bindings/StoredMessage';
@@ -42,6 +43,7 @@ export class FakeHost extends FakeHub implements Platform {
   readonly #chats = new Map<string, Chat>();
   readonly #running = new Map<string, RunningAnswer>();
   readonly #chatListeners = new Set<() => void>();
+  #endpoints: Endpoint[] = [];
   #next = 1;
   /** Calls of this name are rejected. */
   refuse: { call: 'send' | 'regenerate' | 'renameChat' | 'continueAnswer'; error: HostError } | null = null;
@@ -154,6 +156,52 @@ export class FakeHost extends FakeHub implements Platform {
       loaded: [{ reference: 'pebble', revision: 'a0', family: 'gemma4_text', quantization: '8 bit, groups of 64', dequantised: true, parameters: 12_000_000, resident_bytes: 48_000_000, context: 2048, thinking: { kind: 'switch', default_on: true }, template_hash: 'e3b0', device: 'cpu', load_ms: 180 }],
       memory: { active: 52_000_000, peak: 61_000_000, cache: 4_000_000 },
     };
+  }
+
+  async capabilities(reference: string | null): ReturnType<Platform['capabilities']> {
+    const remote = reference?.startsWith('endpoint:') ?? false;
+    return {
+      continue_answer: !remote,
+      end_thinking: !remote,
+      prefetch: !remote,
+      memory: !remote,
+      logprobs: false,
+      images: false,
+      tools: true,
+      kv_bits: !remote,
+      leaves_computer: remote,
+      thinking: remote ? { kind: 'levels', levels: ['low', 'medium', 'high'], default: null, off: true } : null,
+    };
+  }
+
+  async endpoints(): ReturnType<Platform['endpoints']> {
+    return [...this.#endpoints];
+  }
+
+  async endpointModels(): ReturnType<Platform['endpointModels']> {
+    return this.#endpoints.map((endpoint) => {
+      const leaves_computer = !endpoint.base_url.includes('127.0.0.1');
+      const model = { reference: `endpoint:${endpoint.name}/big`, endpoint: endpoint.name, name: 'big', context: 32_768, leaves_computer };
+      return { endpoint, leaves_computer, models: [{ ...model, thinking: { kind: 'by_request', default_on: true } }], problem: null };
+    });
+  }
+
+  async addEndpoint(name: string, url: string, key: string | null): ReturnType<Platform['addEndpoint']> {
+    if (!/^[\w.-]{1,40}$/.test(name) || !/^https?:\/\//.test(url)) throw { code: 'bad_request', message: `\`${name}\` at \`${url}\` cannot be an endpoint.` };
+    if (this.#endpoints.some((known) => known.name === name)) throw { code: 'bad_request', message: `There is an endpoint called ${name} already.` };
+    const endpoint = { name, base_url: url.replace(/\/$/, ''), has_key: key !== null };
+    this.#endpoints = [...this.#endpoints, endpoint];
+    this.modelsChanged();
+    return endpoint;
+  }
+
+  async setEndpointKey(name: string, key: string | null): Promise<void> {
+    this.#endpoints = this.#endpoints.map((known) => (known.name === name ? { ...known, has_key: key !== null } : known));
+  }
+
+  async removeEndpoint(name: string): Promise<void> {
+    this.#endpoints = this.#endpoints.filter((known) => known.name !== name);
+    this.modelsChanged();
   }
 
   async openLink(url: string): Promise<void> {

@@ -36,6 +36,13 @@ export const tauri: Platform = {
   setDefaultModel: (reference) => invoke('set_default_model', { reference }),
   openWindow: (name) => invoke('open_window', { name }),
   engineStatus: () => invoke('engine_status'),
+  capabilities: (reference) => invoke('capabilities', { reference }),
+
+  endpoints: () => invoke('endpoints'),
+  endpointModels: () => invoke('endpoint_models'),
+  addEndpoint: (name, url, key) => invoke('add_endpoint', { name, url, key }),
+  setEndpointKey: (name, key) => invoke('set_endpoint_key', { name, key }),
+  removeEndpoint: (name) => invoke('remove_endpoint', { name }),
 
   searchModels: (query) => invoke('search_models', { query }),
   describeModel: (id) => invoke('describe_model', { id }),

@@ -1,10 +1,13 @@
 /** What the windows can ask of their host. Nothing in here knows Tauri; `tauri.ts` and `fake.ts` fulfil it. */
 
 import type { AnswerEvent } from '../bindings/AnswerEvent';
+import type { Capabilities } from '../bindings/Capabilities';
 import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
 import type { ErrorCode } from '../bindings/ErrorCode';
+import type { Endpoint } from '../bindings/Endpoint';
+import type { EndpointModels } from '../bindings/EndpointModels';
 import type { EngineStatus } from '../bindings/EngineStatus';
 import type { Error as HostError } from '../bindings/Error';
 import type { LocalModel } from '../bindings/LocalModel';
@@ -55,6 +58,18 @@ export interface Platform extends HubPlatform {
   /** Opens a window of the app or brings it to the front. */
   openWindow(name: WindowName): Promise<void>;
   engineStatus(): Promise<EngineStatus>;
+  /** What can be done with the model of this reference, or with the default model. Opens no connection. */
+  capabilities(reference: string | null): Promise<Capabilities>;
+
+  /** The servers whose models may be asked. */
+  endpoints(): Promise<Endpoint[]>;
+  /** Asks every server for the list of its models. */
+  endpointModels(): Promise<EndpointModels[]>;
+  /** The key goes to the keychain. */
+  addEndpoint(name: string, url: string, key: string | null): Promise<Endpoint>;
+  /** Replaces the key, or removes it. */
+  setEndpointKey(name: string, key: string | null): Promise<void>;
+  removeEndpoint(name: string): Promise<void>;
 
   /** Opens an address outside Ponder. */
   openLink(url: string): Promise<void>;

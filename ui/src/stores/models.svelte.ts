@@ -1,5 +1,9 @@
 /** The models on this computer. */
 
+import { SvelteMap } from 'svelte/reactivity';
+
+import type { Capabilities } from '../bindings/Capabilities';
+import type { EndpointModels } from '../bindings/EndpointModels';
 import type { EngineStatus } from '../bindings/EngineStatus';
 import type { MemoryFit } from '../bindings/MemoryFit';
 import type { LocalModel } from '../bindings/LocalModel';
@@ -13,6 +17,10 @@ export class Models {
   defaultReference = $state<string | null>(null);
   /** What the engine holds; asked for by {@link refreshStatus}. */
   status = $state.raw<EngineStatus | null>(null);
+
+  /** The endpoints with their models, as they last answered; asked for by {@link refreshRemote}. */
+  remote = $state.raw<readonly EndpointModels[]>([]);
+  readonly #capabilities = new SvelteMap<string | null, Capabilities>();
 
   /** The memory of this computer, in bytes, and how much of it is free; asked for by {@link refreshStatus}. */
   memory = $state.raw<{ total: number; free: number } | null>(null);
@@ -55,6 +63,29 @@ export class Models {
       const [list, reference] = await Promise.all([this.platform.models(), this.platform.defaultModel()]);
       this.list = list;
       this.defaultReference = reference;
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+  }
+
+  /** What can be done with the model of this reference, as far as it was asked for by {@link refreshCapabilities}. */
+  capabilitiesOf(reference: string | null): Capabilities | null {
+    return this.#capabilities.get(reference) ?? null;
+  }
+
+  async refreshCapabilities(reference: string | null): Promise<void> {
+    try {
+      this.#capabilities.set(reference, await this.platform.capabilities(reference));
+    } catch {
+      // A model that is gone can do nothing, and says so when it is asked.
+      this.#capabilities.delete(reference);
+    }
+  }
+
+  /** Asks every endpoint for its models. Only a person's hand leads here, because it opens connections. */
+  async refreshRemote(): Promise<void> {
+    try {
+      this.remote = await this.platform.endpointModels();
     } catch (reason) {
       this.toasts.report(reason);
     }

@@ -22,8 +22,8 @@ use std::time::Duration;
 pub use history::SearchHit;
 use history::{now, History, NewAnswer};
 use protocol::{
-    AnswerEvent, AnswerState, Capabilities, ChatSettings, ChatSummary, ChatView, Engine, ModelShelf, ModelSource, Receiver, Result, Role,
-    Turn,
+    AnswerEvent, AnswerState, Capabilities, ChatSettings, ChatSummary, ChatView, Endpoint, Engine, ModelShelf, ModelSource, Receiver,
+    Result, Role, Turn,
 };
 use tokio::sync::watch;
 use tokio::time::{interval, timeout, MissedTickBehavior};
@@ -38,6 +38,9 @@ const FIRST_DEFAULT_MODEL: &str = "pebble";
 
 /// The key of the default model among history's settings.
 const DEFAULT_MODEL: &str = "default_model";
+
+/// The key of the list of endpoints among history's settings.
+const ENDPOINTS: &str = "endpoints";
 
 /// How long a chat stays in the trash, in milliseconds.
 const TRASH_LASTS: i64 = 30 * 24 * 3600 * 1000;
@@ -324,6 +327,16 @@ impl Chat {
     pub async fn set_default_model(&self, reference: &str) -> Result<()> {
         self.resolve(reference).await?;
         Ok(self.0.history.set_setting(DEFAULT_MODEL, &reference).await?)
+    }
+
+    /// The endpoints that were added.
+    pub async fn endpoints(&self) -> Result<Vec<Endpoint>> {
+        Ok(self.0.history.setting(ENDPOINTS).await?.unwrap_or_default())
+    }
+
+    /// Keeps this list of endpoints. Hosts hand it to the remote engine.
+    pub async fn set_endpoints(&self, endpoints: &[Endpoint]) -> Result<()> {
+        Ok(self.0.history.set_setting(ENDPOINTS, &endpoints).await?)
     }
 
     /// Tells whenever the list of chats may look different, or another process wrote to the history.

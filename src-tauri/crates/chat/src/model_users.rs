@@ -17,10 +17,10 @@ impl ModelUsers for Chat {
 
     fn unload<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            if self.is_loaded(reference) {
-                self.0.engine.unload().await?;
+            match self.0.engine.local() {
+                Some(engine) => engine.unload(reference).await,
+                None => Ok(()),
             }
-            Ok(())
         })
     }
 
@@ -36,6 +36,7 @@ impl ModelUsers for Chat {
 
 impl Chat {
     fn is_loaded(&self, reference: &str) -> bool {
-        self.0.engine.loaded().is_some_and(|loaded| loaded.reference == reference)
+        let loaded = self.0.engine.local().map(|engine| engine.loaded()).unwrap_or_default();
+        loaded.iter().any(|loaded| loaded.reference == reference)
     }
 }

@@ -7,16 +7,22 @@ use chat::Chat;
 use engine::MlxEngine;
 use hub::{Hub, ModelFolder};
 use net::{Net, Settings};
-use protocol::{Engine, FolderSource};
+use protocol::{Engine, EngineRouter, Error, ErrorCode, FolderSource, ModelShelf, ModelSource};
+use remote::{EndpointShelf, RemoteEngine};
+use tokio::runtime::Handle;
 
 /// What most commands need.
 pub struct App {
     /// Chats and settings, the same as the window's.
     pub chat: Chat,
-    /// The models on this computer.
-    pub models: ModelFolder,
-    /// What answers; nothing is loaded until it is asked.
+    /// The models on this computer and behind endpoints.
+    pub shelf: Arc<dyn ModelShelf>,
+    /// What answers with models of this computer; nothing is loaded until it is asked.
     pub engine: MlxEngine,
+    /// What answers with models behind endpoints.
+    pub remote: RemoteEngine,
+    /// Both, for any model.
+    pub router: EngineRouter,
 }
 
 impl App {
@@ -25,23 +31,49 @@ impl App {
     /// # Errors
     /// When the history cannot be opened.
     pub async fn open() -> Result<Self> {
+        let data = hub::data_dir()?;
         let engine = engine()?;
-        let models = ModelFolder::open();
-        let shared: Arc<dyn Engine> = Arc::new(engine.clone());
-        let chat = Chat::open(&hub::data_dir()?.join("history.sqlite"), shared, Arc::new(models.clone())).await?;
-        Ok(Self { chat, models, engine })
+        // The endpoints stand in the history, which is opened with the engine.
+        let remote = RemoteEngine::new(Net::open(Settings::of_this_computer(&data)), Handle::current(), Vec::new());
+        let router = EngineRouter::new(Arc::new(engine.clone()), Arc::new(remote.clone()));
+        let shelf: Arc<dyn ModelShelf> = Arc::new(EndpointShelf::new(Arc::new(ModelFolder::open()), remote.clone()));
+        let chat = Chat::open(&data.join("history.sqlite"), Arc::new(router.clone()), shelf.clone()).await?;
+        remote.set_endpoints(chat.endpoints().await?);
+        Ok(Self {
+            chat,
+            shelf,
+            engine,
+            remote,
+            router,
+        })
     }
 
     /// The model of this reference, or the default model.
     ///
     /// # Errors
-    /// When it is not on this computer.
-    pub async fn model(&self, reference: Option<&str>) -> Result<FolderSource> {
+    /// When it is neither on this computer nor behind an endpoint.
+    pub async fn model(&self, reference: Option<&str>) -> Result<ModelSource> {
         let reference = match reference {
             Some(reference) => reference.to_owned(),
             None => self.chat.default_model().await?,
         };
-        Ok(self.models.find(&reference).map_err(protocol::Error::from)?)
+        Ok(self.shelf.resolve(&reference)?)
+    }
+
+    /// [`App::model`] for what only a model of this computer can do.
+    ///
+    /// # Errors
+    /// When it is not on this computer.
+    pub async fn folder(&self, reference: Option<&str>) -> Result<FolderSource> {
+        let model = self.model(reference).await?;
+        let folder = model.folder().cloned();
+        Ok(folder.ok_or_else(|| {
+            let message = format!(
+                "{} is served by another program; this needs a model of this computer, which --model names",
+                model.reference()
+            );
+            Error::new(ErrorCode::ModelNotFound, message)
+        })?)
     }
 }
 
@@ -54,15 +86,15 @@ pub fn hub() -> Result<Hub> {
     Ok(Hub::open(Net::open(Settings::of_this_computer(&data)), ModelFolder::open(), &data))
 }
 
-/// The model of this reference, or the default model, for commands that keep nothing: the history, which knows the default,
-/// is left alone where a model is named.
+/// The model of this computer of this reference, or the default model, for commands that keep nothing: the history, which knows
+/// the default, is left alone where a model is named.
 ///
 /// # Errors
 /// When it is not on this computer, or the history cannot be opened.
 pub async fn model(reference: Option<&str>) -> Result<FolderSource> {
     match reference {
         Some(reference) => Ok(ModelFolder::open().find(reference).map_err(protocol::Error::from)?),
-        None => App::open().await?.model(None).await,
+        None => App::open().await?.folder(None).await,
     }
 }
 
@@ -73,16 +105,32 @@ fn engine() -> Result<MlxEngine> {
     ))))
 }
 
-/// What answers, and [`model`].
+/// What answers, and the model of this reference or the default model. The history, which knows the endpoints too, is left alone if
+/// a model of this computer is named.
+///
+/// # Errors
+/// When there is no such model, or the history cannot be opened.
+pub async fn engine_and_model(reference: Option<&str>) -> Result<(Arc<dyn Engine>, ModelSource)> {
+    match reference {
+        Some(named) if ModelSource::remote(named).is_none() => Ok((Arc::new(engine()?), model(reference).await?.into())),
+        _ => {
+            let app = App::open().await?;
+            let model = app.model(reference).await?;
+            Ok((Arc::new(app.router), model))
+        }
+    }
+}
+
+/// The engine of this computer, and [`model`].
 ///
 /// # Errors
 /// As [`model`].
-pub async fn engine_and_model(reference: Option<&str>) -> Result<(MlxEngine, FolderSource)> {
+pub async fn local_engine_and_model(reference: Option<&str>) -> Result<(MlxEngine, FolderSource)> {
     match reference {
         Some(_) => Ok((engine()?, model(reference).await?)),
         None => {
             let app = App::open().await?;
-            let model = app.model(None).await?;
+            let model = app.folder(None).await?;
             Ok((app.engine, model))
         }
     }

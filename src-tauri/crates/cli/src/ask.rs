@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use protocol::{AnswerPrefix, Channel, Engine, EngineEvent, Error, ErrorCode, FinishReason, KvBits, Message, PartKind, Request, Role};
+use protocol::{AnswerPrefix, Channel, EngineEvent, Error, ErrorCode, FinishReason, KvBits, Message, PartKind, Request, Role};
 
 use crate::app::engine_and_model;
 use crate::keys::EnterKey;
@@ -65,7 +65,9 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
     let answer_prefix: Option<AnswerPrefix> = args.answer_prefix.as_deref().map(answer_prefix::read).transpose()?;
     let tools = args.tools.as_deref().map(messages::read_tools).transpose()?.unwrap_or_default();
     let (engine, model) = engine_and_model(args.model.model.as_deref()).await?;
-    hub::ModelFolder::open().used(&model.reference);
+    if let Some(folder) = model.folder() {
+        hub::ModelFolder::open().used(&folder.reference);
+    }
     let mut request = Request::new(model, messages);
     request.tools = tools;
     request.thinking = args.thinking.map(Into::into);

@@ -10,11 +10,11 @@ use checkpoint::memory::{Backend, Workload};
 use checkpoint::ModelConfig;
 use clap::Args;
 use engine::{BenchFigures, MlxEngine};
-use protocol::{LocalEngine, FolderSource};
+use protocol::{FolderSource, LocalEngine};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::app::engine_and_model;
+use crate::app::local_engine_and_model;
 use crate::{output, ModelArg};
 
 #[derive(Args)]
@@ -94,7 +94,7 @@ struct Runs {
 /// When the model cannot be loaded or the peer does not run.
 pub async fn run(args: BenchArgs) -> Result<()> {
     if args.turns {
-        let (engine, model) = engine_and_model(args.model.model.as_deref()).await?;
+        let (engine, model) = local_engine_and_model(args.model.model.as_deref()).await?;
         return crate::turns::run(&engine, &model, args.peer.as_deref(), args.json).await;
     }
     if args.prompt_tokens.contains(&0) || args.generate < 2 || args.repeat == 0 {
@@ -105,7 +105,7 @@ pub async fn run(args: BenchArgs) -> Result<()> {
             MlxEngine::start(),
             random_models::prepare(shape, &args.shapes).map_err(protocol::Error::from)?,
         ),
-        None => engine_and_model(args.model.model.as_deref()).await?,
+        None => local_engine_and_model(args.model.model.as_deref()).await?,
     };
     let preload = std::env::var_os("PONDER_ORACLE_PRELOAD");
     let versions = format!(

@@ -49,7 +49,7 @@ pub async fn run(args: ChatArgs) -> Result<()> {
     let model = app.model(asked.as_deref()).await?;
     let settings = ChatSettings {
         // As it was found: a folder's path that is relative means nothing to the window.
-        model: asked.map(|_| model.reference.clone()),
+        model: asked.map(|_| model.reference()),
         thinking: args.thinking.map(Into::into),
         thinking_budget: args.thinking_budget,
         system_prompt: args.system.unwrap_or_default(),
@@ -60,7 +60,7 @@ pub async fn run(args: ChatArgs) -> Result<()> {
             "{}",
             output::soft(&format!(
                 "{} · /quit or Ctrl+D ends, Ctrl+C stops an answer, /continue lets it go on; the chat is kept",
-                model.reference
+                model.reference()
             ))
         );
     }

@@ -119,7 +119,7 @@ pub async fn stops(args: StopsArgs) -> Result<()> {
 /// # Errors
 /// When a token id is outside the vocabulary, or the model cannot be loaded.
 pub async fn logits(args: LogitsArgs) -> Result<()> {
-    let (engine, model) = app::engine_and_model(args.model.model.as_deref()).await?;
+    let (engine, model) = app::local_engine_and_model(args.model.model.as_deref()).await?;
     let mut rows = engine.kv_logits(model, args.tokens, args.all, args.chunk, args.kv_bits)?;
     let value = if args.all {
         json!({"logits": rows})

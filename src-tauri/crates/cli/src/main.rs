@@ -6,6 +6,7 @@ mod app;
 mod ask;
 mod bench;
 mod conversation;
+mod endpoints;
 mod fit;
 mod history;
 mod inspect;
@@ -60,11 +61,13 @@ enum Command {
     Import(upkeep::ImportArgs),
     /// Say whether a model fits this computer's memory
     Fit(fit::FitArgs),
+    /// Add, list and remove endpoints: servers of models, on this computer or another
+    Endpoints(endpoints::EndpointsArgs),
     /// List, search and export chats
     History(history::HistoryArgs),
 }
 
-/// The model of a command: a folder, a hub id or `pebble`.
+/// The model of a command: a folder, a hub id, `pebble` or `endpoint:NAME/MODEL`.
 #[derive(Args, Clone)]
 pub struct ModelArg {
     /// A folder, a hub id or `pebble`; without it the default model
@@ -167,6 +170,7 @@ fn main() -> ExitCode {
         Command::Remove(args) => args.json,
         Command::Import(args) => args.json,
         Command::Fit(args) => args.json,
+        Command::Endpoints(args) => args.json(),
         Command::History(args) => args.json,
         Command::Split(_) | Command::Stops(_) | Command::Logits(_) => true,
         Command::Chat(_) | Command::Render(_) => false,
@@ -184,13 +188,14 @@ fn main() -> ExitCode {
             Command::Stops(args) => inspect::stops(args).await,
             Command::Logits(args) => inspect::logits(args).await,
             Command::Bench(args) => bench::run(args).await,
-            Command::Models(args) => models::run(args),
+            Command::Models(args) => models::run(args).await,
             Command::Pull(args) => pull::run(args).await,
             Command::Verify(args) => upkeep::verify(args).await,
             Command::Repair(args) => upkeep::repair(args).await,
             Command::Remove(args) => upkeep::remove(args).await,
             Command::Import(args) => upkeep::import(args).await,
             Command::Fit(args) => fit::run(args).await,
+            Command::Endpoints(args) => endpoints::run(args).await,
             Command::History(args) => history::run(args).await,
         }
         .map(|()| ExitCode::SUCCESS)

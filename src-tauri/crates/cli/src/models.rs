@@ -1,4 +1,4 @@
-//! `ponder models`: what is on this computer.
+//! `ponder models`: what is on this computer and behind endpoints.
 
 use anyhow::Result;
 use clap::Args;
@@ -6,7 +6,8 @@ use hub::ModelFolder;
 use protocol::{LocalModel, ThinkingControl};
 use serde_json::json;
 
-use crate::output;
+use crate::app::App;
+use crate::{endpoints, output};
 
 #[derive(Args)]
 pub struct ModelsArgs {
@@ -19,10 +20,11 @@ pub struct ModelsArgs {
 ///
 /// # Errors
 /// When standard output is closed.
-pub fn run(args: ModelsArgs) -> Result<()> {
+pub async fn run(args: ModelsArgs) -> Result<()> {
     let models = ModelFolder::open().list();
+    let endpoints = App::open().await?.remote.models().await;
     if args.json {
-        output::line(&json!({"models": models}))?;
+        output::line(&json!({"models": models, "endpoints": endpoints}))?;
         return Ok(());
     }
     let width = models
@@ -37,6 +39,19 @@ pub fn run(args: ModelsArgs) -> Result<()> {
     ))?;
     for model in &models {
         output::text(&row(model, width))?;
+    }
+    for endpoint in &endpoints {
+        let mark = endpoints::mark(&endpoint.endpoint);
+        for model in &endpoint.models {
+            let context = model
+                .context
+                .map_or_else(String::new, |context| format!(" · {context} tokens of context"));
+            output::text(&format!("{:<width$} {:>8}  {:<12} {mark}{context}\n", model.reference, "", ""))?;
+        }
+        if let Some(problem) = &endpoint.problem {
+            let name = format!("endpoint:{}", endpoint.endpoint.name);
+            output::text(&format!("{name:<width$} {:>8}  {:<12} does not answer: {problem}\n", "", ""))?;
+        }
     }
     Ok(())
 }

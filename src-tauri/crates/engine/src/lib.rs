@@ -209,6 +209,7 @@ impl Engine for MlxEngine {
                 tools: true,
                 kv_bits: true,
                 leaves_computer: false,
+                thinking: None,
             },
             ModelSource::Remote { .. } => Capabilities::default(),
         }

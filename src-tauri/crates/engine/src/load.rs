@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use checkpoint::{check_folder, ModelConfig};
 use prompt::ChatProcessor;
-use protocol::{ModelInfo, FolderSource};
+use protocol::{FolderSource, ModelInfo};
 use sha2::{Digest, Sha256};
 
 use crate::cache::PrefixCache;

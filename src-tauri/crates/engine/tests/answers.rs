@@ -5,7 +5,7 @@ mod common;
 
 use common::{hear, pebble, question, Heard};
 use engine::MlxEngine;
-use protocol::{Engine, ErrorCode, FinishReason, LocalEngine, Message, Request, Role, Sampling, Thinking};
+use protocol::{Engine, EngineEvent, ErrorCode, FinishReason, LocalEngine, Message, Request, Role, Sampling, Thinking};
 
 async fn ask(engine: &MlxEngine, request: Request) -> Heard {
     hear(engine.generate(request)).await
@@ -195,4 +195,43 @@ async fn an_answer_that_runs_in_a_circle_is_ended_and_says_so() {
     let made = heard.done().usage.unwrap().completion_tokens;
     assert!((1000..1100).contains(&made), "{made}");
     assert_eq!(heard.tokens.len(), made as usize);
+}
+
+#[tokio::test]
+async fn tokens_are_counted_without_loading_a_model_or_waiting_for_an_answer() {
+    let engine = MlxEngine::start();
+    let request = question("What is 347 * 58?", Thinking::Off);
+    let counted = engine.count(request.clone()).await.unwrap();
+    assert!(engine.loaded().is_empty(), "nothing is loaded for a count");
+    let mut job = engine.generate(question("Count to five hundred.", Thinking::On));
+    let again = engine.count(request.clone()).await.unwrap();
+    let mut ended = false;
+    while let Some(event) = job.events.try_recv() {
+        ended |= matches!(event, EngineEvent::Done(_));
+    }
+    assert!(!ended, "the count waited for the answer");
+    job.cancel.cancel();
+    hear(job).await;
+    let heard = ask(&engine, request).await;
+    assert_eq!(
+        (counted.tokens, counted.estimated),
+        (heard.done().usage.unwrap().prompt_tokens, false)
+    );
+    assert_eq!(counted, again);
+
+    let served = Request::new(
+        protocol::ModelSource::remote("endpoint:lab/pebble").unwrap(),
+        vec![Message::text(Role::User, "question")],
+    );
+    assert_eq!(
+        engine.count(served.clone()).await.unwrap_err().code,
+        protocol::ErrorCode::ModelNotFound
+    );
+    let refused = ask(&engine, served).await;
+    assert_eq!(refused.ends[0].as_ref().unwrap_err().code, protocol::ErrorCode::ModelNotFound);
+
+    engine.unload("another").await.unwrap();
+    assert_eq!(engine.loaded().len(), 1, "another model is not this one");
+    engine.unload("pebble").await.unwrap();
+    assert!(engine.loaded().is_empty());
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use common::files::{copy_words, edit_config};
 use common::{hear, pebble_dir, question, source, Heard};
 use engine::MlxEngine;
-use protocol::{AnswerPrefix, Channel, EndedBy, Engine, LocalEngine, EngineEvent, ErrorCode, FinishReason, Request, Sampling, Thinking};
+use protocol::{AnswerPrefix, Channel, EndedBy, Engine, EngineEvent, ErrorCode, FinishReason, LocalEngine, Request, Sampling, Thinking};
 
 const SUM: &str = "What is 347 + 589?";
 /// How a thought is ended for Pebble: by a line end and its closing marker, or by that alone.

@@ -10,7 +10,7 @@ use std::time::UNIX_EPOCH;
 
 use checkpoint::{check_folder, ModelConfig};
 use prompt::ChatProcessor;
-use protocol::{LocalModel, ModelPlace, FolderSource};
+use protocol::{FolderSource, LocalModel, ModelPlace};
 use serde::{Deserialize, Serialize};
 
 use crate::folder::BUILT_IN;

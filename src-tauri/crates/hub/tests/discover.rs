@@ -181,7 +181,10 @@ async fn a_gated_model_says_how_to_get_in_and_a_token_opens_it() {
     let model = outside.describe("o/gated").await.unwrap();
     assert!(model.gated && model.problem.is_none() && model.fit.is_none(), "{model:?}");
     assert!(model.bytes.is_some_and(|bytes| bytes > 10_000_000));
-    let error = outside.memory_fit("o/gated", &hub::memory_fit::Question::new(), 0).await.unwrap_err();
+    let error = outside
+        .memory_fit("o/gated", &hub::memory_fit::Question::new(), 0)
+        .await
+        .unwrap_err();
     assert!(
         matches!(error, Error::Gated { .. }) && error.to_string().contains("/o/gated"),
         "{error}"

@@ -15,7 +15,7 @@ use hub::{Error, Hub, ModelFolder, BUILT_IN};
 use net::{Net, Settings};
 use proptest::prelude::*;
 use protocol::fake::FakeEngine;
-use protocol::{Engine, ErrorCode};
+use protocol::{ErrorCode, LocalEngine};
 
 const ID: &str = "somebody/small";
 
@@ -291,7 +291,7 @@ async fn a_removed_model_leaves_memory_and_is_no_longer_the_default() {
     assert!(plan.loaded && !plan.downloading && plan.refused.is_none());
     let removed = hub.remove_model(ID, false, &chat).await.unwrap();
     assert_eq!(removed.bytes_freed, plan.bytes_freed);
-    assert!(engine.loaded().is_none());
+    assert!(engine.loaded().is_empty());
     assert_eq!(chat.default_model().await.unwrap(), BUILT_IN);
     assert!(models.find(ID).is_err());
     let missing = hub.plan_removal(ID, &chat).await.unwrap_err();

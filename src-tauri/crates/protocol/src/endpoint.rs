@@ -5,7 +5,7 @@ use ts_rs::TS;
 
 use crate::{Error, ThinkingControl};
 
-/// An OpenAI-compatible server whose models may be asked. Its key is no part of it: that lies in the keychain.
+/// An OpenAI-compatible server whose models may be asked. Its key itself lies in the keychain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Endpoint {
@@ -13,6 +13,9 @@ pub struct Endpoint {
     pub name: String,
     /// What `/chat/completions` and `/models` are appended to, such as `http://127.0.0.1:8080/v1`.
     pub base_url: String,
+    /// Whether the keychain holds a key for it.
+    #[serde(default)]
+    pub has_key: bool,
 }
 
 /// A model that an endpoint serves.

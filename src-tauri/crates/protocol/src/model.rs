@@ -71,7 +71,7 @@ pub struct FolderSource {
 }
 
 /// What an engine can do with a model, so that nothing else is offered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Capabilities {
     /// An answer that ended early can be continued, by its tokens or its words.
@@ -92,6 +92,8 @@ pub struct Capabilities {
     pub kv_bits: bool,
     /// What is said is sent to another computer.
     pub leaves_computer: bool,
+    /// What can be done about the model's reasoning, if that is not told with a model of this computer.
+    pub thinking: Option<ThinkingControl>,
 }
 
 /// How many tokens a request has.

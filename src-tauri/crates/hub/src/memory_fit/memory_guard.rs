@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use checkpoint::memory::Backend;
-use protocol::{ErrorCode, MemoryGuard, FolderSource};
+use protocol::{ErrorCode, FolderSource, MemoryGuard};
 
 use super::{check_before_load, size, Measured, Memory, LOAD_ANYWAY};
 

@@ -50,6 +50,13 @@ impl Splitter {
         self
     }
 
+    /// Texts that end the answer where they first appear in it; they are cut off.
+    #[must_use]
+    pub fn with_stop_texts(mut self, stop_texts: &[String]) -> Self {
+        self.stop_text = StopStrings::new(stop_texts);
+        self
+    }
+
     pub(super) fn new(format: ChannelFormat, thinking_on: bool, stop_texts: &[String]) -> Self {
         Self {
             scanner: Scanner::new(&format.markers),

@@ -1,0 +1,156 @@
+//! `ponder endpoints`: servers of models that may be asked.
+
+use std::io::{IsTerminal, Read};
+
+use anyhow::{bail, Context, Result};
+use clap::{Args, Subcommand};
+use protocol::Endpoint;
+use serde_json::json;
+
+use crate::app::App;
+use crate::output;
+
+/// Where `add` finds a key if it is not read from standard input.
+const KEY: &str = "PONDER_ENDPOINT_KEY";
+
+#[derive(Args)]
+pub struct EndpointsArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Add a server; its models are then called endpoint:NAME/MODEL
+    Add(AddArgs),
+    /// List the servers and their models
+    List(ListArgs),
+    /// Remove a server and its key
+    Remove {
+        /// What it is called
+        name: String,
+    },
+}
+
+#[derive(Args)]
+struct AddArgs {
+    /// What to call it: a word
+    name: String,
+    /// Its address, such as http://127.0.0.1:8080/v1
+    url: String,
+    /// Read a key from standard input and keep it in the keychain; without this, from PONDER_ENDPOINT_KEY if that is set
+    #[arg(long)]
+    key: bool,
+}
+
+#[derive(Args)]
+struct ListArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl EndpointsArgs {
+    /// Whether JSON is printed.
+    pub fn json(&self) -> bool {
+        matches!(&self.command, Command::List(args) if args.json)
+    }
+}
+
+/// Adds, lists or removes.
+///
+/// # Errors
+/// When the name or the address cannot be used, or something cannot be kept.
+pub async fn run(args: EndpointsArgs) -> Result<()> {
+    match args.command {
+        Command::Add(args) => add(args).await,
+        Command::List(args) => list(args).await,
+        Command::Remove { name } => remove(&name).await,
+    }
+}
+
+async fn add(args: AddArgs) -> Result<()> {
+    let endpoint = remote::endpoint(&args.name, &args.url).map_err(protocol::Error::from)?;
+    let key = read_key(args.key)?;
+    let app = App::open().await?;
+    let mut endpoints = app.chat.endpoints().await?;
+    if endpoints.iter().any(|known| known.name == endpoint.name) {
+        return Err(protocol::Error::from(remote::Error::NameTaken(endpoint.name)).into());
+    }
+    let added = format!("{} is added: {} ({})\n", endpoint.name, endpoint.base_url, mark(&endpoint));
+    let name = endpoint.name.clone();
+    endpoints.push(endpoint);
+    app.remote.set_endpoints(endpoints);
+    if let Some(key) = key {
+        app.remote.store_key(&name, &key).await.map_err(protocol::Error::from)?;
+    }
+    app.chat.set_endpoints(&app.remote.endpoints()).await?;
+    Ok(output::text(&added)?)
+}
+
+/// A key is never an argument, because every program on this computer can read those.
+fn read_key(from_input: bool) -> Result<Option<String>> {
+    if !from_input {
+        return Ok(std::env::var(KEY).ok().filter(|key| !key.trim().is_empty()));
+    }
+    if std::io::stdin().is_terminal() {
+        eprintln!("Type or paste the key, then press Enter and Ctrl+D:");
+    }
+    let mut key = String::new();
+    std::io::stdin().read_to_string(&mut key).context("standard input is not text")?;
+    if key.trim().is_empty() {
+        bail!("there is no key on standard input");
+    }
+    Ok(Some(key.trim().to_owned()))
+}
+
+async fn list(args: ListArgs) -> Result<()> {
+    let app = App::open().await?;
+    let listed = app.remote.models().await;
+    if args.json {
+        return Ok(output::line(&json!({"endpoints": listed}))?);
+    }
+    if listed.is_empty() {
+        return Ok(output::text("There are no endpoints; `ponder endpoints add` adds one.\n")?);
+    }
+    for each in &listed {
+        output::text(&format!(
+            "{}  {}  ({})\n",
+            each.endpoint.name,
+            each.endpoint.base_url,
+            mark(&each.endpoint)
+        ))?;
+        if let Some(problem) = &each.problem {
+            output::text(&format!("  does not answer: {problem}\n"))?;
+        }
+        for model in &each.models {
+            output::text(&format!("  {}\n", model.reference))?;
+        }
+    }
+    Ok(())
+}
+
+async fn remove(name: &str) -> Result<()> {
+    let app = App::open().await?;
+    let mut endpoints = app.chat.endpoints().await?;
+    let before = endpoints.len();
+    endpoints.retain(|endpoint| endpoint.name != name);
+    if endpoints.len() == before {
+        return Err(protocol::Error::from(remote::Error::NoEndpoint(name.into())).into());
+    }
+    // A keychain that does not answer keeps nobody from removing the endpoint.
+    if let Err(error) = app.remote.forget_key(name).await {
+        eprintln!("(its key stays in the keychain: {error})");
+    }
+    app.chat.set_endpoints(&endpoints).await?;
+    Ok(output::text(&format!("{name} is removed.\n"))?)
+}
+
+/// Where words go that are sent to an endpoint.
+pub fn mark(endpoint: &Endpoint) -> &'static str {
+    if remote::leaves_computer(endpoint) {
+        "what you write leaves this computer"
+    } else {
+        "on this computer"
+    }
+}

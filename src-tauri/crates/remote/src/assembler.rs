@@ -1,0 +1,557 @@
+//! Makes an answer's events of what a server sends.
+
+use std::time::Instant;
+
+use prompt::{Event, Piece, Splitter};
+use protocol::{Channel, Done, EndedBy, EngineEvent, FinishReason, Notice, PartKind, Request, Thinking, Timing, ToolCall, Usage};
+
+use crate::calls::{Call, Calls};
+use crate::reply::{Chunk, Counts};
+
+/// The format of tags in a server's text: a server that does not set thoughts and calls apart passes them on as the model wrote
+/// them, and nearly all models whose markers are text write these.
+const FORMAT: &str = "qwen";
+/// Opens a thought in that format.
+const OPEN: &str = "<think>";
+/// Closes a thought in that format; counts as one only at the beginning of a line.
+const CLOSE: &str = "</think>";
+
+/// One answer on its way.
+pub(crate) struct Assembler {
+    request: Request,
+    splitter: Splitter,
+    /// All text that came, until a thought has been seen: what a lone closing marker makes a thought of.
+    unmarked: Option<String>,
+    /// Whether the text is taken for a thought that the prompt opened, until its end is seen.
+    opened: bool,
+    /// Whether the server sets thoughts apart, so that blanks before the answer are the model's separator.
+    apart: bool,
+    thought: bool,
+    reported: bool,
+    calls: Calls,
+    made_calls: bool,
+    finish_reason: Option<String>,
+    stop_text: Option<String>,
+    counts: Option<Counts>,
+    asked: Instant,
+    first: Option<Instant>,
+    last: Instant,
+}
+
+impl Assembler {
+    /// Nothing has come yet. `opened` says that this model's prompt opens a thought, so that its first words are one.
+    pub(crate) fn new(request: &Request, opened: bool) -> Self {
+        let opened = opened && request.thinking != Some(Thinking::Off);
+        let asked = Instant::now();
+        Self {
+            splitter: splitter(request, opened),
+            unmarked: Some(String::new()),
+            opened,
+            apart: false,
+            thought: false,
+            reported: false,
+            calls: Calls::default(),
+            made_calls: false,
+            finish_reason: None,
+            stop_text: None,
+            counts: None,
+            request: request.clone(),
+            asked,
+            first: None,
+            last: asked,
+        }
+    }
+
+    /// Takes a chunk.
+    pub(crate) fn push(&mut self, chunk: Chunk) -> Vec<EngineEvent> {
+        let mut events = Vec::new();
+        if !chunk.reasoning.is_empty() || !chunk.content.is_empty() || !chunk.calls.is_empty() {
+            self.last = Instant::now();
+            self.first.get_or_insert(self.last);
+        }
+        if !chunk.reasoning.is_empty() {
+            self.apart = true;
+            self.opened = false;
+            self.unmarked = None;
+            self.thinking(chunk.reasoning, &mut events);
+        }
+        let content = if self.apart { chunk.content.trim_start() } else { &chunk.content };
+        if !content.is_empty() {
+            self.apart = false;
+            self.content(content, &mut events);
+        }
+        for piece in chunk.calls {
+            self.calls.push(piece);
+        }
+        self.finish_reason = chunk.finish_reason.or(self.finish_reason.take());
+        self.stop_text = chunk.stop_text.or(self.stop_text.take());
+        self.counts = chunk.usage.or(self.counts);
+        events
+    }
+
+    /// Whether the server has said why the answer ended.
+    pub(crate) fn has_reason(&self) -> bool {
+        self.finish_reason.is_some()
+    }
+
+    /// Whether a stop text has appeared, so that nothing that follows counts.
+    pub(crate) fn stopped_by_text(&self) -> bool {
+        self.splitter.stopped_by_text()
+    }
+
+    /// Whether the model thought though the switch was off.
+    pub(crate) fn thought_while_off(&self) -> bool {
+        self.reported
+    }
+
+    /// Whether the prompt was found to open a thought, or found not to; `None` if nothing was found.
+    pub(crate) fn opens_thought(&self) -> Option<bool> {
+        match (&self.unmarked, self.opened) {
+            (None, opened) if self.thought => Some(opened),
+            _ => None,
+        }
+    }
+
+    /// What was held back; the calls too if they are `complete`.
+    pub(crate) fn flush(&mut self, complete: bool) -> Vec<EngineEvent> {
+        let mut events = Vec::new();
+        if complete && self.unmarked.is_some() && self.opened && self.finish_reason.as_deref() == Some("stop") {
+            // The thought that was taken for granted never ended: it was the answer.
+            let said = self.unmarked.take().unwrap_or_default();
+            self.opened = false;
+            self.replace(&said, &mut events);
+        }
+        let rest = self.splitter.finish();
+        self.say(rest, &mut events);
+        for call in self.calls.take() {
+            match call.object() {
+                Some(arguments) if complete && !call.name.is_empty() => {
+                    self.made_calls = true;
+                    events.push(called(call.name, arguments));
+                }
+                _ => broken(&call, &mut events),
+            }
+        }
+        events
+    }
+
+    /// The end of the answer, after [`Assembler::flush`].
+    pub(crate) fn done(&self, cancelled: bool) -> Done {
+        let (finish_reason, ended_by) = if cancelled {
+            (FinishReason::Cancelled, EndedBy::Cancelled)
+        } else {
+            self.end()
+        };
+        Done {
+            finish_reason,
+            ended_by,
+            usage: self.counts.map(usage),
+            timing: self.timing(),
+            tokens: Vec::new(),
+        }
+    }
+
+    fn end(&self) -> (FinishReason, EndedBy) {
+        if let Some(text) = self.splitter.stop_text() {
+            return (FinishReason::Stop, EndedBy::StopText { text: text.into() });
+        }
+        let reason = self.finish_reason.as_deref().unwrap_or("stop");
+        if matches!(reason, "length" | "max_tokens") {
+            let made = self.counts.map(|counts| counts.completion);
+            let limited = self.request.max_tokens.is_some_and(|most| made.is_none_or(|made| made >= most));
+            let rule = if limited {
+                EndedBy::TokenLimit
+            } else {
+                EndedBy::Endpoint { reason: reason.into() }
+            };
+            return (FinishReason::Length, rule);
+        }
+        if self.made_calls || matches!(reason, "tool_calls" | "function_call") {
+            return (FinishReason::ToolCalls, EndedBy::Endpoint { reason: reason.into() });
+        }
+        let rule = match &self.stop_text {
+            Some(text) => EndedBy::StopText { text: text.clone() },
+            None => EndedBy::Endpoint { reason: reason.into() },
+        };
+        (FinishReason::Stop, rule)
+    }
+
+    /// Figures as seen from here: the way to the server and its queue are in the first token's time.
+    fn timing(&self) -> Timing {
+        let milliseconds = |from: Instant, to: Instant| to.duration_since(from).as_secs_f64() * 1000.0;
+        let Some(first) = self.first else { return Timing::default() };
+        let after = self.last.duration_since(first).as_secs_f64();
+        let made = self.counts.map_or(0, |counts| counts.completion.saturating_sub(1));
+        Timing {
+            load_ms: 0.0,
+            first_token_ms: milliseconds(self.asked, first),
+            prefill_tokens_per_second: 0.0,
+            decode_tokens_per_second: if after > 0.0 { f64::from(made) / after } else { 0.0 },
+        }
+    }
+
+    fn thinking(&mut self, text: String, events: &mut Vec<EngineEvent>) {
+        // The line's end after the marker, which servers pass on.
+        let text = if self.thought {
+            text
+        } else {
+            text.trim_start_matches('\n').to_owned()
+        };
+        if text.is_empty() {
+            return;
+        }
+        self.thought = true;
+        if self.request.thinking == Some(Thinking::Off) && !self.reported {
+            self.reported = true;
+            events.push(EngineEvent::Notice(Notice {
+                code: "thinking_switch_ignored".into(),
+                message: "This endpoint did not follow the Thinking switch; ask for an answer without thinking in words.".into(),
+            }));
+        }
+        delta(Channel::Thinking, text, events);
+    }
+
+    fn content(&mut self, text: &str, events: &mut Vec<EngineEvent>) {
+        if let Some(unmarked) = &mut self.unmarked {
+            unmarked.push_str(text);
+            let marked = unmarked.trim_start().starts_with(OPEN);
+            let closed = unmarked.starts_with(CLOSE) || unmarked.contains("\n</think>");
+            let opened = match (marked, closed) {
+                (true, _) => Some(false),
+                // Closed without having been opened: the prompt opened it.
+                (false, true) => Some(true),
+                (false, false) => None,
+            };
+            if let Some(opened) = opened {
+                let said = self.unmarked.take().unwrap_or_default();
+                if opened != self.opened {
+                    self.opened = opened;
+                    self.replace(&said, events);
+                    return;
+                }
+            }
+        }
+        let pieces = self.splitter.push(text);
+        self.say(pieces, events);
+    }
+
+    /// Reads the answer anew and tells it in place of what was told.
+    fn replace(&mut self, said: &str, events: &mut Vec<EngineEvent>) {
+        self.splitter = splitter(&self.request, self.opened);
+        let mut pieces = Vec::new();
+        let read = self.splitter.push(said);
+        self.say(read, &mut pieces);
+        let (mut parts, mut others) = (Vec::new(), Vec::new());
+        for piece in pieces {
+            match piece {
+                EngineEvent::Delta { channel, text, .. } => parts.push(match channel {
+                    Channel::Thinking => PartKind::Thinking { text },
+                    Channel::Text => PartKind::Text { text },
+                }),
+                other => others.push(other),
+            }
+        }
+        events.push(EngineEvent::Continued {
+            said: parts,
+            notices: Vec::new(),
+            tokens: Vec::new(),
+        });
+        events.extend(others);
+    }
+
+    fn say(&mut self, pieces: Vec<Event>, events: &mut Vec<EngineEvent>) {
+        for event in pieces {
+            match event.piece {
+                Piece::Text(text) => delta(Channel::Text, text, events),
+                Piece::Thinking(text) => self.thinking(text, events),
+                Piece::ToolCall { name, arguments } => {
+                    self.made_calls = true;
+                    events.push(called(name, arguments));
+                }
+                Piece::Notice { code, message } => events.push(EngineEvent::Notice(Notice { code, message })),
+            }
+        }
+    }
+}
+
+fn splitter(request: &Request, opened: bool) -> Splitter {
+    Splitter::named(FORMAT, opened, true)
+        .expect("the table of formats has it")
+        .with_tools(&request.tools)
+        .with_stop_texts(&request.stop)
+}
+
+fn delta(channel: Channel, text: String, events: &mut Vec<EngineEvent>) {
+    if text.is_empty() {
+        return;
+    }
+    if let Some(EngineEvent::Delta {
+        channel: last,
+        text: before,
+        ..
+    }) = events.last_mut()
+    {
+        if *last == channel {
+            before.push_str(&text);
+            return;
+        }
+    }
+    events.push(EngineEvent::Delta {
+        channel,
+        text,
+        tokens: Vec::new(),
+        thinking_tokens: None,
+    });
+}
+
+fn called(name: String, arguments: serde_json::Value) -> EngineEvent {
+    EngineEvent::ToolCall {
+        call: ToolCall {
+            // The server's own ids may be counted anew with every answer, and a chat may go on with another model.
+            id: crate::ids::call_id(),
+            name,
+            arguments,
+        },
+        tokens: Vec::new(),
+    }
+}
+
+/// A call that cannot be made is shown as it came.
+fn broken(call: &Call, events: &mut Vec<EngineEvent>) {
+    events.push(EngineEvent::Notice(Notice {
+        code: "broken_tool_call".into(),
+        message: "A tool call of this answer is broken or was cut off, so it was not made; it stands in the answer as text.".into(),
+    }));
+    delta(Channel::Text, format!("{}({})", call.name, call.arguments), events);
+}
+
+fn usage(counts: Counts) -> Usage {
+    let cached = counts.cached.unwrap_or(0).min(counts.prompt);
+    Usage {
+        prompt_tokens: counts.prompt,
+        cached_tokens: cached,
+        prefilled_tokens: counts.prompt - cached,
+        completion_tokens: counts.completion,
+        thinking_tokens: counts.reasoning,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reply::CallPiece;
+    use protocol::{Message, ModelSource, Role};
+
+    fn request(thinking: Option<Thinking>) -> Request {
+        let model = ModelSource::Remote {
+            endpoint: "lab".into(),
+            name: "m".into(),
+        };
+        Request {
+            thinking,
+            ..Request::new(model, vec![Message::text(Role::User, "question")])
+        }
+    }
+
+    fn content(text: &str) -> Chunk {
+        Chunk {
+            content: text.into(),
+            ..Chunk::default()
+        }
+    }
+
+    fn end(reason: &str) -> Chunk {
+        Chunk {
+            finish_reason: Some(reason.into()),
+            ..Chunk::default()
+        }
+    }
+
+    /// Thought, text and calls as a reader has them at the end, and the codes of the notices.
+    fn read(assembler: &mut Assembler, chunks: Vec<Chunk>) -> (String, String, Vec<ToolCall>, Vec<String>) {
+        let mut events: Vec<EngineEvent> = chunks.into_iter().flat_map(|chunk| assembler.push(chunk)).collect();
+        events.extend(assembler.flush(true));
+        let (mut thought, mut text, mut calls, mut notices) = (String::new(), String::new(), Vec::new(), Vec::new());
+        for event in events {
+            match event {
+                EngineEvent::Delta {
+                    channel: Channel::Thinking,
+                    text: more,
+                    ..
+                } => thought.push_str(&more),
+                EngineEvent::Delta {
+                    channel: Channel::Text,
+                    text: more,
+                    ..
+                } => text.push_str(&more),
+                EngineEvent::ToolCall { call, .. } => calls.push(call),
+                EngineEvent::Notice(notice) => notices.push(notice.code),
+                EngineEvent::Continued { said, .. } => {
+                    (thought, text) = (String::new(), String::new());
+                    for part in said {
+                        match part {
+                            PartKind::Thinking { text } => thought.push_str(&text),
+                            PartKind::Text { text: more } => text.push_str(&more),
+                            other => panic!("{other:?}"),
+                        }
+                    }
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        (thought, text, calls, notices)
+    }
+
+    /// The same text in one piece, in pieces of one character and in pieces of five.
+    fn check(said: &str, opened: bool, thought: &str, text: &str, opens: Option<bool>) {
+        let characters: Vec<char> = said.chars().collect();
+        for size in [1, 5, characters.len()] {
+            let mut assembler = Assembler::new(&request(None), opened);
+            let mut chunks: Vec<Chunk> = characters
+                .chunks(size)
+                .map(|piece| content(&piece.iter().collect::<String>()))
+                .collect();
+            chunks.push(end("stop"));
+            let (heard_thought, heard_text, ..) = read(&mut assembler, chunks);
+            assert_eq!(
+                (heard_thought.trim(), heard_text.trim()),
+                (thought, text),
+                "{said:?} in pieces of {size}"
+            );
+            assert_eq!(assembler.opens_thought(), opens, "{said:?} in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn tags_in_the_text_are_a_thought_however_they_are_cut() {
+        check("<think>\nhm, hm\n</think>\n\nHello", false, "hm, hm", "Hello", Some(false));
+        check("Hello", false, "", "Hello", None);
+        check("hm, hm\n</think>\n\nHello", false, "hm, hm", "Hello", Some(true));
+        check(
+            "The tag </think> ends a thought",
+            false,
+            "",
+            "The tag </think> ends a thought",
+            None,
+        );
+    }
+
+    #[test]
+    fn a_thought_that_is_known_to_be_opened_is_one_from_its_first_word() {
+        check("hm, hm\n</think>\n\nHello", true, "hm, hm", "Hello", Some(true));
+        check("Hello", true, "", "Hello", Some(false));
+        check("<think>\nhm\n</think>\n\nHello", true, "hm", "Hello", Some(false));
+        let mut assembler = Assembler::new(&request(None), true);
+        let events = assembler.push(content("hm"));
+        assert!(
+            matches!(
+                &events[..],
+                [EngineEvent::Delta {
+                    channel: Channel::Thinking,
+                    ..
+                }]
+            ),
+            "{events:?}"
+        );
+    }
+
+    #[test]
+    fn a_thought_apart_ends_where_the_content_begins() {
+        let thought = |text: &str| Chunk {
+            reasoning: text.into(),
+            ..Chunk::default()
+        };
+        let mut assembler = Assembler::new(&request(Some(Thinking::Off)), false);
+        let chunks = vec![
+            thought("hm"),
+            thought(", hm"),
+            content("\n\n"),
+            content(" Hello"),
+            content("\n"),
+            end("stop"),
+        ];
+        let (heard, text, _, notices) = read(&mut assembler, chunks);
+        assert_eq!((heard.as_str(), text.as_str()), ("hm, hm", "Hello\n"));
+        assert_eq!(notices, ["thinking_switch_ignored"]);
+        assert!(assembler.thought_while_off());
+        assert_eq!(assembler.opens_thought(), Some(false));
+    }
+
+    #[test]
+    fn calls_are_told_when_they_are_whole_and_shown_when_they_are_not() {
+        let piece = |name: &str, arguments: &str, index: u64| CallPiece {
+            index: Some(index),
+            id: Some(format!("call_{index}")),
+            name: Some(name.into()),
+            arguments: arguments.into(),
+        };
+        let chunk = Chunk {
+            calls: vec![piece("f", "{\"x\": 1}", 0), piece("g", "{\"x\": ", 1)],
+            finish_reason: Some("tool_calls".into()),
+            ..Chunk::default()
+        };
+        let mut assembler = Assembler::new(&request(None), false);
+        let (_, text, calls, notices) = read(&mut assembler, vec![chunk]);
+        assert_eq!(
+            (calls.len(), calls[0].name.as_str(), calls[0].arguments["x"].as_i64()),
+            (1, "f", Some(1))
+        );
+        assert!(
+            calls[0].id.len() == 9 && calls[0].id.chars().all(|c| c.is_ascii_alphanumeric()),
+            "{}",
+            calls[0].id
+        );
+        assert_eq!((text.as_str(), notices), ("g({\"x\": )", vec!["broken_tool_call".to_owned()]));
+        assert_eq!(assembler.done(false).finish_reason, FinishReason::ToolCalls);
+    }
+
+    #[test]
+    fn a_stop_text_ends_the_answer_also_if_the_server_goes_on() {
+        let mut assembler = Assembler::new(
+            &Request {
+                stop: vec!["END".into()],
+                ..request(None)
+            },
+            false,
+        );
+        let (_, text, ..) = read(&mut assembler, vec![content("one E"), content("ND two")]);
+        assert_eq!(text, "one ");
+        assert!(assembler.stopped_by_text());
+        assert_eq!(assembler.done(false).ended_by, EndedBy::StopText { text: "END".into() });
+    }
+
+    #[test]
+    fn the_end_is_the_servers_word() {
+        let done = |chunk: Chunk, most: Option<u32>| {
+            let mut assembler = Assembler::new(
+                &Request {
+                    max_tokens: most,
+                    ..request(None)
+                },
+                false,
+            );
+            assembler.push(chunk);
+            assembler.done(false)
+        };
+        let counted = |reason: &str, completion: u32| Chunk {
+            usage: Some(Counts {
+                prompt: 5,
+                completion,
+                cached: Some(3),
+                reasoning: Some(1),
+            }),
+            ..end(reason)
+        };
+        assert_eq!(done(counted("length", 8), Some(8)).ended_by, EndedBy::TokenLimit);
+        assert_eq!(
+            done(counted("length", 8), None).ended_by,
+            EndedBy::Endpoint { reason: "length".into() }
+        );
+        assert_eq!(done(end("length"), None).finish_reason, FinishReason::Length);
+        assert_eq!(done(end("content_filter"), None).finish_reason, FinishReason::Stop);
+        assert_eq!(done(end("stop"), None).usage, None);
+        let usage = done(counted("stop", 8), None).usage.expect("it was told");
+        assert_eq!((usage.prompt_tokens, usage.cached_tokens, usage.prefilled_tokens), (5, 3, 2));
+        assert_eq!((usage.completion_tokens, usage.thinking_tokens), (8, Some(1)));
+    }
+}

@@ -1,0 +1,352 @@
+//! A request as the JSON body of `/v1/chat/completions`.
+
+use std::collections::BTreeSet;
+
+use protocol::{Content, Message, Request, Role, Sampling, Thinking};
+use serde_json::{json, Map, Value};
+
+use crate::{Error, Result};
+
+/// Optional fields of a body that servers are known to refuse, by the names that their refusals use. Everything else is needed,
+/// or is refused for its value.
+const OPTIONAL: [&str; 16] = [
+    "chat_template_kwargs",
+    "reasoning_effort",
+    "stream_options",
+    "reasoning_content",
+    "top_k",
+    "min_p",
+    "xtc_probability",
+    "xtc_threshold",
+    "repetition_penalty",
+    "repetition_context_size",
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+    "seed",
+    "temperature",
+    "top_p",
+];
+
+/// OpenAI's newer models know only this name of `max_tokens`.
+const MAX_COMPLETION_TOKENS: &str = "max_completion_tokens";
+
+/// What an endpoint has refused, so that it is not sent again.
+pub(crate) type Refused = BTreeSet<&'static str>;
+
+/// The body of a request without the fields that were refused.
+///
+/// # Errors
+/// [`Error::NotSupported`] for what no endpoint can be asked.
+pub(crate) fn body(model: &str, request: &Request, refused: &Refused) -> Result<Value> {
+    if request.answer_prefix.is_some() {
+        return Err(Error::NotSupported(
+            "continue an answer that ended; have the question answered again instead",
+        ));
+    }
+    if request.kv_bits.is_some() {
+        return Err(Error::NotSupported("be told how to keep its keys and values"));
+    }
+    let messages: Result<Vec<Value>> = request.messages.iter().map(|said| message(said, refused)).collect();
+    let mut body = Map::new();
+    body.insert("model".into(), model.into());
+    body.insert("messages".into(), messages?.into());
+    body.insert("stream".into(), true.into());
+    body.insert("stream_options".into(), json!({"include_usage": true}));
+    if !request.tools.is_empty() {
+        body.insert("tools".into(), request.tools.clone().into());
+    }
+    if let Some(max_tokens) = request.max_tokens {
+        let newer = refused.contains(MAX_COMPLETION_TOKENS);
+        let name = if newer { MAX_COMPLETION_TOKENS } else { "max_tokens" };
+        body.insert(name.into(), max_tokens.into());
+    }
+    if !request.stop.is_empty() {
+        body.insert("stop".into(), request.stop.clone().into());
+    }
+    sampling(&request.sampling, &mut body);
+    thinking(request.thinking, &mut body);
+    body.retain(|name, _| name == MAX_COMPLETION_TOKENS || !refused.contains(name.as_str()));
+    Ok(body.into())
+}
+
+/// The words by which servers say that they do not know a field, rather than that its value is wrong.
+const UNKNOWN: [&str; 9] = [
+    "unrecognized",
+    "unrecognised",
+    "unknown",
+    "unsupported",
+    "not support",
+    "unexpected",
+    "extra",
+    "not permitted",
+    "not allowed",
+];
+
+/// The optional field that a refusal names, if the body has it and leaving it out helps. Of several the longest counts, because
+/// names stand in each other.
+pub(crate) fn refused_field(body: &Value, refusal: &str) -> Option<&'static str> {
+    let words = refusal.to_lowercase();
+    let unknown = UNKNOWN.iter().any(|word| words.contains(word));
+    if refusal.contains(MAX_COMPLETION_TOKENS) && body.get("max_tokens").is_some() {
+        return Some(MAX_COMPLETION_TOKENS);
+    }
+    let sent = |name: &str| match name {
+        "reasoning_content" => body["messages"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(|one| one.get(name).is_some())),
+        _ => body.get(name).is_some(),
+    };
+    // A temperature that is too high is the person's to change; an effort that this model does not have is not.
+    let named = OPTIONAL
+        .iter()
+        .copied()
+        .filter(|name| refusal.contains(name) && sent(name) && (unknown || !matters(name)));
+    named.max_by_key(|name| name.len())
+}
+
+/// Whether somebody asked for what a field says, so that leaving it out is worth a word. The Thinking switch has words of its own.
+pub(crate) fn matters(field: &str) -> bool {
+    !matches!(
+        field,
+        "chat_template_kwargs" | "reasoning_effort" | "stream_options" | "reasoning_content" | MAX_COMPLETION_TOKENS
+    )
+}
+
+/// The Thinking switch in the two forms that servers know: a variable of the chat template, and OpenAI's effort.
+fn thinking(thinking: Option<Thinking>, body: &mut Map<String, Value>) {
+    let Some(thinking) = thinking else { return };
+    let on = thinking != Thinking::Off;
+    body.insert("chat_template_kwargs".into(), json!({"enable_thinking": on, "thinking": on}));
+    let effort = match thinking {
+        Thinking::Off => "none",
+        Thinking::On => return,
+        Thinking::Low => "low",
+        Thinking::Medium => "medium",
+        Thinking::High => "high",
+    };
+    body.insert("reasoning_effort".into(), effort.into());
+}
+
+/// Only what was asked for: everything else is the server's business.
+fn sampling(sampling: &Sampling, body: &mut Map<String, Value>) {
+    let Sampling {
+        temperature,
+        top_p,
+        min_p,
+        top_k,
+        xtc_probability,
+        xtc_threshold,
+        repetition_penalty,
+        presence_penalty,
+        frequency_penalty,
+        penalty_context,
+        logit_bias,
+        seed,
+    } = sampling;
+    let numbers = [
+        ("temperature", temperature),
+        ("top_p", top_p),
+        ("min_p", min_p),
+        ("xtc_probability", xtc_probability),
+        ("xtc_threshold", xtc_threshold),
+        ("repetition_penalty", repetition_penalty),
+        ("presence_penalty", presence_penalty),
+        ("frequency_penalty", frequency_penalty),
+    ];
+    for (name, value) in numbers {
+        if let Some(value) = value {
+            body.insert(name.into(), shortest(*value));
+        }
+    }
+    for (name, value) in [("top_k", top_k), ("repetition_context_size", penalty_context)] {
+        if let Some(value) = value {
+            body.insert(name.into(), (*value).into());
+        }
+    }
+    if !logit_bias.is_empty() {
+        let bias: Map<String, Value> = logit_bias.iter().map(|(id, bias)| (id.to_string(), shortest(*bias))).collect();
+        body.insert("logit_bias".into(), bias.into());
+    }
+    if let Some(seed) = seed {
+        body.insert("seed".into(), (*seed).into());
+    }
+}
+
+/// 0.7 as 0.7, and not as the 64 bits that are nearest to its 32.
+fn shortest(value: f32) -> Value {
+    value.to_string().parse::<f64>().unwrap_or(f64::from(value)).into()
+}
+
+fn message(message: &Message, refused: &Refused) -> Result<Value> {
+    let role = match message.role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    };
+    let mut fields = Map::new();
+    fields.insert("role".into(), role.into());
+    let text = text(&message.content)?;
+    // A turn that only calls tools has no content.
+    let content = if text.is_empty() && !message.tool_calls.is_empty() {
+        Value::Null
+    } else {
+        text.into()
+    };
+    fields.insert("content".into(), content);
+    if let Some(reasoning) = message.reasoning.as_deref().filter(|_| !refused.contains("reasoning_content")) {
+        fields.insert("reasoning_content".into(), reasoning.into());
+    }
+    if !message.tool_calls.is_empty() {
+        let calls = message.tool_calls.iter().map(|call| {
+            let arguments = call.arguments.to_string();
+            json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
+        });
+        fields.insert("tool_calls".into(), calls.collect());
+    }
+    for (name, value) in [("name", &message.name), ("tool_call_id", &message.tool_call_id)] {
+        if let Some(value) = value {
+            fields.insert(name.into(), value.as_str().into());
+        }
+    }
+    Ok(fields.into())
+}
+
+fn text(content: &[Content]) -> Result<String> {
+    content
+        .iter()
+        .map(|part| match part {
+            Content::Text { text } => Ok(text.clone()),
+            Content::Data { data } => Ok(data.to_string()),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::{ModelSource, ToolCall};
+
+    fn request() -> Request {
+        let model = ModelSource::Remote {
+            endpoint: "lab".into(),
+            name: "a/b".into(),
+        };
+        Request::new(model, vec![Message::text(Role::User, "question")])
+    }
+
+    #[test]
+    fn nothing_is_sent_that_nobody_asked_for() {
+        let body = body("a/b", &request(), &Refused::new()).expect("it can be asked");
+        let expected = json!({"model": "a/b", "messages": [{"role": "user", "content": "question"}], "stream": true,
+            "stream_options": {"include_usage": true}});
+        assert_eq!(body, expected);
+    }
+
+    #[test]
+    fn a_conversation_with_tools_has_openais_form() {
+        let call = ToolCall {
+            id: "abcdefghi".into(),
+            name: "add".into(),
+            arguments: json!({"a": 1}),
+        };
+        let mut asked = request();
+        asked.messages.push(Message {
+            content: Vec::new(),
+            reasoning: Some("hm".into()),
+            tool_calls: vec![call],
+            ..Message::text(Role::Assistant, "")
+        });
+        asked.messages.push(Message {
+            content: vec![Content::Data { data: json!({"sum": 1}) }],
+            name: Some("add".into()),
+            tool_call_id: Some("abcdefghi".into()),
+            ..Message::text(Role::Tool, "")
+        });
+        let body = body("m", &asked, &Refused::new()).expect("it can be asked");
+        let expected = json!([
+            {"role": "user", "content": "question"},
+            {"role": "assistant", "content": null, "reasoning_content": "hm",
+             "tool_calls": [{"id": "abcdefghi", "type": "function", "function": {"name": "add", "arguments": "{\"a\":1}"}}]},
+            {"role": "tool", "content": "{\"sum\":1}", "name": "add", "tool_call_id": "abcdefghi"},
+        ]);
+        assert_eq!(body["messages"], expected);
+    }
+
+    #[test]
+    fn what_was_asked_for_is_sent_until_it_is_refused() {
+        let asked = Request {
+            thinking: Some(Thinking::Low),
+            max_tokens: Some(8),
+            stop: vec!["END".into()],
+            sampling: Sampling {
+                temperature: Some(0.7),
+                top_k: Some(20),
+                seed: Some(1),
+                logit_bias: [(5, -1.5)].into(),
+                ..Sampling::default()
+            },
+            ..request()
+        };
+        let mut refused = Refused::new();
+        let sent = body("m", &asked, &refused).expect("it can be asked");
+        assert_eq!(sent["temperature"].to_string(), "0.7");
+        assert_eq!((&sent["top_k"], &sent["logit_bias"]), (&json!(20), &json!({"5": -1.5})));
+        assert_eq!(
+            (&sent["reasoning_effort"], &sent["chat_template_kwargs"]["enable_thinking"]),
+            (&json!("low"), &json!(true))
+        );
+        assert_eq!((&sent["max_tokens"], &sent["stop"]), (&json!(8), &json!(["END"])));
+
+        let refusals = [
+            (
+                "Unrecognized request argument supplied: chat_template_kwargs",
+                Some("chat_template_kwargs"),
+            ),
+            (
+                "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+                Some("max_completion_tokens"),
+            ),
+            ("top_k: extra fields not permitted", Some("top_k")),
+            ("unknown field min_p", None),
+            ("temperature must be at most 2", None),
+            ("messages must alternate", None),
+        ];
+        for (refusal, field) in refusals {
+            assert_eq!(refused_field(&sent, refusal), field, "{refusal}");
+            refused.extend(field);
+        }
+        let sent = body("m", &asked, &refused).expect("it can be asked");
+        assert_eq!(
+            (&sent["max_completion_tokens"], &sent["reasoning_effort"]),
+            (&json!(8), &json!("low"))
+        );
+        for gone in ["chat_template_kwargs", "top_k", "max_tokens"] {
+            assert_eq!(sent.get(gone), None, "{gone}");
+        }
+        assert_eq!(refused_field(&sent, "max_completion_tokens is too large"), None);
+    }
+
+    #[test]
+    fn off_is_off_in_both_forms() {
+        let asked = Request {
+            thinking: Some(Thinking::Off),
+            ..request()
+        };
+        let sent = body("m", &asked, &Refused::new()).expect("it can be asked");
+        assert_eq!(
+            (&sent["reasoning_effort"], &sent["chat_template_kwargs"]["enable_thinking"]),
+            (&json!("none"), &json!(false))
+        );
+    }
+
+    #[test]
+    fn an_answer_cannot_be_continued() {
+        let asked = Request {
+            kv_bits: Some(protocol::KvBits::Four),
+            ..request()
+        };
+        assert!(matches!(body("m", &asked, &Refused::new()), Err(Error::NotSupported(_))));
+    }
+}

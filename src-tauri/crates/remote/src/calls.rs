@@ -1,0 +1,124 @@
+//! Puts tool calls together from their pieces.
+
+use serde_json::{Map, Value};
+
+use crate::reply::CallPiece;
+
+/// The calls of one answer, in the order in which they began.
+#[derive(Debug, Default)]
+pub(crate) struct Calls(Vec<Call>);
+
+/// A call as far as it has come.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Call {
+    index: Option<u64>,
+    pub(crate) id: Option<String>,
+    pub(crate) name: String,
+    /// JSON, perhaps cut off.
+    pub(crate) arguments: String,
+}
+
+impl Call {
+    /// The arguments as an object; `None` if they are none. No arguments at all are an empty object.
+    pub(crate) fn object(&self) -> Option<Value> {
+        if self.arguments.trim().is_empty() {
+            return Some(Map::new().into());
+        }
+        serde_json::from_str(&self.arguments).ok().filter(Value::is_object)
+    }
+}
+
+impl Calls {
+    /// Adds a piece to the call that it belongs to. Without an index, a piece that names a tool begins a call and any other
+    /// continues the last one.
+    pub(crate) fn push(&mut self, piece: CallPiece) {
+        let known = match (piece.index, &piece.id) {
+            (Some(index), _) => self.0.iter().rposition(|call| call.index == Some(index)),
+            (None, Some(id)) => self.0.iter().rposition(|call| call.id.as_ref() == Some(id)),
+            (None, None) if piece.name.is_none() => self.0.len().checked_sub(1),
+            (None, None) => None,
+        };
+        // Some servers count every call as number 0; another id under the same number is another call.
+        let known = known.filter(|at| match (&self.0[*at].id, &piece.id) {
+            (Some(id), Some(other)) => id == other,
+            _ => true,
+        });
+        let at = known.unwrap_or_else(|| {
+            self.0.push(Call {
+                index: piece.index,
+                ..Call::default()
+            });
+            self.0.len() - 1
+        });
+        let call = &mut self.0[at];
+        call.id = call.id.take().or(piece.id);
+        // A name comes whole, and some servers repeat it with every piece.
+        if call.name.is_empty() {
+            call.name = piece.name.unwrap_or_default();
+        }
+        call.arguments.push_str(&piece.arguments);
+    }
+
+    /// All calls, complete or as far as they came.
+    pub(crate) fn take(&mut self) -> Vec<Call> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn piece(index: Option<u64>, id: Option<&str>, name: Option<&str>, arguments: &str) -> CallPiece {
+        CallPiece {
+            index,
+            id: id.map(str::to_owned),
+            name: name.map(str::to_owned),
+            arguments: arguments.to_owned(),
+        }
+    }
+
+    fn assembled(pieces: Vec<CallPiece>) -> Vec<(String, Option<Value>)> {
+        let mut calls = Calls::default();
+        pieces.into_iter().for_each(|piece| calls.push(piece));
+        calls.take().into_iter().map(|call| (call.name.clone(), call.object())).collect()
+    }
+
+    #[test]
+    fn pieces_of_two_calls_may_alternate() {
+        let made = assembled(vec![
+            piece(Some(0), Some("a"), Some("f"), "{\"x\""),
+            piece(Some(1), Some("b"), Some("g"), ""),
+            piece(Some(0), None, None, ":1}"),
+            piece(Some(1), None, None, "{}"),
+        ]);
+        assert_eq!(made, [("f".into(), Some(json!({"x": 1}))), ("g".into(), Some(json!({})))]);
+    }
+
+    #[test]
+    fn calls_without_numbers_or_all_number_0_are_told_apart() {
+        let made = assembled(vec![
+            piece(None, Some("a"), Some("f"), "{}"),
+            piece(None, Some("b"), Some("f"), "{"),
+            piece(None, None, None, "}"),
+        ]);
+        assert_eq!(made.len(), 2);
+        let made = assembled(vec![
+            piece(Some(0), Some("a"), Some("f"), "{}"),
+            piece(Some(0), Some("b"), Some("g"), "{}"),
+        ]);
+        assert_eq!(made, [("f".into(), Some(json!({}))), ("g".into(), Some(json!({})))]);
+        let made = assembled(vec![piece(None, None, Some("f"), ""), piece(None, None, Some("g"), "[1]")]);
+        assert_eq!(made, [("f".into(), Some(json!({}))), ("g".into(), None)]);
+    }
+
+    #[test]
+    fn a_name_that_is_repeated_stays_one_name() {
+        let made = assembled(vec![
+            piece(Some(0), Some("a"), Some("f"), "{"),
+            piece(Some(0), Some("a"), Some("f"), "}"),
+        ]);
+        assert_eq!(made, [("f".into(), Some(json!({})))]);
+    }
+}

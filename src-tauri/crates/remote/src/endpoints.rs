@@ -1,0 +1,97 @@
+//! Names and addresses of endpoints.
+
+use protocol::Endpoint;
+use url::{Host, Url};
+
+use crate::{Error, Result};
+
+/// The longest name.
+const LONGEST_NAME: usize = 40;
+
+/// An endpoint of this name and base URL, checked. An address without a path gets `/v1`; a slash at the end, or
+/// `/chat/completions`, goes.
+///
+/// # Errors
+/// [`Error::BadName`], [`Error::BadUrl`].
+pub fn endpoint(name: &str, base_url: &str) -> Result<Endpoint> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(plain) {
+        return Err(Error::BadName(name.into()));
+    }
+    let bad = || Error::BadUrl(base_url.into());
+    let url = Url::parse(base_url.trim()).map_err(|_| bad())?;
+    let tidy = url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
+    if !tidy || !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(bad());
+    }
+    let mut base_url = url.as_str().trim_end_matches('/').trim_end_matches("/chat/completions").to_owned();
+    if url.path() == "/" {
+        base_url.push_str("/v1");
+    }
+    Ok(Endpoint {
+        name: name.into(),
+        base_url,
+        has_key: false,
+    })
+}
+
+/// Whether what is sent to an endpoint leaves this computer. An address that cannot be read counts as leaving.
+pub fn leaves_computer(endpoint: &Endpoint) -> bool {
+    let Ok(url) = Url::parse(&endpoint.base_url) else { return true };
+    match url.host() {
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            !(name.eq_ignore_ascii_case("localhost") || name.to_ascii_lowercase().ends_with(".localhost"))
+        }
+        Some(Host::Ipv4(address)) => !address.is_loopback(),
+        Some(Host::Ipv6(address)) => !address.is_loopback() && !address.to_ipv4_mapped().is_some_and(|inner| inner.is_loopback()),
+        None => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_url_is_what_paths_are_appended_to() {
+        for (given, kept) in [
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080/v1"),
+            ("http://127.0.0.1:8080/", "http://127.0.0.1:8080/v1"),
+            ("https://example.org/openai/v1/", "https://example.org/openai/v1"),
+            (" http://lab:1234/v1/chat/completions ", "http://lab:1234/v1"),
+        ] {
+            assert_eq!(endpoint("lab", given).expect(given).base_url, kept);
+        }
+        for bad in [
+            "",
+            "lab:1234",
+            "ftp://lab/v1",
+            "http://",
+            "http://me:secret@lab/v1",
+            "http://lab/v1?key=secret",
+            "file:///v1",
+        ] {
+            assert!(endpoint("lab", bad).is_err(), "{bad}");
+        }
+        for bad in ["", "a/b", "a b", "a:b", "ü", &"a".repeat(41)] {
+            assert!(endpoint(bad, "http://lab/v1").is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_loopback_stays_on_this_computer() {
+        for (url, leaves) in [
+            ("http://localhost:1/v1", false),
+            ("http://models.localhost/v1", false),
+            ("http://127.0.0.2/v1", false),
+            ("http://[::1]:80/v1", false),
+            ("http://[::ffff:127.0.0.1]/v1", false),
+            ("http://localhost.example.org/v1", true),
+            ("http://192.168.1.2/v1", true),
+            ("https://example.org/v1", true),
+        ] {
+            assert_eq!(leaves_computer(&endpoint("lab", url).expect(url)), leaves, "{url}");
+        }
+    }
+}

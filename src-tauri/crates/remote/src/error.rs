@@ -1,0 +1,115 @@
+//! What can go wrong with an endpoint.
+
+use std::time::Duration;
+
+use protocol::ErrorCode;
+
+/// An error of an endpoint. It becomes a [`protocol::Error`] when it leaves this room.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no endpoint of this name.
+    #[error("there is no endpoint called {0}; add it, or choose another model")]
+    NoEndpoint(String),
+    /// A name that cannot be used.
+    #[error("`{0}` cannot be the name of an endpoint: it is a word of letters, digits, `-`, `_` and `.`, at most 40 long")]
+    BadName(String),
+    /// A base URL that cannot be used.
+    #[error("`{0}` is not the address of an endpoint; it looks like http://127.0.0.1:8080/v1, without a password or a question mark")]
+    BadUrl(String),
+    /// A name that another endpoint has.
+    #[error("there is an endpoint called {0} already; remove it first")]
+    NameTaken(String),
+    /// The model is in a folder of this computer.
+    #[error("{0} is a model of this computer, and no endpoint has it")]
+    NotRemote(String),
+    /// What no endpoint can be asked.
+    #[error("a model behind an endpoint cannot {0}")]
+    NotSupported(&'static str),
+    /// The endpoint does not know the model.
+    #[error("{endpoint} has no model `{model}`; look at the list of its models, or at its address")]
+    NoModel {
+        /// The endpoint.
+        endpoint: String,
+        /// The model.
+        model: String,
+    },
+    /// 401 or 403.
+    #[error("{endpoint} {}", if *with_key { "did not accept its key; store the right one" } else { "asks for a key; store one with it" })]
+    KeyRefused {
+        /// The endpoint.
+        endpoint: String,
+        /// Whether a key was sent.
+        with_key: bool,
+    },
+    /// 429.
+    #[error("{endpoint} asks us to wait{}; nothing is lost, try again later", wait(*retry_after))]
+    TooManyRequests {
+        /// The endpoint.
+        endpoint: String,
+        /// How long, if it says so.
+        retry_after: Option<Duration>,
+    },
+    /// The conversation is longer than the model's context.
+    #[error("{endpoint} says that the conversation is too long: {message}")]
+    ContextFull {
+        /// The endpoint.
+        endpoint: String,
+        /// Its words.
+        message: String,
+    },
+    /// Another refusal of what was asked.
+    #[error("{endpoint} refused the request (status {status}): {message}")]
+    Refused {
+        /// The endpoint.
+        endpoint: String,
+        /// The HTTP status.
+        status: u16,
+        /// Its words.
+        message: String,
+    },
+    /// 5xx, or an error in the middle of an answer.
+    #[error("{endpoint} failed: {message}; what was shown so far is kept, please try again")]
+    Failed {
+        /// The endpoint.
+        endpoint: String,
+        /// Its words.
+        message: String,
+    },
+    /// The answer ended without its end.
+    #[error("{0} broke off in the middle of the answer; what was shown so far is kept, please try again")]
+    BrokeOff(String),
+    /// What came is no answer.
+    #[error("{endpoint} does not answer as an OpenAI-compatible server does ({reason}); check its address")]
+    Unreadable {
+        /// The endpoint.
+        endpoint: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The network, the keychain or the offline switch.
+    #[error(transparent)]
+    Net(#[from] net::Error),
+}
+
+/// A result of an endpoint.
+pub type Result<T> = std::result::Result<T, Error>;
+
+fn wait(retry_after: Option<Duration>) -> String {
+    retry_after.map_or_else(String::new, |wait| format!(" {} seconds", wait.as_secs().max(1)))
+}
+
+impl From<Error> for protocol::Error {
+    fn from(error: Error) -> Self {
+        let code = match error {
+            Error::Net(error) => return error.into(),
+            Error::NoEndpoint(_) | Error::NoModel { .. } | Error::NotRemote(_) => ErrorCode::ModelNotFound,
+            Error::BadName(_) | Error::BadUrl(_) | Error::NameTaken(_) | Error::NotSupported(_) | Error::Refused { .. } => {
+                ErrorCode::BadRequest
+            }
+            Error::KeyRefused { .. } => ErrorCode::KeyRefused,
+            Error::ContextFull { .. } => ErrorCode::ContextFull,
+            Error::TooManyRequests { .. } | Error::Failed { .. } | Error::BrokeOff(_) | Error::Unreadable { .. } => ErrorCode::Network,
+        };
+        Self::new(code, error.to_string())
+    }
+}

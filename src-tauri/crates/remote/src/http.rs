@@ -1,0 +1,288 @@
+//! One question to an endpoint: the request, what a refusal means, and the answer's stream.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::{self, Stream, StreamExt};
+use net::{Net, Purpose, Response, Timeouts};
+use protocol::Endpoint;
+use serde_json::Value;
+use sse_stream::SseByteStream;
+
+use crate::reply::{error_message, Reply};
+use crate::{keys, Error, Result};
+
+/// Servers load models and read long prompts before the first byte.
+const TIMEOUTS: Timeouts = Timeouts {
+    head: Duration::from_secs(600),
+    first_bytes: Some(Duration::from_secs(600)),
+    stall: Some(Duration::from_secs(300)),
+};
+/// The longest refusal that is read.
+const LONGEST_REFUSAL: u64 = 64 << 10;
+/// The longest answer that comes in one piece, and the longest list of models.
+const LONGEST_JSON: u64 = 32 << 20;
+
+/// What became of a question.
+pub(crate) enum Asked {
+    /// The answer begins.
+    Answer(Response),
+    /// The server refused what it was asked: the status and its words.
+    Refused(u16, String),
+}
+
+/// Sends a body to the endpoint.
+///
+/// # Errors
+/// What keeps an answer from coming; a status of 400 or 422 is none.
+pub(crate) async fn ask(net: &Net, endpoint: &Endpoint, model: &str, body: &Value) -> Result<Asked> {
+    let key = keys::key(net, endpoint).await?;
+    let address = format!("{}/chat/completions", endpoint.base_url);
+    let mut request = net.post(&address, Purpose::Inference).json(body).timeouts(TIMEOUTS);
+    if let Some(key) = &key {
+        request = request.bearer(key);
+    }
+    let response = request.send().await?;
+    let status = response.status();
+    if (200..300).contains(&status) {
+        return Ok(Asked::Answer(response));
+    }
+    let retry_after = response.retry_after();
+    let message = words(response.text_capped(LONGEST_REFUSAL).await?);
+    let name = endpoint.name.clone();
+    Err(match status {
+        400 | 422 if !is_about_length(&message) => return Ok(Asked::Refused(status, message)),
+        400 | 413 | 422 => Error::ContextFull { endpoint: name, message },
+        401 | 403 => Error::KeyRefused {
+            endpoint: name,
+            with_key: key.is_some(),
+        },
+        404 => Error::NoModel {
+            endpoint: name,
+            model: model.into(),
+        },
+        429 => Error::TooManyRequests {
+            endpoint: name,
+            retry_after,
+        },
+        500.. => Error::Failed { endpoint: name, message },
+        status => Error::Refused {
+            endpoint: name,
+            status,
+            message,
+        },
+    })
+}
+
+/// The list of an endpoint's models.
+///
+/// # Errors
+/// What keeps it from coming.
+pub(crate) async fn list(net: &Net, endpoint: &Endpoint) -> Result<Value> {
+    let key = keys::key(net, endpoint).await?;
+    let address = format!("{}/models", endpoint.base_url);
+    let mut request = net.get(&address, Purpose::Inference).head_timeout(Duration::from_secs(15));
+    if let Some(key) = &key {
+        request = request.bearer(key);
+    }
+    let response = request.send().await?;
+    let name = endpoint.name.clone();
+    match response.status() {
+        200..300 => response.json_capped(LONGEST_JSON).await.map_err(Error::from),
+        401 | 403 => Err(Error::KeyRefused {
+            endpoint: name,
+            with_key: key.is_some(),
+        }),
+        429 => Err(Error::TooManyRequests {
+            endpoint: name,
+            retry_after: response.retry_after(),
+        }),
+        status => {
+            let message = words(response.text_capped(LONGEST_REFUSAL).await?);
+            Err(Error::Refused {
+                endpoint: name,
+                status,
+                message,
+            })
+        }
+    }
+}
+
+/// The words of a refusal's body, cut to what a person reads.
+fn words(body: String) -> String {
+    let said = serde_json::from_str(&body).ok().and_then(|value| error_message(&value));
+    let said = said.unwrap_or(body);
+    let said = said.trim();
+    match said.char_indices().nth(500) {
+        Some((end, _)) => format!("{}…", &said[..end]),
+        None if said.is_empty() => "it gives no reason".into(),
+        None => said.into(),
+    }
+}
+
+/// Whether a refusal is about the context's length: the words of OpenAI, vLLM, llama-server, SGLang and Anthropic's proxies.
+fn is_about_length(message: &str) -> bool {
+    let message = message.to_lowercase();
+    [
+        "context length",
+        "context_length",
+        "context size",
+        "context window",
+        "prompt is too long",
+        "too many tokens",
+    ]
+    .iter()
+    .any(|words| message.contains(words))
+}
+
+/// What an answer's stream gives.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Frame {
+    /// An object.
+    Reply(Reply),
+    /// The server says that nothing follows.
+    End,
+}
+
+/// The frames of an answer, whether the server streams or answers at once. Ends without [`Frame::End`] if the body ends.
+pub(crate) type Frames = Pin<Box<dyn Stream<Item = Result<Frame>> + Send>>;
+
+/// Reads the body of an answer.
+///
+/// # Errors
+/// What keeps its beginning from coming.
+pub(crate) async fn frames(mut response: Response, endpoint: &str) -> Result<Frames> {
+    let mut beginning = Vec::new();
+    // Servers that do not stream are known by their first character, whatever they call the content.
+    let first = loop {
+        let first = beginning.iter().copied().find(|byte: &u8| !byte.is_ascii_whitespace());
+        if first.is_some() {
+            break first;
+        }
+        match response.chunk().await? {
+            Some(bytes) => beginning.extend_from_slice(&bytes),
+            None => break None,
+        }
+    };
+    let name = endpoint.to_owned();
+    if matches!(first, Some(b'{')) {
+        while let Some(bytes) = response.chunk().await? {
+            if (beginning.len() + bytes.len()) as u64 > LONGEST_JSON {
+                return Err(unreadable(&name, "its answer is too long"));
+            }
+            beginning.extend_from_slice(&bytes);
+        }
+        let reply = read(&name, &beginning)?.ok_or_else(|| unreadable(&name, "it sent something else"))?;
+        return Ok(stream::iter([Ok(Frame::Reply(reply)), Ok(Frame::End)]).boxed());
+    }
+    Ok(sse(name, Bytes::from(beginning), response))
+}
+
+/// The events of a body in the form of Server-Sent Events.
+fn sse(name: String, beginning: Bytes, response: Response) -> Frames {
+    let body = stream::unfold(Some(response), |response| async {
+        let mut response = response?;
+        match response.chunk().await {
+            Ok(Some(bytes)) => Some((Ok(bytes), Some(response))),
+            // Some servers leave out the empty line after the last event.
+            Ok(None) => Some((Ok(Bytes::from_static(b"\n\n")), None)),
+            Err(error) => Some((Err(error), None)),
+        }
+    });
+    events(name, stream::iter([Ok(beginning)]).chain(body))
+}
+
+/// The frames of the bytes of Server-Sent Events.
+fn events(name: String, body: impl Stream<Item = net::Result<Bytes>> + Send + 'static) -> Frames {
+    let frames = SseByteStream::new(Box::pin(body)).filter_map(move |event| {
+        let frame = match event {
+            Ok(event) => event.data.and_then(|data| frame(&name, data.trim()).transpose()),
+            Err(sse_stream::Error::Body(error)) => Some(Err(match error.downcast::<net::Error>() {
+                Ok(error) => Error::Net(*error),
+                Err(other) => unreadable(&name, &other.to_string()),
+            })),
+            Err(other) => Some(Err(unreadable(&name, &other.to_string()))),
+        };
+        std::future::ready(frame)
+    });
+    frames.boxed()
+}
+
+fn frame(name: &str, data: &str) -> Result<Option<Frame>> {
+    match data {
+        "" => Ok(None),
+        "[DONE]" => Ok(Some(Frame::End)),
+        data => Ok(read(name, data.as_bytes())?.map(Frame::Reply)),
+    }
+}
+
+fn read(name: &str, json: &[u8]) -> Result<Option<Reply>> {
+    let value: Value = serde_json::from_slice(json).map_err(|error| unreadable(name, &error.to_string()))?;
+    Ok(Reply::read(&value))
+}
+
+fn unreadable(name: &str, reason: &str) -> Error {
+    Error::Unreadable {
+        endpoint: name.into(),
+        reason: reason.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reply::Chunk;
+
+    async fn read(pieces: Vec<net::Result<Bytes>>) -> Vec<Result<Frame>> {
+        events("lab".into(), stream::iter(pieces)).collect().await
+    }
+
+    fn said(text: &str) -> Frame {
+        Frame::Reply(Reply::Chunk(Chunk {
+            content: text.into(),
+            ..Chunk::default()
+        }))
+    }
+
+    const STREAM: &str = "\u{feff}: keep-alive\r\n\r\nevent: message\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"Zü\"}}]}\r\n\r\n\
+        : ping\n\ndata:{\"choices\":[{\"delta\":\ndata: {\"content\":\"rich\"}}]}\n\nretry: 5\n\ndata: {\"type\":\"ping\"}\n\ndata: [DONE]\n\n";
+
+    #[tokio::test]
+    async fn a_stream_reads_the_same_wherever_it_is_cut() {
+        for cut in 0..=STREAM.len() {
+            let (first, second) = STREAM.as_bytes().split_at(cut);
+            let frames = read(vec![Ok(Bytes::copy_from_slice(first)), Ok(Bytes::copy_from_slice(second))]).await;
+            let frames: Vec<Frame> = frames.into_iter().map(|frame| frame.expect("it can be read")).collect();
+            assert_eq!(frames, [said("Zü"), said("rich"), Frame::End], "cut at {cut}");
+        }
+        let bytes = STREAM.bytes().map(|byte| Ok(Bytes::copy_from_slice(&[byte]))).collect();
+        assert_eq!(read(bytes).await.len(), 3);
+    }
+
+    #[tokio::test]
+    async fn errors_in_a_stream_are_told_and_keep_what_came() {
+        let pieces = vec![
+            Ok(Bytes::from_static(
+                b"data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"error\":{\"message\":\"no\"}}\n\n",
+            )),
+            Err(net::Error::ConnectionLost { host: "lab".into() }),
+        ];
+        let frames = read(pieces).await;
+        assert!(matches!(&frames[0], Ok(frame) if *frame == said("a")));
+        assert!(matches!(&frames[1], Ok(Frame::Reply(Reply::Error(message))) if message == "no"));
+        assert!(matches!(&frames[2..], [Err(Error::Net(net::Error::ConnectionLost { .. }))]));
+        let frames = read(vec![Ok(Bytes::from_static(b"data: <html>\n\n"))]).await;
+        assert!(matches!(&frames[..], [Err(Error::Unreadable { .. })]));
+    }
+
+    #[test]
+    fn a_refusal_is_cut_to_what_a_person_reads() {
+        assert_eq!(words("{\"error\":{\"message\":\"no\"}}".into()), "no");
+        assert_eq!(words(" ".into()), "it gives no reason");
+        assert_eq!(words("x".repeat(900)).chars().count(), 501);
+        assert!(is_about_length("This model's maximum context length is 8192 tokens"));
+        assert!(is_about_length("the request exceeds the available context size"));
+        assert!(!is_about_length("unknown field top_k"));
+    }
+}

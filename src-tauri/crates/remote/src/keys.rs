@@ -1,0 +1,59 @@
+//! The keys of endpoints: in the system's keychain, or in the environment of this process.
+
+use net::Net;
+use protocol::Endpoint;
+
+use crate::Result;
+
+/// How the keychain calls the key of an endpoint.
+fn secret_name(endpoint: &str) -> String {
+    format!("endpoint:{endpoint}")
+}
+
+/// The variable that goes before the keychain: `PONDER_KEY_LAB_2` for an endpoint called `lab-2`.
+fn variable(endpoint: &str) -> String {
+    let name: String = endpoint
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
+        .collect();
+    format!("PONDER_KEY_{name}")
+}
+
+/// The key of an endpoint, if it has one. The keychain, which may ask the person to unlock it, is asked only for an endpoint that a
+/// key was stored for.
+///
+/// # Errors
+/// If the keychain does not answer.
+pub(crate) async fn key(net: &Net, endpoint: &Endpoint) -> Result<Option<String>> {
+    if let Some(key) = std::env::var(variable(&endpoint.name)).ok().filter(|key| !key.trim().is_empty()) {
+        return Ok(Some(key));
+    }
+    if !endpoint.has_key {
+        return Ok(None);
+    }
+    Ok(net.secret(&secret_name(&endpoint.name)).await?)
+}
+
+/// Stores the key of an endpoint.
+///
+/// # Errors
+/// If it is no key, or the keychain does not take it.
+pub(crate) async fn store(net: &Net, endpoint: &str, key: &str) -> Result<()> {
+    Ok(net.set_secret(&secret_name(endpoint), key).await?)
+}
+
+/// Removes the key of an endpoint.
+///
+/// # Errors
+/// If the keychain does not answer.
+pub(crate) async fn forget(net: &Net, endpoint: &str) -> Result<()> {
+    Ok(net.forget_secret(&secret_name(endpoint)).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_variable_is_made_of_letters_digits_and_lines() {
+        assert_eq!(super::variable("lab-2.home"), "PONDER_KEY_LAB_2_HOME");
+    }
+}

@@ -1,0 +1,315 @@
+//! Answers with models that other programs serve: any endpoint that speaks OpenAI's `/v1/chat/completions`, such as vLLM,
+//! llama-server, LM Studio or mlx-lm's server, on this computer or another.
+//!
+//! Connections are opened by `net` alone, so its rules hold: the offline switch, the list of requests, keys that go to their own
+//! address. Nothing is sent that nobody asked for. [`RemoteEngine`] is the [`Engine`] of such models, [`EndpointShelf`] finds them
+//! by their references.
+
+mod assembler;
+mod body;
+mod calls;
+mod count;
+mod endpoints;
+mod error;
+mod http;
+mod ids;
+mod keys;
+mod learned;
+mod models;
+mod reply;
+mod shelf;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::{join_all, BoxFuture};
+use futures::StreamExt;
+use net::Net;
+use protocol::{
+    AnswerNowFlag, CancelFlag, Capabilities, Done, Endpoint, EndpointModels, Engine, EngineEvent, JobHandle, ModelSource, Notice, Request,
+    Sender, ThinkingControl, TokenCount,
+};
+use tokio::runtime::Handle;
+use tokio::time::{timeout, Duration};
+
+use crate::assembler::Assembler;
+use crate::http::{Asked, Frame};
+use crate::learned::Learned;
+use crate::reply::Reply;
+
+pub use endpoints::{endpoint, leaves_computer};
+pub use error::{Error, Result};
+pub use shelf::EndpointShelf;
+
+/// How long the usage is waited for after the end of an answer.
+const AFTER_THE_END: Duration = Duration::from_secs(5);
+
+/// How many refused fields are left out one after another.
+const MOST_REFUSALS: usize = 12;
+
+/// The engine of remote models. Clones share the endpoints and what was found out about them.
+#[derive(Clone)]
+pub struct RemoteEngine(Arc<Inner>);
+
+struct Inner {
+    net: Net,
+    runtime: Handle,
+    endpoints: Mutex<Vec<Endpoint>>,
+    learned: Mutex<HashMap<ModelSource, Learned>>,
+}
+
+impl RemoteEngine {
+    /// An engine for these endpoints. Answers are read on `runtime`.
+    pub fn new(net: Net, runtime: Handle, endpoints: Vec<Endpoint>) -> Self {
+        Self(Arc::new(Inner {
+            net,
+            runtime,
+            endpoints: Mutex::new(endpoints),
+            learned: Mutex::default(),
+        }))
+    }
+
+    /// The endpoints.
+    pub fn endpoints(&self) -> Vec<Endpoint> {
+        self.0.endpoints().clone()
+    }
+
+    /// The endpoint of this name.
+    pub fn endpoint(&self, name: &str) -> Option<Endpoint> {
+        self.0.endpoints().iter().find(|endpoint| endpoint.name == name).cloned()
+    }
+
+    /// Takes these endpoints from now on; running answers go on. What was found out about models is forgotten, because another
+    /// server may be behind the same name.
+    pub fn set_endpoints(&self, endpoints: Vec<Endpoint>) {
+        *self.0.endpoints() = endpoints;
+        self.0.learned().clear();
+    }
+
+    /// Stores the key of an endpoint in the system's keychain, and notes in the list of endpoints that there is one. Hosts keep that
+    /// list.
+    ///
+    /// # Errors
+    /// If it is no key, or the keychain does not take it.
+    pub async fn store_key(&self, endpoint: &str, key: &str) -> Result<()> {
+        keys::store(&self.0.net, endpoint, key).await?;
+        self.0.note_key(endpoint, true);
+        Ok(())
+    }
+
+    /// Removes the key of an endpoint from the system's keychain, if one was stored.
+    ///
+    /// # Errors
+    /// If the keychain does not answer.
+    pub async fn forget_key(&self, endpoint: &str) -> Result<()> {
+        if self.endpoint(endpoint).is_some_and(|endpoint| endpoint.has_key) {
+            keys::forget(&self.0.net, endpoint).await?;
+            self.0.note_key(endpoint, false);
+        }
+        Ok(())
+    }
+
+    /// Asks every endpoint for the list of its models, all at once. One that does not answer says why.
+    pub async fn models(&self) -> Vec<EndpointModels> {
+        join_all(self.endpoints().into_iter().map(|endpoint| self.models_of(endpoint))).await
+    }
+
+    async fn models_of(&self, endpoint: Endpoint) -> EndpointModels {
+        let listed = http::list(&self.0.net, &endpoint).await;
+        let (models, problem) = match listed {
+            Ok(list) => (models::models(&endpoint, &list, |model| self.0.learned_of(model).thinking()), None),
+            Err(error) => (Vec::new(), Some(error.into())),
+        };
+        EndpointModels {
+            leaves_computer: leaves_computer(&endpoint),
+            endpoint,
+            models,
+            problem,
+        }
+    }
+}
+
+impl Engine for RemoteEngine {
+    fn generate(&self, request: Request) -> JobHandle {
+        let (sender, events) = protocol::mailbox();
+        let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
+        let (inner, cancelled) = (self.0.clone(), cancel.clone());
+        self.0.runtime.spawn(async move {
+            let end = inner.answer(&request, &sender, &cancelled).await;
+            sender.send(match end {
+                Ok(done) => EngineEvent::Done(done),
+                Err(error) => EngineEvent::Failed(error.into()),
+            });
+        });
+        JobHandle {
+            events,
+            cancel,
+            end_thinking,
+        }
+    }
+
+    fn capabilities(&self, model: &ModelSource) -> Capabilities {
+        let endpoint = match model {
+            ModelSource::Remote { endpoint, .. } => self.endpoint(endpoint),
+            ModelSource::Folder(_) => None,
+        };
+        Capabilities {
+            tools: true,
+            leaves_computer: endpoint.is_none_or(|endpoint| leaves_computer(&endpoint)),
+            thinking: Some(self.0.learned_of(model).thinking()),
+            ..Capabilities::default()
+        }
+    }
+
+    fn count(&self, request: Request) -> BoxFuture<'static, protocol::Result<TokenCount>> {
+        Box::pin(std::future::ready(Ok(count::estimate(&request))))
+    }
+}
+
+impl Inner {
+    fn endpoints(&self) -> MutexGuard<'_, Vec<Endpoint>> {
+        // Values are replaced whole under these locks, so a poisoned one is still right.
+        self.endpoints.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_key(&self, name: &str, has_key: bool) {
+        self.endpoints()
+            .iter_mut()
+            .filter(|endpoint| endpoint.name == name)
+            .for_each(|endpoint| endpoint.has_key = has_key);
+    }
+
+    fn learned(&self) -> MutexGuard<'_, HashMap<ModelSource, Learned>> {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn learned_of(&self, model: &ModelSource) -> Learned {
+        self.learned().get(model).cloned().unwrap_or_default()
+    }
+
+    fn learn(&self, model: &ModelSource, change: impl FnOnce(&mut Learned)) {
+        change(self.learned().entry(model.clone()).or_default());
+    }
+
+    /// Makes the answer; what was said before an error or a cancel has been sent.
+    async fn answer(&self, request: &Request, events: &Sender<EngineEvent>, cancel: &CancelFlag) -> Result<Done> {
+        let mut assembler = Assembler::new(request, self.learned_of(&request.model).opens_thought);
+        let end = tokio::select! {
+            biased;
+            () = cancel.cancelled() => None,
+            end = self.read(request, &mut assembler, events) => Some(end),
+        };
+        // Nothing that came is lost, and a dropped reader has closed the connection.
+        let complete = matches!(end, Some(Ok(())));
+        assembler.flush(complete).into_iter().for_each(|event| events.send(event));
+        self.learn(&request.model, |learned| {
+            learned.ignores_switch |= assembler.thought_while_off();
+            learned.opens_thought = assembler.opens_thought().unwrap_or(learned.opens_thought);
+        });
+        end.transpose()?;
+        Ok(assembler.done(!complete))
+    }
+
+    async fn read(&self, request: &Request, assembler: &mut Assembler, events: &Sender<EngineEvent>) -> Result<()> {
+        let ModelSource::Remote { endpoint, name: model } = &request.model else {
+            return Err(Error::NotRemote(request.model.reference()));
+        };
+        let found = self.endpoints().iter().find(|known| known.name == *endpoint).cloned();
+        let endpoint = found.ok_or_else(|| Error::NoEndpoint(endpoint.clone()))?;
+        let response = self.ask(request, &endpoint, model, events).await?;
+        events.send(EngineEvent::Started {
+            prompt_tokens: None,
+            model_revision: None,
+            template_hash: None,
+        });
+        if request.thinking_budget.is_some() {
+            events.send(notice(
+                "thinking_budget_ignored",
+                "A model behind an endpoint has no thinking budget; it thinks as long as it likes.",
+            ));
+        }
+        let mut frames = http::frames(response, &endpoint.name).await?;
+        let mut any = false;
+        loop {
+            let frame = if assembler.has_reason() {
+                // The usage may follow, and a connection that breaks now takes nothing away.
+                match timeout(AFTER_THE_END, frames.next()).await {
+                    Ok(Some(Ok(frame))) => Some(frame),
+                    _ => return Ok(()),
+                }
+            } else {
+                match frames.next().await.transpose() {
+                    // It had begun, so it was not the address that was wrong.
+                    Err(Error::Net(net::Error::ConnectionLost { .. })) if any => return Err(Error::BrokeOff(endpoint.name)),
+                    frame => frame?,
+                }
+            };
+            match frame {
+                Some(Frame::Reply(Reply::Chunk(chunk))) => {
+                    any = true;
+                    assembler.push(chunk).into_iter().for_each(|event| events.send(event));
+                    if assembler.stopped_by_text() {
+                        return Ok(());
+                    }
+                }
+                Some(Frame::Reply(Reply::Error(message))) => {
+                    return Err(Error::Failed {
+                        endpoint: endpoint.name,
+                        message,
+                    })
+                }
+                Some(Frame::End) if any => return Ok(()),
+                None if any => return Err(Error::BrokeOff(endpoint.name)),
+                Some(Frame::End) | None => {
+                    return Err(Error::Unreadable {
+                        endpoint: endpoint.name,
+                        reason: "it sent no answer".into(),
+                    })
+                }
+            }
+        }
+    }
+
+    /// Asks, and asks again without what the endpoint refuses, which is remembered.
+    async fn ask(&self, request: &Request, endpoint: &Endpoint, model: &str, events: &Sender<EngineEvent>) -> Result<net::Response> {
+        for _ in 0..MOST_REFUSALS {
+            let body = body::body(model, request, &self.learned_of(&request.model).refused)?;
+            match http::ask(&self.net, endpoint, model, &body).await? {
+                Asked::Answer(response) => return Ok(response),
+                Asked::Refused(status, message) => {
+                    let Some(field) = body::refused_field(&body, &message) else {
+                        return Err(Error::Refused {
+                            endpoint: endpoint.name.clone(),
+                            status,
+                            message,
+                        });
+                    };
+                    let mut switchable = true;
+                    self.learn(&request.model, |learned| {
+                        learned.refused.insert(field);
+                        switchable = !matches!(learned.thinking(), ThinkingControl::ByRequest { .. });
+                    });
+                    if body::matters(field) {
+                        let message = format!("This endpoint does not take `{field}`, so it was left out.");
+                        events.send(notice("field_refused", &message));
+                    } else if !switchable && request.thinking.is_some() {
+                        let message = "This endpoint has no Thinking switch; ask in words for more or less thinking.";
+                        events.send(notice("thinking_switch_ignored", message));
+                    }
+                }
+            }
+        }
+        Err(Error::Refused {
+            endpoint: endpoint.name.clone(),
+            status: 400,
+            message: "it refuses one field after another".into(),
+        })
+    }
+}
+
+fn notice(code: &str, message: &str) -> EngineEvent {
+    EngineEvent::Notice(Notice {
+        code: code.into(),
+        message: message.into(),
+    })
+}
