@@ -1,4 +1,4 @@
-/** Copies text; false where the web view refused. */
+/** Copies text; false if the web view refused. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

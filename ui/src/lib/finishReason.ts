@@ -24,7 +24,7 @@ export function finishReasonText(rule: EndedBy): string {
   }
 }
 
-/** What stands behind the figures below an answer: its tokens, and the rule that ended it. */
+/** The tooltip of the figures below an answer: its tokens, and the rule that ended it. */
 export function usageDetails({ usage, ended_by }: Pick<StoredMessage, 'usage' | 'ended_by'>): string {
   const lines: string[] = [];
   if (usage) {

@@ -1,4 +1,4 @@
-/** How the sum of a model's memory is told. */
+/** How a model's need of memory is described. */
 
 import type { MemoryFit } from '../bindings/MemoryFit';
 import { t } from '../messages';
@@ -16,7 +16,7 @@ export function fitLabel(fit: MemoryFit): string {
   }
 }
 
-/** What can be done about the word; `null` where nothing needs to be. */
+/** What can be done about the word; `null` if nothing needs to be. */
 export function fitHint(fit: MemoryFit): string | null {
   if (fit.word === 'comfortable') return null;
   if (fit.word === 'tight') return t(fit.needed > fit.free ? 'fit.hint.free' : 'fit.hint.little');

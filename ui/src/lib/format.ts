@@ -51,7 +51,7 @@ function inUnit(value: string, unit: Unit, size: number): string {
   return unit === 'bytes' ? t('amount.bytes', { count: Math.round(size) }) : t(`amount.${unit}`, { value });
 }
 
-/** `0.3 s`, `12 s`, `2 min 5 s`; tenths below ten seconds where `fine`, below one second always. */
+/** `0.3 s`, `12 s`, `2 min 5 s`; tenths below ten seconds if `fine`, below one second always. */
 export function duration(milliseconds: number, fine = false): string {
   const seconds = Math.max(0, milliseconds) / 1000;
   if (seconds < 0.95 || (fine && seconds < 9.95)) return t('time.seconds', { value: number(seconds, 1) });
@@ -70,7 +70,7 @@ export function contextSize(tokens: number): string {
   return tokens >= 1024 ? t('amount.thousands', { value: Math.round(tokens / 1024) }) : number(tokens);
 }
 
-/** What an answer cost: `42 tok/s · first token 0.3 s · 1,020 reused`; empty where nothing is known. */
+/** What an answer cost: `42 tok/s · first token 0.3 s · 1,020 reused`; empty if nothing is known. */
 export function usageSummary(usage: Usage | null, timing: Timing | null): string {
   const parts: string[] = [];
   if (timing && timing.decode_tokens_per_second > 0) {
@@ -85,7 +85,7 @@ export function usageSummary(usage: Usage | null, timing: Timing | null): string
   return parts.join(' · ');
 }
 
-/** The last lines of a growing text, cut at a line's start where there is one, so that showing it costs the same for ever. */
+/** The last lines of a growing text, cut at the start of a line if there is one, so that its cost does not grow with the text. */
 export function lastLines(text: string, limit = 1200): string {
   if (text.length <= limit) return text;
   const tail = text.slice(-limit);

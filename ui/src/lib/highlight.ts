@@ -78,7 +78,7 @@ let core: HighlighterCore | null = null;
 const loaded = new Set<string>();
 const loading = new Map<string, Promise<void>>();
 
-/** The grammar that a fence's label means; `null` where there is none. */
+/** The grammar that a fence's label means; `null` if there is none. */
 export function grammarOf(label: string): string | null {
   const name = label.toLowerCase();
   const grammar = ALIASES.get(name) ?? name;
@@ -112,7 +112,7 @@ async function read(name: string): Promise<void> {
   loaded.add(name);
 }
 
-/** The code as HTML of classed spans; `null` where its grammar is not there (yet). */
+/** The code as HTML of classed spans; `null` if its grammar is not loaded (yet). */
 export function highlight(code: string, label: string): string | null {
   const name = grammarOf(label);
   if (!core || !name || !loaded.has(name) || code.length > LIMIT) return null;

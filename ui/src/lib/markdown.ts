@@ -129,7 +129,7 @@ const marked = new Marked(
         return slot(`<span class="tick" role="img" aria-label="${escapeHtml(t(checked ? 'answer.taskDone' : 'answer.taskOpen'))}" data-done="${checked}"></span>`);
       },
       table(token) {
-        // The figure scrolls sideways where the table is wider than the column.
+        // The figure scrolls sideways if the table is wider than the column.
         return `<figure>${Renderer.prototype.table.call(this, token)}</figure>`;
       },
     },

@@ -9,7 +9,7 @@ export interface MathToken extends Tokens.Generic {
   display: boolean;
 }
 
-// A dollar opens where no blank follows and closes where no blank precedes and no digit follows, so prices stay prices.
+// A dollar opens if no blank follows, and closes if no blank precedes it and no digit follows, so prices stay prices.
 const INLINE = /^\$(?![\s$])((?:\\[^]|[^\\$])+?)(?<!\s)\$(?!\d)/;
 const INLINE_DISPLAY = /^\$\$((?:\\[^]|[^\\$])+?)\$\$/;
 const ROUND = /^\\\(([^]+?)\\\)/;

@@ -8,7 +8,7 @@ import { t } from '../messages';
 import { bytes, context, progress } from './format';
 import { short, speed, timeLeft } from './quantities';
 
-/** What a model's reasoning is called in a small tag; `null` where it has none. */
+/** What a model's reasoning is called in a small tag; `null` if it has none. */
 export function thinkingTag(control: ThinkingControl | null): string | null {
   switch (control?.kind) {
     case 'switch':

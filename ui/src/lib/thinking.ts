@@ -14,7 +14,7 @@ export function budgetsFor(context: number | null): number[] {
   return BUDGETS.filter((tokens) => context === null || tokens < context);
 }
 
-/** A number of one's own, such as `1,500`; `null` where that is none that can be set. */
+/** A number of one's own, such as `1,500`; `null` if it cannot be set. */
 export function budgetOf(typed: string): number | null {
   const digits = typed.replace(/[\s,._’']/g, '');
   if (!/^\d{1,7}$/.test(digits)) return null;
@@ -22,7 +22,7 @@ export function budgetOf(typed: string): number | null {
   return tokens >= 1 && tokens <= LARGEST_BUDGET ? tokens : null;
 }
 
-/** Whether a budget changes anything: not where the model is told not to think. */
+/** Whether a budget changes anything: not if the model is told not to think. */
 export function canTakeBudget(offer: ThinkingOffer): boolean {
   switch (offer.kind) {
     case 'switch':
@@ -40,7 +40,7 @@ export function canTakeBudget(offer: ThinkingOffer): boolean {
 /** An effort level of a model that has levels, or none at all. */
 export type Level = 'off' | 'low' | 'medium' | 'high';
 
-/** What is offered, and where it stands. `level: null` leaves it to the model. */
+/** What is offered, and its present value. `level: null` leaves it to the model. */
 export type ThinkingOffer =
   | { kind: 'switch'; on: boolean }
   | { kind: 'levels'; level: Level | null; levels: Level[] }

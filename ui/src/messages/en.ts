@@ -1,4 +1,4 @@
-/** The English texts of the windows, by the place where they stand. Plain, calm, complete sentences; a capital and a full stop only if it is a sentence. */
+/** The English texts of the windows, by the place that shows them. Only sentences end with a full stop. */
 export const en = {
   'common.close': 'Close',
   'common.copied': 'Copied',

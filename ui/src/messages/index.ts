@@ -10,7 +10,7 @@ import { en } from './en';
 /** A text with `{names}` in it, or its plural forms, of which `{count}` chooses one. */
 export type Message = string | PluralForms;
 
-/** The forms of a text that a language tells apart. Every language has `other`. */
+/** The forms of a text that a language distinguishes. Every language has `other`. */
 export type PluralForms = { readonly other: string } & { readonly [form in Exclude<Intl.LDMLPluralRule, 'other'>]?: string };
 
 /** The key of a text. */

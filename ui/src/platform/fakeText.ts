@@ -79,7 +79,7 @@ const BOATS = `Some names that sailors have liked:
 3. **Marigold**, because she will be painted yellow anyway
 `;
 
-/** What is still to be said of a script where these parts were said. */
+/** The rest of a script after these parts. */
 export function restOf(script: Script, parts: readonly Part[]): Script {
   const rest = script.map(({ channel, text }) => {
     const said = parts.map((part) => (part.kind === channel ? part.text : '')).join('');

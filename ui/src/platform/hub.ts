@@ -42,12 +42,12 @@ export interface HubPlatform {
 
   /** Reads every file again and compares. */
   verifyModel(reference: string, onProgress: (progress: VerifyProgress) => void): Promise<Verification>;
-  /** Reads every file again, fetches what is wrong or missing as a download, and tells what is wrong then. */
+  /** Reads every file again, fetches what is wrong or missing as a download, and resolves with what is wrong then. */
   repairModel(reference: string, onProgress: (progress: VerifyProgress) => void): Promise<Verification>;
   /** What removing would do; nothing is removed yet. */
   removalOf(reference: string): Promise<Removal>;
   removeModel(reference: string): Promise<void>;
-  /** What is newer on the hub; `null` where nothing is. */
+  /** What is newer on the hub; `null` if nothing is. */
   updateOf(reference: string): Promise<Update | null>;
   /** Shows the model's folder in the file manager. */
   revealModel(reference: string): Promise<void>;

@@ -46,7 +46,7 @@ export interface Platform extends HubPlatform {
   stop(message: string): Promise<void>;
   /** Ends the thought of an answer that is being written, so that what it says follows. */
   answerNow(message: string): Promise<void>;
-  /** Lets the last answer of the branch go on where it ended early; the view shows it streaming. */
+  /** Continues the last answer of the branch, which ended early; the view shows it streaming. */
   continueAnswer(message: string): Promise<ChatView>;
   /** Follows an answer, whichever process writes it, from the event after `from` (0: from its beginning) until `finished` or `detached`. */
   attach(message: string, from: number, onEvent: (event: AnswerEvent) => void): Promise<void>;

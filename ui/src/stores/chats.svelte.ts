@@ -50,7 +50,7 @@ export class Chats {
     if (chat) await this.#change({ ...chat, pinned }, () => this.platform.pinChat(id, pinned));
   }
 
-  /** Moves a chat to the trash and offers to take it back; `restored` is told when that was done. */
+  /** Moves a chat to the trash and offers to take it back; `restored` is called once that was done. */
   async remove(id: string, restored: () => void): Promise<void> {
     const chat = this.find(id);
     try {
@@ -76,7 +76,7 @@ export class Chats {
     }
   }
 
-  /** Shows a change at once and takes it back where the host refuses it. */
+  /** Shows a change at once and takes it back if the host refuses it. */
   async #change(changed: ChatSummary, call: () => Promise<void>): Promise<void> {
     const replace = (chat: ChatSummary) => {
       this.list = this.list.map((other) => (other.id === chat.id ? chat : other));

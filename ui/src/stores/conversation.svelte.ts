@@ -31,7 +31,7 @@ export class Conversation {
   draft = $state('');
   /** Whether a question is on its way to the host. */
   sending = $state(false);
-  /** What a screen reader is told: the answer that has just ended. */
+  /** What a screen reader announces: the answer that has just ended. */
   announcement = $state('');
   /** Grows when the view should scroll to its end: a chat was opened, a question was asked. */
   scrollToEnd = $state(0);
@@ -74,7 +74,7 @@ export class Conversation {
   async reopen(): Promise<void> {
     const id = this.localPrefs.get('open-chat');
     const opening = ++this.#opening;
-    // A chat that is gone meanwhile is no error at the start.
+    // It is no error at the start if the chat was deleted since.
     const view = id ? await this.platform.chat(id).catch(() => null) : null;
     if (opening !== this.#opening) return;
     if (view) this.#enter(view);

@@ -7,7 +7,7 @@ import type { SearchQuery } from '../bindings/SearchQuery';
 import type { Sort } from '../bindings/Sort';
 import { asHostError, type HostError, type Platform } from '../platform';
 
-/** What the list shows: where to begin, a search under way, its models, or why there are none. */
+/** What the list shows: first recommendations, a running search, its models, or why there are none. */
 export type Shown = 'first' | 'loading' | 'models' | 'failed';
 
 /** How long typing has to pause before a search starts, in milliseconds. */
@@ -25,7 +25,7 @@ export class Discover {
   first = $state.raw<readonly HubModel[] | null>(null);
   /** What a search found, page after page. */
   found = $state.raw<readonly HubModel[]>([]);
-  /** When the hub answered, where the answer shown was kept from then; milliseconds. */
+  /** When the hub gave the answer that is shown, if that answer was cached; in milliseconds since 1970. */
   cachedAt = $state<number | null>(null);
   error = $state.raw<HostError | null>(null);
   /** How many models the filters left out. */
@@ -107,7 +107,7 @@ export class Discover {
     }
   }
 
-  /** Changes how the list is made; where none was asked for yet, that asks for it. */
+  /** Changes order or filters and searches, also if nothing was searched for yet. */
   choose(change: { sort?: Sort; fitsOnly?: boolean; thinksOnly?: boolean }): void {
     this.sort = change.sort ?? this.sort;
     this.fitsOnly = change.fitsOnly ?? this.fitsOnly;

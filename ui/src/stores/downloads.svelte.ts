@@ -23,7 +23,7 @@ export class Downloads {
   order = $state.raw<readonly string[]>([]);
   /** Whether the host has listed them once. */
   listed = $state(false);
-  /** What a screen reader is told: a model that has come, or why one has not. */
+  /** What a screen reader announces: a model that is ready, or why one is not. */
   announcement = $state('');
   /** The model that became ready last; another object each time. */
   ready = $state.raw<{ reference: string } | null>(null);
@@ -44,7 +44,7 @@ export class Downloads {
     }
   }
 
-  /** A model's download; `null` where there is none. */
+  /** A model's download; `null` if there is none. */
   find(id: string): Download | null {
     return this.#byId.get(id) ?? null;
   }

@@ -50,7 +50,7 @@ export class Library {
     await this.#check(reference, (onProgress) => this.platform.verifyModel(reference, onProgress));
   }
 
-  /** Reads all files again and fetches what is wrong; a download tells how that goes. */
+  /** Reads all files again and fetches what is wrong; a download shows the progress. */
   async repair(reference: string): Promise<void> {
     await this.#check(reference, (onProgress) => this.platform.repairModel(reference, onProgress));
   }
@@ -83,7 +83,7 @@ export class Library {
     if (await this.#call(() => this.platform.download(reference, null))) this.#updateChecks.delete(reference);
   }
 
-  /** What removing would do, or `null` where that cannot be said. */
+  /** What removing would do, or `null` if that is not known. */
   async removalOf(reference: string): Promise<Removal | null> {
     try {
       return await this.platform.removalOf(reference);

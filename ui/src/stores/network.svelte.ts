@@ -32,7 +32,7 @@ export class Network {
     await this.#update(() => this.platform.setOffline(offline));
   }
 
-  /** Keeps a token, or takes it away where it is empty. Says whether that went well. */
+  /** Keeps a token, or removes it if it is empty. Resolves to whether that succeeded. */
   async setToken(token: string): Promise<boolean> {
     return this.#update(() => this.platform.setToken(token));
   }

@@ -6,7 +6,7 @@ import { asHostError } from '../platform';
 export interface Toast {
   id: number;
   text: string;
-  /** What "Copy details" copies; present where the toast is an error. */
+  /** What "Copy details" copies; present if the toast is an error. */
   details: string | null;
   /** A button, such as Undo. */
   action: { label: string; run: () => void } | null;
@@ -19,7 +19,7 @@ export class Toasts {
   shown = $state.raw<readonly Toast[]>([]);
   #next = 1;
 
-  /** Shows a message, with a button where something can be done about it. */
+  /** Shows a message, with a button if something can be done about it. */
   say(text: string, action: Toast['action'] = null): void {
     this.#show({ id: this.#next++, text, details: null, action });
   }
