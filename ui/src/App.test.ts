@@ -283,6 +283,45 @@ describe('thinking', () => {
   });
 });
 
+describe('a model on another computer', () => {
+  const REMOTE = 'endpoint:lab/big';
+
+  it('is marked in the composer, in the list of models and in a new chat', async () => {
+    await host.addEndpoint('lab', 'https://lab.example/v1', null);
+    await open();
+    expect(all('leaves-computer')).toEqual([]);
+    expect(the('empty-state').textContent).toContain('It stays on this computer.');
+    await click('model-picker');
+    await pass(0);
+    const option = [...document.querySelectorAll<HTMLElement>('[role=option]')].at(-1);
+    expect(option?.textContent).toContain('What you write is sent to lab');
+    option?.click();
+    await pass(50);
+    expect(the('model-picker').textContent).toContain('big');
+    expect(all('leaves-computer')).toHaveLength(1);
+    expect(the('empty-state').textContent).toContain('your words are sent there');
+  });
+
+  it('is not offered what its engine cannot do', async () => {
+    await host.addEndpoint('lab', 'https://lab.example/v1', null);
+    const chat = host.addChat('A chat', Date.now(), { model: REMOTE, thinking: null, thinking_budget: null, system_prompt: '', sampling: {} });
+    host.addTurn(chat, 'A question', { state: 'stopped', parts: [{ kind: 'text', text: 'Half', started_at: 0, ended_at: 0 }], model: REMOTE });
+    await open('chat', chat.summary.id);
+    expect(all('continue')).toEqual([]);
+    await click('thinking-levels');
+    expect(all('thinking-surface')).toHaveLength(1);
+    expect(all('budget-field')).toEqual([]);
+    await click('thinking-levels');
+    const asked = vi.spyOn(host, 'answerNow');
+    await ask('What is 347 + 589?');
+    await pass(60);
+    expect(the('thought').dataset.live).toBe('true');
+    expect(all('answer-now')).toEqual([]);
+    await press('A', { ctrlKey: true, shiftKey: true });
+    expect(asked).not.toHaveBeenCalled();
+  });
+});
+
 describe('answers', () => {
   it('open their links outside', async () => {
     await openAnswer({ parts: [{ kind: 'text', text: '[a](https://example.org/a)', started_at: 0, ended_at: 0 }] });

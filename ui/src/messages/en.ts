@@ -86,6 +86,7 @@ export const en = {
   'composer.stop': 'Stop',
 
   'empty.title': 'Ask anything. It stays on this computer.',
+  'empty.titleRemote': 'Ask anything. This model is on another computer, and your words are sent there.',
   'empty.example.sum': 'What is 347 + 589?',
   'empty.example.table': 'Make a table of the squares from 1 to 4',
   'empty.example.code': 'Write FizzBuzz in Rust',
@@ -371,7 +372,7 @@ export const en = {
   'remove.removing': 'Removing…',
 
   'network.title': 'Network and privacy',
-  'network.intro': 'Chats never leave this computer. Ponder uses the network only when you search for a model or download one.',
+  'network.intro': 'Chats stay on this computer, unless you choose a model that another computer serves. Otherwise Ponder uses the network only when you search for a model or download one.',
   'network.offline': 'Offline',
   'network.offlineText': 'No connection is opened at all. What was seen before can still be looked at.',
   'network.offlineForced': 'Switched on by the environment (HF_HUB_OFFLINE), so it cannot be switched off here.',
