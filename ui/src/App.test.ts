@@ -299,7 +299,7 @@ describe('a model on another computer', () => {
     await pass(50);
     expect(the('model-picker').textContent).toContain('big');
     expect(all('leaves-computer')).toHaveLength(1);
-    expect(the('empty-state').textContent).toContain('your words are sent there');
+    expect(the('empty-state').textContent).toContain('Your words leave this computer.');
   });
 
   it('is not offered what its engine cannot do', async () => {

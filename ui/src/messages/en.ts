@@ -86,7 +86,7 @@ export const en = {
   'composer.stop': 'Stop',
 
   'empty.title': 'Ask anything. It stays on this computer.',
-  'empty.titleRemote': 'Ask anything. This model is on another computer, and your words are sent there.',
+  'empty.titleRemote': 'Ask anything. Your words leave this computer.',
   'empty.example.sum': 'What is 347 + 589?',
   'empty.example.table': 'Make a table of the squares from 1 to 4',
   'empty.example.code': 'Write FizzBuzz in Rust',

@@ -15,6 +15,8 @@ export function fakePlatform(): Platform {
   const asked = new URLSearchParams(location.search);
   const host = new FakeHost(Number(asked.get('pace') ?? 35));
   fillHub(host, asked);
+  void host.addEndpoint('lab', 'https://lab.example/v1', 'secret');
+  void host.addEndpoint('desk', 'http://127.0.0.1:8080/v1', null);
   const now = Date.now();
   const one = (title: string, days: number, question: string, answer: Partial<StoredMessage>, settings: Partial<ChatSettings> = {}): void => {
     const whole: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {}, ...settings };
