@@ -33,7 +33,7 @@ pub fn check_compatibility(listing: &FileListing<'_>) -> Result<ModelConfig, Err
         Error::UnknownFamily(name) if config.get("auto_map").is_some_and(|map| !map.is_null()) => {
             Error::CustomCode(format!("models of type `{name}`"))
         }
-        error => error.into(),
+        error => error,
     })?;
     if let Some(task) = other_task(&config) {
         return Err(Error::NotGenerative(task));

@@ -74,6 +74,19 @@ impl From<Error> for protocol::Error {
                 ErrorCode::ModelBroken
             }
         };
-        Self::new(code, error.to_string())
+        let message = Self::new(code, error.to_string());
+        match error {
+            Error::Unreadable { path, source } => message.with("path", path.display().to_string()).with("reason", source.to_string()),
+            Error::NotJson(reason) => message.with("reason", reason),
+            Error::UnknownFamily(family) => message.with("family", family),
+            Error::MissingField(field) => message.with("field", field),
+            Error::InvalidField { field, reason } => message.with("field", field).with("reason", reason),
+            Error::Unsupported(feature) => message.with("feature", feature),
+            Error::CustomCode(code) => message.with("code", code),
+            Error::NotGenerative(task) => message.with("task", task),
+            Error::WeightFormat(format) => message.with("format", format),
+            Error::TokenizerFormat(file) | Error::MissingFile(file) => message.with("file", file),
+            Error::NoTemplate => message,
+        }
     }
 }

@@ -123,7 +123,11 @@ fn call_line(call: &ToolCall) -> Value {
 }
 
 fn notice_line(notice: &Notice) -> Value {
-    json!({"type": "notice", "code": notice.code, "message": notice.message})
+    let mut line = json!({"type": "notice", "code": notice.code, "message": notice.message});
+    if !notice.arguments.is_empty() {
+        line["arguments"] = json!(notice.arguments);
+    }
+    line
 }
 
 fn stop_word(stop: FinishReason) -> &'static str {

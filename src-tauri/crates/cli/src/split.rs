@@ -97,7 +97,7 @@ fn summary(events: Vec<Event>) -> Value {
             Piece::Thinking(more) => thinking.push_str(&more),
             Piece::Text(more) => text.push_str(&more),
             Piece::ToolCall { name, arguments } => calls.push(json!({"name": name, "arguments": arguments})),
-            Piece::Notice { code, message } => notices.push(json!({"code": code, "message": message})),
+            Piece::Notice(notice) => notices.push(json!(notice)),
         }
     }
     json!({"thinking": thinking, "text": text, "tool_calls": calls, "notices": notices})

@@ -2,7 +2,7 @@
 
 use checkpoint::memory::Workload;
 use prompt::{Prompt, RenderRequest};
-use protocol::{Done, EndedBy, EngineEvent, Notice, Request, Sampling, Stage, Thinking, ThinkingControl};
+use protocol::{Done, EndedBy, EngineEvent, Notice, NoticeCode, Request, Sampling, Stage, Thinking, ThinkingControl};
 
 use crate::answer_prefix::PrefixTokens;
 use crate::error::{Error, Result};
@@ -184,12 +184,10 @@ impl AnswerObserver<'_> {
     fn report_unquantized_layers(&self, state: &SequenceState) {
         let unquantized = state.unquantized_layers();
         if self.request.kv_bits.is_some() && state.offset() > 0 && unquantized > 0 {
-            self.job.send(EngineEvent::Notice(Notice {
-                code: "kv_bits".into(),
-                message: format!(
-                    "{unquantized} layers keep their keys and values whole: they have no heads whose width is a multiple of 32"
-                ),
-            }));
+            let message =
+                format!("{unquantized} layers keep their keys and values whole: they have no heads whose width is a multiple of 32");
+            let notice = Notice::new(NoticeCode::KvBits, message).with("layers", unquantized);
+            self.job.send(EngineEvent::Notice(notice));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The library that multiplies matrices for MLX on a CPU: Accelerate on a Mac; on Linux OpenBLAS, where `./dev setup` or the
-//! package put it under MLX, else what MLX's own wheel brings.
+//! The library that multiplies matrices for MLX on a CPU: Accelerate on a Mac; on Linux OpenBLAS, if `./dev setup` or the
+//! package put it under MLX, otherwise what MLX's own wheel brings.
 
 use std::sync::OnceLock;
 
@@ -16,7 +16,7 @@ pub fn set_up() -> &'static str {
     })
 }
 
-/// OpenBLAS in this process. It is never linked by name, so that the same program runs beside an MLX without it.
+/// OpenBLAS in this process. It is never linked by name, so that the same program runs with an MLX without it.
 #[cfg(target_os = "linux")]
 mod openblas {
     #![allow(unsafe_code)]

@@ -2,7 +2,7 @@
 
 use protocol::ErrorCode;
 
-/// An error of the engine. It becomes a [`protocol::Error`] where it leaves the worker.
+/// An error of the engine. It becomes a [`protocol::Error`] when it leaves the worker.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// `config.json` or the files beside it say that the model will not run.
@@ -107,7 +107,23 @@ impl From<Error> for protocol::Error {
             Error::Mlx(_) | Error::Panicked(_) => ErrorCode::Engine,
             Error::Cancelled | Error::WorkerGone => ErrorCode::EngineGone,
         };
-        Self::new(code, error.to_string())
+        let message = Self::new(code, error.to_string());
+        match error {
+            Error::Unreadable { file, reason } | Error::BrokenFile { file, reason } => message.with("file", file).with("reason", reason),
+            Error::MissingTensor(tensor) => message.with("tensor", tensor),
+            Error::WrongShape { name, .. } => message.with("tensor", name),
+            Error::NotAFolder(model) => message.with("model", model),
+            Error::Unsupported(feature) => message.with("feature", feature),
+            Error::ContextFull { prompt, context } => message.with("prompt", prompt).with("context", context),
+            Error::AnswerFull { written, context } => message.with("written", written).with("context", context),
+            Error::Mlx(reason) | Error::Panicked(reason) => message.with("reason", reason),
+            Error::Checkpoint(_)
+            | Error::Prompt(_)
+            | Error::MemoryShort(_)
+            | Error::BadRequest(_)
+            | Error::Cancelled
+            | Error::WorkerGone => message,
+        }
     }
 }
 

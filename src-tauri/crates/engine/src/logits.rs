@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::generate::ids_tensor;
 use crate::worker::Worker;
 
-/// Logits after the last of `tokens`, or after each where `all`; read in chunks of `chunk`, with keys and values of full
+/// Logits after the last of `tokens`, or after each of them if `all`; read in chunks of `chunk`, with keys and values of full
 /// attention in `kv_bits`.
 pub fn logits(
     worker: &mut Worker,

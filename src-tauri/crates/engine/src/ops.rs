@@ -1,5 +1,5 @@
-//! Operations on [`Tensor`]s, fallible, each one call into MLX on the thread's own stream. mlx-rs looks the stream up and
-//! guards every call anew and lacks a few of them, so this layer speaks to mlx-sys itself.
+//! Operations on [`Tensor`]s, fallible, each one call into MLX on the thread's own stream. mlx-rs looks up
+//! the stream and guards every single call, and lacks a few operations, so this layer calls mlx-sys itself.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -121,7 +121,7 @@ impl Tensor {
         op!(mlx_view, self.raw(), dtype.into())
     }
 
-    /// The same elements in rows, one behind another.
+    /// The same elements, row after row without gaps.
     pub fn contiguous(&self) -> Result<Tensor> {
         op!(mlx_contiguous, self.raw(), false)
     }
@@ -155,7 +155,7 @@ impl Tensor {
         op!(mlx_slice, self.raw(), from.as_ptr(), axes, to.as_ptr(), axes, ONES.as_ptr(), axes)
     }
 
-    /// This tensor with `update` written from `start` on along one axis. Done in place where this is the only handle.
+    /// This tensor with `update` written from `start` on along one axis. Done in place if this is the only handle.
     pub fn slice_update(&self, update: &Tensor, axis: usize, start: i32) -> Result<Tensor> {
         let (mut from, mut to) = ([0; MAX_AXES], [0; MAX_AXES]);
         let axes = self.shape().len();
@@ -195,7 +195,7 @@ impl Tensor {
     }
 
     /// Rotary positions in one kernel: of the last axis the first `dims` numbers turn, halves against each other, or
-    /// neighbours where `traditional`. Either a base or periods.
+    /// neighbours if `traditional`. Either a base or periods.
     pub fn fast_rope(&self, dims: i32, traditional: bool, base: Option<f32>, periods: Option<&Tensor>, offset: i32) -> Result<Tensor> {
         let base = mlx_optional_float {
             value: base.unwrap_or(0.0),
@@ -204,7 +204,7 @@ impl Tensor {
         op!(mlx_fast_rope, self.raw(), dims, traditional, base, 1.0, offset, maybe(periods))
     }
 
-    /// Attention in one kernel where the device has one. `self` are queries `[1, heads, length, width]`.
+    /// Attention, in one kernel if the device has one. `self` are queries `[1, heads, length, width]`.
     pub fn fast_attention(&self, keys: &Tensor, values: &Tensor, scale: f32, mask: &Mask, sinks: Option<&Tensor>) -> Result<Tensor> {
         let (mode, array): (&CStr, _) = match mask {
             Mask::None => (c"", None),
@@ -353,7 +353,7 @@ pub fn concatenate(tensors: &[&Tensor], axis: i32) -> Result<Tensor> {
     op!(mlx_concatenate_axis, handles.0, axis)
 }
 
-/// Puts tensors of one shape beside each other along a new axis.
+/// Stacks tensors of one shape along a new axis.
 pub fn stack(tensors: &[&Tensor], axis: i32) -> Result<Tensor> {
     let handles = Handles::new(tensors.iter().copied());
     op!(mlx_stack_axis, handles.0, axis)

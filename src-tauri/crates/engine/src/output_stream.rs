@@ -1,7 +1,7 @@
 //! Token ids as events.
 
 use prompt::{ChannelParser, Piece, StopToken};
-use protocol::{Channel, Done, EndedBy, EngineEvent, FinishReason, Notice, PartKind, ToolCall, Usage};
+use protocol::{Channel, Done, EndedBy, EngineEvent, FinishReason, Notice, NoticeCode, PartKind, ToolCall, Usage};
 
 use crate::answer_prefix::PrefixTokens;
 use crate::error::{Error, Result};
@@ -74,7 +74,7 @@ impl<'a> OutputStream<'a> {
                     let call = self.call(name, arguments);
                     parts.push(PartKind::ToolCall { call });
                 }
-                (_, Piece::Notice { code, message }) => notices.push(Notice { code, message }),
+                (_, Piece::Notice(notice)) => notices.push(notice),
             }
         }
         self.tokens = prefix.tokens.len() as u32;
@@ -136,10 +136,8 @@ impl<'a> OutputStream<'a> {
     /// Notes that the answer repeats itself and is ended for that reason.
     pub fn stop_repetition(&mut self) {
         self.ended_by = Some(EndedBy::Repetition);
-        self.job.send(EngineEvent::Notice(Notice {
-            code: "repetition".into(),
-            message: "The answer kept repeating itself, so it was ended here.".into(),
-        }));
+        let message = "The answer kept repeating itself, so it was ended here.";
+        self.job.send(EngineEvent::Notice(Notice::new(NoticeCode::Repetition, message)));
     }
 
     fn send(&mut self, pieces: Vec<Piece>) {
@@ -162,7 +160,7 @@ impl<'a> OutputStream<'a> {
                     call: self.call(name, arguments),
                     tokens: std::mem::take(&mut self.unsent),
                 },
-                Piece::Notice { code, message } => EngineEvent::Notice(Notice { code, message }),
+                Piece::Notice(notice) => EngineEvent::Notice(notice),
             };
             self.job.send(event);
         }

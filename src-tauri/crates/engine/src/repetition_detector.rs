@@ -1,16 +1,16 @@
-//! Noticing an answer that runs in a circle.
+//! Detects an answer that repeats itself without end.
 
-/// The longest circle that is looked for, in tokens.
+/// The longest period that is looked for, in tokens.
 const MAX_PERIOD: usize = 256;
 
-/// An answer may repeat itself for so many tokens whatever the circle: tables of zeros and words asked for hundreds of times
-/// are no accident.
+/// An answer may repeat itself for so many tokens with any period: tables of zeros, and words that were asked for hundreds of
+/// times, are intended.
 const MIN_REPEATED_TOKENS: usize = 1024;
 
-/// A circle has to be gone round at least so often.
+/// A period has to occur at least so often.
 const MIN_REPEATS: usize = 8;
 
-/// Watches the tokens of an answer for a stretch that repeats with one period, exactly and far beyond what anybody asks for.
+/// Looks for a run of tokens that repeats exactly with one period, for longer than anybody would ask for.
 pub struct RepetitionDetector {
     /// The last [`MAX_PERIOD`] tokens, as a ring.
     last: [u32; MAX_PERIOD],
@@ -30,28 +30,28 @@ impl Default for RepetitionDetector {
 }
 
 impl RepetitionDetector {
-    /// Takes tokens that nobody decides about.
+    /// Takes tokens after which the answer is not ended.
     pub fn extend(&mut self, ids: &[u32]) {
         for id in ids {
             self.push(*id);
         }
     }
 
-    /// Takes the next token; the result is whether the answer runs in a circle.
+    /// Takes the next token; returns whether the answer repeats itself.
     pub fn push(&mut self, id: u32) -> bool {
-        let mut circling = false;
+        let mut repeats = false;
         for period in 1..=MAX_PERIOD.min(self.count) {
             let stretch = &mut self.stretch[period - 1];
             if self.last[(self.count - period) % MAX_PERIOD] == id {
                 *stretch += 1;
-                circling |= *stretch as usize >= MIN_REPEATED_TOKENS.max(period * MIN_REPEATS);
+                repeats |= *stretch as usize >= MIN_REPEATED_TOKENS.max(period * MIN_REPEATS);
             } else {
                 *stretch = 0;
             }
         }
         self.last[self.count % MAX_PERIOD] = id;
         self.count += 1;
-        circling
+        repeats
     }
 }
 
@@ -59,7 +59,7 @@ impl RepetitionDetector {
 mod tests {
     use super::*;
 
-    /// After how many tokens the answer is taken for a circle.
+    /// After how many tokens the answer is found to repeat itself.
     fn noticed(tokens: impl IntoIterator<Item = u32>) -> Option<usize> {
         let mut repetition = RepetitionDetector::default();
         tokens.into_iter().position(|id| repetition.push(id))
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_that_is_left_in_time_passes() {
+    fn a_repetition_that_ends_in_time_passes() {
         let nearly = std::iter::repeat_n(7, MIN_REPEATED_TOKENS).chain([8]);
         assert_eq!(noticed(nearly.clone().chain(nearly)), None);
     }

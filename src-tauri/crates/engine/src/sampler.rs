@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::ops::{concatenate, random_categorical, random_key, random_split, random_uniform};
 use crate::tensor::{eval, Tensor};
 
-/// Tokens the penalties look at where nothing else is asked.
+/// How many tokens the penalties look at by default.
 const PENALTY_CONTEXT: u32 = 20;
 
 /// Below this temperature the likeliest token is taken: the draw would take it too, if the temperature's inverse did not
@@ -285,7 +285,7 @@ fn min_p(logprobs: &Tensor, p: f32) -> Result<Tensor> {
     logprobs.less(&threshold)?.select(&number(f32::NEG_INFINITY, logprobs)?, logprobs)
 }
 
-/// Removes all but the least likely of the tokens above the threshold, where `chance` is not above the probability.
+/// Removes all but the least likely of the tokens above the threshold, if `chance` is not above the probability.
 fn xtc(logprobs: &Tensor, chance: &Tensor, probability: f32, threshold: f32, kept: Option<&Tensor>) -> Result<Tensor> {
     let shares = logprobs.softmax(-1, false)?;
     let infinity = number(f32::INFINITY, &shares)?;

@@ -40,7 +40,7 @@ impl MlxEngine {
         })
     }
 
-    /// Keeps at most so many bytes of what the loaded model has read.
+    /// Limits the prefix cache of the loaded model to `bytes`.
     pub fn set_prefix_cache_budget(&self, bytes: u64) -> protocol::Result<()> {
         self.call(move |worker| {
             if let Some(loaded) = worker.loaded() {

@@ -2,7 +2,7 @@
 //! budget.
 
 use prompt::{ChannelParser, ThinkingTerminator};
-use protocol::Notice;
+use protocol::{Notice, NoticeCode};
 
 /// How many further thoughts are ended after the first one that was. A model that begins yet another one goes on unseen,
 /// because otherwise it would never answer.
@@ -84,15 +84,14 @@ impl<'a> ThinkingBudget<'a> {
     }
 
     fn notice(&self, parser: &ChannelParser) -> Notice {
-        let message = match self.budget.filter(|_| self.spent(parser)) {
-            Some(0) => "The thought was ended before it began: its budget is 0 tokens.".into(),
-            Some(1) => "The thought was ended after 1 token, its budget.".into(),
-            Some(budget) => format!("The thought was ended after {budget} tokens, its budget."),
-            None => "You ended the thought here.".into(),
+        let Some(budget) = self.budget.filter(|_| self.spent(parser)) else {
+            return Notice::new(NoticeCode::ThinkingEnded, "You ended the thought here.");
         };
-        Notice {
-            code: "thinking_ended".into(),
-            message,
-        }
+        let message = match budget {
+            0 => "The thought was ended before it began: its budget is 0 tokens.".into(),
+            1 => "The thought was ended after 1 token, its budget.".into(),
+            budget => format!("The thought was ended after {budget} tokens, its budget."),
+        };
+        Notice::new(NoticeCode::ThinkingEnded, message).with("budget", budget)
     }
 }

@@ -45,7 +45,7 @@ pub struct Weights<'a> {
 }
 
 impl<'a> Weights<'a> {
-    /// Opens every shard of a folder. Nothing is read but the headers; `progress` hears resident and total bytes.
+    /// Opens every shard of a folder. Nothing is read but the headers; `progress` gets resident and total bytes.
     pub fn open(dir: &Path, progress: &'a mut LoadProgress<'a>) -> Result<Self> {
         let shards = safetensors::shards(dir)?;
         let (mut tensors, mut total) = (HashMap::new(), 0);
@@ -95,7 +95,7 @@ impl<'a> Weights<'a> {
         }
     }
 
-    /// The type that [`Weights::take`] would give a tensor; 32 bit floats where there is none of that name.
+    /// The type that [`Weights::take`] would give a tensor; 32 bit floats if there is none of that name.
     pub fn dtype(&self, name: &str) -> Dtype {
         match self.tensors.get(name).map(Tensor::dtype) {
             Some(dtype) if device() != Device::Cpu || !dtype.is_float() => dtype,
@@ -103,7 +103,7 @@ impl<'a> Weights<'a> {
         }
     }
 
-    /// The type of the numbers that a matrix stands for; `None` where neither it nor its scales tell.
+    /// The type of the numbers that a matrix stands for; `None` if neither it nor its scales tell.
     pub fn dtype_of_matrix(&self, path: &str) -> Option<Dtype> {
         let names = ["scales", "weight"].map(|part| format!("{path}.{part}"));
         let name = names.iter().find(|name| self.has(name))?;
@@ -157,7 +157,7 @@ impl<'a> Weights<'a> {
         })
     }
 
-    /// Checks parts against `shape`, rows and columns last, and widens them where the device wants it, up to `limit` bytes.
+    /// Checks parts against `shape`, rows and columns last, and dequantises them if the device prefers that, up to `limit` bytes.
     fn matrix(&mut self, path: &str, parts: StoredMatrix, shape: &[i32], limit: u64) -> Result<Matrix> {
         let name = format!("{path}.weight");
         let (rows, columns) = shape.split_at(shape.len() - 1);
@@ -207,7 +207,7 @@ impl<'a> Weights<'a> {
         (self.progress)(self.resident, self.total)
     }
 
-    /// Whether any quantised matrix was widened.
+    /// Whether any quantised matrix was dequantised.
     pub fn dequantised(&self) -> bool {
         self.dequantised
     }
@@ -281,7 +281,7 @@ fn infer_format(weight: &Tensor, scales: &Tensor, columns: i32) -> Option<Quanti
     Some(QuantizationFormat { group_size, bits, mode })
 }
 
-/// The numbers of a quantised matrix as 32 bit floats. Scales and biases are widened first: the product is then exact,
+/// The numbers of a quantised matrix as 32 bit floats. Scales and biases are converted first: the product is then exact,
 /// which rounding it to the scales' 16 bits would undo.
 fn dequantize_to_f32(quantized: QuantizedTensor) -> Result<Tensor> {
     let QuantizedTensor {

@@ -5,7 +5,7 @@ mod common;
 
 use common::{hear, pebble, question, Heard};
 use engine::MlxEngine;
-use protocol::{Engine, EngineEvent, ErrorCode, FinishReason, LocalEngine, Message, Request, Role, Sampling, Thinking};
+use protocol::{Engine, EngineEvent, ErrorCode, FinishReason, LocalEngine, Message, NoticeCode, Request, Role, Sampling, Thinking};
 
 async fn ask(engine: &MlxEngine, request: Request) -> Heard {
     hear(engine.generate(request)).await
@@ -39,7 +39,7 @@ async fn a_thought_while_thinking_is_off_stays_out_of_the_answer() {
     let heard = ask(&MlxEngine::start(), question("What is 347 * 58?", Thinking::Off)).await;
     assert_eq!((heard.text.as_str(), heard.thinking.as_str()), ("347 x 58 = **20126**", ""));
     assert_eq!(heard.notices.len(), 1);
-    assert_eq!(heard.notices[0].code, "thought_while_off");
+    assert_eq!(heard.notices[0].code, NoticeCode::ThoughtWhileOff);
 }
 
 #[tokio::test]
@@ -189,8 +189,8 @@ async fn an_answer_that_runs_in_a_circle_is_ended_and_says_so() {
     let heard = ask(&engine, request).await;
     assert_eq!(heard.done().finish_reason, FinishReason::Length, "the model did not end it");
     assert_eq!(
-        heard.notices.iter().map(|notice| notice.code.as_str()).collect::<Vec<_>>(),
-        ["repetition"]
+        heard.notices.iter().map(|notice| notice.code).collect::<Vec<_>>(),
+        [NoticeCode::Repetition]
     );
     let made = heard.done().usage.unwrap().completion_tokens;
     assert!((1000..1100).contains(&made), "{made}");

@@ -1,4 +1,4 @@
-//! What a model is told to need beside what MLX measures, for models of every kind small enough for a CPU.
+//! What a model is predicted to need and what MLX measures, for models of every kind small enough for a CPU.
 #![allow(clippy::unwrap_used)]
 
 use checkpoint::memory::{Backend, Workload};

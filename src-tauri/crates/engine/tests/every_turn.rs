@@ -1,4 +1,4 @@
-//! A chat with every kind of model says the same whether what was read before is kept or read anew.
+//! A chat with every kind of model says the same whether what was read before is cached or read again.
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -10,18 +10,18 @@ use common::source;
 use engine::MlxEngine;
 use protocol::{ErrorCode, KvBits, LocalEngine};
 
-/// How far a logit may be off in 32 bit floats, where logits spread over some ten.
+/// How far a logit may be off in 32 bit floats; logits spread over about ten.
 const EXACT: f32 = 2e-3;
 /// The share of positions whose likeliest token has to be the same.
 const SAME_TOKEN: f32 = 0.99;
 /// How far 8 bit keys and values may move the logits, and the share of positions that have to keep their likeliest token.
 const KV8: f32 = 2.0;
 const KV8_SAME_TOKEN: f32 = 0.9;
-/// The share of positions that bounds on rounding hold for where a router chooses experts: at a few it chooses another one.
+/// The share of positions that bounds on rounding hold for if a router chooses experts: at a few it chooses another one.
 const ROUTED: f32 = 0.9;
 const CHUNK: usize = 7;
 
-/// What was found out about a variant; `None` where it did not apply.
+/// What was found out about a variant; `None` if it does not apply.
 #[derive(Default)]
 struct Row {
     /// Widened to 32 bit floats, as on a CPU.
@@ -69,7 +69,7 @@ fn largest_difference(rows: &[Vec<f32>], expected: &[f32]) -> f32 {
     spread(rows.iter().flatten().zip(expected))
 }
 
-/// The largest difference of two numbers; infinite where one is not a number.
+/// The largest difference of two numbers; infinite if one is not a number.
 fn spread<'a>(pairs: impl Iterator<Item = (&'a f32, &'a f32)>) -> f32 {
     pairs.map(|(a, b)| (a - b).abs()).fold(0.0, |worst, difference| {
         if difference.is_nan() {
@@ -118,7 +118,7 @@ fn as_good_token(rows: &[Vec<f32>], native: &[f32], wide: &[f32]) -> f32 {
     good.count() as f32 / rows.len() as f32
 }
 
-/// The folder that this engine computes in 32 bit floats: any on a CPU, which widens; none where the files have other floats
+/// The folder that this engine computes in 32 bit floats: any on a CPU, which dequantises; none if the files have other floats
 /// and nothing is packed.
 fn wide(engine: &MlxEngine, written: &Written, variant: &Variant, figures: &Figures) -> protocol::Result<Option<PathBuf>> {
     let folder = written.model(&variant.name);

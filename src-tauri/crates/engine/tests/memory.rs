@@ -93,7 +93,7 @@ fn write_model(folder: &Path, layers: usize) -> u64 {
     parameters
 }
 
-/// The bytes of this process in memory, where the system tells.
+/// The bytes of this process in memory, if the system tells.
 fn resident() -> Option<u64> {
     let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
     Some(pages.split(' ').nth(1)?.parse::<u64>().ok()? * 4096)

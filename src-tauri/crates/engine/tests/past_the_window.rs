@@ -1,4 +1,4 @@
-//! Reading token by token, in chunks and at once is the same, also where the sliding window ends and the caches turn.
+//! Reading token by token, in chunks and at once is the same, also at the end of the sliding window, when the caches wrap around.
 #![allow(clippy::unwrap_used)]
 
 mod common;

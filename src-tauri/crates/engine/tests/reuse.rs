@@ -1,4 +1,4 @@
-//! What was read serves whatever begins alike, and nothing that happens on the way leaves it wrong.
+//! The prefix cache serves every prompt that begins alike, and nothing that happens in between leaves it wrong.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -81,7 +81,7 @@ async fn another_answer_an_edit_and_another_branch_read_what_differs() {
     assert!(usage.prefilled_tokens <= 16, "an edited question: {usage:?}");
     assert_eq!(other.text, ask(&cold, &edited).await.0.text);
 
-    // The branch of the first question goes on; then that of the second.
+    // The branch of the first question continues; then that of the second.
     for (branch, answer) in [(&chat, &first), (&edited, &other)] {
         let next = [branch.as_slice(), &[assistant(&answer.text), user("What is 5 + 7?")]].concat();
         let (heard, usage) = ask(&engine, &next).await;

@@ -1,4 +1,4 @@
-//! Every kind of cache goes on from what was read as if it had never stopped: windows, recurrent states, latents, sinks,
+//! Every kind of cache continues from what was read as if it had never stopped: windows, recurrent states, latents, sinks,
 //! shared and packed keys, on tiny random models.
 #![allow(clippy::unwrap_used)]
 

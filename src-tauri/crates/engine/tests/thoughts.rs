@@ -1,4 +1,4 @@
-//! A thought that is ended for Pebble, and answers that go on from any place.
+//! A thought that is ended for Pebble, and answers that are continued from any place.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -8,7 +8,9 @@ use std::path::Path;
 use common::files::{copy_words, edit_config};
 use common::{hear, pebble_dir, question, source, Heard};
 use engine::MlxEngine;
-use protocol::{AnswerPrefix, Channel, EndedBy, Engine, EngineEvent, ErrorCode, FinishReason, LocalEngine, Request, Sampling, Thinking};
+use protocol::{
+    AnswerPrefix, Channel, EndedBy, Engine, EngineEvent, ErrorCode, FinishReason, LocalEngine, NoticeCode, Request, Sampling, Thinking,
+};
 
 const SUM: &str = "What is 347 + 589?";
 /// How a thought is ended for Pebble: by a line end and its closing marker, or by that alone.
@@ -38,11 +40,11 @@ fn from(request: &Request, tokens: &[u32], thinking_ended: bool) -> Request {
     }
 }
 
-fn codes(heard: &Heard) -> Vec<&str> {
-    heard.notices.iter().map(|notice| notice.code.as_str()).collect()
+fn codes(heard: &Heard) -> Vec<NoticeCode> {
+    heard.notices.iter().map(|notice| notice.code).collect()
 }
 
-/// Asserts that an answer that goes on is the unbroken one.
+/// Asserts that a continued answer is the unbroken one.
 fn assert_same(heard: &Heard, whole: &Heard, at: &str) {
     assert_eq!((&heard.text, &heard.thinking), (&whole.text, &whole.thinking), "{at}");
     assert_eq!((&heard.tokens, &heard.calls), (&whole.tokens, &whole.calls), "{at}");
@@ -63,7 +65,7 @@ fn assert_same(heard: &Heard, whole: &Heard, at: &str) {
     assert_eq!(codes(heard), codes(whole), "{at}");
 }
 
-/// The places of an answer: all of them where there is time, else some, and those next to markers and ends.
+/// The places of an answer: all of them if there is time, otherwise some, and those next to markers and ends.
 fn places(tokens: &[u32]) -> Vec<usize> {
     let full = std::env::var_os("PONDER_FULL").is_some();
     let steers = |place: &usize| {
@@ -100,7 +102,7 @@ async fn a_budget_holds_to_the_token() {
         let shorter = budget + 1 == natural || heard.thinking.len() < whole.thinking.len();
         assert!(whole.thinking.starts_with(&heard.thinking) && shorter, "{heard:?}");
         assert!(!heard.text.is_empty() && done.finish_reason == FinishReason::Stop, "{heard:?}");
-        assert_eq!(codes(&heard), ["thinking_ended"]);
+        assert_eq!(codes(&heard), [NoticeCode::ThinkingEnded]);
         assert!(heard.notices[0].message.contains(&budget.to_string()), "{:?}", heard.notices);
         assert_eq!(heard.tokens.len(), done.usage.unwrap().completion_tokens as usize);
         let words = heard.tokens.iter().position(|id| *id == CLOSE).unwrap();
@@ -159,7 +161,7 @@ async fn the_answer_follows_at_once_when_it_is_asked_for() {
             } = &event
             {
                 heard.thinking.push_str(text);
-                // What is heard first behind the press was said before it, or while it was made.
+                // What comes first after the press was said before it, or during it.
                 if job.end_thinking.is_asked() {
                     pressed.get_or_insert(*thinking_tokens);
                 } else if *thinking_tokens >= press {
@@ -183,7 +185,7 @@ async fn the_answer_follows_at_once_when_it_is_asked_for() {
         }
         assert!(whole.thinking.starts_with(&heard.thinking), "{heard:?}");
         if heard.thinking.len() < whole.thinking.len() {
-            assert_eq!(codes(&heard), ["thinking_ended"]);
+            assert_eq!(codes(&heard), [NoticeCode::ThinkingEnded]);
             assert_eq!(heard.notices[0].message, "You ended the thought here.");
         }
         assert!(!heard.text.is_empty());
@@ -247,7 +249,7 @@ async fn an_answer_goes_on_from_every_place_as_if_it_had_not_been_cut() {
     ] {
         let whole = ask(&engine, request.clone()).await;
         if matches!(whole.done().ended_by, EndedBy::StopText { .. }) {
-            // The last token completes it, and nothing goes on behind that.
+            // The last token completes it, and nothing continues after that.
             let all = whole.tokens.clone();
             for cut in (0..all.len()).filter(|cut| cut + 8 > all.len()) {
                 assert_same(&ask(&engine, from(&request, &all[..cut], false)).await, &whole, "a stop text");
@@ -258,7 +260,7 @@ async fn an_answer_goes_on_from_every_place_as_if_it_had_not_been_cut() {
             continue;
         }
         if whole.done().ended_by == EndedBy::TokenLimit {
-            // What goes on has the same limit again, so each place is compared with the same number of tokens less.
+            // The continuation has the same limit again, so each place is compared with the same number of tokens less.
             let all = whole.tokens.clone();
             for cut in [1, 7, 30, 59] {
                 let rest = Request {
@@ -298,7 +300,7 @@ async fn an_answer_goes_on_behind_a_thought_that_was_ended() {
         for cut in (ended..=whole.tokens.len()).filter(|cut| cut - ended < 5) {
             let heard = ask(&engine, from(&asked, &whole.tokens[..cut], true)).await;
             assert_eq!((&heard.text, &heard.thinking), (&whole.text, &whole.thinking), "cut at {cut}");
-            assert_eq!((codes(&heard), &heard.tokens), (vec!["thinking_ended"], &whole.tokens));
+            assert_eq!((codes(&heard), &heard.tokens), (vec![NoticeCode::ThinkingEnded], &whole.tokens));
             places += 1;
         }
     }
@@ -335,7 +337,7 @@ async fn words_go_on_where_the_tokens_are_not_known() {
         }),
         ..request.clone()
     };
-    // At a line's end inside of the thought, and behind the whole thought.
+    // At a line's end inside the thought, and after the whole thought.
     let line = whole.thinking.find('\n').unwrap_or(whole.thinking.len() / 2);
     let heard = ask(&engine, words(Some(&whole.thinking[..line]), None)).await;
     assert_eq!((&heard.thinking, &heard.text), (&whole.thinking, &whole.text));
@@ -376,7 +378,7 @@ async fn what_cannot_go_on_is_refused_with_its_reason() {
         assert!(error.code == code && error.message.contains(reason), "{error:?}");
         assert!(heard.tokens.is_empty() && heard.text.is_empty());
     }
-    // The engine lives, and the right revision goes on.
+    // The engine lives, and the right revision continues the answer.
     let whole = ask(&engine, request.clone()).await;
     let revision = engine.loaded().remove(0).revision;
     let heard = ask(&engine, refused(whole.tokens[..10].to_vec(), Some(&revision))).await;
@@ -426,7 +428,7 @@ fn copy_pebble(folder: &Path) {
     }
 }
 
-/// The same weights, whose thoughts are told by `<think>`, where no label follows and blank lines stand behind.
+/// The same weights with thoughts marked by `<think>`, without a label and with blank lines after the end.
 #[tokio::test]
 async fn another_format_is_ended_and_goes_on_alike() {
     let folder = tempfile::tempdir().unwrap();

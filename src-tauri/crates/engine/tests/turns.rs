@@ -88,7 +88,7 @@ async fn chat(engine: &MlxEngine, ahead: bool) -> (Vec<Message>, Vec<(Usage, Hea
     (messages, turns)
 }
 
-/// Tokens of a question beside its words: the turn's marks and the answer's beginning.
+/// Tokens of a question in addition to its words: the markers of the turn and the beginning of the answer.
 const MARKS: u32 = 8;
 
 #[tokio::test]

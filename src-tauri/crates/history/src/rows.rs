@@ -121,10 +121,7 @@ impl PartOfMessage {
             ended_by: self.ended_by.as_deref().and_then(|json| from_json("rule", json).ok()),
             error: self.error_code.zip(self.error_message).map(|(code, message)| {
                 // A later version may know more codes; its message still says what happened.
-                Failure {
-                    code: from_word("error code", &code).unwrap_or(ErrorCode::Engine),
-                    message,
-                }
+                Failure::new(from_word("error code", &code).unwrap_or(ErrorCode::Engine), message)
             }),
             notices: from_json::<Vec<Notice>>("notice", &self.notices)?,
             usage: self

@@ -224,7 +224,40 @@ impl From<Error> for protocol::Error {
             Error::Fetching { .. } | Error::InUse { .. } => ErrorCode::Busy,
             Error::Broken | Error::NoHome | Error::Read { .. } | Error::Write { .. } | Error::Trap { .. } => ErrorCode::Storage,
         };
-        protocol::Error::new(code, error.to_string())
+        let message = protocol::Error::new(code, error.to_string());
+        let shown = |path: PathBuf| path.display().to_string();
+        match error {
+            Error::NotFound { reference } | Error::InUse { reference } => message.with("reference", reference),
+            Error::Incomplete { reference, fault, path } => {
+                message.with("reference", reference).with("reason", fault).with("path", shown(path))
+            }
+            Error::NotOnHub { id } | Error::Fetching { id } => message.with("id", id),
+            Error::Gated { id, host, .. } => message.with("id", id).with("host", host),
+            Error::FileTooLarge { path, bytes, limit } => message.with("path", path).with("bytes", bytes).with("limit", limit),
+            Error::Address { text, reason } => message.with("text", text).with("reason", reason),
+            Error::Read { path, source } | Error::Write { path, source } => {
+                message.with("path", shown(path)).with("reason", source.to_string())
+            }
+            Error::Name { name, reason, .. } => message.with("name", name).with("reason", reason),
+            Error::TooManyFiles { most } => message.with("most", most),
+            Error::Trap { path } | Error::Missing { path } => message.with("path", shown(path)),
+            Error::MemoryUnknown(reason) | Error::Unread(reason) => message.with("reason", reason),
+            Error::DiskFull { path, needed } => {
+                let message = message.with("path", shown(path));
+                match needed {
+                    Some((needed, free)) => message.with("needed", needed).with("free", free),
+                    None => message,
+                }
+            }
+            Error::Damaged { path, host } => message.with("path", path).with("host", host),
+            Error::GaveUp { path, reason } => message.with("path", path).with("reason", reason),
+            Error::Contradicts { host, reason } => message.with("host", host).with("reason", reason),
+            Error::Kept { reference, reason } | Error::NoRepair { reference, reason } => {
+                message.with("reference", reference).with("reason", reason)
+            }
+            Error::NoModel { path, reason } => message.with("path", shown(path)).with("reason", reason),
+            Error::NoHome | Error::Net(_) | Error::WillNotRun(_) | Error::Broken | Error::Stopped => message,
+        }
     }
 }
 

@@ -139,7 +139,11 @@ pub fn check_before_load(folder: &Path, kv_bits: Option<KvBits>, backend: Backen
             size(fit.needed),
             size(fit.weights)
         ),
-    ))
+    )
+    .with("needed", fit.needed)
+    .with("weights", fit.weights)
+    .with("free", most)
+    .with("total", memory.total))
 }
 
 fn workload(config: &ModelConfig, question: &Question) -> Workload {

@@ -263,7 +263,7 @@ fn offline(forced: bool) -> &'static str {
     if forced {
         "HF_HUB_OFFLINE is set, so no connection is opened; what is on this computer works. Start Ponder without it to use the network"
     } else {
-        "Ponder is set to Offline, so no connection is opened; what is on this computer works. OfflineSwitch Offline off to use the network"
+        "Ponder is set to Offline, so no connection is opened; what is on this computer works. Switch Offline off to use the network"
     }
 }
 
@@ -327,6 +327,33 @@ impl From<Error> for protocol::Error {
             Error::Keychain { .. } | Error::Setting { .. } => ErrorCode::Storage,
             _ => ErrorCode::Network,
         };
-        protocol::Error::new(code, error.to_string())
+        let message = protocol::Error::new(code, error.to_string());
+        match error {
+            Error::Offline { .. } | Error::Gated { .. } | Error::BadToken | Error::BadKey => message,
+            Error::Dns { host } | Error::ConnectionLost { host } | Error::Unauthorised { host, .. } | Error::KeyRefused { host, .. } => {
+                message.with("host", host)
+            }
+            Error::Connect { host, reason, .. }
+            | Error::Tls { host, reason }
+            | Error::Proxy { host, reason }
+            | Error::Redirect { host, reason }
+            | Error::UnexpectedBody { host, reason } => message.with("host", host).with("reason", reason),
+            Error::TimedOut { host, after } => message.with("host", host).with("seconds", after.as_secs()),
+            Error::NotFound { host, what } => message.with("host", host).with("what", what),
+            Error::TooManyRequests { host, retry_after, .. } => {
+                let message = message.with("host", host);
+                match retry_after {
+                    Some(wait) => message.with("seconds", wait.as_secs().max(1)),
+                    None => message,
+                }
+            }
+            Error::ServerError { host, status, .. } | Error::UnexpectedStatus { host, status, .. } => {
+                message.with("host", host).with("status", status)
+            }
+            Error::TooLarge { host, limit } => message.with("host", host).with("limit", limit),
+            Error::BadAddress { address } | Error::BadEndpoint { address } => message.with("address", address),
+            Error::Unserializable { reason } | Error::Keychain { reason } => message.with("reason", reason),
+            Error::Setting { path, reason } => message.with("path", path.display().to_string()).with("reason", reason),
+        }
     }
 }

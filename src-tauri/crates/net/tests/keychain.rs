@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
 
 use std::process::Command;
 use std::sync::Arc;

@@ -60,6 +60,15 @@ impl From<Error> for protocol::Error {
             Error::NoThoughts => ErrorCode::BadRequest,
             Error::TemplateRefused(_) | Error::TemplateFailed(_) | Error::TemplateEndless => ErrorCode::TemplateRefused,
         };
-        protocol::Error::new(code, error.to_string())
+        let message = protocol::Error::new(code, error.to_string());
+        match error {
+            Error::File { path, source } => message.with("path", path.display().to_string()).with("reason", source.to_string()),
+            Error::Json { path, source } => message.with("path", path.display().to_string()).with("reason", source.to_string()),
+            Error::UnknownDecoder(decoder) => message.with("decoder", decoder),
+            Error::Tokenizer(reason) | Error::TemplateSyntax(reason) | Error::TemplateRefused(reason) | Error::TemplateFailed(reason) => {
+                message.with("reason", reason)
+            }
+            Error::NoTemplate | Error::TemplateEndless | Error::NoThoughts => message,
+        }
     }
 }

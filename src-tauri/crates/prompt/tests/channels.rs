@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use prompt::{ChatProcessor, Piece, Prompt};
 use proptest::prelude::*;
+use protocol::NoticeCode;
 
 /// A model that speaks Pebble's tokens under other names.
 struct Speaker {
@@ -104,7 +105,7 @@ impl Speaker {
 struct Answer {
     /// `T:` reasoning, `A:` answer, `C:` a call; notices are elsewhere.
     parts: Vec<String>,
-    notices: Vec<String>,
+    notices: Vec<NoticeCode>,
     tokens: u32,
     stopped: bool,
 }
@@ -115,7 +116,7 @@ impl Answer {
             Piece::Text(text) => ("A:", text),
             Piece::Thinking(text) => ("T:", text),
             Piece::ToolCall { name, arguments } => return self.parts.push(format!("C:{name}{arguments}")),
-            Piece::Notice { code, .. } => return self.notices.push(code),
+            Piece::Notice(notice) => return self.notices.push(notice.code),
         };
         assert!(!text.is_empty(), "an empty piece");
         match self.parts.last_mut() {
@@ -214,11 +215,11 @@ fn unclosed_thought_is_thinking() {
     let answer = gemma.answer("", true, &[], &gemma.ids("<|channel>thought\nlong \n"));
     assert_eq!(
         (answer.parts, answer.notices),
-        (vec!["T:long \n".into()], vec!["thinking_truncated".into()])
+        (vec!["T:long \n".into()], vec![NoticeCode::ThinkingTruncated])
     );
     for cut in ["<|channel>", "<|channel>thought", "<|channel>thought\n", "<|channel>thought\n \n"] {
         assert_eq!(gemma.answer("", true, &[], &gemma.ids(cut)).parts, [""; 0], "{cut:?}");
-        assert_eq!(gemma.answer("", true, &[], &gemma.ids(cut)).notices, [""; 0], "{cut:?}");
+        assert_eq!(gemma.answer("", true, &[], &gemma.ids(cut)).notices, [], "{cut:?}");
     }
 }
 
@@ -232,7 +233,7 @@ fn a_thought_while_off_is_kept_out_and_told_once() {
         let answer = speaker.answer("", false, &[], &speaker.ids(text));
         assert_eq!(
             (answer.parts, answer.notices),
-            (vec!["A:AB".into()], vec!["thought_while_off".into()]),
+            (vec!["A:AB".into()], vec![NoticeCode::ThoughtWhileOff]),
             "{text}"
         );
         assert!(answer.tokens >= 2);
@@ -241,7 +242,7 @@ fn a_thought_while_off_is_kept_out_and_told_once() {
     let empty = gemma.answer("", false, &[], &gemma.ids("<|channel>thought\n<channel|>A"));
     assert_eq!((empty.parts, empty.notices), (vec!["A:A".into()], vec![]));
     let unclosed = gemma.answer("", false, &[], &gemma.ids("<|channel>thought\na"));
-    assert_eq!((unclosed.parts, unclosed.notices), (vec![], vec!["thought_while_off".into()]));
+    assert_eq!((unclosed.parts, unclosed.notices), (vec![], vec![NoticeCode::ThoughtWhileOff]));
 }
 
 #[test]
@@ -320,7 +321,7 @@ fn a_broken_call_becomes_text_and_a_notice() {
         let answer = gemma.answer("", true, &[], &gemma.ids(text));
         assert_eq!(
             (answer.parts, answer.notices),
-            (vec![body.to_owned()], vec!["broken_tool_call".to_owned()]),
+            (vec![body.to_owned()], vec![NoticeCode::BrokenToolCall]),
             "{text}"
         );
     }
@@ -466,7 +467,7 @@ proptest! {
         }
         prop_assert_eq!(&visible.parts, &off.parts, "{:?}", text);
         let thought = on.parts.iter().any(|part| part.starts_with("T:"));
-        prop_assert_eq!(off.notices.iter().filter(|code| *code == "thought_while_off").count(), usize::from(thought));
+        prop_assert_eq!(off.notices.iter().filter(|code| **code == NoticeCode::ThoughtWhileOff).count(), usize::from(thought));
         prop_assert_eq!(on.tokens, off.tokens);
     }
 }

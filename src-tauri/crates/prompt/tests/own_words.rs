@@ -86,7 +86,7 @@ fn read(processor: &ChatProcessor) -> Option<Read> {
             Piece::ToolCall { name, arguments: found } => read.call |= name == "get_weather" && found == arguments(),
             Piece::Thinking(text) => thought.push_str(&text),
             Piece::Text(text) => read.text.push_str(&text),
-            Piece::Notice { .. } => {}
+            Piece::Notice(_) => {}
         }
     }
     read.thought = thought.trim() == THOUGHT;

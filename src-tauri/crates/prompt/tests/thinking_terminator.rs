@@ -19,7 +19,7 @@ fn said(pieces: impl IntoIterator<Item = Piece>) -> (String, String, Vec<String>
             Piece::Thinking(text) => said.0.push_str(&text),
             Piece::Text(text) => said.1.push_str(&text),
             Piece::ToolCall { name, .. } => said.2.push(name),
-            Piece::Notice { code, .. } => said.2.push(code),
+            Piece::Notice(notice) => said.2.push(format!("{:?}", notice.code)),
         }
     }
     said
@@ -129,7 +129,7 @@ fn nothing_of_a_second_thought_shows() {
             );
         }
         let (off, _) = ended(&model, false, &before, &format!("{open}again{close}67"));
-        assert_eq!(off, ("".into(), "67".into(), vec!["thought_while_off".into()]));
+        assert_eq!(off, ("".into(), "67".into(), vec!["ThoughtWhileOff".into()]));
     }
 }
 

@@ -1,7 +1,11 @@
-//! The one error that crosses a boundary: a code for programs, a message for people.
+//! The one error that crosses a boundary: a code for programs, arguments for texts, a message for people.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
+
+use crate::{Argument, Arguments};
 
 /// What went wrong, as far as somebody acts on it. A variant is added when the window, the command line or a script
 /// behaves differently because of it, and removed when nobody does any more.
@@ -50,26 +54,38 @@ pub enum ErrorCode {
     EngineGone,
 }
 
-/// An error as it crosses IPC, the command line's JSON and the rooms' borders: `{code, message}`.
+/// An error as it crosses IPC, the command line's JSON and the rooms' borders: `{code, arguments?, message}`.
 ///
-/// The message says what failed, what is safe and what to do, in words for a person.
+/// The message says what failed, what is safe and what to do, in English words for a person. The arguments are the values that it
+/// names, so that a window can say the same in another language.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, TS)]
 #[error("{message}")]
 #[ts(export)]
 pub struct Error {
     /// For programs.
     pub code: ErrorCode,
+    /// The values that the message names, such as `context` and `prompt` for [`ErrorCode::ContextFull`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[ts(type = "Record<string, string | number>", optional)]
+    pub arguments: Arguments,
     /// For people.
     pub message: String,
 }
 
 impl Error {
-    /// An error of this code with this message.
+    /// An error of this code with this message, without arguments.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
+            arguments: Arguments::new(),
             message: message.into(),
         }
+    }
+
+    /// The error with one more argument.
+    pub fn with(mut self, name: &str, value: impl Into<Argument>) -> Self {
+        self.arguments.insert(name.to_owned(), value.into());
+        self
     }
 }
 
@@ -81,8 +97,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_a_code_and_a_message() {
-        let json = serde_json::to_value(Error::new(ErrorCode::ContextFull, "too long")).unwrap();
+    fn an_error_is_a_code_a_message_and_what_the_message_names() {
+        let error = Error::new(ErrorCode::ContextFull, "too long");
+        let json = serde_json::to_value(&error).unwrap();
         assert_eq!(json, serde_json::json!({"code": "context_full", "message": "too long"}));
+        let json = serde_json::to_value(error.with("context", 4096u32)).unwrap();
+        assert_eq!(json["arguments"], serde_json::json!({"context": 4096}));
     }
 }

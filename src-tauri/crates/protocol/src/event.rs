@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use crate::mailbox::Coalesce;
-use crate::{Error, ModelInfo, PartKind, ToolCall};
+use crate::{Error, ModelInfo, Notice, PartKind, ToolCall};
 
 /// What is being waited for before the first token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -26,16 +26,6 @@ pub enum Channel {
     Thinking,
     /// The answer.
     Text,
-}
-
-/// Something the user should know about an answer that is otherwise fine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[ts(export)]
-pub struct Notice {
-    /// For programs: `thought_while_off`, `thinking_truncated`, `broken_tool_call`, `dequantised`, `repetition`, `kv_bits`, …
-    pub code: String,
-    /// For people.
-    pub message: String,
 }
 
 /// Why an answer ended.

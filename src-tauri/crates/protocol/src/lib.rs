@@ -14,6 +14,7 @@ mod mailbox;
 mod message;
 mod model;
 mod model_users;
+mod notice;
 pub mod openai;
 mod request;
 mod router;
@@ -25,7 +26,7 @@ pub use conversation::{
 pub use endpoint::{Endpoint, EndpointModels, RemoteModel};
 pub use engine::{AnswerNowFlag, CancelFlag, CancelOnDrop, Engine, JobHandle, LocalEngine, MemoryGuard, ModelShelf};
 pub use error::{Error, ErrorCode, Result};
-pub use event::{Channel, Done, EndedBy, EngineEvent, FinishReason, LoadEvent, Notice, Stage, Timing, Usage};
+pub use event::{Channel, Done, EndedBy, EngineEvent, FinishReason, LoadEvent, Stage, Timing, Usage};
 pub use hub::{
     Download, DownloadFile, DownloadState, FitVerdict, HubModel, MachineMemory, MemoryFit, NetSettings, OutboundRequest, Purpose, Removal,
     SearchPage, SearchQuery, Sort, TokenSource, Update, Verification, VerifyProgress, WrongFile,
@@ -37,6 +38,7 @@ pub use model::{
     ModelSource, ThinkingControl, ThoughtMarkers, TokenCount,
 };
 pub use model_users::{ModelUsage, ModelUsers};
+pub use notice::{Argument, Arguments, Notice, NoticeCode};
 pub use request::{AnswerPrefix, KvBits, Request, Sampling, Thinking};
 pub use router::EngineRouter;
 pub use window::WindowName;

@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use prompt::{Event, Piece, Splitter};
-use protocol::{Channel, Done, EndedBy, EngineEvent, FinishReason, Notice, PartKind, Request, Thinking, Timing, ToolCall, Usage};
+use protocol::{
+    Channel, Done, EndedBy, EngineEvent, FinishReason, Notice, NoticeCode, PartKind, Request, Thinking, Timing, ToolCall, Usage,
+};
 
 use crate::calls::{Call, Calls};
 use crate::reply::{Chunk, Counts};
@@ -203,10 +205,10 @@ impl Assembler {
         self.thought = true;
         if self.request.thinking == Some(Thinking::Off) && !self.reported {
             self.reported = true;
-            events.push(EngineEvent::Notice(Notice {
-                code: "thinking_switch_ignored".into(),
-                message: "This endpoint did not follow the Thinking switch; ask for an answer without thinking in words.".into(),
-            }));
+            events.push(EngineEvent::Notice(Notice::new(
+                NoticeCode::ThinkingSwitchIgnored,
+                "This endpoint did not follow the Thinking switch; ask for an answer without thinking in words.",
+            )));
         }
         delta(Channel::Thinking, text, events);
     }
@@ -268,7 +270,7 @@ impl Assembler {
                     self.made_calls = true;
                     events.push(called(name, arguments));
                 }
-                Piece::Notice { code, message } => events.push(EngineEvent::Notice(Notice { code, message })),
+                Piece::Notice(notice) => events.push(EngineEvent::Notice(notice)),
             }
         }
     }
@@ -318,10 +320,10 @@ fn called(name: String, arguments: serde_json::Value) -> EngineEvent {
 
 /// A call that cannot be made is shown as it came.
 fn broken(call: &Call, events: &mut Vec<EngineEvent>) {
-    events.push(EngineEvent::Notice(Notice {
-        code: "broken_tool_call".into(),
-        message: "A tool call of this answer is broken or was cut off, so it was not made; it stands in the answer as text.".into(),
-    }));
+    events.push(EngineEvent::Notice(Notice::new(
+        NoticeCode::BrokenToolCall,
+        "A tool call of this answer is broken or was cut off, so it was not made; it is shown in the answer as text.",
+    )));
     delta(Channel::Text, format!("{}({})", call.name, call.arguments), events);
 }
 
@@ -368,7 +370,7 @@ mod tests {
     }
 
     /// Thought, text and calls as a reader has them at the end, and the codes of the notices.
-    fn read(assembler: &mut Assembler, chunks: Vec<Chunk>) -> (String, String, Vec<ToolCall>, Vec<String>) {
+    fn read(assembler: &mut Assembler, chunks: Vec<Chunk>) -> (String, String, Vec<ToolCall>, Vec<NoticeCode>) {
         let mut events: Vec<EngineEvent> = chunks.into_iter().flat_map(|chunk| assembler.push(chunk)).collect();
         events.extend(assembler.flush(true));
         let (mut thought, mut text, mut calls, mut notices) = (String::new(), String::new(), Vec::new(), Vec::new());
@@ -472,7 +474,7 @@ mod tests {
         ];
         let (heard, text, _, notices) = read(&mut assembler, chunks);
         assert_eq!((heard.as_str(), text.as_str()), ("hm, hm", "Hello\n"));
-        assert_eq!(notices, ["thinking_switch_ignored"]);
+        assert_eq!(notices, [NoticeCode::ThinkingSwitchIgnored]);
         assert!(assembler.thought_while_off());
         assert_eq!(assembler.opens_thought(), Some(false));
     }
@@ -501,7 +503,7 @@ mod tests {
             "{}",
             calls[0].id
         );
-        assert_eq!((text.as_str(), notices), ("g({\"x\": )", vec!["broken_tool_call".to_owned()]));
+        assert_eq!((text.as_str(), notices), ("g({\"x\": )", vec![NoticeCode::BrokenToolCall]));
         assert_eq!(assembler.done(false).finish_reason, FinishReason::ToolCalls);
     }
 

@@ -110,6 +110,30 @@ impl From<Error> for protocol::Error {
             Error::ContextFull { .. } => ErrorCode::ContextFull,
             Error::TooManyRequests { .. } | Error::Failed { .. } | Error::BrokeOff(_) | Error::Unreadable { .. } => ErrorCode::Network,
         };
-        Self::new(code, error.to_string())
+        let message = Self::new(code, error.to_string());
+        match error {
+            Error::NoEndpoint(name) | Error::BadName(name) | Error::NameTaken(name) => message.with("name", name),
+            Error::BadUrl(url) => message.with("url", url),
+            Error::NotRemote(model) => message.with("model", model),
+            Error::NotSupported(what) => message.with("what", what),
+            Error::NoModel { endpoint, model } => message.with("endpoint", endpoint).with("model", model),
+            Error::KeyRefused { endpoint, .. } | Error::BrokeOff(endpoint) => message.with("endpoint", endpoint),
+            Error::TooManyRequests { endpoint, retry_after } => {
+                let message = message.with("endpoint", endpoint);
+                match retry_after {
+                    Some(wait) => message.with("seconds", wait.as_secs().max(1)),
+                    None => message,
+                }
+            }
+            Error::ContextFull { endpoint, message: reason }
+            | Error::Failed { endpoint, message: reason }
+            | Error::Unreadable { endpoint, reason } => message.with("endpoint", endpoint).with("reason", reason),
+            Error::Refused {
+                endpoint,
+                status,
+                message: reason,
+            } => message.with("endpoint", endpoint).with("status", status).with("reason", reason),
+            Error::Net(_) => message,
+        }
     }
 }

@@ -26,8 +26,8 @@ use futures::future::{join_all, BoxFuture};
 use futures::StreamExt;
 use net::Net;
 use protocol::{
-    AnswerNowFlag, CancelFlag, Capabilities, Done, Endpoint, EndpointModels, Engine, EngineEvent, JobHandle, ModelSource, Notice, Request,
-    Sender, ThinkingControl, TokenCount,
+    AnswerNowFlag, CancelFlag, Capabilities, Done, Endpoint, EndpointModels, Engine, EngineEvent, JobHandle, ModelSource, Notice,
+    NoticeCode, Request, Sender, ThinkingControl, TokenCount,
 };
 use tokio::runtime::Handle;
 use tokio::time::{timeout, Duration};
@@ -223,10 +223,10 @@ impl Inner {
             template_hash: None,
         });
         if request.thinking_budget.is_some() {
-            events.send(notice(
-                "thinking_budget_ignored",
+            events.send(EngineEvent::Notice(Notice::new(
+                NoticeCode::ThinkingBudgetIgnored,
                 "A model behind an endpoint has no thinking budget; it thinks as long as it likes.",
-            ));
+            )));
         }
         let mut frames = http::frames(response, &endpoint.name).await?;
         let mut any = false;
@@ -291,10 +291,11 @@ impl Inner {
                     });
                     if body::matters(field) {
                         let message = format!("This endpoint does not take `{field}`, so it was left out.");
-                        events.send(notice("field_refused", &message));
+                        let notice = Notice::new(NoticeCode::FieldRefused, message).with("field", field);
+                        events.send(EngineEvent::Notice(notice));
                     } else if !switchable && request.thinking.is_some() {
                         let message = "This endpoint has no Thinking switch; ask in words for more or less thinking.";
-                        events.send(notice("thinking_switch_ignored", message));
+                        events.send(EngineEvent::Notice(Notice::new(NoticeCode::ThinkingSwitchIgnored, message)));
                     }
                 }
             }
@@ -305,11 +306,4 @@ impl Inner {
             message: "it refuses one field after another".into(),
         })
     }
-}
-
-fn notice(code: &str, message: &str) -> EngineEvent {
-    EngineEvent::Notice(Notice {
-        code: code.into(),
-        message: message.into(),
-    })
 }

@@ -12,7 +12,7 @@ use net::{Net, Settings};
 use protocol::fake::FakeEngine;
 use protocol::{
     AnswerBody, AnswerState, Channel, ChatSettings, Done, EndedBy, Engine, EngineEvent, EngineRouter, Error, ErrorCode, FinishReason,
-    JobHandle, Message, ModelShelf, ModelSource, Request, Role, Sampling, Thinking, ThinkingControl, ToolCall,
+    JobHandle, Message, ModelShelf, ModelSource, NoticeCode, Request, Role, Sampling, Thinking, ThinkingControl, ToolCall,
 };
 use remote::{EndpointShelf, RemoteEngine};
 use serde_json::json;
@@ -25,7 +25,7 @@ struct Heard {
     thinking: String,
     deltas: usize,
     calls: Vec<ToolCall>,
-    notices: Vec<String>,
+    notices: Vec<NoticeCode>,
     started: bool,
     end: Option<Result<Done, Error>>,
 }
@@ -242,11 +242,11 @@ async fn a_key_is_asked_for_and_fields_may_be_refused() {
 
     let heard = hear(engine.generate(question(SUM, Thinking::Low))).await;
     assert!(heard.text.contains("936"), "{heard:?}");
-    assert_eq!(heard.notices, ["thinking_switch_ignored"]);
+    assert_eq!(heard.notices, [NoticeCode::ThinkingSwitchIgnored]);
     let thinking = engine.capabilities(&pebble()).thinking;
     assert!(matches!(thinking, Some(ThinkingControl::ByRequest { .. })), "{thinking:?}");
     // What was refused is not sent again, so nothing is left out a second time.
-    assert_eq!(hear(engine.generate(question(SUM, Thinking::Low))).await.notices, [""; 0]);
+    assert_eq!(hear(engine.generate(question(SUM, Thinking::Low))).await.notices, []);
 
     engine.forget_key("lab").await.unwrap();
     assert_eq!(

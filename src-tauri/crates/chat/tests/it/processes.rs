@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use history::History;
-use protocol::{AnswerBody, AnswerState, Channel, ChatSettings, EngineEvent, ErrorCode, FinishReason, Notice};
+use protocol::{AnswerBody, AnswerState, Channel, ChatSettings, EngineEvent, ErrorCode, FinishReason, Notice, NoticeCode};
 use tokio::time::{sleep, timeout};
 
 use crate::{all, done, finished, open, text, Harness};
@@ -34,10 +34,10 @@ async fn other_process() {
     for i in 0.. {
         if job.end_thinking.is_asked() && !std::mem::replace(&mut thinking_ended, true) {
             job.events.send(EngineEvent::ThinkingEnded);
-            job.events.send(EngineEvent::Notice(Notice {
-                code: "thinking_ended".into(),
-                message: "You ended the thought here.".into(),
-            }));
+            job.events.send(EngineEvent::Notice(Notice::new(
+                NoticeCode::ThinkingEnded,
+                "You ended the thought here.",
+            )));
         }
         if job.cancel.is_cancelled() {
             break;
@@ -268,10 +268,7 @@ async fn a_silent_answer_says_that_it_lives() {
     let chat = harness.new_chat().await;
     let (message, job) = harness.ask(&chat, "question").await;
     let reader = History::open(&harness.path).await.unwrap();
-    let notice = Notice {
-        code: "a".into(),
-        message: "b".into(),
-    };
+    let notice = Notice::new(NoticeCode::Repetition, "b");
     job.events.send(EngineEvent::Notice(notice.clone()));
     job.events.send(text("half", 1));
     while reader.message(&message).await.unwrap().text() != "half" {

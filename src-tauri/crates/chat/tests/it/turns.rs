@@ -7,7 +7,7 @@ use chat::Chat;
 use futures::future::BoxFuture;
 use protocol::{
     AnswerBody, AnswerState, Capabilities, ChatSettings, Engine, EngineEvent, Error, ErrorCode, FinishReason, JobHandle, LocalEngine,
-    ModelSource, Notice, PartKind, Request, Role, Sampling, Stage, Thinking, TokenCount, ToolCall,
+    ModelSource, Notice, NoticeCode, PartKind, Request, Role, Sampling, Stage, Thinking, TokenCount, ToolCall,
 };
 use sqlx::Connection;
 
@@ -35,10 +35,7 @@ async fn everything_that_the_engine_says_is_passed_on_and_stored() {
         name: "weather".into(),
         arguments: serde_json::json!({"city": "Oslo"}),
     };
-    let notice = Notice {
-        code: "a".into(),
-        message: "b".into(),
-    };
+    let notice = Notice::new(NoticeCode::Repetition, "b");
     let mut window = harness.chat.attach(&turn.answer.id, 0).await.unwrap();
     let script = [
         EngineEvent::Progress {

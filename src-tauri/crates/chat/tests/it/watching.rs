@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use protocol::{AnswerBody, AnswerEvent, AnswerState, Channel, Coalesce, EngineEvent, ErrorCode, FinishReason, Notice, Stage};
+use protocol::{AnswerBody, AnswerEvent, AnswerState, Channel, Coalesce, EngineEvent, ErrorCode, FinishReason, Notice, NoticeCode, Stage};
 use tokio::time::{sleep, timeout};
 
 use crate::{all, done, finished, next, text, thought, Harness};
@@ -41,10 +41,7 @@ async fn whoever_attaches_after_any_event_gets_the_rest_without_gap_or_repeat() 
     }];
     script.extend((0..8).map(|i| thought(&format!("t{i} "), i)));
     script.extend((0..8).map(|i| text(&format!("a{i} 猫"), i)));
-    script.push(EngineEvent::Notice(Notice {
-        code: "a".into(),
-        message: "b".into(),
-    }));
+    script.push(EngineEvent::Notice(Notice::new(NoticeCode::Repetition, "b")));
     script.extend((8..16).map(|i| text(&format!("a{i} "), i)));
 
     let mut first = harness.chat.attach(&message, 0).await.unwrap();

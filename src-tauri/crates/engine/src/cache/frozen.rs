@@ -1,4 +1,4 @@
-//! Frozen copies of caches, from which a sequence can go on.
+//! Frozen copies of caches, from which a sequence can continue.
 
 use std::rc::Rc;
 
@@ -33,7 +33,7 @@ pub enum FrozenCache {
 }
 
 impl FrozenCache {
-    /// Whether a sequence can go on after exactly this many positions.
+    /// Whether a sequence can continue after exactly this many positions.
     pub fn can_trim_to(&self, positions: usize) -> bool {
         let exactly = positions;
         let positions = positions as i64;
@@ -59,8 +59,7 @@ impl FrozenCache {
         })
     }
 
-    /// Drops what lies behind a multiple of [`BLOCK`] positions, where nothing but rows is kept; the result is whether it is
-    /// so short now.
+    /// Keeps only the full blocks of the first `positions`; returns whether that is possible, as it is for full attention.
     pub fn trim(&mut self, positions: usize) -> bool {
         match self {
             Self::Plain(blocks) | Self::Quantized(blocks, _) => {

@@ -111,7 +111,7 @@ impl KvBlocks {
         })
     }
 
-    /// Drops what lies behind a multiple of [`BLOCK`] positions.
+    /// Keeps only the full blocks of the first `positions`.
     pub fn trim(&mut self, positions: i32) {
         self.blocks.truncate((positions / BLOCK) as usize);
         self.offset = self.offset.min(positions / BLOCK * BLOCK);

@@ -64,7 +64,7 @@ pub enum Cache {
     Quantized(QuantizedCache),
     /// Keeps the last positions.
     Rotating(RotatingCache),
-    /// Keeps no positions but what they left behind.
+    /// Keeps a state that sums up all positions, instead of the positions.
     Recurrent(RecurrentCache),
 }
 

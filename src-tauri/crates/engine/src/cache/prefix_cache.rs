@@ -27,7 +27,7 @@ use crate::memory;
 /// Overrides the budget in bytes.
 const BUDGET_VARIABLE: &str = "PONDER_PREFIX_CACHE_BYTES";
 
-/// The share of the memory left beside the weights that copies may take, one part in so many.
+/// Copies may take one part in so many of the memory that the weights leave.
 const BUDGET_SHARE: u64 = 4;
 
 /// Prefixes shorter than this are read again: that costs less than a copy.
@@ -47,7 +47,7 @@ impl Entry {
         positions <= self.tokens.len() && self.layers.iter().all(|layer| layer.can_trim_to(positions))
     }
 
-    /// Makes it take at most so many bytes by keeping only a prefix; returns whether that can be done.
+    /// Makes it take at most `budget` bytes by keeping only a prefix; returns whether that can be done.
     fn shrink_to(&mut self, budget: u64) -> bool {
         let blocks = self.layers.iter().flat_map(FrozenCache::blocks);
         let bytes = blocks.map(|block| block.bytes()).sum::<u64>() + bytes_of(&self.tokens);
@@ -73,7 +73,7 @@ pub struct PrefixCache {
 }
 
 impl PrefixCache {
-    /// An empty cache with the budget of this computer: a quarter of what MLX's memory limit leaves beside the weights that
+    /// An empty cache with the budget of this computer: a quarter of what MLX's memory limit leaves after the weights that
     /// are resident now, or what `PONDER_PREFIX_CACHE_BYTES` says.
     pub fn new() -> Result<Self> {
         let asked = std::env::var(BUDGET_VARIABLE).ok().and_then(|bytes| bytes.parse().ok());
@@ -84,7 +84,7 @@ impl PrefixCache {
         Ok(Self::with_budget(budget))
     }
 
-    /// An empty cache that keeps at most so many bytes.
+    /// An empty cache that keeps at most `budget` bytes.
     pub fn with_budget(budget: u64) -> Self {
         Self {
             entries: Vec::new(),
@@ -154,7 +154,7 @@ impl PrefixCache {
         Ok(())
     }
 
-    /// Keeps at most so many bytes from now on.
+    /// Keeps at most `bytes` from now on.
     #[cfg(feature = "test-support")]
     pub fn set_budget(&mut self, bytes: u64) {
         self.budget = bytes;

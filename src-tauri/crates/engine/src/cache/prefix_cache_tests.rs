@@ -4,7 +4,7 @@ use super::*;
 use crate::cache::{PlainCache, RotatingCache};
 use crate::tensor::{connect, Tensor};
 
-/// A model of one layer with full attention and, where `slides`, one with a window of 16.
+/// A model of one layer with full attention and, if `slides`, one with a window of 16.
 fn model(slides: bool) -> Vec<Cache> {
     connect().unwrap();
     let mut caches = vec![Cache::Plain(PlainCache::default())];

@@ -133,7 +133,7 @@ impl RotatingCache {
         Ok((Rc::new(Block::new(last, counter)), self.offset, self.window))
     }
 
-    /// A cache that has read `positions`: all of the copy, or fewer where it has not turned.
+    /// A cache that has read `positions`: all of the copy, or fewer if its ring has not wrapped around.
     pub fn thaw(last: &Block, window: i32, positions: i32) -> Result<Self> {
         let buffers = match last.tensors() {
             [keys, values] if positions > 0 => {

@@ -74,7 +74,7 @@ fn a_copy_goes_on_as_the_original_does() {
             let copy = frozen(&mut cache, &counter);
             let offset = cache.offset();
             assert!(copy.can_trim_to(offset) && !copy.can_trim_to(offset + 1));
-            // Twice, because going on from a copy must not change it; the original goes on as well.
+            // Twice, because continuing from a copy must not change it; the original continues as well.
             for mut again in [copy.thaw(offset).unwrap(), copy.thaw(offset).unwrap(), cache] {
                 assert_eq!(again.offset(), offset);
                 let mut never_stopped = fresh_like(&again);

@@ -7,9 +7,9 @@ use crate::error::Result;
 use crate::ops::Mask;
 use crate::tensor::Tensor;
 
-/// Keys that one block looks at where there are more than [`ALONE`].
+/// Keys per block if there are more than [`ALONE`].
 const PART: i32 = 512;
-/// Up to so many keys one block does all of a head.
+/// Up to this many keys, one block computes a whole head.
 const ALONE: i32 = 1024;
 /// The most parts of a head.
 const MOST_PARTS: i32 = 64;
@@ -33,7 +33,7 @@ enum Stage {
 }
 
 /// Attention of queries `[1, heads, 1, width]` to all of the keys and values `[1, key heads, positions, width]`; the result
-/// is `[1, heads · width]`. `None` where no kernel can be used.
+/// is `[1, heads · width]`. `None` if no kernel can be used.
 pub fn attend(queries: &Tensor, keys: &Tensor, values: &Tensor, scale: f32) -> Result<Option<Tensor>> {
     let (&[1, heads, 1, width], &[1, key_heads, count, _]) = (queries.shape(), keys.shape()) else {
         return Ok(None);

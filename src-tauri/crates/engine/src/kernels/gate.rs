@@ -39,7 +39,7 @@ impl GateKernel {
 }
 
 /// `curve(gate) · up` of rows. Without `up` both stand side by side in `gate` `[…, 2 · width]`; else both are
-/// `[length, width]` and may be parts of wider rows. `None` where no kernel can be used.
+/// `[length, width]` and may be parts of wider rows. `None` if no kernel can be used.
 pub fn gate(curve: GateKernel, gate: &Tensor, up: Option<&Tensor>) -> Result<Option<Tensor>> {
     let width = gate.dim(-1) / if up.is_none() { 2 } else { 1 };
     let fits = |up: &Tensor| up.dtype() == gate.dtype() && up.shape() == gate.shape() && gate.shape().len() == 2;

@@ -7,7 +7,7 @@ use super::{difference, find, noise, Kernel, Key, Program};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// Queries, and keys with values where the layer has its own, `[1, heads, length, width]`.
+/// Queries, and keys with values if the layer has its own, `[1, heads, length, width]`.
 pub type Split = (Tensor, Option<(Tensor, Tensor)>);
 
 /// How the heads of a layer lie and what is done to them.
@@ -15,7 +15,7 @@ pub type Split = (Tensor, Option<(Tensor, Tensor)>);
 pub struct HeadShape {
     /// Query heads.
     pub heads: i32,
-    /// Key heads, and as many value heads; 0 where the layer has only queries.
+    /// Key heads, and as many value heads; 0 if the layer has only queries.
     pub key_heads: i32,
     /// Width of a head.
     pub width: i32,

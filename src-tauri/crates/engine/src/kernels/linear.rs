@@ -9,11 +9,11 @@ use crate::ops::{QuantizationFormat, QuantizedTensor};
 use crate::tensor::Tensor;
 
 const THREADS: i32 = 256;
-/// From so many outputs on a warp makes four of them at once.
+/// From this many outputs on, a warp computes four of them at once.
 const MANY: i32 = 12_288;
 
 /// `x` `[1, inputs]` times the transpose of the matrix, `[1, outputs]`; with `gated`, the curve of the first half of that
-/// times the second half. `None` where no kernel can be used.
+/// times the second half. `None` if no kernel can be used.
 pub fn linear(x: &Tensor, matrix: &QuantizedTensor, gated: Option<GateKernel>) -> Result<Option<Tensor>> {
     let (&[1, inputs], Some(biases)) = (x.shape(), &matrix.biases) else {
         return Ok(None);
@@ -32,7 +32,7 @@ pub fn linear(x: &Tensor, matrix: &QuantizedTensor, gated: Option<GateKernel>) -
     }
 }
 
-/// The number of the variant for a matrix, and how many rows a warp takes at once; `None` where there is none.
+/// The number of the variant for a matrix, and how many rows a warp takes at once; `None` if there is none.
 pub(super) fn variant(matrix: &QuantizedTensor, inputs: i32, gated: bool, dtype: Dtype) -> Option<(i32, i32)> {
     let QuantizationFormat { group_size, bits, mode } = matrix.format;
     let outputs = matrix.scales.dim(0);

@@ -109,7 +109,7 @@ impl Program {
     }
 }
 
-/// One kernel: what its program is told beside its inputs.
+/// One kernel: its program and the numbers that it gets in addition to its inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     program: Program,
@@ -152,7 +152,7 @@ pub fn clear() {
 }
 
 /// The kernel of this key: made and compared once for each thread; `differs` says by how much it differs from the operations
-/// it stands for. `None` where there is none to use.
+/// it stands for. `None` if it cannot be used.
 fn find(key: Key, differs: impl FnOnce(&Kernel) -> Result<f32>) -> Option<Rc<Kernel>> {
     if !has_kernels() {
         return None;
@@ -315,7 +315,7 @@ fn noise(shape: &[i32], dtype: Dtype, seed: u32) -> Result<Tensor> {
     Tensor::from_f32(&numbers, shape).astype(dtype)
 }
 
-/// The largest difference between two tensors as a part of the largest number; infinite where something is not finite.
+/// The largest difference between two tensors as a part of the largest number; infinite if something is not finite.
 fn difference(made: &Tensor, wanted: &Tensor) -> Result<f32> {
     let (made, wanted) = (made.to_f32()?, wanted.to_f32()?);
     if made.len() != wanted.len() || made.iter().any(|number| !number.is_finite()) {

@@ -12,7 +12,7 @@ __device__ __forceinline__ void ponder_sixteen(const T* from, float* to) {
 }
 
 // The row times a quantised matrix, as ponder_linear; the first block writes the row before its last norm to `sum`. With
-// `other`, outputs go through the curve and are multiplied by it. Every block makes the row anew, so that none waits for
+// `other`, outputs go through the curve and are multiplied by it. Every block computes the row again, so that none waits for
 // another. The row lies in shared memory so that neighbouring lanes read neighbouring bytes.
 template <int BITS, int ROWS, bool GATED>
 __device__ __forceinline__ void ponder_read(

@@ -1,4 +1,5 @@
-//! Reading the residual stream: what was made is added to it, the sum is normed and projected, all in one launch.
+//! From the residual stream to a projection: the pending part is added to the stream, the sum normed and projected, all in one
+//! launch.
 
 use mlx_rs::Dtype;
 
@@ -37,7 +38,7 @@ pub enum Epilogue<'a> {
     Times(GateKernel, &'a Tensor),
 }
 
-/// The normed row times the transpose of the matrix, `[1, outputs]`, and the row before its norm. `None` where no kernel can
+/// The normed row times the transpose of the matrix, `[1, outputs]`, and the row before its norm. `None` if no kernel can
 /// be used.
 pub fn norm_linear(row: ResidualInput<'_>, matrix: &QuantizedTensor, after: Epilogue<'_>) -> Result<Option<(Tensor, Tensor)>> {
     let (&[1, inputs], Some(biases)) = (row.h.shape(), &matrix.biases) else {

@@ -21,7 +21,7 @@ struct Sum<'a> {
     outer: Option<Norm<'a>>,
 }
 
-/// `(h + norm(x)) · factor` of rows `[length, width]`, and that normed once more where `outer` is given. `None` where no
+/// `(h + norm(x)) · factor` of rows `[length, width]`, and that normed once more if `outer` is given. `None` if no
 /// kernel can be used.
 pub fn add_norm(
     h: &Tensor,

@@ -94,7 +94,7 @@ impl Activation {
         }
     }
 
-    /// What kernels call it, where they know it.
+    /// Its name in the kernels, if they know it.
     pub fn kernel(&self) -> Option<GateKernel> {
         match self {
             Self::Silu => Some(GateKernel::Silu),
@@ -103,7 +103,7 @@ impl Activation {
         }
     }
 
-    /// `activation(gate) · up`, where both stand side by side in the last axis of `x` `[…, 2 · width]`.
+    /// `activation(gate) · up`, with both side by side in the last axis of `x` `[…, 2 · width]`.
     pub fn gated(&self, x: &Tensor) -> Result<Tensor> {
         if let Some(curve) = self.kernel() {
             if let Some(gated) = kernels::gate(curve, x, None)? {

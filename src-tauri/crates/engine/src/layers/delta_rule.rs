@@ -42,7 +42,7 @@ pub struct DeltaRule {
     minus_earlier: Tensor,
     /// Ones on the diagonal, `[SMALL, SMALL]`.
     unit: Tensor,
-    /// For blocks of 1, 2, 4, … rows: ones where the lower left quarter of each pair of blocks on the diagonal lies,
+    /// For blocks of 1, 2, 4, … rows: ones in the lower left quarter of each pair of blocks on the diagonal,
     /// `[SMALL, SMALL]`.
     quarters: Vec<Tensor>,
 }
@@ -116,7 +116,7 @@ impl DeltaRule {
         };
 
         // What is left of each earlier token (column) at each token (row). Summed from the decays between the two rather
-        // than as a difference of sums from the start, which would lose a weak decay behind a strong one.
+        // than as a difference of sums from the start, which would lose a weak decay after a strong one.
         let fading = log_decays
             .mul(&corner(&self.earlier)?)?
             .cumsum(-2)?
@@ -158,7 +158,7 @@ impl DeltaRule {
 
     /// The inverse of `I - B` for strictly lower triangles `B` `[batch, size, size]`, by blocks: the two halves of the
     /// diagonal first, then the quarter below them, which is forward substitution and as exact. (The short product
-    /// `(I + B)(I + B²)(I + B⁴)…` is not: where keys are alike its terms are huge and cancel.)
+    /// `(I + B)(I + B²)(I + B⁴)…` is not: if keys are alike, its terms are huge and cancel.)
     fn invert(&self, triangles: &Tensor) -> Result<Tensor> {
         let (batch, size) = (triangles.dim(0), triangles.dim(1));
         if size == SMALL {

@@ -183,7 +183,7 @@ fn one_by_one_and_mixed_cuts_equal_the_definition() {
 #[test]
 fn a_full_correction_of_one_key_keeps_the_last_value() {
     // With a rate of 1 and no decay, asking for the key gives the value of the token itself, whatever came before: the
-    // system's solution is exact only where nothing cancels.
+    // system's solution is exact only if nothing cancels.
     connect().unwrap();
     let mut text = Text::new(5, 64, 1.0, (0.0, 0.0));
     text.betas.fill(1.0);

@@ -7,15 +7,15 @@ use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::{Matrix, Weights};
 
-/// The largest table that is widened for the CPU, in bytes: of a per-layer table every step reads one row of a
-/// quarter million, so widening it would buy nothing for many gigabytes.
+/// The largest table that is dequantised for the CPU, in bytes: of a per-layer table every step reads one row of a quarter
+/// million, so dequantising it would cost many gigabytes for nothing.
 const MAX_DEQUANTIZED_BYTES: u64 = 2 << 30;
 
 /// A table with one row per token.
 pub enum Embedding {
     /// Plain numbers.
     Plain(Tensor),
-    /// Quantised rows; those that are asked for are widened.
+    /// Quantised rows; those that are asked for are dequantised.
     Quantized(QuantizedTensor),
 }
 

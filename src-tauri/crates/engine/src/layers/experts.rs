@@ -10,12 +10,12 @@ use crate::parameters::Parameters;
 use crate::tensor::{device, Device, Tensor};
 use crate::weights::{ExpertShape, Matrix, Weights};
 
-/// From so many pairs of a token and its expert on, they are put in the order of the experts, so that a device reads the
-/// weights of each expert once.
+/// From this many pairs of a token and its expert on, they are sorted by expert, so that a device reads the weights of each
+/// expert once.
 const MIN_SORTED_PAIRS: i32 = 64;
 
-/// The largest stack of experts that is widened for the CPU, in bytes. Of the experts a token uses a few, and all of them
-/// widened would not fit where the packed ones do.
+/// The largest stack of experts that is dequantised for the CPU, in bytes. A token uses a few of the experts, and all of them
+/// dequantised would not fit into memory that holds the quantised ones.
 const MAX_DEQUANTIZED_BYTES: u64 = 128 << 20;
 
 /// The experts of one layer.
@@ -110,7 +110,7 @@ impl SwitchLinear {
 }
 
 impl ExpertsWeight {
-    /// Joins stacks of one input along their outputs, where their formats agree.
+    /// Joins stacks of one input along their outputs if their formats agree.
     fn join(matrices: Vec<Matrix>) -> Result<Self> {
         let (mut plain, mut quantized) = (Vec::new(), Vec::new());
         for matrix in &matrices {

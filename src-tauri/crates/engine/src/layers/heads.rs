@@ -1,4 +1,4 @@
-//! From a joint projection to the heads of queries, keys and values, in one kernel where there is one.
+//! From a joint projection to the heads of queries, keys and values, in one kernel if there is one.
 
 use crate::error::Result;
 use crate::kernels::{self, HeadShape, Split};
@@ -9,14 +9,14 @@ use crate::tensor::Tensor;
 pub struct Heads {
     /// Of queries.
     pub queries: i32,
-    /// Of keys, and as many of values; 0 where a layer has only queries.
+    /// Of keys, and as many of values; 0 if a layer has only queries.
     pub keys: i32,
     /// Their width.
     pub width: i32,
 }
 
 /// Splits the projection `all` `[length, all heads · width]`, norms as many heads as `norm` has factors for and turns queries
-/// and keys. `None` where no kernel does this; the caller composes it then.
+/// and keys. `None` if no kernel does this; the caller then composes it.
 pub fn split_heads(heads: &Heads, all: &Tensor, norm: Option<&RmsNorm>, rope: &Rope, rotation: &Rotation) -> Result<Option<Split>> {
     let Some((rotated, traditional, periods, place)) = rope.turning(rotation) else {
         return Ok(None);

@@ -21,12 +21,12 @@ pub struct Linear {
 pub struct Projection {
     path: String,
     outputs: i32,
-    /// Which row of the checkpoint comes where; as they are where `None`.
+    /// The rows of the checkpoint in the order they are used; unchanged if `None`.
     order: Option<Vec<i32>>,
 }
 
 impl Projection {
-    /// `path.weight` `[outputs, inputs]`, and `path.bias` `[outputs]` where there is one.
+    /// `path.weight` `[outputs, inputs]`, and `path.bias` `[outputs]` if there is one.
     pub fn new(path: impl Into<String>, outputs: i32) -> Self {
         Self {
             path: path.into(),
@@ -35,8 +35,8 @@ impl Projection {
         }
     }
 
-    /// For rows that lie in groups, each with some rows of every part: the parts one after another. `parts` says where in a
-    /// group each part lies, in the order that is wanted; together they are the group.
+    /// For interleaved rows, which lie in groups that each hold some rows of every part, such as the query and the gate of a head:
+    /// puts the parts one after another. `parts` are the ranges within a group, in the order that is wanted.
     pub fn deinterleaved(mut self, parts: &[Range<i32>]) -> Self {
         let group: i32 = parts.iter().map(|part| part.end - part.start).sum();
         let groups = self.outputs / group;
@@ -90,7 +90,7 @@ enum LinearWeight {
 }
 
 impl Linear {
-    /// Loads `path.weight` `[outputs, inputs]`, and `path.bias` `[outputs]` where there is one.
+    /// Loads `path.weight` `[outputs, inputs]`, and `path.bias` `[outputs]` if there is one.
     pub fn load(weights: &mut Weights<'_>, path: &str, inputs: i32, outputs: i32) -> Result<Self> {
         Self::load_joined(weights, &[(path.to_owned(), outputs)], inputs)
     }
@@ -128,8 +128,8 @@ impl Linear {
         }
     }
 
-    /// The same projection with every output times its own factor, where the weights are plain numbers of 32 bits and nothing
-    /// is lost by that; `None` elsewhere.
+    /// The same projection with every output times its own factor, if the weights are plain numbers of 32 bits, so that nothing
+    /// is lost; otherwise `None`.
     pub fn scaled(&self, factors: &[f32]) -> Result<Option<Self>> {
         let LinearWeight::Plain(weight) = &self.weight else {
             return Ok(None);
@@ -165,7 +165,7 @@ impl Linear {
         self.forward(&stream.normed(norm)?)
     }
 
-    /// `activation(gate) · up` of the normed stream, where this projection makes both side by side.
+    /// `activation(gate) · up` of the normed stream, if this projection gives both side by side.
     pub fn gated_normed(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>, activation: &Activation) -> Result<Tensor> {
         if let (Some(quantized), None, Some(curve)) = (self.weight.quantized(), &self.bias, activation.kernel()) {
             if let Some(read) = stream.fuse(norm, |row| kernels::norm_linear(row, quantized, Epilogue::Gated(curve)))? {
@@ -187,7 +187,7 @@ impl Linear {
         gelu.times(&self.forward(stream.sum()?)?, other)
     }
 
-    /// `activation(gate) · up` of an input, where this projection makes both side by side.
+    /// `activation(gate) · up` of an input, if this projection gives both side by side.
     pub fn gated(&self, x: &Tensor, activation: &Activation) -> Result<Tensor> {
         if let (Some(quantized), None, Some(curve)) = (self.weight.quantized(), &self.bias, activation.kernel()) {
             if let Some(gated) = kernels::linear(x, quantized, Some(curve))? {

@@ -14,7 +14,7 @@ pub enum RmsNorm {
     Fast {
         /// Factors of the last axis.
         weight: Option<Tensor>,
-        /// Factors of the last two axes, where heads differ; applied after the kernel.
+        /// Factors of the last two axes, if heads differ; applied after the kernel.
         heads: Option<Tensor>,
         /// Added to the mean.
         eps: f32,
@@ -38,7 +38,7 @@ impl RmsNorm {
         Ok(norm)
     }
 
-    /// Loads `path.weight` `[width]`, stored as its difference from 1 where `config` says so.
+    /// Loads `path.weight` `[width]`, stored as its difference from 1 if `config` says so.
     pub fn load_from(weights: &mut Weights<'_>, path: &str, width: i32, config: NormConfig) -> Result<Self> {
         let norm = Self::new(norm_weight(weights, path, width, config)?, config.eps)?;
         weights.materialize(norm.tensors())?;
@@ -69,7 +69,7 @@ impl RmsNorm {
         })
     }
 
-    /// Factors `[width]` and epsilon, where a kernel applies them.
+    /// Factors `[width]` and epsilon, if a kernel applies them.
     pub fn weight(&self) -> Option<(&Tensor, f32)> {
         match self {
             Self::Fast { weight, heads: None, eps } => Some((weight.as_ref()?, *eps)),
@@ -77,7 +77,7 @@ impl RmsNorm {
         }
     }
 
-    /// Factors `[heads, width]` and epsilon, where heads differ and a kernel norms them.
+    /// Factors `[heads, width]` and epsilon, if heads differ and a kernel norms them.
     pub fn head_weights(&self) -> Option<(&Tensor, f32)> {
         match self {
             Self::Fast { weight: None, heads, eps } => Some((heads.as_ref()?, *eps)),
@@ -105,7 +105,7 @@ impl RmsNorm {
     }
 }
 
-/// Takes the factors `path.weight` `[width]` of a norm, stored as their difference from 1 where `config` says so.
+/// Takes the factors `path.weight` `[width]` of a norm, stored as their difference from 1 if `config` says so.
 pub fn norm_weight(weights: &mut Weights<'_>, path: &str, width: i32, config: NormConfig) -> Result<Tensor> {
     let factors = weights.take(&format!("{path}.weight"), &[width])?;
     if config.offset {

@@ -5,7 +5,7 @@ use crate::kernels::{self, Norm, ResidualInput};
 use crate::layers::RmsNorm;
 use crate::tensor::Tensor;
 
-/// The stream `[length, width]`, and what is still to be added to it: whoever reads next can do that on the way.
+/// The stream `[length, width]`, and a part that is still to be added to it: a kernel that reads the stream next can do that on the way.
 pub struct ResidualStream<'a> {
     h: Tensor,
     pending: Option<Pending<'a>>,
@@ -74,7 +74,7 @@ impl<'a> ResidualStream<'a> {
     }
 }
 
-/// The norm as kernels take it, if any; `None` where there is one that they do not apply.
+/// The norm as kernels take it, if any; `None` if there is one that they do not apply.
 fn applied(norm: Option<&RmsNorm>) -> Option<Option<Norm<'_>>> {
     match norm {
         Some(norm) => norm.weight().map(Some),

@@ -14,7 +14,7 @@ pub struct Rope {
     config: RopeConfig,
     /// As MLX's kernel takes them.
     periods: Tensor,
-    /// Factors of a head's numbers before they turn, `[width]`, where only a part of the head is amplified.
+    /// Factors of a head's numbers before they turn, `[width]`, if only a part of the head is amplified.
     amplitude: Option<Tensor>,
 }
 
@@ -24,9 +24,9 @@ pub enum Rotation {
     Kernel {
         /// The first position.
         offset: i32,
-        /// The base that stands for the periods here, where they grow with the sequence.
+        /// The base that replaces the periods, if they grow with the sequence.
         base: Option<f32>,
-        /// The first position `[1]` for kernels of our own, where there are some.
+        /// The first position `[1]` for kernels of our own, if there are any.
         place: Option<Tensor>,
     },
     /// The rotation of one position as one matrix `[width, width]`. The CPU has no kernel and would run two dozen
@@ -52,8 +52,8 @@ impl Rope {
         })
     }
 
-    /// What the scores of turned queries and keys have to be multiplied by: where all of a head is amplified, that is what
-    /// comes of it, and nothing else need be done.
+    /// What the scores of turned queries and keys have to be multiplied by: if all of a head is amplified, that is the whole
+    /// effect.
     pub fn score_factor(&self) -> f32 {
         if self.amplitude.is_none() {
             self.config.amplitude * self.config.amplitude
@@ -99,7 +99,7 @@ impl Rope {
     }
 
     /// What a kernel of our own needs to turn heads the same way: how many elements, whether neighbours turn against each
-    /// other, periods, and the first position `[1]`. `None` where it could not.
+    /// other, periods, and the first position `[1]`. `None` if it cannot.
     pub fn turning<'a>(&'a self, rotation: &'a Rotation) -> Option<(i32, bool, &'a Tensor, &'a Tensor)> {
         match rotation {
             Rotation::Kernel {

@@ -16,7 +16,7 @@ pub struct ShortConv {
 }
 
 impl ShortConv {
-    /// Loads `path.weight`, in one of these shapes, and `path.bias` where there is one; `dtype` where it differs from that of
+    /// Loads `path.weight`, in one of these shapes, and `path.bias` if there is one; `dtype` if it differs from that of
     /// the checkpoint.
     pub fn load(weights: &mut Weights<'_>, path: &str, channels: i32, kernel: i32, dtype: Option<Dtype>) -> Result<Self> {
         let (name, bias) = (format!("{path}.weight"), format!("{path}.bias"));
@@ -33,7 +33,7 @@ impl ShortConv {
         Ok(conv)
     }
 
-    /// Takes a filter as checkpoints have it, `[channels, kernel, 1]`, or `[channels, 1, kernel]` where nobody has turned it
+    /// Takes a filter as checkpoints have it, `[channels, kernel, 1]`, or `[channels, 1, kernel]` if it was not transposed
     /// for MLX; and a bias `[channels]`.
     pub fn new(weight: &Tensor, bias: Option<Tensor>) -> Result<Self> {
         let channels = weight.dim(0);

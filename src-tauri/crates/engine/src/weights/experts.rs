@@ -27,7 +27,7 @@ pub struct ExpertShape {
     pub bias: bool,
 }
 
-/// The projections of all experts of a layer, one expert behind another.
+/// The projections of all experts of a layer, expert after expert.
 pub struct ExpertMatrices {
     /// Gate and up projection `[experts, width, hidden]` each, or one `[experts, 2 · width, hidden]` with the gate's rows first.
     pub gate_up: Vec<Matrix>,
@@ -50,7 +50,7 @@ impl Weights<'_> {
     }
 
     /// The experts below `path`, the name of a layer's feed-forward: stacked by MLX, one by one, or fused as transformers
-    /// (`gate_up_proj`) and gpt-oss (`gate_up_proj_blocks`) store them. On the CPU, stacks of up to `limit` bytes are widened.
+    /// (`gate_up_proj`) and gpt-oss (`gate_up_proj_blocks`) store them. On the CPU, stacks of up to `limit` bytes are dequantised.
     pub fn take_experts(&mut self, path: &str, shape: ExpertShape, limit: u64) -> Result<ExpertMatrices> {
         Self::complete(self.find_experts(path, shape, limit)?, path, shape)
     }

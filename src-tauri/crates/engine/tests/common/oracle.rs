@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{read_safetensors, Stored};
 
-/// The Python that has mlx-lm; `None`, and a word about it, where none is named.
+/// The Python that has mlx-lm; `None`, with a line printed, if the environment names none.
 pub fn python() -> Option<PathBuf> {
     let python = std::env::var_os("PONDER_ORACLE_PYTHON");
     if python.is_none() {

@@ -1,7 +1,7 @@
 //! Answers that are continued in their own row.
 
 use history::{AnswerDelta, ControlRequests, Error, History, PartDelta};
-use protocol::{AnswerState, EndedBy, ErrorCode, FinishReason, Notice, PartKind, StoredMessage, Usage};
+use protocol::{AnswerState, EndedBy, ErrorCode, FinishReason, Notice, NoticeCode, PartKind, StoredMessage, Usage};
 
 use crate::{delta, new_answer, part, texts, words, Fresh, OWNER};
 
@@ -152,10 +152,7 @@ async fn what_the_tokens_say_replaces_what_was_stored() {
     fresh.history.continue_answer(&answer, OWNER).await.unwrap();
     let thought = PartKind::Thinking { text: "ha".into() };
     let mut replacing = whole(vec![thought.clone(), words("l")], &[1, 2, 3]);
-    replacing.notices = vec![Notice {
-        code: "a".into(),
-        message: "b".into(),
-    }];
+    replacing.notices = vec![Notice::new(NoticeCode::Repetition, "b")];
     fresh.history.append(&answer, &replacing).await.unwrap();
     let more = PartDelta {
         position: 1,

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use history::{AnswerDelta, ControlRequests, Error, PartDelta};
 use protocol::{
-    AnswerState, ChatSettings, EndedBy, ErrorCode, FinishReason, Notice, Part, PartKind, Role, Thinking, Timing, ToolCall, Usage,
+    AnswerState, ChatSettings, EndedBy, ErrorCode, FinishReason, Notice, NoticeCode, Part, PartKind, Role, Thinking, Timing, ToolCall,
+    Usage,
 };
 
 use crate::{delta, new_answer, texts, words, Fresh};
@@ -119,10 +120,7 @@ async fn growth_adds_to_the_end_and_starts_new_parts() {
         name: "weather".into(),
         arguments: serde_json::json!({"city": "Oslo\u{0}"}),
     };
-    let notice = Notice {
-        code: "thought_while_off".into(),
-        message: "it's a notice".into(),
-    };
+    let notice = Notice::new(NoticeCode::ThoughtWhileOff, "it's a notice");
     let all = [
         AnswerDelta {
             parts: vec![thought("ca", 10)],
@@ -239,10 +237,7 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
     });
     answer.thinking_tokens = Some(5);
     answer.error = Some(protocol::Error::new(ErrorCode::ContextFull, "too 'long'"));
-    answer.notices = vec![Notice {
-        code: "a".into(),
-        message: "b".into(),
-    }];
+    answer.notices = vec![Notice::new(NoticeCode::Repetition, "b")];
     answer.usage = Some(Usage {
         prompt_tokens: 1,
         cached_tokens: 2,

@@ -71,7 +71,9 @@ fn check_before_chunk(bytes: u64, memory: &Memory) -> protocol::Result<()> {
             size(bytes),
             size(most)
         ),
-    ))
+    )
+    .with("needed", bytes)
+    .with("free", most))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use protocol::Notice;
 use serde_json::Value;
 
 /// Something an answer is made of. Text never splits a character and never holds a marker that did its work.
@@ -20,12 +21,7 @@ pub enum Piece {
         arguments: Value,
     },
     /// Something the user should know.
-    Notice {
-        /// For programs: `thought_while_off`, `thinking_truncated`, `broken_tool_call`.
-        code: String,
-        /// For people.
-        message: String,
-    },
+    Notice(Notice),
 }
 
 /// A piece and what it was read from.

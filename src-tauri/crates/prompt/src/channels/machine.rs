@@ -4,6 +4,8 @@ mod calls;
 mod messages;
 mod thoughts;
 
+use protocol::{Notice, NoticeCode};
+
 use super::channel_format::{ChannelFormat, MarkerKind};
 use super::event::{append, Event, Piece, Span};
 use super::header::{self, Body};
@@ -305,7 +307,11 @@ impl Machine {
         if begun && self.thinking_on && !self.ended {
             let rest = self.held.take();
             self.emit(Piece::Thinking(rest.text), rest.at);
-            self.notice("thinking_truncated", "The answer ended in the middle of the thought.", rest.at);
+            self.notice(
+                NoticeCode::ThinkingTruncated,
+                "The answer ended in the middle of the thought.",
+                rest.at,
+            );
         }
     }
 
@@ -383,9 +389,8 @@ impl Machine {
         self.state = self.between();
     }
 
-    fn notice(&mut self, code: &str, message: &str, at: usize) {
-        let (code, message) = (code.into(), message.into());
-        let piece = Piece::Notice { code, message };
+    fn notice(&mut self, code: NoticeCode, message: &str, at: usize) {
+        let piece = Piece::Notice(Notice::new(code, message));
         self.events.push(Event { piece, source: at..at });
     }
 

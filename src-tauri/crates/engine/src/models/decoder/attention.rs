@@ -133,7 +133,7 @@ impl Attention {
         }
     }
 
-    /// Queries, keys and values `[1, heads, length, width]`, normed and turned by one kernel; `None` where there is none.
+    /// Queries, keys and values `[1, heads, length, width]`, normed and turned by one kernel; `None` if there is none.
     fn split_heads(&self, all: &Tensor, step: &Step<'_>) -> Result<Option<(Tensor, Tensor, Tensor)>> {
         let norm = match &self.norms {
             HeadNorms::None => None,

@@ -1,4 +1,4 @@
-//! The short convolution of LFM 2 in place of attention: `out(C · conv(B · x))`, where `B`, `C` and `x` come from the input.
+//! The short convolution of LFM 2 in place of attention: `out(C · conv(B · x))`, with `B`, `C` and `x` projected from the input.
 
 use checkpoint::config::decoder::GatedConvConfig;
 

@@ -33,7 +33,7 @@ pub struct Mla {
     o_proj: Linear,
     /// Factor of the scores.
     scale: Tensor,
-    /// Factor of the rotary part of queries, beside the scale.
+    /// Factor of the rotary part of queries, in addition to the scale.
     mscale: Option<Tensor>,
 }
 
@@ -138,8 +138,8 @@ impl Mla {
         } else {
             let keys = self.spread(&keys)?;
             let seen = KvView::Plain {
-                keys: concatenate(&[&self.keys.from_latent(&latents)?, &keys], 3)?,
-                values: self.values.from_latent(&latents)?,
+                keys: concatenate(&[&self.keys.expand(&latents)?, &keys], 3)?,
+                values: self.values.expand(&latents)?,
             };
             scaled_dot_product_attention(&concatenate(&[&nope, &rotated], 3)?, &seen, 1.0, &step.masks[self.mask], None)?
         };
@@ -152,7 +152,7 @@ impl Mla {
         let nope = as_rows(&self.keys.to_latent(nope)?, self.rank)?.matmul(&latents.swapaxes(2, 3)?)?;
         let scores = as_rows(rotated, self.rope_dim)?.addmm(&keys.swapaxes(2, 3)?, &nope)?;
         let found = scores.softmax(3, true)?.matmul(latents)?;
-        let values = self.values.from_latent(&found.reshape(&[1, self.heads, 1, self.rank])?)?;
+        let values = self.values.expand(&found.reshape(&[1, self.heads, 1, self.rank])?)?;
         values.reshape(&[1, self.heads * self.value_dim])
     }
 
@@ -223,7 +223,7 @@ impl HeadProjection {
     }
 
     /// From the latent's width to each head's: `[1, 1 or heads, length, rank]` to `[1, heads, length, own]`.
-    fn from_latent(&self, x: &Tensor) -> Result<Tensor> {
+    fn expand(&self, x: &Tensor) -> Result<Tensor> {
         match self {
             Self::Plain(matrices) => x.matmul(&matrices.swapaxes(1, 2)?),
             Self::QuantizedByHead(quantized) => x.quantized_matmul(quantized, true),

@@ -28,7 +28,7 @@ use mla::Mla;
 use mlp::Mlp;
 use sparse_moe::SparseMoe;
 
-/// What the parts of a layer need beside their own config while they are loaded.
+/// What the parts of a layer need in addition to their own config while they are loaded.
 struct LoadContext<'a, 'w> {
     config: &'a DecoderConfig,
     weights: &'a mut Weights<'w>,
@@ -273,7 +273,7 @@ impl Decoder {
             LmHead::Untied => false,
             LmHead::UntiedIfPresent => !weights.has("lm_head.weight"),
         };
-        // Before the layers, because widening and turning it takes the most memory of all, which is there while little else is.
+        // Before the layers, because dequantising and transposing it takes the most memory of all, which is free while little else is loaded.
         let lm_head = if tied {
             embed_tokens.as_linear()?
         } else {

@@ -1,4 +1,4 @@
-//! The experts of the parametric decoder, their router, and the network beside them.
+//! The experts of the parametric decoder, their router, and the shared experts.
 
 use checkpoint::config::decoder::DenseConfig;
 use checkpoint::config::moe::{ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring};
@@ -12,9 +12,9 @@ use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::ExpertShape;
 
-/// Some of many networks for each token.
+/// A sparse mixture of experts: each token goes through a few of many networks.
 pub struct SparseMoe {
-    /// gate, and shared_expert_gate where there is one, side by side.
+    /// gate, and shared_expert_gate if there is one, side by side.
     gates: Linear,
     /// How many outputs of that belong to the router.
     count: i32,
@@ -135,8 +135,8 @@ impl Router {
             ranking = ranking.add(correction)?;
         }
         let indices = match (config.groups, &self.nothing) {
-            // Experts of the other groups tie at nothing, and where a correction has pushed those of the best below that, some
-            // of the tied are chosen: the first, as the reference sorts them.
+            // Experts of the other groups tie at zero. If a correction pushes those of the best groups below zero, some of the tied
+            // are chosen: the first ones, as the reference sorts them.
             (Some(groups), Some(nothing)) => {
                 ranking = best_groups(&ranking, groups, nothing)?;
                 ranking.negative()?.argpartition(self.chosen - 1, 1)?.slice(1, 0, self.chosen)?

@@ -31,7 +31,7 @@ pub(super) struct Attention {
     heads: i32,
     key_heads: i32,
     width: i32,
-    /// q_proj, and k_proj and v_proj where the layer has its own, side by side.
+    /// q_proj, and k_proj and v_proj if the layer has its own, side by side.
     qkv_proj: Linear,
     norms: HeadNorms,
     o_proj: Linear,

@@ -1,4 +1,4 @@
-//! The feed-forward of Gemma 4: a dense network, and in 26B-A4B a mixture of experts beside it, each between norms of its own.
+//! The feed-forward of Gemma 4: a dense network, and in 26B-A4B a mixture of experts next to it, each between norms of its own.
 
 use checkpoint::config::gemma4::{Gemma4Config, Gemma4MoeConfig};
 
@@ -66,7 +66,7 @@ impl Mlp {
     }
 }
 
-/// The experts beside the dense network, with the norms that both need then.
+/// The experts next to the dense network, with the norms that both then need.
 struct SparseMoe {
     router: Router,
     experts: Experts,

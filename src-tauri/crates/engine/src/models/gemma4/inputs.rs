@@ -1,4 +1,4 @@
-//! Per-layer inputs (Gemma 4 E2B and E4B): beside the residual stream, every layer gets a few numbers of its own for each
+//! Per-layer inputs (Gemma 4 E2B and E4B): in addition to the residual stream, every layer gets a few numbers of its own for each
 //! token, from a table of the token and from a projection of its embedding.
 
 use checkpoint::config::gemma4::Gemma4Config;
@@ -10,7 +10,7 @@ use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
-/// The inputs that every layer gets for each token beside the residual stream.
+/// The inputs that every layer gets for each token in addition to the residual stream.
 pub(super) struct PerLayerInputs {
     width: i32,
     embed_tokens_per_layer: Embedding,

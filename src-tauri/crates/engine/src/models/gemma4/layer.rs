@@ -18,7 +18,7 @@ pub(super) struct Layer {
     post_attention_layernorm: RmsNorm,
     feed_forward: FeedForward,
     input_gate: Option<InputGate>,
-    /// `None` where it is 1 and would change nothing.
+    /// `None` if it is 1 and would change nothing.
     layer_scalar: Option<Tensor>,
 }
 

@@ -42,7 +42,7 @@ impl Gemma4 {
         let dtype = final_norm.dtype();
         let gelu = Gelu::new(dtype)?;
         let embed_tokens = Embedding::load(weights, "embed_tokens", vocabulary, hidden)?;
-        // Before the layers, because widening and turning it takes the most memory of all, which is there while little else is.
+        // Before the layers, because dequantising and transposing it takes the most memory of all, which is free while little else is loaded.
         let lm_head = if config.tie_word_embeddings {
             embed_tokens.as_linear()?
         } else {

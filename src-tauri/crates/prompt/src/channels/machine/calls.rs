@@ -1,5 +1,7 @@
 //! Calls of tools, between markers, behind a header or without anything.
 
+use protocol::NoticeCode;
+
 use super::{Event, Machine, Piece, Span, State};
 use crate::tool_calls::{self, BareCall, ParsedCalls};
 
@@ -53,7 +55,7 @@ impl Machine {
 
     pub(super) fn broken_call(&mut self, body: &Span) {
         let message = "The model began to call a tool and did not write it in full; what it wrote is shown as text.";
-        self.notice("broken_tool_call", message, body.at + body.text.len());
+        self.notice(NoticeCode::BrokenToolCall, message, body.at + body.text.len());
     }
 
     /// Decides as soon as it can whether the answer is a call without markers.

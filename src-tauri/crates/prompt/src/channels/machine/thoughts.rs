@@ -1,5 +1,7 @@
 //! Thoughts and the labels behind their opening markers.
 
+use protocol::NoticeCode;
+
 use super::{Machine, MarkerKind, Origin, Piece, Span, State};
 
 impl Machine {
@@ -26,7 +28,7 @@ impl Machine {
             self.emit(Piece::Thinking(text[newline..].to_owned()), at + newline);
         } else if !std::mem::replace(&mut self.reported, true) {
             let message = "This model thought anyway; its thought is kept out of the answer.";
-            self.notice("thought_while_off", message, at);
+            self.notice(NoticeCode::ThoughtWhileOff, message, at);
         }
     }
 

@@ -1,0 +1,145 @@
+//! What the user should know about an answer, and the values that a text for people names.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+/// A value that a text for people names, such as a number of tokens or the name of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Argument {
+    /// A count, a size in bytes or another whole number.
+    Number(u64),
+    /// A name, a path or a text of another program.
+    Text(String),
+}
+
+/// The values of a text for people by their names, so that a window can put them into a text of its own language.
+pub type Arguments = BTreeMap<String, Argument>;
+
+macro_rules! numbers {
+    ($($number:ty),*) => {$(
+        impl From<$number> for Argument {
+            fn from(number: $number) -> Self {
+                Self::Number(number as u64)
+            }
+        }
+    )*};
+}
+
+numbers!(u16, u32, u64, usize);
+
+impl From<&str> for Argument {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Argument {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+/// What a notice is about. Windows show a text of their own for it; nothing is decided by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum NoticeCode {
+    /// The model thought although Thinking is off; the thought is kept out of the answer.
+    ThoughtWhileOff,
+    /// The answer ended in the middle of the thought.
+    ThinkingTruncated,
+    /// The thought was ended for the model: by its budget of `budget` tokens, or without that argument by the user.
+    ThinkingEnded,
+    /// A tool call was begun and not written in full; it is shown as text.
+    BrokenToolCall,
+    /// The answer kept repeating itself and was ended.
+    Repetition,
+    /// `layers` layers keep their keys and values whole, because they cannot be kept in few bits.
+    KvBits,
+    /// An endpoint does not follow the Thinking switch.
+    ThinkingSwitchIgnored,
+    /// An endpoint has no thinking budget.
+    ThinkingBudgetIgnored,
+    /// An endpoint refused the field `field` of the request, so it was left out.
+    FieldRefused,
+    /// A notice of another version of this program, of which only the message can be shown.
+    Unknown,
+}
+
+/// Something the user should know about an answer that is otherwise fine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Notice {
+    /// What it is about.
+    #[serde(with = "any_code")]
+    #[ts(as = "NoticeCode")]
+    pub code: NoticeCode,
+    /// The values that a text for it names; [`NoticeCode`] says which.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[ts(type = "Record<string, string | number>", optional)]
+    pub arguments: Arguments,
+    /// For people, in English: shown if a window has no text of its own.
+    pub message: String,
+}
+
+impl Notice {
+    /// A notice without arguments.
+    pub fn new(code: NoticeCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            arguments: Arguments::new(),
+            message: message.into(),
+        }
+    }
+
+    /// The notice with one more argument.
+    pub fn with(mut self, name: &str, value: impl Into<Argument>) -> Self {
+        self.arguments.insert(name.to_owned(), value.into());
+        self
+    }
+}
+
+/// Codes as words, of which those that this version does not know become [`NoticeCode::Unknown`].
+mod any_code {
+    use serde::de::value::Error;
+    use serde::de::IntoDeserializer;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::NoticeCode;
+
+    pub fn serialize<S: Serializer>(code: &NoticeCode, serializer: S) -> Result<S::Ok, S::Error> {
+        code.serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NoticeCode, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        let known: Result<NoticeCode, Error> = NoticeCode::deserialize(word.into_deserializer());
+        Ok(known.unwrap_or(NoticeCode::Unknown))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_is_a_code_arguments_and_a_message() {
+        let notice = Notice::new(NoticeCode::ThinkingEnded, "It ended after 256 tokens.").with("budget", 256u32);
+        let json = serde_json::json!({"code": "thinking_ended", "arguments": {"budget": 256}, "message": "It ended after 256 tokens."});
+        assert_eq!(serde_json::to_value(&notice).unwrap(), json);
+        assert_eq!(serde_json::from_value::<Notice>(json).unwrap(), notice);
+    }
+
+    #[test]
+    fn notices_of_earlier_and_other_versions_are_read() {
+        let read = |json: &str| serde_json::from_str::<Notice>(json).unwrap();
+        let earlier = read(r#"{"code": "repetition", "message": "It ran in a circle."}"#);
+        assert_eq!(earlier, Notice::new(NoticeCode::Repetition, "It ran in a circle."));
+        let other = read(r#"{"code": "something_else", "arguments": {"file": "a"}, "message": "Something else."}"#);
+        assert_eq!(other, Notice::new(NoticeCode::Unknown, "Something else.").with("file", "a"));
+    }
+}
