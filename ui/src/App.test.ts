@@ -154,7 +154,7 @@ describe('another process', () => {
   it('asks in the open chat, and the window shows the question and the growing answer', async () => {
     await openAnswer({});
     const [chat] = await host.chats();
-    await host.send(chat?.id ?? '', 'Tell me a long story');
+    await host.send(chat?.id ?? '', [{ kind: 'text', text: 'Tell me a long story' }], 'end');
     await pass(700);
     expect(all('message-user')).toHaveLength(2);
     expect(the('message-assistant').dataset.state).toBe('streaming');
@@ -347,7 +347,8 @@ describe('a turn with tools', () => {
   async function openTurn(results: number): Promise<void> {
     const chat = host.addChat('A chat', Date.now());
     host.addTurn(chat, 'Where is it warmer?', { finish_reason: 'tool_calls', parts: [part('I look it up.'), call('a1b2c3d4e', 'Lisbon'), call('f5g6h7i8j', 'Oslo')] });
-    for (const text of ['19 degrees', '4 degrees'].slice(0, results)) host.addRow(chat, { role: 'tool', parts: [part(text)] });
+    const told = [['a1b2c3d4e', '19 degrees'], ['f5g6h7i8j', '4 degrees']] as const;
+    for (const [id, text] of told.slice(0, results)) host.addRow(chat, { role: 'tool', tool_call_id: id, parts: [part(text)] });
     if (results === 2) host.addRow(chat, { role: 'assistant', finish_reason: 'stop', parts: [part('In Lisbon.')] });
     await open('chat', chat.summary.id);
   }

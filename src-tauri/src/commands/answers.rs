@@ -1,14 +1,14 @@
 //! Answers: asking, stopping, watching.
 
-use protocol::{AnswerEvent, ChatView, Result, Turn};
+use protocol::{AnswerEvent, ChatView, Content, Position, Result, Turn};
 use tauri::ipc::Channel;
 use tauri::State;
 
 use crate::state::App;
 
 #[tauri::command]
-pub async fn send(app: State<'_, App>, chat: String, text: String) -> Result<Turn> {
-    app.chat.send(&chat, &text).await
+pub async fn send(app: State<'_, App>, chat: String, content: Vec<Content>, position: Position) -> Result<Turn> {
+    app.chat.send(&chat, &content, &position).await
 }
 
 #[tauri::command]

@@ -1,6 +1,6 @@
 //! Chats: listing, opening, changing.
 
-use protocol::{ChatSettings, ChatSummary, ChatView, Result};
+use protocol::{ChatSettings, ChatSummary, ChatView, Content, Result};
 use tauri::State;
 
 use crate::state::App;
@@ -46,7 +46,7 @@ pub async fn set_chat_settings(app: State<'_, App>, id: String, settings: ChatSe
 }
 
 #[tauri::command]
-pub async fn set_draft(app: State<'_, App>, id: String, draft: String) -> Result<()> {
+pub async fn set_draft(app: State<'_, App>, id: String, draft: Vec<Content>) -> Result<()> {
     app.chat.set_draft(&id, &draft).await
 }
 

@@ -39,6 +39,11 @@ state: AnswerState,
  */
 parts: Array<Part>, 
 /**
+ * The call whose result this is, in a message of [`Role::Tool`]. A call has one result at most. Its state is `Stopped` if the tool was
+ * not run because the person went on without it.
+ */
+tool_call_id: string | null, 
+/**
  * The ids of all messages with the same parent, oldest first, this one included.
  */
 siblings: Array<string>, 

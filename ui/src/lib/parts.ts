@@ -1,18 +1,23 @@
 /** The parts that a message is made of. */
 
+import type { Content } from '../bindings/Content';
 import type { Part } from '../bindings/Part';
 
-/** A part with text in it that can grow. */
-type TextPart = Extract<Part, { kind: 'text' | 'thinking' }>;
-
-/** The parts with a piece of text added: neighbouring pieces of one kind are one part. The parts given are not changed. */
-export function appendText(parts: readonly Part[], kind: TextPart['kind'], text: string, at: number): Part[] {
+/** The parts with one more piece: neighbouring texts of one kind are one part, all else is a part of its own. The parts given are not changed. */
+export function appendContent(parts: readonly Part[], content: Content, at: number): Part[] {
   const last = parts.at(-1);
-  if (last?.kind === kind) return [...parts.slice(0, -1), { ...last, text: last.text + text, ended_at: at }];
-  return [...parts, { kind, text, started_at: at, ended_at: at }];
+  if ((content.kind === 'text' || content.kind === 'thinking') && last?.kind === content.kind) {
+    return [...parts.slice(0, -1), { ...last, text: last.text + content.text, ended_at: at }];
+  }
+  return [...parts, { ...content, started_at: at, ended_at: at }];
 }
 
 /** What the parts say, reasoning and calls left out. */
-export function textOf(parts: readonly Part[]): string {
+export function textOf(parts: readonly Content[]): string {
   return parts.map((part) => (part.kind === 'text' ? part.text : '')).join('');
+}
+
+/** A message of words; nothing if there are none. */
+export function words(text: string): Content[] {
+  return text === '' ? [] : [{ kind: 'text', text }];
 }

@@ -4,7 +4,6 @@
  */
 
 import type { StoredMessage } from '../bindings/StoredMessage';
-import type { ToolCall } from '../bindings/ToolCall';
 import { textOf } from './parts';
 
 /** A question, or all that answers it. */
@@ -37,14 +36,9 @@ export function turnText(rows: readonly StoredMessage[]): string {
   return rows.map((row) => (row.role === 'assistant' ? textOf(row.parts).trim() : '')).filter(Boolean).join('\n\n');
 }
 
-/** The result of each call of a turn, by the call's id. Every call gets one row, in the order of the calls. */
+/** The result of each call of a turn, by the call's id. */
 export function resultsOf(rows: readonly StoredMessage[]): Map<string, StoredMessage> {
   const results = new Map<string, StoredMessage>();
-  const waiting: ToolCall[] = [];
-  for (const row of rows) {
-    if (row.role === 'assistant') for (const part of row.parts) if (part.kind === 'tool_call') waiting.push(part.call);
-    const call = row.role === 'tool' ? waiting.shift() : undefined;
-    if (call) results.set(call.id, row);
-  }
+  for (const row of rows) if (row.tool_call_id !== null) results.set(row.tool_call_id, row);
   return results;
 }

@@ -11,6 +11,7 @@ import type { AnswerEvent } from '../bindings/AnswerEvent';
 import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ErrorCode } from '../bindings/ErrorCode';
 import type { StoredMessage } from '../bindings/StoredMessage';
+import { words } from '../lib/parts';
 import { asHostError, type Platform, type Unsubscribe } from './types';
 
 /** One promise of a host. */
@@ -35,10 +36,10 @@ export const cases: readonly Case[] = [
     async run(host) {
       const settings = { ...plain, system_prompt: 'Be brief.', thinking_budget: 64 };
       const { summary } = await host.createChat(settings);
-      await host.setDraft(summary.id, 'half a quest');
+      await host.setDraft(summary.id, words('half a quest'));
       let view = await host.chat(summary.id);
       same(view.settings, settings, 'the settings it was created with');
-      same(view.draft, 'half a quest', 'the draft');
+      same(view.draft, words('half a quest'), 'the draft');
       same(view.messages, [], 'its messages');
       await host.setChatSettings(summary.id, { ...settings, thinking: 'on' });
       view = await host.chat(summary.id);
@@ -70,7 +71,7 @@ export const cases: readonly Case[] = [
     async run(host) {
       await refused('not_found', () => host.chat(MISSING));
       await refused('not_found', () => host.renameChat(MISSING, 'x'));
-      await refused('not_found', () => host.send(MISSING, SHORT));
+      await refused('not_found', () => host.send(MISSING, words(SHORT), 'end'));
       await refused('not_found', () => host.regenerate(MISSING));
       await refused('not_found', () => host.attach(MISSING, 0, () => {}));
     },
@@ -79,7 +80,7 @@ export const cases: readonly Case[] = [
     name: 'an empty question is refused and stores nothing',
     async run(host) {
       const { summary } = await host.createChat(plain);
-      await refused('bad_request', () => host.send(summary.id, '  '));
+      await refused('bad_request', () => host.send(summary.id, words('  '), 'end'));
       same((await host.chat(summary.id)).messages, [], 'the messages');
       await host.deleteChat(summary.id);
     },
@@ -88,7 +89,7 @@ export const cases: readonly Case[] = [
     name: 'an answer is told from its first event to its one end',
     async run(host) {
       const { summary } = await host.createChat(plain);
-      const { question, answer } = await host.send(summary.id, SHORT);
+      const { question, answer } = await host.send(summary.id, words(SHORT), 'end');
       same([question.role, question.state, answer.role, answer.state], ['user', 'complete', 'assistant', 'streaming'], 'the turn');
       same(answer.parent, question.id, 'what the answer answers');
       const events = await follow(host, answer.id);
@@ -96,7 +97,7 @@ export const cases: readonly Case[] = [
       same(events.filter((event) => event.body.type === 'finished').length, 1, 'how often it ended');
       const ended = finished(events);
       same(ended.state, 'complete', 'how it ended');
-      const deltas = events.flatMap(({ body }) => (body.type === 'delta' && body.channel === 'text' ? [body.text] : []));
+      const deltas = events.flatMap(({ body }) => (body.type === 'delta' && body.content.kind === 'text' ? [body.content.text] : []));
       same(deltas.join(''), textOf(ended), 'the pieces, joined');
       const view = await host.chat(summary.id);
       same(view.messages.map((message) => message.id), [question.id, answer.id], 'the branch');
@@ -112,7 +113,7 @@ export const cases: readonly Case[] = [
     name: 'a second listener hears the same, and from the middle only what is left',
     async run(host) {
       const { summary } = await host.createChat(plain);
-      const { answer } = await host.send(summary.id, LONG);
+      const { answer } = await host.send(summary.id, words(LONG), 'end');
       await some(host, answer.id, 6);
       const [all, rest] = await Promise.all([follow(host, answer.id), follow(host, answer.id, 3)]);
       same(all.slice(0, 3).map((event) => event.seq), [1, 2, 3], 'the first numbers');
@@ -125,9 +126,9 @@ export const cases: readonly Case[] = [
     name: 'a chat answers one question at a time',
     async run(host) {
       const { summary } = await host.createChat(plain);
-      const { answer } = await host.send(summary.id, LONG);
+      const { answer } = await host.send(summary.id, words(LONG), 'end');
       same(await isRunning(host, summary.id), true, 'whether it is running');
-      await refused('busy', () => host.send(summary.id, SHORT));
+      await refused('busy', () => host.send(summary.id, words(SHORT), 'end'));
       await host.stop(answer.id);
       await follow(host, answer.id);
       await host.deleteChat(summary.id);
@@ -137,7 +138,7 @@ export const cases: readonly Case[] = [
     name: 'a stopped answer keeps what came, and goes on',
     async run(host) {
       const { summary } = await host.createChat(plain);
-      const { answer } = await host.send(summary.id, LONG);
+      const { answer } = await host.send(summary.id, words(LONG), 'end');
       await some(host, answer.id, 6);
       await host.stop(answer.id);
       const stopped = finished(await follow(host, answer.id));
@@ -155,7 +156,7 @@ export const cases: readonly Case[] = [
     name: 'another answer is a sibling, and both can be shown',
     async run(host) {
       const { summary } = await host.createChat(plain);
-      const { answer: first } = await host.send(summary.id, SHORT);
+      const { answer: first } = await host.send(summary.id, words(SHORT), 'end');
       await follow(host, first.id);
       const second = (await host.regenerate(first.id)).messages.at(-1);
       holds(second !== undefined && second.id !== first.id, 'a new answer is shown');

@@ -11,11 +11,13 @@ import type { AnswerState } from '../bindings/AnswerState';
 import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
+import type { Content } from '../bindings/Content';
 import type { Endpoint } from '../bindings/Endpoint';
 import type { Error as HostError } from '../bindings/Error';
 import type { Part } from '../bindings/Part';
+import type { Position } from '../bindings/Position';
 import type { StoredMessage } from '../bindings/StoredMessage';
-import { appendText, textOf } from '../lib/parts';
+import { appendContent, textOf } from '../lib/parts';
 import type { WindowName } from '../bindings/WindowName';
 import { FakeHub } from './fakeHub';
 import { pieces, restOf, scriptFor } from './fakeText';
@@ -24,7 +26,7 @@ import type { Platform } from './types';
 interface Chat {
   summary: ChatSummary;
   settings: ChatSettings;
-  draft: string;
+  draft: Content[];
   messages: StoredMessage[];
   /** The last message of the branch that is shown. */
   leaf: string | null;
@@ -85,16 +87,20 @@ export class FakeHost extends FakeHub implements Platform {
   async setChatSettings(id: string, settings: ChatSettings): Promise<void> {
     this.#chat(id).settings = settings;
   }
-  async setDraft(id: string, draft: string): Promise<void> {
+  async setDraft(id: string, draft: Content[]): Promise<void> {
     this.#chat(id).draft = draft;
   }
 
-  async send(id: string, text: string): Promise<{ question: StoredMessage; answer: StoredMessage }> {
+  async send(id: string, content: Content[], position: Position): Promise<{ question: StoredMessage; answer: StoredMessage }> {
     if (this.refuse?.call === 'send') throw this.refuse.error;
     const chat = this.#chat(id);
+    const text = textOf(content);
     if (text.trim() === '') throw { code: 'bad_request', message: 'An empty question is not sent.' };
     if (this.#isRunning(chat)) throw { code: 'busy', message: 'This chat is still being answered.' };
-    const question = this.#add(chat, { role: 'user', parent: chat.leaf, state: 'complete', parts: [textPart(text)] });
+    const parent = position === 'end' ? chat.leaf : position === 'beginning' ? null : position.after;
+    const parts = content.map((part): Part => ({ ...part, started_at: Date.now(), ended_at: Date.now() }));
+    const question = this.#add(chat, { role: 'user', parent, state: 'complete', parts });
+    chat.draft = [];
     if (!chat.summary.title) chat.summary = { ...chat.summary, title: text.slice(0, 60) };
     const answer = this.#begin(chat, question, text);
     return { question, answer };
@@ -218,7 +224,7 @@ export class FakeHost extends FakeHub implements Platform {
   addChat(title: string, updated: number, settings: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {} }): Chat {
     const id = `chat-${this.#next++}`;
     const summary = { id, title, created_at: updated, updated_at: updated, pinned: false, running: false };
-    const chat: Chat = { summary, settings, draft: '', messages: [], leaf: null, trashed: false };
+    const chat: Chat = { summary, settings, draft: [], messages: [], leaf: null, trashed: false };
     this.#chats.set(id, chat);
     return chat;
   }
@@ -294,10 +300,10 @@ export class FakeHost extends FakeHub implements Platform {
         }
         if (channel === 'thinking') thought += 1;
         const at = Date.now();
-        const parts = appendText(message.parts, channel, piece, at);
+        const parts = appendContent(message.parts, { kind: channel, text: piece }, at);
         message = { ...message, parts, thinking_tokens: thought };
         this.#replace(chat, message);
-        emit({ type: 'delta', channel, text: piece, at });
+        emit({ type: 'delta', content: { kind: channel, text: piece }, at });
         await pause();
       }
     }
@@ -326,7 +332,7 @@ export class FakeHost extends FakeHub implements Platform {
     const id = `message-${this.#next++}`;
     const siblings = [...chat.messages.filter((other) => other.parent === message.parent).map((other) => other.id), id];
     const complete: StoredMessage = {
-      id, chat: chat.summary.id, parts: [], siblings, created_at: Date.now(), finished_at: null, model: null, model_revision: null,
+      id, chat: chat.summary.id, parts: [], tool_call_id: null, siblings, created_at: Date.now(), finished_at: null, model: null, model_revision: null,
       template_hash: null, settings: null, thinking_ended: false, thinking_tokens: null, finish_reason: null, ended_by: null, error: null, notices: [], usage: null, timing: null,
       continuable: endedEarly(message), ...message,
     };

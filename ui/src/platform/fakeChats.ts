@@ -81,8 +81,8 @@ export function fakePlatform(): Platform {
   const weather = host.addChat('Weather in Lisbon and Oslo', now - 6 * DAY);
   const call = (id: string, city: string): Part => ({ kind: 'tool_call', call: { id, name: 'get_weather', arguments: { city, unit: 'celsius' } }, started_at: now, ended_at: now });
   host.addTurn(weather, 'Where is it warmer, in Lisbon or in Oslo?', { ...early, finish_reason: 'tool_calls', parts: [thought('Both cities have to be looked up.', 2), call('a1b2c3d4e', 'Lisbon'), call('f5g6h7i8j', 'Oslo')] });
-  host.addRow(weather, { role: 'tool', parts: [textPart('{"temperature": 19, "sky": "clear"}')] });
-  host.addRow(weather, { role: 'tool', parts: [textPart('{"temperature": 4, "sky": "rain"}')] });
+  host.addRow(weather, { role: 'tool', tool_call_id: 'a1b2c3d4e', parts: [textPart('{"temperature": 19, "sky": "clear"}')] });
+  host.addRow(weather, { role: 'tool', tool_call_id: 'f5g6h7i8j', parts: [textPart('{"temperature": 4, "sky": "rain"}')] });
   host.addRow(weather, { role: 'assistant', model: 'pebble', finish_reason: 'stop', parts: [thought('19 is more than 4.', 1), textPart('It is warmer in **Lisbon**: 19 °C, against 4 °C in Oslo.')] });
   host.addChat('Thesis outline, chapter 3', now - 9 * DAY).summary.pinned = true;
   host.addChat('Letter to the landlord', now - 2 * DAY);

@@ -1,10 +1,9 @@
 /** What the fake host's model says. */
 
-import type { Channel } from '../bindings/Channel';
 import type { Part } from '../bindings/Part';
 
 /** An answer in pieces. */
-export type Script = { channel: Channel; text: string }[];
+export type Script = { channel: 'thinking' | 'text'; text: string }[];
 
 const SUM_THOUGHT = `Add the digits from the right.
 7 + 9 = 16, write 6, carry 1

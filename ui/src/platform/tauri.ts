@@ -22,7 +22,7 @@ export const tauri: Platform = {
   setChatSettings: (id, settings) => invoke('set_chat_settings', { id, settings }),
   setDraft: (id, draft) => invoke('set_draft', { id, draft }),
 
-  send: (chat, text) => invoke('send', { chat, text }),
+  send: (chat, content, position) => invoke('send', { chat, content, position }),
   regenerate: (message) => invoke('regenerate', { message }),
   showBranch: (message) => invoke('show_branch', { message }),
   stop: (message) => invoke('stop', { message }),

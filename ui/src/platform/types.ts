@@ -5,12 +5,14 @@ import type { Capabilities } from '../bindings/Capabilities';
 import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
+import type { Content } from '../bindings/Content';
 import type { ErrorCode } from '../bindings/ErrorCode';
 import type { Endpoint } from '../bindings/Endpoint';
 import type { EndpointModels } from '../bindings/EndpointModels';
 import type { EngineStatus } from '../bindings/EngineStatus';
 import type { Error as HostError } from '../bindings/Error';
 import type { LocalModel } from '../bindings/LocalModel';
+import type { Position } from '../bindings/Position';
 import type { Turn } from '../bindings/Turn';
 import type { WindowName } from '../bindings/WindowName';
 import type { HubPlatform } from './hub';
@@ -35,10 +37,10 @@ export interface Platform extends HubPlatform {
   /** Takes a chat out of the trash. */
   restoreChat(id: string): Promise<ChatSummary>;
   setChatSettings(id: string, settings: ChatSettings): Promise<void>;
-  setDraft(id: string, draft: string): Promise<void>;
+  setDraft(id: string, draft: Content[]): Promise<void>;
 
-  /** Stores a question and begins its answer; `attach` shows it growing. */
-  send(chat: string, text: string): Promise<Turn>;
+  /** Stores a question and begins its answer; `attach` shows it growing. An edited question goes where the earlier one stands. */
+  send(chat: string, content: Content[], position: Position): Promise<Turn>;
   /** Begins another answer beside this one; the view shows the new branch. */
   regenerate(message: string): Promise<ChatView>;
   /** Shows the branch that this message is on. */

@@ -8,9 +8,8 @@
 
 import type { AnswerBody } from '../bindings/AnswerBody';
 import type { AnswerEvent } from '../bindings/AnswerEvent';
-import type { Part } from '../bindings/Part';
 import type { StoredMessage } from '../bindings/StoredMessage';
-import { appendText } from '../lib/parts';
+import { appendContent } from '../lib/parts';
 import { t } from '../messages';
 import type { Platform } from '../platform';
 
@@ -146,15 +145,11 @@ export class LiveAnswer {
 /** The message with what an event adds to it. */
 export function applyEvent(
   message: StoredMessage,
-  body: Extract<AnswerBody, { type: 'delta' | 'tool_call' | 'notice' | 'continued' }>,
+  body: Extract<AnswerBody, { type: 'delta' | 'notice' | 'continued' }>,
 ): StoredMessage {
   switch (body.type) {
     case 'delta':
-      return { ...message, parts: appendText(message.parts, body.channel, body.text, body.at) };
-    case 'tool_call': {
-      const part: Part = { kind: 'tool_call', call: body.call, started_at: body.at, ended_at: body.at };
-      return { ...message, parts: [...message.parts, part] };
-    }
+      return { ...message, parts: appendContent(message.parts, body.content, body.at) };
     case 'continued':
       return { ...message, parts: body.parts, notices: body.notices };
     case 'notice':

@@ -7,7 +7,7 @@ import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import type { Thinking } from '../bindings/Thinking';
-import { textOf } from '../lib/parts';
+import { textOf, words } from '../lib/parts';
 import { t } from '../messages';
 import type { Platform } from '../platform';
 export type { RequestFrame } from './answer.svelte';
@@ -105,7 +105,7 @@ export class Conversation {
 
   #enter(view: ChatView): void {
     this.id = view.summary.id;
-    this.draft = view.draft;
+    this.draft = textOf(view.draft);
     this.messages = [];
     this.localPrefs.set('open-chat', view.summary.id);
     this.#show(view);
@@ -152,7 +152,7 @@ export class Conversation {
           this.localPrefs.set('open-chat', chat);
         }
       }
-      const turn = await this.platform.send(chat, question);
+      const turn = await this.platform.send(chat, words(question), 'end');
       void this.#storeDraft(chat, '');
       this.#follow(turn.answer);
       if (this.id === chat) {
@@ -231,7 +231,7 @@ export class Conversation {
 
   async #storeDraft(chat: string, text: string): Promise<void> {
     try {
-      await this.platform.setDraft(chat, text);
+      await this.platform.setDraft(chat, words(text));
     } catch (reason) {
       this.toasts.report(reason);
     }

@@ -142,14 +142,14 @@ describe('an answer', () => {
   });
 
   it('drops an event that it has seen', async () => {
-    const { answer } = await host.send(host.addChat('', 0).summary.id, 'x');
+    const { answer } = await host.send(host.addChat('', 0).summary.id, [{ kind: 'text', text: 'x' }], 'end');
     let emit = (_: AnswerEvent): void => {};
     host.attach = async (_id, _from, onEvent) => void (emit = onEvent);
     let outcome: FollowOutcome | null = null;
     const live = new LiveAnswer(answer, host, frames.request, (now) => (outcome = now));
     await live.follow();
     const delta = (seq: number, text: string): void =>
-      emit({ message: answer.id, seq, body: { type: 'delta', channel: 'text', text, at: 0 } });
+      emit({ message: answer.id, seq, body: { type: 'delta', content: { kind: 'text', text }, at: 0 } });
     delta(3, 'one ');
     delta(3, 'one ');
     delta(2, 'zero ');
@@ -168,7 +168,7 @@ describe('an answer', () => {
     await sync();
     expect(read).not.toHaveBeenCalled();
 
-    await host.send(chat.summary.id, 'Tell me a long story');
+    await host.send(chat.summary.id, [{ kind: 'text', text: 'Tell me a long story' }], 'end');
     await sync();
     expect(conversation.messages.map((message) => message.role)).toEqual(['user', 'assistant']);
     await pass(900);
@@ -251,7 +251,7 @@ describe('a draft', () => {
       await pass(100);
     }
     await pass(300);
-    expect(stored.mock.calls).toEqual([[chat.summary.id, 'abc']]);
+    expect(stored.mock.calls).toEqual([[chat.summary.id, [{ kind: 'text', text: 'abc' }]]]);
   });
 
   it('of a new chat survives a restart', async () => {

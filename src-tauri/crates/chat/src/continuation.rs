@@ -1,6 +1,6 @@
 //! What a person does to an answer: ends its thought early, or continues it after it ended early.
 
-use protocol::{AnswerPrefix, AnswerState, ChatSettings, ChatView, FinishReason, PartKind, Result, Role, StoredMessage};
+use protocol::{AnswerPrefix, AnswerState, ChatSettings, ChatView, Content, FinishReason, Result, Role, StoredMessage};
 
 use crate::error::Error;
 use crate::live_answer::LiveAnswer;
@@ -75,10 +75,10 @@ fn answer_prefix(message: &StoredMessage, tokens: &[u32]) -> Option<AnswerPrefix
     }
     let (mut thinking, mut text) = (String::new(), String::new());
     for part in &message.parts {
-        match &part.kind {
-            PartKind::Thinking { text: words } => thinking.push_str(words),
-            PartKind::Text { text: words } => text.push_str(words),
-            PartKind::ToolCall { .. } => {}
+        match &part.content {
+            Content::Thinking { text: words } => thinking.push_str(words),
+            Content::Text { text: words } => text.push_str(words),
+            Content::ToolCall { .. } | Content::Data { .. } | Content::Image { .. } | Content::File { .. } => {}
         }
     }
     let said = |words: String| (!words.trim().is_empty()).then_some(words);

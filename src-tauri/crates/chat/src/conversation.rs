@@ -1,39 +1,81 @@
 //! From a stored branch to the messages that a model is given.
 
-use protocol::{AnswerState, Content, ErrorCode, Message, PartKind, Role, StoredMessage};
+use std::collections::HashMap;
+
+use history::NOT_RUN;
+use protocol::{AnswerState, Content, ErrorCode, Message, Role, StoredMessage, ToolCall};
 
 /// The messages of a branch, instructions first.
 ///
 /// An answer that says nothing (it failed or was stopped before its first word) is left out, and the questions around it
 /// become one message, because most templates refuse two questions in a row. A question that did not fit the context is
-/// left out together with its failed answer: otherwise no later question would fit either.
+/// left out together with its failed answer: otherwise no later question would fit either. A call without a result, as chats of
+/// earlier versions have them, gets one that says so, because most templates refuse it otherwise.
 pub(crate) fn conversation(system_prompt: &str, branch: &[StoredMessage]) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     if !system_prompt.trim().is_empty() {
         messages.push(Message::text(Role::System, system_prompt));
     }
+    // The calls of the last answer that have no result yet, and the tool of every call.
+    let mut open: Vec<ToolCall> = Vec::new();
+    let mut tools: HashMap<&str, &str> = HashMap::new();
     for (index, stored) in branch.iter().enumerate() {
         if says_nothing(stored) || branch.get(index + 1).is_some_and(did_not_fit) {
             continue;
         }
-        match messages.last_mut() {
-            Some(last) if last.role == Role::User && stored.role == Role::User => {
-                last.content = vec![Content::Text {
-                    text: format!("{}\n\n{}", last.plain_text(), stored.text()),
-                }];
+        if stored.role == Role::Tool {
+            open.retain(|call| Some(&call.id) != stored.tool_call_id.as_ref());
+        } else {
+            messages.extend(
+                open.drain(..)
+                    .map(|call| result(&call.id, Some(&call.name), vec![Content::text(NOT_RUN)])),
+            );
+        }
+        match (stored.role, messages.last_mut()) {
+            (Role::User, Some(last)) if last.role == Role::User => {
+                let gap = Content::text("\n\n");
+                for content in [gap].into_iter().chain(said(stored)) {
+                    Content::push(&mut last.content, content);
+                }
             }
-            _ => messages.push(message(stored)),
+            (Role::Tool, _) => {
+                let call = stored.tool_call_id.as_deref().unwrap_or_default();
+                messages.push(result(call, tools.get(call).copied(), said(stored).collect()));
+            }
+            (Role::System | Role::User | Role::Assistant, _) => {
+                let message = message(stored);
+                tools.extend(calls(stored).map(|call| (call.id.as_str(), call.name.as_str())));
+                open.clone_from(&message.tool_calls);
+                messages.push(message);
+            }
         }
     }
     messages
 }
 
+/// The calls of a message.
+pub(crate) fn calls(stored: &StoredMessage) -> impl Iterator<Item = &ToolCall> {
+    stored.parts.iter().filter_map(|part| match &part.content {
+        Content::ToolCall { call } => Some(call),
+        Content::Text { .. } | Content::Thinking { .. } | Content::Data { .. } | Content::Image { .. } | Content::File { .. } => None,
+    })
+}
+
+/// What a message says, reasoning and calls left out.
+fn said(stored: &StoredMessage) -> impl Iterator<Item = Content> + '_ {
+    let is_said = |content: &&Content| match content {
+        Content::Text { .. } | Content::Data { .. } | Content::Image { .. } | Content::File { .. } => true,
+        Content::Thinking { .. } | Content::ToolCall { .. } => false,
+    };
+    stored.parts.iter().map(|part| &part.content).filter(is_said).cloned()
+}
+
 fn says_nothing(stored: &StoredMessage) -> bool {
     stored.role == Role::Assistant
-        && !stored.parts.iter().any(|part| match &part.kind {
-            PartKind::Text { text } => !text.trim().is_empty(),
-            PartKind::ToolCall { .. } => true,
-            PartKind::Thinking { .. } => false,
+        && !stored.parts.iter().any(|part| match &part.content {
+            Content::Text { text } => !text.trim().is_empty(),
+            Content::ToolCall { .. } | Content::Data { .. } | Content::Image { .. } | Content::File { .. } => true,
+            Content::Thinking { .. } => false,
         })
 }
 
@@ -42,18 +84,32 @@ fn did_not_fit(answer: &StoredMessage) -> bool {
     answer.state == AnswerState::Failed && full && says_nothing(answer)
 }
 
+/// A message whose texts are one, so that it is the same whether an answer came in one piece or in several around a call.
 fn message(stored: &StoredMessage) -> Message {
-    let mut message = Message::text(stored.role, stored.text());
+    let mut content = Vec::new();
+    said(stored).for_each(|part| Content::push(&mut content, part));
     let mut reasoning = String::new();
     for part in &stored.parts {
-        match &part.kind {
-            PartKind::Thinking { text } => reasoning.push_str(text),
-            PartKind::ToolCall { call } => message.tool_calls.push(call.clone()),
-            PartKind::Text { .. } => {}
+        if let Content::Thinking { text } = &part.content {
+            reasoning.push_str(text);
         }
     }
-    message.reasoning = (!reasoning.is_empty()).then_some(reasoning);
-    message
+    Message {
+        content,
+        reasoning: (!reasoning.is_empty()).then_some(reasoning),
+        tool_calls: calls(stored).cloned().collect(),
+        ..Message::text(stored.role, "")
+    }
+}
+
+/// The result of a call.
+fn result(call: &str, tool: Option<&str>, content: Vec<Content>) -> Message {
+    Message {
+        content,
+        name: tool.map(str::to_owned),
+        tool_call_id: Some(call.to_owned()),
+        ..Message::text(Role::Tool, "")
+    }
 }
 
 #[cfg(test)]
@@ -62,58 +118,36 @@ mod tests {
 
     use super::*;
 
-    fn stored(role: Role, state: AnswerState, parts: Vec<PartKind>) -> StoredMessage {
+    fn stored(role: Role, state: AnswerState, parts: Vec<Content>) -> StoredMessage {
+        let parts = parts.into_iter().map(|content| Part {
+            content,
+            started_at: 0,
+            ended_at: 0,
+        });
         StoredMessage {
-            id: String::new(),
-            chat: String::new(),
-            parent: None,
-            role,
             state,
-            parts: parts
-                .into_iter()
-                .map(|kind| Part {
-                    kind,
-                    started_at: 0,
-                    ended_at: 0,
-                })
-                .collect(),
-            siblings: vec![],
-            created_at: 0,
-            finished_at: None,
-            model: None,
-            model_revision: None,
-            template_hash: None,
-            settings: None,
-            thinking_ended: false,
-            thinking_tokens: None,
-            finish_reason: None,
-            ended_by: None,
-            error: None,
-            notices: vec![],
-            usage: None,
-            timing: None,
-            continuable: false,
+            parts: parts.collect(),
+            ..protocol::fake::stored_message(role)
         }
     }
 
-    fn text(text: &str) -> PartKind {
-        PartKind::Text { text: text.into() }
-    }
-
     fn question(words: &str) -> StoredMessage {
-        stored(Role::User, AnswerState::Complete, vec![text(words)])
+        stored(Role::User, AnswerState::Complete, vec![Content::text(words)])
     }
 
     fn said(messages: &[Message]) -> Vec<(Role, String)> {
-        messages.iter().map(|message| (message.role, message.plain_text())).collect()
+        messages
+            .iter()
+            .map(|message| (message.role, message.text_with_placeholders()))
+            .collect()
     }
 
     #[test]
     fn instructions_come_first_and_reasoning_stays_apart() {
-        let thought = PartKind::Thinking { text: "hm".into() };
+        let thought = Content::thinking("hm");
         let branch = [
             question("a"),
-            stored(Role::Assistant, AnswerState::Stopped, vec![thought, text("b")]),
+            stored(Role::Assistant, AnswerState::Stopped, vec![thought, Content::text("b")]),
             question("c"),
         ];
         let messages = conversation("Be brief.", &branch);
@@ -130,7 +164,7 @@ mod tests {
 
     #[test]
     fn an_answer_without_words_is_left_out_and_its_question_stays() {
-        let thought = PartKind::Thinking { text: "hm".into() };
+        let thought = Content::thinking("hm");
         let branch = [
             question("My name is Yara."),
             stored(Role::Assistant, AnswerState::Stopped, vec![thought]),
@@ -148,7 +182,7 @@ mod tests {
         failed.error = Some(Error::new(ErrorCode::ContextFull, "too long"));
         let branch = [
             question("a"),
-            stored(Role::Assistant, AnswerState::Complete, vec![text("b")]),
+            stored(Role::Assistant, AnswerState::Complete, vec![Content::text("b")]),
             question("a whole book"),
             failed,
             question("c"),
@@ -161,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_words_of_a_failed_answer_are_kept() {
-        let mut failed = stored(Role::Assistant, AnswerState::Failed, vec![text("The first")]);
+        let mut failed = stored(Role::Assistant, AnswerState::Failed, vec![Content::text("The first")]);
         failed.error = Some(Error::new(ErrorCode::ContextFull, "full"));
         let messages = conversation("", &[question("a"), failed, question("go on")]);
         assert_eq!(
@@ -171,6 +205,81 @@ mod tests {
                 (Role::Assistant, "The first".into()),
                 (Role::User, "go on".into())
             ]
+        );
+    }
+
+    fn call(id: &str) -> Content {
+        Content::ToolCall {
+            call: ToolCall {
+                id: id.into(),
+                name: format!("tool_{id}"),
+                arguments: serde_json::json!({}),
+            },
+        }
+    }
+
+    fn tool(id: &str, words: &str) -> StoredMessage {
+        StoredMessage {
+            tool_call_id: Some(id.into()),
+            ..stored(Role::Tool, AnswerState::Complete, vec![Content::text(words)])
+        }
+    }
+
+    #[test]
+    fn a_turn_with_tools_is_one_message_for_each_generation_and_result() {
+        let calls = stored(
+            Role::Assistant,
+            AnswerState::Complete,
+            vec![Content::text("I look."), call("a"), call("b")],
+        );
+        let end = stored(Role::Assistant, AnswerState::Complete, vec![Content::text("Warm.")]);
+        let messages = conversation("", &[question("q"), calls, tool("b", "2"), tool("a", "1"), end]);
+        let roles: Vec<Role> = messages.iter().map(|message| message.role).collect();
+        assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Tool, Role::Assistant]);
+        let results: Vec<_> = messages[2..4]
+            .iter()
+            .map(|message| {
+                (
+                    message.tool_call_id.as_deref(),
+                    message.name.as_deref(),
+                    message.text_with_placeholders(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            results,
+            [(Some("b"), Some("tool_b"), "2".into()), (Some("a"), Some("tool_a"), "1".into())]
+        );
+    }
+
+    #[test]
+    fn a_call_of_earlier_versions_without_a_result_gets_one() {
+        let calls = stored(Role::Assistant, AnswerState::Complete, vec![call("a"), call("b")]);
+        let branch = [question("q"), calls, tool("a", "1"), question("next")];
+        let messages = conversation("", &branch);
+        assert_eq!(messages.len(), 5);
+        assert_eq!(
+            (messages[3].tool_call_id.as_deref(), messages[3].text_with_placeholders().as_str()),
+            (Some("b"), NOT_RUN)
+        );
+        // At the end of what is known the result may still come.
+        assert_eq!(conversation("", &branch[..3]).len(), 3);
+    }
+
+    #[test]
+    fn a_picture_in_a_question_reaches_the_request() {
+        let image = Content::Image {
+            attachment: "1".into(),
+            media_type: "image/png".into(),
+            width: 2,
+            height: 2,
+            alt: "a cat".into(),
+        };
+        let asked = stored(Role::User, AnswerState::Complete, vec![image.clone(), Content::text("What is it?")]);
+        let messages = conversation("", &[question("Look."), asked]);
+        assert_eq!(
+            messages[0].content,
+            [Content::text("Look.\n\n"), image, Content::text("What is it?")]
         );
     }
 }

@@ -7,6 +7,10 @@ use protocol::ErrorCode;
 pub(crate) enum Error {
     #[error("the question is empty; write something first")]
     EmptyQuestion,
+    #[error("a question holds words, pictures and files; thoughts, calls and data are of answers")]
+    NoQuestion,
+    #[error("a tool that the answer called has given no result yet; the next answer waits for it")]
+    ResultMissing,
     #[error("only a question or an answer to one can be answered again")]
     NothingToAnswer,
     #[error("only an answer can be continued; look for the one below this message")]
@@ -28,10 +32,15 @@ pub(crate) enum Error {
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let code = match &error {
-            Error::CannotContinue(_) => ErrorCode::BadRequest,
-            Error::EmptyQuestion | Error::NothingToAnswer | Error::NoAnswer | Error::Complete | Error::NotLast | Error::NothingMore => {
-                ErrorCode::BadRequest
-            }
+            Error::CannotContinue(_)
+            | Error::EmptyQuestion
+            | Error::NoQuestion
+            | Error::ResultMissing
+            | Error::NothingToAnswer
+            | Error::NoAnswer
+            | Error::Complete
+            | Error::NotLast
+            | Error::NothingMore => ErrorCode::BadRequest,
             Error::Broken => ErrorCode::Engine,
             Error::NotSaved(_) => ErrorCode::Storage,
         };

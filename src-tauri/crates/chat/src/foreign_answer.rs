@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use history::History;
-use protocol::{mailbox, AnswerBody, AnswerEvent, AnswerState, Channel, Part, PartKind, Receiver, Sender, StoredMessage};
+use protocol::{mailbox, AnswerBody, AnswerEvent, AnswerState, Part, Receiver, Sender, StoredMessage};
 use tokio::time::sleep;
 
 /// How often the file is read.
@@ -11,7 +11,7 @@ const READ_EVERY: Duration = Duration::from_millis(200);
 
 /// The delta of an answer from event number `from` on, until it ends.
 ///
-/// Its events are numbered by characters (a tool call counts as one), so that a number means the same to everybody who
+/// Its events are numbered by characters (a part that is no text counts as one), so that a number means the same to everybody who
 /// watches, whenever the file was read. Where the answer goes on and its last characters are read again as something else, all
 /// of it is told anew, and the numbers run on from there.
 pub(crate) fn follow(history: History, message: String, from: u64) -> Receiver<AnswerEvent> {
@@ -69,13 +69,11 @@ fn finish(sender: &Sender<AnswerEvent>, message: StoredMessage, seq: u64) {
 fn extends(shown: &[Part], parts: &[Part]) -> bool {
     let Some((last, whole)) = shown.split_last() else { return true };
     let Some(now) = parts.get(whole.len()) else { return false };
-    let grows = match (&last.kind, &now.kind) {
-        (PartKind::Thinking { text }, PartKind::Thinking { text: now }) | (PartKind::Text { text }, PartKind::Text { text: now }) => {
-            now.starts_with(text)
-        }
-        (before, now) => before == now,
+    let grows = match (last.content.growing_text(), now.content.growing_text()) {
+        (Some(before), Some(text)) => text.starts_with(before) && last.content.with_text("") == now.content.with_text(""),
+        _ => last.content == now.content,
     };
-    grows && whole.iter().zip(parts).all(|(before, now)| before.kind == now.kind)
+    grows && whole.iter().zip(parts).all(|(before, now)| before.content == now.content)
 }
 
 /// Sends what comes after character `seen`, under numbers that are `ahead` of them; returns how many characters were told so far.
@@ -95,27 +93,16 @@ fn send_growth(sender: &Sender<AnswerEvent>, stored: &StoredMessage, ahead: u64,
     seq.max(seen)
 }
 
+/// How much a part counts: a text its characters, every other one.
 fn length(part: &Part) -> u64 {
-    match &part.kind {
-        PartKind::Thinking { text } | PartKind::Text { text } => text.chars().count() as u64,
-        PartKind::ToolCall { .. } => 1,
-    }
+    part.content.growing_text().map_or(1, |text| text.chars().count() as u64)
 }
 
 /// A part without its first characters, as an event.
 fn event(part: &Part, skip: usize) -> AnswerBody {
-    let at = part.ended_at;
-    match &part.kind {
-        PartKind::Thinking { text } => AnswerBody::Delta {
-            channel: Channel::Thinking,
-            text: text.chars().skip(skip).collect(),
-            at,
-        },
-        PartKind::Text { text } => AnswerBody::Delta {
-            channel: Channel::Text,
-            text: text.chars().skip(skip).collect(),
-            at,
-        },
-        PartKind::ToolCall { call } => AnswerBody::ToolCall { call: call.clone(), at },
+    let rest = part.content.growing_text().map(|text| text.chars().skip(skip).collect::<String>());
+    AnswerBody::Delta {
+        content: part.content.with_text(rest.unwrap_or_default()),
+        at: part.ended_at,
     }
 }

@@ -12,6 +12,7 @@ mod live_answer;
 mod model_users;
 mod owner;
 mod title;
+mod tool_results;
 mod turn;
 
 use std::collections::HashMap;
@@ -22,8 +23,8 @@ use std::time::Duration;
 pub use history::SearchHit;
 use history::{now, History, NewAnswer};
 use protocol::{
-    AnswerEvent, AnswerState, Capabilities, ChatSettings, ChatSummary, ChatView, Endpoint, Engine, ModelShelf, ModelSource, Receiver,
-    Result, Role, Turn,
+    AnswerEvent, AnswerState, Capabilities, ChatSettings, ChatSummary, ChatView, Content, Endpoint, Engine, ModelShelf, ModelSource,
+    Position, Receiver, Result, Role, Turn,
 };
 use tokio::sync::watch;
 use tokio::time::{interval, timeout, MissedTickBehavior};
@@ -183,41 +184,49 @@ impl Chat {
         Ok(())
     }
 
-    /// The text that was typed and not sent.
-    pub async fn set_draft(&self, chat: &str, draft: &str) -> Result<()> {
+    /// What was written and not sent.
+    pub async fn set_draft(&self, chat: &str, draft: &[Content]) -> Result<()> {
         Ok(self.0.history.set_draft(chat, draft).await?)
     }
 
-    /// Stores a question at the end of the branch that is looked at and begins its answer. Nothing is stored where this
-    /// fails: `BadRequest` for an empty question, `Busy` while the chat has a running answer (in any process),
-    /// `ModelNotFound` and `ModelBroken` from the model folder.
-    pub async fn send(&self, chat: &str, text: &str) -> Result<Turn> {
-        if text.trim().is_empty() {
+    /// Stores a question at this position and begins its answer. Nothing is stored if this fails: `BadRequest` for a question
+    /// that is empty or holds what only an answer holds, `NotFound` for a position outside the chat, `Busy` while the chat has a
+    /// running answer (in any process), `ModelNotFound` and `ModelBroken` from the model folder.
+    pub async fn send(&self, chat: &str, content: &[Content], position: &Position) -> Result<Turn> {
+        let says_something = |content: &Content| match content {
+            Content::Text { text } => !text.trim().is_empty(),
+            Content::Thinking { .. } | Content::ToolCall { .. } | Content::Data { .. } | Content::Image { .. } | Content::File { .. } => {
+                true
+            }
+        };
+        let is_of_answers =
+            |content: &Content| matches!(content, Content::Thinking { .. } | Content::ToolCall { .. } | Content::Data { .. });
+        if !content.iter().any(says_something) {
             return Err(Error::EmptyQuestion.into());
         }
+        if content.iter().any(is_of_answers) {
+            return Err(Error::NoQuestion.into());
+        }
+        let words: String = content.iter().filter_map(Content::as_text).collect();
         let (view, _) = self.0.history.chat_head(chat).await?;
-        let (answer, mut ask) = self.prepare(view.settings).await?;
-        let turn = self.0.history.begin_turn(chat, text, &title::title(text), &answer).await?;
-        ask.parent = turn.question.id.clone();
-        self.begin(LiveAnswer::new(turn.answer.clone()), ask.clone(), Some(ask));
+        let (answer, mut request) = self.prepare(view.settings).await?;
+        let turn = self
+            .0
+            .history
+            .begin_turn(chat, content, position, &title::title(&words), &answer)
+            .await?;
+        request.parent = turn.question.id.clone();
+        self.begin(LiveAnswer::new(turn.answer.clone()), request.clone(), Some(request));
         Ok(turn)
     }
 
-    /// Begins another answer to the question that this message is, or answers; earlier answers stay as its siblings.
-    /// Fails as [`Chat::send`] does.
+    /// Begins another answer to the question that this message is, or whose turn it is a part of; earlier answers stay as its
+    /// siblings. Fails as [`Chat::send`] does.
     pub async fn regenerate(&self, message: &str) -> Result<ChatView> {
-        let message = self.0.history.message(message).await?;
-        let question = match (message.role, message.parent) {
-            (Role::User, _) => message.id,
-            (Role::Assistant, Some(question)) => question,
-            _ => return Err(Error::NothingToAnswer.into()),
-        };
-        let (view, _) = self.0.history.chat_head(&message.chat).await?;
-        let (answer, mut ask) = self.prepare(view.settings).await?;
-        let answer = self.0.history.begin_answer(&question, &answer).await?;
-        ask.parent = question;
-        self.begin(LiveAnswer::new(answer), ask.clone(), Some(ask));
-        self.chat(&message.chat).await
+        let branch = self.0.history.branch(message).await?;
+        let question = branch.into_iter().rfind(|message| message.role == Role::User);
+        let question = question.ok_or(Error::NothingToAnswer)?;
+        self.begin_answer(&question.chat, question.id).await
     }
 
     /// What the settings ask for; the question is filled in later.

@@ -1,9 +1,10 @@
 //! An answer that is being written by this process: what it is so far, who watches it, and what of it is on disk.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use history::{now, AnswerDelta, PartDelta};
-use protocol::{mailbox, AnswerBody, AnswerEvent, Channel, Notice, Part, PartKind, Receiver, Sender, StoredMessage, ToolCall};
+use history::{new_call_id, now, AnswerDelta, PartDelta};
+use protocol::{mailbox, AnswerBody, AnswerEvent, Content, Notice, Part, Receiver, Sender, StoredMessage};
 use tokio::sync::{watch, Notify};
 
 /// A running answer, shared by the turn that writes it and everybody who watches or stops it.
@@ -32,6 +33,8 @@ struct LiveState {
     /// How often what was said has been replaced.
     edition: u32,
     saved: Saved,
+    /// The ids of the calls of this chat, so that every new one differs from them.
+    call_ids: HashSet<String>,
 }
 
 /// How much of an answer is on disk.
@@ -56,7 +59,7 @@ impl LiveAnswer {
         let saved = Saved {
             edition: 0,
             parts: message.parts.len(),
-            bytes: message.parts.last().map_or(0, |part| bytes(&part.kind)),
+            bytes: message.parts.last().map_or(0, |part| bytes(&part.content)),
             tokens: tokens.len(),
         };
         let mut log = Vec::new();
@@ -81,6 +84,7 @@ impl LiveAnswer {
                 windows: Vec::new(),
                 edition: 0,
                 saved,
+                call_ids: HashSet::new(),
             }),
         })
     }
@@ -107,27 +111,42 @@ impl LiveAnswer {
         receiver
     }
 
+    /// Tells which call ids the chat has used so far, other answers' included.
+    pub(crate) fn set_call_ids(&self, ids: Vec<String>) {
+        self.answer().call_ids.extend(ids);
+    }
+
     /// Passes on something that is not kept.
     pub(crate) fn tell(&self, body: AnswerBody) {
         self.answer().tell(body);
     }
 
     /// Replaces what was said by what its tokens say, in an answer that goes on. Parts that stay keep their times.
-    pub(crate) fn resume(&self, said: Vec<PartKind>, notices: Vec<Notice>, tokens: Vec<u32>, at: i64) {
+    pub(crate) fn continued_from(&self, content: Vec<Content>, notices: Vec<Notice>, tokens: Vec<u32>, at: i64) {
         let mut answer = self.answer();
         let before = std::mem::take(&mut answer.message.parts);
-        answer.message.parts = said
+        let parts: Vec<Part> = content
             .into_iter()
             .enumerate()
-            .map(|(index, kind)| {
+            .map(|(index, mut content)| {
+                match (before.get(index).map(|part| &part.content), &mut content) {
+                    // The same call, read again.
+                    (Some(Content::ToolCall { call: old }), Content::ToolCall { call })
+                        if old.name == call.name && old.arguments == call.arguments =>
+                    {
+                        call.id.clone_from(&old.id);
+                    }
+                    (_, content) => answer.make_call_id_unique(content),
+                }
                 let (started_at, ended_at) = before.get(index).map_or((at, at), |part| (part.started_at, part.ended_at));
                 Part {
-                    kind,
+                    content,
                     started_at,
                     ended_at,
                 }
             })
             .collect();
+        answer.message.parts = parts;
         if let Some(last) = answer.message.parts.last_mut() {
             move_to_present(last, at);
         }
@@ -140,29 +159,16 @@ impl LiveAnswer {
         self.grew.notify_one();
     }
 
-    /// Adds text, and the tokens that made it, at the end.
-    pub(crate) fn add_text(&self, channel: Channel, text: String, tokens: Vec<u32>, thinking_tokens: Option<u32>, at: i64) {
+    /// Adds a piece of the answer, and the tokens that made it, at the end.
+    pub(crate) fn add(&self, mut content: Content, tokens: Vec<u32>, thinking_tokens: Option<u32>, at: i64) {
         let mut answer = self.answer();
         answer.add_tokens(tokens);
         answer.message.thinking_tokens = thinking_tokens.or(answer.message.thinking_tokens);
-        if !text.is_empty() {
-            answer.append(channel, &text, at);
-            answer.tell(AnswerBody::Delta { channel, text, at });
+        answer.make_call_id_unique(&mut content);
+        if content.growing_text() != Some("") {
+            answer.append(content.clone(), at);
+            answer.tell(AnswerBody::Delta { content, at });
         }
-        drop(answer);
-        self.grew.notify_one();
-    }
-
-    /// Adds a tool call, and the tokens that made it, at the end.
-    pub(crate) fn add_tool_call(&self, call: ToolCall, tokens: Vec<u32>, at: i64) {
-        let mut answer = self.answer();
-        answer.add_tokens(tokens);
-        answer.message.parts.push(Part {
-            kind: PartKind::ToolCall { call: call.clone() },
-            started_at: at,
-            ended_at: at,
-        });
-        answer.tell(AnswerBody::ToolCall { call, at });
         drop(answer);
         self.grew.notify_one();
     }
@@ -229,27 +235,31 @@ impl LiveState {
         self.tokens.extend(tokens);
     }
 
-    fn append(&mut self, to: Channel, more: &str, at: i64) {
-        if let Some(Part { kind, ended_at, .. }) = self.message.parts.last_mut() {
-            match (kind, to) {
-                (PartKind::Thinking { text }, Channel::Thinking) | (PartKind::Text { text }, Channel::Text) => {
-                    text.push_str(more);
-                    *ended_at = at;
-                    return;
-                }
-                _ => {}
+    /// A call whose id the chat has used gets another one: engines count from 0 in each answer, or draw the same number twice.
+    fn make_call_id_unique(&mut self, content: &mut Content) {
+        if let Content::ToolCall { call } = content {
+            while !self.call_ids.insert(call.id.clone()) {
+                call.id = new_call_id();
             }
         }
-        let text = more.to_owned();
-        let kind = match to {
-            Channel::Thinking => PartKind::Thinking { text },
-            Channel::Text => PartKind::Text { text },
+    }
+
+    fn append(&mut self, content: Content, at: i64) {
+        let rest = match self.message.parts.last_mut() {
+            Some(last) => {
+                let rest = last.content.coalesce(content);
+                if rest.is_none() {
+                    last.ended_at = at;
+                }
+                rest
+            }
+            None => Some(content),
         };
-        self.message.parts.push(Part {
-            kind,
+        self.message.parts.extend(rest.map(|content| Part {
+            content,
             started_at: at,
             ended_at: at,
-        });
+        }));
     }
 
     fn tell(&mut self, body: AnswerBody) {
@@ -272,16 +282,16 @@ impl LiveState {
         let now = Saved {
             edition: self.edition,
             parts: message.parts.len(),
-            bytes: message.parts.last().map_or(0, |part| bytes(&part.kind)),
+            bytes: message.parts.last().map_or(0, |part| bytes(&part.content)),
             tokens: self.tokens.len(),
         };
         let mut parts = Vec::new();
         for (position, part) in message.parts.iter().enumerate().skip(saved.parts.saturating_sub(1)) {
             let from = if position + 1 == saved.parts { saved.bytes } else { 0 };
-            if position >= saved.parts || from < bytes(&part.kind) {
+            if position >= saved.parts || from < bytes(&part.content) {
                 parts.push(PartDelta {
                     position,
-                    kind: tail(&part.kind, from),
+                    content: tail(&part.content, from),
                     started_at: part.started_at,
                     ended_at: part.ended_at,
                 });
@@ -308,23 +318,12 @@ fn move_to_present(part: &mut Part, at: i64) {
     part.ended_at = at;
 }
 
-/// How much of a part there is; a tool call comes whole.
-fn bytes(kind: &PartKind) -> usize {
-    match kind {
-        PartKind::Thinking { text } | PartKind::Text { text } => text.len(),
-        PartKind::ToolCall { .. } => 0,
-    }
+/// How much of a part there is; all but text comes whole.
+fn bytes(content: &Content) -> usize {
+    content.growing_text().map_or(0, str::len)
 }
 
 /// The part without its first bytes, which end between two characters.
-fn tail(kind: &PartKind, from: usize) -> PartKind {
-    match kind {
-        PartKind::Thinking { text } => PartKind::Thinking {
-            text: text[from..].to_owned(),
-        },
-        PartKind::Text { text } => PartKind::Text {
-            text: text[from..].to_owned(),
-        },
-        PartKind::ToolCall { call } => PartKind::ToolCall { call: call.clone() },
-    }
+fn tail(content: &Content, from: usize) -> Content {
+    content.with_text(content.growing_text().map_or("", |text| &text[from..]))
 }

@@ -95,6 +95,10 @@ async fn drive_engine(history: History, engine: Arc<dyn Engine>, running: Arc<Li
         Ok(branch) => branch,
         Err(error) => return Outcome::Failed(error.into()),
     };
+    match history.call_ids(&running.chat).await {
+        Ok(ids) => running.set_call_ids(ids),
+        Err(error) => return Outcome::Failed(error.into()),
+    }
     let (mut stop, mut answer_now) = (running.stop.subscribe(), running.answer_now.subscribe());
     let mut thinking_ended = false;
     let mut job = engine.generate(ask.request(&branch));
@@ -134,14 +138,12 @@ fn apply(running: &LiveAnswer, event: Option<EngineEvent>) -> Option<Outcome> {
             model_revision,
             template_hash,
         } => running.started(model_revision, template_hash),
-        EngineEvent::Continued { said, notices, tokens } => running.resume(said, notices, tokens, now()),
+        EngineEvent::Continued { parts, notices, tokens } => running.continued_from(parts, notices, tokens, now()),
         EngineEvent::Delta {
-            channel,
-            text,
+            content,
             tokens,
             thinking_tokens,
-        } => running.add_text(channel, text, tokens, thinking_tokens, now()),
-        EngineEvent::ToolCall { call, tokens } => running.add_tool_call(call, tokens, now()),
+        } => running.add(content, tokens, thinking_tokens, now()),
         EngineEvent::ThinkingEnded => running.thinking_ended(),
         EngineEvent::Notice(notice) => running.add_notice(notice),
         EngineEvent::Done(done) => return Some(Outcome::Done(done)),

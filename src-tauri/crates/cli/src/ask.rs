@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use protocol::{AnswerPrefix, Channel, EngineEvent, Error, ErrorCode, FinishReason, KvBits, Message, PartKind, Request, Role};
+use protocol::{AnswerPrefix, Content, EngineEvent, Error, ErrorCode, FinishReason, KvBits, Message, Request, Role};
 
 use crate::app::engine_and_model;
 use crate::keys::EnterKey;
@@ -103,7 +103,10 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
         match &event {
             EngineEvent::Failed(error) => return Err(error.clone().into()),
             EngineEvent::Done(done) => interrupted = done.finish_reason == FinishReason::Cancelled,
-            EngineEvent::Delta { channel, .. } if *channel == Channel::Thinking && !std::mem::replace(&mut hinted, true) => key.hint(),
+            EngineEvent::Delta {
+                content: Content::Thinking { .. },
+                ..
+            } if !std::mem::replace(&mut hinted, true) => key.hint(),
             _ => {}
         }
         if args.json {
@@ -153,7 +156,8 @@ fn push_question(conversation: &mut Vec<Message>, text: &str) {
 /// Prints an answer for people: the thought softer and apart, remarks on standard error.
 #[derive(Default)]
 pub struct Printer {
-    last: Option<Channel>,
+    /// The text that was printed last, without its words: another kind of text stands apart from it.
+    last: Option<Content>,
 }
 
 impl Printer {
@@ -163,18 +167,11 @@ impl Printer {
     /// When standard output is closed.
     pub fn print(&mut self, event: &EngineEvent) -> Result<()> {
         match event {
-            EngineEvent::Delta { channel, text, .. } => self.delta(*channel, text)?,
-            EngineEvent::ToolCall { call, .. } => output::text(&format!("{}({})\n", call.name, call.arguments))?,
+            EngineEvent::Delta { content, .. } => self.part(content)?,
             EngineEvent::Notice(notice) => self.remark(&notice.message)?,
             EngineEvent::Done(_) => self.end()?,
-            EngineEvent::Continued { said, notices, .. } => {
-                for part in said {
-                    match part {
-                        PartKind::Thinking { text } => self.delta(Channel::Thinking, text)?,
-                        PartKind::Text { text } => self.delta(Channel::Text, text)?,
-                        PartKind::ToolCall { call } => output::text(&format!("{}({})\n", call.name, call.arguments))?,
-                    }
-                }
+            EngineEvent::Continued { parts, notices, .. } => {
+                parts.iter().try_for_each(|content| self.part(content))?;
                 notices.iter().try_for_each(|notice| self.remark(&notice.message))?;
             }
             EngineEvent::Progress { .. } | EngineEvent::Started { .. } | EngineEvent::ThinkingEnded | EngineEvent::Failed(_) => {}
@@ -182,18 +179,23 @@ impl Printer {
         Ok(())
     }
 
-    /// Prints a piece of one channel.
+    /// Prints a piece of an answer.
     ///
     /// # Errors
     /// When standard output is closed.
-    pub fn delta(&mut self, channel: Channel, text: &str) -> Result<()> {
-        if self.last.is_some_and(|last| last != channel) {
-            output::text("\n\n")?;
-        }
-        self.last = Some(channel);
-        match channel {
-            Channel::Thinking => output::text(&output::soft(text))?,
-            Channel::Text => output::text(text)?,
+    pub fn part(&mut self, content: &Content) -> Result<()> {
+        if let Some(text) = content.growing_text() {
+            let kind = content.with_text("");
+            if self.last.as_ref().is_some_and(|last| *last != kind) {
+                output::text("\n\n")?;
+            }
+            let is_thinking = matches!(kind, Content::Thinking { .. });
+            self.last = Some(kind);
+            output::text(&if is_thinking { output::soft(text) } else { text.to_owned() })?;
+        } else if let Content::ToolCall { call } = content {
+            output::text(&format!("{}({})\n", call.name, call.arguments))?;
+        } else if let Some(text) = content.as_text() {
+            output::text(&format!("{text}\n"))?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use protocol::{AnswerBody, AnswerState, Channel, ChatSettings, Error, ErrorCode, Part, PartKind};
+use protocol::{AnswerBody, AnswerState, ChatSettings, Content, Error, ErrorCode, Position};
 use rustyline::error::ReadlineError;
 use rustyline::DefaultEditor;
 
@@ -59,7 +59,7 @@ pub async fn run(args: ChatArgs) -> Result<()> {
         println!(
             "{}",
             output::soft(&format!(
-                "{} · /quit or Ctrl+D ends, Ctrl+C stops an answer, /continue lets it go on; the chat is kept",
+                "{} · /quit or Ctrl+D ends, Ctrl+C stops an answer, /continue continues it; the chat is kept",
                 model.reference()
             ))
         );
@@ -88,7 +88,7 @@ pub async fn run(args: ChatArgs) -> Result<()> {
 }
 
 async fn ask(app: &App, chat: &str, question: &str) -> Result<()> {
-    let turn = app.chat.send(chat, question).await?;
+    let turn = app.chat.send(chat, &[Content::text(question)], &Position::End).await?;
     print_answer(app, &turn.answer.id).await
 }
 
@@ -101,7 +101,7 @@ async fn continue_answer(app: &App, chat: Option<&str>) -> Result<()> {
     let last = last.ok_or_else(|| {
         Error::new(
             ErrorCode::BadRequest,
-            "there is no answer yet that could go on; ask something first",
+            "there is no answer yet that could be continued; ask something first",
         )
     })?;
     app.chat.continue_answer(&last.id).await?;
@@ -129,25 +129,25 @@ async fn print_answer(app: &App, message: &str) -> Result<()> {
         match event.map(|event| event.body) {
             Some(AnswerBody::Continued { parts, .. }) if again => {
                 // Later it would stand in the middle of the thought.
-                let thinks = matches!(parts.last(), Some(part) if matches!(part.kind, PartKind::Thinking { .. }));
+                let thinks = matches!(parts.last(), Some(part) if matches!(part.content, Content::Thinking { .. }));
                 if thinks && !std::mem::replace(&mut hinted, true) {
                     key.hint();
                 }
-                parts.iter().try_for_each(|part| print_part(&mut printer, part))?;
+                parts.iter().try_for_each(|part| print_part(&mut printer, &part.content))?;
             }
-            Some(AnswerBody::Delta { channel, text, .. }) => {
-                if channel == Channel::Thinking && !std::mem::replace(&mut hinted, true) {
+            Some(AnswerBody::Delta { content, .. }) => {
+                if matches!(content, Content::Thinking { .. }) && !std::mem::replace(&mut hinted, true) {
                     key.hint();
                 }
-                printer.delta(channel, &text)?;
+                print_part(&mut printer, &content)?;
             }
-            Some(AnswerBody::ToolCall { call, .. }) => printer.remark(&format!("the model calls {}({})", call.name, call.arguments))?,
             Some(AnswerBody::Notice { notice }) => printer.remark(&notice.message)?,
             Some(AnswerBody::Finished { message }) => {
                 printer.end()?;
                 return match (message.state, message.error) {
                     (AnswerState::Failed, Some(error)) => Err(error.into()),
-                    (AnswerState::Stopped, _) => printer.remark("stopped; /continue lets it go on"),
+                    (AnswerState::Stopped, _) if message.continuable => printer.remark("stopped; /continue continues it"),
+                    (AnswerState::Stopped, _) => printer.remark("stopped"),
                     _ => Ok(()),
                 };
             }
@@ -159,11 +159,13 @@ async fn print_answer(app: &App, message: &str) -> Result<()> {
     }
 }
 
-fn print_part(printer: &mut Printer, part: &Part) -> Result<()> {
-    match &part.kind {
-        PartKind::Thinking { text } => printer.delta(Channel::Thinking, text),
-        PartKind::Text { text } => printer.delta(Channel::Text, text),
-        PartKind::ToolCall { call } => printer.remark(&format!("the model called {}({})", call.name, call.arguments)),
+/// A call is a remark here: the person reads a conversation, not its protocol.
+fn print_part(printer: &mut Printer, content: &Content) -> Result<()> {
+    match content {
+        Content::ToolCall { call } => printer.remark(&format!("the model calls {}({})", call.name, call.arguments)),
+        Content::Text { .. } | Content::Thinking { .. } | Content::Data { .. } | Content::Image { .. } | Content::File { .. } => {
+            printer.part(content)
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use protocol::{Channel, EngineEvent, FinishReason, Notice, PartKind, Stage, ToolCall};
+use protocol::{Content, EngineEvent, FinishReason, Notice, Stage};
 use serde_json::{json, Value};
 
 /// Prints a failure and gives the exit code.
@@ -73,17 +73,17 @@ impl Answer {
                 self.model_revision = model_revision.clone();
                 Vec::new()
             }
-            EngineEvent::Continued { said, notices, tokens } => {
+            EngineEvent::Continued { parts, notices, tokens } => {
                 self.tokens.extend(tokens);
-                said.iter().map(said_line).chain(notices.iter().map(notice_line)).collect()
+                parts
+                    .iter()
+                    .filter_map(content_line)
+                    .chain(notices.iter().map(notice_line))
+                    .collect()
             }
-            EngineEvent::Delta { channel, text, tokens, .. } => {
+            EngineEvent::Delta { content, tokens, .. } => {
                 self.tokens.extend(tokens);
-                vec![text_line(*channel, text)]
-            }
-            EngineEvent::ToolCall { call, tokens } => {
-                self.tokens.extend(tokens);
-                vec![call_line(call)]
+                content_line(content).into_iter().collect()
             }
             EngineEvent::Notice(notice) => vec![notice_line(notice)],
             EngineEvent::Done(done) => {
@@ -103,23 +103,14 @@ impl Answer {
     }
 }
 
-fn said_line(part: &PartKind) -> Value {
-    match part {
-        PartKind::Thinking { text } => text_line(Channel::Thinking, text),
-        PartKind::Text { text } => text_line(Channel::Text, text),
-        PartKind::ToolCall { call } => call_line(call),
+/// The line of a piece of an answer; `None` for what no model writes.
+fn content_line(content: &Content) -> Option<Value> {
+    match content {
+        Content::Thinking { text } => Some(json!({"type": "thinking", "text": text})),
+        Content::Text { text } => Some(json!({"type": "text", "text": text})),
+        Content::ToolCall { call } => Some(json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments})),
+        Content::Data { .. } | Content::Image { .. } | Content::File { .. } => None,
     }
-}
-
-fn text_line(channel: Channel, text: &str) -> Value {
-    match channel {
-        Channel::Thinking => json!({"type": "thinking", "text": text}),
-        Channel::Text => json!({"type": "text", "text": text}),
-    }
-}
-
-fn call_line(call: &ToolCall) -> Value {
-    json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments})
 }
 
 fn notice_line(notice: &Notice) -> Value {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, Context, Result};
 use engine::MlxEngine;
 use protocol::{
-    Channel, Done, Engine, EngineEvent, FolderSource, LoadEvent, LocalEngine, Message, Request, Role, Sampling, Stage, Thinking,
+    Content, Done, Engine, EngineEvent, FolderSource, LoadEvent, LocalEngine, Message, Request, Role, Sampling, Stage, Thinking,
 };
 use serde::Deserialize;
 use serde_json::{json, Value};
@@ -108,9 +108,10 @@ async fn ask(engine: &MlxEngine, request: Request) -> Result<(Turn, Message)> {
                 done,
                 total,
             } if done == total => first = Some(start.elapsed()),
-            EngineEvent::Delta { channel, text: piece, .. } => match channel {
-                Channel::Text => text.push_str(&piece),
-                Channel::Thinking => thought.push_str(&piece),
+            EngineEvent::Delta { content, .. } => match content {
+                Content::Text { text: piece } => text.push_str(&piece),
+                Content::Thinking { text: piece } => thought.push_str(&piece),
+                Content::ToolCall { .. } | Content::Data { .. } | Content::Image { .. } | Content::File { .. } => {}
             },
             EngineEvent::Failed(error) => return Err(error.into()),
             EngineEvent::Done(done) => ended = Some(done),
@@ -138,8 +139,8 @@ fn ask_peer(script: &Path, model: &FolderSource, chat: &[Message]) -> Result<Pee
     let messages: Vec<Value> = chat
         .iter()
         .map(|message| match message.role {
-            Role::User => json!({"role": "user", "content": message.plain_text()}),
-            _ => json!({"role": "assistant", "content": message.plain_text(), "reasoning_content": message.reasoning}),
+            Role::User => json!({"role": "user", "content": message.text_with_placeholders()}),
+            _ => json!({"role": "assistant", "content": message.text_with_placeholders(), "reasoning_content": message.reasoning}),
         })
         .collect();
     let path = std::env::temp_dir().join(format!("ponder-turns-{}.json", std::process::id()));

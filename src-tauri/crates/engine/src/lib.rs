@@ -184,6 +184,9 @@ impl Engine for MlxEngine {
             answer::check(&request)?;
             let files = worker.model_files(folder(&request)?)?;
             let prepared = answer::prepare(&files, &request)?;
+            if let Some(notice) = request.unseen_media() {
+                job.send(EngineEvent::Notice(notice));
+            }
             let mut progress = |done, total| {
                 job.send(EngineEvent::Progress {
                     stage: Stage::Load,

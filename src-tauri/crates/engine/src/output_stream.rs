@@ -1,13 +1,19 @@
 //! Token ids as events.
 
 use prompt::{ChannelParser, Piece, StopToken};
-use protocol::{Channel, Done, EndedBy, EngineEvent, FinishReason, Notice, NoticeCode, PartKind, ToolCall, Usage};
+use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, Notice, NoticeCode, ToolCall, Usage};
 
 use crate::answer_prefix::PrefixTokens;
 use crate::error::{Error, Result};
 use crate::generate::{GenerationTimes, LoopEnd};
 use crate::thinking_budget::{ForcedEnd, ThinkingBudget};
 use crate::worker::JobContext;
+
+/// What a piece of the parser is.
+enum Read {
+    Content(Content),
+    Notice(Notice),
+}
 
 /// Turns the token ids of an answer into events.
 pub struct OutputStream<'a> {
@@ -62,24 +68,16 @@ impl<'a> OutputStream<'a> {
         if prefix.thinking_ended {
             notices.extend(self.thinking.was_ended(&mut self.parser));
         }
-        let mut parts: Vec<PartKind> = Vec::new();
+        let mut parts: Vec<Content> = Vec::new();
         for piece in pieces {
-            match (parts.last_mut(), piece) {
-                (Some(PartKind::Text { text }), Piece::Text(more)) | (Some(PartKind::Thinking { text }), Piece::Thinking(more)) => {
-                    text.push_str(&more);
-                }
-                (_, Piece::Text(text)) => parts.push(PartKind::Text { text }),
-                (_, Piece::Thinking(text)) => parts.push(PartKind::Thinking { text }),
-                (_, Piece::ToolCall { name, arguments }) => {
-                    let call = self.call(name, arguments);
-                    parts.push(PartKind::ToolCall { call });
-                }
-                (_, Piece::Notice(notice)) => notices.push(notice),
+            match self.read(piece) {
+                Read::Content(content) => Content::push(&mut parts, content),
+                Read::Notice(notice) => notices.push(notice),
             }
         }
         self.tokens = prefix.tokens.len() as u32;
         self.job.send(EngineEvent::Continued {
-            said: parts,
+            parts,
             notices,
             tokens: prefix.tokens.clone(),
         });
@@ -106,10 +104,19 @@ impl<'a> OutputStream<'a> {
         ids
     }
 
-    fn call(&mut self, name: String, arguments: serde_json::Value) -> ToolCall {
-        let id = format!("call_{}", self.calls);
-        self.calls += 1;
-        ToolCall { id, name, arguments }
+    /// A piece of the parser as the rest of the app knows it.
+    fn read(&mut self, piece: Piece) -> Read {
+        match piece {
+            Piece::Text(text) => Read::Content(Content::Text { text }),
+            Piece::Thinking(text) => Read::Content(Content::Thinking { text }),
+            Piece::ToolCall { name, arguments } => {
+                let id = format!("call_{}", self.calls);
+                self.calls += 1;
+                let call = ToolCall { id, name, arguments };
+                Read::Content(Content::ToolCall { call })
+            }
+            Piece::Notice { code, message } => Read::Notice(Notice { code, message }),
+        }
     }
 
     /// Takes the next token; the result is whether more are wanted.
@@ -143,24 +150,13 @@ impl<'a> OutputStream<'a> {
     fn send(&mut self, pieces: Vec<Piece>) {
         let thinking_tokens = Some(self.parser.thinking_tokens());
         for piece in pieces {
-            let event = match piece {
-                Piece::Text(text) => EngineEvent::Delta {
-                    channel: Channel::Text,
-                    text,
+            let event = match self.read(piece) {
+                Read::Content(content) => EngineEvent::Delta {
+                    content,
                     tokens: std::mem::take(&mut self.unsent),
                     thinking_tokens,
                 },
-                Piece::Thinking(text) => EngineEvent::Delta {
-                    channel: Channel::Thinking,
-                    text,
-                    tokens: std::mem::take(&mut self.unsent),
-                    thinking_tokens,
-                },
-                Piece::ToolCall { name, arguments } => EngineEvent::ToolCall {
-                    call: self.call(name, arguments),
-                    tokens: std::mem::take(&mut self.unsent),
-                },
-                Piece::Notice(notice) => EngineEvent::Notice(notice),
+                Read::Notice(notice) => EngineEvent::Notice(notice),
             };
             self.job.send(event);
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use engine::MlxEngine;
-use protocol::{Channel, Engine, EngineEvent, FolderSource, Message, Request, Role, Sampling, Thinking, ToolCall};
+use protocol::{Content, Engine, EngineEvent, FolderSource, Message, Request, Role, Sampling, Thinking, ToolCall};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -96,11 +96,13 @@ async fn pebble_passes_its_exam() {
         while let Some(event) = job.events.recv().await {
             match event {
                 EngineEvent::Delta {
-                    channel: Channel::Text,
-                    text: piece,
+                    content: Content::Text { text: piece },
                     ..
                 } => text.push_str(&piece),
-                EngineEvent::ToolCall { call, .. } => calls.push(call),
+                EngineEvent::Delta {
+                    content: Content::ToolCall { call },
+                    ..
+                } => calls.push(call),
                 EngineEvent::Failed(error) => panic!("the engine failed: {error}"),
                 EngineEvent::Delta { .. }
                 | EngineEvent::Progress { .. }

@@ -9,7 +9,7 @@ use common::files::{copy_words, edit_config};
 use common::{hear, pebble_dir, question, source, Heard};
 use engine::MlxEngine;
 use protocol::{
-    AnswerPrefix, Channel, EndedBy, Engine, EngineEvent, ErrorCode, FinishReason, LocalEngine, NoticeCode, Request, Sampling, Thinking,
+    AnswerPrefix, Content, EndedBy, Engine, EngineEvent, ErrorCode, FinishReason, LocalEngine, NoticeCode, Request, Sampling, Thinking,
 };
 
 const SUM: &str = "What is 347 + 589?";
@@ -154,8 +154,7 @@ async fn the_answer_follows_at_once_when_it_is_asked_for() {
         let (mut heard, mut pressed) = (Heard::default(), None);
         while let Some(event) = job.events.recv().await {
             if let EngineEvent::Delta {
-                channel: Channel::Thinking,
-                text,
+                content: Content::Thinking { text },
                 thinking_tokens: Some(thinking_tokens),
                 ..
             } = &event
@@ -169,8 +168,7 @@ async fn the_answer_follows_at_once_when_it_is_asked_for() {
                 }
             }
             if let EngineEvent::Delta {
-                channel: Channel::Text,
-                text,
+                content: Content::Text { text },
                 ..
             } = &event
             {
@@ -203,8 +201,7 @@ async fn answer_now_in_the_answer_changes_nothing() {
     while let Some(event) = job.events.recv().await {
         match event {
             EngineEvent::Delta {
-                channel: Channel::Text,
-                text: piece,
+                content: Content::Text { text: piece },
                 ..
             } => {
                 text.push_str(&piece);

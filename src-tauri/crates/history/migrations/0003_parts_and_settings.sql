@@ -40,11 +40,18 @@ CREATE TABLE new_parts (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO new_parts (message_id, position, kind, content, started_at, ended_at)
 SELECT message_id, position, kind,
-       CASE kind WHEN 'tool_call' THEN json_set(content, '$.id', substr(lower(hex(randomblob(5))), 1, 9)) ELSE content END,
+       CASE kind WHEN 'tool_call' THEN json_object('call', json_set(content, '$.id', substr(lower(hex(randomblob(5))), 1, 9)))
+                 ELSE content END,
        started_at, ended_at
   FROM parts;
 DROP TABLE parts;
 ALTER TABLE new_parts RENAME TO parts;
+
+-- A draft is a list of parts, as a message is.
+ALTER TABLE chats RENAME COLUMN draft TO draft_text;
+ALTER TABLE chats ADD COLUMN draft TEXT NOT NULL DEFAULT '[]';
+UPDATE chats SET draft = json_array(json_object('kind', 'text', 'text', draft_text)) WHERE draft_text <> '';
+ALTER TABLE chats DROP COLUMN draft_text;
 
 -- The call whose result a row of a tool is. Every call has one row at most.
 ALTER TABLE messages ADD COLUMN tool_call_id TEXT;

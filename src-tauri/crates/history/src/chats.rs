@@ -1,6 +1,6 @@
 //! The table `chats`: the sidebar, what a chat remembers, the trash.
 
-use protocol::{ChatSettings, ChatSummary, ChatView};
+use protocol::{ChatSettings, ChatSummary, ChatView, Content};
 
 use crate::rows::{from_json, to_json};
 use crate::{new_id, now, Error, History, Result};
@@ -92,7 +92,7 @@ impl History {
             ChatView {
                 summary: row.summary.into(),
                 settings: from_json("setting", &row.settings)?,
-                draft: row.draft,
+                draft: from_json("draft", &row.draft)?,
                 messages: Vec::new(),
             },
             row.head,
@@ -146,11 +146,11 @@ impl History {
         self.change_chat(update).await
     }
 
-    /// The text that was typed and not sent.
-    pub async fn set_draft(&self, chat: &str, draft: &str) -> Result<()> {
+    /// What was written and not sent.
+    pub async fn set_draft(&self, chat: &str, draft: &[Content]) -> Result<()> {
         let update = sqlx::query("UPDATE chats SET draft = ?2 WHERE id = ?1 AND deleted_at IS NULL")
             .bind(chat)
-            .bind(draft);
+            .bind(to_json(&draft));
         self.change_chat(update).await
     }
 

@@ -13,8 +13,11 @@ pub enum Error {
     /// The chat has a running answer, in this process or another.
     #[error("an answer is already being written in this chat; wait for its end or stop it")]
     Busy,
+    /// A call has one result, and this one has it.
+    #[error("this call has its result already; nothing was changed")]
+    HasResult,
     /// The answer is complete, is being written, or is not the last of what is looked at.
-    #[error("only the last answer of a chat can go on, and only where it ended early; nothing was changed")]
+    #[error("only the last answer of a chat can be continued, and only if it ended early; nothing was changed")]
     CannotContinue,
     /// The file could not be opened; the source says why.
     #[error("the history file {} could not be opened: {source}", path.display())]
@@ -87,7 +90,7 @@ impl From<Error> for protocol::Error {
         let code = match &error {
             Error::NotFound(_) => ErrorCode::NotFound,
             Error::Busy => ErrorCode::Busy,
-            Error::CannotContinue => ErrorCode::BadRequest,
+            Error::CannotContinue | Error::HasResult => ErrorCode::BadRequest,
             _ => ErrorCode::Storage,
         };
         protocol::Error::new(code, error.to_string())

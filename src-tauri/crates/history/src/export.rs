@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use protocol::{ChatView, PartKind, Role, StoredMessage};
+use protocol::{ChatView, Content, Role, StoredMessage};
 use serde_json::{json, Value};
 
 use crate::{History, Result};
@@ -42,14 +42,17 @@ fn markdown(view: &ChatView) -> String {
     for message in &view.messages {
         let _ = write!(out, "\n## {}\n", speaker(message));
         for part in &message.parts {
-            let _ = match &part.kind {
-                PartKind::Text { text } => write!(out, "\n{}\n", text.trim_end()),
-                PartKind::Thinking { text } => {
+            let _ = match &part.content {
+                Content::Text { text } => write!(out, "\n{}\n", text.trim_end()),
+                Content::Thinking { text } => {
                     let seconds = (part.ended_at - part.started_at) as f64 / 1000.0;
                     let quoted: String = text.trim().lines().map(|line| format!("> {line}\n")).collect();
                     write!(out, "\n> **Thought for {seconds:.0} s**\n>\n{quoted}")
                 }
-                PartKind::ToolCall { call } => write!(out, "\nCalled `{}`:\n\n```json\n{:#}\n```\n", call.name, call.arguments),
+                Content::ToolCall { call } => write!(out, "\nCalled `{}`:\n\n```json\n{:#}\n```\n", call.name, call.arguments),
+                Content::Data { data } => write!(out, "\n```json\n{data:#}\n```\n"),
+                // Their bytes do not fit into a text.
+                Content::Image { .. } | Content::File { .. } => write!(out, "\n*{}*\n", part.content.as_text().unwrap_or_default()),
             };
         }
         if let Some(error) = &message.error {

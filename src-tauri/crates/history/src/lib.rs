@@ -15,6 +15,7 @@ mod privacy;
 mod rows;
 mod search;
 mod settings;
+mod tool_results;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -23,6 +24,7 @@ pub use error::{Error, Result};
 pub use messages::{NewAnswer, StreamingAnswer};
 pub use parts::{AnswerDelta, ControlRequests, PartDelta};
 pub use search::SearchHit;
+pub use tool_results::NOT_RUN;
 
 /// The time by the computer's clock, in Unix milliseconds.
 pub fn now() -> i64 {
@@ -34,4 +36,16 @@ pub fn now() -> i64 {
 /// A new id; of one process, younger ids sort after older ones.
 fn new_id() -> String {
     uuid::Uuid::now_v7().to_string()
+}
+
+/// A new id of a tool's call: nine random letters and digits, as the strictest chat templates (Mistral's) demand.
+pub fn new_call_id() -> String {
+    const SIGNS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let mut random = uuid::Uuid::now_v7().as_u128() as u64 & ((1 << 62) - 1);
+    let mut next = || {
+        let sign = SIGNS[(random % 62) as usize];
+        random /= 62;
+        char::from(sign)
+    };
+    (0..9).map(|_| next()).collect()
 }

@@ -1,10 +1,11 @@
 //! The table `messages`: the tree of a chat, and the answers that are being written.
 
-use protocol::{AnswerState, ChatSettings, Part, PartKind, Role, StoredMessage, Turn};
+use protocol::{AnswerState, ChatSettings, Content, Part, Position, Role, StoredMessage, Turn};
 use sqlx::{Sqlite, Transaction};
 
 use crate::parts::{delete_parts, insert_parts, token_bytes};
 use crate::rows::{messages, select_messages, to_json, to_word, PartOfMessage};
+use crate::tool_results::close_calls;
 use crate::{new_id, now, Error, History, Result};
 
 /// An answer that is about to be written.
@@ -75,9 +76,10 @@ impl History {
         messages(rows)
     }
 
-    /// Stores a question below the branch that is looked at and an empty answer to it, looks at them, clears the draft, and
-    /// gives the chat this title where it has none. Fails with [`Error::Busy`] while the chat has a running answer.
-    pub async fn begin_turn(&self, chat: &str, text: &str, title: &str, answer: &NewAnswer) -> Result<Turn> {
+    /// Stores a question at this position and an empty answer to it, looks at them, clears the draft, and gives the chat this title
+    /// if it has none. Calls before the question that have no result get one that says that they were not run. Fails with
+    /// [`Error::Busy`] while the chat has a running answer.
+    pub async fn begin_turn(&self, chat: &str, content: &[Content], position: &Position, title: &str, answer: &NewAnswer) -> Result<Turn> {
         let (question, now) = (new_id(), now());
         let mut transaction = self.write().await?;
         let head: Option<Option<String>> = sqlx::query_scalar("SELECT head FROM chats WHERE id = ? AND deleted_at IS NULL")
@@ -85,23 +87,18 @@ impl History {
             .fetch_optional(&mut *transaction)
             .await?;
         let head = head.ok_or(Error::NotFound("chat"))?;
-        sqlx::query(
-            "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, finished_at) VALUES (?1, ?2, ?3, 'user', 'complete', ?4, ?4)",
-        )
-        .bind(&question)
-        .bind(chat)
-        .bind(head)
-        .bind(now)
-        .execute(&mut *transaction)
-        .await?;
-        let part = Part {
-            kind: PartKind::Text { text: text.to_owned() },
-            started_at: now,
-            ended_at: now,
+        let parent = match position {
+            Position::End => head,
+            Position::Beginning => None,
+            Position::After(message) => Some(message.clone()),
         };
-        insert_parts(&mut transaction, &question, &[part]).await?;
+        let parent = match parent {
+            Some(parent) => Some(close_calls(&mut transaction, chat, &parent, now).await?),
+            None => None,
+        };
+        insert_message(&mut transaction, (&question, chat, parent.as_deref()), Role::User, content, now).await?;
         let answer = insert_answer(&mut transaction, chat, &question, answer, now).await?;
-        sqlx::query("UPDATE chats SET title = CASE title WHEN '' THEN ?2 ELSE title END, draft = '' WHERE id = ?1")
+        sqlx::query("UPDATE chats SET title = CASE title WHEN '' THEN ?2 ELSE title END, draft = '[]' WHERE id = ?1")
             .bind(chat)
             .bind(title)
             .execute(&mut *transaction)
@@ -113,7 +110,7 @@ impl History {
         })
     }
 
-    /// Stores an empty answer to a question and looks at it; other answers of the question become its siblings. Fails with
+    /// Stores an empty answer to a question, or to the result of a tool, and looks at it; other answers to it become its siblings. Fails with
     /// [`Error::Busy`] while the chat has a running answer.
     pub async fn begin_answer(&self, question: &str, answer: &NewAnswer) -> Result<StoredMessage> {
         let mut transaction = self.write().await?;
@@ -252,6 +249,33 @@ impl History {
             .map(|id| u32::from_le_bytes([id[0], id[1], id[2], id[3]]))
             .collect())
     }
+}
+
+/// Stores a complete message.
+pub(crate) async fn insert_message(
+    transaction: &mut Transaction<'static, Sqlite>,
+    (id, chat, parent): (&str, &str, Option<&str>),
+    role: Role,
+    content: &[Content],
+    now: i64,
+) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, finished_at) VALUES (?1, ?2, ?3, ?4, 'complete', ?5, ?5)",
+    )
+    .bind(id)
+    .bind(chat)
+    .bind(parent)
+    .bind(to_word(&role))
+    .bind(now)
+    .execute(&mut **transaction)
+    .await?;
+    let part = |content: &Content| Part {
+        content: content.clone(),
+        started_at: now,
+        ended_at: now,
+    };
+    let parts: Vec<Part> = content.iter().map(part).collect();
+    insert_parts(transaction, id, &parts).await
 }
 
 async fn insert_answer(

@@ -1,6 +1,6 @@
 //! The table `parts`, and how a streaming answer grows.
 
-use protocol::{Notice, Part, PartKind};
+use protocol::{Content, Notice, Part};
 use sqlx::{Sqlite, Transaction};
 
 use crate::rows::{part_columns, to_json};
@@ -43,8 +43,8 @@ pub struct AnswerDelta {
 pub struct PartDelta {
     /// Which part of its message, from 0.
     pub position: usize,
-    /// The kind and only the new content.
-    pub kind: PartKind,
+    /// Of a text only what is new, of every other kind the whole.
+    pub content: Content,
     /// When its first piece came.
     pub started_at: i64,
     /// When its last piece came.
@@ -79,7 +79,15 @@ impl History {
             delete_parts(&mut transaction, message).await?;
         }
         for part in &delta.parts {
-            insert_part(&mut transaction, message, part.position, &part.kind, part.started_at, part.ended_at).await?;
+            insert_part(
+                &mut transaction,
+                message,
+                part.position,
+                &part.content,
+                part.started_at,
+                part.ended_at,
+            )
+            .await?;
         }
         transaction.commit().await?;
         Ok(requests)
@@ -98,7 +106,7 @@ pub(crate) async fn delete_parts(transaction: &mut Transaction<'static, Sqlite>,
 /// Stores all parts of a message that has none.
 pub(crate) async fn insert_parts(transaction: &mut Transaction<'static, Sqlite>, message: &str, parts: &[Part]) -> Result<()> {
     for (position, part) in parts.iter().enumerate() {
-        insert_part(transaction, message, position, &part.kind, part.started_at, part.ended_at).await?;
+        insert_part(transaction, message, position, &part.content, part.started_at, part.ended_at).await?;
     }
     Ok(())
 }
@@ -107,11 +115,11 @@ async fn insert_part(
     transaction: &mut Transaction<'static, Sqlite>,
     message: &str,
     position: usize,
-    kind: &PartKind,
+    content: &Content,
     started_at: i64,
     ended_at: i64,
 ) -> Result<()> {
-    let (kind, content) = part_columns(kind);
+    let (kind, content) = part_columns(content);
     sqlx::query(
         "INSERT INTO parts (message_id, position, kind, content, started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?)
          ON CONFLICT (message_id, position) DO UPDATE SET content = content || excluded.content, ended_at = excluded.ended_at",

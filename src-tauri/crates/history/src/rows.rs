@@ -1,10 +1,9 @@
 //! Rows of the message tree, and how values of `protocol` become columns.
 
-use protocol::{
-    AnswerState, Error as Failure, ErrorCode, FinishReason, Notice, Part, PartKind, Role, StoredMessage, Timing, ToolCall, Usage,
-};
+use protocol::{AnswerState, Content, Error as Failure, ErrorCode, FinishReason, Notice, Part, Role, StoredMessage, Timing, Usage};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::continuation::ended_early;
 use crate::{Error, Result};
@@ -15,7 +14,7 @@ macro_rules! select_messages {
         concat!(
             $with,
             " SELECT m.id, m.chat_id, m.parent_id, m.role, m.state, m.created_at, m.finished_at, m.model, m.model_revision,
-                     m.template_hash, m.settings, m.thinking_ended, m.thinking_tokens, m.finish_reason, m.ended_by, m.error_code, m.error_message,
+                     m.template_hash, m.settings, m.tool_call_id, m.thinking_ended, m.thinking_tokens, m.finish_reason, m.ended_by, m.error_code, m.error_message,
                      m.notices, m.usage, m.timing,
                      EXISTS (SELECT 1 FROM chats h WHERE h.head = m.id AND h.deleted_at IS NULL) AS is_head,
                      (SELECT group_concat(s.id, ' ' ORDER BY s.created_at, s.id) FROM messages s
@@ -41,6 +40,7 @@ pub(crate) struct PartOfMessage {
     model_revision: Option<String>,
     template_hash: Option<String>,
     settings: Option<String>,
+    tool_call_id: Option<String>,
     thinking_ended: bool,
     thinking_tokens: Option<u32>,
     finish_reason: Option<String>,
@@ -81,15 +81,9 @@ impl PartOfMessage {
         else {
             return Ok(None);
         };
-        let kind = match kind.as_str() {
-            "thinking" => PartKind::Thinking { text: content },
-            "text" => PartKind::Text { text: content },
-            _ => PartKind::ToolCall {
-                call: from_json("tool call", &content)?,
-            },
-        };
+        let content = part_content(&kind, content)?;
         Ok(Some(Part {
-            kind,
+            content,
             started_at,
             ended_at,
         }))
@@ -103,6 +97,7 @@ impl PartOfMessage {
             role: from_word::<Role>("role", &self.role)?,
             state: from_word::<AnswerState>("state", &self.state)?,
             parts: part.into_iter().collect(),
+            tool_call_id: self.tool_call_id,
             siblings: self.siblings.split(' ').map(str::to_owned).collect(),
             created_at: self.created_at,
             finished_at: self.finished_at,
@@ -136,13 +131,31 @@ impl PartOfMessage {
     }
 }
 
-/// The columns `kind` and `content` of a part.
-pub(crate) fn part_columns(kind: &PartKind) -> (&'static str, String) {
-    match kind {
-        PartKind::Thinking { text } => ("thinking", text.clone()),
-        PartKind::Text { text } => ("text", text.clone()),
-        PartKind::ToolCall { call } => ("tool_call", to_json::<ToolCall>(call)),
+/// The columns `kind` and `content` of a part: a text stands there as it is, so that it can be searched and grow; of every other
+/// kind the fields stand there as JSON.
+pub(crate) fn part_columns(content: &Content) -> (String, String) {
+    let mut fields = match serde_json::to_value(content) {
+        Ok(Value::Object(fields)) => fields,
+        _ => unreachable!("a part is an object with string keys and no failing serializer"),
+    };
+    let kind = match fields.remove("kind") {
+        Some(Value::String(kind)) => kind,
+        _ => unreachable!("a part's kind is its tag"),
+    };
+    match content.growing_text() {
+        Some(text) => (kind, text.to_owned()),
+        None => (kind, Value::Object(fields).to_string()),
     }
+}
+
+/// A part of its columns.
+fn part_content(kind: &str, content: String) -> Result<Content> {
+    let mut fields: Map<String, Value> = match kind {
+        "text" | "thinking" => Map::from_iter([("text".into(), content.into())]),
+        _ => from_json("part", &content)?,
+    };
+    fields.insert("kind".into(), kind.into());
+    serde_json::from_value(fields.into()).map_err(|source| Error::Unreadable { what: "part", source })
 }
 
 /// A value as JSON.
@@ -162,5 +175,5 @@ pub(crate) fn to_word<T: Serialize>(value: &T) -> String {
 
 /// A variant from its word.
 pub(crate) fn from_word<T: DeserializeOwned>(what: &'static str, word: &str) -> Result<T> {
-    serde_json::from_value(serde_json::Value::from(word)).map_err(|source| Error::Unreadable { what, source })
+    serde_json::from_value(Value::from(word)).map_err(|source| Error::Unreadable { what, source })
 }

@@ -64,7 +64,7 @@ fn message(message: &Message) -> Value {
     fields.insert("role".into(), role.into());
     let content = match message.content.as_slice() {
         [Content::Data { data }] => data.clone(),
-        _ => message.plain_text().into(),
+        _ => message.text_with_placeholders().into(),
     };
     fields.insert("content".into(), content);
     if let Some(reasoning) = &message.reasoning {

@@ -120,8 +120,7 @@ fn with_question(messages: &[Message], text: &str) -> Vec<Message> {
     let mut messages = messages.to_vec();
     match messages.last_mut() {
         Some(last) if last.role == Role::User => {
-            let text = format!("{}\n\n{text}", last.plain_text());
-            last.content = vec![Content::Text { text }];
+            Content::push(&mut last.content, Content::text(format!("\n\n{text}")));
         }
         _ => messages.push(question(text)),
     }
@@ -131,7 +130,7 @@ fn with_question(messages: &[Message], text: &str) -> Vec<Message> {
 /// The conversation with another question in the place of the last one.
 fn before_last_question(messages: &[Message]) -> Option<Vec<Message>> {
     let last = messages.iter().rposition(|message| message.role == Role::User)?;
-    let text = messages[last].plain_text();
+    let text = messages[last].text_with_placeholders();
     // A probe that begins as the question does would not part from it at the question's first letter.
     let probe = PROBES.into_iter().find(|probe| !text.trim_start().starts_with(&probe[..1]))?;
     Some(messages[..last].iter().cloned().chain([question(probe)]).collect())

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{Channel, EndedBy, Error, FinishReason, Notice, Sampling, Stage, Thinking, Timing, ToolCall, Usage};
+use crate::{Content, EndedBy, Error, FinishReason, Notice, Sampling, Stage, Thinking, Timing, Usage};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -74,35 +74,13 @@ pub struct ChatSummary {
     pub running: bool,
 }
 
-/// What a part of a message holds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-#[ts(export)]
-pub enum PartKind {
-    /// Reasoning.
-    Thinking {
-        /// The text.
-        text: String,
-    },
-    /// What is said.
-    Text {
-        /// The text.
-        text: String,
-    },
-    /// A tool that was called.
-    ToolCall {
-        /// The call.
-        call: ToolCall,
-    },
-}
-
 /// One part of a message, in the order it was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Part {
     /// What it holds.
     #[serde(flatten)]
-    pub kind: PartKind,
+    pub content: Content,
     /// When its first piece came.
     #[ts(type = "number")]
     pub started_at: i64,
@@ -127,6 +105,9 @@ pub struct StoredMessage {
     pub state: AnswerState,
     /// Its content.
     pub parts: Vec<Part>,
+    /// The call whose result this is, in a message of [`Role::Tool`]. A call has one result at most. Its state is `Stopped` if the tool was
+    /// not run because the person went on without it.
+    pub tool_call_id: Option<String>,
     /// The ids of all messages with the same parent, oldest first, this one included.
     pub siblings: Vec<String>,
     /// When it was made.
@@ -165,13 +146,17 @@ pub struct StoredMessage {
 }
 
 impl StoredMessage {
-    /// The answer's or question's text, reasoning left out.
+    /// The words of the answer or the question alone, such as a title is made of.
     pub fn text(&self) -> String {
         self.parts
             .iter()
-            .filter_map(|part| match &part.kind {
-                PartKind::Text { text } => Some(text.as_str()),
-                PartKind::Thinking { .. } | PartKind::ToolCall { .. } => None,
+            .filter_map(|part| match &part.content {
+                Content::Text { text } => Some(text.as_str()),
+                Content::Thinking { .. }
+                | Content::ToolCall { .. }
+                | Content::Data { .. }
+                | Content::Image { .. }
+                | Content::File { .. } => None,
             })
             .collect()
     }
@@ -185,10 +170,24 @@ pub struct ChatView {
     pub summary: ChatSummary,
     /// What it remembers for its next turn.
     pub settings: ChatSettings,
-    /// The text that was typed and not sent.
-    pub draft: String,
+    /// What was written and not sent.
+    pub draft: Vec<Content>,
     /// The messages of the branch, oldest first.
     pub messages: Vec<StoredMessage>,
+}
+
+/// Where a question goes in the tree of its chat.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Position {
+    /// At the end of the branch that is looked at.
+    #[default]
+    End,
+    /// At the beginning: an edited first question.
+    Beginning,
+    /// After this message: a question that was edited goes after the message that the earlier one came after.
+    After(String),
 }
 
 /// A question that was stored and the answer that was begun for it.
@@ -234,20 +233,10 @@ pub enum AnswerBody {
         /// What the user should know about it.
         notices: Vec<Notice>,
     },
-    /// More text at the end of the message: it continues the last part where that is of the same channel, else begins one.
+    /// More at the end of the message: a text continues the last part if that is of the same kind, all else is a part of its own.
     Delta {
-        /// Where it belongs.
-        channel: Channel,
-        /// The text.
-        text: String,
-        /// When it came.
-        #[ts(type = "number")]
-        at: i64,
-    },
-    /// A complete tool call.
-    ToolCall {
-        /// The call.
-        call: ToolCall,
+        /// What came.
+        content: Content,
         /// When it came.
         #[ts(type = "number")]
         at: i64,
@@ -280,26 +269,26 @@ pub struct AnswerEvent {
 }
 
 impl crate::Coalesce for AnswerEvent {
-    /// Two deltas of one channel become one that carries the later number.
+    /// Two pieces of one text become one that carries the later number.
     fn coalesce(&mut self, next: Self) -> Option<Self> {
         match (&mut self.body, next) {
             (
-                AnswerBody::Delta { channel, text, at },
+                AnswerBody::Delta { content, at },
                 AnswerEvent {
+                    message,
                     seq,
-                    body:
-                        AnswerBody::Delta {
-                            channel: next_channel,
-                            text: more,
-                            at: later,
-                        },
-                    ..
+                    body: AnswerBody::Delta { content: more, at: later },
                 },
-            ) if *channel == next_channel => {
-                text.push_str(&more);
-                *at = later;
-                self.seq = seq;
-                None
+            ) => {
+                let rest = content.coalesce(more);
+                if rest.is_none() {
+                    (*at, self.seq) = (later, seq);
+                }
+                rest.map(|content| AnswerEvent {
+                    message,
+                    seq,
+                    body: AnswerBody::Delta { content, at: later },
+                })
             }
             (_, next) => Some(next),
         }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use crate::mailbox::Coalesce;
-use crate::{Error, ModelInfo, Notice, PartKind, ToolCall};
+use crate::{Content, Error, ModelInfo, Notice, ToolCall};
 
 /// What is being waited for before the first token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -15,17 +15,6 @@ pub enum Stage {
     Load,
     /// The prompt is read; counted in tokens.
     Prefill,
-}
-
-/// Where a piece of generated text belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[serde(rename_all = "snake_case")]
-#[ts(export)]
-pub enum Channel {
-    /// Reasoning, shown apart from the answer.
-    Thinking,
-    /// The answer.
-    Text,
 }
 
 /// Why an answer ended.
@@ -147,30 +136,22 @@ pub enum EngineEvent {
     /// shown of the answer before; what comes now follows it.
     Continued {
         /// Thoughts, text and calls.
-        said: Vec<PartKind>,
+        parts: Vec<Content>,
         /// What the user should know about them.
         notices: Vec<Notice>,
         /// The ids of the prefix, which no delta carries again.
         tokens: Vec<u32>,
     },
-    /// A piece of text, never half a character. `tokens` are the ids generated since the last delta: those of all deltas
-    /// and of `Done` in a row are what the model wrote, and decoding them gives at least the text sent so far.
+    /// More of the answer: a piece of text, never half a character, or a complete call. `tokens` are the ids generated since the
+    /// last delta: those of all deltas and of `Done` in a row are what the model wrote, and decoding them gives at least the text
+    /// sent so far.
     Delta {
-        /// Where the text belongs.
-        channel: Channel,
-        /// The text.
-        text: String,
+        /// What came.
+        content: Content,
         /// Ids generated since the last delta; none if the engine is told text alone.
         tokens: Vec<u32>,
         /// How many tokens of the whole answer so far are reasoning; `None` if the engine cannot count them.
         thinking_tokens: Option<u32>,
-    },
-    /// A complete tool call.
-    ToolCall {
-        /// The call.
-        call: ToolCall,
-        /// Ids generated since the last delta.
-        tokens: Vec<u32>,
     },
     /// The thought was ended for the model, by the person or by the budget.
     ThinkingEnded,
@@ -183,28 +164,32 @@ pub enum EngineEvent {
 }
 
 impl Coalesce for EngineEvent {
-    /// Two deltas of one channel become one, a newer progress of one stage replaces the older.
+    /// Two pieces of one text become one, a newer progress of one stage replaces the older.
     fn coalesce(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
             (
                 EngineEvent::Delta {
-                    channel,
-                    text,
+                    content,
                     tokens,
                     thinking_tokens,
                 },
                 EngineEvent::Delta {
-                    channel: next_channel,
-                    text: more,
+                    content: more,
                     tokens: ids,
                     thinking_tokens: thought,
                 },
-            ) if *channel == next_channel => {
-                text.push_str(&more);
-                tokens.extend(ids);
-                *thinking_tokens = thought;
-                None
-            }
+            ) => match content.coalesce(more) {
+                None => {
+                    tokens.extend(ids);
+                    *thinking_tokens = thought;
+                    None
+                }
+                Some(content) => Some(EngineEvent::Delta {
+                    content,
+                    tokens: ids,
+                    thinking_tokens: thought,
+                }),
+            },
             (
                 EngineEvent::Progress { stage, done, total },
                 EngineEvent::Progress {

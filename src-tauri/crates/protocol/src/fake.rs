@@ -6,9 +6,39 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::future::BoxFuture;
 
 use crate::{
-    mailbox, AnswerNowFlag, CancelFlag, Capabilities, Engine, EngineEvent, Error, ErrorCode, FolderSource, JobHandle, LoadEvent,
-    LocalEngine, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result, Sender, ThinkingControl, TokenCount,
+    mailbox, AnswerNowFlag, AnswerState, CancelFlag, Capabilities, Engine, EngineEvent, Error, ErrorCode, FolderSource, JobHandle,
+    LoadEvent, LocalEngine, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result, Role, Sender, StoredMessage, ThinkingControl,
+    TokenCount,
 };
+
+/// A complete, empty message, for tests that name only the fields they are about.
+pub fn stored_message(role: Role) -> StoredMessage {
+    StoredMessage {
+        id: String::new(),
+        chat: String::new(),
+        parent: None,
+        role,
+        state: AnswerState::Complete,
+        parts: Vec::new(),
+        tool_call_id: None,
+        siblings: Vec::new(),
+        created_at: 0,
+        finished_at: None,
+        model: None,
+        model_revision: None,
+        template_hash: None,
+        settings: None,
+        thinking_ended: false,
+        thinking_tokens: None,
+        finish_reason: None,
+        ended_by: None,
+        error: None,
+        notices: Vec::new(),
+        usage: None,
+        timing: None,
+        continuable: false,
+    }
+}
 
 /// A job that the test drives by hand.
 #[derive(Debug)]
@@ -91,7 +121,7 @@ impl Engine for FakeEngine {
 
     /// A token for each byte of text.
     fn count(&self, request: Request) -> BoxFuture<'static, Result<TokenCount>> {
-        let tokens: usize = request.messages.iter().map(|message| message.plain_text().len()).sum();
+        let tokens: usize = request.messages.iter().map(|message| message.text_with_placeholders().len()).sum();
         Box::pin(std::future::ready(Ok(TokenCount {
             tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
             estimated: request.model.folder().is_none(),

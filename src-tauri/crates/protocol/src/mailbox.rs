@@ -124,12 +124,11 @@ impl<T: Coalesce> Drop for Receiver<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Channel, Done, EngineEvent, ErrorCode, FinishReason, Timing, Usage};
+    use crate::{Content, Done, EngineEvent, ErrorCode, FinishReason, Timing, Usage};
 
     fn delta(text: &str, token: u32) -> EngineEvent {
         EngineEvent::Delta {
-            channel: Channel::Text,
-            text: text.into(),
+            content: Content::text(text),
             tokens: vec![token],
             thinking_tokens: Some(0),
         }
@@ -156,8 +155,7 @@ mod tests {
         assert_eq!(
             first,
             Some(EngineEvent::Delta {
-                channel: Channel::Text,
-                text: "x".repeat(1000),
+                content: Content::text("x".repeat(1000)),
                 tokens: (0..1000).collect(),
                 thinking_tokens: Some(0),
             })

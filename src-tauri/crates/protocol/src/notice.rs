@@ -65,6 +65,8 @@ pub enum NoticeCode {
     ThinkingBudgetIgnored,
     /// An endpoint refused the field `field` of the request, so it was left out.
     FieldRefused,
+    /// The model cannot see pictures or files; it was told their names instead.
+    MediaNotSeen,
     /// A notice of another version of this program, of which only the message can be shown.
     Unknown,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{Error, ErrorCode, Message, ModelSource, Result};
+use crate::{Error, ErrorCode, Message, ModelSource, Notice, NoticeCode, Result};
 
 /// The Thinking switch of a chat. Effort levels count as on for models that only have a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -173,6 +173,17 @@ pub struct Request {
 }
 
 impl Request {
+    /// What a person should know whose pictures and files go to an engine that reads text alone: it reads placeholders in their place
+    /// ([`Message::text_with_placeholders`]). `None` if there are none.
+    pub fn unseen_media(&self) -> Option<Notice> {
+        self.messages.iter().any(Message::has_media).then(|| {
+            Notice::new(
+                NoticeCode::MediaNotSeen,
+                "This model cannot see pictures or files; it was told their names instead.",
+            )
+        })
+    }
+
     /// A request with the model's own defaults.
     pub fn new(model: impl Into<ModelSource>, messages: Vec<Message>) -> Self {
         Self {

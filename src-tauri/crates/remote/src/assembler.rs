@@ -3,9 +3,7 @@
 use std::time::Instant;
 
 use prompt::{Event, Piece, Splitter};
-use protocol::{
-    Channel, Done, EndedBy, EngineEvent, FinishReason, Notice, NoticeCode, PartKind, Request, Thinking, Timing, ToolCall, Usage,
-};
+use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, Notice, NoticeCode, Request, Thinking, Timing, ToolCall, Usage};
 
 use crate::calls::{Call, Calls};
 use crate::reply::{Chunk, Counts};
@@ -210,7 +208,7 @@ impl Assembler {
                 "This endpoint did not follow the Thinking switch; ask for an answer without thinking in words.",
             )));
         }
-        delta(Channel::Thinking, text, events);
+        delta(Content::Thinking { text }, events);
     }
 
     fn content(&mut self, text: &str, events: &mut Vec<EngineEvent>) {
@@ -246,15 +244,12 @@ impl Assembler {
         let (mut parts, mut others) = (Vec::new(), Vec::new());
         for piece in pieces {
             match piece {
-                EngineEvent::Delta { channel, text, .. } => parts.push(match channel {
-                    Channel::Thinking => PartKind::Thinking { text },
-                    Channel::Text => PartKind::Text { text },
-                }),
+                EngineEvent::Delta { content, .. } if content.growing_text().is_some() => parts.push(content),
                 other => others.push(other),
             }
         }
         events.push(EngineEvent::Continued {
-            said: parts,
+            parts,
             notices: Vec::new(),
             tokens: Vec::new(),
         });
@@ -264,7 +259,7 @@ impl Assembler {
     fn say(&mut self, pieces: Vec<Event>, events: &mut Vec<EngineEvent>) {
         for event in pieces {
             match event.piece {
-                Piece::Text(text) => delta(Channel::Text, text, events),
+                Piece::Text(text) => delta(Content::Text { text }, events),
                 Piece::Thinking(text) => self.thinking(text, events),
                 Piece::ToolCall { name, arguments } => {
                     self.made_calls = true;
@@ -283,38 +278,32 @@ fn splitter(request: &Request, opened: bool) -> Splitter {
         .with_stop_texts(&request.stop)
 }
 
-fn delta(channel: Channel, text: String, events: &mut Vec<EngineEvent>) {
-    if text.is_empty() {
+fn delta(content: Content, events: &mut Vec<EngineEvent>) {
+    if content.growing_text() == Some("") {
         return;
     }
-    if let Some(EngineEvent::Delta {
-        channel: last,
-        text: before,
-        ..
-    }) = events.last_mut()
-    {
-        if *last == channel {
-            before.push_str(&text);
-            return;
-        }
-    }
-    events.push(EngineEvent::Delta {
-        channel,
-        text,
+    let rest = match events.last_mut() {
+        Some(EngineEvent::Delta { content: last, .. }) => last.coalesce(content),
+        _ => Some(content),
+    };
+    events.extend(rest.map(|content| EngineEvent::Delta {
+        content,
         tokens: Vec::new(),
         thinking_tokens: None,
-    });
+    }));
 }
 
 fn called(name: String, arguments: serde_json::Value) -> EngineEvent {
-    EngineEvent::ToolCall {
-        call: ToolCall {
-            // The server's own ids may be counted anew with every answer, and a chat may go on with another model.
-            id: crate::ids::call_id(),
-            name,
-            arguments,
-        },
+    let call = ToolCall {
+        // The server's own ids may be counted anew with every answer, and a chat may go on with another model.
+        id: crate::ids::call_id(),
+        name,
+        arguments,
+    };
+    EngineEvent::Delta {
+        content: Content::ToolCall { call },
         tokens: Vec::new(),
+        thinking_tokens: None,
     }
 }
 
@@ -324,7 +313,7 @@ fn broken(call: &Call, events: &mut Vec<EngineEvent>) {
         NoticeCode::BrokenToolCall,
         "A tool call of this answer is broken or was cut off, so it was not made; it is shown in the answer as text.",
     )));
-    delta(Channel::Text, format!("{}({})", call.name, call.arguments), events);
+    delta(Content::text(format!("{}({})", call.name, call.arguments)), events);
 }
 
 fn usage(counts: Counts) -> Usage {
@@ -377,23 +366,24 @@ mod tests {
         for event in events {
             match event {
                 EngineEvent::Delta {
-                    channel: Channel::Thinking,
-                    text: more,
+                    content: Content::Thinking { text: more },
                     ..
                 } => thought.push_str(&more),
                 EngineEvent::Delta {
-                    channel: Channel::Text,
-                    text: more,
+                    content: Content::Text { text: more },
                     ..
                 } => text.push_str(&more),
-                EngineEvent::ToolCall { call, .. } => calls.push(call),
+                EngineEvent::Delta {
+                    content: Content::ToolCall { call },
+                    ..
+                } => calls.push(call),
                 EngineEvent::Notice(notice) => notices.push(notice.code),
-                EngineEvent::Continued { said, .. } => {
+                EngineEvent::Continued { parts, .. } => {
                     (thought, text) = (String::new(), String::new());
-                    for part in said {
+                    for part in parts {
                         match part {
-                            PartKind::Thinking { text } => thought.push_str(&text),
-                            PartKind::Text { text: more } => text.push_str(&more),
+                            Content::Thinking { text } => thought.push_str(&text),
+                            Content::Text { text: more } => text.push_str(&more),
                             other => panic!("{other:?}"),
                         }
                     }
@@ -449,7 +439,7 @@ mod tests {
             matches!(
                 &events[..],
                 [EngineEvent::Delta {
-                    channel: Channel::Thinking,
+                    content: Content::Thinking { .. },
                     ..
                 }]
             ),

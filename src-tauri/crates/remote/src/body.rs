@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use protocol::{Content, Message, Request, Role, Sampling, Thinking};
+use protocol::{Message, Request, Role, Sampling, Thinking};
 use serde_json::{json, Map, Value};
 
 use crate::{Error, Result};
@@ -187,7 +187,7 @@ fn message(message: &Message, refused: &Refused) -> Result<Value> {
     };
     let mut fields = Map::new();
     fields.insert("role".into(), role.into());
-    let text = text(&message.content)?;
+    let text = message.text_with_placeholders();
     // A turn that only calls tools has no content.
     let content = if text.is_empty() && !message.tool_calls.is_empty() {
         Value::Null
@@ -213,20 +213,10 @@ fn message(message: &Message, refused: &Refused) -> Result<Value> {
     Ok(fields.into())
 }
 
-fn text(content: &[Content]) -> Result<String> {
-    content
-        .iter()
-        .map(|part| match part {
-            Content::Text { text } => Ok(text.clone()),
-            Content::Data { data } => Ok(data.to_string()),
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::{ModelSource, ToolCall};
+    use protocol::{Content, ModelSource, ToolCall};
 
     fn request() -> Request {
         let model = ModelSource::Remote {

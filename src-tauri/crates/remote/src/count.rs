@@ -17,7 +17,7 @@ pub(crate) fn estimate(request: &Request) -> TokenCount {
                 .iter()
                 .map(|call| of(&call.name) + of(&call.arguments.to_string()))
                 .sum();
-            AROUND_A_MESSAGE + of(&message.plain_text()) + calls
+            AROUND_A_MESSAGE + of(&message.text_with_placeholders()) + calls
         })
         .sum();
     let tools: f64 = request.tools.iter().map(|tool| of(&tool.to_string())).sum();

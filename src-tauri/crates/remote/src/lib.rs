@@ -217,6 +217,9 @@ impl Inner {
         let found = self.endpoints().iter().find(|known| known.name == *endpoint).cloned();
         let endpoint = found.ok_or_else(|| Error::NoEndpoint(endpoint.clone()))?;
         let response = self.ask(request, &endpoint, model, events).await?;
+        if let Some(notice) = request.unseen_media() {
+            events.send(EngineEvent::Notice(notice));
+        }
         events.send(EngineEvent::Started {
             prompt_tokens: None,
             model_revision: None,

@@ -11,7 +11,7 @@ use chat::Chat;
 use net::{Net, Settings};
 use protocol::fake::FakeEngine;
 use protocol::{
-    AnswerBody, AnswerState, Channel, ChatSettings, Done, EndedBy, Engine, EngineEvent, EngineRouter, Error, ErrorCode, FinishReason,
+    AnswerBody, AnswerState, ChatSettings, Content, Done, EndedBy, Engine, EngineEvent, EngineRouter, Error, ErrorCode, FinishReason,
     JobHandle, Message, ModelShelf, ModelSource, NoticeCode, Request, Role, Sampling, Thinking, ThinkingControl, ToolCall,
 };
 use remote::{EndpointShelf, RemoteEngine};
@@ -51,14 +51,18 @@ async fn hear(mut job: JobHandle) -> Heard {
     while let Some(event) = job.events.recv().await {
         match event {
             EngineEvent::Started { .. } => heard.started = true,
-            EngineEvent::Delta { channel, text, .. } => {
-                heard.deltas += 1;
-                match channel {
-                    Channel::Text => heard.text.push_str(&text),
-                    Channel::Thinking => heard.thinking.push_str(&text),
+            EngineEvent::Delta { content, .. } => match content {
+                Content::Text { text } => {
+                    heard.deltas += 1;
+                    heard.text.push_str(&text);
                 }
-            }
-            EngineEvent::ToolCall { call, .. } => heard.calls.push(call),
+                Content::Thinking { text } => {
+                    heard.deltas += 1;
+                    heard.thinking.push_str(&text);
+                }
+                Content::ToolCall { call } => heard.calls.push(call),
+                other => panic!("{other:?}"),
+            },
             EngineEvent::Notice(notice) => heard.notices.push(notice.code),
             EngineEvent::Done(done) => heard.end = Some(Ok(done)),
             EngineEvent::Failed(error) => heard.end = Some(Err(error)),
@@ -287,7 +291,7 @@ async fn a_chat_with_a_remote_model_is_stored_and_asks_nothing_in_the_background
         ..ChatSettings::default()
     };
     let id = chat.create(settings).await.unwrap().summary.id;
-    let turn = chat.send(&id, SUM).await.unwrap();
+    let turn = chat.send(&id, &[Content::text(SUM)], &protocol::Position::End).await.unwrap();
     let mut events = chat.attach(&turn.answer.id, 0).await.unwrap();
     let answer = loop {
         let event = tokio::time::timeout(Duration::from_secs(120), events.recv())

@@ -5,7 +5,7 @@ use std::time::Duration;
 use history::History;
 use protocol::fake::FakeJob;
 use protocol::{
-    AnswerBody, AnswerEvent, AnswerPrefix, AnswerState, ChatSettings, EngineEvent, Error, ErrorCode, FinishReason, PartKind, Role,
+    AnswerBody, AnswerEvent, AnswerPrefix, AnswerState, ChatSettings, Content, EngineEvent, Error, ErrorCode, FinishReason, Position, Role,
     StoredMessage, Thinking,
 };
 use sqlx::Connection;
@@ -21,38 +21,33 @@ fn started(revision: &str) -> EngineEvent {
     }
 }
 
-fn resumed(said: Vec<PartKind>, tokens: Vec<u32>) -> EngineEvent {
+fn continued(parts: Vec<Content>, tokens: Vec<u32>) -> EngineEvent {
     EngineEvent::Continued {
-        said,
+        parts,
         notices: vec![],
         tokens,
     }
 }
 
-fn thinking(text: &str) -> PartKind {
-    PartKind::Thinking { text: text.into() }
+fn thinking(text: &str) -> Content {
+    Content::thinking(text)
 }
 
-fn words(text: &str) -> PartKind {
-    PartKind::Text { text: text.into() }
+fn words(text: &str) -> Content {
+    Content::text(text)
 }
 
-fn kinds(message: &StoredMessage) -> Vec<PartKind> {
-    message.parts.iter().map(|part| part.kind.clone()).collect()
+fn kinds(message: &StoredMessage) -> Vec<Content> {
+    message.parts.iter().map(|part| part.content.clone()).collect()
 }
 
 /// What a window shows that built the message from these events.
-fn shown(events: &[AnswerEvent]) -> Vec<PartKind> {
-    let mut parts: Vec<PartKind> = Vec::new();
+fn shown(events: &[AnswerEvent]) -> Vec<Content> {
+    let mut parts: Vec<Content> = Vec::new();
     for event in events {
         match &event.body {
-            AnswerBody::Continued { parts: all, .. } => parts = all.iter().map(|part| part.kind.clone()).collect(),
-            AnswerBody::Delta { channel, text, .. } => match (parts.last_mut(), channel) {
-                (Some(PartKind::Thinking { text: last }), protocol::Channel::Thinking)
-                | (Some(PartKind::Text { text: last }), protocol::Channel::Text) => last.push_str(text),
-                (_, protocol::Channel::Thinking) => parts.push(thinking(text)),
-                (_, protocol::Channel::Text) => parts.push(words(text)),
-            },
+            AnswerBody::Continued { parts: all, .. } => parts = all.iter().map(|part| part.content.clone()).collect(),
+            AnswerBody::Delta { content, .. } => Content::push(&mut parts, content.clone()),
             _ => {}
         }
     }
@@ -125,7 +120,11 @@ async fn answer_now_reaches_the_engine_and_nobody_else() {
 async fn a_wish_that_comes_before_the_engine_was_asked_reaches_it() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
-    let turn = harness.chat.send(&chat, "question").await.unwrap();
+    let turn = harness
+        .chat
+        .send(&chat, &[Content::text("question")], &Position::End)
+        .await
+        .unwrap();
     harness.chat.answer_now(&turn.answer.id).await.unwrap();
     let job = harness.job().await;
     while !job.end_thinking.is_asked() {
@@ -194,7 +193,7 @@ async fn an_answer_is_continued_from_its_tokens_and_shows_what_they_say() {
     );
     // The last letter was the beginning of a marker, which the parser holds back.
     job.events.send(started("abc"));
-    job.events.send(resumed(vec![thinking("It is ha")], vec![1, 2, 99]));
+    job.events.send(continued(vec![thinking("It is ha")], vec![1, 2, 99]));
     job.events.send(text("So be it", 3));
     while !matches!(events.last().unwrap().body, AnswerBody::Delta { .. }) {
         events.push(next(&mut window).await);
@@ -252,14 +251,13 @@ async fn an_answer_without_tokens_is_continued_from_its_words_and_one_without_wo
     assert_eq!(harness.refuses(&message).await.code, ErrorCode::BadRequest);
     let (message, job) = harness.ask(&chat, "again").await;
     assert_eq!(job.request.answer_prefix, None);
-    let piece = |channel, text: &str| EngineEvent::Delta {
-        channel,
-        text: text.into(),
+    let piece = |content| EngineEvent::Delta {
+        content,
         tokens: vec![],
         thinking_tokens: Some(0),
     };
-    job.events.send(piece(protocol::Channel::Thinking, "hm"));
-    job.events.send(piece(protocol::Channel::Text, "Half an"));
+    job.events.send(piece(thinking("hm")));
+    job.events.send(piece(words("Half an")));
     job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken again")));
     harness.end(&message).await;
     let job = harness.continues(&message).await;
@@ -268,7 +266,7 @@ async fn an_answer_without_tokens_is_continued_from_its_words_and_one_without_wo
         text: Some("Half an".into()),
     };
     assert_eq!(job.request.answer_prefix, Some(begun));
-    job.events.send(resumed(vec![thinking("hm"), words("Half an")], vec![5, 6, 7]));
+    job.events.send(continued(vec![thinking("hm"), words("Half an")], vec![5, 6, 7]));
     job.events.send(text(" answer", 8));
     job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "and again")));
     let answer = harness.end(&message).await;
@@ -394,7 +392,7 @@ async fn an_answer_is_continued_after_its_process_was_gone_as_often_as_it_takes(
         assert!(matches!(&job.request.answer_prefix, Some(AnswerPrefix::Tokens { tokens: begun, .. }) if *begun == tokens));
         let said: String = ["one ", "two ", "three "][..=round].concat();
         job.events.send(started("abc"));
-        job.events.send(resumed(vec![words(&said)], tokens.clone()));
+        job.events.send(continued(vec![words(&said)], tokens.clone()));
         tokens.push(round as u32 + 2);
         job.events.send(text(word, round as u32 + 2));
         stored(tokens.clone()).await;
@@ -415,9 +413,9 @@ async fn whoever_watches_from_another_process_sees_what_a_continued_answer_says(
     let mut events = vec![next(&mut window).await];
     assert_eq!(shown(&events), [thinking("It is ha<")]);
     // What was read as a letter turns out to be a marker.
-    job.events.send(resumed(vec![thinking("It is ha")], vec![1, 2, 99]));
+    job.events.send(continued(vec![thinking("It is ha")], vec![1, 2, 99]));
     job.events.send(text("So", 3));
-    while !matches!(shown(&events).last(), Some(PartKind::Text { .. })) {
+    while !matches!(shown(&events).last(), Some(Content::Text { .. })) {
         events.push(next(&mut window).await);
     }
     job.events.send(text(" be it", 4));

@@ -5,6 +5,7 @@
 mod continuation;
 mod prefetching;
 mod processes;
+mod tools;
 mod turns;
 mod watching;
 
@@ -15,8 +16,8 @@ use std::time::Duration;
 use chat::Chat;
 use protocol::fake::{FakeEngine, FakeJob};
 use protocol::{
-    AnswerBody, AnswerEvent, Channel, ChatSettings, Done, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, FolderSource, ModelShelf,
-    ModelSource, Receiver, Result, StoredMessage, Timing, Usage,
+    AnswerBody, AnswerEvent, ChatSettings, Content, Done, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, FolderSource, ModelShelf,
+    ModelSource, Position, Receiver, Result, StoredMessage, Timing, Usage,
 };
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
@@ -71,7 +72,7 @@ impl Harness {
 
     /// A question, and the job that the engine got for it.
     async fn ask(&self, chat: &str, question: &str) -> (String, FakeJob) {
-        let turn = self.chat.send(chat, question).await.unwrap();
+        let turn = self.chat.send(chat, &[Content::text(question)], &Position::End).await.unwrap();
         (turn.answer.id, self.job().await)
     }
 
@@ -98,8 +99,7 @@ impl Harness {
 
 fn text(text: &str, token: u32) -> EngineEvent {
     EngineEvent::Delta {
-        channel: Channel::Text,
-        text: text.into(),
+        content: Content::text(text),
         tokens: vec![token],
         thinking_tokens: Some(1),
     }
@@ -107,8 +107,7 @@ fn text(text: &str, token: u32) -> EngineEvent {
 
 fn thought(text: &str, token: u32) -> EngineEvent {
     EngineEvent::Delta {
-        channel: Channel::Thinking,
-        text: text.into(),
+        content: Content::thinking(text),
         tokens: vec![token],
         thinking_tokens: Some(1),
     }

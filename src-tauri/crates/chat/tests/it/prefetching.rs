@@ -11,7 +11,7 @@ fn said(request: &Request) -> Vec<(Role, String)> {
     request
         .messages
         .iter()
-        .map(|message| (message.role, message.plain_text()))
+        .map(|message| (message.role, message.text_with_placeholders()))
         .collect()
 }
 

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use history::History;
-use protocol::{AnswerBody, AnswerState, Channel, ChatSettings, EngineEvent, ErrorCode, FinishReason, Notice, NoticeCode};
+use protocol::{AnswerBody, AnswerState, ChatSettings, Content, EngineEvent, ErrorCode, FinishReason, Notice, NoticeCode, Position};
 use tokio::time::{sleep, timeout};
 
 use crate::{all, done, finished, open, text, Harness};
@@ -22,7 +22,12 @@ async fn other_process() {
     let Some(file) = std::env::var_os(FILE) else { return };
     let (engine, chats) = open(Path::new(&file)).await;
     let chat = chats.create(ChatSettings::default()).await.unwrap().summary.id;
-    let message = chats.send(&chat, "question").await.unwrap().answer.id;
+    let message = chats
+        .send(&chat, &[Content::text("question")], &Position::End)
+        .await
+        .unwrap()
+        .answer
+        .id;
     println!("\nchat {chat}\nmessage {message}");
     let job = loop {
         match engine.take_job() {
@@ -127,7 +132,7 @@ async fn a_killed_process_leaves_its_words_up_to_a_quarter_second_before_marked_
     let tokens = History::open(&file).await.unwrap().tokens(&answer.id).await.unwrap();
     assert_eq!(kept, tokens.into_iter().map(piece).collect::<String>());
     // The chat goes on.
-    chats.send(&other.chat, "go on").await.unwrap();
+    chats.send(&other.chat, &[Content::text("go on")], &Position::End).await.unwrap();
 }
 
 #[tokio::test]
@@ -139,7 +144,14 @@ async fn the_answer_of_a_living_process_is_left_alone_and_can_be_watched_and_sto
     let (_, chats) = open(&file).await;
     assert_eq!(chats.chat(&other.chat).await.unwrap().messages[1].state, AnswerState::Streaming);
     assert!(chats.chats().await.unwrap()[0].running && chats.running().is_empty());
-    assert_eq!(chats.send(&other.chat, "more").await.unwrap_err().code, ErrorCode::Busy);
+    assert_eq!(
+        chats
+            .send(&other.chat, &[Content::text("more")], &Position::End)
+            .await
+            .unwrap_err()
+            .code,
+        ErrorCode::Busy
+    );
     assert_eq!(chats.regenerate(&other.message).await.unwrap_err().code, ErrorCode::Busy);
 
     // One window stays, one leaves and comes back for the rest.
@@ -164,8 +176,7 @@ async fn the_answer_of_a_living_process_is_left_alone_and_can_be_watched_and_sto
             assert!(event.seq > seq);
             seq = event.seq;
             if let AnswerBody::Delta {
-                channel: Channel::Text,
-                text: more,
+                content: Content::Text { text: more },
                 ..
             } = &event.body
             {
@@ -287,4 +298,31 @@ async fn a_silent_answer_says_that_it_lives() {
         .send(EngineEvent::Failed(protocol::Error::new(ErrorCode::Engine, "broken")));
     harness.end(&message).await;
     assert!(reader.running().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_window_learns_of_an_answer_of_another_process_and_follows_it_live() {
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (_, other) = open(&harness.path).await;
+    let mut changes = other.changes();
+    changes.mark_unchanged();
+    let (message, job) = harness.ask(&chat, "question").await;
+    timeout(Duration::from_secs(5), changes.changed()).await.unwrap().unwrap();
+    let answer = other.chat(&chat).await.unwrap().messages.pop().unwrap();
+    assert_eq!((&answer.id, answer.state), (&message, AnswerState::Streaming));
+    let mut window = other.attach(&message, 0).await.unwrap();
+    job.events.send(text("half", 1));
+    match crate::next(&mut window).await.body {
+        AnswerBody::Delta { content, .. } => assert_eq!(content, Content::text("half"), "before the answer has ended"),
+        other => panic!("{other:?}"),
+    }
+    // It can be stopped from there.
+    other.stop(&message).await.unwrap();
+    while !job.cancel.is_cancelled() {
+        tokio::task::yield_now().await;
+    }
+    job.events.send(done(FinishReason::Cancelled));
+    let end = finished(all(window).await.last().unwrap());
+    assert_eq!((end.state, end.text().as_str()), (AnswerState::Stopped, "half"));
 }

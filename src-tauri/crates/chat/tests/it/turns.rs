@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use chat::Chat;
 use futures::future::BoxFuture;
 use protocol::{
-    AnswerBody, AnswerState, Capabilities, ChatSettings, Engine, EngineEvent, Error, ErrorCode, FinishReason, JobHandle, LocalEngine,
-    ModelSource, Notice, NoticeCode, PartKind, Request, Role, Sampling, Stage, Thinking, TokenCount, ToolCall,
+    AnswerBody, AnswerState, Capabilities, ChatSettings, Content, Engine, EngineEvent, Error, ErrorCode, FinishReason, JobHandle,
+    LocalEngine, ModelSource, Notice, NoticeCode, Position, Request, Role, Sampling, Stage, Thinking, TokenCount, ToolCall,
 };
 use sqlx::Connection;
 
@@ -17,7 +17,7 @@ fn said(request: &Request) -> Vec<(Role, String)> {
     request
         .messages
         .iter()
-        .map(|message| (message.role, message.plain_text()))
+        .map(|message| (message.role, message.text_with_placeholders()))
         .collect()
 }
 
@@ -25,8 +25,12 @@ fn said(request: &Request) -> Vec<(Role, String)> {
 async fn everything_that_the_engine_says_is_passed_on_and_stored() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
-    harness.chat.set_draft(&chat, "Weather in").await.unwrap();
-    let turn = harness.chat.send(&chat, " Weather in Oslo? ").await.unwrap();
+    harness.chat.set_draft(&chat, &[Content::text("Weather in")]).await.unwrap();
+    let turn = harness
+        .chat
+        .send(&chat, &[Content::text(" Weather in Oslo? ")], &Position::End)
+        .await
+        .unwrap();
     let job = harness.job().await;
     assert_eq!(said(&job.request), [(Role::User, " Weather in Oslo? ".into())]);
     assert_eq!((job.request.model.reference().as_str(), job.request.thinking), ("pebble", None));
@@ -53,9 +57,10 @@ async fn everything_that_the_engine_says_is_passed_on_and_stored() {
         thought("m", 3),
         text("It is ", 4),
         EngineEvent::Notice(notice.clone()),
-        EngineEvent::ToolCall {
-            call: call.clone(),
+        EngineEvent::Delta {
+            content: Content::ToolCall { call: call.clone() },
             tokens: vec![5],
+            thinking_tokens: Some(1),
         },
         text("cold", 6),
     ];
@@ -83,12 +88,12 @@ async fn everything_that_the_engine_says_is_passed_on_and_stored() {
     ));
 
     let message = finished(&end);
-    let kinds: Vec<PartKind> = message.parts.iter().map(|part| part.kind.clone()).collect();
+    let kinds: Vec<Content> = message.parts.iter().map(|part| part.content.clone()).collect();
     let expected = [
-        PartKind::Thinking { text: "hmm".into() },
-        PartKind::Text { text: "It is ".into() },
-        PartKind::ToolCall { call },
-        PartKind::Text { text: "cold".into() },
+        Content::thinking("hmm"),
+        Content::text("It is "),
+        Content::ToolCall { call },
+        Content::text("cold"),
     ];
     assert_eq!(kinds, expected);
     assert!(message
@@ -108,8 +113,8 @@ async fn everything_that_the_engine_says_is_passed_on_and_stored() {
     let view = harness.chat.chat(&chat).await.unwrap();
     assert_eq!(view.messages, [turn.question, message.clone()]);
     assert_eq!(
-        (view.summary.title.as_str(), view.draft.as_str(), view.summary.running),
-        ("Weather in Oslo?", "", false)
+        (view.summary.title.as_str(), view.draft.len(), view.summary.running),
+        ("Weather in Oslo?", 0, false)
     );
     let history = history::History::open(&harness.path).await.unwrap();
     assert_eq!(history.tokens(&message.id).await.unwrap(), [1, 2, 3, 4, 5, 6, 99]);
@@ -166,12 +171,20 @@ async fn the_chats_settings_choose_what_is_asked() {
 async fn a_question_that_cannot_be_asked_is_not_stored() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
-    harness.chat.set_draft(&chat, "half").await.unwrap();
+    harness.chat.set_draft(&chat, &[Content::text("half")]).await.unwrap();
     for (chat, question, code) in [
         (chat.as_str(), " \n", ErrorCode::BadRequest),
         ("nothing", "question", ErrorCode::NotFound),
     ] {
-        assert_eq!(harness.chat.send(chat, question).await.unwrap_err().code, code);
+        assert_eq!(
+            harness
+                .chat
+                .send(chat, &[Content::text(question)], &Position::End)
+                .await
+                .unwrap_err()
+                .code,
+            code
+        );
     }
     assert_eq!(
         harness.chat.set_default_model("missing").await.unwrap_err().code,
@@ -184,12 +197,17 @@ async fn a_question_that_cannot_be_asked_is_not_stored() {
     };
     harness.chat.set_settings(&chat, &settings).await.unwrap();
     assert_eq!(
-        harness.chat.send(&chat, "question").await.unwrap_err().code,
+        harness
+            .chat
+            .send(&chat, &[Content::text("question")], &Position::End)
+            .await
+            .unwrap_err()
+            .code,
         ErrorCode::ModelNotFound
     );
     let view = harness.chat.chat(&chat).await.unwrap();
     assert!(view.messages.is_empty() && view.summary.title.is_empty());
-    assert_eq!(view.draft, "half");
+    assert_eq!(view.draft, [Content::text("half")]);
 }
 
 #[tokio::test]
@@ -197,7 +215,15 @@ async fn a_chat_is_busy_while_it_answers_and_others_are_not() {
     let harness = Harness::new().await;
     let (chat, other) = (harness.new_chat().await, harness.new_chat().await);
     let (message, job) = harness.ask(&chat, "question").await;
-    assert_eq!(harness.chat.send(&chat, "more").await.unwrap_err().code, ErrorCode::Busy);
+    assert_eq!(
+        harness
+            .chat
+            .send(&chat, &[Content::text("more")], &Position::End)
+            .await
+            .unwrap_err()
+            .code,
+        ErrorCode::Busy
+    );
     assert_eq!(harness.chat.regenerate(&message).await.unwrap_err().code, ErrorCode::Busy);
     let (_, other_job) = harness.ask(&other, "question").await;
     assert_eq!(harness.chat.running().len(), 2);
@@ -328,7 +354,12 @@ async fn a_panic_in_a_turn_ends_its_answer_as_failed() {
         .unwrap();
     let chat = chats.create(ChatSettings::default()).await.unwrap().summary.id;
     for question in ["one", "two"] {
-        let message = chats.send(&chat, question).await.unwrap().answer.id;
+        let message = chats
+            .send(&chat, &[Content::text(question)], &Position::End)
+            .await
+            .unwrap()
+            .answer
+            .id;
         let events = all(chats.attach(&message, 0).await.unwrap()).await;
         let answer = finished(events.last().unwrap());
         assert_eq!((answer.state, answer.error.unwrap().code), (AnswerState::Failed, ErrorCode::Engine));
@@ -353,7 +384,15 @@ async fn a_deleted_chat_stops_and_comes_back_with_what_was_said() {
     deleted.unwrap();
     assert!(harness.chat.running().is_empty() && harness.chat.chats().await.unwrap().is_empty());
     assert_eq!(finished(&crate::next(&mut window).await).state, AnswerState::Stopped);
-    assert_eq!(harness.chat.send(&chat, "more").await.unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(
+        harness
+            .chat
+            .send(&chat, &[Content::text("more")], &Position::End)
+            .await
+            .unwrap_err()
+            .code,
+        ErrorCode::NotFound
+    );
     harness.chat.restore(&chat).await.unwrap();
     let answer = harness.stored(&chat).await.pop().unwrap();
     assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Stopped, "half"));
@@ -421,7 +460,7 @@ async fn a_question_after_a_failure_stands_for_both() {
     harness.end(&message).await;
     let (_, job) = harness.ask(&chat, "What is my name?").await;
     assert_eq!(job.request.messages.len(), 1);
-    let text = job.request.messages[0].plain_text();
+    let text = job.request.messages[0].text_with_placeholders();
     assert_eq!(text, "My name is Yara.\n\nWhat is my name?");
 }
 
@@ -472,8 +511,7 @@ async fn a_remote_model_is_told_nothing_in_the_background_and_continues_no_answe
         template_hash: None,
     });
     job.events.send(EngineEvent::Delta {
-        channel: protocol::Channel::Text,
-        text: "half".into(),
+        content: Content::text("half"),
         tokens: Vec::new(),
         thinking_tokens: None,
     });

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use protocol::{AnswerBody, AnswerEvent, AnswerState, Channel, Coalesce, EngineEvent, ErrorCode, FinishReason, Notice, NoticeCode, Stage};
+use protocol::{AnswerBody, AnswerEvent, AnswerState, Coalesce, Content, EngineEvent, ErrorCode, FinishReason, Notice, NoticeCode, Stage};
 use tokio::time::{sleep, timeout};
 
 use crate::{all, done, finished, next, text, thought, Harness};
 
-/// All text of one channel.
-fn joined(events: &[AnswerEvent], of: Channel) -> String {
+/// All text of one kind.
+fn joined(events: &[AnswerEvent], of: &Content) -> String {
     let text = |event: &AnswerEvent| match &event.body {
-        AnswerBody::Delta { channel, text, .. } if *channel == of => text.clone(),
+        AnswerBody::Delta { content, .. } if content.with_text("") == *of => content.growing_text().unwrap_or_default().to_owned(),
         _ => String::new(),
     };
     events.iter().map(text).collect()
@@ -68,7 +68,7 @@ async fn whoever_attaches_after_any_event_gets_the_rest_without_gap_or_repeat() 
         assert_eq!(merged(&got), merged(&seen[from as usize..]), "from {from}");
     }
     let answer = finished(seen.last().unwrap());
-    assert_eq!(answer.text(), joined(&seen, Channel::Text));
+    assert_eq!(answer.text(), joined(&seen, &Content::text("")));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -121,8 +121,8 @@ async fn windows_that_come_and_go_while_tokens_pour_miss_nothing() {
     for visitor in visitors {
         let got = visitor.await.unwrap();
         // One that was away at the end is given the end alone, which holds everything.
-        assert!(text.starts_with(&joined(&got, Channel::Text)));
-        assert!(thought.starts_with(&joined(&got, Channel::Thinking)));
+        assert!(text.starts_with(&joined(&got, &Content::text(""))));
+        assert!(thought.starts_with(&joined(&got, &Content::thinking(""))));
         assert_eq!(finished(got.last().unwrap()), answer);
     }
 }

@@ -7,9 +7,7 @@ pub mod oracle;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use protocol::{
-    Channel, Done, EngineEvent, FolderSource, JobHandle, Message, Notice, PartKind, Request, Role, Sampling, Thinking, ToolCall,
-};
+use protocol::{Content, Done, EngineEvent, FolderSource, JobHandle, Message, Notice, Request, Role, Sampling, Thinking, ToolCall};
 
 /// The folder of the model that comes with the app.
 pub fn pebble_dir() -> PathBuf {
@@ -62,6 +60,15 @@ impl Heard {
         }
     }
 
+    fn hear(&mut self, content: Content) {
+        match content {
+            Content::Text { text } => self.text.push_str(&text),
+            Content::Thinking { text } => self.thinking.push_str(&text),
+            Content::ToolCall { call } => self.calls.push(call),
+            other => panic!("a model does not write this: {other:?}"),
+        }
+    }
+
     pub fn error(&self) -> &protocol::Error {
         match &self.ends[..] {
             [Err(error)] => error,
@@ -82,26 +89,13 @@ pub async fn hear(mut job: JobHandle) -> Heard {
             } => heard.prefill.push(done),
             EngineEvent::Progress { .. } => {}
             EngineEvent::Started { prompt_tokens, .. } => heard.started = prompt_tokens,
-            EngineEvent::Continued { said, notices, tokens } => {
-                for part in said {
-                    match part {
-                        PartKind::Text { text } => heard.text.push_str(&text),
-                        PartKind::Thinking { text } => heard.thinking.push_str(&text),
-                        PartKind::ToolCall { call } => heard.calls.push(call),
-                    }
-                }
+            EngineEvent::Continued { parts, notices, tokens } => {
+                parts.into_iter().for_each(|content| heard.hear(content));
                 heard.notices.extend(notices);
                 heard.tokens.extend(tokens);
             }
-            EngineEvent::Delta { channel, text, tokens, .. } => {
-                match channel {
-                    Channel::Text => heard.text.push_str(&text),
-                    Channel::Thinking => heard.thinking.push_str(&text),
-                }
-                heard.tokens.extend(tokens);
-            }
-            EngineEvent::ToolCall { call, tokens } => {
-                heard.calls.push(call);
+            EngineEvent::Delta { content, tokens, .. } => {
+                heard.hear(content);
                 heard.tokens.extend(tokens);
             }
             EngineEvent::ThinkingEnded => {}

@@ -1,9 +1,9 @@
 //! The sidebar, what a chat remembers, the trash.
 
 use history::{Error, NewAnswer};
-use protocol::{ChatSettings, ChatSummary, Sampling, Thinking};
+use protocol::{ChatSettings, ChatSummary, Position, Sampling, Thinking};
 
-use crate::{new_answer, Fresh};
+use crate::{asked, new_answer, Fresh};
 
 fn ids(chats: &[ChatSummary]) -> Vec<&str> {
     chats.iter().map(|chat| chat.id.as_str()).collect()
@@ -43,11 +43,11 @@ async fn a_chat_remembers_its_settings_and_draft() {
         sampling,
     };
     fresh.history.set_chat_settings(&chat, &settings).await.unwrap();
-    fresh.history.set_draft(&chat, "half a thou\u{0}ght 猫").await.unwrap();
+    fresh.history.set_draft(&chat, &asked("half a thou\u{0}ght 猫")).await.unwrap();
     fresh.history.rename_chat(&chat, "'); DROP TABLE chats; --").await.unwrap();
     let view = fresh.history.chat(&chat).await.unwrap();
     assert_eq!(view.settings, settings);
-    assert_eq!(view.draft, "half a thou\u{0}ght 猫");
+    assert_eq!(view.draft, asked("half a thou\u{0}ght 猫"));
     assert_eq!(view.summary.title, "'); DROP TABLE chats; --");
     let other = fresh.history.create_chat(&settings).await.unwrap();
     assert_eq!(other.settings, settings);
@@ -57,7 +57,11 @@ async fn a_chat_remembers_its_settings_and_draft() {
 async fn a_chat_runs_while_its_answer_is_written() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
-    let mut turn = fresh.history.begin_turn(&chat, "question", "", &new_answer()).await.unwrap();
+    let mut turn = fresh
+        .history
+        .begin_turn(&chat, &asked("question"), &Position::End, "", &new_answer())
+        .await
+        .unwrap();
     assert!(fresh.history.chats().await.unwrap()[0].running);
     fresh.end(&mut turn.answer, "answer").await;
     assert!(!fresh.history.chats().await.unwrap()[0].running);
@@ -75,7 +79,11 @@ async fn a_model_is_used_by_the_chats_that_it_answered_last() {
         model: "another".into(),
         ..new_answer()
     };
-    let mut turn = fresh.history.begin_turn(&second, "again", "", &other).await.unwrap();
+    let mut turn = fresh
+        .history
+        .begin_turn(&second, &asked("again"), &Position::End, "", &other)
+        .await
+        .unwrap();
     fresh.end(&mut turn.answer, "answer").await;
     assert_eq!(fresh.history.chats_answered_by("pebble").await.unwrap(), 1);
     assert_eq!(fresh.history.chats_answered_by("another").await.unwrap(), 1);
@@ -93,7 +101,10 @@ async fn a_chat_in_the_trash_is_gone_until_it_is_restored() {
     assert!(fresh.history.chats().await.unwrap().is_empty());
     assert!(matches!(fresh.history.chat(&chat).await, Err(Error::NotFound("chat"))));
     assert!(matches!(
-        fresh.history.begin_turn(&chat, "more", "", &new_answer()).await,
+        fresh
+            .history
+            .begin_turn(&chat, &asked("more"), &Position::End, "", &new_answer())
+            .await,
         Err(Error::NotFound("chat"))
     ));
     assert_eq!(fresh.history.restore_chat(&chat).await.unwrap().id, chat);
@@ -127,12 +138,15 @@ async fn an_unknown_chat_is_not_found() {
         history.rename_chat(nothing, "x").await,
         history.pin_chat(nothing, true).await,
         history.set_chat_settings(nothing, &ChatSettings::default()).await,
-        history.set_draft(nothing, "x").await,
+        history.set_draft(nothing, &asked("x")).await,
         history.trash_chat(nothing).await,
         history.restore_chat(nothing).await.map(drop),
         history.export_markdown(nothing).await.map(drop),
         history.export_json(nothing).await.map(drop),
-        history.begin_turn(nothing, "x", "x", &new_answer()).await.map(drop),
+        history
+            .begin_turn(nothing, &asked("x"), &Position::End, "x", &new_answer())
+            .await
+            .map(drop),
     ];
     for result in results {
         assert!(matches!(result, Err(Error::NotFound("chat"))), "{result:?}");

@@ -1,13 +1,18 @@
 //! Answers that are continued in their own row.
 
 use history::{AnswerDelta, ControlRequests, Error, History, PartDelta};
-use protocol::{AnswerState, EndedBy, ErrorCode, FinishReason, Notice, NoticeCode, PartKind, StoredMessage, Usage};
+use protocol::{AnswerState, Content, EndedBy, ErrorCode, FinishReason, Notice, NoticeCode, Position, StoredMessage, Usage};
 
-use crate::{delta, new_answer, part, texts, words, Fresh, OWNER};
+use crate::{asked, delta, new_answer, part, texts, words, Fresh, OWNER};
 
 /// A question and an answer that ended in this state, with the words `half` and the tokens 1 and 2.
 async fn ended(fresh: &Fresh, chat: &str, state: AnswerState, finish_reason: Option<FinishReason>) -> StoredMessage {
-    let mut answer = fresh.history.begin_turn(chat, "question", "", &new_answer()).await.unwrap().answer;
+    let mut answer = fresh
+        .history
+        .begin_turn(chat, &asked("question"), &Position::End, "", &new_answer())
+        .await
+        .unwrap()
+        .answer;
     fresh.history.append(&answer.id, &delta("half", &[1, 2])).await.unwrap();
     fresh.history.request_stop(&answer.id).await.unwrap();
     fresh.history.request_answer_now(&answer.id).await.unwrap();
@@ -25,10 +30,10 @@ async fn ended(fresh: &Fresh, chat: &str, state: AnswerState, finish_reason: Opt
     answer
 }
 
-fn whole(parts: Vec<PartKind>, tokens: &[u32]) -> AnswerDelta {
-    let part = |(position, kind)| PartDelta {
+fn whole(parts: Vec<Content>, tokens: &[u32]) -> AnswerDelta {
+    let part = |(position, content)| PartDelta {
         position,
-        kind,
+        content,
         started_at: 30,
         ended_at: 40,
     };
@@ -127,7 +132,12 @@ async fn an_answer_is_continuable_if_it_ended_early_with_words_and_more_could_co
     ];
     for (continuable, text, (state, finish_reason, ended_by, error)) in cases {
         let chat = fresh.chat().await;
-        let mut answer = fresh.history.begin_turn(&chat, "question", "", &new_answer()).await.unwrap().answer;
+        let mut answer = fresh
+            .history
+            .begin_turn(&chat, &asked("question"), &Position::End, "", &new_answer())
+            .await
+            .unwrap()
+            .answer;
         assert!(!answer.continuable, "it is being written");
         if !text.is_empty() {
             answer.parts = vec![part(words(text))];
@@ -150,13 +160,13 @@ async fn what_the_tokens_say_replaces_what_was_stored() {
     let chat = fresh.chat().await;
     let answer = ended(&fresh, &chat, AnswerState::Interrupted, None).await.id;
     fresh.history.continue_answer(&answer, OWNER).await.unwrap();
-    let thought = PartKind::Thinking { text: "ha".into() };
+    let thought = Content::thinking("ha");
     let mut replacing = whole(vec![thought.clone(), words("l")], &[1, 2, 3]);
     replacing.notices = vec![Notice::new(NoticeCode::Repetition, "b")];
     fresh.history.append(&answer, &replacing).await.unwrap();
     let more = PartDelta {
         position: 1,
-        kind: words("f"),
+        content: words("f"),
         started_at: 30,
         ended_at: 50,
     };
@@ -167,7 +177,7 @@ async fn what_the_tokens_say_replaces_what_was_stored() {
     };
     fresh.history.append(&answer, &more).await.unwrap();
     let stored = fresh.history.message(&answer).await.unwrap();
-    let kinds: Vec<PartKind> = stored.parts.iter().map(|part| part.kind.clone()).collect();
+    let kinds: Vec<Content> = stored.parts.iter().map(|part| part.content.clone()).collect();
     assert_eq!(kinds, [thought, words("lf")]);
     assert_eq!((stored.parts[1].started_at, stored.parts[1].ended_at), (30, 50));
     assert_eq!(stored.thinking_tokens, Some(3), "a delta that counted none keeps the count");

@@ -1,8 +1,8 @@
 //! Chats as texts of the user's own.
 
-use protocol::{AnswerState, ChatSettings, Part, PartKind, StoredMessage};
+use protocol::{AnswerState, ChatSettings, Content, Part, Position, StoredMessage};
 
-use crate::{new_answer, words, Fresh};
+use crate::{asked, new_answer, words, Fresh};
 
 #[tokio::test]
 async fn markdown_shows_the_branch_and_keeps_reasoning_apart() {
@@ -22,21 +22,19 @@ async fn markdown_shows_the_branch_and_keeps_reasoning_apart() {
         .unwrap();
     let mut answer = fresh
         .history
-        .begin_turn(&chat, "What is 1+1?", "Sums", &new_answer())
+        .begin_turn(&chat, &asked("What is 1+1?"), &Position::End, "Sums", &new_answer())
         .await
         .unwrap()
         .answer;
-    let thought = PartKind::Thinking {
-        text: "one\n\nand one".into(),
-    };
+    let thought = Content::thinking("one\n\nand one");
     answer.parts = vec![
         Part {
-            kind: thought,
+            content: thought,
             started_at: 0,
             ended_at: 12_000,
         },
         Part {
-            kind: words("**2**"),
+            content: words("**2**"),
             started_at: 0,
             ended_at: 0,
         },

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use history::{Error, History};
+use protocol::Position;
 use sqlx::Connection;
 
-use crate::{delta, new_answer, texts, Fresh};
+use crate::{asked, delta, new_answer, texts, Fresh};
 
 fn reason(error: Error) -> Error {
     match error {
@@ -107,7 +108,11 @@ async fn what_was_written_is_there_without_a_close() {
     let fresh = Fresh { folder, history };
     let chat = fresh.chat().await;
     fresh.turn(&chat, "a", "b").await;
-    let turn = fresh.history.begin_turn(&chat, "c", "", &new_answer()).await.unwrap();
+    let turn = fresh
+        .history
+        .begin_turn(&chat, &asked("c"), &Position::End, "", &new_answer())
+        .await
+        .unwrap();
     fresh.history.append(&turn.answer.id, &delta("half an ans", &[1, 2])).await.unwrap();
     let Fresh { folder: _folder, history } = fresh;
     drop(history);
@@ -131,7 +136,11 @@ async fn after_a_kill(from: &Path, log_length: usize) -> (tempfile::TempDir, His
 async fn a_kill_at_any_moment_leaves_a_readable_file_with_a_beginning_of_the_text() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
-    let turn = fresh.history.begin_turn(&chat, "question", "", &new_answer()).await.unwrap();
+    let turn = fresh
+        .history
+        .begin_turn(&chat, &asked("question"), &Position::End, "", &new_answer())
+        .await
+        .unwrap();
     let log_path = fresh.path().with_extension("sqlite-wal");
     let begun = std::fs::metadata(&log_path).unwrap().len() as usize;
     let mut whole = String::new();
@@ -161,7 +170,10 @@ async fn two_users_that_write_at_once_both_succeed() {
         for _ in 0..4 {
             let (history, chat) = (history.clone(), fresh.chat().await);
             tasks.push(tokio::spawn(async move {
-                let turn = history.begin_turn(&chat, "question", "", &new_answer()).await.unwrap();
+                let turn = history
+                    .begin_turn(&chat, &asked("question"), &Position::End, "", &new_answer())
+                    .await
+                    .unwrap();
                 for i in 0..50 {
                     history.append(&turn.answer.id, &delta("x", &[i])).await.unwrap();
                 }

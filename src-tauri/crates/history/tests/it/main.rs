@@ -9,11 +9,12 @@ mod file;
 mod messages;
 mod migration;
 mod search;
+mod tool_results;
 
 use std::path::PathBuf;
 
 use history::{AnswerDelta, History, NewAnswer, PartDelta};
-use protocol::{AnswerState, ChatSettings, FinishReason, Part, PartKind, StoredMessage, Turn};
+use protocol::{AnswerState, ChatSettings, Content, FinishReason, Part, Position, StoredMessage, Turn};
 use tempfile::TempDir;
 
 /// A process that takes an answer over.
@@ -42,7 +43,11 @@ impl Fresh {
 
     /// A question and its finished answer.
     async fn turn(&self, chat: &str, question: &str, answer: &str) -> Turn {
-        let mut turn = self.history.begin_turn(chat, question, question, &new_answer()).await.unwrap();
+        let mut turn = self
+            .history
+            .begin_turn(chat, &asked(question), &Position::End, question, &new_answer())
+            .await
+            .unwrap();
         self.end(&mut turn.answer, answer).await;
         turn
     }
@@ -72,23 +77,28 @@ fn new_answer() -> NewAnswer {
 }
 
 /// A part that came in a moment.
-fn part(kind: PartKind) -> Part {
+fn part(content: Content) -> Part {
     Part {
-        kind,
+        content,
         started_at: 1,
         ended_at: 2,
     }
 }
 
-fn words(text: &str) -> PartKind {
-    PartKind::Text { text: text.into() }
+/// A question of words.
+fn asked(text: &str) -> Vec<Content> {
+    vec![words(text)]
+}
+
+fn words(text: &str) -> Content {
+    Content::text(text)
 }
 
 /// More text at the end of part 0.
 fn delta(text: &str, tokens: &[u32]) -> AnswerDelta {
     let parts = vec![PartDelta {
         position: 0,
-        kind: words(text),
+        content: words(text),
         started_at: 1,
         ended_at: 2,
     }];

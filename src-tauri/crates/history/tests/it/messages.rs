@@ -4,20 +4,20 @@ use std::time::{Duration, Instant};
 
 use history::{AnswerDelta, ControlRequests, Error, PartDelta};
 use protocol::{
-    AnswerState, ChatSettings, EndedBy, ErrorCode, FinishReason, Notice, NoticeCode, Part, PartKind, Role, Thinking, Timing, ToolCall,
-    Usage,
+    AnswerState, ChatSettings, Content, EndedBy, ErrorCode, FinishReason, Notice, NoticeCode, Part, Position, Role, Thinking, Timing,
+    ToolCall, Usage,
 };
 
-use crate::{delta, new_answer, texts, words, Fresh};
+use crate::{asked, delta, new_answer, texts, words, Fresh};
 
 #[tokio::test]
 async fn a_turn_stores_the_question_and_an_empty_answer_below_it() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
-    fresh.history.set_draft(&chat, "What is").await.unwrap();
+    fresh.history.set_draft(&chat, &asked("What is")).await.unwrap();
     let turn = fresh
         .history
-        .begin_turn(&chat, " What is 1+1? ", "What is 1+1?", &new_answer())
+        .begin_turn(&chat, &asked(" What is 1+1? "), &Position::End, "What is 1+1?", &new_answer())
         .await
         .unwrap();
     assert_eq!(turn.question.text(), " What is 1+1? ");
@@ -29,7 +29,7 @@ async fn a_turn_stores_the_question_and_an_empty_answer_below_it() {
     assert_eq!(turn.answer.parent.as_ref(), Some(&turn.question.id));
     assert!(turn.answer.parts.is_empty());
     let view = fresh.history.chat(&chat).await.unwrap();
-    assert_eq!((view.summary.title.as_str(), view.draft.as_str()), ("What is 1+1?", ""));
+    assert_eq!((view.summary.title.as_str(), view.draft), ("What is 1+1?", vec![]));
     assert_eq!(view.messages.last(), Some(&turn.answer));
 }
 
@@ -46,9 +46,16 @@ async fn the_title_is_that_of_the_first_question() {
 async fn a_chat_has_one_running_answer_at_most() {
     let fresh = Fresh::new().await;
     let (chat, other) = (fresh.chat().await, fresh.chat().await);
-    let mut turn = fresh.history.begin_turn(&chat, "question", "", &new_answer()).await.unwrap();
+    let mut turn = fresh
+        .history
+        .begin_turn(&chat, &asked("question"), &Position::End, "", &new_answer())
+        .await
+        .unwrap();
     assert!(matches!(
-        fresh.history.begin_turn(&chat, "more", "", &new_answer()).await,
+        fresh
+            .history
+            .begin_turn(&chat, &asked("more"), &Position::End, "", &new_answer())
+            .await,
         Err(Error::Busy)
     ));
     assert!(matches!(
@@ -104,14 +111,14 @@ async fn growth_adds_to_the_end_and_starts_new_parts() {
     let chat = fresh.chat().await;
     let answer = fresh
         .history
-        .begin_turn(&chat, "question", "", &new_answer())
+        .begin_turn(&chat, &asked("question"), &Position::End, "", &new_answer())
         .await
         .unwrap()
         .answer
         .id;
     let thought = |text: &str, ended_at| PartDelta {
         position: 0,
-        kind: PartKind::Thinking { text: text.into() },
+        content: Content::thinking(text),
         started_at: 10,
         ended_at,
     };
@@ -140,13 +147,13 @@ async fn growth_adds_to_the_end_and_starts_new_parts() {
                 thought("", 13),
                 PartDelta {
                     position: 1,
-                    kind: words("It is "),
+                    content: words("It is "),
                     started_at: 20,
                     ended_at: 21,
                 },
                 PartDelta {
                     position: 2,
-                    kind: PartKind::ToolCall { call: call.clone() },
+                    content: Content::ToolCall { call: call.clone() },
                     started_at: 22,
                     ended_at: 22,
                 },
@@ -161,17 +168,17 @@ async fn growth_adds_to_the_end_and_starts_new_parts() {
     let message = fresh.history.message(&answer).await.unwrap();
     let parts = [
         Part {
-            kind: PartKind::Thinking { text: "carry 猫".into() },
+            content: Content::thinking("carry 猫"),
             started_at: 10,
             ended_at: 13,
         },
         Part {
-            kind: words("It is "),
+            content: words("It is "),
             started_at: 20,
             ended_at: 21,
         },
         Part {
-            kind: PartKind::ToolCall { call },
+            content: Content::ToolCall { call },
             started_at: 22,
             ended_at: 22,
         },
@@ -191,7 +198,7 @@ async fn token_ids_of_all_bytes_survive_being_added() {
     let chat = fresh.chat().await;
     let answer = fresh
         .history
-        .begin_turn(&chat, "question", "", &new_answer())
+        .begin_turn(&chat, &asked("question"), &Position::End, "", &new_answer())
         .await
         .unwrap()
         .answer
@@ -218,10 +225,15 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
         },
         ..begun
     };
-    let mut answer = fresh.history.begin_turn(&chat, "question", "", &begun).await.unwrap().answer;
+    let mut answer = fresh
+        .history
+        .begin_turn(&chat, &asked("question"), &Position::End, "", &begun)
+        .await
+        .unwrap()
+        .answer;
     fresh.history.append(&answer.id, &delta("partly", &[1, 2])).await.unwrap();
     answer.parts = vec![Part {
-        kind: words("partly and wholly"),
+        content: words("partly and wholly"),
         started_at: 5,
         ended_at: 6,
     }];
@@ -278,7 +290,11 @@ async fn any_text_is_stored_as_it_is() {
         &long,
     ];
     for text in hostile {
-        let mut turn = fresh.history.begin_turn(&chat, text, text, &new_answer()).await.unwrap();
+        let mut turn = fresh
+            .history
+            .begin_turn(&chat, &asked(text), &Position::End, text, &new_answer())
+            .await
+            .unwrap();
         assert_eq!(turn.question.text(), text);
         fresh.history.append(&turn.answer.id, &delta(text, &[])).await.unwrap();
         fresh.history.append(&turn.answer.id, &delta(text, &[])).await.unwrap();
@@ -316,7 +332,7 @@ async fn only_an_answer_whose_owner_stayed_silent_is_interrupted() {
     let chat = fresh.chat().await;
     let answer = fresh
         .history
-        .begin_turn(&chat, "question", "", &new_answer())
+        .begin_turn(&chat, &asked("question"), &Position::End, "", &new_answer())
         .await
         .unwrap()
         .answer
@@ -340,7 +356,7 @@ async fn a_stop_that_another_process_asks_for_reaches_the_owner() {
     let chat = fresh.chat().await;
     let answer = fresh
         .history
-        .begin_turn(&chat, "question", "", &new_answer())
+        .begin_turn(&chat, &asked("question"), &Position::End, "", &new_answer())
         .await
         .unwrap()
         .answer
