@@ -293,7 +293,7 @@ export class FakeHost extends FakeHub implements Platform {
         if (state !== 'complete') break writing;
         if (channel === 'thinking' && (run.answerNow || thought >= budget)) {
           const why = run.answerNow ? 'You ended the thought here.' : `The thought was ended after ${budget} tokens, its budget.`;
-          const notice = { code: 'thinking_ended', message: why };
+          const notice = { code: 'thinking_ended' as const, message: why };
           message = { ...message, notices: [...message.notices, notice] };
           emit({ type: 'notice', notice });
           continue writing;
