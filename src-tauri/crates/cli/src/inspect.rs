@@ -64,17 +64,25 @@ pub struct LogitsArgs {
 /// # Errors
 /// When the template refuses it.
 pub async fn render(args: RenderArgs) -> Result<()> {
-    let variables = variables(&args)?;
-    let rendered = match &args.template {
-        Some(path) => Template::open_file(path).and_then(|template| template.render(variables)),
-        None => open_chat_processor(&args.model).await?.template().render(variables),
+    let opened;
+    let read;
+    let template = match &args.template {
+        Some(path) => {
+            read = Template::open_file(path).map_err(protocol::Error::from)?;
+            &read
+        }
+        None => {
+            opened = open_chat_processor(&args.model).await?;
+            opened.template()
+        }
     };
+    let rendered = template.render(variables(&args, template)?);
     output::text(&rendered.map_err(protocol::Error::from)?)?;
     Ok(())
 }
 
 /// The template's variables: those of the file, and over them what the options say.
-fn variables(args: &RenderArgs) -> Result<Map<String, Value>> {
+fn variables(args: &RenderArgs, template: &Template) -> Result<Map<String, Value>> {
     let context = args.context.as_deref().map(messages::read_context).transpose()?;
     let messages = match (&args.messages, &context) {
         (Some(path), _) => messages::read(path)?,
@@ -88,7 +96,7 @@ fn variables(args: &RenderArgs) -> Result<Map<String, Value>> {
         thinking: args.thinking.map(Into::into),
         add_generation_prompt: !args.no_generation_prompt,
     };
-    let mut variables = request.variables();
+    let mut variables = template.variables(&request);
     for (name, value) in context.unwrap_or_default() {
         let said = match name.as_str() {
             "messages" => args.messages.is_some(),

@@ -110,12 +110,11 @@ impl<'a> OutputStream<'a> {
             Piece::Text(text) => Read::Content(Content::Text { text }),
             Piece::Thinking(text) => Read::Content(Content::Thinking { text }),
             Piece::ToolCall { name, arguments } => {
-                let id = format!("call_{}", self.calls);
                 self.calls += 1;
-                let call = ToolCall { id, name, arguments };
+                let call = ToolCall::new(name, arguments);
                 Read::Content(Content::ToolCall { call })
             }
-            Piece::Notice { code, message } => Read::Notice(Notice { code, message }),
+            Piece::Notice(notice) => Read::Notice(notice),
         }
     }
 

@@ -64,13 +64,13 @@ impl ChatProcessor {
 
     /// The conversation as text, as `apply_chat_template(tokenize=False)` gives it.
     pub fn render(&self, request: &RenderRequest) -> Result<String> {
-        self.template.render(request.variables())
+        self.template.render(self.template.variables(request))
     }
 
     /// The conversation as text and ids. Text that spells no control token gets the ids of
     /// `apply_chat_template(tokenize=True)`; control tokens spelled in a message stay text, whatever the template does.
     pub fn prompt(&self, request: &RenderRequest) -> Result<Prompt> {
-        let variables = request.variables();
+        let variables = self.template.variables(request);
         let spoken = [variables["messages"].clone(), variables["tools"].clone()];
         let mut found = Vec::new();
         spoken.iter().for_each(|value| texts(value, &mut found));
@@ -121,7 +121,7 @@ impl ChatProcessor {
 
     /// The text that [`ChatProcessor::prompt`] makes ids of.
     pub(crate) fn rendered(&self, request: &RenderRequest) -> Result<Rendered> {
-        let variables = request.variables();
+        let variables = self.template.variables(request);
         let mut found = Vec::new();
         ["messages", "tools"].iter().for_each(|name| texts(&variables[*name], &mut found));
         let sentinel = Tokenizer::sentinel_for(found.iter().copied());
@@ -133,7 +133,7 @@ impl ChatProcessor {
 
     /// The same with a given sentinel.
     pub(crate) fn rendered_with(&self, request: &RenderRequest, sentinel: char) -> Result<String> {
-        let mut variables = request.variables();
+        let mut variables = self.template.variables(request);
         for name in ["messages", "tools"] {
             variables[name] = map_texts(&variables[name], &|text| self.tokenizer.escape_control_tokens(text, sentinel));
         }

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use protocol::{Content, Message, Role, Thinking};
 use serde_json::{json, Map, Value};
 
+use crate::tool_conventions::ToolConventions;
+
 /// What a prompt is rendered from.
 #[derive(Debug, Clone, Copy)]
 pub struct RenderRequest<'a> {
@@ -19,10 +21,12 @@ pub struct RenderRequest<'a> {
 }
 
 impl RenderRequest<'_> {
-    /// The variables that transformers' `apply_chat_template` passes for the same conversation.
-    pub fn variables(&self) -> Map<String, Value> {
+    /// The variables that transformers' `apply_chat_template` passes for the same conversation, as a template with these conventions
+    /// accepts them.
+    pub(crate) fn variables(&self, conventions: ToolConventions) -> Map<String, Value> {
         let mut variables = Map::new();
-        variables.insert("messages".into(), self.messages.iter().map(message).collect());
+        let messages = self.messages.iter().map(|one| message(one, conventions));
+        variables.insert("messages".into(), messages.collect());
         variables.insert("tools".into(), if self.tools.is_empty() { Value::Null } else { self.tools.into() });
         variables.insert("documents".into(), Value::Null);
         variables.insert("add_generation_prompt".into(), self.add_generation_prompt.into());
@@ -52,8 +56,8 @@ impl RenderRequest<'_> {
     }
 }
 
-/// A message in the form that templates expect: content as one text or as a tool's data, arguments as objects.
-fn message(message: &Message) -> Value {
+/// A message in the form that templates expect: content as one text or as an object that a tool returned, arguments as objects.
+fn message(message: &Message, conventions: ToolConventions) -> Value {
     let role = match message.role {
         Role::System => "system",
         Role::User => "user",
@@ -63,7 +67,7 @@ fn message(message: &Message) -> Value {
     let mut fields = Map::new();
     fields.insert("role".into(), role.into());
     let content = match message.content.as_slice() {
-        [Content::Data { data }] => data.clone(),
+        [Content::Data { data }] if conventions.objects => data.clone(),
         _ => message.text_with_placeholders().into(),
     };
     fields.insert("content".into(), content);
@@ -74,13 +78,14 @@ fn message(message: &Message) -> Value {
         let calls = message
             .tool_calls
             .iter()
-            .map(|call| json!({"type": "function", "id": call.id, "function": {"name": call.name, "arguments": call.arguments}}));
+            .map(|call| json!({"type": "function", "id": conventions.call_id(&call.id), "function": {"name": call.name, "arguments": call.arguments}}));
         fields.insert("tool_calls".into(), calls.collect());
     }
-    for (name, value) in [("name", &message.name), ("tool_call_id", &message.tool_call_id)] {
-        if let Some(value) = value {
-            fields.insert(name.into(), value.as_str().into());
-        }
+    if let Some(name) = &message.name {
+        fields.insert("name".into(), name.as_str().into());
+    }
+    if let Some(id) = &message.tool_call_id {
+        fields.insert("tool_call_id".into(), conventions.call_id(id).into());
     }
     fields.into()
 }

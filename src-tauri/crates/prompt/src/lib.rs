@@ -14,6 +14,7 @@ mod template;
 mod thinking_control;
 mod tokenizer;
 mod tool_calls;
+mod tool_conventions;
 
 pub use channels::{ChannelParser, Event, Piece, Splitter, ThinkingTerminator};
 pub use chat_processor::{ChatProcessor, Prompt};

@@ -63,7 +63,9 @@ impl StopSet {
             thinking: None,
             add_generation_prompt: false,
         };
-        let Ok(text) = template.render(request.variables()) else { return };
+        let Ok(text) = template.render(template.variables(&request)) else {
+            return;
+        };
         let Some((_, tail)) = text.rsplit_once(ANSWER) else { return };
         let ends = tokenizer
             .control_tokens()

@@ -52,7 +52,7 @@ impl Probe<'_> {
             thinking,
             add_generation_prompt: true,
         };
-        self.template.render(request.variables()).ok()
+        self.template.render(self.template.variables(&request)).ok()
     }
 
     fn with(&self, thinking: Option<Thinking>) -> Option<String> {

@@ -53,7 +53,7 @@ fn oracle() -> Option<(PathBuf, Value)> {
 }
 
 /// One render, there and here.
-struct KnownFormat<'a> {
+struct Row<'a> {
     /// The template's file, or its source where it is one line that shows what Python does.
     template: &'a str,
     is_file: bool,
@@ -62,7 +62,7 @@ struct KnownFormat<'a> {
     ours: Result<String, Error>,
 }
 
-fn rows<'a>(folder: &Path, oracle: &'a Value) -> Vec<KnownFormat<'a>> {
+fn rows<'a>(folder: &Path, oracle: &'a Value) -> Vec<Row<'a>> {
     let now: jiff::civil::DateTime = oracle["now"].as_str().unwrap().parse().unwrap();
     let now = now.to_zoned(jiff::tz::TimeZone::UTC).unwrap();
     let mut templates: BTreeMap<&str, Result<Template, Error>> = BTreeMap::new();
@@ -89,7 +89,7 @@ fn rows<'a>(folder: &Path, oracle: &'a Value) -> Vec<KnownFormat<'a>> {
             Ok(template) => template.render(variables.as_object().unwrap().clone()),
             Err(error) => Err(Error::TemplateSyntax(error.to_string())),
         };
-        KnownFormat {
+        Row {
             template: name,
             is_file,
             outcome: compare(theirs, ours.as_ref().map(String::clone)),
@@ -100,7 +100,7 @@ fn rows<'a>(folder: &Path, oracle: &'a Value) -> Vec<KnownFormat<'a>> {
     oracle["renders"].as_array().unwrap().iter().map(row).collect()
 }
 
-fn count(rows: &[&KnownFormat]) -> BTreeMap<Outcome, usize> {
+fn count(rows: &[&Row]) -> BTreeMap<Outcome, usize> {
     let mut table = BTreeMap::new();
     rows.iter().for_each(|row| *table.entry(row.outcome).or_default() += 1);
     table
@@ -110,7 +110,7 @@ fn count(rows: &[&KnownFormat]) -> BTreeMap<Outcome, usize> {
 fn templates_render_as_in_transformers() {
     let Some((folder, oracle)) = oracle() else { return };
     let rows = rows(&folder, &oracle);
-    let (files, constructs): (Vec<&KnownFormat>, Vec<&KnownFormat>) = rows.iter().partition(|row| row.is_file);
+    let (files, constructs): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.is_file);
     let names: BTreeSet<&str> = files.iter().map(|row| row.template).collect();
     println!(
         "report: templates: {} of public packages x {} conversations, transformers {}, jinja2 {}",
@@ -124,7 +124,7 @@ fn templates_render_as_in_transformers() {
     }
 
     // What renders there and not so here, each with its reason.
-    let unequal = |row: &&&KnownFormat| matches!(row.outcome, Outcome::Different | Outcome::FailsHere | Outcome::RefusedDifferently);
+    let unequal = |row: &&&Row| matches!(row.outcome, Outcome::Different | Outcome::FailsHere | Outcome::RefusedDifferently);
     for row in files.iter().chain(&constructs).filter(unequal) {
         println!(
             "{:?} {} case {}\n  there {}\n  here {:?}",

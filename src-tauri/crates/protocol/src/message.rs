@@ -133,12 +133,31 @@ impl Content {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ToolCall {
-    /// Made by us; a tool's answer names it.
+    /// Nine random letters and digits, because Mistral's templates accept nothing else; the result of the call names it.
     pub id: String,
     /// The tool's name.
     pub name: String,
     /// The arguments, a JSON object.
     pub arguments: serde_json::Value,
+}
+
+impl ToolCall {
+    /// A call with a new id.
+    pub fn new(name: String, arguments: serde_json::Value) -> Self {
+        const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        // The last 62 bits are the random ones.
+        let mut rest = uuid::Uuid::now_v7().as_u128() & (u128::MAX >> 66);
+        let mut digit = || {
+            let digit = DIGITS[(rest % 62) as usize];
+            rest /= 62;
+            char::from(digit)
+        };
+        Self {
+            id: (0..9).map(|_| digit()).collect(),
+            name,
+            arguments,
+        }
+    }
 }
 
 /// One message of a request, in the terms of the OpenAI chat form.
@@ -227,5 +246,19 @@ mod tests {
         message.content.extend([image("a cat"), image(" ")]);
         assert_eq!(message.text_with_placeholders(), "What is this? [image: a cat][image]");
         assert!(message.has_media() && !Message::text(Role::User, "a").has_media());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn call_ids_are_nine_letters_and_digits_and_differ() {
+        let ids: std::collections::HashSet<String> = (0..1000).map(|_| ToolCall::new("f".into(), serde_json::Value::Null).id).collect();
+        assert_eq!(ids.len(), 1000);
+        for id in ids {
+            assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
+        }
     }
 }

@@ -106,7 +106,7 @@ fn closes(format: &ChannelFormat, terminator: &str) -> bool {
 
 /// What the template may show to be the terminator, the best evidence first.
 fn written(template: &Template, format: &ChannelFormat) -> Vec<String> {
-    let call = json!([{"type": "function", "id": "call_0", "function": {"name": "f", "arguments": {}}}]);
+    let call = json!([{"type": "function", "id": "a1B2c3D4e", "function": {"name": "f", "arguments": {}}}]);
     let answered = json!({"role": "assistant", "content": ANSWER, "reasoning_content": THOUGHT});
     let calling = json!({"role": "assistant", "content": "", "reasoning_content": THOUGHT, "tool_calls": call});
     let mut found = Vec::new();
@@ -138,7 +138,7 @@ fn render(template: &Template, answer: Option<&Value>, thinking: Option<Thinking
         thinking,
         add_generation_prompt: answer.is_none(),
     };
-    let mut variables = request.variables();
+    let mut variables = template.variables(&request);
     let question = json!({"role": "user", "content": QUESTION});
     let messages: Vec<Value> = [question].into_iter().chain(answer.cloned()).collect();
     variables.insert("messages".into(), messages.into());

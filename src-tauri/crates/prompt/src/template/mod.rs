@@ -8,6 +8,7 @@ mod source;
 mod text;
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use minijinja::value::Serde;
 use minijinja::{Environment, ErrorKind};
@@ -15,7 +16,8 @@ use serde_json::{json, Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::channels::{terminator_text, ChannelFormat};
-use crate::{Error, Result};
+use crate::tool_conventions::ToolConventions;
+use crate::{Error, RenderRequest, Result};
 use environment::{environment, set_clock, Refusal};
 use source::prepare;
 
@@ -29,6 +31,7 @@ pub struct Template {
     source: String,
     hash: String,
     variables: Map<String, Value>,
+    conventions: OnceLock<ToolConventions>,
 }
 
 impl Template {
@@ -98,6 +101,7 @@ impl Template {
             source,
             hash,
             variables,
+            conventions: OnceLock::new(),
         })
     }
 
@@ -121,6 +125,16 @@ impl Template {
     /// SHA-256 of [`source`](Self::source), hexadecimal.
     pub fn hash(&self) -> &str {
         &self.hash
+    }
+
+    /// The variables of a conversation in the form that this template accepts: those that transformers' `apply_chat_template` passes,
+    /// a tool's result as text unless the template prints objects, call ids of nine letters and digits if it refuses others.
+    pub fn variables(&self, request: &RenderRequest) -> Map<String, Value> {
+        let knows_tools = |message: &protocol::Message| message.role == protocol::Role::Tool || !message.tool_calls.is_empty();
+        if !request.messages.iter().any(knows_tools) {
+            return request.variables(ToolConventions::default());
+        }
+        request.variables(*self.conventions.get_or_init(|| ToolConventions::of(self)))
     }
 
     /// Renders with these variables; `messages` and whatever else the template asks for. Where `tools` is set, a
