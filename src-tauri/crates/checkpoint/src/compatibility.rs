@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{Error, ModelConfig};
+use crate::{is_weight_file, Error, ModelConfig};
 
 /// A model's repository or folder, as far as it is known.
 #[derive(Debug, Clone, Copy)]
@@ -78,8 +78,7 @@ fn other_task(config: &Value) -> Option<String> {
 fn check_files(listing: &FileListing<'_>) -> Result<(), Error> {
     let has = |name: &str| listing.files.iter().any(|file| file == name);
     let ends = |end: &str| listing.files.iter().any(|file| file.ends_with(end));
-    let is_shard = |file: &String| file.starts_with("model") && file.ends_with(".safetensors");
-    if !listing.files.iter().any(is_shard) {
+    if !listing.files.iter().any(|file| is_weight_file(file)) {
         let other = [".gguf", ".bin", ".pth", ".pt", ".npz", ".onnx", ".safetensors"]
             .into_iter()
             .find(|end| ends(end));

@@ -10,7 +10,7 @@ use crate::KNOWN_MODEL_TYPES;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or the folder is missing or unreadable.
-    #[error("cannot read {path}: {source}; the model's folder is incomplete, fetch it again")]
+    #[error("cannot read {}: {source}; the model's folder is incomplete, fetch or repair it", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -52,6 +52,25 @@ pub enum Error {
     /// A file that every model needs is not there.
     #[error("the model has no {0}; if its folder is incomplete, fetch or repair it")]
     MissingFile(&'static str),
+    /// The index of the weights is not one.
+    #[error("model.safetensors.index.json {0}; fetch or repair the model")]
+    InvalidIndex(String),
+    /// A weight file ends too early.
+    #[error("{file} is cut short: {reason}; fetch or repair the model")]
+    Truncated {
+        /// Its name.
+        file: String,
+        /// What is missing.
+        reason: String,
+    },
+    /// A weight file is not what its name says.
+    #[error("{file} is broken: {reason}; fetch or repair the model")]
+    NotSafetensors {
+        /// Its name.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// A base model.
     #[error("the model has no chat template, so it cannot hold a conversation; choose an instruction-tuned one")]
     NoTemplate,
@@ -70,9 +89,14 @@ impl From<Error> for protocol::Error {
             | Error::WeightFormat(_)
             | Error::TokenizerFormat(_)
             | Error::NoTemplate => ErrorCode::ModelUnsupported,
-            Error::Unreadable { .. } | Error::NotJson(_) | Error::MissingField(_) | Error::InvalidField { .. } | Error::MissingFile(_) => {
-                ErrorCode::ModelBroken
-            }
+            Error::Unreadable { .. }
+            | Error::NotJson(_)
+            | Error::MissingField(_)
+            | Error::InvalidField { .. }
+            | Error::InvalidIndex(_)
+            | Error::Truncated { .. }
+            | Error::NotSafetensors { .. }
+            | Error::MissingFile(_) => ErrorCode::ModelBroken,
         };
         let message = Self::new(code, error.to_string());
         match error {

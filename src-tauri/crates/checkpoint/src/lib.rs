@@ -1,12 +1,16 @@
 //! What the files of a model say before any of its weights is computed with: `config.json` with its family, shapes and
-//! quantisation, whether this program can run the model, and how much memory that takes. Pure: no MLX, network or database.
+//! quantisation, the weight files and their headers, whether this program can run the model, and how much memory that takes. Pure: no MLX, network or database.
 
 pub mod config;
 pub mod memory;
 
 mod compatibility;
 mod error;
+mod safetensors;
+mod weight_files;
 
 pub use compatibility::{check_compatibility, check_folder, FileListing};
 pub use config::{DecoderConfig, Family, Gemma4Config, Mode, ModelConfig, Quantization, KNOWN_MODEL_TYPES};
 pub use error::{Error, Result};
+pub use safetensors::Header;
+pub use weight_files::{is_weight_file, weight_files, weight_files_of_repository, weight_map, MAX_INDEX_BYTES, WEIGHT_INDEX};

@@ -23,7 +23,6 @@ mod output_stream;
 mod parameters;
 mod prefetch;
 mod repetition_detector;
-mod safetensors;
 mod sampler;
 mod tensor;
 #[cfg(feature = "test-support")]

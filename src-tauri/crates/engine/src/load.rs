@@ -7,7 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
-use checkpoint::{check_folder, ModelConfig};
+use checkpoint::{check_folder, weight_files, ModelConfig};
 use prompt::ChatProcessor;
 use protocol::{FolderSource, ModelInfo};
 use sha2::{Digest, Sha256};
@@ -17,7 +17,6 @@ use crate::error::{Error, Result};
 use crate::generate::{ids_tensor, SequenceState};
 use crate::memory;
 use crate::models::Model;
-use crate::safetensors;
 use crate::tensor::{device, eval, Device};
 use crate::weights::{LoadProgress, Weights};
 
@@ -117,7 +116,8 @@ fn warm_up(model: &Model) -> Result<()> {
 fn fingerprint(dir: &Path) -> Result<String> {
     const PART: u64 = 1 << 20;
     let mut hash = Sha256::new();
-    for path in std::iter::once(dir.join("config.json")).chain(safetensors::shards(dir)?) {
+    for name in std::iter::once("config.json".to_owned()).chain(weight_files(dir)?) {
+        let path = dir.join(name);
         let mut read = || -> std::io::Result<()> {
             let mut file = File::open(&path)?;
             let size = file.metadata()?.len();

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use checkpoint::config::is_unused_tensor;
+use checkpoint::{weight_files, Header};
 use mlx_rs::{Array, Dtype};
 
 use crate::error::{Error, Result};
 use crate::ops::{QuantizationFormat, QuantizedTensor};
-use crate::safetensors;
 use crate::tensor::{self, device, eval, Device, Tensor};
 
 pub use experts::ExpertShape;
@@ -47,14 +47,20 @@ pub struct Weights<'a> {
 impl<'a> Weights<'a> {
     /// Opens every shard of a folder. Nothing is read but the headers; `progress` gets resident and total bytes.
     pub fn open(dir: &Path, progress: &'a mut LoadProgress<'a>) -> Result<Self> {
-        let shards = safetensors::shards(dir)?;
+        let mut files = Vec::new();
+        for name in weight_files(dir)? {
+            let path = dir.join(name);
+            let (header, data) = Header::read(&path)?;
+            // MLX reads lazily and would find a truncated file only in the middle of an evaluation.
+            header.check(&path, data)?;
+            files.push((path, header));
+        }
         let (mut tensors, mut total) = (HashMap::new(), 0);
-        let checked = shards.iter().map(|path| safetensors::check(path)).collect::<Result<Vec<_>>>()?;
-        for (path, sizes) in shards.iter().zip(checked) {
-            for (name, array) in Array::load_safetensors(path).map_err(|error| Error::Mlx(error.to_string()))? {
+        for (path, header) in files {
+            for (name, array) in Array::load_safetensors(&path).map_err(|error| Error::Mlx(error.to_string()))? {
                 let tensor = Tensor::new(array);
                 if let Some(short) = canonical(&name) {
-                    total += sizes.get(&name).copied().unwrap_or_default();
+                    total += header.bytes(&name).unwrap_or_default();
                     tensors.insert(short.to_owned(), tensor);
                 }
             }

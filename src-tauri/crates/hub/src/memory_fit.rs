@@ -16,7 +16,7 @@ use protocol::{ErrorCode, FitVerdict, KvBits, MemoryFit};
 pub use measured::Measured;
 pub use memory::Memory;
 pub use memory_guard::SystemMemoryGuard;
-pub use stored::{header_length, stored_bytes, text_bytes};
+pub use stored::stored_bytes;
 
 use crate::Error;
 

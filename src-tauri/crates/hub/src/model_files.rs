@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use checkpoint::{weight_files_of_repository, WEIGHT_INDEX};
+
 /// Names at the top of a repository that a model is read from, or that say what may be done with it.
 const NAMES: [&str; 9] = [
     "config.json",
@@ -12,14 +14,14 @@ const NAMES: [&str; 9] = [
     "tokenizer.model",
     "tiktoken.model",
     "chat_template.jinja",
-    "model.safetensors.index.json",
+    WEIGHT_INDEX,
 ];
 
 /// The files that are fetched, out of all paths of a repository: config, tokenizer, templates, weights, card and licence. Left out
 /// are weights in other formats, a second copy of the weights, programs and pictures.
 pub fn model_files<'a>(paths: impl IntoIterator<Item = &'a str>) -> BTreeSet<&'a str> {
     let paths: BTreeSet<&str> = paths.into_iter().collect();
-    let weights = weights(&paths);
+    let weights = weight_files_of_repository(&paths);
     paths
         .iter()
         .copied()
@@ -34,54 +36,13 @@ fn describes(path: &str) -> bool {
     }
     let lower = path.to_ascii_lowercase();
     // The index of a second copy, such as that of consolidated weights, only says where those are.
-    let foreign_index = lower.ends_with(".safetensors.index.json") && path != "model.safetensors.index.json";
+    let foreign_index = lower.ends_with(".safetensors.index.json") && path != WEIGHT_INDEX;
     NAMES.contains(&path)
         || (!path.starts_with('.') && path.ends_with(".json") && !foreign_index)
         || (!path.starts_with('.') && (path.ends_with(".jinja") || path.ends_with(".tiktoken")))
         || ["readme", "license", "licence", "notice", "use_policy"]
             .iter()
             .any(|name| lower.starts_with(name))
-}
-
-/// The weights: the files mlx-lm would load, one copy of them.
-fn weights<'a>(paths: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
-    let all: Vec<&str> = paths
-        .iter()
-        .copied()
-        .filter(|path| path.ends_with(".safetensors") && !path.contains('/') && !path.starts_with('.'))
-        .collect();
-    let models: Vec<&str> = all.iter().copied().filter(|path| path.starts_with("model")).collect();
-    let shards: BTreeSet<&str> = models.iter().copied().filter(|path| is_shard(path)).collect();
-    if paths.contains("model.safetensors.index.json") && !shards.is_empty() {
-        return shards;
-    }
-    if models.contains(&"model.safetensors") {
-        // Shards without an index belong to nothing; a loader takes the one file.
-        return models.into_iter().filter(|path| !is_shard(path) && !is_variant(path)).collect();
-    }
-    if !models.is_empty() {
-        return models.into_iter().collect();
-    }
-    all.into_iter()
-        .filter(|path| !path.starts_with("consolidated") && !path.starts_with("adapter"))
-        .collect()
-}
-
-/// `model-00001-of-00004.safetensors`.
-fn is_shard(path: &str) -> bool {
-    path.strip_suffix(".safetensors")
-        .and_then(|stem| stem.strip_prefix("model-"))
-        .and_then(|numbers| numbers.split_once("-of-"))
-        .is_some_and(|(number, of)| {
-            [number, of]
-                .iter()
-                .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
-        })
-}
-
-/// `model.fp16.safetensors`: the same weights in another precision.
-fn is_variant(path: &str) -> bool {
-    path.strip_suffix(".safetensors").is_some_and(|stem| stem.starts_with("model."))
 }
 
 #[cfg(test)]

@@ -1,20 +1,17 @@
 //! Whether the files of a model folder are what their names say, as far as that shows without hashes: nothing missing, nothing
 //! cut short, nothing of a size or kind that no model has.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
+use checkpoint::{weight_files, weight_map, Error, Header, MAX_INDEX_BYTES, WEIGHT_INDEX};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::layout::FilePath;
-
 const MIB: u64 = 1 << 20;
-/// What the safetensors format itself allows for its header.
-pub(crate) const LONGEST_HEADER: u64 = 100 * 1_000_000;
-const INDEX: &str = "model.safetensors.index.json";
 
 /// A file of a model that is missing or wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,8 +43,8 @@ impl Fault {
 /// read as a whole.
 pub fn oversize(path: &str, bytes: u64) -> Option<String> {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let most = if name == INDEX {
-        64 * MIB
+    let most = if name == WEIGHT_INDEX {
+        MAX_INDEX_BYTES
     } else if matches!(name, "tokenizer.json" | "vocab.json" | "merges.txt") || name.ends_with(".model") {
         256 * MIB
     } else if name.ends_with(".safetensors") {
@@ -101,7 +98,7 @@ pub fn faults(folder: &Path) -> Vec<Fault> {
 
 /// Tensors that the index promises and a shard does not hold.
 fn index_faults(folder: &Path, headers: &[(&String, Result<BTreeSet<String>, Fault>)]) -> Vec<Fault> {
-    let Ok(Some(map)) = index(folder) else {
+    let Ok(Some(map)) = weight_map(folder) else {
         return Vec::new();
     };
     let held: BTreeMap<&str, &BTreeSet<String>> = headers
@@ -145,104 +142,33 @@ fn small_file(folder: &Path, name: &str) -> Result<(), Fault> {
     }
 }
 
-fn index(folder: &Path) -> Result<Option<BTreeMap<String, String>>, Fault> {
-    let path = folder.join(INDEX);
-    // A link to nothing is a file that is missing, not one that was never there.
-    if fs::symlink_metadata(&path).is_err() {
-        return Ok(None);
-    }
-    let meta = fs::metadata(&path).map_err(|_| Fault::new(INDEX, "is missing"))?;
-    if let Some(reason) = oversize(INDEX, meta.len()) {
-        return Err(Fault::new(INDEX, reason));
-    }
-    let text = fs::read_to_string(&path).map_err(|error| Fault::new(INDEX, format!("cannot be read ({error})")))?;
-    #[derive(Deserialize)]
-    struct Index {
-        weight_map: BTreeMap<String, String>,
-    }
-    match serde_json::from_str::<Index>(&text) {
-        Ok(index) if !index.weight_map.is_empty() => Ok(Some(index.weight_map)),
-        Ok(_) => Ok(None),
-        Err(_) => Err(Fault::new(INDEX, "is no index of weights")),
-    }
-}
-
-/// The weight files: those that the index names, else those in the folder, else `model.safetensors`.
+/// The weight files of a folder; `model.safetensors` if there are none.
 pub(crate) fn shards(folder: &Path) -> Result<BTreeSet<String>, Fault> {
-    if let Some(map) = index(folder)? {
-        let shards: BTreeSet<String> = map.into_values().collect();
-        // A name from a file must not lead the loader out of the folder.
-        let hostile = shards
-            .iter()
-            .any(|name| FilePath::new(name).is_err() || name.contains('/') || !name.ends_with(".safetensors"));
-        return if hostile {
-            Err(Fault::new(INDEX, "names files that are no weights of this model"))
-        } else {
-            Ok(shards)
-        };
+    match weight_files(folder) {
+        Ok(files) => Ok(files),
+        Err(Error::MissingFile(name)) => Ok(BTreeSet::from([name.to_owned()])),
+        Err(error) => Err(fault(WEIGHT_INDEX, error)),
     }
-    let found: BTreeSet<String> = files(folder)
-        .filter(|name| name.starts_with("model") && name.ends_with(".safetensors"))
-        .collect();
-    // Without the index, the name of one shard tells how many there are.
-    if let Some((stem, count)) = found.iter().find_map(|name| numbered(name)) {
-        return Ok((1..=count)
-            .map(|number| format!("{stem}-{number:05}-of-{count:05}.safetensors"))
-            .collect());
-    }
-    Ok(if found.is_empty() {
-        BTreeSet::from(["model.safetensors".to_owned()])
-    } else {
-        found
-    })
-}
-
-/// `model` and 4 of `model-00002-of-00004.safetensors`.
-fn numbered(name: &str) -> Option<(&str, u32)> {
-    let (rest, count) = name.strip_suffix(".safetensors")?.rsplit_once("-of-")?;
-    let (stem, number) = rest.rsplit_once('-')?;
-    let digits = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-    let count = (digits(number) && digits(count)).then(|| count.parse().ok()).flatten()?;
-    (1..=10_000).contains(&count).then_some((stem, count))
 }
 
 /// The names of the tensors of a weight file, once its header is whole and the file as long as the header says.
 fn weights(folder: &Path, name: &str) -> Result<BTreeSet<String>, Fault> {
-    let wrong = |reason: &str| Fault::new(name, reason);
-    let mut file = File::open(folder.join(name)).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => wrong("is missing"),
-        _ => Fault::new(name, format!("cannot be read ({error})")),
-    })?;
-    let length = file.metadata().map_err(|_| wrong("cannot be read"))?.len();
-    let mut first = [0u8; 8];
-    file.read_exact(&mut first).map_err(|_| wrong("is cut short"))?;
-    let header = u64::from_le_bytes(first);
-    if header > LONGEST_HEADER {
-        return Err(wrong("is no safetensors file"));
+    let (header, data) = Header::read(&folder.join(name)).map_err(|error| fault(name, error))?;
+    match data.cmp(&header.end()) {
+        Ordering::Less => Err(Fault::new(name, "is cut short")),
+        Ordering::Greater => Err(Fault::new(name, "is longer than its header says")),
+        Ordering::Equal => Ok(header.names().map(str::to_owned).collect()),
     }
-    if length < 8 + header {
-        return Err(wrong("is cut short"));
-    }
-    let mut text = Vec::new();
-    file.take(header).read_to_end(&mut text).map_err(|_| wrong("cannot be read"))?;
-    let entries: BTreeMap<String, Value> = serde_json::from_slice(&text).map_err(|_| wrong("is no safetensors file"))?;
-    let mut end = 0;
-    let mut tensors = BTreeSet::new();
-    for (tensor, entry) in entries.into_iter().filter(|(tensor, _)| tensor != "__metadata__") {
-        let offsets = [&entry["data_offsets"][0], &entry["data_offsets"][1]].map(Value::as_u64);
-        let [Some(from), Some(to)] = offsets else {
-            return Err(wrong("is no safetensors file"));
-        };
-        if from > to {
-            return Err(wrong("is no safetensors file"));
-        }
-        end = end.max(to);
-        tensors.insert(tensor);
-    }
-    match length.cmp(&end.saturating_add(8 + header)) {
-        std::cmp::Ordering::Less => Err(wrong("is cut short")),
-        std::cmp::Ordering::Greater => Err(wrong("is longer than its header says")),
-        std::cmp::Ordering::Equal => Ok(tensors),
+}
+
+/// What is wrong with a weight file or the index, as it is said in the list of models.
+fn fault(name: &str, error: Error) -> Fault {
+    match error {
+        Error::Unreadable { source, .. } if source.kind() == ErrorKind::NotFound => Fault::new(name, "is missing"),
+        Error::Unreadable { source, .. } => Fault::new(name, format!("cannot be read ({source})")),
+        Error::InvalidIndex(reason) => Fault::new(name, reason),
+        Error::Truncated { .. } => Fault::new(name, "is cut short"),
+        _ => Fault::new(name, "is no safetensors file"),
     }
 }
 

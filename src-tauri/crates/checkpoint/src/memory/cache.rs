@@ -5,11 +5,12 @@ use protocol::KvBits;
 use super::shapes::{Keys, Mixer, Shapes};
 use super::{Backend, Workload};
 
-/// Positions that a cache grows by at once (`STEP` of the engine's caches).
-const STEP: u64 = 256;
+/// Positions that a cache grows by at once.
+pub const CACHE_STEP: u32 = 256;
 
-/// Widths of the groups that share a scale in caches of few bits, best first, as the engine's `QuantizedCache` has them.
-const GROUPS: [u64; 2] = [64, 32];
+/// Sizes of the groups of numbers that share a scale in a quantised cache, best first; the first that divides the width of a head is
+/// taken.
+pub const KV_GROUP_SIZES: [u32; 2] = [64, 32];
 
 /// Bytes of all caches once the context is full. While a prompt is read the window of sliding layers is followed by a whole
 /// chunk, which is more than they keep later.
@@ -32,7 +33,7 @@ pub(super) fn element(shapes: &Shapes, backend: Backend) -> u64 {
 /// Bytes of one layer's cache after so many positions.
 pub(super) fn of_layer(shapes: &Shapes, mixer: &Mixer, workload: &Workload, positions: u64) -> u64 {
     let element = element(shapes, workload.backend);
-    let grown = positions.next_multiple_of(STEP);
+    let grown = positions.next_multiple_of(CACHE_STEP.into());
     match mixer {
         Mixer::Attention(attention) if attention.keys == Keys::Shared => 0,
         Mixer::Attention(attention) => match attention.window {
@@ -58,7 +59,7 @@ pub(super) fn of_layer(shapes: &Shapes, mixer: &Mixer, workload: &Workload, posi
 
 /// Bytes of a head's keys, or values, at one position.
 fn row(width: u64, element: u64, bits: Option<KvBits>) -> u64 {
-    let group = GROUPS.into_iter().find(|group| width.is_multiple_of(*group));
+    let group = KV_GROUP_SIZES.into_iter().map(u64::from).find(|group| width.is_multiple_of(*group));
     match (bits, group) {
         (Some(bits), Some(group)) => width * u64::from(u8::from(bits)) / 8 + width / group * 2 * element,
         _ => width * element,
@@ -69,7 +70,9 @@ fn row(width: u64, element: u64, bits: Option<KvBits>) -> u64 {
 pub(super) fn is_packed(mixer: &Mixer, bits: Option<KvBits>) -> bool {
     match mixer {
         Mixer::Attention(attention) => {
-            bits.is_some() && attention.window.is_none() && GROUPS.iter().any(|group| attention.width.is_multiple_of(*group))
+            bits.is_some()
+                && attention.window.is_none()
+                && KV_GROUP_SIZES.iter().any(|group| attention.width.is_multiple_of(u64::from(*group)))
         }
         _ => false,
     }

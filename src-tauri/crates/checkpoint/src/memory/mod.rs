@@ -14,6 +14,9 @@ mod weights;
 
 use protocol::KvBits;
 
+pub use cache::{CACHE_STEP, KV_GROUP_SIZES};
+pub use weights::{MAX_DEQUANTIZED_EMBEDDING, MAX_DEQUANTIZED_EXPERTS};
+
 use crate::ModelConfig;
 use prefill::Prefill;
 use shapes::Shapes;

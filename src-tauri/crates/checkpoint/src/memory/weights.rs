@@ -4,11 +4,13 @@ use super::shapes::{Attention, FeedForward, Keys, Layer, Mixer, Shapes};
 use super::Backend;
 use crate::config::mla::MlaConfig;
 
-/// The largest table that the engine widens for the CPU, in bytes.
-const WIDEST_TABLE: u64 = 2 << 30;
+/// The largest quantised embedding that is widened to 32 bit floats for the CPU, in bytes afterwards: of a
+/// per-layer table every step reads one row of a quarter million, so widening it would buy nothing for many gigabytes.
+pub const MAX_DEQUANTIZED_EMBEDDING: u64 = 2 << 30;
 
-/// The largest stack of experts that it widens there.
-const WIDEST_STACK: u64 = 128 << 20;
+/// The largest quantised stack of experts that is widened there, in bytes afterwards: a token uses a few experts,
+/// and all of them widened would not fit where the packed ones do.
+pub const MAX_DEQUANTIZED_EXPERTS: u64 = 128 << 20;
 
 /// A matrix, or several that are loaded and joined at once.
 struct Part {
@@ -30,7 +32,7 @@ impl Part {
 
     fn table(rows: u64, columns: u64) -> Self {
         Self {
-            limit: WIDEST_TABLE,
+            limit: MAX_DEQUANTIZED_EMBEDDING,
             ..Self::matrix(rows, columns)
         }
     }
@@ -126,7 +128,7 @@ fn of_layer(shapes: &Shapes, layer: &Layer) -> Vec<Part> {
             FeedForward::Dense { width, .. } => parts.extend([Part::matrix(2 * width, hidden), Part::matrix(hidden, *width)]),
             FeedForward::Moe { count, width, .. } => {
                 let stack = || Part {
-                    limit: WIDEST_STACK,
+                    limit: MAX_DEQUANTIZED_EXPERTS,
                     ..Part::matrix(count * width, hidden)
                 };
                 let router = Part {

@@ -13,7 +13,7 @@ use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
 /// Positions that are added at once when the space is used up.
-const STEP: i32 = 256;
+const STEP: i32 = checkpoint::memory::CACHE_STEP as i32;
 
 /// Positions of a shared block.
 pub const BLOCK: i32 = 256;

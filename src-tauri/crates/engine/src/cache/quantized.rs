@@ -2,6 +2,8 @@
 
 use protocol::KvBits;
 
+use checkpoint::memory::KV_GROUP_SIZES;
+
 use crate::cache::kv_buffer::{KvBlocks, KvBuffer};
 use crate::cache::ByteCounter;
 use crate::error::Result;
@@ -9,8 +11,13 @@ use crate::ops::{QuantizationFormat, QuantizedTensor};
 use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
-/// Widths of the groups that share a scale, best first.
-const GROUPS: [i32; 2] = [64, 32];
+/// The size of the groups that heads of this width are quantised in; `None` if none of MLX's divides it.
+fn group_size(width: i32) -> Option<i32> {
+    KV_GROUP_SIZES
+        .map(|group| group as i32)
+        .into_iter()
+        .find(|group| width % group == 0)
+}
 
 /// Keeps every position: the words, scales and biases of its keys, then those of its values.
 pub struct QuantizedCache {
@@ -27,9 +34,9 @@ impl QuantizedCache {
         }
     }
 
-    /// Whether heads of this width can be packed: MLX has groups of 32 and 64.
+    /// Whether heads of this width can be quantised.
     pub fn supports(width: i32) -> bool {
-        GROUPS.iter().any(|group| width % group == 0)
+        group_size(width).is_some()
     }
 
     /// How many bits a number takes.
@@ -66,7 +73,7 @@ impl QuantizedCache {
 
     fn format(&self, width: i32) -> QuantizationFormat {
         QuantizationFormat {
-            group_size: if width % GROUPS[0] == 0 { GROUPS[0] } else { GROUPS[1] },
+            group_size: group_size(width).unwrap_or(KV_GROUP_SIZES[1] as i32),
             bits: u8::from(self.bits).into(),
             mode: c"affine",
         }

@@ -9,7 +9,7 @@ use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
 /// Places that are added to a ring at once.
-const STEP: i32 = 256;
+const STEP: i32 = checkpoint::memory::CACHE_STEP as i32;
 
 /// Keeps the last `window` positions: single ones are written into a ring, several at once are appended in order, with as
 /// much before them as the first of them may see.

@@ -1,15 +1,13 @@
 //! Tables of token vectors.
 
+use checkpoint::memory::MAX_DEQUANTIZED_EMBEDDING;
+
 use crate::error::Result;
 use crate::layers::Linear;
 use crate::ops::QuantizedTensor;
 use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::{Matrix, Weights};
-
-/// The largest table that is dequantised for the CPU, in bytes: of a per-layer table every step reads one row of a quarter
-/// million, so dequantising it would cost many gigabytes for nothing.
-const MAX_DEQUANTIZED_BYTES: u64 = 2 << 30;
 
 /// A table with one row per token.
 pub enum Embedding {
@@ -22,7 +20,7 @@ pub enum Embedding {
 impl Embedding {
     /// Loads `path.weight` `[tokens, width]`.
     pub fn load(weights: &mut Weights<'_>, path: &str, tokens: i32, width: i32) -> Result<Self> {
-        let embedding = match weights.take_matrix(path, tokens, width, MAX_DEQUANTIZED_BYTES)? {
+        let embedding = match weights.take_matrix(path, tokens, width, MAX_DEQUANTIZED_EMBEDDING)? {
             Matrix::Plain(rows) => Self::Plain(rows),
             Matrix::Quantized(rows) => Self::Quantized(rows),
         };

@@ -1,6 +1,7 @@
 //! A feed-forward of many experts, of which each token uses a few (Shazeer et al. 2017, arXiv:1701.06538). Which ones, and
 //! how much each counts, is the router's matter.
 
+use checkpoint::memory::MAX_DEQUANTIZED_EXPERTS;
 use mlx_rs::Dtype;
 
 use crate::error::Result;
@@ -13,10 +14,6 @@ use crate::weights::{ExpertShape, Matrix, Weights};
 /// From this many pairs of a token and its expert on, they are sorted by expert, so that a device reads the weights of each
 /// expert once.
 const MIN_SORTED_PAIRS: i32 = 64;
-
-/// The largest stack of experts that is dequantised for the CPU, in bytes. A token uses a few of the experts, and all of them
-/// dequantised would not fit into memory that holds the quantised ones.
-const MAX_DEQUANTIZED_BYTES: u64 = 128 << 20;
 
 /// The experts of one layer.
 pub struct Experts {
@@ -53,7 +50,7 @@ pub fn top_k_indices(scores: &Tensor, k: i32) -> Result<Tensor> {
 impl Experts {
     /// Loads the experts of the feed-forward at `path`, of which each token uses `chosen`.
     pub fn load(weights: &mut Weights<'_>, path: &str, shape: ExpertShape, chosen: i32, activation: Activation) -> Result<Self> {
-        let matrices = weights.take_experts(path, shape, MAX_DEQUANTIZED_BYTES)?;
+        let matrices = weights.take_experts(path, shape, MAX_DEQUANTIZED_EXPERTS)?;
         let gate_up_proj = SwitchLinear {
             product: ExpertsWeight::join(matrices.gate_up)?,
             bias: matrices.gate_up_bias,

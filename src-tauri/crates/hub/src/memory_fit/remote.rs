@@ -1,9 +1,10 @@
 //! Whether a model fits that is on this computer or on the hub.
 
+use checkpoint::{is_weight_file, Header};
 use net::Purpose;
 use protocol::MemoryFit;
 
-use super::{fit_of_folder, header_length, memory_fit, text_bytes, Measured, Memory, Question};
+use super::{fit_of_folder, memory_fit, Measured, Memory, Question};
 use crate::api::checked;
 use crate::layout::{Commit, FilePath, RepositoryId};
 use crate::{Error, Hub, RepoFiles};
@@ -67,9 +68,8 @@ impl Hub {
 
     /// Bytes of the tensors that the text model of a repository reads. Of a file whose header cannot be had, all of it.
     pub async fn stored_on_hub(&self, id: &RepositoryId, listing: &RepoFiles) -> u64 {
-        let is_weights = |path: &str| path.starts_with("model") && path.ends_with(".safetensors") && !path.contains('/');
         let mut sum = 0u64;
-        for file in listing.files.iter().filter(|file| is_weights(file.path.as_str())) {
+        for file in listing.files.iter().filter(|file| is_weight_file(file.path.as_str())) {
             let text = match self.tensors_of(id, &listing.commit, &file.path).await {
                 Ok(text) => text,
                 Err(error) => {
@@ -84,7 +84,7 @@ impl Hub {
 
     async fn tensors_of(&self, id: &RepositoryId, commit: &Commit, path: &FilePath) -> Result<Option<u64>, Error> {
         let start = self.beginning(id, commit, path, FIRST_PART).await?;
-        let Some(length) = start.first_chunk().and_then(|first: &[u8; 8]| header_length(*first)) else {
+        let Some(length) = start.first_chunk().and_then(|first: &[u8; 8]| Header::length(*first)) else {
             return Ok(None);
         };
         let end = 8 + length;
@@ -93,7 +93,7 @@ impl Hub {
         } else {
             self.beginning(id, commit, path, end).await?
         };
-        Ok(whole.get(8..end as usize).and_then(text_bytes))
+        Ok(whole.get(8..end as usize).and_then(Header::parse).map(|header| header.text_bytes()))
     }
 
     /// The first bytes of a file, at most so many. A server that sends more than was asked for is not listened to any longer.
