@@ -61,7 +61,7 @@ pub fn check_folder(dir: &Path) -> Result<ModelConfig, Error> {
     })
 }
 
-/// The first of `architectures`, where none of them writes text.
+/// The first of `architectures`, if none of them writes text.
 fn other_task(config: &Value) -> Option<String> {
     let names: Vec<&str> = config.get("architectures")?.as_array()?.iter().filter_map(Value::as_str).collect();
     let writes = |name: &&str| {

@@ -137,7 +137,7 @@ fn several_hostile_values_together_do_no_harm() {
             }
         }
         read(&config);
-        // The same behind a wrapper.
+        // The same inside a wrapper.
         read(&json!({"model_type": config["model_type"], "vocab_size": 256, "text_config": config}));
     }
 }

@@ -3,8 +3,8 @@
 use crate::{ChatProcessor, Error, Prompt, Result, Tokenizer};
 
 impl ChatProcessor {
-    /// What a model would have written behind `prompt` to say this: a thought, which goes on where no text follows it, and an
-    /// answer, which goes on. Words that spell control tokens stay words. An error where there is a thought and the model's
+    /// What a model would have written after `prompt` to say this: a thought, which goes on if no text follows it, and an
+    /// answer, which goes on. Words that spell control tokens stay words. An error if there is a thought and the model's
     /// format knows none.
     pub fn encode_answer_prefix(&self, prompt: &Prompt, thinking: &str, text: &str) -> Result<Vec<u32>> {
         if thinking.is_empty() && text.is_empty() {

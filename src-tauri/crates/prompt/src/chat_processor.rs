@@ -39,7 +39,7 @@ pub struct ChatProcessor {
 }
 
 impl ChatProcessor {
-    /// Reads the model's folder: tokenizer.json and, where they are there, tokenizer_config.json, chat_template.jinja,
+    /// Reads the model's folder: tokenizer.json and, if they are there, tokenizer_config.json, chat_template.jinja,
     /// config.json and generation_config.json.
     pub fn open(dir: &Path) -> Result<Self> {
         let tokenizer_config = crate::read_json(&dir.join("tokenizer_config.json"))?;
@@ -220,7 +220,7 @@ impl ChatProcessor {
         capability(&self.template).0
     }
 
-    /// How the model sets its thoughts apart; `None` where its template tells of none.
+    /// How the model sets its thoughts apart; `None` if its template tells of none.
     pub fn thought_markers(&self) -> Option<ThoughtMarkers> {
         capability(&self.template).1
     }

@@ -18,7 +18,7 @@ const PROBES: [&str; 2] = ["What?", "Hm."];
 /// few again.
 const NEAR: usize = 32;
 
-/// Bytes behind the first difference that take part in making ids, so that the last common token is a whole one.
+/// Bytes after the first difference that take part in making ids, so that the last common token is a whole one.
 const MARGIN: usize = 32;
 
 /// What the next prompt of a conversation will begin with.
@@ -33,7 +33,7 @@ pub struct NextPrompt {
 impl ChatProcessor {
     /// After how many ids of the conversation's `prompt` others part from it, in rising order: chats with the same
     /// instructions, an edit of the last question, the next turn and, as far as it is not near that, another answer. One id
-    /// at least is left behind the last boundary.
+    /// at least is left after the last boundary.
     pub fn boundaries(&self, request: &RenderRequest, prompt: &Prompt) -> Vec<usize> {
         let whole = prompt.ids.len().saturating_sub(1);
         let Ok(rendered) = self.rendered(request) else { return vec![whole] };
@@ -76,7 +76,7 @@ impl ChatProcessor {
         })
     }
 
-    /// The instructions and a question, where there are instructions of any kind.
+    /// The instructions and a question, if there are instructions of any kind.
     fn instructions(&self, request: &RenderRequest) -> Option<Vec<Message>> {
         let instructed = request.messages.first().filter(|message| message.role == Role::System);
         (instructed.is_some() || !request.tools.is_empty()).then(|| instructed.cloned().into_iter().chain([question(PROBES[0])]).collect())
@@ -114,7 +114,7 @@ fn question(text: &str) -> Message {
     Message::text(Role::User, text)
 }
 
-/// The conversation with a question at its end; behind a question that got no answer it becomes part of that one, because
+/// The conversation with a question at its end; after a question that got no answer it becomes part of that one, because
 /// most templates refuse two in a row.
 fn with_question(messages: &[Message], text: &str) -> Vec<Message> {
     let mut messages = messages.to_vec();
@@ -143,7 +143,7 @@ fn in_order(mut found: Vec<usize>, most: usize) -> Vec<usize> {
     found
 }
 
-/// The last place between two characters that is not behind `at`.
+/// The last place between two characters that is not after `at`.
 fn floor(text: &str, at: usize) -> usize {
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }

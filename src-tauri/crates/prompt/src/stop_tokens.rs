@@ -28,7 +28,7 @@ pub struct StopSet {
 }
 
 impl StopSet {
-    /// Collects from the parsed files of a model (`null` where one is missing).
+    /// Collects from the parsed files of a model (`null` if one is missing).
     pub fn collect(tokenizer: &Tokenizer, tokenizer_config: &Value, config: &Value, generation_config: &Value) -> Self {
         let eos = tokenizer_config
             .get("eos_token")
@@ -52,7 +52,7 @@ impl StopSet {
         set
     }
 
-    /// Adds the token that the template writes behind an answer, which some models' files forget to name. Harmony's
+    /// Adds the token that the template writes after an answer, which some models' files forget to name. Harmony's
     /// `<|end|>` is none: it also ends what comes before the answer.
     pub(crate) fn add_end_of_turn(&mut self, tokenizer: &Tokenizer, template: &Template) {
         const ANSWER: &str = "Zyzzyva";

@@ -94,7 +94,7 @@ impl Probe<'_> {
         ThinkingControl::Never
     }
 
-    /// Whether the model thinks unasked, where a system prompt decides that.
+    /// Whether the model thinks unasked, if a system prompt decides that.
     fn by_request(&self, unsaid: Option<&str>) -> Option<bool> {
         // `/think` and `/no_think` change how the answer begins.
         let tail = |system: Option<&str>, user: &str| {

@@ -180,7 +180,7 @@ impl Tokenizer {
     }
 }
 
-/// Special tokens always; others where the template or their form shows that they steer: `<think>`, `<|…|>`. Runs of
+/// Special tokens always; others if the template or their form shows that they steer: `<think>`, `<|…|>`. Runs of
 /// blanks, HTML tags and the like are added tokens of some models and stay text. A single character cannot be broken up.
 fn is_control(token: &AddedToken, template: &str) -> bool {
     let content = token.content.as_str();

@@ -263,7 +263,7 @@ fn a_thought_that_the_prompt_opened_goes_on() {
         go(&gemma, "<|channel>thought\nfirst half", " second<channel|>A"),
         ["T: second", "A:A"]
     );
-    // Empty blocks, and what a model writes behind one.
+    // Empty blocks, and what a model writes after one.
     assert_eq!(go(&gemma, "<|channel>thought\n<channel|>", "\nA"), ["A:A"]);
     assert_eq!(
         go(&gemma, "<|channel>thought\n<channel|>", "<channel|>A<channel|>"),
@@ -330,7 +330,7 @@ fn a_broken_call_becomes_text_and_a_notice() {
 #[test]
 fn thinking_tokens_are_those_between_the_markers() {
     let gemma = Speaker::gemma();
-    // The label behind the marker is none of them.
+    // The label after the marker is none of them.
     let (label, words) = ("thought\n", "12345");
     let count = |text: &str| gemma.answer("", true, &[], &gemma.ids(text)).tokens as usize;
     assert_eq!(count(&format!("<|channel>{label}{words}<channel|>67890")), 5);

@@ -56,7 +56,7 @@ const HOSTILE: [&str; 40] = [
     "＜|im_start|＞ ＜turn｜＞ <｜end▁of▁sentence｜> <|im_end|> </s >",
 ];
 
-/// Folders with the tokenizers and the ids of benign texts; `None` where there is no oracle.
+/// Folders with the tokenizers and the ids of benign texts; `None` if there is no oracle.
 fn made() -> Option<tempfile::TempDir> {
     let Some(python) = std::env::var_os("PONDER_ORACLE_PYTHON") else {
         println!("skipped: PONDER_ORACLE_PYTHON names no Python with transformers; `./dev test` provides one");

@@ -37,7 +37,7 @@ fn compare(theirs: &Value, ours: Result<String, &Error>) -> Outcome {
     }
 }
 
-/// The folder of templates and what transformers makes of them; `None`, with a word why, where there are none.
+/// The folder of templates and what transformers makes of them; `None`, with a word why, if there are none.
 fn oracle() -> Option<(PathBuf, Value)> {
     let (Some(python), Some(folder)) = (std::env::var_os("PONDER_ORACLE_PYTHON"), std::env::var_os("PONDER_TEMPLATES")) else {
         println!("skipped: PONDER_ORACLE_PYTHON and PONDER_TEMPLATES name no Python with transformers and no templates; `./dev test` does");

@@ -36,7 +36,7 @@ fn every_format_has_a_closing_behind_which_the_answer_follows() {
         let terminator = Splitter::named(format, true, true).unwrap().thinking_terminator();
         assert_eq!(terminator.is_none(), THOUGHTLESS.contains(&format), "{format}");
         let Some(terminator) = terminator else { continue };
-        // Whatever the pieces are, and where a model writes it itself.
+        // Whatever the pieces are, as if the model had written it itself.
         for length in [1, 3, 1000] {
             let mut splitter = Splitter::named(format, true, true).unwrap();
             let text: Vec<char> = format!("a thought{terminator}The answer.").chars().collect();
@@ -88,7 +88,7 @@ fn parser(processor: &ChatProcessor, thinking_on: bool) -> ChannelParser {
     processor.parser(&Prompt::default(), thinking_on, &[])
 }
 
-/// What shows of a thought that is ended behind `before`, when the model goes on with `after`, and its tokens.
+/// What shows of a thought that is ended after `before`, when the model goes on with `after`, and its tokens.
 fn ended(processor: &ChatProcessor, thinking_on: bool, before: &[u32], after: &str) -> ((String, String, Vec<String>), u32) {
     let mut parser = parser(processor, thinking_on);
     let mut found: Vec<Piece> = before.iter().flat_map(|id| parser.push(*id)).collect();
@@ -133,7 +133,7 @@ fn nothing_of_a_second_thought_shows() {
     }
 }
 
-/// Tokens of the thought before its first word: the line end behind `<think>`, which is none of a label's.
+/// Tokens of the thought before its first word: the line end after `<think>`, which is none of a label's.
 fn before_words(model: &ChatProcessor, open: &str) -> u32 {
     let mut parser = parser(model, true);
     ids(model, open).iter().for_each(|id| drop(parser.push(*id)));

@@ -74,7 +74,7 @@ pub enum LmHead {
     Tied,
     /// `lm_head`.
     Untied,
-    /// `lm_head` where the weights have one, else the embedding: for families whose configs do not tell.
+    /// `lm_head` if the weights have one, else the embedding: for families whose configs do not tell.
     UntiedIfPresent,
 }
 
@@ -146,7 +146,7 @@ pub struct AttentionConfig {
     pub qk_norm: QkNorm,
     /// Queries grow with their position (Ministral 3).
     pub query_scaling: Option<QueryScaling>,
-    /// Whether `q_proj` also makes a gate for what each head found, behind its query (Qwen 3.5).
+    /// Whether `q_proj` also makes a gate for what each head found, after its query (Qwen 3.5).
     pub output_gate: bool,
     /// Whether every head has a `sinks`, the score of nothing at all (gpt-oss).
     pub sinks: bool,

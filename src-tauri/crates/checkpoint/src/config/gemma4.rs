@@ -49,7 +49,7 @@ pub struct Gemma4Config {
     pub num_attention_heads: u32,
     /// Key and value heads.
     pub num_key_value_heads: u32,
-    /// Key and value heads of full layers without values of their own, where they differ.
+    /// Key and value heads of full layers without values of their own, if they differ.
     pub num_global_key_value_heads: Option<u32>,
     /// Width of a head in sliding layers.
     pub head_dim: u32,
@@ -117,7 +117,7 @@ impl Gemma4MoeConfig {
 }
 
 impl Gemma4Config {
-    /// Reads the text part; the wrapper's `vocab_size` counts where both say one.
+    /// Reads the text part; the wrapper's `vocab_size` counts if both say one.
     pub(super) fn parse(text: Fields<'_>, vocab_size: Option<u32>) -> Result<Self, Error> {
         let num_hidden_layers = text.required("num_hidden_layers")?;
         if num_hidden_layers > MOST_LAYERS {
@@ -291,7 +291,7 @@ fn rope(text: Fields<'_>, kind: &'static str, theta: f32) -> Result<RopeParamete
     let Some(fields) = all.object(kind)? else { return Ok(default) };
     let theta = fields.number("rope_theta")?.unwrap_or(theta);
     match fields.text("rope_type")?.as_deref() {
-        // mlx-lm turns the whole head where no type is given, whatever the factor says.
+        // mlx-lm turns the whole head if no type is given, whatever the factor says.
         None | Some("default") => Ok(RopeParameters { theta, ..default }),
         Some("proportional") => Ok(RopeParameters {
             theta,

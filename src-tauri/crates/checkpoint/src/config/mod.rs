@@ -54,7 +54,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The tokens that the context holds where the config says `written`: ropes that grow with the sequence are written down
+    /// The tokens that the context holds if the config says `written`: ropes that grow with the sequence are written down
     /// with the context they start from.
     fn context(&self, written: u32) -> u32 {
         let factor = match self {
@@ -83,7 +83,7 @@ pub struct ModelConfig {
     pub context: u32,
     /// How the weights were quantised, as the file says; the loader goes by the shapes of the weights.
     pub quantization: Option<Quantization>,
-    /// The type of the weights that are not quantised, such as `bfloat16`, where the file says.
+    /// The type of the weights that are not quantised, such as `bfloat16`, if the file says.
     pub dtype: Option<String>,
     /// The family and its shapes.
     pub family: Family,

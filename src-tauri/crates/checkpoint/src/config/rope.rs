@@ -33,7 +33,7 @@ pub struct Dynamic {
     pub context: u32,
 }
 
-/// What a family takes for granted where `config.json` is silent.
+/// What a family takes for granted if `config.json` is silent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Defaults {
     pub theta: f32,

@@ -24,7 +24,7 @@ impl Prefill<'_> {
                     activation,
                     bias,
                 } => {
-                    // Beside a dense network they have norms of their own, before, behind and in the router.
+                    // Beside a dense network they have norms of their own, before, after and in the router.
                     if layer.normed_after {
                         for _ in 0..4 {
                             self.norm(hidden, false);

@@ -24,7 +24,7 @@ use shapes::Shapes;
 /// Where a model computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
-    /// The CPU: in 32 bit floats, quantised weights widened at load where they are not too large for that.
+    /// The CPU: in 32 bit floats, quantised weights widened at load if they are not too large for that.
     Cpu,
     /// Apple's GPUs: in the weights' own type.
     Metal,
@@ -107,7 +107,7 @@ impl ModelConfig {
         kv(workload.context).saturating_sub(kv(from)).saturating_add(working)
     }
 
-    /// The most tokens of context with which all that is needed stays within `bytes`, up to the model's own; `None` where
+    /// The most tokens of context with which all that is needed stays within `bytes`, up to the model's own; `None` if
     /// none does.
     pub fn max_context(&self, stored: u64, workload: &Workload, bytes: u64) -> Option<u32> {
         /// Contexts are told in these steps.

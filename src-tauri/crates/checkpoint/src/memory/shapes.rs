@@ -24,7 +24,7 @@ pub(super) struct Shapes {
 /// One layer.
 pub(super) struct Layer {
     pub(super) mixer: Mixer,
-    /// What follows it; where there are several, they see the same input.
+    /// What follows it; if there are several, they see the same input.
     pub(super) feed_forwards: Vec<FeedForward>,
     /// Whether what a part gives is normed before it is added.
     pub(super) normed_after: bool,
@@ -200,7 +200,7 @@ impl Shapes {
         }
     }
 
-    /// Bits that a quantised weight takes with its share of scales; `None` where weights are plain.
+    /// Bits that a quantised weight takes with its share of scales; `None` if weights are plain.
     pub(super) fn bits(&self) -> Option<f64> {
         let quantization = self.quantization?;
         let (bits, group) = (f64::from(quantization.bits), f64::from(quantization.group_size));
@@ -211,7 +211,7 @@ impl Shapes {
         })
     }
 
-    /// How many layers, from the first, a chunk of the prompt goes through: it is read for the caches alone, so layers behind
+    /// How many layers, from the first, a chunk of the prompt goes through: it is read for the caches alone, so layers after
     /// the last that keeps something are not computed.
     pub(super) fn read_layers(&self) -> usize {
         let keeps = |layer: &Layer| !matches!(&layer.mixer, Mixer::Attention(attention) if attention.keys == Keys::Shared);

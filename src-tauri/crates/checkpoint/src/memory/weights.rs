@@ -1,4 +1,4 @@
-//! The weights: how many numbers they are, and what they take where quantised ones are widened to 32 bit floats.
+//! The weights: how many numbers they are, and what they take when quantised ones are widened to 32 bit floats.
 
 use super::shapes::{Attention, FeedForward, Keys, Layer, Mixer, Shapes};
 use super::Backend;
@@ -17,7 +17,7 @@ struct Part {
     numbers: u64,
     /// Up to how many bytes it is widened on a CPU.
     limit: u64,
-    /// Whether it stays 16 bits wide where others are quantised.
+    /// Whether it stays 16 bits wide if others are quantised.
     plain: bool,
 }
 

@@ -10,7 +10,7 @@ pub(super) enum MarkerKind {
     Open,
     /// Closes a thought.
     Close,
-    /// Opens the answer, where a model wraps it; says nothing by itself.
+    /// Opens the answer, if a model wraps it; says nothing by itself.
     AnswerOpen,
     /// Closes a wrapped answer.
     AnswerClose,
@@ -63,7 +63,7 @@ impl ChannelFormat {
         Self::known(template, &|text| tokenizer.id(text))
     }
 
-    /// The format whose markers the template knows, where there is no tokenizer to ask; every marker is looked for in the text.
+    /// The format whose markers the template knows, if there is no tokenizer to ask; every marker is looked for in the text.
     pub(crate) fn spoken(template: &str) -> Self {
         let mut format = Self::known(template, &|text| template.contains(text).then_some(0));
         format.markers.iter_mut().for_each(|marker| marker.id = None);
@@ -126,7 +126,7 @@ impl ChannelFormat {
         self.markers.iter().find(|marker| marker.kind == mark)
     }
 
-    /// How a marker is spelled; empty where the model has none of the kind.
+    /// How a marker is spelled; empty if the model has none of the kind.
     pub(super) fn spelled(&self, mark: MarkerKind) -> &'static str {
         self.marker(mark).map_or("", |marker| marker.text)
     }

@@ -68,7 +68,7 @@ impl Span {
         Self { text: text.to_owned(), at }
     }
 
-    /// Appends what follows; behind a gap a new stretch begins.
+    /// Appends what follows; after a gap a new stretch begins.
     pub(super) fn push(&mut self, text: &str, at: usize) {
         if self.text.is_empty() || self.at + self.text.len() != at {
             *self = Self::new(text, at);

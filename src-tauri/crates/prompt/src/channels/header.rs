@@ -56,7 +56,7 @@ fn words_fit(text: &str, words: &[&str], whole: bool) -> bool {
     rest.is_empty() || !whole && words.iter().any(|word| word.starts_with(rest))
 }
 
-/// What the message behind a whole header holds; `None` where it names no channel that is known.
+/// What the message after a whole header holds; `None` if it names no channel that is known.
 pub(super) fn body(header: &str) -> Option<Body> {
     let recipient = header.split_once("to=").map(|(_, name)| {
         let end = name.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(name.len());

@@ -1,5 +1,5 @@
 //! The formats: one row for each way of marking thoughts, one for each way of marking calls. A model's format is put together from
-//! the rows whose markers its tokenizer or its template knows; the readers in `calls` tell by themselves what stands in a call.
+//! the rows whose markers its tokenizer or its template knows; the readers in `tool_calls` tell by themselves what stands in a call.
 
 use super::channel_format::MarkerKind::{
     self, AnswerClose, AnswerOpen, CallClose, CallHead, CallOpen, Channel, Close, HeaderClose, HeaderOpen, MessageClose, Open, Section,
@@ -9,7 +9,7 @@ use super::channel_format::MarkerKind::{
 pub(super) struct KnownFormat {
     /// What has to be known for the row to apply: any of these for thoughts, all of them for calls.
     pub needed: &'static [&'static str],
-    /// What stands between a thought and the answer, where the template does not show it; `None`: the closing marker alone.
+    /// What stands between a thought and the answer, if the template does not show it; `None`: the closing marker alone.
     pub terminator: Option<&'static str>,
     pub markers: &'static [(MarkerKind, &'static str)],
     pub label: Option<&'static str>,

@@ -16,9 +16,9 @@ use crate::tool_calls::Tools;
 enum Origin {
     /// Where a thought may open.
     Boundary,
-    /// Behind the marker that begins a message.
+    /// After the marker that begins a message.
     Message,
-    /// Behind words of the answer.
+    /// After words of the answer.
     Answer,
     /// In a thought; whether it has words.
     Thought { begun: bool },
@@ -27,7 +27,7 @@ enum Origin {
 #[derive(Debug)]
 enum State {
     Answer,
-    /// Behind an opening marker whose label decides what it opens; `marker` is where that one begins.
+    /// After an opening marker whose label decides what it opens; `marker` is where that one begins.
     Label {
         read: Span,
         origin: Origin,
@@ -42,7 +42,7 @@ enum State {
     },
     Call {
         body: Span,
-        /// The tool, where a header named it.
+        /// The tool, if a header named it.
         name: Option<String>,
     },
     /// The beginning of an answer that may be a call without markers.
@@ -77,7 +77,7 @@ pub(super) struct Machine {
     prompt_closed: bool,
     /// Whether the marker that closes the answer is expected.
     wrapped: bool,
-    /// Whether a newline right behind the opening marker is still to be dropped.
+    /// Whether a newline right after the opening marker is still to be dropped.
     trim_newline: bool,
     reported: bool,
     /// Whether a thought was ended for the model: what it thinks from then on, and where it closes that, does not show.
@@ -214,7 +214,7 @@ impl Machine {
         }
         match (&mut self.state, mark) {
             (State::Answer, MarkerKind::Open) if self.may_open => self.open(Origin::Boundary, at),
-            // Behind words only a label shows that a marker is meant.
+            // After words only a label shows that a marker is meant.
             (State::Answer, MarkerKind::Open) if self.format.label.is_some() => self.open(Origin::Answer, at),
             (State::Answer, MarkerKind::Close) if self.ended => self.boundary(),
             (State::Answer, MarkerKind::Close) if self.unknown_open || self.prompt_closed => {
@@ -269,7 +269,7 @@ impl Machine {
 
     pub(super) fn finish(&mut self) {
         match std::mem::replace(&mut self.state, State::Answer) {
-            // Whitespace behind a block is a boundary's; whitespace alone is an answer of whitespace.
+            // Whitespace after a block is a boundary's; whitespace alone is an answer of whitespace.
             State::Answer if !self.after_block => self.emit_held(),
             State::Answer => {}
             State::Label {

@@ -1,7 +1,7 @@
 //! Sets reasoning, answer and tool calls apart while an answer is generated.
 //!
 //! Markers that are tokens are recognised by id, so that the same characters spelled out stay text; the others are looked for
-//! in the text. An opening marker counts before the first words and right behind a block; Gemma 4's and harmony's, which
+//! in the text. An opening marker counts before the first words and right after a block; Gemma 4's and harmony's, which
 //! carry the channel's name, also count later. A marker in any other place is literal text.
 
 mod channel_format;
@@ -156,7 +156,7 @@ impl ChannelParser {
         self.splitter.machine.in_thought() && !self.splitter.stopped_by_text()
     }
 
-    /// What would end the thought at this place. Blanks that the thought ends with, and those that would stand behind the
+    /// What would end the thought at this place. Blanks that the thought ends with, and those that would stand after the
     /// beginning of a character, are left out.
     pub fn terminator_here<'a>(&self, terminator: &'a ThinkingTerminator) -> &'a [u32] {
         if self.detokenizer.is_in_character() || self.splitter.machine.thought_ends_line() {
@@ -167,7 +167,7 @@ impl ChannelParser {
     }
 
     /// Ends the thought for the model: the ids of [`terminator_here`](Self::terminator_here) are pushed next. A character or marker that
-    /// was begun is dropped, and neither another closing marker nor another thought shows from now on. Behind a thought, only the
+    /// was begun is dropped, and neither another closing marker nor another thought shows from now on. After a thought, only the
     /// latter.
     pub fn end_thinking(&mut self) {
         if self.is_thinking() {
@@ -204,7 +204,7 @@ fn pieces(events: Vec<Event>) -> Vec<Piece> {
     events.into_iter().map(|event| event.piece).collect()
 }
 
-/// The marker that a prompt ends with and what stands behind it.
+/// The marker that a prompt ends with and what stands after it.
 fn last_marker(markers: &[Marker], tokenizer: &Arc<Tokenizer>, prompt: &Prompt) -> Option<(MarkerKind, String)> {
     if markers.iter().any(|marker| marker.id.is_none()) {
         let text = prompt.text.trim_end();

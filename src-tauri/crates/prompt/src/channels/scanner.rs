@@ -82,7 +82,7 @@ impl Scanner {
         (std::mem::take(&mut self.held), start)
     }
 
-    /// Passes over a marker that is a token, behind what was flushed; the result is where it begins.
+    /// Passes over a marker that is a token, after what was flushed; the result is where it begins.
     pub(super) fn pass(&mut self, marker: &str) -> usize {
         let start = self.at;
         self.at += marker.len();

@@ -38,7 +38,7 @@ impl Splitter {
         self.format.markers.iter().map(|marker| marker.text)
     }
 
-    /// What stands between a thought and the answer in this format; `None` where it has no thoughts.
+    /// What stands between a thought and the answer in this format; `None` if it has no thoughts.
     pub fn thinking_terminator(&self) -> Option<String> {
         super::thinking_terminator::tabled(&self.format)
     }

@@ -25,7 +25,7 @@ pub struct ThinkingTerminator {
 }
 
 impl ThinkingTerminator {
-    /// The closing of a model; `None` where it has no thoughts.
+    /// The terminator of a model; `None` if it has no thoughts.
     pub(crate) fn of(template: &Template, format: &ChannelFormat, tokenizer: &Arc<Tokenizer>) -> Result<Option<Self>> {
         let Some(text) = text(template, format) else { return Ok(None) };
         let ids = |text: &str| -> Result<Vec<u32>> {
@@ -56,7 +56,7 @@ impl ThinkingTerminator {
         &self.bare
     }
 
-    /// What begins an answer that no thought comes before; empty where nothing does.
+    /// What begins an answer that no thought comes before; empty if nothing does.
     pub(crate) fn answer_opening(&self, format: &ChannelFormat) -> &str {
         let closes = [MarkerKind::Close, MarkerKind::MessageClose].map(|mark| format.spelled(mark));
         let end = closes
@@ -145,7 +145,7 @@ fn render(template: &Template, answer: Option<&Value>, thinking: Option<Thinking
     template.render(variables).ok()
 }
 
-/// The closing in the empty thought at a prompt's end, which begins with a line end where thoughts do.
+/// The terminator in the empty thought at a prompt's end, which begins with a line end where thoughts do.
 fn empty_thought(prompt: &str, format: &ChannelFormat) -> Option<String> {
     let (open, close) = (format.opened()?, format.spelled(MarkerKind::Close));
     let (_, tail) = prompt.rsplit_once(QUESTION)?;

@@ -202,7 +202,7 @@ fn join_filter(
     join(state, &named.into(), &separator)
 }
 
-/// Words begin behind blanks and opening brackets.
+/// Words begin after blanks and opening brackets.
 fn filter_title(text: &str) -> String {
     let mut begins = true;
     let mut out = String::with_capacity(text.len());

@@ -184,7 +184,7 @@ pub(super) fn python_repr(value: &Value) -> String {
     out
 }
 
-/// Ends early where the text is longer than any may be, because lists of one list grow without bound.
+/// Ends early if the text is longer than any may be, because lists of one list grow without bound.
 fn write_repr(out: &mut String, value: &Value) {
     if too_long(out.len()).is_err() {
         return;

@@ -117,7 +117,7 @@ impl Template {
         &self.source
     }
 
-    /// What stands between a thought and the answer, as far as the template alone tells; `None` where it knows no thoughts.
+    /// What stands between a thought and the answer, as far as the template alone tells; `None` if it knows no thoughts.
     pub fn thinking_terminator(&self) -> Option<String> {
         terminator_text(self, &ChannelFormat::spoken(&self.source))
     }
@@ -159,7 +159,7 @@ impl Template {
     }
 }
 
-/// The templates of `additional_chat_templates/NAME.jinja` beside the default one, where there are any.
+/// The templates of `additional_chat_templates/NAME.jinja` beside the default one, if there are any.
 fn with_additional(dir: &Path, default: String) -> Result<Value> {
     let path = dir.join("additional_chat_templates").join(format!("{TOOL_USE}.jinja"));
     match std::fs::read_to_string(&path) {

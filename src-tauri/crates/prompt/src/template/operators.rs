@@ -28,7 +28,7 @@ pub(super) fn charge(state: &mut State, bytes: usize) -> Result<(), Error> {
     too_long(bytes)
 }
 
-/// An error where a text of so many bytes is more than any model reads.
+/// An error if a text of so many bytes is more than any model reads.
 pub(super) fn too_long(bytes: usize) -> Result<(), Error> {
     if bytes > LONGEST {
         return Err(Error::new(
@@ -114,7 +114,7 @@ fn unsupported(sign: &str, left: &Value, right: &Value) -> Error {
     Error::new(ErrorKind::InvalidOperation, message)
 }
 
-/// Two numbers, where both are or are truths.
+/// Two numbers, if both are or are truths.
 enum Numbers {
     Whole(i128, i128),
     Broken(f64, f64),

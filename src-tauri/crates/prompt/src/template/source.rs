@@ -129,7 +129,7 @@ impl Token<'_> {
 
 struct Tokens<'a> {
     list: Vec<Token<'a>>,
-    /// Behind the closing of the tag.
+    /// After the closing of the tag.
     end: usize,
 }
 
@@ -345,7 +345,7 @@ impl<'a> Writer<'a> {
         Ok(out)
     }
 
-    /// Attributes, indices, calls, filters and tests behind the operand that begins at `start`.
+    /// Attributes, indices, calls, filters and tests after the operand that begins at `start`.
     fn postfix(&mut self, out: &mut String, start: usize) -> Result<()> {
         loop {
             let gap = self.gap();
@@ -368,7 +368,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// `[…]` behind an operand; a slice becomes a call, because minijinja's breaks on empty lists.
+    /// `[…]` after an operand; a slice becomes a call, because minijinja's breaks on empty lists.
     fn index(&mut self, out: &mut String, start: usize) -> Result<()> {
         self.at += 1;
         let mut parts = vec![self.all(&["]", ":"])?];

@@ -4,7 +4,7 @@ use serde_json::{json, Map};
 
 use super::*;
 
-/// `switch on`, `levels low medium high (medium)`, …; behind it the marker, with a `+` where the prompt opens the thought.
+/// `switch on`, `levels low medium high (medium)`, …; after it the marker, with a `+` if the prompt opens the thought.
 fn told(template: &Template) -> String {
     let (control, thought) = capability(template);
     let control = match control {

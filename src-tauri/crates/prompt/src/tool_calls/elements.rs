@@ -14,7 +14,7 @@ pub(super) fn begins(text: &str) -> bool {
     opening(text).is_some()
 }
 
-/// The element's name with its prefix, and what stands behind it.
+/// The element's name with its prefix, and what stands after it.
 fn opening(text: &str) -> Option<(String, &str)> {
     let text = text.strip_prefix('<')?;
     SPACES.iter().find_map(|space| {
@@ -75,7 +75,7 @@ fn parameter(text: &str) -> Option<(String, &str)> {
     })
 }
 
-/// From behind an element's name: `=NAME>` or ` name="NAME" …>` as the name, the other attributes and the rest.
+/// After an element's name: `=NAME>` or ` name="NAME" …>` as the name, the other attributes and the rest.
 fn head(text: &str) -> Option<(&str, &str, &str)> {
     let (head, rest) = text.split_once('>')?;
     let (name, attributes) = match head.strip_prefix('=') {
@@ -91,7 +91,7 @@ fn attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
     attributes[start..].split_once('"').map(|(value, _)| value)
 }
 
-/// A value ends at a closing tag behind which the call goes on; code in it may hold closing tags of its own. A closing
+/// A value ends at a closing tag after which the call goes on; code in it may hold closing tags of its own. A closing
 /// tag that was forgotten is made up for by what follows.
 fn value<'a>(text: &'a str, parameter: &str, end: &str) -> Option<(&'a str, &'a str)> {
     let (next, close) = (format!("<{parameter}"), format!("</{parameter}>"));
@@ -122,7 +122,7 @@ fn value<'a>(text: &'a str, parameter: &str, end: &str) -> Option<(&'a str, &'a 
     Some((value, &text[after..]))
 }
 
-/// GLM's form; the name alone is a call where a tool has it.
+/// GLM's form; the name alone is a call if a tool has it.
 pub(super) fn pairs(text: &str, tools: &Tools) -> Option<ParsedCalls> {
     let space = SPACES.iter().find(|space| text.contains(&format!("<{space}arg_key>")));
     let Some(space) = space else {

@@ -1,4 +1,4 @@
-//! Hunyuan 3's calls: GLM's pairs of elements behind `NAME<tool_sep:opensource>`, every tag with that ending.
+//! Hunyuan 3's calls: GLM's pairs of elements after `NAME<tool_sep:opensource>`, every tag with that ending.
 
 use serde_json::Map;
 

@@ -3,7 +3,7 @@
 
 use super::{json, ParsedCalls};
 
-/// One call, or several of Mistral's behind one marker.
+/// One call, or several of Mistral's after one marker.
 pub(super) fn read(text: &str) -> Option<ParsedCalls> {
     let mut reading = one(text)?;
     while text[reading.end..].contains("[ARGS]") {
@@ -33,7 +33,7 @@ fn one(text: &str) -> Option<ParsedCalls> {
 /// How older models of DeepSeek open the arguments.
 const CODE: &str = "```json";
 
-/// The name and what stands behind the label.
+/// The name and what stands after the label.
 fn label(text: &str) -> Option<(&str, &str)> {
     if let Some((label, rest)) = text.split_once("<|tool_call_argument_begin|>") {
         let label = label.trim();

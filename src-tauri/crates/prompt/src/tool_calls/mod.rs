@@ -1,6 +1,6 @@
 //! Tool calls as models write them, read into names and JSON arguments.
 //!
-//! What stands inside of a call shows in which form it is written, so that a model is understood even where its template
+//! What stands inside of a call shows in which form it is written, so that a model is understood even if its template
 //! asks for another form than the one it was trained on.
 
 mod elements;

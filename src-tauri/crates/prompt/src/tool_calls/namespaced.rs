@@ -1,4 +1,4 @@
-//! MiniMax-M3's calls: `<invoke name="NAME">` whose arguments are elements named after them, nested as the value is, each tag behind
+//! MiniMax-M3's calls: `<invoke name="NAME">` whose arguments are elements named after them, nested as the value is, each tag after
 //! the marker `]<]minimax[>[` that nobody types by chance. `<item>` elements make a list.
 
 use serde_json::{Map, Value};
@@ -75,7 +75,7 @@ impl Node<'_> {
     }
 }
 
-/// The elements up to the closing tag of `parent`, and what stands behind it.
+/// The elements up to the closing tag of `parent`, and what stands after it.
 fn fields<'a>(mut text: &'a str, parent: &str, depth: usize) -> Option<(Vec<(&'a str, Node<'a>)>, &'a str)> {
     if depth >= DEPTH {
         return None;

@@ -36,7 +36,7 @@ impl Tools {
         self.properties.is_none() || self.has(name)
     }
 
-    /// The schema of an argument, where there is one.
+    /// The schema of an argument, if there is one.
     pub(crate) fn schema(&self, tool: &str, argument: &str) -> Option<&Value> {
         self.properties.as_ref()?.get(tool)?.get(argument)
     }
@@ -47,7 +47,7 @@ impl Tools {
     }
 }
 
-/// What a value written as plain text means: what its schema says, or where there is none, what it looks like.
+/// What a value written as plain text means: what its schema says, or if there is none, what it looks like.
 pub(crate) fn typed(schema: Option<&Value>, text: &str) -> Value {
     let mut types = Vec::new();
     if let Some(schema) = schema {

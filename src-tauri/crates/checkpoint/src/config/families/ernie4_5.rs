@@ -1,4 +1,4 @@
-//! ERNIE 4.5, dense: Llama's shape, where neighbours turn against each other.
+//! ERNIE 4.5, dense: Llama's shape, in which neighbours turn against each other.
 
 use super::{llama, Source};
 use crate::config::decoder::FeedForward;

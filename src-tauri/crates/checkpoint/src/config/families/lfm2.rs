@@ -110,7 +110,7 @@ fn decoder(text: Fields<'_>, feed_forward: impl Fn(usize) -> FeedForward) -> Res
     })
 }
 
-/// Width of the dense network: two thirds of what the config says, times a factor, up to a multiple, where
+/// Width of the dense network: two thirds of what the config says, times a factor, up to a multiple, if
 /// `block_auto_adjust_ff_dim` asks for it.
 fn width(text: Fields<'_>) -> Result<u32, Error> {
     let stated = match text.number("block_ff_dim")? {

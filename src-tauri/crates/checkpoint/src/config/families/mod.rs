@@ -27,7 +27,7 @@ use super::fields::Fields;
 use super::rope::RopeConfig;
 use super::{Error, Family, Gemma4Config};
 
-/// A `config.json`: the whole, and the part about text, which is the whole where there is no wrapper.
+/// A `config.json`: the whole, and the part about text, which is the whole if there is no wrapper.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
     pub top: Fields<'a>,
@@ -125,7 +125,7 @@ impl Shapes {
         Self::with_width(text, text.required("intermediate_size")?)
     }
 
-    /// The same where the config need not tell the width of a dense network.
+    /// The same if the config need not tell the width of a dense network.
     fn with_width(text: Fields<'_>, width: u32) -> Result<Self, Error> {
         let (hidden_size, heads) = (text.required("hidden_size")?, text.required("num_attention_heads")?);
         Ok(Self {
@@ -175,7 +175,7 @@ impl DecoderConfig {
     }
 }
 
-/// The window of each layer by `layer_types`; `None` where the config has no such list.
+/// The window of each layer by `layer_types`; `None` if the config has no such list.
 fn windows(text: Fields<'_>, layers: u32) -> Result<Option<Vec<Option<u32>>>, Error> {
     const FIELD: &str = "layer_types";
     let Some(names) = text.texts(FIELD)? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! SmolLM 3: Llama's shape, where every fourth layer knows nothing of positions.
+//! SmolLM 3: Llama's shape, in which every fourth layer knows nothing of positions.
 
 use super::{llama, Source};
 use crate::{Error, Family};

@@ -1,4 +1,4 @@
-//! Calls of tools, between markers, behind a header or without anything.
+//! Calls of tools, between markers, after a header or without anything.
 
 use protocol::NoticeCode;
 
@@ -6,7 +6,7 @@ use super::{Event, Machine, Piece, Span, State};
 use crate::tool_calls::{self, BareCall, ParsedCalls};
 
 impl Machine {
-    /// A call whose words begin at this place; the tool, where a header named it.
+    /// A call whose words begin at this place; the tool, if a header named it.
     pub(super) fn open_call(&mut self, name: Option<String>, at: usize) {
         self.held.clear();
         let body = Span::new("", at);

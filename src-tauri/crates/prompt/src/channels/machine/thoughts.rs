@@ -1,4 +1,4 @@
-//! Thoughts and the labels behind their opening markers.
+//! Thoughts and the labels after their opening markers.
 
 use protocol::NoticeCode;
 
@@ -33,7 +33,7 @@ impl Machine {
     }
 
     pub(super) fn open(&mut self, origin: Origin, marker: usize) {
-        // Behind words nothing is decided yet, and whitespace there was emitted with them.
+        // After words nothing is decided yet, and whitespace there was emitted with them.
         if origin != Origin::Answer {
             self.held.clear();
         }
@@ -48,7 +48,7 @@ impl Machine {
         };
     }
 
-    /// Decides as soon as it can whether what stands behind an opening marker is the label and a line's end.
+    /// Decides as soon as it can whether what stands after an opening marker is the label and a line's end.
     pub(super) fn label(&mut self) {
         let (State::Label { read, .. }, Some(label)) = (&self.state, self.format.label) else {
             return;
