@@ -54,6 +54,7 @@ pub fn run() -> Result<()> {
             window::show(app.handle(), WindowName::Chat)?;
             forward_changes(app.handle().clone());
             forward_downloads(app.handle().clone());
+            forward_settings(app.handle().clone());
             Ok(())
         })
         .build(context())
@@ -94,6 +95,22 @@ fn forward_changes(app: tauri::AppHandle) {
                 tracing::warn!("a window missed a change of the chats: {error}");
             }
             app.state::<App>().record_peak().await;
+        }
+    });
+}
+
+/// Gives the rooms and the windows what is set, whenever it changes, here or in another process.
+fn forward_settings(app: tauri::AppHandle) {
+    let mut settings = app.state::<App>().chat.follow_settings();
+    tauri::async_runtime::spawn(async move {
+        while settings.changed().await.is_ok() {
+            let settings = settings.borrow_and_update().clone();
+            app.state::<App>().apply(&settings);
+            if let Err(error) = app.emit(commands::SETTINGS_CHANGED, settings) {
+                tracing::warn!("a window missed a change of the settings: {error}");
+            }
+            // The default model and the folders are among them.
+            commands::models_changed(&app);
         }
     });
 }

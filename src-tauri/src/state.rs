@@ -8,8 +8,8 @@ use chat::Chat;
 use engine::MlxEngine;
 use hub::memory_fit::SystemMemoryGuard;
 use hub::{Hub, ModelFolder};
-use net::{Net, Settings};
-use protocol::{Endpoint, EngineRouter, Error, ErrorCode, LocalEngine, ModelShelf};
+use net::Net;
+use protocol::{Endpoint, EngineRouter, Error, ErrorCode, LocalEngine, ModelShelf, Settings};
 use remote::{EndpointShelf, RemoteEngine};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
@@ -52,15 +52,14 @@ impl App {
         let started = Instant::now();
         let engine: Arc<dyn LocalEngine> = Arc::new(MlxEngine::with_memory_guard(Arc::new(SystemMemoryGuard::new(data_dir))));
         let models = ModelFolder::open();
-        let net = Net::open(Settings::of_this_computer(data_dir));
+        let net = Net::open(net::Settings::of_this_computer(data_dir));
         let hub = Hub::open(net.clone(), models.clone(), data_dir);
-        // The endpoints stand in the history, which is opened with the engine.
+        // What is set, endpoints and folders among it, stands in the history, which is opened with the engine.
         let remote = RemoteEngine::new(net, Handle::current(), Vec::new());
         let router = EngineRouter::new(engine.clone(), Arc::new(remote.clone()));
         let shelf: Arc<dyn ModelShelf> = Arc::new(EndpointShelf::new(Arc::new(models.clone()), remote.clone()));
         let chat = Chat::open(&data_dir.join("history.sqlite"), Arc::new(router), shelf.clone()).await?;
-        remote.set_endpoints(chat.endpoints().await?);
-        Ok(Self {
+        let app = Self {
             chat,
             models,
             hub,
@@ -70,7 +69,33 @@ impl App {
             data_dir: data_dir.to_owned(),
             stop: CancellationToken::new(),
             started,
-        })
+        };
+        app.apply(&app.chat.settings().await?);
+        Ok(app)
+    }
+
+    /// Gives the rooms the settings that are theirs.
+    pub fn apply(&self, settings: &Settings) {
+        self.models
+            .set_own_folders(settings.model_folders.iter().map(PathBuf::from).collect());
+        if self.remote.endpoints() != settings.endpoints {
+            self.remote.set_endpoints(settings.endpoints.clone());
+        }
+    }
+
+    /// Stores the folders in which models are looked for, after they were changed.
+    ///
+    /// # Errors
+    /// If the history cannot be written; the folders are as they were then.
+    pub async fn store_folders(&self) -> protocol::Result<()> {
+        let folders = self.models.own_folders();
+        let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        let change = serde_json::Map::from_iter([("model_folders".to_owned(), folders.into())]);
+        let stored = self.chat.change_settings(&change).await;
+        if stored.is_err() {
+            self.apply(&self.chat.settings().await?);
+        }
+        stored.map(drop)
     }
 
     /// The endpoints as they are kept; another process may have changed them.

@@ -18,6 +18,7 @@ fn frame(name: WindowName) -> Frame {
     let (title, size, least) = match name {
         WindowName::Chat => ("Ponder", (1180.0, 860.0), (480.0, 400.0)),
         WindowName::Models => ("Models", (900.0, 640.0), (480.0, 360.0)),
+        WindowName::Settings => ("Settings", (760.0, 620.0), (440.0, 360.0)),
         WindowName::Failure => ("Ponder could not start", (600.0, 340.0), (360.0, 240.0)),
     };
     Frame { title, size, least }
@@ -50,7 +51,7 @@ pub fn show(app: &AppHandle, name: WindowName) -> tauri::Result<()> {
     #[cfg(target_os = "macos")]
     let window = match name {
         WindowName::Chat => window.title_bar_style(tauri::TitleBarStyle::Overlay).hidden_title(true),
-        WindowName::Models | WindowName::Failure => window,
+        WindowName::Models | WindowName::Settings | WindowName::Failure => window,
     };
     window.build().map(drop)
 }

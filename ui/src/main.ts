@@ -5,6 +5,7 @@ import App from './App.svelte';
 import type { WindowName } from './bindings/WindowName';
 import { chooseLanguage } from './messages';
 import { openPlatform } from './platform';
+import { openChatWindowPrefs } from './stores/chatWindowPrefs';
 import type { RequestFrame, LocalPrefs } from './stores/conversation.svelte';
 
 /** Frames stand still in a hidden window, where an answer must not wait for them. */
@@ -22,10 +23,8 @@ const requestFrame: RequestFrame = (run) => {
   requestAnimationFrame(once);
 };
 
-const localPrefs: LocalPrefs = {
-  get: (name) => localStorage.getItem(`ponder.${name}`) ?? '',
-  set: (name, value) => localStorage.setItem(`ponder.${name}`, value),
-};
+/** For windows that remember nothing. */
+const NO_PREFS: LocalPrefs = { get: () => '', set: () => {} };
 
 declare global {
   /** Put there by the shell in the window that says why the app could not start. */
@@ -36,14 +35,17 @@ chooseLanguage(navigator.languages);
 
 const target = document.getElementById('app');
 if (!target) throw new Error('index.html has no #app');
-const WINDOWS: Record<WindowName, true> = { chat: true, models: true, failure: true };
+const WINDOWS: Record<WindowName, true> = { chat: true, models: true, settings: true, failure: true };
 const asked = new URLSearchParams(location.search).get('window') ?? '';
 const isWindow = (name: string): name is WindowName => name in WINDOWS;
+const name = isWindow(asked) ? asked : 'chat';
+const platform = await openPlatform();
+const localPrefs = name === 'chat' ? await openChatWindowPrefs(platform, localStorage).catch(() => NO_PREFS) : NO_PREFS;
 mount(App, {
   target,
   props: {
-    platform: await openPlatform(),
-    window: isWindow(asked) ? asked : 'chat',
+    platform,
+    window: name,
     failure: globalThis.ponderFailure ?? '',
     requestFrame,
     localPrefs,

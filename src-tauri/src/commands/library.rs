@@ -70,13 +70,15 @@ pub async fn model_folders(app: State<'_, App>) -> Result<Vec<ModelFolderEntry>>
 #[tauri::command]
 pub async fn add_model_folder(handle: AppHandle, app: State<'_, App>, path: String) -> Result<()> {
     app.models.add_folder(Path::new(&path))?;
+    app.store_folders().await?;
     models_changed(&handle);
     Ok(())
 }
 
 #[tauri::command]
 pub async fn forget_model_folder(handle: AppHandle, app: State<'_, App>, path: String) -> Result<()> {
-    app.models.remove_folder(Path::new(&path))?;
+    app.models.remove_folder(Path::new(&path));
+    app.store_folders().await?;
     models_changed(&handle);
     Ok(())
 }

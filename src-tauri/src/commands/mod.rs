@@ -9,6 +9,7 @@ mod hub;
 mod library;
 mod models;
 mod network;
+mod settings;
 mod windows;
 
 use tauri::ipc::Invoke;
@@ -19,6 +20,10 @@ pub use library::models_changed;
 pub const CHATS_CHANGED: &str = "chats_changed";
 /// Tells windows to list the models again.
 pub const MODELS_CHANGED: &str = "models_changed";
+/// Tells windows to ask again what the network may be used for.
+pub const NETWORK_CHANGED: &str = "network_changed";
+/// Tells windows what is set now.
+pub const SETTINGS_CHANGED: &str = "settings_changed";
 /// Tells the chat window to begin a chat with a model.
 pub const CHAT_WITH: &str = "chat_with";
 
@@ -77,6 +82,10 @@ pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
         network::set_offline,
         network::set_token,
         network::outbound_requests,
+        settings::settings,
+        settings::change_settings,
+        settings::chat_window_state,
+        settings::set_chat_window_state,
         windows::open_window,
         windows::open_link,
         windows::first_paint,

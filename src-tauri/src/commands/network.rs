@@ -1,8 +1,9 @@
 //! What the outbound client may do, and what it did.
 
 use protocol::{NetSettings, OutboundRequest, Result};
-use tauri::State;
+use tauri::{AppHandle, Emitter, State};
 
+use super::NETWORK_CHANGED;
 use crate::state::App;
 
 #[tauri::command]
@@ -11,20 +12,28 @@ pub async fn net_settings(app: State<'_, App>) -> Result<NetSettings> {
 }
 
 #[tauri::command]
-pub async fn set_offline(app: State<'_, App>, offline: bool) -> Result<NetSettings> {
+pub async fn set_offline(handle: AppHandle, app: State<'_, App>, offline: bool) -> Result<NetSettings> {
     app.hub.net().set_offline(offline)?;
-    Ok(app.hub.net().settings().await)
+    Ok(changed(&handle, &app).await)
 }
 
 /// Keeps a token in the system's keychain; an empty one is taken out of it.
 #[tauri::command]
-pub async fn set_token(app: State<'_, App>, token: String) -> Result<NetSettings> {
+pub async fn set_token(handle: AppHandle, app: State<'_, App>, token: String) -> Result<NetSettings> {
     if token.is_empty() {
         app.hub.net().forget_token().await?;
     } else {
         app.hub.net().set_token(&token).await?;
     }
-    Ok(app.hub.net().settings().await)
+    Ok(changed(&handle, &app).await)
+}
+
+/// What is set now, after the windows were told that it is something else.
+async fn changed(handle: &AppHandle, app: &App) -> NetSettings {
+    if let Err(error) = handle.emit(NETWORK_CHANGED, ()) {
+        tracing::warn!("a window missed a change of the network's settings: {error}");
+    }
+    app.hub.net().settings().await
 }
 
 /// What left this computer, newest first.

@@ -1,7 +1,7 @@
 /** Keyboard shortcuts: one table for the listener and for the labels. */
 
 /** What a shortcut does. */
-export type Command = 'new-chat' | 'search' | 'composer' | 'regenerate' | 'thinking' | 'answer-now' | 'models';
+export type Command = 'new-chat' | 'search' | 'composer' | 'regenerate' | 'thinking' | 'answer-now' | 'models' | 'settings';
 
 const SHORTCUTS: Record<Command, { key: string; shift: boolean }> = {
   'new-chat': { key: 'n', shift: false },
@@ -11,6 +11,7 @@ const SHORTCUTS: Record<Command, { key: string; shift: boolean }> = {
   thinking: { key: 't', shift: true },
   'answer-now': { key: 'a', shift: true },
   models: { key: 'm', shift: true },
+  settings: { key: ',', shift: false },
 };
 
 /** The keys of an event that a shortcut looks at. */

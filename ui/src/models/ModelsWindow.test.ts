@@ -405,35 +405,12 @@ describe('Downloads', () => {
   });
 });
 
-describe('Network and privacy', () => {
-  it('switches the network off, unless the environment did', async () => {
+describe('the offline mark', () => {
+  it('shows what another window has switched', async () => {
     await open();
-    await click('privacy');
-    await click('offline-switch');
-    expect(host.settings.offline).toBe(true);
+    expect(all('offline-mark')).toEqual([]);
+    await host.setOffline(true);
+    await pass(50);
     expect(the('offline-mark').textContent).toContain('Offline');
-    host.settings = { ...host.settings, forced_by_env: true };
-    await click('privacy-panel-close');
-    await click('privacy');
-    await pass(50);
-    expect(the('offline-switch')).toHaveProperty('disabled', true);
-  });
-
-  it('lists what left this computer', async () => {
-    await open();
-    await click('privacy');
-    await pass(50);
-    expect(all('request')).toHaveLength(4);
-    expect(all('request')[0]?.textContent).toContain('cas-bridge.xethub.hf.co');
-    expect(all('request')[3]?.textContent).toContain('Ponder is offline.');
-  });
-
-  it('takes a token away', async () => {
-    host.settings = { ...host.settings, token: 'keychain' };
-    await open();
-    await click('privacy');
-    await click('remove-token');
-    await pass(50);
-    expect(the('token-source').dataset.source).toBe('none');
   });
 });

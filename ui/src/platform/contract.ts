@@ -10,6 +10,7 @@
 import type { AnswerEvent } from '../bindings/AnswerEvent';
 import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ErrorCode } from '../bindings/ErrorCode';
+import type { Settings } from '../bindings/Settings';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import { words } from '../lib/parts';
 import { asHostError, type Platform, type Unsubscribe } from './types';
@@ -192,11 +193,42 @@ export const cases: readonly Case[] = [
     },
   },
   {
+    name: 'a setting is kept, told, and leaves the others alone',
+    async run(host) {
+      const before = await host.settings();
+      let told: Settings | null = null;
+      const subscribe = (listener: () => void): Promise<Unsubscribe> =>
+        host.onSettingsChanged((settings) => {
+          told = settings;
+          listener();
+        });
+      await heard(subscribe, () => host.changeSettings({ thinking_budget: 256, thinking: 'low' }));
+      const wanted = { ...before, thinking_budget: 256, thinking: 'low' };
+      same(await host.settings(), wanted, 'the settings');
+      same(told, wanted, 'what was told');
+      await refused('model_not_found', () => host.changeSettings({ default_model: 'nobody/nothing' }));
+      const unknown: object = { colour: 'green' };
+      await refused('bad_request', () => host.changeSettings(unknown));
+      same(await host.changeSettings({ thinking_budget: before.thinking_budget, thinking: before.thinking }), before, 'the settings, as before');
+    },
+  },
+  {
+    name: 'the chat window remembers',
+    async run(host) {
+      const before = await host.chatWindowState();
+      const state = { open_chat: MISSING, new_draft: 'half a quest' };
+      await host.setChatWindowState(state);
+      same(await host.chatWindowState(), state, 'what it remembers');
+      await host.setChatWindowState(before);
+    },
+  },
+  {
     name: 'a folder is listed once it is added, and no longer once it is forgotten',
     async run(host) {
       const paths = async (): Promise<string[]> => (await host.modelFolders()).map((folder) => folder.path);
       await heard((listener) => host.onModelsChanged(listener), () => host.addModelFolder('/srv'));
       holds((await paths()).includes('/srv'), 'it is listed');
+      holds((await host.settings()).model_folders.includes('/srv'), 'it is a setting');
       await host.forgetModelFolder('/srv');
       holds(!(await paths()).includes('/srv'), 'it is forgotten');
     },
@@ -204,7 +236,7 @@ export const cases: readonly Case[] = [
   {
     name: 'offline, nothing is asked of the hub',
     async run(host) {
-      same((await host.setOffline(true)).offline, true, 'the switch');
+      await heard((listener) => host.onNetworkChanged(listener), () => host.setOffline(true));
       await refused('offline', () => host.describeModel('owner/name'));
       await refused('offline', () => host.modelCard('owner/name'));
       same((await host.netSettings()).offline, true, 'the switch, asked again');

@@ -12,7 +12,7 @@ import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
 import type { Content } from '../bindings/Content';
-import type { Endpoint } from '../bindings/Endpoint';
+import type { ChatWindowState } from '../bindings/ChatWindowState';
 import type { Error as HostError } from '../bindings/Error';
 import type { Part } from '../bindings/Part';
 import type { Position } from '../bindings/Position';
@@ -45,7 +45,7 @@ export class FakeHost extends FakeHub implements Platform {
   readonly #chats = new Map<string, Chat>();
   readonly #running = new Map<string, RunningAnswer>();
   readonly #chatListeners = new Set<() => void>();
-  #endpoints: Endpoint[] = [];
+  #windowState: ChatWindowState = { open_chat: null, new_draft: '' };
   #next = 1;
   /** Calls of this name are rejected. */
   refuse: { call: 'send' | 'regenerate' | 'renameChat' | 'continueAnswer'; error: HostError } | null = null;
@@ -181,11 +181,11 @@ export class FakeHost extends FakeHub implements Platform {
   }
 
   async endpoints(): ReturnType<Platform['endpoints']> {
-    return [...this.#endpoints];
+    return [...this.app.endpoints];
   }
 
   async endpointModels(): ReturnType<Platform['endpointModels']> {
-    return this.#endpoints.map((endpoint) => {
+    return this.app.endpoints.map((endpoint) => {
       const leaves_computer = !endpoint.base_url.includes('127.0.0.1');
       const model = { reference: `endpoint:${endpoint.name}/big`, endpoint: endpoint.name, name: 'big', context: 32_768, leaves_computer };
       return { endpoint, leaves_computer, models: [{ ...model, thinking: { kind: 'by_request', default_on: true } }], problem: null };
@@ -194,20 +194,25 @@ export class FakeHost extends FakeHub implements Platform {
 
   async addEndpoint(name: string, url: string, key: string | null): ReturnType<Platform['addEndpoint']> {
     if (!/^[\w.-]{1,40}$/.test(name) || !/^https?:\/\//.test(url)) throw { code: 'bad_request', message: `\`${name}\` at \`${url}\` cannot be an endpoint.` };
-    if (this.#endpoints.some((known) => known.name === name)) throw { code: 'bad_request', message: `There is an endpoint called ${name} already.` };
+    if (this.app.endpoints.some((known) => known.name === name)) throw { code: 'bad_request', message: `There is an endpoint called ${name} already.` };
     const endpoint = { name, base_url: url.replace(/\/$/, ''), has_key: key !== null };
-    this.#endpoints = [...this.#endpoints, endpoint];
-    this.modelsChanged();
+    await this.changeSettings({ endpoints: [...this.app.endpoints, endpoint] });
     return endpoint;
   }
 
   async setEndpointKey(name: string, key: string | null): Promise<void> {
-    this.#endpoints = this.#endpoints.map((known) => (known.name === name ? { ...known, has_key: key !== null } : known));
+    await this.changeSettings({ endpoints: this.app.endpoints.map((known) => (known.name === name ? { ...known, has_key: key !== null } : known)) });
   }
 
   async removeEndpoint(name: string): Promise<void> {
-    this.#endpoints = this.#endpoints.filter((known) => known.name !== name);
-    this.modelsChanged();
+    await this.changeSettings({ endpoints: this.app.endpoints.filter((known) => known.name !== name) });
+  }
+
+  async chatWindowState(): Promise<ChatWindowState> {
+    return this.#windowState;
+  }
+  async setChatWindowState(state: ChatWindowState): Promise<void> {
+    this.#windowState = state;
   }
 
   async openLink(url: string): Promise<void> {
@@ -254,7 +259,7 @@ export class FakeHost extends FakeHub implements Platform {
   }
 
   #begin(chat: Chat, question: StoredMessage, text: string): StoredMessage {
-    const answer = this.#add(chat, { role: 'assistant', parent: question.id, state: 'streaming', model: chat.settings.model ?? this.defaultReference });
+    const answer = this.#add(chat, { role: 'assistant', parent: question.id, state: 'streaming', model: chat.settings.model ?? this.app.default_model });
     const run = this.#startRunning(answer, []);
     chat.summary = { ...chat.summary, updated_at: Date.now() };
     this.#tell(this.#chatListeners);

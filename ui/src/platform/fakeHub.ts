@@ -15,6 +15,7 @@ import type { OutboundRequest } from '../bindings/OutboundRequest';
 import type { Removal } from '../bindings/Removal';
 import type { SearchPage } from '../bindings/SearchPage';
 import type { SearchQuery } from '../bindings/SearchQuery';
+import type { Settings } from '../bindings/Settings';
 import type { Update } from '../bindings/Update';
 import type { Verification } from '../bindings/Verification';
 import type { VerifyProgress } from '../bindings/VerifyProgress';
@@ -36,16 +37,18 @@ export class FakeHub implements HubPlatform {
   catalog: HubModel[] = hubModels();
   local: LocalModel[] = [...MODELS];
   queue: Download[] = [];
-  settings: NetSettings = { offline: false, forced_by_env: false, endpoint: 'https://huggingface.co', token: 'none', keychain_problem: null };
+  net: NetSettings = { offline: false, forced_by_env: false, endpoint: 'https://huggingface.co', token: 'none', keychain_problem: null };
   /** Models whose check finds a damaged file. */
   readonly damaged = new Set<string>();
   /** What was asked to be opened in the chat window. */
   readonly chatsWith: string[] = [];
   /** What was shown in the file manager. */
   readonly revealed: string[] = [];
-  /** The reference that new chats use. */
-  protected defaultReference = 'pebble';
+  /** What is set for the whole app. */
+  app: Settings = { default_model: 'pebble', model_folders: [], endpoints: [], thinking: null, thinking_budget: null };
   protected readonly modelListeners = new Set<() => void>();
+  readonly #settingsListeners = new Set<(settings: Settings) => void>();
+  readonly #networkListeners = new Set<() => void>();
   readonly #dropListeners = new Set<(paths: string[]) => void>();
   readonly #chatWithListeners = new Set<(reference: string) => void>();
   #watchers: ((downloads: Download[]) => void)[] = [];
@@ -56,21 +59,36 @@ export class FakeHub implements HubPlatform {
     return this.local;
   }
   async defaultModel(): Promise<string> {
-    return this.defaultReference;
+    return this.app.default_model;
   }
   async setDefaultModel(reference: string): Promise<void> {
-    this.#model(reference);
-    this.defaultReference = reference;
-    this.modelsChanged();
+    await this.changeSettings({ default_model: reference });
   }
   async onModelsChanged(listener: () => void): Promise<() => void> {
     this.modelListeners.add(listener);
     return () => this.modelListeners.delete(listener);
   }
 
+  async settings(): Promise<Settings> {
+    return this.app;
+  }
+  async changeSettings(change: Partial<Settings>): Promise<Settings> {
+    const strange = Object.keys(change).find((key) => !(key in this.app));
+    if (strange) throw { code: 'bad_request', message: `There is no setting called ${strange}.` };
+    if (change.default_model !== undefined) this.#model(change.default_model);
+    this.app = { ...this.app, ...change };
+    for (const listener of this.#settingsListeners) queueMicrotask(() => listener(this.app));
+    this.modelsChanged();
+    return this.app;
+  }
+  async onSettingsChanged(listener: (settings: Settings) => void): Promise<() => void> {
+    this.#settingsListeners.add(listener);
+    return () => this.#settingsListeners.delete(listener);
+  }
+
   async searchModels(query: SearchQuery): Promise<SearchPage> {
     // Offline, what was found before is shown again.
-    if (!this.settings.offline) await this.#reach();
+    if (!this.net.offline) await this.#reach();
     const words = query.text.toLowerCase().replace('https://huggingface.co/', '').split(/\s+/).filter(Boolean);
     const found = (this.condition === 'empty' ? [] : this.catalog)
       .filter((model) => words.every((word) => model.id.toLowerCase().includes(word)))
@@ -79,7 +97,7 @@ export class FakeHub implements HubPlatform {
       .sort((a, b) => (query.sort === 'size' ? (a.bytes ?? 0) - (b.bytes ?? 0) : query.sort === 'likes' ? b.likes - a.likes : 0));
     const from = Number(query.cursor ?? 0);
     const models = found.slice(from, from + PAGE).map((model) => ({ ...model, here: this.local.some((other) => other.reference === model.id) }));
-    const offline = this.condition === 'offline' || this.settings.offline;
+    const offline = this.condition === 'offline' || this.net.offline;
     return {
       models,
       cursor: from + PAGE < found.length ? String(from + PAGE) : null,
@@ -187,11 +205,11 @@ export class FakeHub implements HubPlatform {
     if (!path.startsWith('/')) throw { code: 'bad_request', message: `There is no folder ${path}. Nothing was changed.` };
     const problem = path.startsWith('/Volumes') ? 'The disk is not connected.' : null;
     this.#folders = [...this.#folders, { path, own: true, models: 0, bytes: 0, problem }];
-    this.modelsChanged();
+    await this.changeSettings({ model_folders: [...this.app.model_folders, path] });
   }
   async forgetModelFolder(path: string): Promise<void> {
     this.#folders = this.#folders.filter((other) => other.path !== path);
-    this.modelsChanged();
+    await this.changeSettings({ model_folders: this.app.model_folders.filter((other) => other !== path) });
   }
   async chatWith(reference: string): Promise<void> {
     this.#model(reference);
@@ -212,15 +230,22 @@ export class FakeHub implements HubPlatform {
   }
 
   async netSettings(): Promise<NetSettings> {
-    return this.settings;
+    return this.net;
   }
   async setOffline(offline: boolean): Promise<NetSettings> {
-    this.settings = { ...this.settings, offline };
-    return this.settings;
+    return this.#changeNet({ offline });
   }
   async setToken(token: string): Promise<NetSettings> {
-    this.settings = { ...this.settings, token: token ? 'keychain' : 'none' };
-    return this.settings;
+    return this.#changeNet({ token: token ? 'keychain' : 'none' });
+  }
+  #changeNet(change: Partial<NetSettings>): NetSettings {
+    this.net = { ...this.net, ...change };
+    for (const listener of this.#networkListeners) queueMicrotask(listener);
+    return this.net;
+  }
+  async onNetworkChanged(listener: () => void): Promise<() => void> {
+    this.#networkListeners.add(listener);
+    return () => this.#networkListeners.delete(listener);
   }
   async outboundRequests(): Promise<OutboundRequest[]> {
     return REQUESTS;
@@ -290,7 +315,7 @@ export class FakeHub implements HubPlatform {
   }
 
   async #reach(): Promise<void> {
-    if (this.settings.offline) throw { code: 'offline', message: 'Ponder is offline. Nothing was asked of the network.' };
+    if (this.net.offline) throw { code: 'offline', message: 'Ponder is offline. Nothing was asked of the network.' };
     if (this.condition === 'slow') await new Promise((resolve) => setTimeout(resolve, 60_000));
     if (this.condition === 'failing') {
       throw { code: 'network', message: 'huggingface.co could not be reached: no route to the host. Nothing was changed; try again when the network is back.' };

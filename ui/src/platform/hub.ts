@@ -66,6 +66,8 @@ export interface HubPlatform {
   /** What left this computer, newest first. */
   outboundRequests(): Promise<OutboundRequest[]>;
 
+  /** Called when the offline switch or the token is no longer what `netSettings` gave. */
+  onNetworkChanged(listener: () => void): Promise<() => void>;
   /** Called when folders or files are dropped onto the window. */
   onDropped(listener: (paths: string[]) => void): Promise<() => void>;
   /** Called in the chat window when a new chat with a model is asked for. */

@@ -5,6 +5,7 @@ import { listen } from '@tauri-apps/api/event';
 
 import type { AnswerEvent } from '../bindings/AnswerEvent';
 import type { Download } from '../bindings/Download';
+import type { Settings } from '../bindings/Settings';
 import type { VerifyProgress } from '../bindings/VerifyProgress';
 import type { Platform } from './types';
 
@@ -76,10 +77,17 @@ export const tauri: Platform = {
   setToken: (token) => invoke('set_token', { token }),
   outboundRequests: () => invoke('outbound_requests'),
 
+  settings: () => invoke('settings'),
+  changeSettings: (change) => invoke('change_settings', { change }),
+  chatWindowState: () => invoke('chat_window_state'),
+  setChatWindowState: (state) => invoke('set_chat_window_state', { state }),
+
   openLink: (url) => invoke('open_link', { url }),
   firstPaint: () => invoke('first_paint'),
 
   onChatsChanged: (listener) => listen('chats_changed', () => listener()),
+  onSettingsChanged: (listener) => listen<Settings>('settings_changed', (event) => listener(event.payload)),
+  onNetworkChanged: (listener) => listen('network_changed', () => listener()),
   onModelsChanged: (listener) => listen('models_changed', () => listener()),
   onDropped: (listener) => listen<{ paths: string[] }>('tauri://drag-drop', (event) => listener(event.payload.paths)),
   onChatWith: (listener) => listen<string>('chat_with', (event) => listener(event.payload)),

@@ -6,6 +6,7 @@ import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
 import type { Content } from '../bindings/Content';
+import type { ChatWindowState } from '../bindings/ChatWindowState';
 import type { ErrorCode } from '../bindings/ErrorCode';
 import type { Endpoint } from '../bindings/Endpoint';
 import type { EndpointModels } from '../bindings/EndpointModels';
@@ -13,6 +14,7 @@ import type { EngineStatus } from '../bindings/EngineStatus';
 import type { Error as HostError } from '../bindings/Error';
 import type { LocalModel } from '../bindings/LocalModel';
 import type { Position } from '../bindings/Position';
+import type { Settings } from '../bindings/Settings';
 import type { Turn } from '../bindings/Turn';
 import type { WindowName } from '../bindings/WindowName';
 import type { HubPlatform } from './hub';
@@ -73,6 +75,14 @@ export interface Platform extends HubPlatform {
   setEndpointKey(name: string, key: string | null): Promise<void>;
   removeEndpoint(name: string): Promise<void>;
 
+  /** What is set for the whole app. */
+  settings(): Promise<Settings>;
+  /** Sets some of it; the rest stays as it is. What is set then. */
+  changeSettings(change: Partial<Settings>): Promise<Settings>;
+  /** What the chat window remembers from one start to the next. */
+  chatWindowState(): Promise<ChatWindowState>;
+  setChatWindowState(state: ChatWindowState): Promise<void>;
+
   /** Opens an address outside Ponder. */
   openLink(url: string): Promise<void>;
   /** Tells the host that the window has something to show. */
@@ -80,6 +90,8 @@ export interface Platform extends HubPlatform {
 
   /** Called when the list of chats is no longer what `chats` gave. */
   onChatsChanged(listener: () => void): Promise<Unsubscribe>;
+  /** Called with what is set when that has changed, in whichever window or process. */
+  onSettingsChanged(listener: (settings: Settings) => void): Promise<Unsubscribe>;
   /** Called when the models or the default model are no longer what was given. */
   onModelsChanged(listener: () => void): Promise<Unsubscribe>;
 }

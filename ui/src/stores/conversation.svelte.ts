@@ -5,6 +5,7 @@ import { SvelteMap } from 'svelte/reactivity';
 import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
+import type { Settings } from '../bindings/Settings';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import type { Thinking } from '../bindings/Thinking';
 import { textOf, words } from '../lib/parts';
@@ -40,6 +41,8 @@ export class Conversation {
 
   /** Answers that could not be followed; they are read again instead. */
   readonly #unfollowable = new Set<string>();
+  /** What a new chat begins with. */
+  #defaults = DEFAULT_SETTINGS;
   #opening = 0;
   #draftPending = false;
   #draftTimer: ReturnType<typeof setTimeout> | undefined;
@@ -98,9 +101,16 @@ export class Conversation {
     this.#opening += 1;
     this.id = null;
     this.messages = [];
-    this.settings = DEFAULT_SETTINGS;
+    this.settings = this.#defaults;
     this.draft = this.localPrefs.get('new-draft');
     this.localPrefs.set('open-chat', '');
+  }
+
+  /** Lets new chats begin as it is set, the one that is open and untouched included. */
+  setDefaults({ thinking, thinking_budget }: Settings): void {
+    const untouched = this.id === null && this.settings === this.#defaults;
+    this.#defaults = { ...DEFAULT_SETTINGS, thinking, thinking_budget };
+    if (untouched) this.settings = this.#defaults;
   }
 
   #enter(view: ChatView): void {

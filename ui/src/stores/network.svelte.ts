@@ -16,6 +16,12 @@ export class Network {
     private readonly toasts: Toasts,
   ) {}
 
+  /** Reads what is set, and again whenever that changes. */
+  async open(): Promise<void> {
+    await this.platform.onNetworkChanged(() => void this.refresh());
+    await this.refresh();
+  }
+
   async refresh(): Promise<void> {
     await this.#update(() => this.platform.netSettings());
   }

@@ -11,6 +11,7 @@ mod foreign_answer;
 mod live_answer;
 mod model_users;
 mod owner;
+mod settings;
 mod title;
 mod tool_results;
 mod turn;
@@ -20,11 +21,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-pub use history::SearchHit;
 use history::{now, History, NewAnswer};
+pub use history::{stored_settings, SearchHit};
 use protocol::{
-    AnswerEvent, AnswerState, Capabilities, ChatSettings, ChatSummary, ChatView, Content, Endpoint, Engine, ModelShelf, ModelSource,
-    Position, Receiver, Result, Role, Turn,
+    AnswerEvent, AnswerState, Capabilities, ChatSettings, ChatSummary, ChatView, Content, Engine, ModelShelf, ModelSource, Position,
+    Receiver, Result, Role, Settings, Turn,
 };
 use tokio::sync::watch;
 use tokio::time::{interval, timeout, MissedTickBehavior};
@@ -33,15 +34,6 @@ use crate::error::Error;
 use crate::live_answer::LiveAnswer;
 use crate::owner::Owner;
 use crate::turn::{prefetch, prefetch_next, write_answer, AnswerRequest};
-
-/// The model of chats that chose none, where the user chose no default.
-const FIRST_DEFAULT_MODEL: &str = "pebble";
-
-/// The key of the default model among history's settings.
-const DEFAULT_MODEL: &str = "default_model";
-
-/// The key of the list of endpoints among history's settings.
-const ENDPOINTS: &str = "endpoints";
 
 /// How long a chat stays in the trash, in milliseconds.
 const TRASH_LASTS: i64 = 30 * 24 * 3600 * 1000;
@@ -65,6 +57,7 @@ struct Inner {
     /// The answers that this process writes, by message.
     running: Mutex<HashMap<String, Arc<LiveAnswer>>>,
     changes: watch::Sender<()>,
+    settings: watch::Sender<Settings>,
 }
 
 impl Chat {
@@ -72,6 +65,7 @@ impl Chat {
     /// deleted.
     pub async fn open(database: &Path, engine: Arc<dyn Engine>, shelf: Arc<dyn ModelShelf>) -> Result<Self> {
         let history = History::open(database).await?;
+        let settings = history.settings().await?;
         let inner = Arc::new(Inner {
             history,
             engine,
@@ -79,6 +73,7 @@ impl Chat {
             owner: Owner::this_process().to_string(),
             running: Mutex::default(),
             changes: watch::Sender::new(()),
+            settings: watch::Sender::new(settings),
         });
         inner.mark_interrupted().await?;
         inner.history.purge_trash(now() - TRASH_LASTS).await?;
@@ -326,28 +321,6 @@ impl Chat {
         })
     }
 
-    /// The reference of the model that answers in chats that chose none.
-    pub async fn default_model(&self) -> Result<String> {
-        let chosen: Option<String> = self.0.history.setting(DEFAULT_MODEL).await?;
-        Ok(chosen.unwrap_or_else(|| FIRST_DEFAULT_MODEL.to_owned()))
-    }
-
-    /// Chooses the default model; fails where the model folder does not have it.
-    pub async fn set_default_model(&self, reference: &str) -> Result<()> {
-        self.resolve(reference).await?;
-        Ok(self.0.history.set_setting(DEFAULT_MODEL, &reference).await?)
-    }
-
-    /// The endpoints that were added.
-    pub async fn endpoints(&self) -> Result<Vec<Endpoint>> {
-        Ok(self.0.history.setting(ENDPOINTS).await?.unwrap_or_default())
-    }
-
-    /// Keeps this list of endpoints. Hosts hand it to the remote engine.
-    pub async fn set_endpoints(&self, endpoints: &[Endpoint]) -> Result<()> {
-        Ok(self.0.history.set_setting(ENDPOINTS, &endpoints).await?)
-    }
-
     /// Tells whenever the list of chats may look different, or another process wrote to the history.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.0.changes.subscribe()
@@ -457,6 +430,7 @@ async fn watch_other_processes(inner: Weak<Inner>) {
         };
         if last_change.replace(change).is_some_and(|last| last != change) {
             inner.changed();
+            inner.reload_settings().await;
         }
         if tick % 5 == 4 {
             if let Err(error) = inner.mark_interrupted().await {

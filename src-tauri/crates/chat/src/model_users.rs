@@ -2,6 +2,7 @@
 
 use futures::future::BoxFuture;
 use protocol::{ModelUsage, ModelUsers, Result};
+use serde_json::Map;
 
 use crate::Chat;
 
@@ -26,10 +27,17 @@ impl ModelUsers for Chat {
 
     fn removed<'a>(&'a self, reference: &'a str, replacement: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            if self.default_model().await? == reference {
-                self.set_default_model(replacement).await?;
+            let settings = self.settings().await?;
+            let mut change = Map::new();
+            if settings.default_model == reference {
+                change.insert("default_model".into(), replacement.into());
             }
-            Ok(())
+            // A folder that was a model itself is called by its path.
+            if settings.model_folders.iter().any(|folder| folder == reference) {
+                let left: Vec<String> = settings.model_folders.into_iter().filter(|folder| folder != reference).collect();
+                change.insert("model_folders".into(), left.into());
+            }
+            self.change_settings(&change).await.map(drop)
         })
     }
 }

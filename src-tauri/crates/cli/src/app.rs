@@ -1,20 +1,26 @@
 //! The app, put together for one command.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
 use chat::Chat;
 use engine::MlxEngine;
 use hub::{Hub, ModelFolder};
-use net::{Net, Settings};
-use protocol::{Engine, EngineRouter, Error, ErrorCode, FolderSource, ModelShelf, ModelSource};
+use net::Net;
+use protocol::{Engine, EngineRouter, Error, ErrorCode, FolderSource, ModelShelf, ModelSource, Settings};
 use remote::{EndpointShelf, RemoteEngine};
 use tokio::runtime::Handle;
+
+/// The history file in the folder of data.
+const HISTORY: &str = "history.sqlite";
 
 /// What most commands need.
 pub struct App {
     /// Chats and settings, the same as the window's.
     pub chat: Chat,
+    /// The models on this computer.
+    pub models: ModelFolder,
     /// The models on this computer and behind endpoints.
     pub shelf: Arc<dyn ModelShelf>,
     /// What answers with models of this computer; nothing is loaded until it is asked.
@@ -33,14 +39,18 @@ impl App {
     pub async fn open() -> Result<Self> {
         let data = hub::data_dir()?;
         let engine = engine()?;
-        // The endpoints stand in the history, which is opened with the engine.
-        let remote = RemoteEngine::new(Net::open(Settings::of_this_computer(&data)), Handle::current(), Vec::new());
+        let models = ModelFolder::open();
+        // What is set, endpoints and folders among it, stands in the history, which is opened with the engine.
+        let remote = RemoteEngine::new(Net::open(net::Settings::of_this_computer(&data)), Handle::current(), Vec::new());
         let router = EngineRouter::new(Arc::new(engine.clone()), Arc::new(remote.clone()));
-        let shelf: Arc<dyn ModelShelf> = Arc::new(EndpointShelf::new(Arc::new(ModelFolder::open()), remote.clone()));
-        let chat = Chat::open(&data.join("history.sqlite"), Arc::new(router.clone()), shelf.clone()).await?;
-        remote.set_endpoints(chat.endpoints().await?);
+        let shelf: Arc<dyn ModelShelf> = Arc::new(EndpointShelf::new(Arc::new(models.clone()), remote.clone()));
+        let chat = Chat::open(&data.join(HISTORY), Arc::new(router.clone()), shelf.clone()).await?;
+        let settings = chat.settings().await?;
+        take_folders(&models, &settings);
+        remote.set_endpoints(settings.endpoints);
         Ok(Self {
             chat,
+            models,
             shelf,
             engine,
             remote,
@@ -77,13 +87,34 @@ impl App {
     }
 }
 
+/// The models on this computer, in the folders that are set, for commands that leave the history alone.
+pub async fn models() -> ModelFolder {
+    let models = ModelFolder::open();
+    if let Ok(data) = hub::data_dir() {
+        take_folders(&models, &chat::stored_settings(&data.join(HISTORY)).await);
+    }
+    models
+}
+
+fn take_folders(models: &ModelFolder, settings: &Settings) {
+    models.set_own_folders(settings.model_folders.iter().map(PathBuf::from).collect());
+}
+
 /// The models here and on the hub, with the same settings as the window.
 ///
 /// # Errors
 /// When this computer names no place for its data.
-pub fn hub() -> Result<Hub> {
+pub async fn hub() -> Result<Hub> {
+    hub_of(models().await)
+}
+
+/// The hub with these models.
+///
+/// # Errors
+/// As [`hub`].
+pub fn hub_of(models: ModelFolder) -> Result<Hub> {
     let data = hub::data_dir()?;
-    Ok(Hub::open(Net::open(Settings::of_this_computer(&data)), ModelFolder::open(), &data))
+    Ok(Hub::open(Net::open(net::Settings::of_this_computer(&data)), models, &data))
 }
 
 /// The model of this computer of this reference, or the default model, for commands that keep nothing: the history, which knows
@@ -93,7 +124,7 @@ pub fn hub() -> Result<Hub> {
 /// When it is not on this computer, or the history cannot be opened.
 pub async fn model(reference: Option<&str>) -> Result<FolderSource> {
     match reference {
-        Some(reference) => Ok(ModelFolder::open().find(reference).map_err(protocol::Error::from)?),
+        Some(reference) => Ok(models().await.find(reference).map_err(protocol::Error::from)?),
         None => App::open().await?.folder(None).await,
     }
 }

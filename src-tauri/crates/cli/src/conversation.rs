@@ -47,11 +47,12 @@ pub async fn run(args: ChatArgs) -> Result<()> {
         None => (None, args.model.model),
     };
     let model = app.model(asked.as_deref()).await?;
+    let usual = app.chat.settings().await?.new_chat();
     let settings = ChatSettings {
         // As it was found: a folder's path that is relative means nothing to the window.
         model: asked.map(|_| model.reference()),
-        thinking: args.thinking.map(Into::into),
-        thinking_budget: args.thinking_budget,
+        thinking: args.thinking.map(Into::into).or(usual.thinking),
+        thinking_budget: args.thinking_budget.or(usual.thinking_budget),
         system_prompt: args.system.unwrap_or_default(),
         sampling: args.sampling.sampling(),
     };

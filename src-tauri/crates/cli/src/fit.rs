@@ -32,7 +32,7 @@ pub struct FitArgs {
 /// # Errors
 /// When the model is neither here nor on the hub, or will not run.
 pub async fn run(args: FitArgs) -> Result<()> {
-    let hub = app::hub()?;
+    let hub = app::hub().await?;
     let question = Question {
         context: args.context,
         kv_bits: args.kv_bits,

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use hub::ModelFolder;
 use prompt::{ChatProcessor, RenderRequest, Template};
 use protocol::{KvBits, Message, Role};
 use serde_json::{json, Map, Value};
@@ -145,7 +144,7 @@ pub async fn logits(args: LogitsArgs) -> Result<()> {
 pub async fn open_chat_processor(model: &ModelArg) -> Result<ChatProcessor> {
     let source = match &model.model {
         // Weights are not needed for it.
-        Some(reference) => ModelFolder::open().find_words(reference).map_err(protocol::Error::from)?,
+        Some(reference) => app::models().await.find_words(reference).map_err(protocol::Error::from)?,
         None => app::model(None).await?,
     };
     Ok(ChatProcessor::open(&source.path).map_err(protocol::Error::from)?)

@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use clap::Args;
-use hub::ModelFolder;
 use protocol::{LocalModel, ThinkingControl};
 use serde_json::json;
 
@@ -21,8 +20,8 @@ pub struct ModelsArgs {
 /// # Errors
 /// When standard output is closed.
 pub async fn run(args: ModelsArgs) -> Result<()> {
-    let models = ModelFolder::open().list();
-    let endpoints = App::open().await?.remote.models().await;
+    let app = App::open().await?;
+    let (models, endpoints) = (app.models.list(), app.remote.models().await);
     if args.json {
         output::line(&json!({"models": models, "endpoints": endpoints}))?;
         return Ok(());

@@ -36,7 +36,7 @@ pub struct PullArgs {
 /// # Errors
 /// When the model is not ready at the end: what was fetched is kept then, and the same command goes on from there.
 pub async fn run(args: PullArgs) -> Result<()> {
-    let hub = app::hub()?;
+    let hub = app::hub().await?;
     hub.set_limits(TransferLimits {
         without_network: WITHOUT_NETWORK,
         ..TransferLimits::default()

@@ -56,7 +56,7 @@ pub struct ImportArgs {
 /// # Errors
 /// When something is wrong with them, or the model is not here.
 pub async fn verify(args: VerifyArgs) -> Result<()> {
-    let (hub, stop) = (app::hub()?, CancellationToken::new());
+    let (hub, stop) = (app::hub().await?, CancellationToken::new());
     let shown = Shown::new(args.json);
     let found = until_stopped(&stop, hub.verify(&reference(&args.reference), stop.clone(), shown.tell())).await;
     shown.clear();
@@ -68,7 +68,7 @@ pub async fn verify(args: VerifyArgs) -> Result<()> {
 /// # Errors
 /// When something is wrong afterwards, or the model is not here.
 pub async fn repair(args: VerifyArgs) -> Result<()> {
-    let (hub, stop) = (app::hub()?, CancellationToken::new());
+    let (hub, stop) = (app::hub().await?, CancellationToken::new());
     let shown = Shown::new(args.json);
     hub.set_limits(TransferLimits {
         without_network: pull::WITHOUT_NETWORK,
@@ -120,7 +120,8 @@ fn report(found: &Verification, json: bool) -> Result<()> {
 /// # Errors
 /// When it stays.
 pub async fn remove(args: RemoveArgs) -> Result<()> {
-    let (hub, app) = (app::hub()?, App::open().await?);
+    let app = App::open().await?;
+    let hub = app::hub_of(app.models.clone())?;
     let reference = reference(&args.reference);
     let told = hub.plan_removal(&reference, &app.chat).await?;
     if let Some(reason) = told.refused.as_ref().filter(|_| !args.own_files_too) {
@@ -170,7 +171,7 @@ fn confirmed(question: &str) -> Result<bool> {
 /// # Errors
 /// When it is no model that runs here, with the reason; nothing is copied then.
 pub async fn import(args: ImportArgs) -> Result<()> {
-    let (hub, stop) = (app::hub()?, CancellationToken::new());
+    let (hub, stop) = (app::hub().await?, CancellationToken::new());
     let shown = Shown::new(args.json);
     let imported = until_stopped(&stop, hub.import(&args.folder, stop.clone(), shown.tell())).await;
     shown.clear();

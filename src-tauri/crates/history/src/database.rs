@@ -74,6 +74,9 @@ impl History {
             .connect_lazy_with(options.pragma("query_only", "on"));
         let history = Self { readers, writer };
         history.migrate().await?;
+        if let Some(folder) = path.parent() {
+            history.adopt_folders_file(folder).await?;
+        }
         Ok(history)
     }
 
@@ -111,19 +114,25 @@ impl History {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Map, Value};
+
     use super::*;
 
     #[tokio::test]
     async fn a_full_disk_is_reported_and_leaves_what_was_stored() {
         let folder = tempfile::tempdir().unwrap();
         let history = History::open(&folder.path().join("history.sqlite")).await.unwrap();
-        history.set_setting("small", &"kept").await.unwrap();
+        let store = |text: String| {
+            let values = Map::from_iter([("default_model".to_owned(), Value::from(text))]);
+            let history = history.clone();
+            async move { history.store_settings(&values).await }
+        };
+        store("kept".into()).await.unwrap();
         // SQLite reports its own limit with the code of a full disk.
         sqlx::query("PRAGMA max_page_count = 40").execute(&history.writer).await.unwrap();
-        let error = history.set_setting("large", &"x".repeat(1_000_000)).await.unwrap_err();
+        let error = store("x".repeat(1_000_000)).await.unwrap_err();
         assert!(matches!(error, Error::DiskFull), "{error}");
-        assert_eq!(history.setting::<String>("small").await.unwrap().as_deref(), Some("kept"));
-        assert_eq!(history.setting::<String>("large").await.unwrap(), None);
-        history.set_setting("small", &"still writable").await.unwrap();
+        assert_eq!(history.settings().await.unwrap().default_model, "kept");
+        store("still writable".into()).await.unwrap();
     }
 }

@@ -24,6 +24,7 @@ pub use error::{Error, Result};
 pub use messages::{NewAnswer, StreamingAnswer};
 pub use parts::{AnswerDelta, ControlRequests, PartDelta};
 pub use search::SearchHit;
+pub use settings::stored_settings;
 pub use tool_results::NOT_RUN;
 
 /// The time by the computer's clock, in Unix milliseconds.

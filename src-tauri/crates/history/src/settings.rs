@@ -1,29 +1,123 @@
-//! The table `settings`: values of the whole app, as JSON under a key.
+//! The table `settings`: a row for each field of [`Settings`] that was ever changed, its value as JSON, and one for what the
+//! chat window remembers.
 
-use serde::de::DeserializeOwned;
-use serde::Serialize;
+use std::path::Path;
+
+use protocol::{ChatWindowState, Settings};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection, Executor, Sqlite};
 
 use crate::rows::{from_json, to_json};
 use crate::{History, Result};
 
+/// The key of what the chat window remembers, which is no setting.
+const CHAT_WINDOW: &str = "chat_window";
+/// The key of [`Settings::model_folders`].
+const MODEL_FOLDERS: &str = "model_folders";
+/// Where the list of model folders lay before it was a setting.
+const FOLDERS_FILE: &str = "folders.json";
+
 impl History {
-    /// The value under this key; `None` where it was never set.
-    pub async fn setting<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
-        let json: Option<String> = sqlx::query_scalar("SELECT value FROM settings WHERE key = ?")
-            .bind(key)
-            .fetch_optional(&self.readers)
-            .await?;
-        json.map(|json| from_json("setting", &json)).transpose()
+    /// What is set for the whole app.
+    pub async fn settings(&self) -> Result<Settings> {
+        Ok(Settings::from_stored(read_all(&self.readers).await?))
     }
 
-    /// Sets the value under this key.
-    pub async fn set_setting<T: Serialize + Sync>(&self, key: &str, value: &T) -> Result<()> {
+    /// Stores these values of [`Settings`] by their keys; the others stay as they are.
+    pub async fn store_settings(&self, values: &Map<String, Value>) -> Result<()> {
         let mut transaction = self.write().await?;
-        sqlx::query("INSERT INTO settings (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value")
-            .bind(key)
-            .bind(to_json(value))
-            .execute(&mut *transaction)
-            .await?;
+        for (key, value) in values {
+            store(&mut transaction, key, &value.to_string()).await?;
+        }
         Ok(transaction.commit().await?)
     }
+
+    /// What the chat window remembers.
+    pub async fn chat_window(&self) -> Result<ChatWindowState> {
+        let json: Option<String> = sqlx::query_scalar("SELECT value FROM settings WHERE key = ?")
+            .bind(CHAT_WINDOW)
+            .fetch_optional(&self.readers)
+            .await?;
+        json.map_or_else(|| Ok(ChatWindowState::default()), |json| from_json("window state", &json))
+    }
+
+    /// Stores what the chat window is to remember.
+    pub async fn set_chat_window(&self, state: &ChatWindowState) -> Result<()> {
+        let mut transaction = self.write().await?;
+        store(&mut transaction, CHAT_WINDOW, &to_json(state)).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// Moves the list of model folders from the file of its own, where it lay before, into the settings.
+    pub(crate) async fn adopt_folders_file(&self, data: &Path) -> Result<()> {
+        let Some(old) = folders_file(data) else { return Ok(()) };
+        let mut folders = self.settings().await?.model_folders;
+        folders.extend(old.into_iter().filter(|old| !folders.contains(old)).collect::<Vec<_>>());
+        let values = Map::from_iter([(MODEL_FOLDERS.to_owned(), Value::from(folders))]);
+        self.store_settings(&values).await?;
+        if let Err(error) = std::fs::remove_file(data.join(FOLDERS_FILE)) {
+            tracing::warn!("{FOLDERS_FILE} is a setting now and could not be removed: {error}");
+        }
+        Ok(())
+    }
+}
+
+/// The settings in this history file, for a program that keeps nothing: the file is neither created nor changed, and one that
+/// cannot be read has none.
+pub async fn stored_settings(path: &Path) -> Settings {
+    let mut stored = match read_file(path).await {
+        Ok(stored) => stored,
+        Err(error) => {
+            tracing::warn!(%error, "the settings could not be read, so that all of them are as at first");
+            Map::new()
+        }
+    };
+    if let Some(old) = path.parent().and_then(folders_file) {
+        stored.entry(MODEL_FOLDERS).or_insert_with(|| Value::from(old));
+    }
+    Settings::from_stored(stored)
+}
+
+async fn read_file(path: &Path) -> Result<Map<String, Value>> {
+    if !path.exists() {
+        return Ok(Map::new());
+    }
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .read_only(true)
+        .disable_statement_logging();
+    let mut connection = options.connect().await?;
+    let stored = read_all(&mut connection).await?;
+    connection.close().await?;
+    Ok(stored)
+}
+
+/// All values by their keys; one that is no JSON is left out.
+async fn read_all<'c>(connection: impl Executor<'c, Database = Sqlite>) -> Result<Map<String, Value>> {
+    let rows: Vec<(String, String)> = sqlx::query_as("SELECT key, value FROM settings").fetch_all(connection).await?;
+    let values = rows
+        .into_iter()
+        .filter_map(|(key, json)| Some((key, serde_json::from_str(&json).ok()?)));
+    Ok(values.collect())
+}
+
+async fn store(transaction: &mut sqlx::Transaction<'static, Sqlite>, key: &str, json: &str) -> Result<()> {
+    sqlx::query("INSERT INTO settings (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value")
+        .bind(key)
+        .bind(json)
+        .execute(&mut **transaction)
+        .await?;
+    Ok(())
+}
+
+/// The folders in the old file; `None` if there is no such file. A file that cannot be read has none.
+fn folders_file(data: &Path) -> Option<Vec<String>> {
+    #[derive(Default, Deserialize)]
+    struct Folders {
+        folders: Vec<String>,
+    }
+    let text = std::fs::read(data.join(FOLDERS_FILE)).ok()?;
+    Some(serde_json::from_slice::<Folders>(&text).unwrap_or_default().folders)
 }

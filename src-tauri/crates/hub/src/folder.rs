@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use protocol::{FolderSource, LocalModel, ModelFolderEntry, ModelPlace, ModelShelf, ModelSource};
 
 use crate::inspect::{bytes, Inspections};
-use crate::json_file::{self, LastUsed, OwnFolders};
+use crate::json_file::{self, LastUsed};
 use crate::layout::{Cache, Repository, RepositoryId, Revision};
 use crate::scan::{look_into, model_of, snapshots, FoundModel, Holds};
 use crate::{home, Error};
@@ -27,6 +27,8 @@ pub struct ModelFolder {
     /// The folder of Ponder's own data; without one nothing is kept.
     data: Option<PathBuf>,
     inspections: Arc<Inspections>,
+    /// Folders that the user added, a setting that the host stores.
+    own: Arc<Mutex<Vec<PathBuf>>>,
     /// One change of the kept files at a time.
     changing: Arc<Mutex<()>>,
 }
@@ -172,10 +174,20 @@ impl ModelFolder {
         }
     }
 
+    /// The folders that the user added. They are not stored here: the host keeps them among its settings.
+    pub fn own_folders(&self) -> Vec<PathBuf> {
+        self.own().clone()
+    }
+
+    /// Looks for models in these folders from now on, beside the cache.
+    pub fn set_own_folders(&self, folders: Vec<PathBuf>) {
+        *self.own() = folders;
+    }
+
     /// Adds a folder of the user's: a model, a folder of models, or another cache. Adding it twice changes nothing.
     ///
     /// # Errors
-    /// [`Error::Read`] if it is no folder that can be read, [`Error::NoHome`] or [`Error::Write`] if the list cannot be kept.
+    /// [`Error::Read`] if it is no folder that can be read.
     pub fn add_folder(&self, path: &Path) -> Result<PathBuf, Error> {
         let unreadable = |source| Error::Read {
             path: path.to_owned(),
@@ -183,42 +195,26 @@ impl ModelFolder {
         };
         let folder = path.canonicalize().map_err(unreadable)?;
         look_into(&folder).map_err(unreadable)?;
-        self.change_folders(|folders| {
-            if !folders.contains(&folder) {
-                folders.push(folder.clone());
-            }
-        })?;
+        let mut own = self.own();
+        if !own.contains(&folder) {
+            own.push(folder.clone());
+        }
         Ok(folder)
     }
 
     /// Takes a folder off the list; nothing in it is touched. Whether it was on it.
-    ///
-    /// # Errors
-    /// [`Error::NoHome`] or [`Error::Write`] if the list cannot be kept.
-    pub fn remove_folder(&self, path: &Path) -> Result<bool, Error> {
+    pub fn remove_folder(&self, path: &Path) -> bool {
         // A folder that is gone has no canonical path and must still come off the list.
         let folder = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let mut was = false;
-        self.change_folders(|folders| {
-            let before = folders.len();
-            folders.retain(|known| *known != folder && known != path);
-            was = folders.len() < before;
-        })?;
-        Ok(was)
+        let mut own = self.own();
+        let before = own.len();
+        own.retain(|known| *known != folder && known != path);
+        own.len() < before
     }
 
-    fn change_folders(&self, change: impl FnOnce(&mut Vec<PathBuf>)) -> Result<(), Error> {
-        let file = self.data_file("folders.json").ok_or(Error::NoHome)?;
-        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut own: OwnFolders = json_file::read(&file);
-        change(&mut own.folders);
-        json_file::write(&file, &own)
-    }
-
-    pub(crate) fn own_folders(&self) -> Vec<PathBuf> {
-        self.data_file("folders.json")
-            .map(|file| json_file::read::<OwnFolders>(&file).folders)
-            .unwrap_or_default()
+    fn own(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+        // A list is whole after every step, so one that was left in a panic is as good.
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where imported models are; `None` where none was imported.

@@ -1,8 +1,8 @@
-//! Small JSON files of the data folder: the user's folders, when a model last answered, what was read of each model.
+//! Small JSON files of the data folder: when a model last answered, what was read of each model.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use files::{write_private, Durability};
@@ -38,12 +38,6 @@ pub(crate) fn now() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
-
-/// The folders that the user added.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct OwnFolders {
-    pub folders: Vec<PathBuf>,
 }
 
 /// When models last answered, by reference, in milliseconds since 1970.

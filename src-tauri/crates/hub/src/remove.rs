@@ -78,12 +78,12 @@ impl ModelFolder {
                     fs::remove_file(&path).map_err(|source| Error::Write { path, source })?;
                 }
                 if self.own_folders().contains(folder) {
-                    self.remove_folder(folder)?;
+                    self.remove_folder(folder);
                 }
                 // A folder that holds something else stays.
                 let _ = fs::remove_dir(folder);
             }
-            Target::Entry(folder) => drop(self.remove_folder(folder)?),
+            Target::Entry(folder) => drop(self.remove_folder(folder)),
         }
         Ok(Removal {
             reference: reference.into(),

@@ -243,7 +243,9 @@ fn the_old_commit_answers_while_a_new_one_is_half_there() {
 #[test]
 fn folders_of_ones_own_are_added_shown_and_taken_off_again() {
     let (data, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let folder = || ModelFolder::at(None, None).with_data_dir(data.path().into());
+    let opened = ModelFolder::at(None, None).with_data_dir(data.path().into());
+    // Clones share the list, as the hosts' do.
+    let folder = || opened.clone();
     let models = own.path().join("collection");
     for name in ["one", "owner/two"] {
         fs::create_dir_all(models.join(name)).unwrap();
@@ -272,8 +274,9 @@ fn folders_of_ones_own_are_added_shown_and_taken_off_again() {
     let shown = folder().folders();
     assert!(shown[0].problem.as_deref().unwrap().contains("not there"), "{shown:?}");
     assert!(folder().list().is_empty());
-    assert!(folder().remove_folder(&added).unwrap());
-    assert!(!folder().remove_folder(&added).unwrap());
+    assert_eq!(folder().own_folders(), [added.clone()]);
+    assert!(folder().remove_folder(&added));
+    assert!(!folder().remove_folder(&added));
     assert!(folder().folders().is_empty() && own.path().join("away/one/config.json").is_file());
     assert!(matches!(folder().add_folder(&models), Err(Error::Read { .. })));
 }

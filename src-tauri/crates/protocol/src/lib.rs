@@ -18,6 +18,7 @@ mod notice;
 pub mod openai;
 mod request;
 mod router;
+mod settings;
 mod window;
 
 pub use conversation::{
@@ -41,4 +42,5 @@ pub use model_users::{ModelUsage, ModelUsers};
 pub use notice::{Argument, Arguments, Notice, NoticeCode};
 pub use request::{AnswerPrefix, KvBits, Request, Sampling, Thinking};
 pub use router::EngineRouter;
+pub use settings::{ChatWindowState, Settings};
 pub use window::WindowName;

@@ -21,6 +21,7 @@ pub trait ModelUsers: Send + Sync {
     /// Puts the model out of memory, because its files are about to go.
     fn unload<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<()>>;
 
-    /// Told after the model is gone: new chats that would have begun with it begin with `replacement`.
+    /// Told after the model is gone: new chats that would have begun with it begin with `replacement`, and a folder that was the
+    /// model is no longer looked into.
     fn removed<'a>(&'a self, reference: &'a str, replacement: &'a str) -> BoxFuture<'a, Result<()>>;
 }

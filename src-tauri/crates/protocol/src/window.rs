@@ -12,13 +12,15 @@ pub enum WindowName {
     Chat,
     /// Models: found, fetched, kept.
     Models,
+    /// What is set for the whole app.
+    Settings,
     /// Why the app could not start; it stands alone.
     Failure,
 }
 
 impl WindowName {
     /// Every window.
-    pub const ALL: [Self; 3] = [Self::Chat, Self::Models, Self::Failure];
+    pub const ALL: [Self; 4] = [Self::Chat, Self::Models, Self::Settings, Self::Failure];
 
     /// The word for it.
     #[must_use]
@@ -26,6 +28,7 @@ impl WindowName {
         match self {
             Self::Chat => "chat",
             Self::Models => "models",
+            Self::Settings => "settings",
             Self::Failure => "failure",
         }
     }

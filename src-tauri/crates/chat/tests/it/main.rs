@@ -5,6 +5,7 @@
 mod continuation;
 mod prefetching;
 mod processes;
+mod settings;
 mod tools;
 mod turns;
 mod watching;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use history::{Error, History};
+use protocol::ChatWindowState;
 use protocol::Position;
 use sqlx::Connection;
 
@@ -37,7 +38,13 @@ async fn processes_that_open_a_new_file_at_once_all_succeed() {
             })
             .collect();
         for opening in openings {
-            opening.await.unwrap().unwrap().set_setting("key", &1).await.unwrap();
+            opening
+                .await
+                .unwrap()
+                .unwrap()
+                .set_chat_window(&ChatWindowState::default())
+                .await
+                .unwrap();
         }
     }
 }
@@ -195,25 +202,8 @@ async fn only_the_writing_of_others_counts_as_change_elsewhere() {
     let before = fresh.history.foreign_changes().await.unwrap();
     fresh.chat().await;
     assert_eq!(fresh.history.foreign_changes().await.unwrap(), before);
-    other.set_setting("key", &1).await.unwrap();
+    other.set_chat_window(&ChatWindowState::default()).await.unwrap();
     assert_ne!(fresh.history.foreign_changes().await.unwrap(), before);
-}
-
-#[tokio::test]
-async fn settings_keep_their_values() {
-    let fresh = Fresh::new().await;
-    assert_eq!(fresh.history.setting::<String>("default_model").await.unwrap(), None);
-    for value in ["pebble", "it's \"quoted\""] {
-        fresh.history.set_setting("default_model", &value).await.unwrap();
-        assert_eq!(
-            fresh.history.setting::<String>("default_model").await.unwrap().as_deref(),
-            Some(value)
-        );
-    }
-    assert!(matches!(
-        fresh.history.setting::<u32>("default_model").await,
-        Err(Error::Unreadable { .. })
-    ));
 }
 
 #[cfg(unix)]
@@ -231,8 +221,12 @@ async fn nobody_else_may_read_the_data_folder_or_the_database() {
             assert_eq!(mode(&file), 0o600, "{when}: {}", file.display());
         }
     };
+    let state = ChatWindowState {
+        new_draft: "half a quest".into(),
+        ..ChatWindowState::default()
+    };
     let history = History::open(&path).await.unwrap();
-    history.set_setting("key", &1).await.unwrap();
+    history.set_chat_window(&state).await.unwrap();
     private("made anew");
     // As earlier versions left them, with a log because the process was killed.
     std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -240,6 +234,6 @@ async fn nobody_else_may_read_the_data_folder_or_the_database() {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     }
     let again = History::open(&path).await.unwrap();
-    assert_eq!(again.setting::<u32>("key").await.unwrap(), Some(1));
+    assert_eq!(again.chat_window().await.unwrap(), state);
     private("opened again");
 }

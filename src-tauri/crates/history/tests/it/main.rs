@@ -9,6 +9,7 @@ mod file;
 mod messages;
 mod migration;
 mod search;
+mod settings;
 mod tool_results;
 
 use std::path::PathBuf;

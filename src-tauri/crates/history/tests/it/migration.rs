@@ -67,10 +67,7 @@ async fn a_file_of_version_2_opens_with_every_chat_branch_thought_draft_and_sett
     let expected: Value = serde_json::from_str(EXPECTED).unwrap();
     let order: Vec<String> = history.chats().await.unwrap().into_iter().map(|chat| chat.id).collect();
     assert_eq!(json!(order), expected["order"]);
-    assert_eq!(
-        json!(history.setting::<String>("default_model").await.unwrap()),
-        expected["default_model"]
-    );
+    assert_eq!(json!(history.settings().await.unwrap().default_model), expected["default_model"]);
     let mut call_ids = Vec::new();
     let chats = expected["chats"].as_array().unwrap();
     assert_eq!(chats.len(), 6);

@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest';
+
+import { FakeHost } from '../platform/fake';
+import { openChatWindowPrefs } from './chatWindowPrefs';
+
+function storage(kept: Record<string, string>): Storage {
+  localStorage.clear();
+  for (const [name, value] of Object.entries(kept)) localStorage.setItem(name, value);
+  return localStorage;
+}
+
+it('moves what the web view kept to the host, once', async () => {
+  const host = new FakeHost(1);
+  const old = storage({ 'ponder.open-chat': 'chat-7', 'ponder.new-draft': 'half a quest' });
+  const prefs = await openChatWindowPrefs(host, old);
+  expect([prefs.get('open-chat'), prefs.get('new-draft')]).toEqual(['chat-7', 'half a quest']);
+  expect(await host.chatWindowState()).toEqual({ open_chat: 'chat-7', new_draft: 'half a quest' });
+  expect(old.length).toBe(0);
+
+  prefs.set('open-chat', '');
+  prefs.set('new-draft', 'another');
+  await expect.poll(() => host.chatWindowState()).toEqual({ open_chat: null, new_draft: 'another' });
+  const again = await openChatWindowPrefs(host, old);
+  expect([again.get('open-chat'), again.get('new-draft')]).toEqual(['', 'another']);
+});
+
+it('prefers what the host has', async () => {
+  const host = new FakeHost(1);
+  await host.setChatWindowState({ open_chat: 'chat-1', new_draft: '' });
+  const prefs = await openChatWindowPrefs(host, storage({ 'ponder.open-chat': 'chat-7', 'ponder.new-draft': 'old' }));
+  expect([prefs.get('open-chat'), prefs.get('new-draft')]).toEqual(['chat-1', 'old']);
+});
