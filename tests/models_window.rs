@@ -262,12 +262,13 @@ fn a_gated_model_says_how_to_get_in_and_a_hub_that_is_gone_is_told() {
     window.wait_for("no-results");
 
     // Offline is offline: not one request.
-    window.click("privacy");
+    window.click("open-settings");
+    window.switch_to("Settings");
     window.wait_for("request");
     window.click("offline-switch");
+    window.picture("settings-offline");
+    window.switch_to("Models");
     window.wait_for("offline-mark");
-    window.picture("models-privacy");
-    window.click("privacy-panel-close");
     let before = hub.requests().len();
     window.click("clear-search");
     window.type_into("model-search", "never asked");

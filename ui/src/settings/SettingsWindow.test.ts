@@ -113,6 +113,35 @@ describe('Folders', () => {
   });
 });
 
+describe('Endpoints', () => {
+  it('adds one, tries it, says where words go, and removes it', async () => {
+    await open();
+    await click('tab-endpoints');
+    expect(the('no-endpoints').textContent).toContain('no endpoints');
+    await write('endpoint-name', 'lab');
+    await write('endpoint-url', 'https://example.org/v1');
+    expect(the('endpoint-warning').textContent).toContain('sent there');
+    await submit('endpoint-url');
+    expect(host.app.endpoints.map((endpoint) => endpoint.name)).toEqual(['lab']);
+    expect(the('endpoint-mark').textContent).toBe('What you write leaves this computer');
+    expect(the('endpoint-answer').textContent?.trim()).toBe('');
+    await click('test-endpoint');
+    expect(the('endpoint-answer').textContent).toContain('It answers: 1 model');
+    await click('remove-endpoint');
+    expect(host.app.endpoints).toEqual([]);
+  });
+
+  it('says why an endpoint cannot be added, and keeps what was typed', async () => {
+    await open();
+    await click('tab-endpoints');
+    await write('endpoint-name', 'lab');
+    await write('endpoint-url', 'lab:1234');
+    await submit('endpoint-url');
+    expect(the('toast').textContent).toContain('cannot be an endpoint');
+    expect(field('endpoint-url').value).toBe('lab:1234');
+  });
+});
+
 describe('Thinking', () => {
   it('sets how new chats think, and shows what is set elsewhere', async () => {
     await open();

@@ -1,0 +1,154 @@
+//! The real Settings window: what is set there holds in the other windows, in the command line, and after the next start.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{json, Value};
+
+use crate::support::driver::Window;
+use crate::support::ponder_json;
+
+/// Opens the app with its Settings window before us, by the shortcut.
+fn open_settings(home: &Path, environment: &[(&str, &str)]) -> Window {
+    let window = Window::open_with(home, environment);
+    window.type_into("composer", "\u{e009},");
+    window.switch_to("Settings");
+    window.wait_for("offline-switch");
+    window
+}
+
+fn checked(window: &Window, test_id: &str) -> bool {
+    let script = "return document.querySelector(`[data-testid=${arguments[0]}]`).checked";
+    window.run(script, json!([test_id])) == Value::Bool(true)
+}
+
+/// Chooses a radio button, whose own box is invisible below its label.
+fn choose(window: &Window, test_id: &str) {
+    window.wait_for(test_id);
+    window.run("document.querySelector(`[data-testid=${arguments[0]}]`).click()", json!([test_id]));
+    window.wait_until(&format!("{test_id} holds"), || checked(window, test_id));
+}
+
+#[test]
+fn what_is_set_holds_everywhere_and_stays() {
+    let home = tempfile::tempdir().expect("a folder");
+    let models = home.path().join("my-models");
+    fs::create_dir(&models).expect("a folder");
+    let window = open_settings(home.path(), &[]);
+    window.wait_for("no-requests");
+    window.picture("settings-network");
+
+    window.click("tab-thinking");
+    choose(&window, "default-thinking-off");
+    choose(&window, "default-budget-1024");
+    window.picture("settings-thinking");
+    window.type_into("default-budget-field", "many\u{e007}");
+    window.wait_until("it is refused", || {
+        window.run("return document.body.textContent.includes('Enter a whole number')", json!([])) == true
+    });
+    window.picture("settings-thinking-refused");
+
+    window.click("tab-folders");
+    window.wait_for("shared-folder");
+    window.click("add-folder");
+    window.type_into("folder-path", &format!("{}\u{e007}", models.display()));
+    window.wait_for("own-folder");
+    window.picture("settings-folders");
+
+    // The chat window hears of it: an untouched new chat does not think now.
+    window.switch_to("Ponder");
+    window.wait_until("new chats do not think", || {
+        window.attribute("thinking-switch", "aria-checked") == "false"
+    });
+    window.ask("What is 2 + 3?");
+    window.wait_until_answer_is("complete");
+    assert_eq!(window.count("thought"), 0);
+    window.close();
+
+    // The command line looks into the same folders, and the next start finds all of it.
+    for (file, from) in pebble() {
+        fs::copy(from, models.join(file)).expect("copied");
+    }
+    let listed = ponder_json(home.path(), &["models", "--json"]);
+    let found = listed[0]["models"].as_array().expect("models");
+    assert!(
+        found.iter().any(|model| model["path"] == models.to_str().expect("text")),
+        "{found:?}"
+    );
+    let window = open_settings(home.path(), &[]);
+    window.click("tab-thinking");
+    window.wait_until("it is as it was set", || {
+        window.count("default-thinking-off") == 1 && checked(&window, "default-thinking-off") && checked(&window, "default-budget-1024")
+    });
+    window.click("tab-folders");
+    window.wait_for("own-folder");
+    window.click("forget-folder");
+    window.wait_until("it is forgotten", || window.count("own-folder") == 0);
+    window.close();
+    assert!(models.join("config.json").is_file(), "its files stay");
+}
+
+fn pebble() -> Vec<(String, std::path::PathBuf)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src-tauri/pebble/model");
+    let entries = fs::read_dir(folder).expect("Pebble is here").flatten();
+    let files = entries.filter(|entry| entry.path().is_file());
+    files
+        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
+        .collect()
+}
+
+#[test]
+fn an_endpoint_is_added_tried_and_removed() {
+    let home = tempfile::tempdir().expect("a folder");
+    let window = open_settings(home.path(), &[("GTK_THEME", "Adwaita:dark")]);
+    window.picture("settings-network-dark");
+    window.click("tab-endpoints");
+    window.wait_for("no-endpoints");
+    window.picture("settings-endpoints-empty-dark");
+    window.type_into("endpoint-name", "lab");
+    window.type_into("endpoint-url", "https://models.example.org/v1");
+    window.wait_for("endpoint-warning");
+    window.picture("settings-endpoint-typed-dark");
+    window.click("add-endpoint");
+    window.wait_for("endpoint-row");
+    assert!(window.newest("endpoint-mark").contains("leaves this computer"));
+    window.click("remove-endpoint");
+    window.wait_for("no-endpoints");
+
+    // Nobody listens on port 1 of this computer.
+    window.type_into("endpoint-name", "here");
+    window.type_into("endpoint-url", "http://127.0.0.1:1/v1");
+    window.click("add-endpoint");
+    window.wait_for("endpoint-row");
+    assert!(window.newest("endpoint-mark").contains("On this computer"));
+    window.click("test-endpoint");
+    window.wait_until("it says that nobody answers", || {
+        !window.newest("endpoint-answer").is_empty() && !window.newest("endpoint-answer").contains("Asking")
+    });
+    window.picture("settings-endpoint-silent-dark");
+    window.type_into("endpoint-name", "here");
+    window.type_into("endpoint-url", "http://127.0.0.1:2/v1");
+    window.click("add-endpoint");
+    window.wait_for("toast");
+    window.picture("settings-endpoint-refused-dark");
+    for page in ["folders", "thinking"] {
+        window.click(&format!("tab-{page}"));
+        window.picture(&format!("settings-{page}-dark"));
+    }
+    window.close();
+}
+
+#[test]
+fn what_the_web_view_kept_moves_into_the_history_once() {
+    let home = tempfile::tempdir().expect("a folder");
+    let window = Window::open(home.path());
+    window.run("localStorage.setItem('ponder.new-draft', 'half a quest')", json!([]));
+    window.reload();
+    let draft = |window: &Window| window.run("return document.querySelector('[data-testid=composer]').value", json!([]));
+    window.wait_until("the draft is back", || draft(&window) == "half a quest");
+    assert_eq!(window.run("return localStorage.length", json!([])), 0);
+    window.close();
+    let window = Window::open(home.path());
+    window.wait_until("it was kept", || draft(&window) == "half a quest");
+    window.close();
+}
