@@ -129,7 +129,7 @@ fn an_endpoint_is_added_tried_and_removed() {
     window.type_into("endpoint-name", "here");
     window.type_into("endpoint-url", "http://127.0.0.1:2/v1");
     window.click("add-endpoint");
-    window.wait_for("toast");
+    window.wait_for("endpoint-problem");
     window.picture("settings-endpoint-refused-dark");
     for page in ["folders", "thinking"] {
         window.click(&format!("tab-{page}"));

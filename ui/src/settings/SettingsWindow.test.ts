@@ -137,7 +137,7 @@ describe('Endpoints', () => {
     await write('endpoint-name', 'lab');
     await write('endpoint-url', 'lab:1234');
     await submit('endpoint-url');
-    expect(the('toast').textContent).toContain('cannot be an endpoint');
+    expect(the('endpoint-problem').textContent).toContain('cannot be an endpoint');
     expect(field('endpoint-url').value).toBe('lab:1234');
   });
 });

@@ -1,7 +1,7 @@
 /** Servers whose models may be asked: added, tried, removed. Which there are is a setting. */
 
 import type { EndpointModels } from '../bindings/EndpointModels';
-import type { Platform } from '../platform';
+import { asHostError, type HostError, type Platform } from '../platform';
 import type { Toasts } from './toasts.svelte';
 
 export class Endpoints {
@@ -32,24 +32,17 @@ export class Endpoints {
     this.testing = false;
   }
 
-  /** Adds one. Says whether that went well. */
-  async add(name: string, url: string, key: string | null): Promise<boolean> {
-    return this.#call(() => this.platform.addEndpoint(name, url, key));
+  /** Adds one. Says why it could not be added; `null` if it was. */
+  async add(name: string, url: string, key: string | null): Promise<HostError | null> {
+    return this.platform.addEndpoint(name, url, key).then(() => null, asHostError);
   }
 
   async remove(name: string): Promise<void> {
-    if (await this.#call(() => this.platform.removeEndpoint(name))) {
-      this.#answers = this.#answers.filter((answer) => answer.endpoint.name !== name);
-    }
-  }
-
-  async #call(call: () => Promise<unknown>): Promise<boolean> {
     try {
-      await call();
-      return true;
+      await this.platform.removeEndpoint(name);
+      this.#answers = this.#answers.filter((answer) => answer.endpoint.name !== name);
     } catch (reason) {
       this.toasts.report(reason);
-      return false;
     }
   }
 }
