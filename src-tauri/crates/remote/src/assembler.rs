@@ -7,19 +7,14 @@ use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, Notice, Notice
 
 use crate::calls::{Call, Calls};
 use crate::reply::{Chunk, Counts};
-
-/// The format of tags in a server's text: a server that does not set thoughts and calls apart passes them on as the model wrote
-/// them, and nearly all models whose markers are text write these.
-const FORMAT: &str = "qwen";
-/// Opens a thought in that format.
-const OPEN: &str = "<think>";
-/// Closes a thought in that format; counts as one only at the beginning of a line.
-const CLOSE: &str = "</think>";
+use crate::text_format::{of_beginning, CLOSE, OPEN, PLAIN};
 
 /// One answer on its way.
 pub(crate) struct Assembler {
     request: Request,
     splitter: Splitter,
+    /// The beginning of the text, until it tells the format; `None` from then on.
+    beginning: Option<String>,
     /// All text that came, until a thought has been seen: what a lone closing marker makes a thought of.
     unmarked: Option<String>,
     /// Whether the text is taken for a thought that the prompt opened, until its end is seen.
@@ -44,7 +39,8 @@ impl Assembler {
         let opened = opened && request.thinking != Some(Thinking::Off);
         let asked = Instant::now();
         Self {
-            splitter: splitter(request, opened),
+            splitter: splitter(PLAIN, request, opened),
+            beginning: (!opened).then(String::new),
             unmarked: Some(String::new()),
             opened,
             apart: false,
@@ -115,6 +111,7 @@ impl Assembler {
     /// What was held back; the calls too if they are `complete`.
     pub(crate) fn flush(&mut self, complete: bool) -> Vec<EngineEvent> {
         let mut events = Vec::new();
+        self.decide(PLAIN, &mut events);
         if complete && self.unmarked.is_some() && self.opened && self.finish_reason.as_deref() == Some("stop") {
             // The thought that was taken for granted never ended: it was the answer.
             let said = self.unmarked.take().unwrap_or_default();
@@ -212,9 +209,30 @@ impl Assembler {
     }
 
     fn content(&mut self, text: &str, events: &mut Vec<EngineEvent>) {
+        let Some(beginning) = &mut self.beginning else {
+            return self.text(text, events);
+        };
+        beginning.push_str(text);
+        if let Some(format) = of_beginning(beginning) {
+            self.decide(format, events);
+        }
+    }
+
+    /// Reads what was held back in this format, and what follows.
+    fn decide(&mut self, format: &str, events: &mut Vec<EngineEvent>) {
+        let Some(beginning) = self.beginning.take() else { return };
+        if format != PLAIN {
+            self.unmarked = None;
+            self.splitter = splitter(format, &self.request, false);
+        }
+        self.text(&beginning, events);
+    }
+
+    fn text(&mut self, text: &str, events: &mut Vec<EngineEvent>) {
         if let Some(unmarked) = &mut self.unmarked {
             unmarked.push_str(text);
             let marked = unmarked.trim_start().starts_with(OPEN);
+            // A tag in the middle of a line is rather spoken of than meant.
             let closed = unmarked.starts_with(CLOSE) || unmarked.contains("\n</think>");
             let opened = match (marked, closed) {
                 (true, _) => Some(false),
@@ -237,7 +255,7 @@ impl Assembler {
 
     /// Reads the answer anew and tells it in place of what was told.
     fn replace(&mut self, said: &str, events: &mut Vec<EngineEvent>) {
-        self.splitter = splitter(&self.request, self.opened);
+        self.splitter = splitter(PLAIN, &self.request, self.opened);
         let mut pieces = Vec::new();
         let read = self.splitter.push(said);
         self.say(read, &mut pieces);
@@ -271,8 +289,8 @@ impl Assembler {
     }
 }
 
-fn splitter(request: &Request, opened: bool) -> Splitter {
-    Splitter::named(FORMAT, opened, true)
+fn splitter(format: &str, request: &Request, opened: bool) -> Splitter {
+    Splitter::named(format, opened, true)
         .expect("the table of formats has it")
         .with_tools(&request.tools)
         .with_stop_texts(&request.stop)
@@ -418,6 +436,8 @@ mod tests {
     fn tags_in_the_text_are_a_thought_however_they_are_cut() {
         check("<think>\nhm, hm\n</think>\n\nHello", false, "hm, hm", "Hello", Some(false));
         check("Hello", false, "", "Hello", None);
+        check("<|channel>thought\nhm, hm\n<channel|>Hello", false, "hm, hm", "Hello", Some(false));
+        check("<", false, "", "<", None);
         check("hm, hm\n</think>\n\nHello", false, "hm, hm", "Hello", Some(true));
         check(
             "The tag </think> ends a thought",

@@ -18,6 +18,7 @@ mod learned;
 mod models;
 mod reply;
 mod shelf;
+mod text_format;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! mlx-lm's own server with Pebble, as a process of its own.
+//! Servers with Pebble, each as a process of its own.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader};
@@ -46,6 +46,36 @@ impl Server {
             process,
             _home: home,
             url: format!("http://127.0.0.1:{}/v1", port["port"]),
+        })
+    }
+
+    /// Starts vllm-mlx with this key. `None`, and a word about it, unless PONDER_FULL asks for long tests and PONDER_VLLM_MLX names
+    /// the program; its older mlx-lm wants an environment of its own (`tests/oracle/vllm.requirements.txt`).
+    pub fn start_vllm_mlx(key: &str) -> Option<Self> {
+        let (Some(_), Some(program)) = (std::env::var_os("PONDER_FULL"), std::env::var_os("PONDER_VLLM_MLX")) else {
+            println!("skipped: vllm-mlx is asked with PONDER_FULL=1 and PONDER_VLLM_MLX, its program");
+            return None;
+        };
+        // It takes no port 0 and does not say its port, so one that was free a moment ago is taken.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join("hub")).unwrap();
+        let mut command = Command::new(program);
+        command.env_remove("LD_LIBRARY_PATH").env_remove("LD_PRELOAD");
+        command.env("HF_HOME", home.path()).env("HF_HUB_OFFLINE", "1");
+        command
+            .arg("serve")
+            .arg(pebble())
+            .args(["--host", "127.0.0.1", "--api-key", key, "--port", &port.to_string()]);
+        let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(process.try_wait().unwrap().is_none(), "vllm-mlx ended before it listened");
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
+        Some(Self {
+            process,
+            _home: home,
+            url: format!("http://127.0.0.1:{port}/v1"),
         })
     }
 

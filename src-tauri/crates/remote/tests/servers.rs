@@ -1,4 +1,4 @@
-//! Pebble behind mlx-lm's own server, asked as any endpoint.
+//! Pebble behind mlx-lm's own server and behind vllm-mlx, asked as any endpoint.
 #![allow(clippy::unwrap_used)]
 
 mod server;
@@ -257,6 +257,41 @@ async fn a_key_is_asked_for_and_fields_may_be_refused() {
         hear(engine.generate(question(SUM, Thinking::Off))).await.error(),
         ErrorCode::KeyRefused
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pebble_answers_behind_vllm_mlx() {
+    let Some(server) = Server::start_vllm_mlx("sk-right") else { return };
+    let engine = engine(&net(), &server.url);
+    assert_eq!(
+        hear(engine.generate(question(SUM, Thinking::Off))).await.error(),
+        ErrorCode::KeyRefused
+    );
+    engine.store_key("lab", "sk-right").await.unwrap();
+    assert_eq!(engine.models().await[0].models[0].name, server.model());
+
+    let plain = hear(engine.generate(question(SUM, Thinking::Off))).await;
+    assert!(plain.text.contains("936") && plain.thinking.is_empty(), "{plain:?}");
+    assert!(plain.deltas > 3 && plain.done().usage.unwrap().completion_tokens > 3, "{plain:?}");
+    // Without its parser for thoughts, the server passes Pebble's markers on as text.
+    let thought = hear(engine.generate(question(SUM, Thinking::On))).await;
+    assert!(!thought.thinking.trim().is_empty() && thought.text.contains("936"), "{thought:?}");
+    assert!(!format!("{}{}", thought.thinking, thought.text).contains("channel"), "{thought:?}");
+    let cut = hear(engine.generate(Request {
+        max_tokens: Some(3),
+        ..question("Count to fifty.", Thinking::Off)
+    }))
+    .await;
+    assert_eq!(
+        (cut.done().finish_reason, &cut.done().ended_by),
+        (FinishReason::Length, &EndedBy::TokenLimit)
+    );
+    let mut asked = question(SUM, Thinking::Off);
+    asked.model = ModelSource::Remote {
+        endpoint: "lab".into(),
+        name: "nobody/nothing".into(),
+    };
+    assert_eq!(hear(engine.generate(asked)).await.error(), ErrorCode::ModelNotFound);
 }
 
 struct NoFolders;
