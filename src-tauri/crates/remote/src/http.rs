@@ -27,7 +27,7 @@ const LONGEST_JSON: u64 = 32 << 20;
 /// What became of a question.
 pub(crate) enum Asked {
     /// The answer begins.
-    Answer(Response),
+    Answer(Box<Response>),
     /// The server refused what it was asked: the status and its words.
     Refused(u16, String),
 }
@@ -46,7 +46,7 @@ pub(crate) async fn ask(net: &Net, endpoint: &Endpoint, model: &str, body: &Valu
     let response = request.send().await?;
     let status = response.status();
     if (200..300).contains(&status) {
-        return Ok(Asked::Answer(response));
+        return Ok(Asked::Answer(Box::new(response)));
     }
     let retry_after = response.retry_after();
     let message = words(response.text_capped(LONGEST_REFUSAL).await?);

@@ -279,7 +279,7 @@ impl Inner {
         for _ in 0..MOST_REFUSALS {
             let body = body::body(model, request, &self.learned_of(&request.model).refused)?;
             match http::ask(&self.net, endpoint, model, &body).await? {
-                Asked::Answer(response) => return Ok(response),
+                Asked::Answer(response) => return Ok(*response),
                 Asked::Refused(status, message) => {
                     let Some(field) = body::refused_field(&body, &message) else {
                         return Err(Error::Refused {

@@ -13,18 +13,21 @@ use remote::RemoteEngine;
 use serde_json::{json, Value};
 
 /// Answers one after another, and what was asked.
-#[derive(Clone)]
-struct Script(Arc<Mutex<(Vec<Response<Body>>, Vec<Value>)>>);
+#[derive(Clone, Default)]
+struct Script {
+    answers: Arc<Mutex<Vec<Response<Body>>>>,
+    asked: Arc<Mutex<Vec<Value>>>,
+}
 
-async fn answer(State(Script(script)): State<Script>, body: Bytes) -> Response<Body> {
-    let mut script = script.lock().unwrap();
-    script.1.push(serde_json::from_slice(&body).unwrap());
-    script.0.remove(0)
+async fn answer(State(script): State<Script>, body: Bytes) -> Response<Body> {
+    script.asked.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
+    script.answers.lock().unwrap().remove(0)
 }
 
 /// An engine whose endpoint gives these answers, and what it was asked.
 async fn endpoint(answers: Vec<Response<Body>>) -> (RemoteEngine, Script) {
-    let script = Script(Arc::new(Mutex::new((answers, Vec::new()))));
+    let script = Script::default();
+    *script.answers.lock().unwrap() = answers;
     let router = Router::new().fallback(answer).with_state(script.clone());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -147,7 +150,7 @@ async fn what_is_refused_is_left_out_once_and_for_all() {
     let (said, notices, _) = hear(&engine).await;
     assert_eq!((said.as_str(), notices), ("Hello", vec!["field_refused".to_owned()]));
     assert_eq!(hear(&engine).await.1, [""; 0]);
-    let asked = script.0.lock().unwrap().1.clone();
+    let asked = script.asked.lock().unwrap().clone();
     assert_eq!(asked.len(), 4);
     assert!(asked[0].get("top_k").is_some() && asked[0].get("stream_options").is_some());
     for body in &asked[2..] {
