@@ -101,7 +101,8 @@ impl From<Error> for protocol::Error {
         let message = Self::new(code, error.to_string());
         match error {
             Error::Unreadable { path, source } => message.with("path", path.display().to_string()).with("reason", source.to_string()),
-            Error::NotJson(reason) => message.with("reason", reason),
+            Error::NotJson(reason) | Error::InvalidIndex(reason) => message.with("reason", reason),
+            Error::Truncated { file, reason } | Error::NotSafetensors { file, reason } => message.with("file", file).with("reason", reason),
             Error::UnknownFamily(family) => message.with("family", family),
             Error::MissingField(field) => message.with("field", field),
             Error::InvalidField { field, reason } => message.with("field", field).with("reason", reason),

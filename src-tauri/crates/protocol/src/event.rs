@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use crate::mailbox::Coalesce;
-use crate::{Content, Error, ModelInfo, Notice, ToolCall};
+use crate::{Content, Error, ModelInfo, Notice};
 
 /// What is being waited for before the first token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]

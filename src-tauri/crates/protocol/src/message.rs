@@ -247,11 +247,6 @@ mod tests {
         assert_eq!(message.text_with_placeholders(), "What is this? [image: a cat][image]");
         assert!(message.has_media() && !Message::text(Role::User, "a").has_media());
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn call_ids_are_nine_letters_and_digits_and_differ() {

@@ -8,7 +8,9 @@ use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use axum::Router;
 use net::{Net, Settings};
-use protocol::{Channel, Engine, EngineEvent, ErrorCode, FinishReason, Message, ModelSource, Request, Role, Sampling, Thinking};
+use protocol::{
+    Content, Engine, EngineEvent, ErrorCode, FinishReason, Message, ModelSource, NoticeCode, Request, Role, Sampling, Thinking,
+};
 use remote::RemoteEngine;
 use serde_json::{json, Value};
 
@@ -58,14 +60,13 @@ fn question() -> Request {
 }
 
 /// The text, the codes of the notices and the end.
-async fn hear(engine: &RemoteEngine) -> (String, Vec<String>, Result<FinishReason, protocol::Error>) {
+async fn hear(engine: &RemoteEngine) -> (String, Vec<NoticeCode>, Result<FinishReason, protocol::Error>) {
     let mut job = engine.generate(question());
     let (mut said, mut notices) = (String::new(), Vec::new());
     while let Some(event) = job.events.recv().await {
         match event {
             EngineEvent::Delta {
-                channel: Channel::Text,
-                text,
+                content: Content::Text { text },
                 ..
             } => said.push_str(&text),
             EngineEvent::Notice(notice) => notices.push(notice.code),
@@ -148,8 +149,8 @@ async fn what_is_refused_is_left_out_once_and_for_all() {
     let hello = || reply(200, &[], format!("{HELLO}{STOP}"));
     let (engine, script) = endpoint(vec![refusal("top_k"), refusal("stream_options"), hello(), hello()]).await;
     let (said, notices, _) = hear(&engine).await;
-    assert_eq!((said.as_str(), notices), ("Hello", vec!["field_refused".to_owned()]));
-    assert_eq!(hear(&engine).await.1, [""; 0]);
+    assert_eq!((said.as_str(), notices), ("Hello", vec![NoticeCode::FieldRefused]));
+    assert!(hear(&engine).await.1.is_empty());
     let asked = script.asked.lock().unwrap().clone();
     assert_eq!(asked.len(), 4);
     assert!(asked[0].get("top_k").is_some() && asked[0].get("stream_options").is_some());
