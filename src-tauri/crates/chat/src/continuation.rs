@@ -7,7 +7,7 @@ use crate::live_answer::LiveAnswer;
 use crate::Chat;
 
 impl Chat {
-    /// Ends the thought of an answer soon, whichever process writes it, so that what it says follows. Changes nothing where it
+    /// Ends the thought of an answer soon, whichever process writes it, so that what it says follows. Changes nothing if it
     /// does not think or has ended.
     pub async fn answer_now(&self, message: &str) -> Result<()> {
         if let Some(running) = self.0.find(message) {

@@ -12,7 +12,7 @@ const READ_EVERY: Duration = Duration::from_millis(200);
 /// The delta of an answer from event number `from` on, until it ends.
 ///
 /// Its events are numbered by characters (a part that is no text counts as one), so that a number means the same to everybody who
-/// watches, whenever the file was read. Where the answer goes on and its last characters are read again as something else, all
+/// watches, whenever the file was read. If the answer is continued and its last characters are read again as something else, all
 /// of it is told anew, and the numbers run on from there.
 pub(crate) fn follow(history: History, message: String, from: u64) -> Receiver<AnswerEvent> {
     let (sender, receiver) = mailbox();
@@ -22,7 +22,7 @@ pub(crate) fn follow(history: History, message: String, from: u64) -> Receiver<A
         // How far the numbers ran ahead of the characters.
         let mut ahead = 0;
         while !sender.is_closed() {
-            // Where the file cannot be read the sender is dropped, and the window is told to attach again.
+            // If the file cannot be read the sender is dropped, and the window is told to attach again.
             let Ok(stored) = history.message(&message).await else { return };
             if extends(&shown, &stored.parts) {
                 seen = ahead + send_growth(&sender, &stored, ahead, seen - ahead);

@@ -96,14 +96,14 @@ impl Chat {
         Ok(self.0.history.chat(chat).await?)
     }
 
-    /// [`Chat::chat`] for somebody who will go on with it: the loaded model, where it is the chat's, reads it meanwhile.
+    /// [`Chat::chat`] for somebody who will continue it: the loaded model, if it is the chat's, prefetches it meanwhile.
     pub async fn open_chat(&self, chat: &str) -> Result<ChatView> {
         let view = self.chat(chat).await?;
         self.prefetch(&view);
         Ok(view)
     }
 
-    /// Lets the engine read, when it has nothing else to do, what the next question of a chat will come behind.
+    /// Lets the engine read, when it has nothing else to do, what the next question of a chat will come after.
     fn prefetch(&self, view: &ChatView) {
         if view.messages.is_empty() || view.messages.iter().any(|message| message.state == AnswerState::Streaming) {
             return;
@@ -262,7 +262,7 @@ impl Chat {
         resolved.unwrap_or_else(|_| Err(Error::Broken.into()))
     }
 
-    /// Has the answer written; `next` is how the next question will be asked, where that is known.
+    /// Has the answer written; `next` is how the next question will be asked, if that is known.
     fn begin(&self, running: Arc<LiveAnswer>, ask: AnswerRequest, next: Option<AnswerRequest>) {
         self.0.running().insert(running.message.clone(), running.clone());
         let registration = Registration {
@@ -287,7 +287,7 @@ impl Chat {
         self.open_chat(&chat).await
     }
 
-    /// Ends an answer soon, whichever process writes it; what it said stays. Changes nothing where it has ended.
+    /// Ends an answer soon, whichever process writes it; what it said stays. Changes nothing if it has ended.
     pub async fn stop(&self, message: &str) -> Result<()> {
         if let Some(running) = self.0.find(message) {
             running.stop.send_replace(true);

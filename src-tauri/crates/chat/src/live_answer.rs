@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use history::{new_call_id, now, AnswerDelta, PartDelta};
-use protocol::{mailbox, AnswerBody, AnswerEvent, Content, Notice, Part, Receiver, Sender, StoredMessage};
+use history::{now, AnswerDelta, PartDelta};
+use protocol::{mailbox, AnswerBody, AnswerEvent, Content, Notice, Part, Receiver, Sender, StoredMessage, ToolCall};
 use tokio::sync::{watch, Notify};
 
 /// A running answer, shared by the turn that writes it and everybody who watches or stops it.
@@ -54,7 +54,7 @@ impl LiveAnswer {
         Self::continued(message, Vec::new())
     }
 
-    /// An answer that goes on: all that the message says and these tokens are on disk. Whoever attaches is told them first.
+    /// An answer that is continued: all that the message says and these tokens are on disk. Whoever attaches is told them first.
     pub(crate) fn continued(mut message: StoredMessage, tokens: Vec<u32>) -> Arc<Self> {
         let saved = Saved {
             edition: 0,
@@ -121,7 +121,7 @@ impl LiveAnswer {
         self.answer().tell(body);
     }
 
-    /// Replaces what was said by what its tokens say, in an answer that goes on. Parts that stay keep their times.
+    /// Replaces the parts of a continued answer by what its tokens say. Parts that stay keep their times.
     pub(crate) fn continued_from(&self, content: Vec<Content>, notices: Vec<Notice>, tokens: Vec<u32>, at: i64) {
         let mut answer = self.answer();
         let before = std::mem::take(&mut answer.message.parts);
@@ -235,11 +235,11 @@ impl LiveState {
         self.tokens.extend(tokens);
     }
 
-    /// A call whose id the chat has used gets another one: engines count from 0 in each answer, or draw the same number twice.
+    /// A call whose id the chat has used gets another one: an engine may count from 0 in each answer.
     fn make_call_id_unique(&mut self, content: &mut Content) {
         if let Content::ToolCall { call } = content {
             while !self.call_ids.insert(call.id.clone()) {
-                call.id = new_call_id();
+                *call = ToolCall::new(call.name.clone(), call.arguments.clone());
             }
         }
     }
@@ -311,7 +311,7 @@ impl LiveState {
     }
 }
 
-/// Moves a part that goes on to the present, so that a thought is not said to have taken all night.
+/// Moves a part that is continued to the present, so that a thought is not said to have taken all night.
 fn move_to_present(part: &mut Part, at: i64) {
     let pause = at - part.ended_at;
     part.started_at += pause;

@@ -63,7 +63,7 @@ pub(crate) fn is_alive(owner: &str, heartbeat: i64, now: i64) -> bool {
     }
 }
 
-/// When a process began, in Unix seconds; `None` where there is no such process.
+/// When a process began, in Unix seconds; `None` if there is no such process.
 fn start_of(pid: u32) -> Result<Option<u64>, sysinfo::Error> {
     let pid = Pid::from_u32(pid);
     let mut system = System::new()?;

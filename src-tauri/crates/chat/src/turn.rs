@@ -73,7 +73,7 @@ pub(crate) async fn write_answer(history: History, engine: Arc<dyn Engine>, runn
     store_end(&history, &running, end).await;
 }
 
-/// While the person reads an answer, the engine reads what the next question will come behind.
+/// While the person reads an answer, the engine prefetches what the next question will come after.
 pub(crate) async fn prefetch_next(history: &History, engine: &dyn Engine, answer: &str, ask: &AnswerRequest) {
     match history.branch(answer).await {
         Ok(branch) => prefetch(engine, ask.request(&branch)),
@@ -129,7 +129,7 @@ async fn drive_engine(history: History, engine: Arc<dyn Engine>, running: Arc<Li
     }
 }
 
-/// Takes one event into the answer; returns the end where it is the last.
+/// Applies one event to the answer; returns how the answer ended if the event is the last.
 fn apply(running: &LiveAnswer, event: Option<EngineEvent>) -> Option<Outcome> {
     match event.unwrap_or_else(EngineEvent::abandoned) {
         EngineEvent::Progress { stage, done, total } => running.tell(AnswerBody::Progress { stage, done, total }),

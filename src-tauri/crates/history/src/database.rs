@@ -29,7 +29,7 @@ pub struct History {
 }
 
 impl History {
-    /// Opens the file, creates it and its folders where they are missing, and brings its tables up to date.
+    /// Opens the file, creates it and its folders if they are missing, and brings its tables up to date.
     pub async fn open(path: &Path) -> Result<Self> {
         let begun = Instant::now();
         loop {

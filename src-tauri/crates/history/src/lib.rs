@@ -38,15 +38,3 @@ pub fn now() -> i64 {
 fn new_id() -> String {
     uuid::Uuid::now_v7().to_string()
 }
-
-/// A new id of a tool's call: nine random letters and digits, as the strictest chat templates (Mistral's) demand.
-pub fn new_call_id() -> String {
-    const SIGNS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    let mut random = uuid::Uuid::now_v7().as_u128() as u64 & ((1 << 62) - 1);
-    let mut next = || {
-        let sign = SIGNS[(random % 62) as usize];
-        random /= 62;
-        char::from(sign)
-    };
-    (0..9).map(|_| next()).collect()
-}

@@ -191,13 +191,13 @@ impl History {
         Ok(marked.rows_affected() > 0)
     }
 
-    /// Asks the process that writes an answer to stop it; changes nothing where it has ended.
+    /// Asks the process that writes an answer to stop it; changes nothing if it has ended.
     pub async fn request_stop(&self, message: &str) -> Result<()> {
         self.request(sqlx::query("UPDATE messages SET stop_requested = 1 WHERE id = ?").bind(message))
             .await
     }
 
-    /// Asks the process that writes an answer to end its thought; changes nothing where the answer has ended.
+    /// Asks the process that writes an answer to end its thought; changes nothing if the answer has ended.
     pub async fn request_answer_now(&self, message: &str) -> Result<()> {
         self.request(sqlx::query("UPDATE messages SET end_thinking_requested = 1 WHERE id = ?").bind(message))
             .await

@@ -17,7 +17,7 @@ pub struct ControlRequests {
     pub answer_now: bool,
 }
 
-/// What is new in a streaming answer since the last time. Where nothing is, it still says that its owner lives.
+/// What is new in a streaming answer since the last time. If nothing is, it still says that its owner lives.
 #[derive(Debug, Clone, Default)]
 pub struct AnswerDelta {
     /// Whether parts and tokens are the whole answer and take the place of what is stored.
@@ -53,7 +53,7 @@ pub struct PartDelta {
 
 impl History {
     /// Stores what is new in a streaming answer and that its owner lives. Returns what other processes want of it.
-    /// Fails with [`Error::NotFound`] where the answer is no longer streaming.
+    /// Fails with [`Error::NotFound`] if the answer is no longer streaming.
     pub async fn append(&self, message: &str, delta: &AnswerDelta) -> Result<ControlRequests> {
         let mut transaction = self.write().await?;
         // `||` makes text even of blobs.

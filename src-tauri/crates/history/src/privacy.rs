@@ -4,7 +4,7 @@
 use std::io;
 use std::path::Path;
 
-/// Makes the folder where it is missing and takes from others the right to look into it.
+/// Makes the folder if it is missing and takes from others the right to look into it.
 pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -15,7 +15,7 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the database file where it is missing and takes from others the right to read it, its log and its index. SQLite gives
+/// Makes the database file if it is missing and takes from others the right to read it, its log and its index. SQLite gives
 /// the companions that it makes later the rights of the database.
 pub(crate) fn make_file(database: &Path) {
     let mut options = std::fs::OpenOptions::new();

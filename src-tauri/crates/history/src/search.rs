@@ -11,7 +11,7 @@ pub struct SearchHit {
     pub chat: String,
     /// Its title.
     pub title: String,
-    /// The message; `None` where the text stands in the title.
+    /// The message; `None` if the text is in the title.
     pub message: Option<String>,
     /// When it was said, in Unix milliseconds.
     pub at: i64,

@@ -105,7 +105,7 @@ impl<T: Coalesce> Receiver<T> {
         }
     }
 
-    /// The next event where one waits already.
+    /// The next event if one is waiting already.
     pub fn try_recv(&mut self) -> Option<T> {
         let event = self.shared.lock().events.pop_front()?;
         self.finished = event.is_last();
