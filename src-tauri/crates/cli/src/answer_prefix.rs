@@ -76,7 +76,7 @@ fn printed(lines: &[Value]) -> Result<File> {
         model_revision: of("done")
             .next_back()
             .and_then(|done| Some(done["model_revision"].as_str()?.to_owned())),
-        thinking_ended: of("notice").any(|notice| notice["code"] == "thinking_ended"),
+        thinking_ended: of("done").any(|done| done["thinking_ended"] == true),
         thinking: words("thinking"),
         text: words("text"),
         tool_calls: of("tool_call").cloned().collect(),
@@ -115,7 +115,7 @@ mod tests {
                 words(Some("T"), Some("AB")),
             ),
             (
-                "{\"type\":\"notice\",\"code\":\"thinking_ended\"}\n{\"type\":\"done\",\"tokens\":[3],\"model_revision\":\"r\"}",
+                "{\"type\":\"text\",\"text\":\"A\"}\n{\"type\":\"done\",\"tokens\":[3],\"model_revision\":\"r\",\"thinking_ended\":true}",
                 tokens(&[3], Some("r"), true),
             ),
         ] {

@@ -49,6 +49,8 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 pub struct Answer {
     tokens: Vec<u32>,
     model_revision: Option<String>,
+    /// Whether the thought was ended for the model.
+    thinking_ended: bool,
     /// When progress was printed last.
     progress: Option<Instant>,
 }
@@ -88,7 +90,7 @@ impl Answer {
             EngineEvent::Notice(notice) => vec![notice_line(notice)],
             EngineEvent::Done(done) => {
                 self.tokens.extend(&done.tokens);
-                vec![json!({
+                let mut line = json!({
                     "type": "done",
                     "stop": stop_word(done.finish_reason),
                     "ended_by": done.ended_by,
@@ -96,9 +98,18 @@ impl Answer {
                     "timing": done.timing,
                     "model_revision": self.model_revision,
                     "tokens": self.tokens,
-                })]
+                });
+                // `--continue` needs it: another thought of the answer is then not shown.
+                if self.thinking_ended {
+                    line["thinking_ended"] = true.into();
+                }
+                vec![line]
             }
-            EngineEvent::ThinkingEnded | EngineEvent::Failed(_) => Vec::new(),
+            EngineEvent::ThinkingEnded => {
+                self.thinking_ended = true;
+                Vec::new()
+            }
+            EngineEvent::Failed(_) => Vec::new(),
         }
     }
 }

@@ -54,6 +54,7 @@ fn a_budget_ends_the_thought_to_the_token() {
     assert_eq!(usage["completion_tokens"], tokens.as_array().expect("a list").len());
     assert!(!thought.is_empty() && !text.is_empty());
     assert!(lines.iter().any(|line| line["code"] == "thinking_ended"), "{lines:?}");
+    assert_eq!(lines.last().expect("a line")["thinking_ended"], true);
 }
 
 #[test]

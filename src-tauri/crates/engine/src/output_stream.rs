@@ -67,6 +67,7 @@ impl<'a> OutputStream<'a> {
         let mut notices = Vec::new();
         if prefix.thinking_ended {
             notices.extend(self.thinking.was_ended(&mut self.parser));
+            self.job.send(EngineEvent::ThinkingEnded);
         }
         let mut parts: Vec<Content> = Vec::new();
         for piece in pieces {
