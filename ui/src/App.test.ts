@@ -2,6 +2,7 @@ import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import App from './App.svelte';
+import type { Content } from './bindings/Content';
 import type { Part } from './bindings/Part';
 import type { StoredMessage } from './bindings/StoredMessage';
 import { FakeHost } from './platform/fake';
@@ -340,6 +341,39 @@ describe('answers', () => {
   });
 });
 
+describe('pictures and files', () => {
+  const image: Content = { kind: 'image', attachment: 'image-1', media_type: 'image/png', width: 640, height: 480, alt: 'A boat' };
+  const file: Content = { kind: 'file', attachment: 'file-1', media_type: 'text/csv', name: 'tides.csv', bytes: 18_400 };
+
+  it('stand in a message by their names', async () => {
+    const chat = host.addChat('A chat', Date.now());
+    const timed = { started_at: 0, ended_at: 0 };
+    host.addRow(chat, { role: 'user', parts: [{ ...image, ...timed }, { ...file, ...timed }, { kind: 'text', text: 'What is this?', ...timed }] });
+    await open('chat', chat.summary.id);
+    expect(all('attachment').map((element) => element.textContent?.replace(/\s+/g, ' ').trim())).toEqual(['A boat 640 × 480', 'tides.csv 18 kB']);
+    expect(the('message-user').textContent).toContain('What is this?');
+  });
+
+  it('of a draft are kept, sent with the question, and can be taken out', async () => {
+    const chat = host.addChat('A chat', Date.now());
+    chat.draft = [image, file, { kind: 'text', text: 'What is this?' }];
+    const sent = vi.spyOn(host, 'send');
+    await open('chat', chat.summary.id);
+    expect(all('attachment')).toHaveLength(2);
+    await click('remove-attachment');
+    await pass(400);
+    expect(chat.draft).toEqual([image, { kind: 'text', text: 'What is this?' }]);
+    host.refuse = { call: 'send', error: { code: 'storage', message: 'The disk is full.' } };
+    await press('Enter');
+    expect(all('attachment')).toHaveLength(1);
+    host.refuse = null;
+    await press('Enter');
+    expect(sent).toHaveBeenLastCalledWith(chat.summary.id, [image, { kind: 'text', text: 'What is this?' }], 'end');
+    expect(the('composer').closest('form')?.querySelectorAll('[data-testid=attachment]')).toHaveLength(0);
+    expect(the('message-user').textContent).toContain('A boat');
+  });
+});
+
 describe('a turn with tools', () => {
   const part = (text: string): Part => ({ kind: 'text', text, started_at: 0, ended_at: 0 });
   const call = (id: string, city: string): Part => ({ kind: 'tool_call', call: { id, name: 'get_weather', arguments: { city } }, started_at: 0, ended_at: 0 });
@@ -347,8 +381,7 @@ describe('a turn with tools', () => {
   async function openTurn(results: number): Promise<void> {
     const chat = host.addChat('A chat', Date.now());
     host.addTurn(chat, 'Where is it warmer?', { finish_reason: 'tool_calls', parts: [part('I look it up.'), call('a1b2c3d4e', 'Lisbon'), call('f5g6h7i8j', 'Oslo')] });
-    const told = [['a1b2c3d4e', '19 degrees'], ['f5g6h7i8j', '4 degrees']] as const;
-    for (const [id, text] of told.slice(0, results)) host.addRow(chat, { role: 'tool', tool_call_id: id, parts: [part(text)] });
+    for (const [id, text] of [['f5g6h7i8j', '4 degrees'], ['a1b2c3d4e', '19 degrees']].slice(0, results)) host.addRow(chat, { role: 'tool', tool_call_id: id ?? '', parts: [part(text ?? '')] });
     if (results === 2) host.addRow(chat, { role: 'assistant', finish_reason: 'stop', parts: [part('In Lisbon.')] });
     await open('chat', chat.summary.id);
   }
@@ -367,7 +400,17 @@ describe('a turn with tools', () => {
 
   it('waits for a result that is not there yet', async () => {
     await openTurn(1);
-    expect(all('tool-call').map((element) => element.textContent?.trim())).toEqual(['Used the tool get_weather', 'Asked for the tool get_weather']);
+    expect(all('tool-call').map((element) => element.textContent?.trim())).toEqual(['Asked for the tool get_weather', 'Used the tool get_weather']);
+  });
+
+  it('says that a tool was not run', async () => {
+    const chat = host.addChat('A chat', Date.now());
+    host.addTurn(chat, 'Where is it warmer?', { finish_reason: 'tool_calls', parts: [call('a1b2c3d4e', 'Lisbon')] });
+    host.addRow(chat, { role: 'tool', state: 'stopped', tool_call_id: 'a1b2c3d4e', parts: [part('not run')] });
+    await open('chat', chat.summary.id);
+    expect(the('tool-call').textContent?.trim()).toBe('Did not run the tool get_weather');
+    await click('tool-call-toggle');
+    expect(all('tool-result')).toEqual([]);
   });
 
   it('is copied as what it says, and answered again from its question', async () => {

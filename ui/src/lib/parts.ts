@@ -17,6 +17,19 @@ export function textOf(parts: readonly Content[]): string {
   return parts.map((part) => (part.kind === 'text' ? part.text : '')).join('');
 }
 
+/** A picture or a file. */
+export type AttachmentContent = Extract<Content, { kind: 'image' | 'file' }>;
+
+/** The pictures and files among the parts. */
+export function attachmentsOf(parts: readonly Content[]): AttachmentContent[] {
+  return parts.filter((part): part is Part & AttachmentContent => part.kind === 'image' || part.kind === 'file');
+}
+
+/** What a tool answered, as it can be read: words as they are, data as JSON. */
+export function resultText(parts: readonly Content[]): string {
+  return parts.map((part) => (part.kind === 'data' ? JSON.stringify(part.data, null, 2) : textOf([part]))).join('');
+}
+
 /** A message of words; nothing if there are none. */
 export function words(text: string): Content[] {
   return text === '' ? [] : [{ kind: 'text', text }];

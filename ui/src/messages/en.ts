@@ -158,9 +158,14 @@ export const en = {
   'answer.taskDone': 'done',
   'answer.taskOpen': 'open',
 
+  'attachment.image': 'Picture',
+  'attachment.size': '{width} × {height}',
+  'attachment.remove': 'Remove {name}',
+
   'tool.label': 'Use of a tool',
   'tool.asked': 'Asked for the tool {name}',
   'tool.used': 'Used the tool {name}',
+  'tool.notRun': 'Did not run the tool {name}',
   'tool.request': 'Request',
   'tool.result': 'Result',
   'tool.copyRequest': 'Copy request',

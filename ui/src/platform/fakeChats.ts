@@ -1,6 +1,7 @@
 /** The chats of a browser during development: every state that an answer can be in. */
 
 import type { ChatSettings } from '../bindings/ChatSettings';
+import type { Content } from '../bindings/Content';
 import type { Part } from '../bindings/Part';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import { FakeHost, textPart } from './fake';
@@ -84,6 +85,13 @@ export function fakePlatform(): Platform {
   host.addRow(weather, { role: 'tool', tool_call_id: 'a1b2c3d4e', parts: [textPart('{"temperature": 19, "sky": "clear"}')] });
   host.addRow(weather, { role: 'tool', tool_call_id: 'f5g6h7i8j', parts: [textPart('{"temperature": 4, "sky": "rain"}')] });
   host.addRow(weather, { role: 'assistant', model: 'pebble', finish_reason: 'stop', parts: [thought('19 is more than 4.', 1), textPart('It is warmer in **Lisbon**: 19 °C, against 4 °C in Oslo.')] });
+  const pictures = host.addChat('What is in this picture?', now - 6 * DAY);
+  const image: Content = { kind: 'image', attachment: 'image-1', media_type: 'image/png', width: 1280, height: 720, alt: 'A boat in a harbour' };
+  const file: Content = { kind: 'file', attachment: 'file-1', media_type: 'text/csv', name: 'tides.csv', bytes: 18_400 };
+  const timed = (content: Content): Part => ({ ...content, started_at: now, ended_at: now });
+  host.addRow(pictures, { role: 'user', parts: [timed(image), timed(file), textPart('What is in this picture, and when does the tide turn?')] });
+  host.addRow(pictures, { role: 'assistant', model: 'pebble', finish_reason: 'stop', parts: [textPart('A boat. The tide turns at noon.')] });
+  pictures.draft = [{ ...image, attachment: 'image-2', alt: '' }, { kind: 'text', text: 'And in this one?' }];
   host.addChat('Thesis outline, chapter 3', now - 9 * DAY).summary.pinned = true;
   host.addChat('Letter to the landlord', now - 2 * DAY);
   host.addChat('Explain this regular expression', now - 12 * DAY);

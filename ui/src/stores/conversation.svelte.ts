@@ -5,10 +5,11 @@ import { SvelteMap } from 'svelte/reactivity';
 import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
+import type { Content } from '../bindings/Content';
 import type { Settings } from '../bindings/Settings';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import type { Thinking } from '../bindings/Thinking';
-import { textOf, words } from '../lib/parts';
+import { attachmentsOf, textOf, words, type AttachmentContent } from '../lib/parts';
 import { t } from '../messages';
 import type { Platform } from '../platform';
 export type { RequestFrame } from './answer.svelte';
@@ -29,7 +30,10 @@ export class Conversation {
   id = $state<string | null>(null);
   messages = $state.raw<readonly StoredMessage[]>([]);
   settings = $state.raw<ChatSettings>(DEFAULT_SETTINGS);
+  /** The words of the draft. */
   draft = $state('');
+  /** The pictures and files of the draft. */
+  attachments = $state.raw<readonly AttachmentContent[]>([]);
   /** Whether a question is on its way to the host. */
   sending = $state(false);
   /** What a screen reader announces: the answer that has just ended. */
@@ -103,6 +107,7 @@ export class Conversation {
     this.messages = [];
     this.settings = this.#defaults;
     this.draft = this.localPrefs.get('new-draft');
+    this.attachments = [];
     this.localPrefs.set('open-chat', '');
   }
 
@@ -116,6 +121,7 @@ export class Conversation {
   #enter(view: ChatView): void {
     this.id = view.summary.id;
     this.draft = textOf(view.draft);
+    this.attachments = attachmentsOf(view.draft);
     this.messages = [];
     this.localPrefs.set('open-chat', view.summary.id);
     this.#show(view);
@@ -143,12 +149,14 @@ export class Conversation {
     }
   }
 
-  /** Sends a question. The text comes back to the draft if that fails. */
+  /** Sends a question, with what is attached to the draft. Both come back to the draft if that fails. */
   async send(text: string): Promise<void> {
-    const question = text.trim();
-    if (!question || this.sending || this.running) return;
+    const attachments = this.attachments;
+    const content = [...attachments, ...words(text.trim())];
+    if (content.length === 0 || this.sending || this.running) return;
     this.sending = true;
     this.draft = '';
+    this.attachments = [];
     this.#draftPending = false;
     clearTimeout(this.#draftTimer);
     const opening = this.#opening;
@@ -162,8 +170,8 @@ export class Conversation {
           this.localPrefs.set('open-chat', chat);
         }
       }
-      const turn = await this.platform.send(chat, words(question), 'end');
-      void this.#storeDraft(chat, '');
+      const turn = await this.platform.send(chat, content, 'end');
+      void this.#storeDraft(chat, []);
       this.#follow(turn.answer);
       if (this.id === chat) {
         // The chat may have been read again meanwhile.
@@ -173,8 +181,12 @@ export class Conversation {
       }
     } catch (reason) {
       this.toasts.report(reason);
-      if (this.id === chat) this.setDraft(this.draft ? `${text}\n${this.draft}` : text);
-      else if (chat !== null) void this.#storeDraft(chat, text);
+      if (this.id === chat) {
+        this.attachments = [...attachments, ...this.attachments];
+        this.setDraft(this.draft ? `${text}\n${this.draft}` : text);
+      } else if (chat !== null) {
+        void this.#storeDraft(chat, [...attachments, ...words(text)]);
+      }
     } finally {
       this.sending = false;
     }
@@ -222,6 +234,12 @@ export class Conversation {
     await this.#changeSettings({ ...this.settings, model: reference });
   }
 
+  /** Takes a picture or a file out of the draft. */
+  removeAttachment(attachment: AttachmentContent): void {
+    this.attachments = this.attachments.filter((other) => other !== attachment);
+    this.setDraft(this.draft);
+  }
+
   /** Keeps what is being typed. */
   setDraft(text: string): void {
     this.draft = text;
@@ -236,12 +254,12 @@ export class Conversation {
     if (!this.#draftPending) return;
     this.#draftPending = false;
     if (this.id === null) this.localPrefs.set('new-draft', this.draft);
-    else void this.#storeDraft(this.id, this.draft);
+    else void this.#storeDraft(this.id, [...this.attachments, ...words(this.draft)]);
   }
 
-  async #storeDraft(chat: string, text: string): Promise<void> {
+  async #storeDraft(chat: string, draft: Content[]): Promise<void> {
     try {
-      await this.platform.setDraft(chat, words(text));
+      await this.platform.setDraft(chat, draft);
     } catch (reason) {
       this.toasts.report(reason);
     }
