@@ -65,14 +65,25 @@ export function useCatalogue(tag: string, texts: Catalogue): void {
 
 /** The text of a key in the language of the windows, with its arguments inserted. */
 export function t<K extends Key>(key: K, ...rest: Rest<(typeof en)[K]>): string {
-  return format(key, rest[0] ?? {});
+  return insert(textOf(key, rest[0] ?? {}), rest[0] ?? {});
 }
 
-/** The same for a key and arguments that come from the host, where the compiler cannot compare them. Names without an argument stay as they are. */
-export function format(key: Key, args: Readonly<Record<string, unknown>>): string {
+/** The same for arguments that come from the host, where the compiler cannot compare them; `null` if one is missing. */
+export function format(key: Key, args: Readonly<Record<string, unknown>>): string | null {
+  const text = textOf(key, args);
+  const complete = [...text.matchAll(PLACEHOLDER)].every(([, name]) => name !== undefined && name in args);
+  return complete ? insert(text, args) : null;
+}
+
+const PLACEHOLDER = /\{(\w+)\}/g;
+
+function textOf(key: Key, args: Readonly<Record<string, unknown>>): string {
   const message = catalogue[key];
-  const text = typeof message === 'string' ? message : (message[plural.select(Number(args['count']))] ?? message.other);
-  return text.replace(/\{(\w+)\}/g, (placeholder, name: string) => {
+  return typeof message === 'string' ? message : (message[plural.select(Number(args['count']))] ?? message.other);
+}
+
+function insert(text: string, args: Readonly<Record<string, unknown>>): string {
+  return text.replace(PLACEHOLDER, (placeholder, name: string) => {
     const value = args[name];
     if (typeof value === 'number') return number(value);
     return typeof value === 'string' ? value : placeholder;

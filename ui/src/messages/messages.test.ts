@@ -1,8 +1,10 @@
 import { parse, type AST } from 'svelte/compiler';
 import { afterEach, describe, expect, it } from 'vitest';
 
+import type { Notice } from '../bindings/Notice';
 import { en } from './en';
-import { chooseLanguage, format, language, number, t, translation, useCatalogue, type Key, type Message } from '.';
+import { errorText, noticeText } from './host';
+import { chooseLanguage, language, number, t, translation, useCatalogue, type Key, type Message } from '.';
 
 const COMPONENTS = import.meta.glob<string>('../**/*.svelte', { query: '?raw', import: 'default', eager: true });
 const SCRIPTS = import.meta.glob<string>(['../**/*.ts', '!../**/*.test.ts', '!../bindings/**', '!./en.ts'], { query: '?raw', import: 'default', eager: true });
@@ -106,7 +108,24 @@ describe('the catalogue', () => {
   it('chooses a plural form and formats numbers', () => {
     expect([0, 1, 1204].map((count) => t('amount.files', { count }))).toEqual(['0 files', '1 file', '1,204 files']);
     expect(t('usage.speed', { rate: 41.6 })).toBe('42 tok/s');
-    expect(format('chat.deleted', { title: '{title} $& of a chat' })).toBe('“{title} $& of a chat” was deleted.');
+    expect(t('chat.deleted', { title: '{title} $& of a chat' })).toBe('“{title} $& of a chat” was deleted.');
+  });
+});
+
+describe('the host', () => {
+  it('is quoted by code and arguments', () => {
+    const ended: Notice = { code: 'thinking_ended', arguments: { budget: 1204 }, message: 'ended by its budget' };
+    expect(noticeText(ended)).toBe('The thought was ended after 1,204 tokens, its budget.');
+    expect(noticeText({ ...ended, arguments: {} })).toBe('You ended the thought here.');
+    expect(noticeText({ code: 'kv_bits', arguments: { layers: 1 }, message: 'x' })).toContain('1 layer keeps');
+    const full = errorText({ code: 'context_full', arguments: { prompt: 2310, context: 2048 }, message: 'too long' });
+    expect(full).toContain('The chat has 2,310 tokens, but the model’s context holds 2,048.');
+  });
+
+  it('speaks for itself if the text needs an argument that did not come, or stands for many', () => {
+    expect(errorText({ code: 'context_full', message: 'the answer filled the context' })).toBe('The answer filled the context.');
+    expect(errorText({ code: 'storage', message: 'the disk is full: free some space!' })).toBe('The disk is full: free some space!');
+    expect(noticeText({ code: 'unknown', arguments: { file: 'a' }, message: 'something of a later version' })).toBe('Something of a later version.');
   });
 });
 

@@ -14,6 +14,7 @@ import type { ChatView } from '../bindings/ChatView';
 import type { Content } from '../bindings/Content';
 import type { ChatWindowState } from '../bindings/ChatWindowState';
 import type { Error as HostError } from '../bindings/Error';
+import type { Notice } from '../bindings/Notice';
 import type { Part } from '../bindings/Part';
 import type { Position } from '../bindings/Position';
 import type { StoredMessage } from '../bindings/StoredMessage';
@@ -298,7 +299,7 @@ export class FakeHost extends FakeHub implements Platform {
         if (state !== 'complete') break writing;
         if (channel === 'thinking' && (run.answerNow || thought >= budget)) {
           const why = run.answerNow ? 'You ended the thought here.' : `The thought was ended after ${budget} tokens, its budget.`;
-          const notice = { code: 'thinking_ended' as const, message: why };
+          const notice: Notice = { code: 'thinking_ended', ...(run.answerNow ? {} : { arguments: { budget } }), message: why };
           message = { ...message, notices: [...message.notices, notice] };
           emit({ type: 'notice', notice });
           continue writing;

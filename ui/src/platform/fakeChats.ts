@@ -45,7 +45,7 @@ export function fakePlatform(): Platform {
   one('What changed in the tax form?', 4, 'What changed in the tax form?', {
     ...early,
     state: 'failed',
-    error: { code: 'context_full', message: 'The chat and the answer need 2,310 tokens, but Pebble holds 2,048. Nothing was dropped. Begin a new chat, or choose a model with a longer context.' },
+    error: { code: 'context_full', arguments: { prompt: 2310, context: 2048 }, message: 'The chat and the answer need 2,310 tokens, but Pebble holds 2,048. Nothing was dropped. Begin a new chat, or choose a model with a longer context.' },
   });
   one('A sum, stopped in the thought', 4, 'What is 347 + 589?', { state: 'stopped', parts: [sum], finish_reason: 'cancelled', ended_by: { rule: 'cancelled' }, thinking_tokens: 18 });
   one('A sum, broken off in the thought', 5, 'What is 347 + 589?', {
@@ -61,7 +61,7 @@ export function fakePlatform(): Platform {
   });
   one('A sum on a budget', 5, 'What is 347 + 589?', {
     parts: [sum, textPart('347 + 589 = **936**')],
-    notices: [{ code: 'thinking_ended', message: 'The thought was ended after 256 tokens, its budget.' }],
+    notices: [{ code: 'thinking_ended', arguments: { budget: 256 }, message: 'The thought was ended after 256 tokens, its budget.' }],
   }, { thinking_budget: 256 });
   one('A long story', 6, 'What should I call my boat?', {
     parts: [textPart('Some names that sailors have liked:\n\n1. **Windhover**, after the')],

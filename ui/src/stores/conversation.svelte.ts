@@ -11,6 +11,7 @@ import type { StoredMessage } from '../bindings/StoredMessage';
 import type { Thinking } from '../bindings/Thinking';
 import { attachmentsOf, textOf, words, type AttachmentContent } from '../lib/parts';
 import { t } from '../messages';
+import { errorText } from '../messages/host';
 import type { Platform } from '../platform';
 export type { RequestFrame } from './answer.svelte';
 import { LiveAnswer, type FollowOutcome, type RequestFrame } from './answer.svelte';
@@ -314,6 +315,6 @@ export class Conversation {
     const { message } = outcome;
     if (message.chat !== this.id) return;
     this.messages = this.messages.map((other) => (other.id === id ? message : other));
-    this.announcement = textOf(message.parts) || message.error?.message || t('answer.empty');
+    this.announcement = textOf(message.parts) || (message.error ? errorText(message.error) : t('answer.empty'));
   }
 }

@@ -5,6 +5,7 @@ import { SvelteMap } from 'svelte/reactivity';
 import type { Download } from '../bindings/Download';
 import { displayName } from '../lib/modelText';
 import { t } from '../messages';
+import { errorText } from '../messages/host';
 import type { Platform } from '../platform';
 import type { Toasts } from './toasts.svelte';
 
@@ -100,7 +101,7 @@ export class Downloads {
       this.ready = { reference: download.id };
       this.announcement = t('download.ready', { name: displayName(download.id) });
     } else if (download.error !== null) {
-      this.announcement = t('download.problem', { name: displayName(download.id), problem: download.error.message });
+      this.announcement = t('download.problem', { name: displayName(download.id), problem: errorText(download.error) });
     }
   }
 

@@ -1,5 +1,6 @@
 /** Short messages at the window's edge. */
 
+import { errorText } from '../messages/host';
 import { asHostError } from '../platform';
 
 /** A message. It leaves by itself unless it is an error, which waits to be read. */
@@ -27,8 +28,9 @@ export class Toasts {
   /** Shows why a call was rejected. The same error twice is one toast. */
   report(reason: unknown): void {
     const error = asHostError(reason);
-    if (this.shown.some((toast) => toast.details !== null && toast.text === error.message)) return;
-    this.#show({ id: this.#next++, text: error.message, details: JSON.stringify(error, null, 2), action: null });
+    const text = errorText(error);
+    if (this.shown.some((toast) => toast.details !== null && toast.text === text)) return;
+    this.#show({ id: this.#next++, text, details: JSON.stringify(error, null, 2), action: null });
   }
 
   /** Takes a message away. */

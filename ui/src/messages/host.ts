@@ -1,0 +1,33 @@
+/**
+ * What the host says, in the language of the windows. Its errors and notices carry a code and arguments, which choose a text
+ * of the catalogue; the compiler sees to it that every code has one. The host's own English sentence is shown if the text
+ * names an argument that did not come.
+ */
+
+import type { Error as HostError } from '../bindings/Error';
+import type { Notice } from '../bindings/Notice';
+import { format, type Key } from '.';
+
+/** An error of the host as a sentence. */
+export function errorText(error: HostError): string {
+  return say(`error.${error.code}`, error);
+}
+
+/** A notice as a sentence. */
+export function noticeText(notice: Notice): string {
+  const { budget, layers } = notice.arguments ?? {};
+  if (notice.code === 'thinking_ended' && budget !== undefined) return say('notice.thinking_ended.budget', notice, budget);
+  return say(`notice.${notice.code}`, notice, layers);
+}
+
+/** `count` chooses the plural form of a text that has some. */
+function say(key: Key, { arguments: args, message }: HostError | Notice, count?: string | number): string {
+  const sentence = asSentence(message);
+  return format(key, { ...args, message: sentence, ...(count === undefined ? {} : { count }) }) ?? sentence;
+}
+
+/** The host's messages follow a colon on the command line; alone they begin with a capital and end with a full stop. */
+function asSentence(message: string): string {
+  const text = message.trim();
+  return text === '' ? '' : `${text[0]?.toUpperCase()}${text.slice(1)}${/[.!?…”"]$/.test(text) ? '' : '.'}`;
+}
