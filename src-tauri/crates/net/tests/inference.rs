@@ -109,11 +109,15 @@ async fn a_server_on_this_computer_answers_while_offline() {
     let net = client(&server.address());
     let ask = |address: String| net.post(&address, Purpose::Inference).json(&json!({})).send();
     let mut running = ask(server.address()).await.unwrap();
-    assert!(running.chunk().await.unwrap().is_some());
+    let first = running.chunk().await.unwrap().unwrap();
     net.set_offline(true).unwrap();
     let rest = running.bytes_capped(1 << 20).await.unwrap();
-    assert_eq!(rest.len(), 19_000, "a stream of this computer survives the switch");
+    assert_eq!(first.len() + rest.len(), 20_000, "a stream of this computer survives the switch");
     for host in ["127.0.0.1", "localhost", "models.localhost", "127.1.2.3"] {
+        // Other systems give an interface 127.0.0.1 alone.
+        if host == "127.1.2.3" && !cfg!(target_os = "linux") {
+            continue;
+        }
         let listener = TcpListener::bind((if host.starts_with("127") { host } else { "127.0.0.1" }, 0));
         let listener = listener.await.unwrap();
         let port = listener.local_addr().unwrap().port();
