@@ -74,7 +74,7 @@ impl Settings {
     #[must_use]
     pub fn new_chat(&self) -> ChatSettings {
         ChatSettings {
-            thinking: self.thinking.clone(),
+            thinking: self.thinking,
             thinking_budget: self.thinking_budget,
             ..ChatSettings::default()
         }
