@@ -29,7 +29,8 @@ fn templates() -> Option<Vec<(String, Template)>> {
     let folder = Path::new(&folder);
     let open = |path: PathBuf| {
         let name = path.strip_prefix(folder).unwrap().display().to_string();
-        let template = Template::new(&json!(fs::read_to_string(&path).unwrap()), Map::new()).ok()?;
+        let tokens = ["bos_token", "eos_token", "unk_token", "pad_token"].map(|name| (name.to_owned(), json!(format!("<{name}>"))));
+        let template = Template::new(&json!(fs::read_to_string(&path).unwrap()), Map::from_iter(tokens)).ok()?;
         Some((name, template))
     };
     Some(files(folder).into_iter().filter_map(open).collect())
@@ -106,8 +107,9 @@ fn mistral_templates_accept_every_call_id() {
     }
 }
 
-/// Templates that know tools, and those of them that show all of a result that is a text and of one that is an object.
-const SHOWN: [usize; 3] = [0, 0, 0];
+/// Templates that know tools, and those of them that show all of a result that is a text and of one that is an object. The others fail
+/// at the call itself: they expect its arguments as text, or variables that only their own programs pass.
+const SHOWN: [usize; 3] = [156, 145, 145];
 
 #[test]
 fn results_of_tools_are_shown_to_the_model() {
