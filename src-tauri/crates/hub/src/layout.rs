@@ -166,7 +166,8 @@ impl Repository {
 
     /// The folder of a commit's files.
     pub fn snapshot(&self, commit: &Commit) -> PathBuf {
-        self.folder().join("snapshots").join(commit.as_str())
+        let cache = hf_hub::Cache::new(self.cache.root.clone());
+        cache.model(self.id.to_string()).pointer_path(commit.as_str())
     }
 
     /// Makes the folders that are written to, before a download begins.

@@ -312,6 +312,25 @@ fn its_scan_is_clean_whatever_is_written_here() {
     assert_eq!(seen["models"][ID][SECOND]["refs"], serde_json::json!(["main"]));
     assert_eq!(seen["models"]["gpt2"][THIRD]["files"], serde_json::json!(["config.json"]));
 
+    assert_eq!(
+        seen["bytes"].as_u64().unwrap(),
+        cache::bytes_of_blobs(&first) - "part".len() as u64
+            + fs::metadata(flat.snapshot(&commit(THIRD)).join("config.json")).unwrap().len()
+    );
+    let listed = ModelFolder::at(None, Some(cache.path().into())).list();
+    let ours = &listed.iter().find(|model| model.reference == ID).unwrap().revisions;
+    assert_eq!(ours.len(), 2);
+    for revision in ours {
+        let theirs = &seen["models"][ID][&revision.commit];
+        assert_eq!(
+            (&theirs["bytes"], &theirs["refs"]),
+            (&revision.bytes.into(), &revision.refs.clone().into())
+        );
+        let files = first.files(&commit(&revision.commit));
+        let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(theirs["files"], serde_json::json!(names));
+    }
+
     // Removing one commit leaves a cache that it finds nothing wrong with, and it agrees about what is freed.
     let text = format!("from huggingface_hub import scan_cache_dir\nprint(json.dumps(scan_cache_dir(CACHE).delete_revisions('{FIRST}').expected_freed_size))");
     let expected = told(&python, cache.path(), NOBODY, &text).as_u64().unwrap();
@@ -360,31 +379,26 @@ fn both_keep_each_other_out_by_the_same_locks() {
     assert!(repository.try_lock(&etag).unwrap().is_some());
 }
 
-#[tokio::test]
-async fn the_hf_hub_crate_reads_the_same() {
+/// The Rust crate that candle and its kin read the cache with.
+#[test]
+fn the_hf_hub_crate_finds_the_same_files() {
     let cache = tempfile::tempdir().unwrap();
     let written = repository(cache.path(), ID);
     add_pebble(&written, &commit(FIRST), &[]);
-    written.set_ref(&Revision::new("refs/pr/7").unwrap(), &commit(FIRST)).unwrap();
+    let request = Revision::new("refs/pr/7").unwrap();
+    written.set_ref(&request, &commit(FIRST)).unwrap();
     add_pebble(&written, &commit(SECOND), &[("deep/er.json", b"{}")]);
-    let client = hf_hub::HFClient::builder()
-        .cache_dir(cache.path())
-        .endpoint(NOBODY)
-        .build()
-        .unwrap();
-    let scanned = client.scan_cache().send().await.unwrap();
-    assert_eq!(scanned.warnings, [] as [&str; 0]);
-    assert_eq!((scanned.repos.len(), scanned.repos[0].repo_id.as_str()), (1, ID));
-    assert_eq!(scanned.size_on_disk, cache::bytes_of_blobs(&written));
-    let listed = ModelFolder::at(None, Some(cache.path().into())).list();
-    for revision in &scanned.repos[0].revisions {
-        let ours = listed[0].revisions.iter().find(|ours| ours.commit == revision.commit_hash).unwrap();
-        let mut refs = revision.refs.clone();
-        refs.sort();
-        assert_eq!((ours.bytes, &ours.refs), (revision.size_on_disk, &refs));
-        let files = written.files(&commit(&ours.commit));
-        let mut names: Vec<&str> = revision.files.iter().map(|file| file.file_name.as_str()).collect();
-        names.sort_unstable();
-        assert_eq!(files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), names);
+    let reader = hf_hub::Cache::new(cache.path().to_owned());
+    let at = |revision: &str| hf_hub::Repo::with_revision(ID.into(), hf_hub::RepoType::Model, revision.into());
+    for (revision, named) in [("main", SECOND), ("refs/pr/7", FIRST)] {
+        let files = written.files(&commit(named));
+        assert!(files.len() > 5);
+        for file in &files {
+            let found = reader.repo(at(revision)).get(file.path.as_str()).unwrap();
+            assert_eq!(found, file.path.under(&written.snapshot(&commit(named))));
+            assert_eq!(fs::metadata(found).unwrap().len(), file.bytes.unwrap());
+        }
     }
+    assert_eq!(reader.repo(at("refs/pr/7")).get("deep/er.json"), None);
+    assert_eq!(reader.model("owner/another".into()).get("config.json"), None);
 }

@@ -150,7 +150,7 @@ impl RepositoryId {
         if id.is_empty() || id.len() > 2 * 96 + 1 {
             return wrong("an id is owner/name, each of at most 96 characters");
         }
-        let (owner, name) = hf_hub::split_id(id);
+        let (owner, name) = id.split_once('/').unwrap_or(("", id));
         if id.contains('/') && owner.is_empty() || name.contains('/') {
             return wrong("an id is owner/name");
         }
@@ -183,7 +183,7 @@ impl RepositoryId {
 
     /// The name of its folder in the cache.
     pub fn folder(&self) -> String {
-        format!("models--{}", self.0.replacen('/', "--", 1))
+        hf_hub::Repo::model(self.0.clone()).folder_name()
     }
 }
 
