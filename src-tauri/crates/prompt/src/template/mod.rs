@@ -95,7 +95,7 @@ impl Template {
         if let Some((_, source)) = named.iter().find(|(name, _)| *name == TOOL_USE) {
             add(TOOL_USE, source)?;
         }
-        let hash = Sha256::digest(&source).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = format!("{:x}", Sha256::digest(&source));
         Ok(Self {
             environment,
             source,
