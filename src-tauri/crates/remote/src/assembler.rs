@@ -312,14 +312,11 @@ fn delta(content: Content, events: &mut Vec<EngineEvent>) {
 }
 
 fn called(name: String, arguments: serde_json::Value) -> EngineEvent {
-    let call = ToolCall {
-        // The server's own ids may be counted anew with every answer, and a chat may go on with another model.
-        id: crate::ids::call_id(),
-        name,
-        arguments,
-    };
     EngineEvent::Delta {
-        content: Content::ToolCall { call },
+        // The server's own ids may be counted anew with every answer, and a chat may go on with another model.
+        content: Content::ToolCall {
+            call: ToolCall::new(name, arguments),
+        },
         tokens: Vec::new(),
         thinking_tokens: None,
     }

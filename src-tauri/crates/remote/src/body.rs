@@ -47,10 +47,10 @@ pub(crate) fn body(model: &str, request: &Request, refused: &Refused) -> Result<
     if request.kv_bits.is_some() {
         return Err(Error::NotSupported("be told how to keep its keys and values"));
     }
-    let messages: Result<Vec<Value>> = request.messages.iter().map(|said| message(said, refused)).collect();
+    let messages: Vec<Value> = request.messages.iter().map(|said| message(said, refused)).collect();
     let mut body = Map::new();
     body.insert("model".into(), model.into());
-    body.insert("messages".into(), messages?.into());
+    body.insert("messages".into(), messages.into());
     body.insert("stream".into(), true.into());
     body.insert("stream_options".into(), json!({"include_usage": true}));
     if !request.tools.is_empty() {
@@ -178,7 +178,7 @@ fn shortest(value: f32) -> Value {
     value.to_string().parse::<f64>().unwrap_or(f64::from(value)).into()
 }
 
-fn message(message: &Message, refused: &Refused) -> Result<Value> {
+fn message(message: &Message, refused: &Refused) -> Value {
     let role = match message.role {
         Role::System => "system",
         Role::User => "user",
@@ -210,7 +210,7 @@ fn message(message: &Message, refused: &Refused) -> Result<Value> {
             fields.insert(name.into(), value.as_str().into());
         }
     }
-    Ok(fields.into())
+    fields.into()
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ mod count;
 mod endpoints;
 mod error;
 mod http;
-mod ids;
 mod keys;
 mod learned;
 mod models;
