@@ -37,8 +37,11 @@ fn sources() -> Vec<PathBuf> {
 
 #[test]
 fn no_source_file_is_longer_than_it_should_be() {
+    // The texts of one language are a list in one file, however many there are.
+    let catalogues = Path::new(ROOT).join("ui/src/messages");
     let long: Vec<String> = sources()
         .into_iter()
+        .filter(|path| path.parent() != Some(catalogues.as_path()))
         .filter_map(|path| {
             let lines = fs::read_to_string(&path).expect("sources are text").lines().count();
             (lines > LONGEST_FILE).then(|| format!("{} has {lines} lines", path.display()))
