@@ -2,15 +2,20 @@
 import type { ErrorCode } from "./ErrorCode";
 
 /**
- * An error as it crosses IPC, the command line's JSON and the rooms' borders: `{code, message}`.
+ * An error as it crosses IPC, the command line's JSON and the rooms' borders: `{code, arguments?, message}`.
  *
- * The message says what failed, what is safe and what to do, in words for a person.
+ * The message says what failed, what is safe and what to do, in English words for a person. The arguments are the values that it
+ * names, so that a window can say the same in another language.
  */
 export type Error = { 
 /**
  * For programs.
  */
 code: ErrorCode, 
+/**
+ * The values that the message names, such as `context` and `prompt` for [`ErrorCode::ContextFull`].
+ */
+arguments?: Record<string, string | number>, 
 /**
  * For people.
  */

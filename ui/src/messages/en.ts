@@ -214,6 +214,10 @@ export const en = {
     one: '{count} layer keeps its keys and values whole, because they cannot be kept in few bits.',
     other: '{count} layers keep their keys and values whole, because they cannot be kept in few bits.',
   },
+  'notice.thinking_switch_ignored': 'This endpoint does not follow the Thinking switch. Ask in words for more or less thinking.',
+  'notice.thinking_budget_ignored': 'A model behind an endpoint has no thinking budget; it thinks as long as it likes.',
+  'notice.field_refused': 'The endpoint refused the field “{field}”, so it was left out.',
+  'notice.media_not_seen': 'This model cannot see pictures or files. It was given their names instead.',
   'notice.unknown': '{message}',
 
   'models.title': 'Models',
