@@ -135,7 +135,7 @@ async fn reading_ahead_gives_way_at_once_and_what_was_read_stays() {
     ask(&engine, &[user("Hi")]).await;
     let before = engine.memory().await.unwrap().active;
     // In the middle of the first chunks, and when a part has been read.
-    for read in [1, 500_000] {
+    for read in [1, 1_500_000] {
         engine.prefetch(request(&long));
         let mut told = Duration::ZERO;
         loop {
