@@ -3,7 +3,8 @@
     python run.py PROGRAMS LOGS FACTOR
 
 PROGRAMS has a line per program: its room, the folder it runs in, its path. A program's output goes to LOGS. The longest of
-the last run begin first. A program that takes longer than its room's budget, times FACTOR, has hung and fails."""
+the last run begin first. A program that takes longer than its room's budget, times FACTOR, has hung and fails; after a
+failure the others still run."""
 import json
 import os
 import re
@@ -85,26 +86,27 @@ class Run:
         self.rooms = {}
         for program in programs:
             self.rooms.setdefault(program.room, []).append(program)
-        self.running, self.done, self.total, self.failure = [], set(), 0, None
+        self.running, self.done, self.failed, self.total, self.interrupted = [], set(), [], 0, False
         self.lock = threading.Lock()
 
     def work(self):
         while True:
             with self.lock:
-                if self.failure or not self.waiting:
+                if self.interrupted or not self.waiting:
                     return
                 program = self.waiting.pop(0)
             program.run(self.running)
             with self.lock:
                 self.done.add(program)
-                if not self.failure:
+                if not self.interrupted:
                     self.account(program)
 
     def account(self, program):
         room = self.rooms[program.room]
         if program.failure:
-            self.failure = f"{program.output()}\ndev: {program.name} {program.failure} after {program.seconds:.0f} s"
-        elif self.done.issuperset(room):
+            self.failed.append(program)
+            print(f"{program.output()}\ndev: {program.name} {program.failure} after {program.seconds:.0f} s", flush=True)
+        elif self.done.issuperset(room) and not any(program.failure for program in room):
             self.total += report(program.room, room)
 
     def all(self):
@@ -112,10 +114,10 @@ class Run:
         for worker in workers:
             worker.start()
         try:
-            while not self.failure and any(worker.is_alive() for worker in workers):
-                time.sleep(0.1)
+            for worker in workers:
+                worker.join()
         finally:
-            self.failure = self.failure or (self.waiting and "dev: interrupted")
+            self.interrupted = bool(self.waiting)
             for process in list(self.running):
                 end(process)
             for worker in workers:
@@ -131,8 +133,8 @@ def main():
     run = Run([Program(line, logs, factor) for line in listed.read_text().splitlines()], last)
     run.all()
     history.write_text(json.dumps(last | {program.name: round(program.seconds, 1) for program in run.done}))
-    if run.failure:
-        sys.exit(run.failure)
+    if run.failed:
+        sys.exit(f"dev: failed after {time.monotonic() - start:.0f} s: {', '.join(program.name for program in run.failed)}")
     if run.total == 0:
         sys.exit("dev: there was no test")
     print(f"{run.total} passed, 0 failed")
