@@ -428,9 +428,13 @@ async fn watch_other_processes(inner: Weak<Inner>) {
         let Ok(change) = inner.history.foreign_changes().await else {
             continue;
         };
-        if last_change.replace(change).is_some_and(|last| last != change) {
-            inner.changed();
+        let last = last_change.replace(change);
+        if last != Some(change) {
+            // Also at the first look, because another process may have written since the settings were read.
             inner.reload_settings().await;
+            if last.is_some() {
+                inner.changed();
+            }
         }
         if tick % 5 == 4 {
             if let Err(error) = inner.mark_interrupted().await {

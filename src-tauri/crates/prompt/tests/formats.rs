@@ -51,7 +51,7 @@ fn written(events: &[Event]) -> Vec<String> {
             Piece::Text(text) => ("A:", text.clone()),
             Piece::Thinking(text) => ("T:", text.clone()),
             Piece::ToolCall { name, arguments } => ("C:", format!("{name}{arguments}")),
-            Piece::Notice(notice) => ("N:", format!("{:?}", notice.code)),
+            Piece::Notice(notice) => ("N:", serde_json::to_value(notice.code).unwrap().as_str().unwrap().to_owned()),
         };
         match out.last_mut() {
             Some(last) if last.starts_with(kind) && (kind == "A:" || kind == "T:") => last.push_str(&text),
