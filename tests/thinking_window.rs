@@ -119,7 +119,7 @@ fn thinking_is_switched_in_the_middle_of_a_chat() {
         assert_eq!(!thought_of(&answer).is_empty(), on, "{answer}");
         // Before it was touched the switch stood where the model's template has it.
         if number > 0 {
-            assert_eq!(answer["thinking"], if on { "on" } else { "off" });
+            assert_eq!(answer["settings"]["thinking"], if on { "on" } else { "off" });
         }
     }
     assert_eq!(window.count("thought"), 2);
@@ -255,7 +255,10 @@ fn a_budget_holds_to_the_token() {
     wait_for_answers(&window, 1);
     let answer = last_answer(home.path());
     assert_eq!(answer["usage"]["thinking_tokens"], 20);
-    assert_eq!((&answer["thinking_budget"], &answer["thinking_tokens"]), (&json!(20), &json!(20)));
+    assert_eq!(
+        (&answer["settings"]["thinking_budget"], &answer["thinking_tokens"]),
+        (&json!(20), &json!(20))
+    );
     let thought = thought_of(&answer);
     assert!(
         unbroken.thought().starts_with(&thought) && !thought.is_empty(),

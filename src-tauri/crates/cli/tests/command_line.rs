@@ -324,7 +324,11 @@ fn a_folder_named_in_the_terminal_is_found_from_anywhere() {
     talk(home.path(), &["chat", "--chat", id]);
     let exported = ponder_json(home.path(), &["history", "export", "--format", "json", id]);
     let answers = exported[0]["messages"].as_array().expect("a list");
-    assert_eq!(answers.iter().filter(|answer| answer["finish_reason"] == "stop").count(), 2, "{answers:?}");
+    assert_eq!(
+        answers.iter().filter(|answer| answer["finish_reason"] == "stop").count(),
+        2,
+        "{answers:?}"
+    );
 }
 
 #[test]
