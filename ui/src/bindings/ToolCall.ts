@@ -6,7 +6,7 @@ import type { JsonValue } from "./serde_json/JsonValue";
  */
 export type ToolCall = { 
 /**
- * Made by us; a tool's answer names it.
+ * Nine random letters and digits, because Mistral's templates accept nothing else; the result of the call names it.
  */
 id: string, 
 /**

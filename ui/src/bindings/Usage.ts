@@ -17,7 +17,7 @@ cached_tokens: number,
  */
 prefilled_tokens: number, 
 /**
- * Tokens of the whole answer, what it was begun with and what ended its thought included, the stop token not.
+ * Tokens of the whole answer, its prefix and what ended its thought included, the stop token not.
  */
 completion_tokens: number, 
 /**

@@ -183,7 +183,7 @@ fn an_index_that_leads_out_of_the_folder_is_refused() {
     files.push(("model.safetensors.index.json", index));
     cached(cache.path(), "somebody/odd", COMMIT, &files);
     let folder = ModelFolder::at(None, Some(cache.path().into()));
-    assert!(folder.list()[0].problem.as_deref().unwrap().contains("no weights of this model"));
+    assert!(folder.list()[0].problem.as_deref().unwrap().contains("which is no file beside it"));
     assert!(folder.find("somebody/odd").is_err());
 }
 

@@ -128,7 +128,7 @@ fn names() -> Vec<Case> {
 
 /// Too much of something.
 fn sizes() -> Vec<Case> {
-    const SIZE: End = End::Refused(&["large", "larger", "more than", "room", "size", "hash", "bytes", "whole"]);
+    const SIZE: End = End::Refused(&["large", "larger", "more than", "space", "room", "size", "hash", "bytes", "whole"]);
     vec![
         served("100,000 files", End::Refused(&["files"]), |hub| {
             pebble(hub).files((0..100_000).map(|number| (format!("part-{number}.json"), "{}")))

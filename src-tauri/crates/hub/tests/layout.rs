@@ -125,7 +125,7 @@ fn a_listing_is_refused_as_a_whole() {
     assert!(refused(&["a", "a"], false).contains("listed twice"));
     assert!(refused(&["a", "a/b"], false).contains("file and a folder"));
     assert!(refused(&["a/b/c", "a/b"], false).contains("file and a folder"));
-    assert!(refused(&["README.md", "readme.md"], true).contains("cannot tell it from README.md"));
+    assert!(refused(&["README.md", "readme.md"], true).contains("cannot distinguish it from README.md"));
     assert!(refused(&["A/b", "a"], true).contains("file and a folder"));
     assert!(checked_listing_where(["README.md", "readme.md"], false).is_ok());
     let many: Vec<String> = (0..100_000).map(|number| format!("file-{number}")).collect();

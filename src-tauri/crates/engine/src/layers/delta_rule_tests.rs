@@ -190,5 +190,6 @@ fn a_full_correction_of_one_key_keeps_the_last_value() {
     text.queries = text.keys.clone();
     let (found, _) = text.by_rule(&[64]);
     let worst = found.iter().zip(&text.values).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    assert!(worst < 2e-6, "{worst:e}");
+    // A few roundings of 32-bit sums over 64 tokens, whose order is the BLAS library's own.
+    assert!(worst < 1e-5, "{worst:e}");
 }
