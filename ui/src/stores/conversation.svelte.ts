@@ -51,7 +51,7 @@ export class Conversation {
   #opening = 0;
   #draftPending = false;
   #draftTimer: ReturnType<typeof setTimeout> | undefined;
-  /** The entry of the open chat in the list of chats, as far as its messages are known here. */
+  /** What the list of chats said of the chat that was read last, as far as its messages are known here. */
   #seen: ChatSummary | null = null;
 
   constructor(
@@ -132,8 +132,8 @@ export class Conversation {
   /** Reads the open chat again if its entry in the list of chats says that another process wrote to it. */
   async sync(summary: ChatSummary | null): Promise<void> {
     const seen = this.#seen;
-    if (summary === null || seen === null || summary.id !== this.id || this.sending || this.running) return;
-    if (summary.updated_at === seen.updated_at && summary.running === seen.running) return;
+    if (summary === null || summary.id !== this.id || this.sending || this.running) return;
+    if (summary.id === seen?.id && summary.updated_at === seen.updated_at && summary.running === seen.running) return;
     this.#seen = summary;
     await this.reload();
   }

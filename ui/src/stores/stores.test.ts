@@ -187,6 +187,17 @@ describe('an answer', () => {
 });
 
 describe('a question', () => {
+  it('of another process is shown in a chat that began in this window', async () => {
+    const conversation = page();
+    await conversation.send('Hello');
+    await pass(60_000);
+    const id = conversation.id ?? '';
+    await host.send(id, [{ kind: 'text', text: 'From elsewhere' }], 'end');
+    await conversation.sync((await host.chats()).find((chat) => chat.id === id) ?? null);
+    expect(conversation.messages.map((message) => message.role)).toEqual(['user', 'assistant', 'user', 'assistant']);
+    await pass(60_000);
+  });
+
   it('comes back to the composer when it cannot be sent', async () => {
     host.refuse = { call: 'send', error: BROKEN };
     const conversation = page();
