@@ -27,8 +27,10 @@ pub(crate) fn follow(history: History, message: String, from: u64) -> Receiver<A
             if extends(&shown, &stored.parts) {
                 seen = ahead + send_growth(&sender, &stored, ahead, seen - ahead);
             } else {
-                seen += 1;
-                ahead = seen.saturating_sub(stored.parts.iter().map(length).sum());
+                // As many characters as are told now, so that none of them counts as new the next time.
+                let told: u64 = stored.parts.iter().map(length).sum();
+                seen = told.max(seen + 1);
+                ahead = seen - told;
                 sender.send(AnswerEvent {
                     message: stored.id.clone(),
                     seq: seen,

@@ -426,3 +426,27 @@ async fn whoever_watches_from_another_process_sees_what_a_continued_answer_says(
     assert_eq!(shown(&events), kinds(&answer));
     assert!(events.windows(2).all(|pair| pair[0].seq < pair[1].seq), "{events:?}");
 }
+
+#[tokio::test]
+async fn a_replacement_that_is_longer_than_what_was_shown_is_shown_once() {
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let message = harness.stopped(&chat).await;
+    let job = harness.continues(&message).await;
+    let (_, other) = open(&harness.path).await;
+    let mut window = other.attach(&message, 0).await.unwrap();
+    let mut events = vec![next(&mut window).await];
+    // Another reading of what was shown, and much more, before the file is read again.
+    let long = "It is quite another thought. ".repeat(20);
+    job.events.send(continued(vec![thinking(&long)], vec![1, 2, 99]));
+    while shown(&events) != [thinking(&long)] {
+        events.push(next(&mut window).await);
+    }
+    job.events.send(thought("And more.", 3));
+    job.events.send(done(FinishReason::Stop));
+    events.extend(all(window).await);
+    let answer = finished(events.last().unwrap());
+    assert_eq!(kinds(&answer), [thinking(&format!("{long}And more."))]);
+    assert_eq!(shown(&events), kinds(&answer));
+    assert!(events.windows(2).all(|pair| pair[0].seq < pair[1].seq), "{events:?}");
+}
