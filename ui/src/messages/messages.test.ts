@@ -2,6 +2,7 @@ import { parse, type AST } from 'svelte/compiler';
 import { afterEach, describe, expect, it } from 'vitest';
 
 import type { Notice } from '../bindings/Notice';
+import { asHostError } from '../platform';
 import { en } from './en';
 import { errorText, noticeText } from './host';
 import { chooseLanguage, language, number, t, translation, useCatalogue, type Key, type Message } from '.';
@@ -120,6 +121,12 @@ describe('the host', () => {
     expect(noticeText({ code: 'kv_bits', arguments: { layers: 1 }, message: 'x' })).toContain('1 layer keeps');
     const full = errorText({ code: 'context_full', arguments: { prompt: 2310, context: 2048 }, message: 'too long' });
     expect(full).toContain('The chat has 2,310 tokens, but the model’s context holds 2,048.');
+  });
+
+  it('keeps the arguments of a call that was rejected', () => {
+    const reason: unknown = { code: 'context_full', arguments: { prompt: 2310, context: 2048 }, message: 'too long' };
+    expect(errorText(asHostError(reason))).toContain('The chat has 2,310 tokens');
+    expect(asHostError({ code: 'busy', arguments: [null], message: 'no' })).toEqual({ code: 'busy', message: 'no' });
   });
 
   it('speaks for itself if the text needs an argument that did not come, or stands for many', () => {

@@ -123,11 +123,16 @@ function isCode(value: unknown): value is ErrorCode {
   return typeof value === 'string' && value in CODES;
 }
 
+function isArguments(value: unknown): value is NonNullable<HostError['arguments']> {
+  return typeof value === 'object' && value !== null && Object.values(value).every((one) => typeof one === 'string' || typeof one === 'number');
+}
+
 /** What a rejected call means. A failure without a code is the bridge itself, such as an unknown command. */
 export function asHostError(reason: unknown): HostError {
   if (typeof reason === 'object' && reason !== null && 'message' in reason) {
     const code = 'code' in reason && isCode(reason.code) ? reason.code : 'bad_request';
-    return { code, message: String(reason.message) };
+    const args = 'arguments' in reason && isArguments(reason.arguments) ? { arguments: reason.arguments } : {};
+    return { code, ...args, message: String(reason.message) };
   }
   return { code: 'bad_request', message: String(reason) };
 }

@@ -131,7 +131,7 @@ impl History {
         let updated = sqlx::query(
             "UPDATE messages SET state = ?2, finished_at = ?3, model_revision = ?4, template_hash = ?5, tokens = ?6, finish_reason = ?7,
                     error_code = ?8, error_message = ?9, notices = ?10, usage = ?11, timing = ?12, ended_by = ?13, thinking_tokens = ?14,
-                    thinking_ended = ?15, owner = NULL, heartbeat = NULL
+                    thinking_ended = ?15, error_arguments = ?16, owner = NULL, heartbeat = NULL
               WHERE id = ?1",
         )
         .bind(&answer.id)
@@ -149,6 +149,7 @@ impl History {
         .bind(answer.ended_by.as_ref().map(to_json))
         .bind(answer.thinking_tokens)
         .bind(answer.thinking_ended)
+        .bind(answer.error.as_ref().map(|error| to_json(&error.arguments)))
         .execute(&mut *transaction)
         .await?;
         if updated.rows_affected() == 0 {

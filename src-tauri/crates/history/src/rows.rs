@@ -14,7 +14,7 @@ macro_rules! select_messages {
         concat!(
             $with,
             " SELECT m.id, m.chat_id, m.parent_id, m.role, m.state, m.created_at, m.finished_at, m.model, m.model_revision,
-                     m.template_hash, m.settings, m.tool_call_id, m.thinking_ended, m.thinking_tokens, m.finish_reason, m.ended_by, m.error_code, m.error_message,
+                     m.template_hash, m.settings, m.tool_call_id, m.thinking_ended, m.thinking_tokens, m.finish_reason, m.ended_by, m.error_code, m.error_message, m.error_arguments,
                      m.notices, m.usage, m.timing,
                      EXISTS (SELECT 1 FROM chats h WHERE h.head = m.id AND h.deleted_at IS NULL) AS is_head,
                      (SELECT group_concat(s.id, ' ' ORDER BY s.created_at, s.id) FROM messages s
@@ -47,6 +47,7 @@ pub(crate) struct PartOfMessage {
     ended_by: Option<String>,
     error_code: Option<String>,
     error_message: Option<String>,
+    error_arguments: Option<String>,
     notices: String,
     usage: Option<String>,
     timing: Option<String>,
@@ -114,9 +115,15 @@ impl PartOfMessage {
                 .transpose()?,
             // A later version may know more rules; how the answer ended is told by the rest.
             ended_by: self.ended_by.as_deref().and_then(|json| from_json("rule", json).ok()),
-            error: self.error_code.zip(self.error_message).map(|(code, message)| {
+            error: self.error_code.zip(self.error_message).map(|(code, message)| Failure {
                 // A later version may know more codes; its message still says what happened.
-                Failure::new(from_word("error code", &code).unwrap_or(ErrorCode::Engine), message)
+                code: from_word("error code", &code).unwrap_or(ErrorCode::Engine),
+                arguments: self
+                    .error_arguments
+                    .as_deref()
+                    .and_then(|json| from_json("argument", json).ok())
+                    .unwrap_or_default(),
+                message,
             }),
             notices: from_json::<Vec<Notice>>("notice", &self.notices)?,
             usage: self

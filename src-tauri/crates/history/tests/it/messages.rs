@@ -248,7 +248,8 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
         sources: vec!["generation_config.eos_token_id".into()],
     });
     answer.thinking_tokens = Some(5);
-    answer.error = Some(protocol::Error::new(ErrorCode::ContextFull, "too 'long'"));
+    let error = protocol::Error::new(ErrorCode::ContextFull, "too 'long'");
+    answer.error = Some(error.with("prompt", 2310u32).with("file", "it's \"a\""));
     answer.notices = vec![Notice::new(NoticeCode::Repetition, "b")];
     answer.usage = Some(Usage {
         prompt_tokens: 1,
