@@ -7,7 +7,7 @@ use protocol::Purpose;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, IF_RANGE, LOCATION, RANGE};
 use reqwest::{Method, StatusCode};
 use serde::Serialize;
-use url::Url;
+use url::{Host, Url};
 
 use crate::client::{OfflineLock, CONNECT_TIMEOUT};
 use crate::endpoint::{host_of, is_loopback, without_secrets};
@@ -19,6 +19,7 @@ use crate::{Error, Net, Result};
 /// It says nothing about the user or the computer.
 pub(crate) const USER_AGENT: &str = concat!("Ponder/", env!("CARGO_PKG_VERSION"));
 const MOST_REDIRECTS: usize = 10;
+
 /// How long the stages of one call may take. Connecting has its own limit, 15 seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
@@ -311,10 +312,19 @@ fn target(from: &Url, location: &HeaderValue) -> Result<Url> {
         return Err(refused("from an encrypted address to one that is not"));
     }
     // No server on the internet has a reason to redirect to this computer.
-    if is_loopback(&next) && !is_loopback(from) {
+    if (is_loopback(&next) || is_unspecified(&next)) && !is_loopback(from) {
         return Err(refused("back to this computer"));
     }
     Ok(next)
+}
+
+/// Whether an address is that of no computer, which many systems take for their own.
+fn is_unspecified(address: &Url) -> bool {
+    match address.host() {
+        Some(Host::Ipv4(number)) => number.is_unspecified(),
+        Some(Host::Ipv6(number)) => number.is_unspecified() || number.to_ipv4_mapped().is_some_and(|inner| inner.is_unspecified()),
+        Some(Host::Domain(_)) | None => false,
+    }
 }
 
 /// Bytes of the request's head in HTTP/1.1: its line, its headers and the empty line. To a proxy the line is longer by the host.
@@ -355,6 +365,9 @@ mod tests {
             ("https://hub.example/a", "https://127.0.0.1/b"),
             ("http://mirror.example/a", "http://localhost:631/"),
             ("https://hub.example/a", "https://[::1]/"),
+            ("http://mirror.example/a", "http://0.0.0.0:631/"),
+            ("http://mirror.example/a", "http://[::]:631/"),
+            ("http://mirror.example/a", "http://localhost.:631/"),
             ("https://hub.example/a", "file:///etc/passwd"),
             ("https://hub.example/a", "https://me:you@cdn.example/"),
             ("https://hub.example/a", "https://"),
