@@ -1,6 +1,8 @@
 //! One question to an endpoint: the request, what a refusal means, and the answer's stream.
 
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,6 +25,10 @@ const TIMEOUTS: Timeouts = Timeouts {
 const LONGEST_REFUSAL: u64 = 64 << 10;
 /// The longest answer that comes in one piece, and the longest list of models.
 const LONGEST_JSON: u64 = 32 << 20;
+/// The longest event of a stream, and the most white space before the first one. A parser holds all of an event until it is complete.
+const LONGEST_EVENT: usize = 32 << 20;
+/// The most that an answer says, in bytes: more than any model's context holds.
+const LONGEST_ANSWER: usize = 32 << 20;
 
 /// What became of a question.
 pub(crate) enum Asked {
@@ -112,12 +118,20 @@ pub(crate) async fn list(net: &Net, endpoint: &Endpoint) -> Result<Value> {
 /// The words of a refusal's body, cut to what a person reads.
 fn words(body: String) -> String {
     let said = serde_json::from_str(&body).ok().and_then(|value| error_message(&value));
-    let said = said.unwrap_or(body);
-    let said = said.trim();
+    sentence(&said.unwrap_or(body))
+}
+
+/// What a server says, as one short line without the control characters that a terminal would obey.
+fn sentence(said: &str) -> String {
+    let words: Vec<&str> = said
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let said = words.join(" ");
     match said.char_indices().nth(500) {
         Some((end, _)) => format!("{}…", &said[..end]),
         None if said.is_empty() => "it gives no reason".into(),
-        None => said.into(),
+        None => said,
     }
 }
 
@@ -154,18 +168,19 @@ pub(crate) type Frames = Pin<Box<dyn Stream<Item = Result<Frame>> + Send>>;
 /// What keeps its beginning from coming.
 pub(crate) async fn frames(mut response: Response, endpoint: &str) -> Result<Frames> {
     let mut beginning = Vec::new();
+    let name = endpoint.to_owned();
     // Servers that do not stream are known by their first character, whatever they call the content.
     let first = loop {
-        let first = beginning.iter().copied().find(|byte: &u8| !byte.is_ascii_whitespace());
+        let Some(bytes) = response.chunk().await? else { break None };
+        beginning.extend_from_slice(&bytes);
+        let first = bytes.iter().copied().find(|byte: &u8| !byte.is_ascii_whitespace());
         if first.is_some() {
             break first;
         }
-        match response.chunk().await? {
-            Some(bytes) => beginning.extend_from_slice(&bytes),
-            None => break None,
+        if beginning.len() > LONGEST_EVENT {
+            return Err(unreadable(&name, "it sends nothing but white space"));
         }
     };
-    let name = endpoint.to_owned();
     if matches!(first, Some(b'{')) {
         while let Some(bytes) = response.chunk().await? {
             if (beginning.len() + bytes.len()) as u64 > LONGEST_JSON {
@@ -193,13 +208,35 @@ fn sse(name: String, beginning: Bytes, response: Response) -> Frames {
     events(name, stream::iter([Ok(beginning)]).chain(body))
 }
 
-/// The frames of the bytes of Server-Sent Events.
+/// The frames of the bytes of Server-Sent Events, until one of them is too long or all of them say too much.
 fn events(name: String, body: impl Stream<Item = net::Result<Bytes>> + Send + 'static) -> Frames {
-    let frames = SseByteStream::new(Box::pin(body)).filter_map(move |event| {
+    // Bytes since the last event that was complete, counted on both sides of the parser.
+    let held = Arc::new(AtomicUsize::new(0));
+    let (counted, endpoint) = (Arc::clone(&held), name.clone());
+    let bounded = body.map(move |bytes| {
+        let bytes = bytes.map_err(Error::Net)?;
+        match counted.fetch_add(bytes.len(), Ordering::Relaxed) {
+            before if before + bytes.len() > LONGEST_EVENT => Err(unreadable(&endpoint, "an event of its answer does not end")),
+            _ => Ok(bytes),
+        }
+    });
+    let mut said = 0;
+    let frames = SseByteStream::new(Box::pin(bounded)).filter_map(move |event| {
+        held.store(0, Ordering::Relaxed);
         let frame = match event {
-            Ok(event) => event.data.and_then(|data| frame(&name, data.trim()).transpose()),
-            Err(sse_stream::Error::Body(error)) => Some(Err(match error.downcast::<net::Error>() {
-                Ok(error) => Error::Net(*error),
+            Ok(event) => event.data.and_then(|data| {
+                let frame = frame(&name, data.trim()).transpose()?;
+                if let Ok(Frame::Reply(Reply::Chunk(chunk))) = &frame {
+                    said += chunk.bytes();
+                }
+                Some(if said > LONGEST_ANSWER {
+                    Err(unreadable(&name, "its answer does not end"))
+                } else {
+                    frame
+                })
+            }),
+            Err(sse_stream::Error::Body(error)) => Some(Err(match error.downcast::<Error>() {
+                Ok(error) => *error,
                 Err(other) => unreadable(&name, &other.to_string()),
             })),
             Err(other) => Some(Err(unreadable(&name, &other.to_string()))),
@@ -219,7 +256,10 @@ fn frame(name: &str, data: &str) -> Result<Option<Frame>> {
 
 fn read(name: &str, json: &[u8]) -> Result<Option<Reply>> {
     let value: Value = serde_json::from_slice(json).map_err(|error| unreadable(name, &error.to_string()))?;
-    Ok(Reply::read(&value))
+    Ok(Reply::read(&value).map(|reply| match reply {
+        Reply::Error(message) => Reply::Error(sentence(&message)),
+        reply @ Reply::Chunk(_) => reply,
+    }))
 }
 
 fn unreadable(name: &str, reason: &str) -> Error {
@@ -276,11 +316,26 @@ mod tests {
         assert!(matches!(&frames[..], [Err(Error::Unreadable { .. })]));
     }
 
+    #[tokio::test]
+    async fn what_does_not_end_is_ended() {
+        let mebibyte = || Ok(Bytes::from(vec![b'x'; 1 << 20]));
+        let line = stream::once(async { Ok(Bytes::from_static(b"data: ")) }).chain(stream::repeat_with(mebibyte));
+        let mut frames = events("lab".into(), line);
+        assert!(matches!(frames.next().await, Some(Err(Error::Unreadable { .. }))));
+
+        let event = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{}\"}}}}]}}\n\n", "x".repeat(1 << 20));
+        let answer = stream::repeat_with(move || Ok(Bytes::from(event.clone())));
+        let frames: Vec<_> = events("lab".into(), answer).take(33).collect().await;
+        assert!(frames[..32].iter().all(Result::is_ok));
+        assert!(matches!(&frames[32], Err(Error::Unreadable { .. })));
+    }
+
     #[test]
     fn a_refusal_is_cut_to_what_a_person_reads() {
         assert_eq!(words("{\"error\":{\"message\":\"no\"}}".into()), "no");
         assert_eq!(words(" ".into()), "it gives no reason");
         assert_eq!(words("x".repeat(900)).chars().count(), 501);
+        assert_eq!(words("out of\n memory\u{1b}[2J\u{9b}31m".into()), "out of memory [2J 31m");
         assert!(is_about_length("This model's maximum context length is 8192 tokens"));
         assert!(is_about_length("the request exceeds the available context size"));
         assert!(!is_about_length("unknown field top_k"));

@@ -30,7 +30,7 @@ use protocol::{
     NoticeCode, Request, Sender, ThinkingControl, TokenCount,
 };
 use tokio::runtime::Handle;
-use tokio::time::{timeout, Duration};
+use tokio::time::{timeout_at, Duration, Instant};
 
 use crate::assembler::Assembler;
 use crate::http::{Asked, Frame};
@@ -232,12 +232,14 @@ impl Inner {
             )));
         }
         let mut frames = http::frames(response, &endpoint.name).await?;
-        let mut any = false;
+        let (mut any, mut last) = (false, None);
         loop {
             let frame = if assembler.has_reason() {
                 // The usage may follow, and a connection that breaks now takes nothing away.
-                match timeout(AFTER_THE_END, frames.next()).await {
-                    Ok(Some(Ok(frame))) => Some(frame),
+                let last = *last.get_or_insert_with(|| Instant::now() + AFTER_THE_END);
+                match timeout_at(last, frames.next()).await {
+                    // A server that always has more to say never lets the time run out.
+                    Ok(Some(Ok(frame))) if Instant::now() < last => Some(frame),
                     _ => return Ok(()),
                 }
             } else {

@@ -1,5 +1,7 @@
 //! The models of endpoints, as they are listed.
 
+use std::collections::HashSet;
+
 use protocol::{Endpoint, ModelSource, RemoteModel, ThinkingControl};
 use serde_json::Value;
 
@@ -20,12 +22,14 @@ const CONTEXTS: [&str; 7] = [
 pub(crate) fn models(endpoint: &Endpoint, list: &Value, thinking: impl Fn(&ModelSource) -> ThinkingControl) -> Vec<RemoteModel> {
     let entries = list.get("data").or_else(|| list.get("models")).unwrap_or(list).as_array();
     let mut models: Vec<RemoteModel> = Vec::new();
+    let mut known = HashSet::new();
     for entry in entries.into_iter().flatten() {
         let id = entry.get("id").or_else(|| entry.get("name")).unwrap_or(entry);
-        let Some(name) = id.as_str().filter(|name| !name.is_empty()) else {
+        // Names are printed, and a terminal obeys control characters.
+        let Some(name) = id.as_str().filter(|name| !name.is_empty() && !name.contains(char::is_control)) else {
             continue;
         };
-        if models.iter().any(|known| known.name == name) {
+        if !known.insert(name) {
             continue;
         }
         let source = ModelSource::Remote {
@@ -57,7 +61,7 @@ mod tests {
         let endpoint = crate::endpoint("lab", "http://lab:1").expect("it is one");
         let list = json!({"object": "list", "data": [
             {"id": "a/b", "max_model_len": 4096}, {"id": "c", "meta": {"n_ctx_train": 512}}, {"id": "d"}, {"id": "d"}, {"object": "model"},
-            {"id": "e", "context_length": 0}]});
+            {"id": "e", "context_length": 0}, {"id": "f\u{1b}[2J"}]});
         let found = models(&endpoint, &list, |_| ThinkingControl::Always);
         let read: Vec<_> = found.iter().map(|model| (model.reference.as_str(), model.context)).collect();
         assert_eq!(

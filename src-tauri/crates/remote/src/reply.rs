@@ -14,6 +14,17 @@ pub(crate) struct Chunk {
     pub(crate) usage: Option<Counts>,
 }
 
+impl Chunk {
+    /// How much there is of it, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let calls = self.calls.iter().map(|call| {
+            let words = [call.id.as_deref(), call.name.as_deref(), Some(&call.arguments)];
+            size_of::<CallPiece>() + words.into_iter().flatten().map(str::len).sum::<usize>()
+        });
+        self.reasoning.len() + self.content.len() + calls.sum::<usize>()
+    }
+}
+
 /// A piece of a tool call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct CallPiece {
