@@ -112,12 +112,14 @@ async fn store(transaction: &mut sqlx::Transaction<'static, Sqlite>, key: &str, 
     Ok(())
 }
 
-/// The folders in the old file; `None` if there is no such file. A file that cannot be read has none.
+/// The folders in the old file; `None` if there is no such file, or if it cannot be read, so that it stays for whoever can mend it.
 fn folders_file(data: &Path) -> Option<Vec<String>> {
-    #[derive(Default, Deserialize)]
+    #[derive(Deserialize)]
     struct Folders {
         folders: Vec<String>,
     }
     let text = std::fs::read(data.join(FOLDERS_FILE)).ok()?;
-    Some(serde_json::from_slice::<Folders>(&text).unwrap_or_default().folders)
+    let read = serde_json::from_slice::<Folders>(&text);
+    let read = read.inspect_err(|error| tracing::warn!("{FOLDERS_FILE} cannot be read and is left as it is: {error}"));
+    Some(read.ok()?.folders)
 }

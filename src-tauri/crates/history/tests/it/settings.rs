@@ -61,6 +61,16 @@ async fn the_list_of_model_folders_moves_in_from_its_old_file_once() {
 }
 
 #[tokio::test]
+async fn an_old_list_of_folders_that_cannot_be_read_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, old) = (folder.path().join("history.sqlite"), folder.path().join("folders.json"));
+    std::fs::write(&old, r#"{"folders":["/models""#).unwrap();
+    let history = History::open(&path).await.unwrap();
+    assert_eq!(history.settings().await.unwrap(), Settings::default());
+    assert!(old.exists());
+}
+
+#[tokio::test]
 async fn a_file_that_is_no_history_has_no_settings() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("history.sqlite");
