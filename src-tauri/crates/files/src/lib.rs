@@ -21,14 +21,39 @@ pub enum Durability {
     PowerLoss,
 }
 
-/// Writes a file that only its owner may read (0600), in one step. Missing folders on the way are made.
+/// Writes a file that only its owner may read (0600), in one step. Missing folders on the way are made, for their owner alone.
 ///
 /// # Errors
 /// Those of the file system; the old content is still there then, and no draft is left.
 pub fn write_private(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     let folder = folder_of(path)?;
-    fs::create_dir_all(folder)?;
+    make_private_folder(folder)?;
     write(Builder::new().prefix(DRAFT_PREFIX).tempfile_in(folder)?, path, bytes, durability)
+}
+
+/// Makes a folder that only its owner may look into (0700), and those on the way to it that are missing. One that is there stays as it
+/// is.
+///
+/// # Errors
+/// Those of the file system.
+pub fn make_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Opens a file that only its owner may read (0600), to add at its end; one that is missing is made.
+///
+/// # Errors
+/// Those of the file system.
+pub fn append_private(path: &Path) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 /// Writes a file with the permissions that the umask leaves, in one step. The draft lies in `draft_folder`, on the same file system:
@@ -120,8 +145,14 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        let (private, shared, plain) = (folder.path().join("a"), folder.path().join("b"), folder.path().join("c"));
+        let (private, shared, plain) = (folder.path().join("data/a"), folder.path().join("b"), folder.path().join("c"));
         write_private(&private, b"x", Durability::ProcessCrash).unwrap();
+        assert_eq!(mode(private.parent().unwrap()), 0o700);
+        let log = private.with_file_name("log");
+        for text in ["a", "b"] {
+            append_private(&log).unwrap().write_all(text.as_bytes()).unwrap();
+        }
+        assert_eq!((mode(&log), fs::read_to_string(&log).unwrap().as_str()), (0o600, "ab"));
         write_shared(&shared, folder.path(), b"x", Durability::ProcessCrash).unwrap();
         fs::write(&plain, b"x").unwrap();
         assert_eq!((mode(&private), mode(&shared)), (0o600, mode(&plain)));

@@ -1,7 +1,7 @@
 //! The list of requests: the last thousand, in memory and on disk.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use files::{write_private, Durability};
+use files::{append_private, make_private_folder, write_private, Durability};
 use protocol::{OutboundRequest, Purpose};
 use tokio::sync::watch;
 
@@ -308,11 +308,11 @@ fn append(file: &Path, lines: &[u8]) -> std::io::Result<()> {
         return Ok(());
     }
     if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
+        make_private_folder(folder)?;
     }
-    let lock = File::create(file.with_extension("lock"))?;
+    let lock = append_private(&file.with_extension("lock"))?;
     lock.lock()?;
-    let mut out = OpenOptions::new().create(true).append(true).open(file)?;
+    let mut out = append_private(file)?;
     out.write_all(lines)?;
     if out.metadata()?.len() > LARGEST_FILE {
         let mut whole = Vec::new();

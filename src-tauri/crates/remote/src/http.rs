@@ -323,7 +323,10 @@ mod tests {
         let mut frames = events("lab".into(), line);
         assert!(matches!(frames.next().await, Some(Err(Error::Unreadable { .. }))));
 
-        let event = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{}\"}}}}]}}\n\n", "x".repeat(1 << 20));
+        let event = format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{}\"}}}}]}}\n\n",
+            "x".repeat(1 << 20)
+        );
         let answer = stream::repeat_with(move || Ok(Bytes::from(event.clone())));
         let frames: Vec<_> = events("lab".into(), answer).take(33).collect().await;
         assert!(frames[..32].iter().all(Result::is_ok));

@@ -88,7 +88,7 @@ impl Queue {
         if self.file.is_some() {
             return Ok(false);
         }
-        fs::create_dir_all(folder).map_err(|source| Error::Write {
+        files::make_private_folder(folder).map_err(|source| Error::Write {
             path: folder.to_owned(),
             source,
         })?;
