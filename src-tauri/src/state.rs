@@ -110,12 +110,14 @@ impl App {
         Ok(endpoints)
     }
 
-    /// Keeps the endpoints as the engine has them now.
+    /// Stores these endpoints, and asks them from now on.
     ///
     /// # Errors
-    /// When the history cannot be written.
-    pub async fn keep_endpoints(&self) -> protocol::Result<()> {
-        self.chat.set_endpoints(&self.remote.endpoints()).await
+    /// When the history cannot be written; the endpoints are as they were then.
+    pub async fn store_endpoints(&self, endpoints: Vec<Endpoint>) -> protocol::Result<()> {
+        self.chat.set_endpoints(&endpoints).await?;
+        self.remote.set_endpoints(endpoints);
+        Ok(())
     }
 
     /// Memory that is free as soon as another model is loaded, in bytes.

@@ -20,48 +20,57 @@ pub async fn endpoint_models(app: State<'_, App>) -> Result<Vec<EndpointModels>>
 
 #[tauri::command]
 pub async fn add_endpoint(handle: AppHandle, app: State<'_, App>, name: String, url: String, key: Option<String>) -> Result<Endpoint> {
-    let endpoint = remote::endpoint(&name, &url).map_err(Error::from)?;
-    let mut endpoints = app.endpoints().await?;
-    if endpoints.iter().any(|known| known.name == endpoint.name) {
-        return Err(remote::Error::NameTaken(endpoint.name).into());
-    }
-    let name = endpoint.name.clone();
-    endpoints.push(endpoint);
-    app.remote.set_endpoints(endpoints.clone());
+    let mut endpoint = remote::endpoint(&name, &url).map_err(Error::from)?;
+    unless_taken(&app.endpoints().await?, &name)?;
     if let Some(key) = key.filter(|key| !key.trim().is_empty()) {
-        if let Err(error) = app.remote.store_key(&name, &key).await {
-            endpoints.pop();
-            app.remote.set_endpoints(endpoints);
-            return Err(error.into());
-        }
+        app.remote.store_key(&name, &key).await.map_err(Error::from)?;
+        endpoint.has_key = true;
     }
-    app.keep_endpoints().await?;
+    // Read again, because a keychain may wait for a person, and another window or process may change the list meanwhile.
+    let mut endpoints = app.endpoints().await?;
+    unless_taken(&endpoints, &name)?;
+    endpoints.push(endpoint.clone());
+    app.store_endpoints(endpoints).await?;
     models_changed(&handle);
-    app.remote.endpoint(&name).ok_or_else(|| remote::Error::NoEndpoint(name).into())
+    Ok(endpoint)
+}
+
+fn unless_taken(endpoints: &[Endpoint], name: &str) -> Result<()> {
+    match endpoints.iter().any(|known| known.name == name) {
+        true => Err(remote::Error::NameTaken(name.to_owned()).into()),
+        false => Ok(()),
+    }
 }
 
 /// Stores another key of an endpoint, or removes it.
 #[tauri::command]
 pub async fn set_endpoint_key(app: State<'_, App>, name: String, key: Option<String>) -> Result<()> {
-    app.endpoints().await?;
-    let done = match key.filter(|key| !key.trim().is_empty()) {
-        Some(key) => app.remote.store_key(&name, &key).await,
+    let unknown = || Error::from(remote::Error::NoEndpoint(name.clone()));
+    if app.endpoints().await?.iter().all(|known| known.name != name) {
+        return Err(unknown());
+    }
+    let key = key.filter(|key| !key.trim().is_empty());
+    let done = match &key {
+        Some(key) => app.remote.store_key(&name, key).await,
         None => app.remote.forget_key(&name).await,
     };
     done.map_err(Error::from)?;
-    app.keep_endpoints().await
+    let mut endpoints = app.endpoints().await?;
+    let endpoint = endpoints.iter_mut().find(|known| known.name == name).ok_or_else(unknown)?;
+    endpoint.has_key = key.is_some();
+    app.store_endpoints(endpoints).await
 }
 
 #[tauri::command]
 pub async fn remove_endpoint(handle: AppHandle, app: State<'_, App>, name: String) -> Result<()> {
-    let mut endpoints = app.endpoints().await?;
-    endpoints.retain(|endpoint| endpoint.name != name);
+    app.endpoints().await?;
     // A keychain that does not answer keeps nobody from removing the endpoint.
     if let Err(error) = app.remote.forget_key(&name).await {
         tracing::warn!("the key of a removed endpoint stays in the keychain: {error}");
     }
-    app.remote.set_endpoints(endpoints);
-    app.keep_endpoints().await?;
+    let mut endpoints = app.endpoints().await?;
+    endpoints.retain(|endpoint| endpoint.name != name);
+    app.store_endpoints(endpoints).await?;
     models_changed(&handle);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The settings of the app: read, changed, and told to everybody in this process who follows them.
 
-use protocol::{ChatWindowState, Endpoint, Result, Settings};
+use protocol::{ChatWindowState, Endpoint, ModelSource, Result, Settings};
 use serde_json::{json, Map, Value};
 use tokio::sync::watch;
 
@@ -49,9 +49,15 @@ impl Chat {
         Ok(self.settings().await?.endpoints)
     }
 
-    /// Stores this list of endpoints. Hosts hand it to the remote engine.
+    /// Stores this list of endpoints. Hosts hand it to the remote engine. If the default model is behind an endpoint that is not in it,
+    /// new chats begin with the built-in model again.
     pub async fn set_endpoints(&self, endpoints: &[Endpoint]) -> Result<()> {
-        let change = Map::from_iter([("endpoints".to_owned(), json!(endpoints))]);
+        let mut change = Map::from_iter([("endpoints".to_owned(), json!(endpoints))]);
+        if let Some(ModelSource::Remote { endpoint, .. }) = ModelSource::remote(&self.default_model().await?) {
+            if endpoints.iter().all(|known| known.name != endpoint) {
+                change.insert("default_model".to_owned(), json!(Settings::default().default_model));
+            }
+        }
         self.change_settings(&change).await.map(drop)
     }
 

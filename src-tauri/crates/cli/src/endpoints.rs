@@ -70,21 +70,22 @@ pub async fn run(args: EndpointsArgs) -> Result<()> {
 }
 
 async fn add(args: AddArgs) -> Result<()> {
-    let endpoint = remote::endpoint(&args.name, &args.url).map_err(protocol::Error::from)?;
+    let mut endpoint = remote::endpoint(&args.name, &args.url).map_err(protocol::Error::from)?;
     let key = read_key(args.key)?;
     let app = App::open().await?;
-    let mut endpoints = app.chat.endpoints().await?;
-    if endpoints.iter().any(|known| known.name == endpoint.name) {
+    if app.remote.endpoint(&endpoint.name).is_some() {
         return Err(protocol::Error::from(remote::Error::NameTaken(endpoint.name)).into());
     }
-    let added = format!("{} is added: {} ({})\n", endpoint.name, endpoint.base_url, mark(&endpoint));
-    let name = endpoint.name.clone();
-    endpoints.push(endpoint);
-    app.remote.set_endpoints(endpoints);
     if let Some(key) = key {
-        app.remote.store_key(&name, &key).await.map_err(protocol::Error::from)?;
+        app.remote.store_key(&endpoint.name, &key).await.map_err(protocol::Error::from)?;
+        endpoint.has_key = true;
     }
-    app.chat.set_endpoints(&app.remote.endpoints()).await?;
+    let added = format!("{} is added: {} ({})\n", endpoint.name, endpoint.base_url, mark(&endpoint));
+    // Read after the keychain has answered, because another process may change the list meanwhile.
+    let mut endpoints = app.chat.endpoints().await?;
+    endpoints.retain(|known| known.name != endpoint.name);
+    endpoints.push(endpoint);
+    app.chat.set_endpoints(&endpoints).await?;
     Ok(output::text(&added)?)
 }
 
@@ -132,16 +133,15 @@ async fn list(args: ListArgs) -> Result<()> {
 
 async fn remove(name: &str) -> Result<()> {
     let app = App::open().await?;
-    let mut endpoints = app.chat.endpoints().await?;
-    let before = endpoints.len();
-    endpoints.retain(|endpoint| endpoint.name != name);
-    if endpoints.len() == before {
+    if app.remote.endpoint(name).is_none() {
         return Err(protocol::Error::from(remote::Error::NoEndpoint(name.into())).into());
     }
     // A keychain that does not answer keeps nobody from removing the endpoint.
     if let Err(error) = app.remote.forget_key(name).await {
         eprintln!("(its key stays in the keychain: {error})");
     }
+    let mut endpoints = app.chat.endpoints().await?;
+    endpoints.retain(|endpoint| endpoint.name != name);
     app.chat.set_endpoints(&endpoints).await?;
     Ok(output::text(&format!("{name} is removed.\n"))?)
 }

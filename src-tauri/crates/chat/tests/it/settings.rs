@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use protocol::{ErrorCode, Settings, Thinking};
+use protocol::{Endpoint, ErrorCode, Settings, Thinking};
 use serde_json::{json, Map, Value};
 use tokio::time::timeout;
 
@@ -62,4 +62,20 @@ async fn a_new_chat_begins_as_it_is_set() {
         (settings.model, settings.thinking, settings.thinking_budget),
         (None, Some(Thinking::Off), Some(64))
     );
+}
+
+#[tokio::test]
+async fn a_default_model_goes_with_its_endpoint() {
+    let harness = Harness::new().await;
+    let endpoint = |name: &str| Endpoint {
+        name: name.into(),
+        base_url: "http://127.0.0.1:1/v1".into(),
+        has_key: false,
+    };
+    harness.chat.set_endpoints(&[endpoint("lab"), endpoint("desk")]).await.unwrap();
+    harness.chat.set_default_model("endpoint:lab/a/b").await.unwrap();
+    harness.chat.set_endpoints(&[endpoint("lab")]).await.unwrap();
+    assert_eq!(harness.chat.default_model().await.unwrap(), "endpoint:lab/a/b");
+    harness.chat.set_endpoints(&[]).await.unwrap();
+    assert_eq!(harness.chat.default_model().await.unwrap(), Settings::default().default_model);
 }
