@@ -116,7 +116,7 @@ fn a_model_is_found_fetched_and_answers() {
     window.wait_until("some of it has come", || window.newest("download-about").contains("MB"));
     window.picture("models-downloading");
 
-    // Pause keeps what has come, and resume goes on behind it.
+    // Pause keeps what has come, and resume continues after it.
     window.click("pause");
     wait_for_download(&window, "paused");
     let sent = hub.sent();

@@ -1,4 +1,4 @@
-//! Thinking under the hand of the person, in the real window: switched, ended, given a budget, gone on with after a stop and a kill.
+//! Thinking under the hand of the person, in the real window: switched, ended, given a budget, continued after a stop and a kill.
 
 use std::path::Path;
 use std::time::Duration;
@@ -206,7 +206,7 @@ fn answer_now_ends_the_thought_and_an_answer_follows() {
             window.picture("thought-ended");
         }
     }
-    println!("report: thought tokens after the press of Answer now, behind what the window showed: {late:?}");
+    println!("report: thought tokens after the press of Answer now, after what the window showed: {late:?}");
     // Counted with them is what the model had written and the window had not drawn yet: two frames' worth, in the best of the presses.
     assert!(late.iter().min() <= Some(&4), "{late:?}");
     window.close();

@@ -31,7 +31,7 @@ pub(crate) struct Order {
     pub(crate) sent: Arc<AtomicU64>,
 }
 
-/// The first byte asked for and the one behind the last; `Err` if there is no such range in the file.
+/// The first byte asked for and the one after the last; `Err` if there is no such range in the file.
 pub(crate) fn range(headers: &HeaderMap, size: u64, etag: &str) -> Option<Result<(u64, u64), ()>> {
     let asked = headers.get(header::RANGE)?.to_str().ok()?.strip_prefix("bytes=")?;
     if let Some(only_if) = headers.get(header::IF_RANGE) {

@@ -115,7 +115,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) place: Place,
     pub(crate) repository: &'a str,
     pub(crate) path: &'a str,
-    /// The first byte asked for and the one behind the last, where a range was.
+    /// The first byte asked for and the one after the last, if there was a range.
     pub(crate) range: Option<(u64, u64)>,
     pub(crate) size: u64,
 }

@@ -6,7 +6,7 @@ use crate::repository::{Access, Commit, State};
 
 /// Entries on a page of a tree.
 const TREE_PAGE: usize = 1_000;
-/// Models on a page of a search, where the request names no number.
+/// Models on a page of a search, if the request names no number.
 const SEARCH_PAGE: usize = 1_000;
 
 /// One page, and the query's cursor of the next one.

@@ -233,7 +233,7 @@ impl Repository {
         })
     }
 
-    /// An entry of the listing behind which there is no file, word for word.
+    /// An entry of the listing for which there is no file, word for word.
     pub fn entry(self, entry: Value) -> Self {
         self.with(|state| {
             let head = state.commits.last_mut().expect("a repository begins with a commit");

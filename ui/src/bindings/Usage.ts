@@ -9,7 +9,7 @@ export type Usage = {
  */
 prompt_tokens: number, 
 /**
- * How many of them, and of an answer that goes on, were still in the KV cache.
+ * How many of them, and of an answer that is continued, were still in the KV cache.
  */
 cached_tokens: number, 
 /**

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { LONGEST, readableCard } from './modelCard';
 
 describe('a card', () => {
-  it('begins behind its metadata', () => {
+  it('begins after its metadata', () => {
     expect(readableCard('---\nlicense: mit\ntags:\n- mlx\n---\n# Name\n\nText', 'https://huggingface.co/a/b')).toBe('# Name\n\nText');
     expect(readableCard('---\r\nlicense: mit\r\n---\r\nText', 'https://huggingface.co/a/b')).toBe('Text');
     expect(readableCard('# Name\n\n---\n\nText', 'https://huggingface.co/a/b')).toBe('# Name\n\n---\n\nText');

@@ -84,7 +84,7 @@ export function restOf(script: Script, parts: readonly Part[]): Script {
     const said = parts.map((part) => (part.kind === channel ? part.text : '')).join('');
     return { channel, text: text.startsWith(said) ? text.slice(said.length) : text };
   });
-  // Behind the first word of the answer there is no thinking.
+  // After the first word of the answer there is no thinking.
   const answering = parts.some((part) => part.kind === 'text');
   return rest.filter(({ channel, text }) => text !== '' && !(answering && channel === 'thinking'));
 }

@@ -154,9 +154,9 @@ impl Chat {
     pub async fn delete(&self, chat: &str) -> Result<()> {
         let answers: Vec<_> = self.0.running().values().filter(|running| running.chat == chat).cloned().collect();
         stop_and_wait(answers).await;
-        for elsewhere in self.0.history.running().await? {
-            if elsewhere.chat == chat {
-                self.0.history.request_stop(&elsewhere.id).await?;
+        for foreign in self.0.history.running().await? {
+            if foreign.chat == chat {
+                self.0.history.request_stop(&foreign.id).await?;
             }
         }
         self.0.history.trash_chat(chat).await?;
@@ -389,7 +389,7 @@ struct Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         let mut running = self.inner.running();
-        // It may have been let go on already, which is another entry under the same name.
+        // The answer may be continued already, which is another entry under the same id.
         if running
             .get(&self.running.message)
             .is_some_and(|other| Arc::ptr_eq(other, &self.running))

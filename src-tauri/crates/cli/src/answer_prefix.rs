@@ -28,8 +28,8 @@ struct File {
 /// # Errors
 /// When the file cannot be read or is none of these.
 pub fn read(path: &Path) -> Result<AnswerPrefix> {
-    let text = fs::read_to_string(path).with_context(|| format!("the begun answer {} cannot be read", path.display()))?;
-    parse(&text).with_context(|| format!("{} is not an answer that can go on", path.display()))
+    let text = fs::read_to_string(path).with_context(|| format!("the answer {} cannot be read", path.display()))?;
+    parse(&text).with_context(|| format!("{} is not an answer that can be continued", path.display()))
 }
 
 fn parse(text: &str) -> Result<AnswerPrefix> {
@@ -50,7 +50,7 @@ fn parse(text: &str) -> Result<AnswerPrefix> {
         });
     }
     if !file.tool_calls.is_empty() {
-        bail!("it calls a tool; an answer with calls can go on from its tokens alone");
+        bail!("it calls a tool; an answer with calls can be continued from its tokens alone");
     }
     if file.thinking.is_none() && file.text.is_none() {
         bail!("it has neither tokens nor words");
@@ -61,7 +61,7 @@ fn parse(text: &str) -> Result<AnswerPrefix> {
     })
 }
 
-/// The lines of an answer: its tokens where it came to an end, else its words.
+/// The lines of an answer: its tokens if it came to an end, else its words.
 fn printed(lines: &[Value]) -> Result<File> {
     let of = |kind: &'static str| lines.iter().filter(move |line| line["type"] == kind);
     let words = |kind| -> Option<String> {

@@ -118,7 +118,7 @@ pub fn hub_of(models: ModelFolder) -> Result<Hub> {
 }
 
 /// The model of this computer of this reference, or the default model, for commands that keep nothing: the history, which knows
-/// the default, is left alone where a model is named.
+/// the default, is left alone if a model is named.
 ///
 /// # Errors
 /// When it is not on this computer, or the history cannot be opened.

@@ -29,7 +29,7 @@ pub struct AskArgs {
     /// A conversation to continue, as a JSON list in the OpenAI chat form
     #[arg(long, value_name = "FILE")]
     messages: Option<PathBuf>,
-    /// An answer to the conversation that goes on: its tokens, its words, an assistant's message, or what --json printed
+    /// An answer to the conversation that is to be continued: its tokens, its words, an assistant's message, or what --json printed
     #[arg(long = "continue", value_name = "FILE")]
     answer_prefix: Option<PathBuf>,
     /// Tools the model may call, as a JSON list in the OpenAI form
@@ -40,7 +40,7 @@ pub struct AskArgs {
     /// At most this many tokens, thinking included
     #[arg(long, value_name = "N")]
     max_tokens: Option<u32>,
-    /// End the answer where this text appears; may be given several times
+    /// End the answer when this text appears; may be given several times
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
     /// Keep keys and values of full attention in 4 or 8 bits, so that a long conversation takes less memory

@@ -93,7 +93,7 @@ async fn ask(app: &App, chat: &str, question: &str) -> Result<()> {
     print_answer(app, &turn.answer.id).await
 }
 
-/// Lets the last answer go on; it is printed from its beginning, so that it can be read in one piece.
+/// Continues the last answer; it is printed from its beginning, so that it can be read in one piece.
 async fn continue_answer(app: &App, chat: Option<&str>) -> Result<()> {
     let last = match chat {
         Some(chat) => app.chat.chat(chat).await?.messages.pop(),
@@ -125,7 +125,7 @@ async fn print_answer(app: &App, message: &str) -> Result<()> {
                 continue;
             }
         };
-        // What stands first is what there was of an answer that goes on; it is told again once the model has read it.
+        // What stands first is what there was of an answer that is continued; it is told again once the model has read it.
         let again = event.as_ref().is_some_and(|event| event.seq > 1);
         match event.map(|event| event.body) {
             Some(AnswerBody::Continued { parts, .. }) if again => {
@@ -173,7 +173,7 @@ fn print_part(printer: &mut Printer, content: &Content) -> Result<()> {
 /// What somebody typed.
 enum Line {
     Question(String),
-    /// The last answer is to go on.
+    /// The last answer is to be continued.
     Continue,
 }
 

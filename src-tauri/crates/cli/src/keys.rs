@@ -46,7 +46,7 @@ impl EnterKey {
         Self { presses, dropped }
     }
 
-    /// Waits until it is pressed; for ever where nobody can.
+    /// Waits until it is pressed; for ever if nobody can.
     pub async fn pressed(&mut self) {
         if let Some(presses) = &mut self.presses {
             if presses.recv().await.is_some() {
@@ -57,7 +57,7 @@ impl EnterKey {
         std::future::pending().await
     }
 
-    /// Tells of the key, where somebody can press it.
+    /// Tells of the key, if somebody can press it.
     pub fn hint(&self) {
         if self.presses.is_some() {
             eprintln!("{}", output::soft("(Enter ends the thought, Ctrl+C the answer)"));

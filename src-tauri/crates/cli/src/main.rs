@@ -11,13 +11,13 @@ mod fit;
 mod history;
 mod inspect;
 mod keys;
+mod maintenance;
 mod messages;
 mod models;
 mod output;
 mod pull;
 mod split;
 mod turns;
-mod upkeep;
 
 use std::process::ExitCode;
 
@@ -52,13 +52,13 @@ enum Command {
     /// Fetch a model from the hub
     Pull(pull::PullArgs),
     /// Read all files of a model again and compare them with what the hub has
-    Verify(upkeep::VerifyArgs),
+    Verify(maintenance::VerifyArgs),
     /// Fetch those files of a model again that are wrong or missing
-    Repair(upkeep::VerifyArgs),
+    Repair(maintenance::VerifyArgs),
     /// Remove a model from this computer
-    Remove(upkeep::RemoveArgs),
+    Remove(maintenance::RemoveArgs),
     /// Copy a folder with a model into Ponder's own
-    Import(upkeep::ImportArgs),
+    Import(maintenance::ImportArgs),
     /// Say whether a model fits this computer's memory
     Fit(fit::FitArgs),
     /// Add, list and remove endpoints: servers of models, on this computer or another
@@ -190,10 +190,10 @@ fn main() -> ExitCode {
             Command::Bench(args) => bench::run(args).await,
             Command::Models(args) => models::run(args).await,
             Command::Pull(args) => pull::run(args).await,
-            Command::Verify(args) => upkeep::verify(args).await,
-            Command::Repair(args) => upkeep::repair(args).await,
-            Command::Remove(args) => upkeep::remove(args).await,
-            Command::Import(args) => upkeep::import(args).await,
+            Command::Verify(args) => maintenance::verify(args).await,
+            Command::Repair(args) => maintenance::repair(args).await,
+            Command::Remove(args) => maintenance::remove(args).await,
+            Command::Import(args) => maintenance::import(args).await,
             Command::Fit(args) => fit::run(args).await,
             Command::Endpoints(args) => endpoints::run(args).await,
             Command::History(args) => history::run(args).await,

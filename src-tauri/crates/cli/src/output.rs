@@ -147,7 +147,7 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
-/// The text in the soft colour of thoughts and side remarks, where the terminal has colours.
+/// The text in the soft colour of thoughts and side remarks, if the terminal has colours.
 pub fn soft(text: &str) -> String {
     if is_terminal() {
         format!("\x1b[2m{text}\x1b[0m")

@@ -86,7 +86,7 @@ pub async fn run(args: PullArgs) -> Result<()> {
     Ok(())
 }
 
-/// What is printed while it goes on.
+/// What is printed while it runs.
 enum Shown {
     Json,
     Lines { state: Option<DownloadState>, at: Instant },

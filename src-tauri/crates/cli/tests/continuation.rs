@@ -1,4 +1,4 @@
-//! `ponder ask`: thoughts that are ended, answers that go on, and Ctrl+C, with Pebble.
+//! `ponder ask`: thoughts that are ended, answers that are continued, and Ctrl+C, with Pebble.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -61,39 +61,39 @@ fn a_budget_ends_the_thought_to_the_token() {
 fn an_answer_goes_on_from_each_form_of_it() {
     let home = tempfile::tempdir().expect("a folder");
     let whole = said(&ask(home.path(), &[SUM]).1);
-    let begun = home.path().join("begun.json");
-    let path = begun.to_str().expect("text");
+    let prefix = home.path().join("prefix.json");
+    let path = prefix.to_str().expect("text");
     // What an earlier command printed.
     let (cut, lines) = ask(home.path(), &["--max-tokens", "15", SUM]);
     assert_eq!(lines.last().expect("a line")["ended_by"]["rule"], "token_limit");
-    fs::write(&begun, &cut.stdout).expect("written");
+    fs::write(&prefix, &cut.stdout).expect("written");
     assert_eq!(said(&ask(home.path(), &["--continue", path, SUM]).1), whole);
     // The same killed before its last line: its words.
     let printed = String::from_utf8_lossy(&cut.stdout).into_owned();
     let without: Vec<&str> = printed.lines().filter(|line| !line.contains("\"done\"")).collect();
-    fs::write(&begun, without.join("\n")).expect("written");
+    fs::write(&prefix, without.join("\n")).expect("written");
     let (thought, text, _) = said(&ask(home.path(), &["--continue", path, SUM]).1);
     assert_eq!((thought, text), (whole.0.clone(), whole.1.clone()));
     // Tokens alone, and an assistant's message.
     let tokens = whole.2.as_array().expect("a list");
-    fs::write(&begun, json!({"tokens": tokens[..tokens.len() - 4]}).to_string()).expect("written");
+    fs::write(&prefix, json!({"tokens": tokens[..tokens.len() - 4]}).to_string()).expect("written");
     assert_eq!(said(&ask(home.path(), &["--continue", path, SUM]).1), whole);
     let message = json!({"role": "assistant", "reasoning": whole.0, "content": "347 +"});
-    fs::write(&begun, message.to_string()).expect("written");
+    fs::write(&prefix, message.to_string()).expect("written");
     let (thought, text, _) = said(&ask(home.path(), &["--continue", path, SUM]).1);
     assert_eq!((thought, text), (whole.0.clone(), whole.1.clone()));
     // Another model's.
-    fs::write(&begun, json!({"tokens": [300], "model_revision": "another"}).to_string()).expect("written");
+    fs::write(&prefix, json!({"tokens": [300], "model_revision": "another"}).to_string()).expect("written");
     let (output, lines) = ask(home.path(), &["--continue", path, SUM]);
     assert!(!output.status.success());
     assert_eq!(lines.last().expect("a line")["code"], "bad_request");
-    fs::write(&begun, "no answer").expect("written");
+    fs::write(&prefix, "no answer").expect("written");
     assert!(!ask(home.path(), &["--continue", path, SUM]).0.status.success());
 }
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_ends_the_answer_with_an_exit_code_and_it_can_go_on() {
+fn ctrl_c_ends_the_answer_with_an_exit_code_and_it_can_be_continued() {
     let home = tempfile::tempdir().expect("a folder");
     let question = "Tell me a story.";
     let whole = said(&ask(home.path(), &[question]).1);
@@ -115,8 +115,8 @@ fn ctrl_c_ends_the_answer_with_an_exit_code_and_it_can_go_on() {
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
     let lines: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(lines.last().expect("a line")["stop"], "cancelled");
-    let begun = home.path().join("begun.json");
-    fs::write(&begun, printed).expect("written");
-    let path = begun.to_str().expect("text");
+    let prefix = home.path().join("prefix.json");
+    fs::write(&prefix, printed).expect("written");
+    let path = prefix.to_str().expect("text");
     assert_eq!(said(&ask(home.path(), &["--continue", path, question]).1), whole);
 }

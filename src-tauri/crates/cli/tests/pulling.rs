@@ -1,4 +1,4 @@
-//! `ponder pull` as a process: whole runs, Ctrl+C, and a kill in the middle that the next run goes on behind.
+//! `ponder pull` as a process: whole runs, Ctrl+C, and a kill in the middle, after which the next run continues.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

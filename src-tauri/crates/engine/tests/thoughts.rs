@@ -116,7 +116,7 @@ async fn a_budget_holds_to_the_token() {
             whole.tokens[..words - 2],
             "the thought is the unbroken run's"
         );
-        println!("report: thinking: budget {budget}: {:?} behind {:?}", heard.text, heard.thinking);
+        println!("report: thinking: budget {budget}: {:?} after {:?}", heard.text, heard.thinking);
     }
     // A model that ends its thought in time is left alone.
     for budget in [natural + 1, 1000] {
@@ -193,7 +193,7 @@ async fn the_answer_follows_at_once_when_it_is_asked_for() {
         }
         assert!(!heard.text.is_empty());
     }
-    println!("report: thinking: at most {most} thought tokens behind the first that was heard after Answer now");
+    println!("report: thinking: at most {most} thought tokens after the first that was heard after Answer now");
     assert!(most <= 2);
 }
 
@@ -306,7 +306,7 @@ async fn an_answer_goes_on_behind_a_thought_that_was_ended() {
             places += 1;
         }
     }
-    println!("report: continue: the same answer from each of {places} places behind thoughts that were ended");
+    println!("report: continue: the same answer from each of {places} places after thoughts that were ended");
 }
 
 #[tokio::test]

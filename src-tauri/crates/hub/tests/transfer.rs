@@ -1,4 +1,4 @@
-//! Downloads against the hub imitation: what is fetched, what is kept, what is gone on with.
+//! Downloads against the hub imitation: what is fetched, what is kept, what is resumed.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,10 +1,10 @@
-//! The ids of an answer of which only the words are known, so that it can go on.
+//! The ids of an answer of which only the words are known, so that it can be continued.
 
 use crate::{ChatProcessor, Error, Prompt, Result, Tokenizer};
 
 impl ChatProcessor {
-    /// What a model would have written after `prompt` to say this: a thought, which goes on if no text follows it, and an
-    /// answer, which goes on. Words that spell control tokens stay words. An error if there is a thought and the model's
+    /// What a model would have written after `prompt` to say this: a thought, which is continued if no text follows it, and an
+    /// answer, which is continued. Words that spell control tokens stay words. An error if there is a thought and the model's
     /// format knows none.
     pub fn encode_answer_prefix(&self, prompt: &Prompt, thinking: &str, text: &str) -> Result<Vec<u32>> {
         if thinking.is_empty() && text.is_empty() {
@@ -50,7 +50,7 @@ impl ChatProcessor {
         if let Some(rest) = opening.strip_prefix("<|start|>assistant") {
             opening = rest.to_owned();
         }
-        // Where a line of its own ends a thought, one begins it.
+        // If a line of its own ends a thought, one begins it.
         if terminator.text().starts_with('\n') && !opening.ends_with('\n') {
             opening.push('\n');
         }

@@ -44,7 +44,7 @@ pub enum Error {
     /// The chat template was stopped because it did not end, or built more text than any model reads.
     #[error("the model's chat template ran for too long, or wrote too much, and was stopped; nothing was sent to the model")]
     TemplateEndless,
-    /// A thought is to go on, of a model that has none.
+    /// A thought is to be continued, of a model that has none.
     #[error("this answer began with a thought, and the model has no way to tell one; nothing was lost, choose the model that began it")]
     NoThoughts,
 }

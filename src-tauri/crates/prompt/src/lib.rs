@@ -26,7 +26,7 @@ pub use stop_tokens::{StopSet, StopToken};
 pub use template::Template;
 pub use tokenizer::Tokenizer;
 
-/// A JSON file of a model; `null` where it is missing.
+/// A JSON file of a model; `null` if it is missing.
 fn read_json(path: &std::path::Path) -> Result<serde_json::Value> {
     match std::fs::read(path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|source| Error::Json {

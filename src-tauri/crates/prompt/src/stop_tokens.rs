@@ -76,7 +76,7 @@ impl StopSet {
         };
         let harmony = content == "<|end|>" && tokenizer.id("<|channel|>").is_some();
         if !harmony && !self.contains(*id) {
-            self.add(tokenizer, *id, "chat template, behind an answer");
+            self.add(tokenizer, *id, "chat template, after an answer");
         }
     }
 

@@ -275,7 +275,7 @@ fn the_end_of_a_turn_is_found_in_the_template() {
         serde_json::to_value(ChatProcessor::open(dir.path()).unwrap().stops()).unwrap()
     };
     let eos = json!({"id": 1, "text": "<eos>", "sources": ["tokenizer_config.json eos_token"]});
-    let turn = json!({"id": 106, "text": "<turn|>", "sources": ["chat template, behind an answer"]});
+    let turn = json!({"id": 106, "text": "<turn|>", "sources": ["chat template, after an answer"]});
     assert_eq!(
         stops("{% for m in messages %}<|turn>{{ m.content }}<turn|>\n{% endfor %}"),
         json!({"stops": [eos, turn]})

@@ -72,7 +72,7 @@ pub enum EndedBy {
 pub struct Usage {
     /// Tokens of the rendered conversation.
     pub prompt_tokens: u32,
-    /// How many of them, and of an answer that goes on, were still in the KV cache.
+    /// How many of them, and of an answer that is continued, were still in the KV cache.
     pub cached_tokens: u32,
     /// How many of both were read before the first new token.
     pub prefilled_tokens: u32,
@@ -86,7 +86,7 @@ pub struct Usage {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Timing {
-    /// Milliseconds to load the model; 0 where it was loaded already.
+    /// Milliseconds to load the model; 0 if it was loaded already.
     pub load_ms: f64,
     /// Milliseconds from the start of prefill to the first token.
     pub first_token_ms: f64,

@@ -31,7 +31,7 @@ const LONGEST_EVENT: usize = 32 << 20;
 const LONGEST_ANSWER: usize = 32 << 20;
 
 /// What became of a question.
-pub(crate) enum Asked {
+pub(crate) enum Outcome {
     /// The answer begins.
     Answer(Box<Response>),
     /// The server refused what it was asked: the status and its words.
@@ -42,7 +42,7 @@ pub(crate) enum Asked {
 ///
 /// # Errors
 /// What keeps an answer from coming; a status of 400 or 422 is none.
-pub(crate) async fn ask(net: &Net, endpoint: &Endpoint, model: &str, body: &Value) -> Result<Asked> {
+pub(crate) async fn ask(net: &Net, endpoint: &Endpoint, model: &str, body: &Value) -> Result<Outcome> {
     let key = keys::key(net, endpoint).await?;
     let address = format!("{}/chat/completions", endpoint.base_url);
     let mut request = net.post(&address, Purpose::Inference).json(body).timeouts(TIMEOUTS);
@@ -52,13 +52,13 @@ pub(crate) async fn ask(net: &Net, endpoint: &Endpoint, model: &str, body: &Valu
     let response = request.send().await?;
     let status = response.status();
     if (200..300).contains(&status) {
-        return Ok(Asked::Answer(Box::new(response)));
+        return Ok(Outcome::Answer(Box::new(response)));
     }
     let retry_after = response.retry_after();
     let message = words(response.text_capped(LONGEST_REFUSAL).await?);
     let name = endpoint.name.clone();
     Err(match status {
-        400 | 422 if !is_about_length(&message) => return Ok(Asked::Refused(status, message)),
+        400 | 422 if !is_about_length(&message) => return Ok(Outcome::Refused(status, message)),
         400 | 413 | 422 => Error::ContextFull { endpoint: name, message },
         401 | 403 => Error::KeyRefused {
             endpoint: name,

@@ -33,7 +33,7 @@ use tokio::runtime::Handle;
 use tokio::time::{timeout_at, Duration, Instant};
 
 use crate::assembler::Assembler;
-use crate::http::{Asked, Frame};
+use crate::http::{Frame, Outcome};
 use crate::learned::Learned;
 use crate::reply::Reply;
 
@@ -79,7 +79,7 @@ impl RemoteEngine {
         self.0.endpoints().iter().find(|endpoint| endpoint.name == name).cloned()
     }
 
-    /// Takes these endpoints from now on; running answers go on. What was found out about models is forgotten, because another
+    /// Takes these endpoints from now on; running answers continue. What was found out about models is forgotten, because another
     /// server may be behind the same name.
     pub fn set_endpoints(&self, endpoints: Vec<Endpoint>) {
         *self.0.endpoints() = endpoints;
@@ -280,8 +280,8 @@ impl Inner {
         for _ in 0..MOST_REFUSALS {
             let body = body::body(model, request, &self.learned_of(&request.model).refused)?;
             match http::ask(&self.net, endpoint, model, &body).await? {
-                Asked::Answer(response) => return Ok(*response),
-                Asked::Refused(status, message) => {
+                Outcome::Answer(response) => return Ok(*response),
+                Outcome::Refused(status, message) => {
                     let Some(field) = body::refused_field(&body, &message) else {
                         return Err(Error::Refused {
                             endpoint: endpoint.name.clone(),

@@ -1,4 +1,4 @@
-//! Thoughts that are ended early, and answers that go on.
+//! Thoughts that are ended early, and answers that are continued.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ impl Harness {
         message
     }
 
-    /// Lets the answer go on, and the job that the engine got for it.
+    /// Continues the answer, and gives the job that the engine got for it.
     async fn continues(&self, message: &str) -> FakeJob {
         let view = self.chat.continue_answer(message).await.unwrap();
         let last = view.messages.last().unwrap();
@@ -106,7 +106,7 @@ async fn answer_now_reaches_the_engine_and_nobody_else() {
         sleep(Duration::from_millis(1)).await;
     }
     assert!(!other.end_thinking.is_asked() && !job.cancel.is_cancelled());
-    // The answer goes on, and twice is as good as once.
+    // The answer continues, and twice is as good as once.
     harness.chat.answer_now(&message).await.unwrap();
     job.events.send(text("Yes.", 2));
     job.events.send(done(FinishReason::Stop));
@@ -177,12 +177,12 @@ async fn an_answer_is_continued_from_its_tokens_and_shows_what_they_say() {
     let job = harness.continues(&message).await;
     assert_eq!(job.request.model.reference(), "pebble", "the model that began it");
     assert_eq!(job.request.messages.len(), 1);
-    let begun = AnswerPrefix::Tokens {
+    let prefix = AnswerPrefix::Tokens {
         tokens: vec![1, 2, 99],
         model_revision: Some("abc".into()),
         thinking_ended: false,
     };
-    assert_eq!(job.request.answer_prefix, Some(begun));
+    assert_eq!(job.request.answer_prefix, Some(prefix));
 
     let mut window = harness.chat.attach(&message, 0).await.unwrap();
     let mut events = vec![next(&mut window).await];
@@ -261,11 +261,11 @@ async fn an_answer_without_tokens_is_continued_from_its_words_and_one_without_wo
     job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken again")));
     harness.end(&message).await;
     let job = harness.continues(&message).await;
-    let begun = AnswerPrefix::Text {
+    let prefix = AnswerPrefix::Text {
         thinking: Some("hm".into()),
         text: Some("Half an".into()),
     };
-    assert_eq!(job.request.answer_prefix, Some(begun));
+    assert_eq!(job.request.answer_prefix, Some(prefix));
     job.events.send(continued(vec![thinking("hm"), words("Half an")], vec![5, 6, 7]));
     job.events.send(text(" answer", 8));
     job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "and again")));
@@ -389,7 +389,7 @@ async fn an_answer_is_continued_after_its_process_was_gone_as_often_as_it_takes(
                 None => sleep(Duration::from_millis(1)).await,
             }
         };
-        assert!(matches!(&job.request.answer_prefix, Some(AnswerPrefix::Tokens { tokens: begun, .. }) if *begun == tokens));
+        assert!(matches!(&job.request.answer_prefix, Some(AnswerPrefix::Tokens { tokens: prefix, .. }) if *prefix == tokens));
         let said: String = ["one ", "two ", "three "][..=round].concat();
         job.events.send(started("abc"));
         job.events.send(continued(vec![words(&said)], tokens.clone()));
@@ -408,8 +408,8 @@ async fn whoever_watches_from_another_process_sees_what_a_continued_answer_says(
     let chat = harness.new_chat().await;
     let message = harness.stopped(&chat).await;
     let job = harness.continues(&message).await;
-    let (_, elsewhere) = open(&harness.path).await;
-    let mut window = elsewhere.attach(&message, 0).await.unwrap();
+    let (_, other) = open(&harness.path).await;
+    let mut window = other.attach(&message, 0).await.unwrap();
     let mut events = vec![next(&mut window).await];
     assert_eq!(shown(&events), [thinking("It is ha<")]);
     // What was read as a letter turns out to be a marker.

@@ -1,4 +1,4 @@
-//! While nobody waits, the engine is given the chat that the next question will come behind.
+//! While nobody waits, the engine is given the chat that the next question will come after.
 
 use std::time::Duration;
 

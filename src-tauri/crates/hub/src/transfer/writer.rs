@@ -155,7 +155,7 @@ impl FileWriter {
             self.partial.save_record()?;
             ensure_free(&self.name, 0, self.margin)?;
         }
-        sync.go_on(&mut self.partial)
+        sync.poll(&mut self.partial)
     }
 }
 
@@ -176,7 +176,7 @@ impl BackgroundSync {
         }
     }
 
-    fn go_on(&mut self, partial: &mut PartialFile) -> Result<(), Error> {
+    fn poll(&mut self, partial: &mut PartialFile) -> Result<(), Error> {
         if let Some((_, running)) = &mut self.running {
             match running.try_recv() {
                 Ok(outcome) => self.done(partial, outcome)?,
