@@ -5,11 +5,15 @@ use std::collections::HashMap;
 use history::NOT_RUN;
 use protocol::{AnswerState, Content, ErrorCode, Message, Role, StoredMessage, ToolCall};
 
+/// What a model is told of a result that did not fit its context.
+const TOO_LONG: &str = "The result of this tool was too long for the context, so it was left out.";
+
 /// The messages of a branch, instructions first.
 ///
 /// An answer that says nothing (it failed or was stopped before its first word) is left out, and the questions around it
 /// become one message, because most templates refuse two questions in a row. A question that did not fit the context is
-/// left out together with its failed answer: otherwise no later question would fit either. A call without a result, as chats of
+/// left out together with its failed answer: otherwise no later question would fit either. Results of tools that did not fit are
+/// replaced by words that say so. A call without a result, as chats of
 /// earlier versions have them, gets one that says so, because most templates refuse it otherwise.
 pub(crate) fn conversation(system_prompt: &str, branch: &[StoredMessage]) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
@@ -20,7 +24,14 @@ pub(crate) fn conversation(system_prompt: &str, branch: &[StoredMessage]) -> Vec
     let mut open: Vec<ToolCall> = Vec::new();
     let mut tools: HashMap<&str, &str> = HashMap::new();
     for (index, stored) in branch.iter().enumerate() {
-        if says_nothing(stored) || branch.get(index + 1).is_some_and(did_not_fit) {
+        let too_long = match stored.role {
+            Role::Tool => branch[index..]
+                .iter()
+                .find(|later| later.role != Role::Tool)
+                .is_some_and(did_not_fit),
+            Role::System | Role::User | Role::Assistant => branch.get(index + 1).is_some_and(did_not_fit),
+        };
+        if says_nothing(stored) || (too_long && stored.role != Role::Tool) {
             continue;
         }
         if stored.role == Role::Tool {
@@ -40,7 +51,11 @@ pub(crate) fn conversation(system_prompt: &str, branch: &[StoredMessage]) -> Vec
             }
             (Role::Tool, _) => {
                 let call = stored.tool_call_id.as_deref().unwrap_or_default();
-                messages.push(result(call, tools.get(call).copied(), said(stored).collect()));
+                let content = match too_long {
+                    true => vec![Content::text(TOO_LONG)],
+                    false => said(stored).collect(),
+                };
+                messages.push(result(call, tools.get(call).copied(), content));
             }
             (Role::System | Role::User | Role::Assistant, _) => {
                 let message = message(stored);
@@ -250,6 +265,30 @@ mod tests {
             results,
             [(Some("b"), Some("tool_b"), "2".into()), (Some("a"), Some("tool_a"), "1".into())]
         );
+    }
+
+    #[test]
+    fn results_that_did_not_fit_are_replaced_by_words() {
+        let calls = stored(Role::Assistant, AnswerState::Complete, vec![call("a"), call("b")]);
+        let mut failed = stored(Role::Assistant, AnswerState::Failed, vec![]);
+        failed.error = Some(Error::new(ErrorCode::ContextFull, "too long"));
+        let branch = [
+            question("q"),
+            calls,
+            tool("a", "a whole book"),
+            tool("b", "1"),
+            failed,
+            question("next"),
+        ];
+        let messages = said(&conversation("", &branch));
+        let expected = [
+            (Role::User, "q".into()),
+            (Role::Assistant, String::new()),
+            (Role::Tool, TOO_LONG.into()),
+            (Role::Tool, TOO_LONG.into()),
+            (Role::User, "next".into()),
+        ];
+        assert_eq!(messages, expected);
     }
 
     #[test]

@@ -9,7 +9,6 @@ use crate::address::ModelAddress;
 use crate::api::next_cursor;
 use crate::card::unreachable;
 use crate::hub_summary::HubSummary;
-use crate::layout::{RepositoryId, Revision};
 use crate::response_cache::CacheKind;
 use crate::{Error, Hub};
 
@@ -168,20 +167,6 @@ impl Hub {
             cached_because: Some(because.into()),
             ..SearchPage::default()
         })
-    }
-
-    /// What an address leads to, for those who take one from a person; `main` if it names no revision.
-    ///
-    /// # Errors
-    /// [`Error::Address`] and [`Error::Name`].
-    pub fn resolve_address(&self, text: &str) -> Result<(RepositoryId, Revision), Error> {
-        match ModelAddress::parse(text, self.net().endpoint())? {
-            Some(ModelAddress::Model { id, revision }) => Ok((id, revision)),
-            _ => Err(Error::Address {
-                text: text.chars().take(120).collect(),
-                reason: "an id is owner/name",
-            }),
-        }
     }
 }
 
