@@ -130,11 +130,16 @@ def main():
     history = logs / "seconds.json"
     last = json.loads(history.read_text()) if history.exists() else {}
     start = time.monotonic()
-    run = Run([Program(line, logs, factor) for line in listed.read_text().splitlines()], last)
+    programs = [Program(line, logs, factor) for line in listed.read_text().splitlines()]
+    run = Run(programs, last)
     run.all()
     history.write_text(json.dumps(last | {program.name: round(program.seconds, 1) for program in run.done}))
     if run.failed:
         sys.exit(f"dev: failed after {time.monotonic() - start:.0f} s: {', '.join(program.name for program in run.failed)}")
+    # A worker that failed by itself leaves its program without an outcome.
+    missing = [program.name for program in programs if program not in run.done]
+    if missing:
+        sys.exit(f"dev: not run to the end: {', '.join(missing)}")
     if run.total == 0:
         sys.exit("dev: there was no test")
     print(f"{run.total} passed, 0 failed")
