@@ -21,25 +21,18 @@ pub async fn endpoint_models(app: State<'_, App>) -> Result<Vec<EndpointModels>>
 #[tauri::command]
 pub async fn add_endpoint(handle: AppHandle, app: State<'_, App>, name: String, url: String, key: Option<String>) -> Result<Endpoint> {
     let mut endpoint = remote::endpoint(&name, &url).map_err(Error::from)?;
-    unless_taken(&app.endpoints().await?, &name)?;
+    remote::check_name_is_free(&app.endpoints().await?, &name).map_err(Error::from)?;
     if let Some(key) = key.filter(|key| !key.trim().is_empty()) {
         app.remote.store_key(&name, &key).await.map_err(Error::from)?;
         endpoint.has_key = true;
     }
     // Read again, because a keychain may wait for a person, and another window or process may change the list meanwhile.
     let mut endpoints = app.endpoints().await?;
-    unless_taken(&endpoints, &name)?;
+    remote::check_name_is_free(&endpoints, &name).map_err(Error::from)?;
     endpoints.push(endpoint.clone());
     app.store_endpoints(endpoints).await?;
     models_changed(&handle);
     Ok(endpoint)
-}
-
-fn unless_taken(endpoints: &[Endpoint], name: &str) -> Result<()> {
-    match endpoints.iter().any(|known| known.name == name) {
-        true => Err(remote::Error::NameTaken(name.to_owned()).into()),
-        false => Ok(()),
-    }
 }
 
 /// Stores another key of an endpoint, or removes it.

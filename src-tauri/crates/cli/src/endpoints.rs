@@ -73,9 +73,7 @@ async fn add(args: AddArgs) -> Result<()> {
     let mut endpoint = remote::endpoint(&args.name, &args.url).map_err(protocol::Error::from)?;
     let key = read_key(args.key)?;
     let app = App::open().await?;
-    if app.remote.endpoint(&endpoint.name).is_some() {
-        return Err(protocol::Error::from(remote::Error::NameTaken(endpoint.name)).into());
-    }
+    remote::check_name_is_free(&app.remote.endpoints(), &endpoint.name).map_err(protocol::Error::from)?;
     if let Some(key) = key {
         app.remote.store_key(&endpoint.name, &key).await.map_err(protocol::Error::from)?;
         endpoint.has_key = true;
@@ -83,7 +81,7 @@ async fn add(args: AddArgs) -> Result<()> {
     let added = format!("{} is added: {} ({})\n", endpoint.name, endpoint.base_url, mark(&endpoint));
     // Read after the keychain has answered, because another process may change the list meanwhile.
     let mut endpoints = app.chat.endpoints().await?;
-    endpoints.retain(|known| known.name != endpoint.name);
+    remote::check_name_is_free(&endpoints, &endpoint.name).map_err(protocol::Error::from)?;
     endpoints.push(endpoint);
     app.chat.set_endpoints(&endpoints).await?;
     Ok(output::text(&added)?)

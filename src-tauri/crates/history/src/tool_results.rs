@@ -1,5 +1,7 @@
 //! The results of tools: a row for each call, in a line below the answer that called, before the next answer of the same turn.
 
+use std::collections::HashSet;
+
 use protocol::{AnswerState, Content, Role, StoredMessage};
 use sqlx::{Sqlite, Transaction};
 
@@ -93,8 +95,8 @@ pub(crate) async fn close_calls(transaction: &mut Transaction<'static, Sqlite>, 
 }
 
 async fn calls(transaction: &mut Transaction<'static, Sqlite>, chat: &str, answer: &str) -> Result<Calls> {
-    let rows: Vec<(String, Option<String>)> = sqlx::query_as(
-        "SELECT json_extract(p.content, '$.call.id'), r.id FROM parts p
+    let rows: Vec<(String, Option<String>, Option<String>)> = sqlx::query_as(
+        "SELECT json_extract(p.content, '$.call.id'), r.id, r.parent_id FROM parts p
            LEFT JOIN messages r ON r.chat_id = ?2 AND r.tool_call_id = json_extract(p.content, '$.call.id')
           WHERE p.message_id = ?1 AND p.kind = 'tool_call' ORDER BY p.position",
     )
@@ -102,9 +104,11 @@ async fn calls(transaction: &mut Transaction<'static, Sqlite>, chat: &str, answe
     .bind(chat)
     .fetch_all(&mut **transaction)
     .await?;
-    // Ids of rows sort by age, and every result goes below the one before.
-    let last = rows.iter().filter_map(|(_, result)| result.clone()).max();
-    let open = rows.into_iter().filter(|(_, result)| result.is_none()).map(|(call, _)| call);
+    // Every result goes below the one before, so the last is nobody's parent. Ids would tell as well, but for the clocks of two processes.
+    let parents: HashSet<&str> = rows.iter().filter_map(|(_, _, parent)| parent.as_deref()).collect();
+    let mut results = rows.iter().filter_map(|(_, result, _)| result.as_deref());
+    let last = results.find(|result| !parents.contains(result)).map(str::to_owned);
+    let open = rows.into_iter().filter(|(_, result, _)| result.is_none()).map(|(call, _, _)| call);
     Ok(Calls {
         open: open.collect(),
         last: last.unwrap_or_else(|| answer.to_owned()),

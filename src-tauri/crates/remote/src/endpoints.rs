@@ -3,6 +3,7 @@
 use protocol::Endpoint;
 use url::Url;
 
+use crate::keys::variable;
 use crate::{Error, Result};
 
 /// The longest name.
@@ -33,6 +34,18 @@ pub fn endpoint(name: &str, base_url: &str) -> Result<Endpoint> {
         base_url,
         has_key: false,
     })
+}
+
+/// Refuses a name that another of these endpoints has, or one so like it that both would find their keys under one name in the
+/// environment: then the key of one would be sent to the other.
+///
+/// # Errors
+/// [`Error::NameTaken`] with the name of the other.
+pub fn check_name_is_free(endpoints: &[Endpoint], name: &str) -> Result<()> {
+    match endpoints.iter().find(|known| variable(&known.name) == variable(name)) {
+        Some(known) => Err(Error::NameTaken(known.name.clone())),
+        None => Ok(()),
+    }
 }
 
 /// Whether what is sent to an endpoint leaves this computer, by the rule that the offline switch follows. An address that cannot be
@@ -69,6 +82,18 @@ mod tests {
         for bad in ["", "a/b", "a b", "a:b", "ü", &"a".repeat(41)] {
             assert!(endpoint(bad, "http://lab/v1").is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn names_that_share_a_key_are_one_name() {
+        let known = [endpoint("lab-2", "http://lab:1").expect("it is one")];
+        for taken in ["lab-2", "lab.2", "LAB_2"] {
+            assert!(
+                matches!(check_name_is_free(&known, taken), Err(Error::NameTaken(name)) if name == "lab-2"),
+                "{taken}"
+            );
+        }
+        assert!(check_name_is_free(&known, "lab2").is_ok());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use net::{Net, Purpose, Response, Timeouts};
 use protocol::Endpoint;
 use serde_json::Value;
 use sse_stream::SseByteStream;
+use tokio::time::timeout;
 
 use crate::reply::{error_message, Reply};
 use crate::{keys, Error, Result};
@@ -21,6 +22,8 @@ const TIMEOUTS: Timeouts = Timeouts {
     first_bytes: Some(Duration::from_secs(600)),
     stall: Some(Duration::from_secs(300)),
 };
+/// How long a list of models may take.
+const LIST_TIMEOUT: Duration = Duration::from_secs(15);
 /// The longest refusal that is read.
 const LONGEST_REFUSAL: u64 = 64 << 10;
 /// The longest answer that comes in one piece, and the longest list of models.
@@ -88,31 +91,40 @@ pub(crate) async fn ask(net: &Net, endpoint: &Endpoint, model: &str, body: &Valu
 pub(crate) async fn list(net: &Net, endpoint: &Endpoint) -> Result<Value> {
     let key = keys::key(net, endpoint).await?;
     let address = format!("{}/models", endpoint.base_url);
-    let mut request = net.get(&address, Purpose::Inference).head_timeout(Duration::from_secs(15));
+    let mut request = net.get(&address, Purpose::Inference);
     if let Some(key) = &key {
         request = request.bearer(key);
     }
-    let response = request.send().await?;
     let name = endpoint.name.clone();
-    match response.status() {
-        200..300 => response.json_capped(LONGEST_JSON).await.map_err(Error::from),
-        401 | 403 => Err(Error::KeyRefused {
-            endpoint: name,
-            with_key: key.is_some(),
-        }),
-        429 => Err(Error::TooManyRequests {
-            endpoint: name,
-            retry_after: response.retry_after(),
-        }),
-        status => {
-            let message = words(response.text_capped(LONGEST_REFUSAL).await?);
-            Err(Error::Refused {
+    let listed = async {
+        let response = request.send().await?;
+        match response.status() {
+            200..300 => response.json_capped(LONGEST_JSON).await.map_err(Error::from),
+            401 | 403 => Err(Error::KeyRefused {
                 endpoint: name,
-                status,
-                message,
-            })
+                with_key: key.is_some(),
+            }),
+            429 => Err(Error::TooManyRequests {
+                endpoint: name,
+                retry_after: response.retry_after(),
+            }),
+            status => {
+                let message = words(response.text_capped(LONGEST_REFUSAL).await?);
+                Err(Error::Refused {
+                    endpoint: name,
+                    status,
+                    message,
+                })
+            }
         }
-    }
+    };
+    // The lists of other endpoints are shown together with this one.
+    timeout(LIST_TIMEOUT, listed).await.unwrap_or_else(|_| {
+        Err(Error::Net(net::Error::TimedOut {
+            host: endpoint.name.clone(),
+            after: LIST_TIMEOUT,
+        }))
+    })
 }
 
 /// The words of a refusal's body, cut to what a person reads.

@@ -11,7 +11,7 @@ fn secret_name(endpoint: &str) -> String {
 }
 
 /// The variable that goes before the keychain: `PONDER_KEY_LAB_2` for an endpoint called `lab-2`.
-fn variable(endpoint: &str) -> String {
+pub(crate) fn variable(endpoint: &str) -> String {
     let name: String = endpoint
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })

@@ -37,7 +37,7 @@ use crate::http::{Frame, Outcome};
 use crate::learned::Learned;
 use crate::reply::Reply;
 
-pub use endpoints::{endpoint, leaves_computer};
+pub use endpoints::{check_name_is_free, endpoint, leaves_computer};
 pub use error::{Error, Result};
 pub use shelf::EndpointShelf;
 
