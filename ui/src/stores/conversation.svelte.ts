@@ -187,6 +187,8 @@ export class Conversation {
         this.setDraft(this.draft ? `${text}\n${this.draft}` : text);
       } else if (chat !== null) {
         void this.#storeDraft(chat, [...attachments, ...words(text)]);
+      } else {
+        this.localPrefs.set('new-draft', text);
       }
     } finally {
       this.sending = false;
