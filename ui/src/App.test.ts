@@ -207,7 +207,7 @@ describe('thinking', () => {
     expect(the('thought-text').textContent).not.toContain('936');
   });
 
-  it('ends by its key, and the key does nothing where nobody thinks', async () => {
+  it('ends by its key, and the key does nothing if nobody thinks', async () => {
     await open();
     const asked = vi.spyOn(host, 'answerNow');
     await press('A', { ctrlKey: true, shiftKey: true });
@@ -246,7 +246,7 @@ describe('thinking', () => {
     expect(all('thinking-menu')).toEqual([]);
   });
 
-  it('goes on where it was stopped, with all it was', async () => {
+  it('continues where it was stopped, with all it was', async () => {
     await openAnswer(half);
     expect(the('thought-toggle').textContent).toContain('Thought for 2 s');
     expect(the('thought-toggle').textContent).toContain('4 tokens');
@@ -260,7 +260,7 @@ describe('thinking', () => {
     expect(all('message-assistant')).toHaveLength(1);
   });
 
-  it('stays as it is where it cannot go on, and says why', async () => {
+  it('stays as it is if it cannot be continued, and says why', async () => {
     host.refuse = { call: 'continueAnswer', error: { code: 'model_not_found', message: 'The model is not here.' } };
     await openAnswer(half);
     await click('continue');
@@ -274,7 +274,7 @@ describe('thinking', () => {
     expect(all('continue')).toHaveLength(continuable ? 1 : 0);
   });
 
-  it('goes on only at the end of the chat', async () => {
+  it('continues only at the end of the chat', async () => {
     const chat = host.addChat('A chat', Date.now());
     host.addTurn(chat, 'A question', half);
     host.addTurn(chat, 'Another', {});

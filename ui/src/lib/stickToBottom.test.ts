@@ -81,7 +81,7 @@ describe('StickToBottom', () => {
     expect(stick.held).toBe(true);
   });
 
-  it('has nothing to let go of where all is visible', () => {
+  it('has nothing to let go of if all is visible', () => {
     area.scrollHeight = 100;
     stick.letGo();
     expect(stick.held).toBe(true);

@@ -49,7 +49,7 @@ export class FakeHost extends FakeHub implements Platform {
   #windowState: ChatWindowState = { open_chat: null, new_draft: '' };
   #next = 1;
   /** Calls of this name are rejected. */
-  refuse: { call: 'send' | 'regenerate' | 'renameChat' | 'continueAnswer'; error: HostError } | null = null;
+  refuse: { call: 'createChat' | 'send' | 'regenerate' | 'renameChat' | 'continueAnswer'; error: HostError } | null = null;
   /** Streams break off after this many events, once. */
   detachAfter: number | null = null;
   /** Every link that was opened. */
@@ -66,6 +66,7 @@ export class FakeHost extends FakeHub implements Platform {
     return this.#view(this.#chat(id));
   }
   async createChat(settings: ChatSettings): Promise<ChatView> {
+    if (this.refuse?.call === 'createChat') throw this.refuse.error;
     return this.#view(this.addChat('', Date.now(), settings));
   }
   async renameChat(id: string, title: string): Promise<void> {
@@ -131,10 +132,10 @@ export class FakeHost extends FakeHub implements Platform {
     if (this.refuse?.call === 'continueAnswer') throw this.refuse.error;
     const { chat, message } = this.#message(id);
     const question = this.#questionOf(chat, message);
-    const begun: StoredMessage = { ...message, state: 'streaming', finish_reason: null, ended_by: null, error: null, finished_at: null, continuable: false };
-    this.#replace(chat, begun);
-    const run = this.#startRunning(begun, [{ type: 'continued', parts: begun.parts, notices: begun.notices }]);
-    void this.#write(chat, begun, run, textOf(question.parts));
+    const continued: StoredMessage = { ...message, state: 'streaming', finish_reason: null, ended_by: null, error: null, finished_at: null, continuable: false };
+    this.#replace(chat, continued);
+    const run = this.#startRunning(continued, [{ type: 'continued', parts: continued.parts, notices: continued.notices }]);
+    void this.#write(chat, continued, run, textOf(question.parts));
     return this.#view(chat);
   }
   async attach(id: string, from: number, onEvent: (event: AnswerEvent) => void): Promise<void> {

@@ -105,7 +105,7 @@ describe('an answer', () => {
     expect(shown(reloaded)).toEqual({ thinking: told('thinking'), text: told('text') });
   });
 
-  it('goes on where its stream broke off', async () => {
+  it('continues where its stream broke off', async () => {
     host.detachAfter = 40;
     const conversation = page();
     await conversation.send('Tell me a long story');
@@ -205,6 +205,17 @@ describe('a question', () => {
     expect(conversation.draft).toBe('Something long\n  that I typed');
     expect(conversation.messages).toEqual([]);
     expect(toasts.shown.map((toast) => toast.text)).toEqual([BROKEN.message]);
+  });
+
+  it('waits for the next new chat if another chat was opened before it failed', async () => {
+    const { summary } = await host.createChat({ model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {} });
+    host.refuse = { call: 'createChat', error: BROKEN };
+    const conversation = page();
+    const sending = conversation.send('Something long');
+    conversation.id = summary.id;
+    await sending;
+    conversation.openNew();
+    expect(conversation.draft).toBe('Something long');
   });
 
   it('makes the chat when it is sent, with the settings chosen before', async () => {

@@ -3,7 +3,7 @@
 /// At most this many characters.
 const LENGTH: usize = 60;
 
-/// The beginning of a text on one line, in whole words where it has any.
+/// The beginning of a text on one line, in whole words if it has any.
 pub(crate) fn title(text: &str) -> String {
     let words: Vec<String> = text
         .split_whitespace()

@@ -70,7 +70,7 @@ enum Command {
 /// The model of a command: a folder, a hub id, `pebble` or `endpoint:NAME/MODEL`.
 #[derive(Args, Clone)]
 pub struct ModelArg {
-    /// A folder, a hub id or `pebble`; without it the default model
+    /// A folder, a hub id, `pebble` or endpoint:NAME/MODEL; without it the default model
     #[arg(long, value_name = "REF")]
     pub model: Option<String>,
 }

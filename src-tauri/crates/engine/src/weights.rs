@@ -138,7 +138,7 @@ impl<'a> Weights<'a> {
         to_compute_dtype(name, tensor)
     }
 
-    /// A matrix `[rows, columns]` that may be quantised. Where the device multiplies plain numbers faster it comes
+    /// A matrix `[rows, columns]` that may be quantised. If the device multiplies plain numbers faster it comes
     /// dequantised, unless that would take more than `limit` bytes.
     pub fn take_matrix(&mut self, path: &str, rows: i32, columns: i32, limit: u64) -> Result<Matrix> {
         let parts = self.take_parts(path)?;

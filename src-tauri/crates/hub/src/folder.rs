@@ -217,7 +217,7 @@ impl ModelFolder {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where imported models are; `None` where none was imported.
+    /// Where imported models are; `None` if none was imported.
     fn imports(&self) -> Option<PathBuf> {
         self.import_folder().ok().filter(|folder| folder.is_dir())
     }

@@ -14,7 +14,7 @@ use crate::{ChatProcessor, Prompt, RenderRequest, Result};
 /// Questions that nobody asked, with different first letters.
 const PROBES: [&str; 2] = ["What?", "Hm."];
 
-/// Where the next turn parts so few tokens before the prompt's end, the end itself is no boundary: another answer reads these
+/// If the next turn parts so few tokens before the prompt's end, the end itself is no boundary: another answer reads these
 /// few again.
 const NEAR: usize = 32;
 

@@ -82,7 +82,7 @@ impl Probe<'_> {
             };
         }
         if switched {
-            // Where saying nothing is a third thing, the model decides, and then it may think.
+            // If saying nothing is a third thing, the model decides, and then it may think.
             return ThinkingControl::Switch { default_on: unsaid != off };
         }
         if let Some(default_on) = self.by_request(unsaid.as_deref()) {
@@ -128,7 +128,7 @@ impl Probe<'_> {
             "<think:opensource>" => source.contains("<think{}>") && source.contains(":opensource"),
             "<|channel|>analysis<|message|>" => source.contains("<|channel|>analysis"),
             "<think>" => ["<think>", "</think>"].iter().any(|marker| source.contains(marker)),
-            // Where the model itself begins with these words, only the end of its thought is told.
+            // If the model itself begins with these words, only the end of its thought is told.
             "Here are my reasoning steps:" => source.contains(open) || source.contains(close),
             // Also Gemma's word for the switch.
             "<|think|>" => source.contains(open) && source.contains(close),

@@ -65,7 +65,7 @@ pub enum Activation {
     Gelu(Gelu),
     /// That of gpt-oss, which clips what it gates as well and adds 1 to it.
     ClippedSilu {
-        /// Where both are clipped.
+        /// The limit at which both are clipped.
         limit: Tensor,
         /// Minus that.
         floor: Tensor,

@@ -137,7 +137,7 @@ impl Template {
         request.variables(*self.conventions.get_or_init(|| ToolConventions::of(self)))
     }
 
-    /// Renders with these variables; `messages` and whatever else the template asks for. Where `tools` is set, a
+    /// Renders with these variables; `messages` and whatever else the template asks for. If `tools` is set, a
     /// template named `tool_use` is preferred. As in transformers, a message's reasoning is there under each of its names.
     pub fn render(&self, mut variables: Map<String, Value>) -> Result<String> {
         let messages = variables.get_mut("messages").and_then(Value::as_array_mut);

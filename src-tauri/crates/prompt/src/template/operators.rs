@@ -18,7 +18,7 @@ const ITEM: usize = 32;
 #[derive(Default)]
 struct Built(usize);
 
-/// Counts what is built; an error where it is too much.
+/// Counts what is built; an error if it is too much.
 pub(super) fn charge(state: &mut State, bytes: usize) -> Result<(), Error> {
     let built = state.get_or_insert_extension_with(Built::default);
     built.0 = built.0.saturating_add(bytes);
@@ -236,7 +236,7 @@ fn percent(state: &mut State, left: &Value, right: &Value) -> Result<Value, Erro
     }
 }
 
-/// A format with its arguments put in, where that cannot become too long.
+/// A format with its arguments put in, if that cannot become too long.
 pub(super) fn format_checked(state: &mut State, style: FormatStyle, format: &str, arguments: &[Value]) -> Result<Value, Error> {
     let widths = format.split(|c: char| !c.is_ascii_digit());
     let width = widths.map(|digits| digits.parse().unwrap_or(0usize)).max().unwrap_or(0);

@@ -13,7 +13,7 @@ const DEPTH: usize = 100;
 /// The source for minijinja.
 ///
 /// # Errors
-/// Where a tag is not closed, or the template uses a reserved name.
+/// If a tag is not closed, or the template uses a reserved name.
 pub(super) fn prepare(source: &str) -> Result<String> {
     if source.contains(RESERVED) {
         return Err(broken("a name that begins with __ponder_ is reserved"));

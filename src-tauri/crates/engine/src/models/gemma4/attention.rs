@@ -41,7 +41,7 @@ pub(super) struct Attention {
 enum HeadNorms {
     /// One for all; values have no factors, so theirs are ones.
     Together(RmsNorm),
-    /// Where values are the keys before their factors: the norm without factors, and the factors of queries and keys.
+    /// Values are the keys before their factors: the norm without factors, and the factors of queries and keys.
     ValuesAreKeys(RmsNorm, Tensor),
 }
 
