@@ -24,7 +24,9 @@ use crate::state::App;
 /// # Errors
 /// When the data folder, the history or the window system cannot be opened; a window has said so then.
 pub fn run() -> Result<()> {
-    let (data_dir, state, _log) = match open() {
+    // Lives until the end: what is logged after it is dropped is lost.
+    let mut log = None;
+    let (data_dir, state) = match open(&mut log) {
         Ok(opened) => opened,
         Err(error) => {
             tracing::error!("could not start: {error:#}");
@@ -73,12 +75,12 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// The folder of all data, what lies in it, and the log.
-fn open() -> Result<(PathBuf, App, WorkerGuard)> {
+/// The folder of all data and what lies in it. `log` is there as soon as the folder is, also if the rest cannot be opened.
+fn open(log: &mut Option<WorkerGuard>) -> Result<(PathBuf, App)> {
     let data_dir = hub::data_dir()?;
-    let log = logging::start(&data_dir.join("logs"))?;
+    *log = Some(logging::start(&data_dir.join("logs"))?);
     let state = tauri::async_runtime::block_on(App::open(&data_dir))?;
-    Ok((data_dir, state, log))
+    Ok((data_dir, state))
 }
 
 /// What the build put into the program: tauri.conf.json and the pages.

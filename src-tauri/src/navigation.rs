@@ -9,9 +9,19 @@ use tauri::{Manager, Url, WebviewWindowBuilder, Wry};
 /// of the event and may show a menu of ours.
 const NO_BROWSER_MENU: &str = "addEventListener('contextmenu', (event) => event.preventDefault(), true);";
 
+/// A proxy at which nobody listens (the port is the system's own). WebKitGTK sends the request of a link with `download` before
+/// it asks the app, so on Linux the web view has no way to the network at all; the app's pages and calls need none.
+#[cfg(target_os = "linux")]
+const NO_NETWORK: &str = "http://127.0.0.1:1";
+
 /// Refuses every navigation away from Ponder's own pages, every new window and every download.
 pub fn confine<'a, M: Manager<Wry>>(app: &M, window: WebviewWindowBuilder<'a, Wry, M>) -> WebviewWindowBuilder<'a, Wry, M> {
     let dev_server = app.config().build.dev_url.clone().filter(|_| tauri::is_dev());
+    #[cfg(target_os = "linux")]
+    let window = match (&dev_server, NO_NETWORK.parse()) {
+        (None, Ok(nowhere)) => window.proxy_url(nowhere),
+        _ => window,
+    };
     window
         .on_navigation(move |url| {
             let own = is_own_page(url, dev_server.as_ref());

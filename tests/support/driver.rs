@@ -172,11 +172,15 @@ impl Window {
     /// Presses a button of the mouse over the element with this test id: 0 the first, 1 the middle one, 2 the second.
     pub fn press_button(&self, test_id: &str, button: u8) {
         let over = json!({ELEMENT: self.element(test_id)});
-        let actions = json!([
-            {"type": "pointerMove", "duration": 0, "origin": over, "x": 0, "y": 0},
-            {"type": "pointerDown", "button": button},
-            {"type": "pointerUp", "button": button},
-        ]);
+        let mut actions = vec![
+            json!({"type": "pointerMove", "duration": 0, "origin": over, "x": 0, "y": 0}),
+            json!({"type": "pointerDown", "button": button}),
+        ];
+        if button == 2 {
+            // WebKitWebDriver reports every release as the first button's, which over the element would be a click.
+            actions.push(json!({"type": "pointerMove", "duration": 0, "origin": "viewport", "x": 4, "y": 4}));
+        }
+        actions.push(json!({"type": "pointerUp", "button": button}));
         let mouse = json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": actions});
         self.post("actions", json!({"actions": [mouse]}))
             .unwrap_or_else(|error| panic!("{test_id} cannot be pressed: {error}"));
