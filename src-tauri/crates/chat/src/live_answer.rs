@@ -33,6 +33,8 @@ struct LiveState {
     /// How often what was said has been replaced.
     edition: u32,
     saved: Saved,
+    /// What was told beside the answer since this process began to write it.
+    told: Vec<Notice>,
     /// The ids of the calls of this chat, so that every new one differs from them.
     call_ids: HashSet<String>,
 }
@@ -84,6 +86,7 @@ impl LiveAnswer {
                 windows: Vec::new(),
                 edition: 0,
                 saved,
+                told: Vec::new(),
                 call_ids: HashSet::new(),
             }),
         })
@@ -121,7 +124,8 @@ impl LiveAnswer {
         self.answer().tell(body);
     }
 
-    /// Replaces the parts of a continued answer by what its tokens say. Parts that stay keep their times.
+    /// Replaces the parts of a continued answer by what its tokens say, and its notices by those about the tokens and those that were
+    /// told just before. Parts that stay keep their times.
     pub(crate) fn continued_from(&self, content: Vec<Content>, notices: Vec<Notice>, tokens: Vec<u32>, at: i64) {
         let mut answer = self.answer();
         let before = std::mem::take(&mut answer.message.parts);
@@ -151,6 +155,9 @@ impl LiveAnswer {
             move_to_present(last, at);
         }
         answer.edition += 1;
+        let mut notices = notices;
+        let told: Vec<Notice> = answer.told.iter().filter(|told| !notices.contains(told)).cloned().collect();
+        notices.splice(0..0, told);
         answer.message.notices = notices.clone();
         answer.tokens = tokens;
         let parts = answer.message.parts.clone();
@@ -183,6 +190,7 @@ impl LiveAnswer {
     pub(crate) fn add_notice(&self, notice: Notice) {
         let mut answer = self.answer();
         answer.message.notices.push(notice.clone());
+        answer.told.push(notice.clone());
         answer.tell(AnswerBody::Notice { notice });
         drop(answer);
         self.grew.notify_one();

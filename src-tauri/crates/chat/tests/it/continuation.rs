@@ -5,8 +5,8 @@ use std::time::Duration;
 use history::History;
 use protocol::fake::FakeJob;
 use protocol::{
-    AnswerBody, AnswerEvent, AnswerPrefix, AnswerState, ChatSettings, Content, EngineEvent, Error, ErrorCode, FinishReason, Position, Role,
-    StoredMessage, Thinking,
+    AnswerBody, AnswerEvent, AnswerPrefix, AnswerState, ChatSettings, Content, EngineEvent, Error, ErrorCode, FinishReason, Notice,
+    NoticeCode, Position, Role, StoredMessage, Thinking,
 };
 use sqlx::Connection;
 use tokio::time::sleep;
@@ -449,4 +449,24 @@ async fn a_replacement_that_is_longer_than_what_was_shown_is_shown_once() {
     assert_eq!(kinds(&answer), [thinking(&format!("{long}And more."))]);
     assert_eq!(shown(&events), kinds(&answer));
     assert!(events.windows(2).all(|pair| pair[0].seq < pair[1].seq), "{events:?}");
+}
+
+#[tokio::test]
+async fn what_was_told_just_before_an_answer_is_read_anew_is_kept() {
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let message = harness.stopped(&chat).await;
+    let job = harness.continues(&message).await;
+    let (unseen, ended) = (
+        Notice::new(NoticeCode::MediaNotSeen, "It cannot see."),
+        Notice::new(NoticeCode::ThinkingEnded, "It was ended."),
+    );
+    job.events.send(EngineEvent::Notice(unseen.clone()));
+    job.events.send(EngineEvent::Continued {
+        parts: vec![thinking("It is ha")],
+        notices: vec![ended.clone()],
+        tokens: vec![1, 2],
+    });
+    job.events.send(done(FinishReason::Stop));
+    assert_eq!(harness.end(&message).await.notices, [unseen, ended]);
 }
