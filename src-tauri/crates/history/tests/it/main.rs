@@ -53,6 +53,12 @@ impl Fresh {
         turn
     }
 
+    /// The id of an answer that is being written.
+    async fn streaming_answer(&self, chat: &str) -> String {
+        let turn = self.history.begin_turn(chat, &asked("question"), &Position::End, "", &new_answer());
+        turn.await.unwrap().answer.id
+    }
+
     /// Another finished answer.
     async fn sibling(&self, question: &str, answer: &str) -> StoredMessage {
         let mut message = self.history.begin_answer(question, &new_answer()).await.unwrap();

@@ -110,13 +110,7 @@ async fn first_questions_of_different_chats_are_no_siblings() {
 async fn growth_adds_to_the_end_and_starts_new_parts() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
-    let answer = fresh
-        .history
-        .begin_turn(&chat, &asked("question"), &Position::End, "", &new_answer())
-        .await
-        .unwrap()
-        .answer
-        .id;
+    let answer = fresh.streaming_answer(&chat).await;
     let thought = |text: &str, ended_at| PartDelta {
         position: 0,
         content: Content::thinking(text),
@@ -197,13 +191,7 @@ async fn growth_adds_to_the_end_and_starts_new_parts() {
 async fn token_ids_of_all_bytes_survive_being_added() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
-    let answer = fresh
-        .history
-        .begin_turn(&chat, &asked("question"), &Position::End, "", &new_answer())
-        .await
-        .unwrap()
-        .answer
-        .id;
+    let answer = fresh.streaming_answer(&chat).await;
     let ids: Vec<u32> = (0..=255u32)
         .map(|byte| u32::from_le_bytes([byte as u8, 0, 255 - byte as u8, byte as u8]))
         .collect();
@@ -349,13 +337,7 @@ async fn a_chat_of_two_thousand_messages_is_read_and_purged_in_a_moment() {
 async fn only_an_answer_whose_owner_stayed_silent_is_interrupted() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
-    let answer = fresh
-        .history
-        .begin_turn(&chat, &asked("question"), &Position::End, "", &new_answer())
-        .await
-        .unwrap()
-        .answer
-        .id;
+    let answer = fresh.streaming_answer(&chat).await;
     fresh.history.append(&answer, &delta("half", &[1])).await.unwrap();
     let seen = fresh.history.running().await.unwrap().pop().unwrap();
     assert_eq!((&seen.id, &seen.chat, seen.owner.as_str()), (&answer, &chat, "1:1@test"));
@@ -373,13 +355,7 @@ async fn only_an_answer_whose_owner_stayed_silent_is_interrupted() {
 async fn a_stop_that_another_process_asks_for_reaches_the_owner() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
-    let answer = fresh
-        .history
-        .begin_turn(&chat, &asked("question"), &Position::End, "", &new_answer())
-        .await
-        .unwrap()
-        .answer
-        .id;
+    let answer = fresh.streaming_answer(&chat).await;
     assert_eq!(
         fresh.history.append(&answer, &AnswerDelta::default()).await.unwrap(),
         ControlRequests::default()
