@@ -21,9 +21,6 @@ ALTER TABLE messages DROP COLUMN thinking_budget;
 
 ALTER TABLE messages RENAME COLUMN stop TO finish_reason;
 
--- The values that an error's message names, as JSON, so that a window can say the same in its own language.
-ALTER TABLE messages ADD COLUMN error_arguments TEXT;
-
 -- Whether the thought was ended for the model, by the person or by the budget, so that no second one begins when it is continued.
 ALTER TABLE messages ADD COLUMN thinking_ended INTEGER NOT NULL DEFAULT 0;
 UPDATE messages SET thinking_ended = 1

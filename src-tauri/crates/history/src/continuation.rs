@@ -46,7 +46,7 @@ impl History {
         }
         let updated = sqlx::query(
             "UPDATE messages SET state = 'streaming', owner = ?2, heartbeat = ?3, finished_at = NULL, finish_reason = NULL, ended_by = NULL,
-                    error_code = NULL, error_message = NULL, error_arguments = NULL, stop_requested = 0, end_thinking_requested = 0
+                    error = NULL, stop_requested = 0, end_thinking_requested = 0
               WHERE id = ?1",
         )
         .bind(message)

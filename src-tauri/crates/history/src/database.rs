@@ -11,10 +11,11 @@ use crate::{privacy, Error, Result};
 
 /// Every step from an empty file to the present tables; each ends by setting `user_version` to its number. A released step
 /// never changes.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_thinking.sql"),
     include_str!("../migrations/0003_parts_and_settings.sql"),
+    include_str!("../migrations/0004_errors.sql"),
 ];
 
 /// How long a statement waits for another process.

@@ -130,8 +130,8 @@ impl History {
         let mut transaction = self.write().await?;
         let updated = sqlx::query(
             "UPDATE messages SET state = ?2, finished_at = ?3, model_revision = ?4, template_hash = ?5, tokens = ?6, finish_reason = ?7,
-                    error_code = ?8, error_message = ?9, notices = ?10, usage = ?11, timing = ?12, ended_by = ?13, thinking_tokens = ?14,
-                    thinking_ended = ?15, error_arguments = ?16, owner = NULL, heartbeat = NULL
+                    error = ?8, notices = ?9, usage = ?10, timing = ?11, ended_by = ?12, thinking_tokens = ?13, thinking_ended = ?14,
+                    owner = NULL, heartbeat = NULL
               WHERE id = ?1",
         )
         .bind(&answer.id)
@@ -141,15 +141,13 @@ impl History {
         .bind(&answer.template_hash)
         .bind(token_bytes(tokens))
         .bind(answer.finish_reason.as_ref().map(to_word))
-        .bind(answer.error.as_ref().map(|error| to_word(&error.code)))
-        .bind(answer.error.as_ref().map(|error| &error.message))
+        .bind(answer.error.as_ref().map(to_json))
         .bind(to_json(&answer.notices))
         .bind(answer.usage.as_ref().map(to_json))
         .bind(answer.timing.as_ref().map(to_json))
         .bind(answer.ended_by.as_ref().map(to_json))
         .bind(answer.thinking_tokens)
         .bind(answer.thinking_ended)
-        .bind(answer.error.as_ref().map(|error| to_json(&error.arguments)))
         .execute(&mut *transaction)
         .await?;
         if updated.rows_affected() == 0 {

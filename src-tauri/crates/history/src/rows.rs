@@ -14,7 +14,7 @@ macro_rules! select_messages {
         concat!(
             $with,
             " SELECT m.id, m.chat_id, m.parent_id, m.role, m.state, m.created_at, m.finished_at, m.model, m.model_revision,
-                     m.template_hash, m.settings, m.tool_call_id, m.thinking_ended, m.thinking_tokens, m.finish_reason, m.ended_by, m.error_code, m.error_message, m.error_arguments,
+                     m.template_hash, m.settings, m.tool_call_id, m.thinking_ended, m.thinking_tokens, m.finish_reason, m.ended_by, m.error,
                      m.notices, m.usage, m.timing,
                      EXISTS (SELECT 1 FROM chats h WHERE h.head = m.id AND h.deleted_at IS NULL) AS is_head,
                      (SELECT group_concat(s.id, ' ' ORDER BY s.created_at, s.id) FROM messages s
@@ -45,9 +45,7 @@ pub(crate) struct PartOfMessage {
     thinking_tokens: Option<u32>,
     finish_reason: Option<String>,
     ended_by: Option<String>,
-    error_code: Option<String>,
-    error_message: Option<String>,
-    error_arguments: Option<String>,
+    error: Option<String>,
     notices: String,
     usage: Option<String>,
     timing: Option<String>,
@@ -115,16 +113,7 @@ impl PartOfMessage {
                 .transpose()?,
             // A later version may know more rules; how the answer ended is told by the rest.
             ended_by: self.ended_by.as_deref().and_then(|json| from_json("rule", json).ok()),
-            error: self.error_code.zip(self.error_message).map(|(code, message)| Failure {
-                // A later version may know more codes; its message still says what happened.
-                code: from_word("error code", &code).unwrap_or(ErrorCode::Engine),
-                arguments: self
-                    .error_arguments
-                    .as_deref()
-                    .and_then(|json| from_json("argument", json).ok())
-                    .unwrap_or_default(),
-                message,
-            }),
+            error: self.error.as_deref().map(stored_error).transpose()?,
             notices: from_json::<Vec<Notice>>("notice", &self.notices)?,
             usage: self
                 .usage
@@ -163,6 +152,18 @@ fn part_content(kind: &str, content: String) -> Result<Content> {
     };
     fields.insert("kind".into(), kind.into());
     serde_json::from_value(fields.into()).map_err(|source| Error::Unreadable { what: "part", source })
+}
+
+/// An error from its JSON. A later version may know more codes; its message still says what happened.
+fn stored_error(json: &str) -> Result<Failure> {
+    let mut fields: Map<String, Value> = from_json("error", json)?;
+    if fields
+        .get("code")
+        .is_some_and(|code| serde_json::from_value::<ErrorCode>(code.clone()).is_err())
+    {
+        fields.insert("code".into(), to_word(&ErrorCode::Engine).into());
+    }
+    serde_json::from_value(fields.into()).map_err(|source| Error::Unreadable { what: "error", source })
 }
 
 /// A value as JSON.

@@ -2,23 +2,17 @@
 
 use std::time::Instant;
 
-use prompt::{Event, Piece, Splitter};
+use prompt::Piece;
 use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, Notice, NoticeCode, Request, Thinking, Timing, ToolCall, Usage};
 
 use crate::calls::{Call, Calls};
+use crate::content_parser::{ContentParser, Parsed};
 use crate::reply::{Chunk, Counts};
-use crate::text_format::{of_beginning, CLOSE, OPEN, PLAIN};
 
 /// One answer on its way.
 pub(crate) struct Assembler {
     request: Request,
-    splitter: Splitter,
-    /// The beginning of the text, until it tells the format; `None` from then on.
-    beginning: Option<String>,
-    /// All text that came, until a thought has been seen: what a lone closing marker makes a thought of.
-    unmarked: Option<String>,
-    /// Whether the text is taken for a thought that the prompt opened, until its end is seen.
-    opened: bool,
+    parser: ContentParser,
     /// Whether the server sets thoughts apart, so that blanks before the answer are the model's separator.
     apart: bool,
     thought: bool,
@@ -36,13 +30,9 @@ pub(crate) struct Assembler {
 impl Assembler {
     /// Nothing has come yet. `opened` says that this model's prompt opens a thought, so that its first words are one.
     pub(crate) fn new(request: &Request, opened: bool) -> Self {
-        let opened = opened && request.thinking != Some(Thinking::Off);
         let asked = Instant::now();
         Self {
-            splitter: splitter(PLAIN, request, opened),
-            beginning: (!opened).then(String::new),
-            unmarked: Some(String::new()),
-            opened,
+            parser: ContentParser::new(request, opened),
             apart: false,
             thought: false,
             reported: false,
@@ -67,14 +57,14 @@ impl Assembler {
         }
         if !chunk.reasoning.is_empty() {
             self.apart = true;
-            self.opened = false;
-            self.unmarked = None;
+            self.parser.thoughts_are_apart();
             self.thinking(chunk.reasoning, &mut events);
         }
         let content = if self.apart { chunk.content.trim_start() } else { &chunk.content };
         if !content.is_empty() {
             self.apart = false;
-            self.content(content, &mut events);
+            let parsed = self.parser.push(content);
+            self.tell(parsed, &mut events);
         }
         for piece in chunk.calls {
             self.calls.push(piece);
@@ -92,7 +82,7 @@ impl Assembler {
 
     /// Whether a stop text has appeared, so that nothing that follows counts.
     pub(crate) fn stopped_by_text(&self) -> bool {
-        self.splitter.stopped_by_text()
+        self.parser.stopped_by_text()
     }
 
     /// Whether the model thought though the switch was off.
@@ -102,24 +92,16 @@ impl Assembler {
 
     /// Whether the prompt was found to open a thought, or found not to; `None` if nothing was found.
     pub(crate) fn opens_thought(&self) -> Option<bool> {
-        match (&self.unmarked, self.opened) {
-            (None, opened) if self.thought => Some(opened),
-            _ => None,
-        }
+        self.parser.opens_thought().filter(|_| self.thought)
     }
 
     /// What was held back; the calls too if they are `complete`.
     pub(crate) fn flush(&mut self, complete: bool) -> Vec<EngineEvent> {
         let mut events = Vec::new();
-        self.decide(PLAIN, &mut events);
-        if complete && self.unmarked.is_some() && self.opened && self.finish_reason.as_deref() == Some("stop") {
-            // The thought that was taken for granted never ended: it was the answer.
-            let said = self.unmarked.take().unwrap_or_default();
-            self.opened = false;
-            self.replace(&said, &mut events);
+        let ended = complete && self.finish_reason.as_deref() == Some("stop");
+        for parsed in self.parser.finish(ended) {
+            self.tell(parsed, &mut events);
         }
-        let rest = self.splitter.finish();
-        self.say(rest, &mut events);
         for call in self.calls.take() {
             match call.object() {
                 Some(arguments) if complete && !call.name.is_empty() => {
@@ -149,7 +131,7 @@ impl Assembler {
     }
 
     fn end(&self) -> (FinishReason, EndedBy) {
-        if let Some(text) = self.splitter.stop_text() {
+        if let Some(text) = self.parser.stop_text() {
             return (FinishReason::Stop, EndedBy::StopText { text: text.into() });
         }
         let reason = self.finish_reason.as_deref().unwrap_or("stop");
@@ -208,74 +190,11 @@ impl Assembler {
         delta(Content::Thinking { text }, events);
     }
 
-    fn content(&mut self, text: &str, events: &mut Vec<EngineEvent>) {
-        let Some(beginning) = &mut self.beginning else {
-            return self.text(text, events);
-        };
-        beginning.push_str(text);
-        if let Some(format) = of_beginning(beginning) {
-            self.decide(format, events);
-        }
-    }
-
-    /// Reads what was held back in this format, and what follows.
-    fn decide(&mut self, format: &str, events: &mut Vec<EngineEvent>) {
-        let Some(beginning) = self.beginning.take() else { return };
-        if format != PLAIN {
-            self.unmarked = None;
-            self.splitter = splitter(format, &self.request, false);
-        }
-        self.text(&beginning, events);
-    }
-
-    fn text(&mut self, text: &str, events: &mut Vec<EngineEvent>) {
-        if let Some(unmarked) = &mut self.unmarked {
-            unmarked.push_str(text);
-            let marked = unmarked.trim_start().starts_with(OPEN);
-            // A tag in the middle of a line is rather spoken of than meant.
-            let closed = unmarked.starts_with(CLOSE) || unmarked.contains("\n</think>");
-            let opened = match (marked, closed) {
-                (true, _) => Some(false),
-                // Closed without having been opened: the prompt opened it.
-                (false, true) => Some(true),
-                (false, false) => None,
-            };
-            if let Some(opened) = opened {
-                let said = self.unmarked.take().unwrap_or_default();
-                if opened != self.opened {
-                    self.opened = opened;
-                    self.replace(&said, events);
-                    return;
-                }
-            }
-        }
-        let pieces = self.splitter.push(text);
-        self.say(pieces, events);
-    }
-
-    /// Reads the answer anew and tells it in place of what was told.
-    fn replace(&mut self, said: &str, events: &mut Vec<EngineEvent>) {
-        self.splitter = splitter(PLAIN, &self.request, self.opened);
-        let mut pieces = Vec::new();
-        let read = self.splitter.push(said);
-        self.say(read, &mut pieces);
-        let (mut parts, mut others) = (Vec::new(), Vec::new());
-        for piece in pieces {
-            match piece {
-                EngineEvent::Delta { content, .. } if content.growing_text().is_some() => parts.push(content),
-                other => others.push(other),
-            }
-        }
-        events.push(EngineEvent::Continued {
-            parts,
-            notices: Vec::new(),
-            tokens: Vec::new(),
-        });
-        events.extend(others);
-    }
-
-    fn say(&mut self, pieces: Vec<Event>, events: &mut Vec<EngineEvent>) {
-        for event in pieces {
+    fn tell(&mut self, parsed: Parsed, events: &mut Vec<EngineEvent>) {
+        let mut told = Vec::new();
+        for event in parsed.events {
+            // Pieces that belong together are joined with what was told before, except in an answer that is told anew.
+            let events = if parsed.replaces { &mut told } else { &mut *events };
             match event.piece {
                 Piece::Text(text) => delta(Content::Text { text }, events),
                 Piece::Thinking(text) => self.thinking(text, events),
@@ -286,14 +205,22 @@ impl Assembler {
                 Piece::Notice(notice) => events.push(EngineEvent::Notice(notice)),
             }
         }
+        if parsed.replaces {
+            let (mut parts, mut others) = (Vec::new(), Vec::new());
+            for event in told {
+                match event {
+                    EngineEvent::Delta { content, .. } if content.growing_text().is_some() => parts.push(content),
+                    other => others.push(other),
+                }
+            }
+            events.push(EngineEvent::Continued {
+                parts,
+                notices: Vec::new(),
+                tokens: Vec::new(),
+            });
+            events.extend(others);
+        }
     }
-}
-
-fn splitter(format: &str, request: &Request, opened: bool) -> Splitter {
-    Splitter::named(format, opened, true)
-        .expect("the table of formats has it")
-        .with_tools(&request.tools)
-        .with_stop_texts(&request.stop)
 }
 
 fn delta(content: Content, events: &mut Vec<EngineEvent>) {
@@ -409,59 +336,15 @@ mod tests {
         (thought, text, calls, notices)
     }
 
-    /// The same text in one piece, in pieces of one character and in pieces of five.
-    fn check(said: &str, opened: bool, thought: &str, text: &str, opens: Option<bool>) {
-        let characters: Vec<char> = said.chars().collect();
-        for size in [1, 5, characters.len()] {
-            let mut assembler = Assembler::new(&request(None), opened);
-            let mut chunks: Vec<Chunk> = characters
-                .chunks(size)
-                .map(|piece| content(&piece.iter().collect::<String>()))
-                .collect();
-            chunks.push(end("stop"));
-            let (heard_thought, heard_text, ..) = read(&mut assembler, chunks);
-            assert_eq!(
-                (heard_thought.trim(), heard_text.trim()),
-                (thought, text),
-                "{said:?} in pieces of {size}"
-            );
-            assert_eq!(assembler.opens_thought(), opens, "{said:?} in pieces of {size}");
-        }
-    }
-
     #[test]
-    fn tags_in_the_text_are_a_thought_however_they_are_cut() {
-        check("<think>\nhm, hm\n</think>\n\nHello", false, "hm, hm", "Hello", Some(false));
-        check("Hello", false, "", "Hello", None);
-        check("<|channel>thought\nhm, hm\n<channel|>Hello", false, "hm, hm", "Hello", Some(false));
-        check("<", false, "", "<", None);
-        check("hm, hm\n</think>\n\nHello", false, "hm, hm", "Hello", Some(true));
-        check(
-            "The tag </think> ends a thought",
-            false,
-            "",
-            "The tag </think> ends a thought",
-            None,
-        );
-    }
-
-    #[test]
-    fn a_thought_that_is_known_to_be_opened_is_one_from_its_first_word() {
-        check("hm, hm\n</think>\n\nHello", true, "hm, hm", "Hello", Some(true));
-        check("Hello", true, "", "Hello", Some(false));
-        check("<think>\nhm\n</think>\n\nHello", true, "hm", "Hello", Some(false));
-        let mut assembler = Assembler::new(&request(None), true);
-        let events = assembler.push(content("hm"));
-        assert!(
-            matches!(
-                &events[..],
-                [EngineEvent::Delta {
-                    content: Content::Thinking { .. },
-                    ..
-                }]
-            ),
-            "{events:?}"
-        );
+    fn an_answer_that_turns_out_to_begin_with_a_thought_is_told_anew() {
+        let mut assembler = Assembler::new(&request(Some(Thinking::Off)), false);
+        assert_eq!(assembler.opens_thought(), None);
+        let chunks = vec![content("hm, hm"), content("\n</think>\n\nHel"), content("lo"), end("stop")];
+        let (thought, text, _, notices) = read(&mut assembler, chunks);
+        assert_eq!((thought.trim(), text.trim()), ("hm, hm", "Hello"));
+        assert_eq!(notices, [NoticeCode::ThinkingSwitchIgnored]);
+        assert_eq!(assembler.opens_thought(), Some(true));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod assembler;
 mod body;
 mod calls;
+mod content_parser;
 mod count;
 mod endpoints;
 mod error;

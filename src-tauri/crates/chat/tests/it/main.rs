@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod continuation;
+mod failures;
 mod prefetching;
 mod processes;
 mod settings;
@@ -75,6 +76,12 @@ impl Harness {
     async fn ask(&self, chat: &str, question: &str) -> (String, FakeJob) {
         let turn = self.chat.send(chat, &[Content::text(question)], &Position::End).await.unwrap();
         (turn.answer.id, self.job().await)
+    }
+
+    /// How a question that cannot be asked is refused.
+    async fn refusal(&self, chat: &str, question: &str) -> ErrorCode {
+        let asked = self.chat.send(chat, &[Content::text(question)], &Position::End).await;
+        asked.unwrap_err().code
     }
 
     async fn job(&self) -> FakeJob {

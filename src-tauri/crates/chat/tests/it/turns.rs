@@ -1,17 +1,13 @@
 //! From a question to the stored answer.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chat::Chat;
-use futures::future::BoxFuture;
 use protocol::{
-    AnswerBody, AnswerState, Capabilities, ChatSettings, Content, Engine, EngineEvent, Error, ErrorCode, FinishReason, JobHandle,
-    LocalEngine, ModelSource, Notice, NoticeCode, Position, Request, Role, Sampling, Stage, Thinking, TokenCount, ToolCall,
+    AnswerBody, AnswerState, ChatSettings, Content, EngineEvent, Error, ErrorCode, FinishReason, Notice, NoticeCode, Position, Request,
+    Role, Sampling, Stage, Thinking, ToolCall,
 };
-use sqlx::Connection;
 
-use crate::{all, done, finished, open, text, thought, timing, usage, Harness, Shelf};
+use crate::{done, finished, open, text, thought, timing, usage, Harness};
 
 fn said(request: &Request) -> Vec<(Role, String)> {
     request
@@ -176,15 +172,7 @@ async fn a_question_that_cannot_be_asked_is_not_stored() {
         (chat.as_str(), " \n", ErrorCode::BadRequest),
         ("nothing", "question", ErrorCode::NotFound),
     ] {
-        assert_eq!(
-            harness
-                .chat
-                .send(chat, &[Content::text(question)], &Position::End)
-                .await
-                .unwrap_err()
-                .code,
-            code
-        );
+        assert_eq!(harness.refusal(chat, question).await, code);
     }
     assert_eq!(
         harness.chat.set_default_model("missing").await.unwrap_err().code,
@@ -196,15 +184,7 @@ async fn a_question_that_cannot_be_asked_is_not_stored() {
         ..ChatSettings::default()
     };
     harness.chat.set_settings(&chat, &settings).await.unwrap();
-    assert_eq!(
-        harness
-            .chat
-            .send(&chat, &[Content::text("question")], &Position::End)
-            .await
-            .unwrap_err()
-            .code,
-        ErrorCode::ModelNotFound
-    );
+    assert_eq!(harness.refusal(&chat, "question").await, ErrorCode::ModelNotFound);
     let view = harness.chat.chat(&chat).await.unwrap();
     assert!(view.messages.is_empty() && view.summary.title.is_empty());
     assert_eq!(view.draft, [Content::text("half")]);
@@ -215,15 +195,7 @@ async fn a_chat_is_busy_while_it_answers_and_others_are_not() {
     let harness = Harness::new().await;
     let (chat, other) = (harness.new_chat().await, harness.new_chat().await);
     let (message, job) = harness.ask(&chat, "question").await;
-    assert_eq!(
-        harness
-            .chat
-            .send(&chat, &[Content::text("more")], &Position::End)
-            .await
-            .unwrap_err()
-            .code,
-        ErrorCode::Busy
-    );
+    assert_eq!(harness.refusal(&chat, "more").await, ErrorCode::Busy);
     assert_eq!(harness.chat.regenerate(&message).await.unwrap_err().code, ErrorCode::Busy);
     let (_, other_job) = harness.ask(&other, "question").await;
     assert_eq!(harness.chat.running().len(), 2);
@@ -305,69 +277,6 @@ async fn another_answer_is_a_sibling_that_does_not_see_the_first() {
 }
 
 #[tokio::test]
-async fn a_failure_of_the_engine_is_the_end_of_the_answer_alone() {
-    let harness = Harness::new().await;
-    let chat = harness.new_chat().await;
-    let (message, job) = harness.ask(&chat, "question").await;
-    job.events.send(text("half", 1));
-    job.events.send(EngineEvent::Failed(Error::new(ErrorCode::ContextFull, "too long")));
-    let answer = harness.end(&message).await;
-    assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Failed, "half"));
-    assert_eq!(answer.error, Some(Error::new(ErrorCode::ContextFull, "too long")));
-    assert_eq!(harness.stored(&chat).await[1], answer);
-
-    let (message, job) = harness.ask(&chat, "again").await;
-    job.events.send(text("half", 1));
-    drop(job);
-    let answer = harness.end(&message).await;
-    assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Failed, "half"));
-    assert_eq!(answer.error.unwrap().code, ErrorCode::EngineGone);
-
-    let (message, job) = harness.ask(&chat, "and again").await;
-    job.events.send(done(FinishReason::Stop));
-    assert_eq!(harness.end(&message).await.state, AnswerState::Complete);
-}
-
-/// An engine whose every call panics.
-struct Panicking;
-
-impl Engine for Panicking {
-    fn generate(&self, _: Request) -> JobHandle {
-        panic!("generate")
-    }
-    fn capabilities(&self, _: &ModelSource) -> Capabilities {
-        panic!("capabilities")
-    }
-    fn count(&self, _: Request) -> BoxFuture<'static, protocol::Result<TokenCount>> {
-        panic!("count")
-    }
-    fn local(&self) -> Option<&dyn LocalEngine> {
-        panic!("local")
-    }
-}
-
-#[tokio::test]
-async fn a_panic_in_a_turn_ends_its_answer_as_failed() {
-    let folder = tempfile::tempdir().unwrap();
-    let chats = Chat::open(&folder.path().join("history.sqlite"), Arc::new(Panicking), Arc::new(Shelf))
-        .await
-        .unwrap();
-    let chat = chats.create(ChatSettings::default()).await.unwrap().summary.id;
-    for question in ["one", "two"] {
-        let message = chats
-            .send(&chat, &[Content::text(question)], &Position::End)
-            .await
-            .unwrap()
-            .answer
-            .id;
-        let events = all(chats.attach(&message, 0).await.unwrap()).await;
-        let answer = finished(events.last().unwrap());
-        assert_eq!((answer.state, answer.error.unwrap().code), (AnswerState::Failed, ErrorCode::Engine));
-    }
-    assert!(chats.running().is_empty());
-}
-
-#[tokio::test]
 async fn a_deleted_chat_stops_and_comes_back_with_what_was_said() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
@@ -384,15 +293,7 @@ async fn a_deleted_chat_stops_and_comes_back_with_what_was_said() {
     deleted.unwrap();
     assert!(harness.chat.running().is_empty() && harness.chat.chats().await.unwrap().is_empty());
     assert_eq!(finished(&crate::next(&mut window).await).state, AnswerState::Stopped);
-    assert_eq!(
-        harness
-            .chat
-            .send(&chat, &[Content::text("more")], &Position::End)
-            .await
-            .unwrap_err()
-            .code,
-        ErrorCode::NotFound
-    );
+    assert_eq!(harness.refusal(&chat, "more").await, ErrorCode::NotFound);
     harness.chat.restore(&chat).await.unwrap();
     let answer = harness.stored(&chat).await.pop().unwrap();
     assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Stopped, "half"));
@@ -449,47 +350,6 @@ async fn whatever_changes_the_list_of_chats_is_told() {
         .await
         .unwrap()
         .unwrap();
-}
-
-#[tokio::test]
-async fn a_question_after_a_failure_stands_for_both() {
-    let harness = Harness::new().await;
-    let chat = harness.new_chat().await;
-    let (message, job) = harness.ask(&chat, "My name is Yara.").await;
-    job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken")));
-    harness.end(&message).await;
-    let (_, job) = harness.ask(&chat, "What is my name?").await;
-    assert_eq!(job.request.messages.len(), 1);
-    let text = job.request.messages[0].text_with_placeholders();
-    assert_eq!(text, "My name is Yara.\n\nWhat is my name?");
-}
-
-#[tokio::test]
-async fn an_answer_that_cannot_be_stored_is_shown_and_says_so_and_the_chat_goes_on() {
-    let harness = Harness::new().await;
-    let chat = harness.new_chat().await;
-    let (message, job) = harness.ask(&chat, "question").await;
-    let mut file = sqlx::SqliteConnection::connect(harness.path.to_str().unwrap()).await.unwrap();
-    let refuse = "CREATE TRIGGER refuse BEFORE UPDATE ON messages BEGIN SELECT RAISE (ABORT, 'no'); END";
-    sqlx::query(refuse).execute(&mut file).await.unwrap();
-    job.events.send(text("answer", 1));
-    job.events.send(done(FinishReason::Stop));
-    let answer = harness.end(&message).await;
-    assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Failed, "answer"));
-    let error = answer.error.unwrap();
-    assert!(
-        error.code == ErrorCode::Storage && error.message.contains("could not be saved"),
-        "{error}"
-    );
-
-    sqlx::query("DROP TRIGGER refuse").execute(&mut file).await.unwrap();
-    // As if its last heartbeat were long ago.
-    sqlx::query("UPDATE messages SET heartbeat = 0 WHERE state = 'streaming'")
-        .execute(&mut file)
-        .await
-        .unwrap();
-    harness.ask(&chat, "more").await;
-    assert_eq!(harness.stored(&chat).await[1].state, AnswerState::Interrupted);
 }
 
 #[tokio::test]

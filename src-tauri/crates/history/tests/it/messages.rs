@@ -7,6 +7,7 @@ use protocol::{
     AnswerState, ChatSettings, Content, EndedBy, ErrorCode, FinishReason, Notice, NoticeCode, Part, Position, Role, Thinking, Timing,
     ToolCall, Usage,
 };
+use sqlx::Connection;
 
 use crate::{asked, delta, new_answer, texts, words, Fresh};
 
@@ -249,7 +250,7 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
     });
     answer.thinking_tokens = Some(5);
     let error = protocol::Error::new(ErrorCode::ContextFull, "too 'long'");
-    answer.error = Some(error.with("prompt", 2310u32).with("file", "it's \"a\""));
+    answer.error = Some(error.with("prompt", 5000u32).with("model", "a/b"));
     answer.notices = vec![Notice::new(NoticeCode::Repetition, "b")];
     answer.usage = Some(Usage {
         prompt_tokens: 1,
@@ -274,6 +275,23 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
         fresh.history.append(&answer.id, &delta("late", &[])).await,
         Err(Error::NotFound(_))
     ));
+}
+
+#[tokio::test]
+async fn an_error_that_only_a_later_version_knows_still_says_what_happened() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let answer = fresh.turn(&chat, "question", "half").await.answer;
+    let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap()).await.unwrap();
+    let later = r#"{"code": "too_warm", "arguments": {"degrees": 99}, "message": "too warm to think", "cause": "sun"}"#;
+    sqlx::query("UPDATE messages SET state = 'failed', error = ?1 WHERE id = ?2")
+        .bind(later)
+        .bind(&answer.id)
+        .execute(&mut file)
+        .await
+        .unwrap();
+    let expected = protocol::Error::new(ErrorCode::Engine, "too warm to think").with("degrees", 99u32);
+    assert_eq!(fresh.history.message(&answer.id).await.unwrap().error, Some(expected));
 }
 
 #[tokio::test]
