@@ -33,8 +33,6 @@ pub struct App {
     pub engine: Arc<dyn LocalEngine>,
     /// What answers with models behind endpoints.
     pub remote: RemoteEngine,
-    /// The models of both.
-    pub shelf: Arc<dyn ModelShelf>,
     /// The folder of all data, the web views' own included.
     pub data_dir: PathBuf,
     /// Ends checks that are under way when the app does.
@@ -58,14 +56,13 @@ impl App {
         let remote = RemoteEngine::new(net, Handle::current(), Vec::new());
         let router = EngineRouter::new(engine.clone(), Arc::new(remote.clone()));
         let shelf: Arc<dyn ModelShelf> = Arc::new(EndpointShelf::new(Arc::new(models.clone()), remote.clone()));
-        let chat = Chat::open(&data_dir.join("history.sqlite"), Arc::new(router), shelf.clone()).await?;
+        let chat = Chat::open(&data_dir.join("history.sqlite"), Arc::new(router), shelf).await?;
         let app = Self {
             chat,
             models,
             hub,
             engine,
             remote,
-            shelf,
             data_dir: data_dir.to_owned(),
             stop: CancellationToken::new(),
             started,

@@ -20,7 +20,6 @@ pub async fn default_model(app: State<'_, App>) -> Result<String> {
 
 #[tauri::command]
 pub async fn set_default_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
-    app.shelf.resolve(&reference)?;
     app.chat.set_default_model(&reference).await?;
     models_changed(&handle);
     Ok(())

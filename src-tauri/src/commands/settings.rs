@@ -1,6 +1,6 @@
 //! What is set for the whole app, and what the chat window remembers.
 
-use protocol::{ChatWindowState, Result, Settings};
+use protocol::{ChatWindowState, Error, ErrorCode, Result, Settings};
 use serde_json::{Map, Value};
 use tauri::State;
 
@@ -11,9 +11,16 @@ pub async fn settings(app: State<'_, App>) -> Result<Settings> {
     app.chat.settings().await
 }
 
+/// Settings with commands of their own, which check what they are set to: where keys are sent, and which folders are read.
+const OWN_COMMANDS: [&str; 2] = ["endpoints", "model_folders"];
+
 /// Sets some of them by their keys; every window is told.
 #[tauri::command]
 pub async fn change_settings(app: State<'_, App>, change: Map<String, Value>) -> Result<Settings> {
+    if let Some(key) = OWN_COMMANDS.iter().find(|key| change.contains_key(**key)) {
+        let message = format!("{key} cannot be set like this; there are commands for it");
+        return Err(Error::new(ErrorCode::BadRequest, message));
+    }
     let settings = app.chat.change_settings(&change).await?;
     app.apply(&settings);
     Ok(settings)

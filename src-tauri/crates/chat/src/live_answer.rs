@@ -155,9 +155,8 @@ impl LiveAnswer {
             move_to_present(last, at);
         }
         answer.edition += 1;
-        let mut notices = notices;
-        let told: Vec<Notice> = answer.told.iter().filter(|told| !notices.contains(told)).cloned().collect();
-        notices.splice(0..0, told);
+        let told = answer.told.iter().filter(|told| !notices.contains(told)).cloned();
+        let notices: Vec<Notice> = told.chain(notices.iter().cloned()).collect();
         answer.message.notices = notices.clone();
         answer.tokens = tokens;
         let parts = answer.message.parts.clone();

@@ -18,7 +18,7 @@ impl Chunk {
     /// How much there is of it, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let calls = self.calls.iter().map(|call| {
-            let words = [call.id.as_deref(), call.name.as_deref(), Some(&call.arguments)];
+            let words = [call.id.as_deref(), call.name.as_deref(), Some(call.arguments.as_str())];
             size_of::<CallPiece>() + words.into_iter().flatten().map(str::len).sum::<usize>()
         });
         self.reasoning.len() + self.content.len() + calls.sum::<usize>()
