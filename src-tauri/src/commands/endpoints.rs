@@ -1,14 +1,20 @@
 //! Endpoints: other programs whose models may be asked.
 
-use protocol::{Endpoint, EndpointModels, Error, Result};
+use protocol::{EndpointAddress, EndpointInfo, EndpointModels, Error, Result};
 use tauri::{AppHandle, State};
 
 use super::models_changed;
 use crate::state::App;
 
 #[tauri::command]
-pub async fn endpoints(app: State<'_, App>) -> Result<Vec<Endpoint>> {
-    app.endpoints().await
+pub async fn endpoints(app: State<'_, App>) -> Result<Vec<EndpointInfo>> {
+    Ok(app.endpoints().await?.iter().map(remote::info).collect())
+}
+
+/// What an address means that is not yet one of an endpoint. Nothing is sent there.
+#[tauri::command]
+pub fn endpoint_address(url: String) -> Result<EndpointAddress> {
+    Ok(remote::address(&url).map_err(Error::from)?)
 }
 
 /// Asks every endpoint for the list of its models.
@@ -18,8 +24,15 @@ pub async fn endpoint_models(app: State<'_, App>) -> Result<Vec<EndpointModels>>
     Ok(app.remote.models().await)
 }
 
+/// Asks one endpoint for the list of its models.
 #[tauri::command]
-pub async fn add_endpoint(handle: AppHandle, app: State<'_, App>, name: String, url: String, key: Option<String>) -> Result<Endpoint> {
+pub async fn test_endpoint(app: State<'_, App>, name: String) -> Result<EndpointModels> {
+    app.endpoints().await?;
+    Ok(app.remote.models_of(&name).await.map_err(Error::from)?)
+}
+
+#[tauri::command]
+pub async fn add_endpoint(handle: AppHandle, app: State<'_, App>, name: String, url: String, key: Option<String>) -> Result<()> {
     let endpoint = remote::endpoint(&name, &url).map_err(Error::from)?;
     let mut endpoints = app.endpoints().await?;
     if endpoints.iter().any(|known| known.name == endpoint.name) {
@@ -37,7 +50,7 @@ pub async fn add_endpoint(handle: AppHandle, app: State<'_, App>, name: String, 
     }
     app.keep_endpoints().await?;
     models_changed(&handle);
-    app.remote.endpoint(&name).ok_or_else(|| remote::Error::NoEndpoint(name).into())
+    Ok(())
 }
 
 /// Stores another key of an endpoint, or removes it.

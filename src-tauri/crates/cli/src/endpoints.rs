@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Read};
 
 use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
-use protocol::Endpoint;
+use protocol::{Endpoint, KeySource};
 use serde_json::json;
 
 use crate::app::App;
@@ -77,15 +77,23 @@ async fn add(args: AddArgs) -> Result<()> {
     if endpoints.iter().any(|known| known.name == endpoint.name) {
         return Err(protocol::Error::from(remote::Error::NameTaken(endpoint.name)).into());
     }
-    let added = format!("{} is added: {} ({})\n", endpoint.name, endpoint.base_url, mark(&endpoint));
     let name = endpoint.name.clone();
+    let added = format!("{name} is added: {} ({})\n", endpoint.base_url, mark(&endpoint));
     endpoints.push(endpoint);
     app.remote.set_endpoints(endpoints);
     if let Some(key) = key {
         app.remote.store_key(&name, &key).await.map_err(protocol::Error::from)?;
     }
-    app.chat.set_endpoints(&app.remote.endpoints()).await?;
-    Ok(output::text(&added)?)
+    let endpoints = app.remote.endpoints();
+    app.chat.set_endpoints(&endpoints).await?;
+    output::text(&added)?;
+    let info = endpoints.last().map(remote::info);
+    if info.is_some_and(|info| info.address.unencrypted && info.key != KeySource::None) {
+        eprintln!(
+            "warning: {name} is reached by plain http, so whoever is on the way can read its key; use https, or a tunnel to this computer"
+        );
+    }
+    Ok(())
 }
 
 /// A key is never an argument, because every program on this computer can read those.
@@ -148,7 +156,7 @@ async fn remove(name: &str) -> Result<()> {
 
 /// Where words go that are sent to an endpoint.
 pub fn mark(endpoint: &Endpoint) -> &'static str {
-    if remote::leaves_computer(endpoint) {
+    if remote::info(endpoint).address.leaves_computer {
         "what you write leaves this computer"
     } else {
         "on this computer"

@@ -89,10 +89,13 @@ pub(crate) fn host_of(address: &Url) -> String {
     }
 }
 
-/// Whether an address is this computer itself.
-pub(crate) fn is_loopback(address: &Url) -> bool {
+/// Whether an address is this computer itself: `127.0.0.0/8`, `::1`, `localhost` and the names below it.
+pub fn is_loopback(address: &Url) -> bool {
     match address.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            name == "localhost" || name.ends_with(".localhost")
+        }
         Some(Host::Ipv4(number)) => number.is_loopback(),
         Some(Host::Ipv6(number)) => number.is_loopback() || number.to_ipv4_mapped().is_some_and(|inner| inner.is_loopback()),
         None => false,
@@ -137,6 +140,26 @@ mod tests {
         ] {
             let error = Endpoint::parse(bad).unwrap_err();
             assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_loopback_is_this_computer() {
+        for (address, is) in [
+            ("http://localhost:1/v1", true),
+            ("http://LOCALHOST./v1", true),
+            ("http://models.localhost/v1", true),
+            ("http://127.0.0.2/v1", true),
+            ("http://[::1]:80/v1", true),
+            ("http://[::ffff:127.0.0.1]/v1", true),
+            ("http://localhost.example.org/v1", false),
+            ("http://127.0.0.1.example.org/v1", false),
+            ("http://notlocalhost/v1", false),
+            ("http://192.168.1.2/v1", false),
+            ("http://0.0.0.0/v1", false),
+            ("https://example.org/v1", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(address).unwrap()), is, "{address}");
         }
     }
 

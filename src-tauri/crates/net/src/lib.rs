@@ -28,7 +28,7 @@ mod token;
 
 pub use bytes::Bytes;
 pub use client::{Net, Settings};
-pub use endpoint::{Endpoint, PUBLIC_HUB};
+pub use endpoint::{is_loopback, Endpoint, PUBLIC_HUB};
 pub use environment::Environment;
 pub use error::{Error, Result};
 pub use keychain::{Keychain, MemoryKeychain, SystemKeychain};

@@ -1,25 +1,66 @@
 //! Names and addresses of endpoints.
 
-use protocol::Endpoint;
-use url::{Host, Url};
+use protocol::{Endpoint, EndpointAddress, EndpointInfo};
+use url::Url;
 
-use crate::{Error, Result};
+use crate::{keys, Error, Result};
 
 /// The longest name.
 const LONGEST_NAME: usize = 40;
 
-/// An endpoint of this name and base URL, checked. An address without a path gets `/v1`; a slash at the end, or
-/// `/chat/completions`, goes.
+/// An endpoint of this name and address, checked; it has no key yet.
 ///
 /// # Errors
 /// [`Error::BadName`], [`Error::BadUrl`].
-pub fn endpoint(name: &str, base_url: &str) -> Result<Endpoint> {
+pub fn endpoint(name: &str, url: &str) -> Result<Endpoint> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(plain) {
         return Err(Error::BadName(name.into()));
     }
-    let bad = || Error::BadUrl(base_url.into());
-    let url = Url::parse(base_url.trim()).map_err(|_| bad())?;
+    Ok(Endpoint {
+        name: name.into(),
+        base_url: base_url(url)?,
+        has_key: false,
+    })
+}
+
+/// What a window shows of an endpoint.
+pub fn info(endpoint: &Endpoint) -> EndpointInfo {
+    EndpointInfo {
+        name: endpoint.name.clone(),
+        address: meaning(&endpoint.base_url),
+        key: keys::source(endpoint),
+    }
+}
+
+/// What an address means that a person has typed.
+///
+/// # Errors
+/// [`Error::BadUrl`].
+pub fn address(url: &str) -> Result<EndpointAddress> {
+    Ok(meaning(&base_url(url)?))
+}
+
+/// Whether what is sent to an endpoint leaves this computer.
+pub(crate) fn leaves_computer(endpoint: &Endpoint) -> bool {
+    meaning(&endpoint.base_url).leaves_computer
+}
+
+/// An address that cannot be read counts as one of another computer.
+fn meaning(base_url: &str) -> EndpointAddress {
+    let url = Url::parse(base_url).ok();
+    let leaves_computer = !url.as_ref().is_some_and(net::is_loopback);
+    EndpointAddress {
+        base_url: base_url.into(),
+        leaves_computer,
+        unencrypted: leaves_computer && url.is_none_or(|url| url.scheme() != "https"),
+    }
+}
+
+/// The address that paths are appended to. One without a path gets `/v1`; a slash at the end, or `/chat/completions`, goes.
+fn base_url(given: &str) -> Result<String> {
+    let bad = || Error::BadUrl(given.into());
+    let url = Url::parse(given.trim()).map_err(|_| bad())?;
     let tidy = url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
     if !tidy || !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err(bad());
@@ -28,25 +69,7 @@ pub fn endpoint(name: &str, base_url: &str) -> Result<Endpoint> {
     if url.path() == "/" {
         base_url.push_str("/v1");
     }
-    Ok(Endpoint {
-        name: name.into(),
-        base_url,
-        has_key: false,
-    })
-}
-
-/// Whether what is sent to an endpoint leaves this computer. An address that cannot be read counts as leaving.
-pub fn leaves_computer(endpoint: &Endpoint) -> bool {
-    let Ok(url) = Url::parse(&endpoint.base_url) else { return true };
-    match url.host() {
-        Some(Host::Domain(name)) => {
-            let name = name.trim_end_matches('.');
-            !(name.eq_ignore_ascii_case("localhost") || name.to_ascii_lowercase().ends_with(".localhost"))
-        }
-        Some(Host::Ipv4(address)) => !address.is_loopback(),
-        Some(Host::Ipv6(address)) => !address.is_loopback() && !address.to_ipv4_mapped().is_some_and(|inner| inner.is_loopback()),
-        None => true,
-    }
+    Ok(base_url)
 }
 
 #[cfg(test)]
@@ -80,18 +103,24 @@ mod tests {
     }
 
     #[test]
-    fn only_loopback_stays_on_this_computer() {
-        for (url, leaves) in [
-            ("http://localhost:1/v1", false),
-            ("http://models.localhost/v1", false),
-            ("http://127.0.0.2/v1", false),
-            ("http://[::1]:80/v1", false),
-            ("http://[::ffff:127.0.0.1]/v1", false),
-            ("http://localhost.example.org/v1", true),
-            ("http://192.168.1.2/v1", true),
-            ("https://example.org/v1", true),
+    fn an_address_tells_what_leaves_this_computer_and_who_can_read_it() {
+        for (url, leaves_computer, unencrypted) in [
+            ("http://localhost:1", false, false),
+            ("https://127.0.0.1/v1", false, false),
+            ("http://192.168.1.2/v1", true, true),
+            ("https://example.org/v1", true, false),
         ] {
-            assert_eq!(leaves_computer(&endpoint("lab", url).expect(url)), leaves, "{url}");
+            let address = address(url).expect(url);
+            assert_eq!(
+                (address.leaves_computer, address.unencrypted),
+                (leaves_computer, unencrypted),
+                "{url}"
+            );
+            assert_eq!(info(&endpoint("lab", url).expect(url)).address, address);
         }
+        assert!(address("lab:1234").is_err());
+        // Written by another version, or by hand.
+        let unreadable = meaning("nonsense");
+        assert!(unreadable.leaves_computer && unreadable.unencrypted);
     }
 }
