@@ -180,7 +180,15 @@ describe('Discover', () => {
     host.condition = 'offline';
     await open('models');
     await click('browse');
-    expect(the('as-of').textContent).toContain('From yesterday');
+    expect(the('as-of').textContent).toContain('From yesterday, because the hub gave no answer. Huggingface.co could not be reached');
+    host.condition = 'healthy';
+    await click('ask-again');
+    expect(all('as-of')).toEqual([]);
+    await host.setOffline(true);
+    await click('filter-fits');
+    expect(the('as-of').textContent).toContain('From yesterday: Ponder is offline.');
+    await host.setOffline(false);
+    await click('filter-fits');
     host.condition = 'empty';
     await click('filter-fits');
     expect(the('no-results').textContent).toContain('No model passes the filters');
@@ -258,6 +266,17 @@ describe('On this computer', () => {
 });
 
 describe('Downloads', () => {
+  it('count down to the next try', async () => {
+    host.addDownload(QWEN, 'waiting', 0.5, { code: 'network', message: 'The network is gone.' });
+    await open('models');
+    await click('tab-downloads');
+    expect(the('download-about').textContent).toContain('tries again in 24 s');
+    await pass(12_000);
+    expect(the('download-about').textContent).toContain('tries again in 12 s');
+    await pass(20_000);
+    expect(the('download-about').textContent).toContain('trying again');
+  });
+
   it('are ordered, opened file by file, and ended only after a question', async () => {
     host.addDownload(QWEN, 'paused', 0.5);
     host.addDownload('mlx-community/SmolLM3-3B-4bit', 'paused', 0.1);

@@ -69,9 +69,9 @@ export class FakeEndpoints extends FakeHub {
   }
 
   #refusal(name: string, server: ServerCondition | undefined): HostError | null {
-    if (server === 'silent') return { code: 'network', message: `${name} cannot be reached (connection refused); is the server running?` };
+    if (server === 'silent') return { code: 'network', message: '127.0.0.1:8080 cannot be reached: connection refused; nothing was lost, try again' };
     if (typeof server !== 'object' || this.#keys.get(name) === server.key) return null;
-    return { code: 'key_refused', message: `${name} ${this.#keys.has(name) ? 'did not accept its key; store the right one' : 'asks for a key; store one with it'}` };
+    return { code: 'key_refused', message: `the endpoint ${name} ${this.#keys.has(name) ? 'did not accept its key; store the right one' : 'asks for a key; store one with it'}` };
   }
 }
 

@@ -120,7 +120,7 @@ describe('Endpoints', () => {
   it.each([
     ['silent', 'https://example.org/v1', 'cannot be reached'],
     ['empty', 'https://example.org/v1', 'It answers, but it has no models.'],
-    [{ key: 'sk-right' }, 'https://example.org/v1', 'Lab asks for a key'],
+    [{ key: 'sk-right' }, 'https://example.org/v1', 'The endpoint lab asks for a key'],
     ['offline', 'https://example.org/v1', 'Ponder is offline'],
     ['offline', 'http://127.0.0.1:8080/v1', 'It answers: 1 model'],
   ] as const)('says what a server is like that is %s', async (server, url, words) => {
