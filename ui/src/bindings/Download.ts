@@ -36,18 +36,18 @@ done: number,
  */
 total: number, 
 /**
- * Bytes a second over the last seconds; 0 where nothing arrives.
+ * Bytes a second over the last seconds; 0 if nothing arrives.
  */
 bytes_per_second: number, 
 /**
- * Seconds that are left at this speed; `None` where nobody can say.
+ * Seconds that are left at this speed; `None` if nobody can say.
  */
 seconds_left: number | null, 
 /**
- * When it goes on by itself, where it waits.
+ * When it goes on by itself, if it waits.
  */
 retry_at: number | null, 
 /**
- * What went wrong, where it waits or failed.
+ * What went wrong, if it waits or failed.
  */
 error: Error | null, };

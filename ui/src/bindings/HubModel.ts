@@ -55,11 +55,11 @@ family: string | null,
  */
 gated: boolean, 
 /**
- * What can be done about its reasoning; `None` before it is described, and where its template could not be read.
+ * What can be done about its reasoning; `None` before it is described, and if its template could not be read.
  */
 thinking: ThinkingControl | null, 
 /**
- * Why it will not run here; `None` where it will, and before it is described.
+ * Why it will not run here; `None` if it will, and before it is described.
  */
 problem: string | null, 
 /**
@@ -71,7 +71,7 @@ described: boolean,
  */
 commit: string | null, 
 /**
- * The revision that was asked for, where an address names another than `main`.
+ * The revision that was asked for, if an address names another than `main`.
  */
 revision?: string, 
 /**
@@ -87,6 +87,6 @@ here: boolean,
  */
 note: string | null, 
 /**
- * When this was asked of the hub, where it comes from the cache because the hub cannot be reached.
+ * When this was asked of the hub, if it comes from the cache because the hub cannot be reached.
  */
 cached_at: number | null, };

@@ -45,15 +45,15 @@ bytes: number,
  */
 context: number | null, 
 /**
- * What can be done about its reasoning; `None` where the model cannot be used.
+ * What can be done about its reasoning; `None` if the model cannot be used.
  */
 thinking: ThinkingControl | null, 
 /**
- * How it sets its thoughts apart; `None` where its template tells of none.
+ * How it sets its thoughts apart; `None` if its template tells of none.
  */
 thought: ThoughtMarkers | null, 
 /**
- * Why it cannot be used; `None` where it can.
+ * Why it cannot be used; `None` if it can.
  */
 problem: string | null, 
 /**
@@ -65,7 +65,7 @@ incomplete: boolean,
  */
 place: ModelPlace, 
 /**
- * When it last answered, in milliseconds since 1970; `None` where it never did.
+ * When it last answered, in milliseconds since 1970; `None` if it never did.
  */
 last_used_at: number | null, 
 /**

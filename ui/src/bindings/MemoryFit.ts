@@ -18,7 +18,7 @@ context: number,
  */
 most_context: number, 
 /**
- * The most at which it is still comfortable, in tokens; `None` where it never is.
+ * The most at which it is still comfortable, in tokens; `None` if it never is.
  */
 comfortable_context: number | null, 
 /**

@@ -21,6 +21,6 @@ models: number,
  */
 bytes: number, 
 /**
- * Why nothing of it is listed, such as a disk that is not connected; `None` where all is well.
+ * Why nothing of it is listed, such as a disk that is not connected; `None` if all is well.
  */
 problem: string | null, };

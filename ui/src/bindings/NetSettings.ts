@@ -22,6 +22,6 @@ endpoint: string,
  */
 token: TokenSource, 
 /**
- * Why the keychain cannot be used, for a person; `None` where it can.
+ * Why the keychain cannot be used, for a person; `None` if it can.
  */
 keychain_problem: string | null, };

@@ -14,7 +14,7 @@ number: number,
  */
 at: number, 
 /**
- * The host, and the port where it is not the scheme's own.
+ * The host, and the port if it is not the scheme's own.
  */
 host: string, 
 /**
@@ -26,7 +26,7 @@ purpose: Purpose,
  */
 method: string, 
 /**
- * The answer's status; `None` while there is none, and where there never was one.
+ * The answer's status; `None` while there is none, and if there never was one.
  */
 status: number | null, 
 /**
@@ -42,7 +42,7 @@ received: number,
  */
 milliseconds: number, 
 /**
- * Why it failed, for a person; `None` where it did not, or still runs.
+ * Why it failed, for a person; `None` if it did not, or still runs.
  */
 failure: string | null, 
 /**

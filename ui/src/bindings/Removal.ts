@@ -29,6 +29,6 @@ downloading: boolean,
  */
 chats: number, 
 /**
- * Why it cannot be removed; `None` where it can.
+ * Why it cannot be removed; `None` if it can.
  */
 refused: string | null, };

@@ -19,10 +19,10 @@ cursor: string | null,
  */
 left_out: number, 
 /**
- * When this page was asked of the hub, where it comes from the cache because the hub cannot be reached.
+ * When this page was asked of the hub, if it comes from the cache because the hub cannot be reached.
  */
 cached_at: number | null, 
 /**
- * Why the hub cannot be reached, where the page comes from the cache.
+ * Why the hub cannot be reached, if the page comes from the cache.
  */
 cached_because: Error | null, };

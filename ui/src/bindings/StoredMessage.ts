@@ -76,7 +76,7 @@ settings: ChatSettings | null,
  */
 thinking_ended: boolean, 
 /**
- * How many of its tokens are reasoning, as far as it has come; `None` where that was never counted.
+ * How many of its tokens are reasoning, as far as it has come; `None` if that was never counted.
  */
 thinking_tokens: number | null, 
 /**

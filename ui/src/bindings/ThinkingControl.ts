@@ -14,7 +14,7 @@ default_on: boolean, } | { "kind": "levels",
  */
 levels: Array<Thinking>, 
 /**
- * The one it takes when nothing is said, or off; `None` where that is none of them.
+ * The one it takes when nothing is said, or off; `None` if that is none of them.
  */
 default: Thinking | null, 
 /**

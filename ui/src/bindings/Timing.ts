@@ -5,7 +5,7 @@
  */
 export type Timing = { 
 /**
- * Milliseconds to load the model; 0 where it was loaded already.
+ * Milliseconds to load the model; 0 if it was loaded already.
  */
 load_ms: number, 
 /**

@@ -22,7 +22,7 @@ files: number,
  */
 bytes: number, 
 /**
- * Files that are wrong or missing; empty where all is well.
+ * Files that are wrong or missing; empty if all is well.
  */
 wrong: Array<WrongFile>, 
 /**

@@ -126,7 +126,7 @@ pub struct StoredMessage {
     pub settings: Option<ChatSettings>,
     /// Whether its thought was ended for the model, by the person or by the budget.
     pub thinking_ended: bool,
-    /// How many of its tokens are reasoning, as far as it has come; `None` where that was never counted.
+    /// How many of its tokens are reasoning, as far as it has come; `None` if that was never counted.
     pub thinking_tokens: Option<u32>,
     /// Why it ended.
     pub finish_reason: Option<FinishReason>,

@@ -86,7 +86,7 @@ pub struct Usage {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Timing {
-    /// Milliseconds to load the model; 0 where it was loaded already.
+    /// Milliseconds to load the model; 0 if it was loaded already.
     pub load_ms: f64,
     /// Milliseconds from the start of prefill to the first token.
     pub first_token_ms: f64,

@@ -30,7 +30,7 @@ pub struct MemoryFit {
     pub context: u32,
     /// The most the model itself can take, in tokens.
     pub most_context: u32,
-    /// The most at which it is still comfortable, in tokens; `None` where it never is.
+    /// The most at which it is still comfortable, in tokens; `None` if it never is.
     pub comfortable_context: Option<u32>,
     /// The weights as they lie in memory, in bytes.
     #[ts(type = "number")]
@@ -100,15 +100,15 @@ pub struct HubModel {
     pub family: Option<String>,
     /// Whether its terms must be accepted on the hub first.
     pub gated: bool,
-    /// What can be done about its reasoning; `None` before it is described, and where its template could not be read.
+    /// What can be done about its reasoning; `None` before it is described, and if its template could not be read.
     pub thinking: Option<ThinkingControl>,
-    /// Why it will not run here; `None` where it will, and before it is described.
+    /// Why it will not run here; `None` if it will, and before it is described.
     pub problem: Option<String>,
     /// Whether its files and config were looked at; before that, `problem` says nothing.
     pub described: bool,
     /// The commit that was looked at.
     pub commit: Option<String>,
-    /// The revision that was asked for, where an address names another than `main`.
+    /// The revision that was asked for, if an address names another than `main`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub revision: Option<String>,
@@ -118,7 +118,7 @@ pub struct HubModel {
     pub here: bool,
     /// Why it is in the list of good first models; `None` in a search.
     pub note: Option<String>,
-    /// When this was asked of the hub, where it comes from the cache because the hub cannot be reached.
+    /// When this was asked of the hub, if it comes from the cache because the hub cannot be reached.
     #[ts(type = "number | null")]
     pub cached_at: Option<i64>,
 }
@@ -170,10 +170,10 @@ pub struct SearchPage {
     pub cursor: Option<String>,
     /// How many of the hub's page the filters left out.
     pub left_out: u32,
-    /// When this page was asked of the hub, where it comes from the cache because the hub cannot be reached.
+    /// When this page was asked of the hub, if it comes from the cache because the hub cannot be reached.
     #[ts(type = "number | null")]
     pub cached_at: Option<i64>,
-    /// Why the hub cannot be reached, where the page comes from the cache.
+    /// Why the hub cannot be reached, if the page comes from the cache.
     pub cached_because: Option<Error>,
 }
 
@@ -190,7 +190,7 @@ pub enum DownloadState {
     Running,
     /// What is on disk is being read and compared.
     Verifying,
-    /// A person stopped it; it goes on where it was.
+    /// A person stopped it; it resumes from there.
     Paused,
     /// Something went wrong that passes; it goes on by itself.
     Waiting,
@@ -236,14 +236,14 @@ pub struct Download {
     /// Bytes of all files; 0 before the file list is there.
     #[ts(type = "number")]
     pub total: u64,
-    /// Bytes a second over the last seconds; 0 where nothing arrives.
+    /// Bytes a second over the last seconds; 0 if nothing arrives.
     pub bytes_per_second: f64,
-    /// Seconds that are left at this speed; `None` where nobody can say.
+    /// Seconds that are left at this speed; `None` if nobody can say.
     pub seconds_left: Option<f64>,
-    /// When it goes on by itself, where it waits.
+    /// When it goes on by itself, if it waits.
     #[ts(type = "number | null")]
     pub retry_at: Option<i64>,
-    /// What went wrong, where it waits or failed.
+    /// What went wrong, if it waits or failed.
     pub error: Option<Error>,
 }
 
@@ -284,7 +284,7 @@ pub struct Verification {
     /// Bytes that were read.
     #[ts(type = "number")]
     pub bytes: u64,
-    /// Files that are wrong or missing; empty where all is well.
+    /// Files that are wrong or missing; empty if all is well.
     pub wrong: Vec<WrongFile>,
     /// Files that nothing is known about to compare with.
     pub unknown: Vec<String>,
@@ -308,7 +308,7 @@ pub struct Removal {
     pub downloading: bool,
     /// How many chats were last answered by it; they stay readable.
     pub chats: u32,
-    /// Why it cannot be removed; `None` where it can.
+    /// Why it cannot be removed; `None` if it can.
     pub refused: Option<String>,
 }
 
@@ -362,13 +362,13 @@ pub struct OutboundRequest {
     /// When it began.
     #[ts(type = "number")]
     pub at: i64,
-    /// The host, and the port where it is not the scheme's own.
+    /// The host, and the port if it is not the scheme's own.
     pub host: String,
     /// What for.
     pub purpose: Purpose,
     /// `GET`, `HEAD` or `POST`.
     pub method: String,
-    /// The answer's status; `None` while there is none, and where there never was one.
+    /// The answer's status; `None` while there is none, and if there never was one.
     pub status: Option<u16>,
     /// Bytes of the request: its line, its headers and its body, as HTTP/1.1 writes them.
     #[ts(type = "number")]
@@ -379,7 +379,7 @@ pub struct OutboundRequest {
     /// Milliseconds it took, or has taken until it was last written down.
     #[ts(type = "number")]
     pub milliseconds: u64,
-    /// Why it failed, for a person; `None` where it did not, or still runs.
+    /// Why it failed, for a person; `None` if it did not, or still runs.
     pub failure: Option<String>,
     /// Whether it is over.
     pub over: bool,
@@ -412,6 +412,6 @@ pub struct NetSettings {
     pub endpoint: String,
     /// Where the token comes from.
     pub token: TokenSource,
-    /// Why the keychain cannot be used, for a person; `None` where it can.
+    /// Why the keychain cannot be used, for a person; `None` if it can.
     pub keychain_problem: Option<String>,
 }

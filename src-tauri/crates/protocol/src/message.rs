@@ -107,7 +107,7 @@ impl Content {
         parts.extend(rest);
     }
 
-    /// How this part is written where only text is possible: data as JSON, a picture or a file as a placeholder that is seen.
+    /// How this part is written if only text is possible: data as JSON, a picture or a file as a placeholder that is seen.
     /// `None` for reasoning and calls, which stand apart from what is said.
     pub fn as_text(&self) -> Option<Cow<'_, str>> {
         match self {

@@ -120,7 +120,7 @@ pub enum ThinkingControl {
     Levels {
         /// Those that make a difference, least effort first.
         levels: Vec<Thinking>,
-        /// The one it takes when nothing is said, or off; `None` where that is none of them.
+        /// The one it takes when nothing is said, or off; `None` if that is none of them.
         default: Option<Thinking>,
         /// Whether it can be switched off as well.
         off: bool,
@@ -203,17 +203,17 @@ pub struct LocalModel {
     pub bytes: u64,
     /// Tokens its context holds.
     pub context: Option<u32>,
-    /// What can be done about its reasoning; `None` where the model cannot be used.
+    /// What can be done about its reasoning; `None` if the model cannot be used.
     pub thinking: Option<ThinkingControl>,
-    /// How it sets its thoughts apart; `None` where its template tells of none.
+    /// How it sets its thoughts apart; `None` if its template tells of none.
     pub thought: Option<ThoughtMarkers>,
-    /// Why it cannot be used; `None` where it can.
+    /// Why it cannot be used; `None` if it can.
     pub problem: Option<String>,
     /// Whether the reason is files that are missing or cut short, so that repairing it or fetching it again helps.
     pub incomplete: bool,
     /// Whose folder it lies in.
     pub place: ModelPlace,
-    /// When it last answered, in milliseconds since 1970; `None` where it never did.
+    /// When it last answered, in milliseconds since 1970; `None` if it never did.
     #[ts(type = "number | null")]
     pub last_used_at: Option<i64>,
     /// All commits of it that are here, the one that is used first; empty outside of the cache.
@@ -263,7 +263,7 @@ pub struct ModelFolderEntry {
     /// Bytes of them.
     #[ts(type = "number")]
     pub bytes: u64,
-    /// Why nothing of it is listed, such as a disk that is not connected; `None` where all is well.
+    /// Why nothing of it is listed, such as a disk that is not connected; `None` if all is well.
     pub problem: Option<String>,
 }
 

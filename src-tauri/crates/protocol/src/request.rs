@@ -24,7 +24,7 @@ pub enum Thinking {
     High,
 }
 
-/// How the next token is chosen. A field that is `None` follows the model's `generation_config.json`, and where that is
+/// How the next token is chosen. A field that is `None` follows the model's `generation_config.json`, and if that is
 /// silent the value named here. Order and meaning are those of mlx-lm (`sample_utils.py`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default, deny_unknown_fields)]
@@ -90,7 +90,7 @@ impl Sampling {
     }
 }
 
-/// How many bits a key or value of full attention takes in the cache, where less than the model's own type is asked for.
+/// How many bits a key or value of full attention takes in the cache, if less than the model's own type is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub enum KvBits {
