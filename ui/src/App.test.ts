@@ -1,70 +1,11 @@
-import { flushSync, mount, unmount } from 'svelte';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
-import App from './App.svelte';
 import type { Content } from './bindings/Content';
 import type { Part } from './bindings/Part';
 import type { StoredMessage } from './bindings/StoredMessage';
-import { FakeHost } from './platform/fake';
+import { all, click, host, open, pass, the, useWindow } from './testing/window';
 
-let host: FakeHost;
-let app: Record<string, unknown> | null = null;
-
-/** jsdom measures nothing, so nothing ever changes its size. */
-class StillObserver {
-  observe(): void {}
-  unobserve(): void {}
-  disconnect(): void {}
-}
-
-beforeEach(() => {
-  vi.stubGlobal('ResizeObserver', StillObserver);
-  Element.prototype.scrollIntoView = () => {};
-  vi.useFakeTimers();
-  host = new FakeHost(5);
-});
-
-afterEach(async () => {
-  if (app) await unmount(app);
-  app = null;
-  vi.useRealTimers();
-  vi.unstubAllGlobals();
-});
-
-async function open(which: 'chat' | 'models' = 'chat', openChat = ''): Promise<void> {
-  const kept = new Map([['open-chat', openChat]]);
-  app = mount(App, {
-    target: document.body,
-    props: {
-      platform: host,
-      window: which,
-      requestFrame: (run) => void setTimeout(run, 16),
-      failure: '',
-      localPrefs: { get: (name) => kept.get(name) ?? '', set: (name, value) => void kept.set(name, value) },
-    },
-  });
-  await pass(50);
-}
-
-async function pass(milliseconds: number): Promise<void> {
-  await vi.advanceTimersByTimeAsync(milliseconds);
-  flushSync();
-}
-
-function all(name: string): HTMLElement[] {
-  return [...document.querySelectorAll<HTMLElement>(`[data-testid="${name}"]`)];
-}
-
-function the(name: string): HTMLElement {
-  const element = all(name).at(-1);
-  if (!element) throw new Error(`nothing is called ${name}`);
-  return element;
-}
-
-async function click(name: string): Promise<void> {
-  the(name).click();
-  await pass(0);
-}
+useWindow();
 
 async function type(text: string): Promise<void> {
   const area = the('composer');
@@ -95,7 +36,7 @@ async function openAnswer(answer: Partial<StoredMessage>): Promise<void> {
 
 describe('asking', () => {
   it('shows the thought while it is thought and folds it when it is done', async () => {
-    await open();
+    await open('chat');
     await ask('What is 347 + 589?');
     await pass(120);
     expect(the('message-assistant').dataset.state).toBe('streaming');
@@ -111,7 +52,7 @@ describe('asking', () => {
   });
 
   it('keeps a thought open that the user opened', async () => {
-    await open();
+    await open('chat');
     await ask('What is 347 + 589?');
     await pass(120);
     await click('thought-toggle');
@@ -120,7 +61,7 @@ describe('asking', () => {
   });
 
   it('sends on Enter, but not with Shift and not inside a composition', async () => {
-    await open();
+    await open('chat');
     await type('naïve');
     expect((await press('Enter', { shiftKey: true })).defaultPrevented).toBe(false);
     expect((await press('Enter', { isComposing: true })).defaultPrevented).toBe(false);
@@ -130,7 +71,7 @@ describe('asking', () => {
   });
 
   it('stops on Escape and offers another answer', async () => {
-    await open();
+    await open('chat');
     await ask('Tell me a long story');
     await pass(500);
     await press('Escape');
@@ -143,7 +84,7 @@ describe('asking', () => {
   });
 
   it('begins with an example', async () => {
-    await open();
+    await open('chat');
     the('empty-state').querySelector('button')?.click();
     await pass(5000);
     expect(the('message-user').textContent).toBe('What is 347 + 589?');
@@ -190,7 +131,7 @@ describe('thinking', () => {
   const half: Partial<StoredMessage> = { state: 'stopped', finish_reason: 'cancelled', parts: [{ kind: 'thinking', text: 'Add the digits', started_at: 0, ended_at: 2000 }], thinking_tokens: 4, usage: null };
 
   it('ends at the press of a button, once, and the answer follows', async () => {
-    await open();
+    await open('chat');
     await ask('What is 347 + 589?');
     await pass(60);
     const asked = vi.spyOn(host, 'answerNow');
@@ -208,7 +149,7 @@ describe('thinking', () => {
   });
 
   it('ends by its key, and the key does nothing if nobody thinks', async () => {
-    await open();
+    await open('chat');
     const asked = vi.spyOn(host, 'answerNow');
     await press('A', { ctrlKey: true, shiftKey: true });
     expect(asked).not.toHaveBeenCalled();
@@ -220,7 +161,7 @@ describe('thinking', () => {
   });
 
   it('has a budget that the chat remembers, of a size that is offered or of one’s own', async () => {
-    await open();
+    await open('chat');
     await click('thinking-menu');
     const sizes = [...document.querySelectorAll<HTMLElement>('[role=option]')];
     expect(sizes.map((size) => size.textContent?.trim())).toEqual(['No limit', '256 tokens', '1,024 tokens']);
@@ -289,7 +230,7 @@ describe('a model on another computer', () => {
 
   it('is marked in the composer, in the list of models and in a new chat', async () => {
     await host.addEndpoint('lab', 'https://lab.example/v1', null);
-    await open();
+    await open('chat');
     expect(all('leaves-computer')).toEqual([]);
     expect(the('empty-state').textContent).toContain('It stays on this computer.');
     await click('model-picker');
@@ -458,7 +399,7 @@ describe('chats', () => {
 
 describe('the model', () => {
   it('decides what is offered about thinking, and the chat remembers it', async () => {
-    await open();
+    await open('chat');
     expect(the('thinking-switch').getAttribute('aria-checked')).toBe('true');
     await click('thinking-switch');
     expect(the('thinking-switch').getAttribute('aria-checked')).toBe('false');
@@ -471,7 +412,7 @@ describe('the model', () => {
   });
 
   it('that cannot be used says why and is not chosen', async () => {
-    await open();
+    await open('chat');
     await click('model-picker');
     const broken = document.querySelectorAll<HTMLElement>('[role=option]')[3];
     expect(broken?.textContent).toContain('not known to this version');

@@ -1,14 +1,20 @@
 //! Endpoints: other programs whose models may be asked.
 
-use protocol::{Endpoint, EndpointModels, Error, Result};
+use protocol::{EndpointAddress, EndpointInfo, EndpointModels, Error, Result};
 use tauri::{AppHandle, State};
 
 use super::models_changed;
 use crate::state::App;
 
 #[tauri::command]
-pub async fn endpoints(app: State<'_, App>) -> Result<Vec<Endpoint>> {
-    app.endpoints().await
+pub async fn endpoints(app: State<'_, App>) -> Result<Vec<EndpointInfo>> {
+    Ok(app.endpoints().await?.iter().map(remote::info).collect())
+}
+
+/// What an address means that is not yet one of an endpoint. Nothing is sent there.
+#[tauri::command]
+pub fn endpoint_address(url: String) -> Result<EndpointAddress> {
+    Ok(remote::address(&url).map_err(Error::from)?)
 }
 
 /// Asks every endpoint for the list of its models.
@@ -18,8 +24,15 @@ pub async fn endpoint_models(app: State<'_, App>) -> Result<Vec<EndpointModels>>
     Ok(app.remote.models().await)
 }
 
+/// Asks one endpoint for the list of its models.
 #[tauri::command]
-pub async fn add_endpoint(handle: AppHandle, app: State<'_, App>, name: String, url: String, key: Option<String>) -> Result<Endpoint> {
+pub async fn test_endpoint(app: State<'_, App>, name: String) -> Result<EndpointModels> {
+    app.endpoints().await?;
+    Ok(app.remote.models_of(&name).await.map_err(Error::from)?)
+}
+
+#[tauri::command]
+pub async fn add_endpoint(handle: AppHandle, app: State<'_, App>, name: String, url: String, key: Option<String>) -> Result<()> {
     let mut endpoint = remote::endpoint(&name, &url).map_err(Error::from)?;
     remote::check_name_is_free(&app.endpoints().await?, &name).map_err(Error::from)?;
     if let Some(key) = key.filter(|key| !key.trim().is_empty()) {
@@ -29,10 +42,10 @@ pub async fn add_endpoint(handle: AppHandle, app: State<'_, App>, name: String, 
     // Read again, because a keychain may wait for a person, and another window or process may change the list meanwhile.
     let mut endpoints = app.endpoints().await?;
     remote::check_name_is_free(&endpoints, &name).map_err(Error::from)?;
-    endpoints.push(endpoint.clone());
+    endpoints.push(endpoint);
     app.store_endpoints(endpoints).await?;
     models_changed(&handle);
-    Ok(endpoint)
+    Ok(())
 }
 
 /// Stores another key of an endpoint, or removes it.

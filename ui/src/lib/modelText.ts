@@ -5,7 +5,7 @@ import type { HubModel } from '../bindings/HubModel';
 import type { LocalModel } from '../bindings/LocalModel';
 import type { ThinkingControl } from '../bindings/ThinkingControl';
 import { t } from '../messages';
-import { bytes, context, progress } from './format';
+import { bytes, context, duration, progress } from './format';
 import { short, speed, timeLeft } from './quantities';
 
 /** What a model's reasoning is called in a small tag; `null` if it has none. */
@@ -44,8 +44,8 @@ export function localTags(model: LocalModel, loaded: boolean): string[] {
   return joined(model.quantization, thinkingTag(model.thinking), model.built_in && t('tag.builtIn'), loaded && t('tag.loaded'));
 }
 
-/** How a download goes: `1.3 of 2.3 GB · 18 MB/s · 2 min left · file 1 of 2`. */
-export function downloadStatus(download: Download): string {
+/** How a download goes at this time: `1.3 of 2.3 GB · 18 MB/s · 2 min left · file 1 of 2`. */
+export function downloadStatus(download: Download, now: number): string {
   const far = download.total > 0 ? progress(download.done, download.total) : null;
   switch (download.state) {
     case 'queued':
@@ -64,12 +64,17 @@ export function downloadStatus(download: Download): string {
     case 'paused':
       return joined(t('download.paused'), far).join(' · ');
     case 'waiting':
-      return joined(t('download.waiting'), far).join(' · ');
+      return joined(t('download.waiting'), download.retry_at !== null && triesAgain(download.retry_at - now), far).join(' · ');
     case 'done':
       return joined(t('download.done'), bytes(download.total)).join(' · ');
     case 'failed':
       return joined(t('download.failed'), far).join(' · ');
   }
+}
+
+/** `tries again in 12 s` */
+function triesAgain(milliseconds: number): string {
+  return milliseconds > 0 ? t('download.triesAgain', { duration: duration(Math.ceil(milliseconds / 1000) * 1000) }) : t('download.triesNow');
 }
 
 /** The file that is being fetched, counted from 1. */

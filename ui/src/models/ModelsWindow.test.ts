@@ -1,94 +1,8 @@
-import { flushSync, mount, unmount } from 'svelte';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
-import App from '../App.svelte';
-import { FakeHost } from '../platform/fake';
+import { all, click, host, open, pass, the, useWindow, watched, write } from '../testing/window';
 
-let host: FakeHost;
-let app: Record<string, unknown> | null = null;
-/** What waits to come into view. */
-let watched: { callback: IntersectionObserverCallback; node: Element }[] = [];
-
-class StillObserver {
-  observe(): void {}
-  unobserve(): void {}
-  disconnect(): void {}
-}
-
-class Watcher extends StillObserver implements IntersectionObserver {
-  readonly root = null;
-  readonly rootMargin = '';
-  readonly scrollMargin = '';
-  readonly thresholds = [];
-  constructor(private readonly callback: IntersectionObserverCallback) {
-    super();
-  }
-  override observe(node?: Element): void {
-    if (node) watched.push({ callback: this.callback, node });
-  }
-  takeRecords(): IntersectionObserverEntry[] {
-    return [];
-  }
-}
-
-beforeEach(() => {
-  watched = [];
-  vi.stubGlobal('ResizeObserver', StillObserver);
-  vi.stubGlobal('IntersectionObserver', Watcher);
-  Element.prototype.scrollIntoView = () => {};
-  HTMLDialogElement.prototype.showModal = function () {
-    this.open = true;
-  };
-  HTMLDialogElement.prototype.close = function () {
-    this.open = false;
-  };
-  // Times are told by the day, so the day has to be the same for every run.
-  vi.useFakeTimers({ now: new Date(2026, 10, 21, 12) });
-  host = new FakeHost(5);
-});
-
-afterEach(async () => {
-  if (app) await unmount(app);
-  app = null;
-  vi.useRealTimers();
-  vi.unstubAllGlobals();
-});
-
-async function open(which: 'chat' | 'models' = 'models'): Promise<void> {
-  app = mount(App, {
-    target: document.body,
-    props: { platform: host, window: which, requestFrame: (run) => void setTimeout(run, 16), failure: '', localPrefs: { get: () => '', set: () => {} } },
-  });
-  await pass(50);
-}
-
-async function pass(milliseconds: number): Promise<void> {
-  await vi.advanceTimersByTimeAsync(milliseconds);
-  flushSync();
-}
-
-function all(name: string): HTMLElement[] {
-  return [...document.querySelectorAll<HTMLElement>(`[data-testid="${name}"]`)];
-}
-
-function the(name: string): HTMLElement {
-  const element = all(name).at(-1);
-  if (!element) throw new Error(`nothing is called ${name}`);
-  return element;
-}
-
-async function click(name: string): Promise<void> {
-  the(name).click();
-  await pass(0);
-}
-
-async function write(name: string, text: string): Promise<void> {
-  const field = the(name);
-  if (!(field instanceof HTMLInputElement)) throw new Error(`${name} is no field`);
-  field.value = text;
-  field.dispatchEvent(new InputEvent('input', { bubbles: true }));
-  await pass(500);
-}
+useWindow();
 
 /** The row of a model in Discover. */
 function row(id: string): HTMLElement {
@@ -119,7 +33,7 @@ describe('Discover', () => {
   it('begins with good first models and asks nobody', async () => {
     const search = vi.spyOn(host, 'searchModels');
     const describeModel = vi.spyOn(host, 'describeModel');
-    await open();
+    await open('models');
     expect(all('hub-row')).toHaveLength(3);
     expect(the('first-note').textContent).toContain('only when you search');
     expect(search).not.toHaveBeenCalled();
@@ -128,7 +42,7 @@ describe('Discover', () => {
 
   it('searches when the hands rest, once', async () => {
     const search = vi.spyOn(host, 'searchModels');
-    await open();
+    await open('models');
     const field = the('model-search');
     if (!(field instanceof HTMLInputElement)) throw new Error('no field');
     for (const text of ['g', 'ge', 'gemma']) {
@@ -144,26 +58,29 @@ describe('Discover', () => {
   });
 
   it('takes an address', async () => {
-    await open();
+    await open('models');
     await write('model-search', `https://huggingface.co/${QWEN}`);
+    await pass(500);
     expect(all('hub-row')).toHaveLength(1);
   });
 
   it('drops the answer to an older question', async () => {
-    await open();
+    await open('models');
     const slow = host.searchModels.bind(host);
     vi.spyOn(host, 'searchModels').mockImplementationOnce(async (query) => {
       await new Promise((resolve) => setTimeout(resolve, 2000));
       return slow(query);
     });
     await write('model-search', 'gemma');
+    await pass(500);
     await write('model-search', 'Qwen3-4B');
+    await pass(500);
     await pass(3000);
     expect(all('hub-row').map((element) => element.dataset.id)).toEqual([QWEN]);
   });
 
   it('offers what a row allows', async () => {
-    await open();
+    await open('models');
     await click('browse');
     const offers = (id: string): (string | undefined)[] => [...row(id).querySelectorAll<HTMLElement>('.act [data-testid]')].map((element) => element.dataset.testid);
     expect(offers('mlx-community/gemma-4-e4b-it-4bit')).toEqual(['fit', 'chat-with']);
@@ -175,7 +92,7 @@ describe('Discover', () => {
   });
 
   it('gets a model, pauses it, goes on, and it is here', async () => {
-    await open();
+    await open('models');
     await click('browse');
     await press(row(QWEN), 'get');
     await pass(1000);
@@ -192,7 +109,7 @@ describe('Discover', () => {
   });
 
   it('shows the sum, and the slider moves it', async () => {
-    await open();
+    await open('models');
     await click('browse');
     await press(row(QWEN), 'fit');
     const before = the('fit-kv').textContent;
@@ -206,7 +123,7 @@ describe('Discover', () => {
   });
 
   it('says how to get a gated model', async () => {
-    await open();
+    await open('models');
     await click('browse');
     await press(row('meta-llama/Llama-3.2-3B-Instruct-4bit'), 'how');
     expect(the('gated').textContent).toContain('Accept the terms');
@@ -220,7 +137,7 @@ describe('Discover', () => {
   });
 
   it('draws a card without what it would load or run', async () => {
-    await open();
+    await open('models');
     await click('browse');
     await press(row(QWEN), 'open-card');
     await pass(50);
@@ -236,7 +153,7 @@ describe('Discover', () => {
   it('describes a model when its row comes into view', async () => {
     host.catalog = host.catalog.map((model) => ({ ...model, described: false, fit: null }));
     const describeModel = vi.spyOn(host, 'describeModel');
-    await open();
+    await open('models');
     await click('browse');
     expect(describeModel).not.toHaveBeenCalled();
     const seen = watched.find(({ node }) => node === row(QWEN));
@@ -247,7 +164,7 @@ describe('Discover', () => {
 
   it('asks for the next page at the end of the list', async () => {
     host.catalog = Array.from({ length: 70 }, (_, index) => ({ ...host.catalog[0]!, id: `a/model-${index}` }));
-    await open();
+    await open('models');
     await click('browse');
     expect(all('hub-row')).toHaveLength(30);
     for (const rows of [60, 70]) {
@@ -261,9 +178,17 @@ describe('Discover', () => {
 
   it('says when it shows what was kept, finds nothing, or cannot ask', async () => {
     host.condition = 'offline';
-    await open();
+    await open('models');
     await click('browse');
-    expect(the('as-of').textContent).toContain('From yesterday');
+    expect(the('as-of').textContent).toContain('From yesterday, because the hub gave no answer. Huggingface.co could not be reached');
+    host.condition = 'healthy';
+    await click('ask-again');
+    expect(all('as-of')).toEqual([]);
+    await host.setOffline(true);
+    await click('filter-fits');
+    expect(the('as-of').textContent).toContain('From yesterday: Ponder is offline.');
+    await host.setOffline(false);
+    await click('filter-fits');
     host.condition = 'empty';
     await click('filter-fits');
     expect(the('no-results').textContent).toContain('No model passes the filters');
@@ -278,7 +203,7 @@ describe('Discover', () => {
 
 describe('On this computer', () => {
   it('makes a model the default one', async () => {
-    await open();
+    await open('models');
     await click('tab-local');
     expect(all('model-row')).toHaveLength(host.local.length);
     await menu('mlx-community/gemma-4-e4b-it-4bit', 'make-default');
@@ -289,7 +214,7 @@ describe('On this computer', () => {
 
   it('verifies with progress, names what is wrong, and repairs it', async () => {
     host.damaged.add(GPT);
-    await open();
+    await open('models');
     await click('tab-local');
     await menu(GPT, 'verify');
     await pass(700);
@@ -303,7 +228,7 @@ describe('On this computer', () => {
   });
 
   it('says what removing frees and who uses it, and does not remove what comes with the app', async () => {
-    await open();
+    await open('models');
     await click('tab-local');
     await menu(GPT, 'remove');
     expect(the('frees').textContent).toContain('12.1 GB');
@@ -315,7 +240,7 @@ describe('On this computer', () => {
   });
 
   it('tells of an update with what must be fetched', async () => {
-    await open();
+    await open('models');
     await click('tab-local');
     await menu('mlx-community/gemma-4-e4b-it-4bit', 'ask-update');
     expect(the('update').textContent).toContain('2 files differ, 1.9 GB to download');
@@ -324,7 +249,7 @@ describe('On this computer', () => {
   });
 
   it('adds a folder and forgets it', async () => {
-    await open();
+    await open('models');
     await click('tab-local');
     await click('add-folder');
     await write('folder-path', 'nowhere');
@@ -341,10 +266,21 @@ describe('On this computer', () => {
 });
 
 describe('Downloads', () => {
+  it('count down to the next try', async () => {
+    host.addDownload(QWEN, 'waiting', 0.5, { code: 'network', message: 'The network is gone.' });
+    await open('models');
+    await click('tab-downloads');
+    expect(the('download-about').textContent).toContain('tries again in 24 s');
+    await pass(12_000);
+    expect(the('download-about').textContent).toContain('tries again in 12 s');
+    await pass(20_000);
+    expect(the('download-about').textContent).toContain('trying again');
+  });
+
   it('are ordered, opened file by file, and ended only after a question', async () => {
     host.addDownload(QWEN, 'paused', 0.5);
     host.addDownload('mlx-community/SmolLM3-3B-4bit', 'paused', 0.1);
-    await open();
+    await open('models');
     expect(the('tab-downloads').textContent).toContain('2');
     await click('tab-downloads');
     await press(all('download')[1]!, 'sooner');
@@ -360,7 +296,7 @@ describe('Downloads', () => {
 
   it('say why they stand and can be tried again', async () => {
     host.addDownload(QWEN, 'failed', 0.5, { code: 'disk_full', message: 'The disk is full.' });
-    await open();
+    await open('models');
     await click('tab-downloads');
     expect(the('download-error').textContent).toBe('The disk is full.');
     await click('retry');
@@ -370,7 +306,7 @@ describe('Downloads', () => {
 
   it('draw only the rows that changed', async () => {
     for (let number = 0; number < 30; number++) host.addDownload(`a/model-${number}`, 'paused', 0.2);
-    await open();
+    await open('models');
     await click('tab-downloads');
     const changed = new Set<string>();
     const observer = new MutationObserver((records) => {
@@ -407,7 +343,7 @@ describe('Downloads', () => {
 
 describe('the offline mark', () => {
   it('shows what another window has switched', async () => {
-    await open();
+    await open('models');
     expect(all('offline-mark')).toEqual([]);
     await host.setOffline(true);
     await pass(50);

@@ -87,6 +87,25 @@ export const cases: readonly Case[] = [
     },
   },
   {
+    name: 'an endpoint is listed with what its address means, and tried and changed only if there is one',
+    async run(host) {
+      const far = { base_url: 'http://192.0.2.1/v1', leaves_computer: true, unencrypted: true };
+      same(await host.endpointAddress(' http://192.0.2.1 '), far, 'an address that is typed');
+      await refused('bad_request', () => host.endpointAddress('192.0.2.1:80'));
+      for (const name of ['contract-near', 'contract-far']) await refused('model_not_found', () => host.testEndpoint(name));
+      await refused('model_not_found', () => host.setEndpointKey('contract-near', 'sk'));
+      await host.addEndpoint('contract-near', 'https://localhost:9/v1/', null);
+      await host.addEndpoint('contract-far', 'http://192.0.2.1', null);
+      await refused('bad_request', () => host.addEndpoint('contract-far', 'http://192.0.2.2', null));
+      const near = { base_url: 'https://localhost:9/v1', leaves_computer: false, unencrypted: false };
+      const listed = (await host.endpoints()).filter(({ name }) => name.startsWith('contract-'));
+      same(listed, [{ name: 'contract-near', address: near, key: 'none' }, { name: 'contract-far', address: far, key: 'none' }], 'the list');
+      await host.removeEndpoint('contract-near');
+      await host.removeEndpoint('contract-far');
+      same((await host.endpoints()).filter(({ name }) => name.startsWith('contract-')), [], 'the list afterwards');
+    },
+  },
+  {
     name: 'an answer is told from its first event to its one end',
     async run(host) {
       const { summary } = await host.createChat(plain);

@@ -20,7 +20,7 @@ import type { Position } from '../bindings/Position';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import { appendContent, textOf } from '../lib/parts';
 import type { WindowName } from '../bindings/WindowName';
-import { FakeHub } from './fakeHub';
+import { FakeEndpoints } from './fakeEndpoints';
 import { pieces, restOf, scriptFor } from './fakeText';
 import type { Platform } from './types';
 
@@ -42,7 +42,7 @@ interface RunningAnswer {
 }
 
 /** A host with these chats; `pace` is the time between two pieces, in milliseconds. */
-export class FakeHost extends FakeHub implements Platform {
+export class FakeHost extends FakeEndpoints implements Platform {
   readonly #chats = new Map<string, Chat>();
   readonly #running = new Map<string, RunningAnswer>();
   readonly #chatListeners = new Set<() => void>();
@@ -180,34 +180,6 @@ export class FakeHost extends FakeHub implements Platform {
       leaves_computer: remote,
       thinking: remote ? { kind: 'levels', levels: ['low', 'medium', 'high'], default: null, off: true } : null,
     };
-  }
-
-  async endpoints(): ReturnType<Platform['endpoints']> {
-    return [...this.app.endpoints];
-  }
-
-  async endpointModels(): ReturnType<Platform['endpointModels']> {
-    return this.app.endpoints.map((endpoint) => {
-      const leaves_computer = !endpoint.base_url.includes('127.0.0.1');
-      const model = { reference: `endpoint:${endpoint.name}/big`, endpoint: endpoint.name, name: 'big', context: 32_768, leaves_computer };
-      return { endpoint, leaves_computer, models: [{ ...model, thinking: { kind: 'by_request', default_on: true } }], problem: null };
-    });
-  }
-
-  async addEndpoint(name: string, url: string, key: string | null): ReturnType<Platform['addEndpoint']> {
-    if (!/^[\w.-]{1,40}$/.test(name) || !/^https?:\/\//.test(url)) throw { code: 'bad_request', message: `\`${name}\` at \`${url}\` cannot be an endpoint.` };
-    if (this.app.endpoints.some((known) => known.name === name)) throw { code: 'bad_request', message: `There is an endpoint called ${name} already.` };
-    const endpoint = { name, base_url: url.replace(/\/$/, ''), has_key: key !== null };
-    await this.changeSettings({ endpoints: [...this.app.endpoints, endpoint] });
-    return endpoint;
-  }
-
-  async setEndpointKey(name: string, key: string | null): Promise<void> {
-    await this.changeSettings({ endpoints: this.app.endpoints.map((known) => (known.name === name ? { ...known, has_key: key !== null } : known)) });
-  }
-
-  async removeEndpoint(name: string): Promise<void> {
-    await this.changeSettings({ endpoints: this.app.endpoints.filter((known) => known.name !== name) });
   }
 
   async chatWindowState(): Promise<ChatWindowState> {

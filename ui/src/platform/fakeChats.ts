@@ -18,6 +18,8 @@ export function fakePlatform(): Platform {
   fillHub(host, asked);
   void host.addEndpoint('lab', 'https://lab.example/v1', 'secret');
   void host.addEndpoint('desk', 'http://127.0.0.1:8080/v1', null);
+  void host.addEndpoint('cellar', 'http://192.168.1.20:8000/v1', 'sk-old');
+  host.servers.set('cellar', { key: 'sk-new' }).set('desk', 'silent');
   const now = Date.now();
   const one = (title: string, days: number, question: string, answer: Partial<StoredMessage>, settings: Partial<ChatSettings> = {}): void => {
     const whole: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {}, ...settings };

@@ -5,6 +5,7 @@
 
 import type { Download } from '../bindings/Download';
 import type { DownloadState } from '../bindings/DownloadState';
+import type { Error as HostError } from '../bindings/Error';
 import type { MemoryFit } from '../bindings/MemoryFit';
 import type { HubModel } from '../bindings/HubModel';
 import type { LocalModel } from '../bindings/LocalModel';
@@ -29,6 +30,7 @@ export type HubCondition = 'healthy' | 'offline' | 'failing' | 'empty' | 'slow';
 const STEP = 200;
 const PAGE = 30;
 const BYTES_PER_STEP = 3_600_000;
+const UNREACHABLE: HostError = { code: 'network', message: 'huggingface.co could not be reached: no route to the host. Nothing was changed; try again when the network is back.' };
 
 /** The host of everything about models. */
 export class FakeHub implements HubPlatform {
@@ -103,7 +105,7 @@ export class FakeHub implements HubPlatform {
       cursor: from + PAGE < found.length ? String(from + PAGE) : null,
       left_out: 0,
       cached_at: offline ? Date.now() - 26 * 3_600_000 : null,
-      cached_because: offline ? { code: 'offline', message: 'Ponder is offline.' } : null,
+      cached_because: this.net.offline ? { code: 'offline', message: 'Ponder is offline.' } : offline ? UNREACHABLE : null,
     };
   }
   async describeModel(id: string): Promise<HubModel> {
@@ -318,7 +320,7 @@ export class FakeHub implements HubPlatform {
     if (this.net.offline) throw { code: 'offline', message: 'Ponder is offline. Nothing was asked of the network.' };
     if (this.condition === 'slow') await new Promise((resolve) => setTimeout(resolve, 60_000));
     if (this.condition === 'failing') {
-      throw { code: 'network', message: 'huggingface.co could not be reached: no route to the host. Nothing was changed; try again when the network is back.' };
+      throw UNREACHABLE;
     }
   }
 }

@@ -40,7 +40,9 @@ export const tauri: Platform = {
   capabilities: (reference) => invoke('capabilities', { reference }),
 
   endpoints: () => invoke('endpoints'),
+  endpointAddress: (url) => invoke('endpoint_address', { url }),
   endpointModels: () => invoke('endpoint_models'),
+  testEndpoint: (name) => invoke('test_endpoint', { name }),
   addEndpoint: (name, url, key) => invoke('add_endpoint', { name, url, key }),
   setEndpointKey: (name, key) => invoke('set_endpoint_key', { name, key }),
   removeEndpoint: (name) => invoke('remove_endpoint', { name }),

@@ -8,7 +8,8 @@ import type { ChatView } from '../bindings/ChatView';
 import type { Content } from '../bindings/Content';
 import type { ChatWindowState } from '../bindings/ChatWindowState';
 import type { ErrorCode } from '../bindings/ErrorCode';
-import type { Endpoint } from '../bindings/Endpoint';
+import type { EndpointAddress } from '../bindings/EndpointAddress';
+import type { EndpointInfo } from '../bindings/EndpointInfo';
 import type { EndpointModels } from '../bindings/EndpointModels';
 import type { EngineStatus } from '../bindings/EngineStatus';
 import type { Error as HostError } from '../bindings/Error';
@@ -66,11 +67,15 @@ export interface Platform extends HubPlatform {
   capabilities(reference: string | null): Promise<Capabilities>;
 
   /** The servers whose models may be asked. */
-  endpoints(): Promise<Endpoint[]>;
+  endpoints(): Promise<EndpointInfo[]>;
+  /** What an address means that is not yet one of a server's. Opens no connection; rejects what is no address. */
+  endpointAddress(url: string): Promise<EndpointAddress>;
   /** Asks every server for the list of its models. */
   endpointModels(): Promise<EndpointModels[]>;
+  /** Asks one server for the list of its models. */
+  testEndpoint(name: string): Promise<EndpointModels>;
   /** The key goes to the keychain. */
-  addEndpoint(name: string, url: string, key: string | null): Promise<Endpoint>;
+  addEndpoint(name: string, url: string, key: string | null): Promise<void>;
   /** Replaces the key, or removes it. */
   setEndpointKey(name: string, key: string | null): Promise<void>;
   removeEndpoint(name: string): Promise<void>;

@@ -1,90 +1,22 @@
-import { flushSync, mount, unmount } from 'svelte';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
-import App from '../App.svelte';
-import { FakeHost } from '../platform/fake';
+import { all, click, field, host, open, pass, submit, the, useWindow, write } from '../testing/window';
 
-let host: FakeHost;
-let app: Record<string, unknown> | null = null;
-
-class StillObserver {
-  observe(): void {}
-  unobserve(): void {}
-  disconnect(): void {}
-}
-
-beforeEach(() => {
-  vi.stubGlobal('ResizeObserver', StillObserver);
-  vi.useFakeTimers({ now: new Date(2026, 10, 21, 12) });
-  host = new FakeHost(5);
-});
-
-afterEach(close);
-
-async function close(): Promise<void> {
-  if (app) await unmount(app);
-  app = null;
-}
-
-async function open(which: 'chat' | 'settings' = 'settings'): Promise<void> {
-  await close();
-  app = mount(App, {
-    target: document.body,
-    props: { platform: host, window: which, requestFrame: (run) => void setTimeout(run, 16), failure: '', localPrefs: { get: () => '', set: () => {} } },
-  });
-  await pass(50);
-}
-
-async function pass(milliseconds: number): Promise<void> {
-  await vi.advanceTimersByTimeAsync(milliseconds);
-  flushSync();
-}
-
-function all(name: string): HTMLElement[] {
-  return [...document.querySelectorAll<HTMLElement>(`[data-testid="${name}"]`)];
-}
-
-function the(name: string): HTMLElement {
-  const element = all(name).at(-1);
-  if (!element) throw new Error(`nothing is called ${name}`);
-  return element;
-}
-
-async function click(name: string): Promise<void> {
-  the(name).click();
-  await pass(10);
-}
-
-function field(name: string): HTMLInputElement {
-  const found = the(name);
-  if (!(found instanceof HTMLInputElement)) throw new Error(`${name} is no field`);
-  return found;
-}
-
-async function write(name: string, text: string): Promise<void> {
-  field(name).value = text;
-  field(name).dispatchEvent(new InputEvent('input', { bubbles: true }));
-  await pass(10);
-}
-
-async function submit(name: string): Promise<void> {
-  field(name).form?.requestSubmit();
-  await pass(10);
-}
+useWindow();
 
 describe('Network', () => {
   it('switches the network off, unless the environment did', async () => {
-    await open();
+    await open('settings');
     await click('offline-switch');
     expect(host.net.offline).toBe(true);
     expect(the('offline-switch').getAttribute('aria-checked')).toBe('true');
     host.net = { ...host.net, forced_by_env: true };
-    await open();
+    await open('settings');
     expect(the('offline-switch')).toHaveProperty('disabled', true);
   });
 
   it('lists what left this computer', async () => {
-    await open();
+    await open('settings');
     expect(all('request')).toHaveLength(4);
     expect(all('request')[0]?.textContent).toContain('cas-bridge.xethub.hf.co');
     expect(all('request')[3]?.textContent).toContain('Ponder is offline.');
@@ -92,7 +24,7 @@ describe('Network', () => {
 
   it('takes a token away', async () => {
     host.net = { ...host.net, token: 'keychain' };
-    await open();
+    await open('settings');
     await click('remove-token');
     expect(the('token-source').dataset.source).toBe('none');
   });
@@ -100,7 +32,7 @@ describe('Network', () => {
 
 describe('Folders', () => {
   it('adds a folder and forgets it', async () => {
-    await open();
+    await open('settings');
     await click('tab-folders');
     await click('add-folder');
     await write('folder-path', '/Volumes/Disk');
@@ -114,9 +46,19 @@ describe('Folders', () => {
 });
 
 describe('Endpoints', () => {
-  it('adds one, tries it, says where words go, and removes it', async () => {
-    await open();
+  async function openEndpoints(): Promise<void> {
+    await open('settings');
     await click('tab-endpoints');
+  }
+
+  /** What a part of an endpoint's row says. */
+  function said(name: string, part: string): string {
+    const row = all('endpoint-row').find((element) => element.dataset.name === name);
+    return row?.querySelector(`[data-testid="${part}"]`)?.textContent?.trim() ?? '';
+  }
+
+  it('adds one, says where words go, and removes it', async () => {
+    await openEndpoints();
     expect(the('no-endpoints').textContent).toContain('no endpoints');
     await write('endpoint-name', 'lab');
     await write('endpoint-url', 'https://example.org/v1');
@@ -125,40 +67,136 @@ describe('Endpoints', () => {
     expect(host.app.endpoints.map((endpoint) => endpoint.name)).toEqual(['lab']);
     expect(the('endpoint-mark').textContent).toBe('What you write leaves this computer');
     expect(the('endpoint-answer').textContent?.trim()).toBe('');
-    await click('test-endpoint');
-    expect(the('endpoint-answer').textContent).toContain('It answers: 1 model');
+    expect([field('endpoint-name').value, field('endpoint-url').value]).toEqual(['', '']);
+    expect(all('endpoint-warning')).toEqual([]);
     await click('remove-endpoint');
     expect(host.app.endpoints).toEqual([]);
+    expect(all('endpoint-row')).toEqual([]);
   });
 
   it('says why an endpoint cannot be added, and keeps what was typed', async () => {
-    await open();
-    await click('tab-endpoints');
+    await openEndpoints();
     await write('endpoint-name', 'lab');
     await write('endpoint-url', 'lab:1234');
+    expect(all('endpoint-warning')).toEqual([]);
     await submit('endpoint-url');
-    expect(the('endpoint-problem').textContent).toContain('cannot be an endpoint');
+    expect(the('endpoint-problem').textContent).toContain('not the address of an endpoint');
     expect(field('endpoint-url').value).toBe('lab:1234');
+  });
+
+  it('warns before and after if others can read what is sent, the key above all', async () => {
+    await openEndpoints();
+    await write('endpoint-name', 'cellar');
+    await write('endpoint-url', 'http://127.0.0.1:8000/v1');
+    expect(all('endpoint-warning')).toEqual([]);
+    await write('endpoint-url', 'http://192.168.1.20:8000/v1');
+    expect(the('endpoint-warning').textContent).toContain('can read it');
+    await write('endpoint-key', 'sk-secret');
+    expect(the('endpoint-warning').textContent).toContain('can read the key');
+    await submit('endpoint-url');
+    expect(said('cellar', 'endpoint-mark')).toContain('the key leave this computer');
+    await click('change-key');
+    await click('remove-key');
+    expect(said('cellar', 'endpoint-mark')).toContain('can read it: the address is not encrypted');
+  });
+
+  it('tests the one that is asked for, and no other', async () => {
+    await host.addEndpoint('lab', 'https://example.org/v1', null);
+    await host.addEndpoint('desk', 'http://127.0.0.1:8080/v1', null);
+    host.servers.set('desk', 'slow');
+    const asked = vi.spyOn(host, 'testEndpoint');
+    await openEndpoints();
+    // The last row, desk.
+    await click('test-endpoint');
+    expect(said('desk', 'endpoint-answer')).toBe('Asking…');
+    expect(the('test-endpoint')).toHaveProperty('disabled', true);
+    expect(all('test-endpoint')[0]).toHaveProperty('disabled', false);
+    await pass(5000);
+    expect(said('desk', 'endpoint-answer')).toBe('It answers: 1 model');
+    expect(said('lab', 'endpoint-answer')).toBe('');
+    expect(asked.mock.calls).toEqual([['desk']]);
+  });
+
+  it.each([
+    ['silent', 'https://example.org/v1', 'cannot be reached'],
+    ['empty', 'https://example.org/v1', 'It answers, but it has no models.'],
+    [{ key: 'sk-right' }, 'https://example.org/v1', 'The endpoint lab asks for a key'],
+    ['offline', 'https://example.org/v1', 'Ponder is offline'],
+    ['offline', 'http://127.0.0.1:8080/v1', 'It answers: 1 model'],
+  ] as const)('says what a server is like that is %s', async (server, url, words) => {
+    if (server === 'offline') host.net = { ...host.net, offline: true };
+    else host.servers.set('lab', server);
+    await host.addEndpoint('lab', url, null);
+    await openEndpoints();
+    await click('test-endpoint');
+    expect(the('endpoint-answer').textContent).toContain(words);
+  });
+
+  it('takes a key, another one, and none again, and shows it to nobody', async () => {
+    host.servers.set('lab', { key: 'sk-right' });
+    await host.addEndpoint('lab', 'https://example.org/v1', null);
+    await openEndpoints();
+    expect(all('endpoint-key-source')).toEqual([]);
+    for (const [key, answer] of [['sk-wrong', 'did not accept its key'], [' sk-right ', 'It answers']] as const) {
+      await click('change-key');
+      await write('key-field', key);
+      await submit('key-field');
+      expect(all('key-editor')).toEqual([]);
+      expect(the('endpoint-key-source').textContent).toBe('Its key is in your keychain.');
+      expect(document.body.innerHTML).not.toContain(key.trim());
+      // What it said to the key before says nothing about this one.
+      expect(the('endpoint-answer').textContent?.trim()).toBe('');
+      await click('test-endpoint');
+      expect(the('endpoint-answer').textContent).toContain(answer);
+    }
+    await click('change-key');
+    expect(field('key-field').value).toBe('');
+    await click('remove-key');
+    expect(all('endpoint-key-source')).toEqual([]);
+    await click('test-endpoint');
+    expect(the('endpoint-answer').textContent).toContain('asks for a key');
+  });
+
+  it('keeps a key in its field that the keychain did not take', async () => {
+    await host.addEndpoint('lab', 'https://example.org/v1', null);
+    vi.spyOn(host, 'setEndpointKey').mockRejectedValueOnce({ code: 'storage', message: 'the keychain is locked' });
+    await openEndpoints();
+    await click('change-key');
+    await write('key-field', 'sk-secret');
+    await submit('key-field');
+    expect(the('key-problem').textContent).toBe('The keychain is locked.');
+    expect(field('key-field').value).toBe('sk-secret');
+    await submit('key-field');
+    expect(all('key-editor')).toEqual([]);
+  });
+
+  it('says that a key comes from the environment, which cannot be changed here', async () => {
+    await host.addEndpoint('lab', 'https://example.org/v1', null);
+    const [lab] = await host.endpoints();
+    vi.spyOn(host, 'endpoints').mockResolvedValue(lab ? [{ ...lab, key: 'environment' }] : []);
+    await openEndpoints();
+    expect(the('endpoint-key-source').textContent).toContain('PONDER_KEY');
+    expect(all('change-key')).toEqual([]);
   });
 });
 
 describe('Thinking', () => {
   it('sets how new chats think, and shows what is set elsewhere', async () => {
-    await open();
+    await open('settings');
     await click('tab-thinking');
     expect(field('default-thinking-auto').checked).toBe(true);
     await click('default-thinking-off');
     await click('default-budget-1024');
     expect([host.app.thinking, host.app.thinking_budget]).toEqual(['off', 1024]);
     await host.changeSettings({ thinking: 'high' });
-    await pass(10);
+    await pass(0);
     expect(field('default-thinking-high').checked).toBe(true);
     await click('default-thinking-auto');
     expect(host.app.thinking).toBeNull();
   });
 
   it('takes a number of one’s own and refuses what is none', async () => {
-    await open();
+    await open('settings');
     await click('tab-thinking');
     await write('default-budget-field', 'many');
     await submit('default-budget-field');
@@ -176,21 +214,21 @@ describe('Thinking', () => {
     expect(the('thinking-switch').getAttribute('aria-checked')).toBe('false');
     // Changed while an untouched new chat is open, it holds for that one as well.
     await host.changeSettings({ thinking: 'on' });
-    await pass(10);
+    await pass(0);
     expect(the('thinking-switch').getAttribute('aria-checked')).toBe('true');
   });
 });
 
 it('goes from page to page with the keyboard', async () => {
-  await open();
+  await open('settings');
   const key = (target: EventTarget, name: string, ctrlKey = false): void =>
     void target.dispatchEvent(new KeyboardEvent('keydown', { key: name, ctrlKey, bubbles: true, cancelable: true }));
   key(the('tab-network'), 'ArrowRight');
-  await pass(10);
+  await pass(0);
   expect(the('tab-folders').getAttribute('aria-selected')).toBe('true');
   expect(document.activeElement).toBe(the('tab-folders'));
   key(window, '1', true);
-  await pass(10);
+  await pass(0);
   expect(the('tab-network').getAttribute('aria-selected')).toBe('true');
 });
 
@@ -199,6 +237,6 @@ it('is opened from the sidebar and by its shortcut', async () => {
   await open('chat');
   await click('open-settings');
   window.dispatchEvent(new KeyboardEvent('keydown', { key: ',', ctrlKey: true, bubbles: true, cancelable: true }));
-  await pass(10);
+  await pass(0);
   expect(opened.mock.calls).toEqual([['settings'], ['settings']]);
 });

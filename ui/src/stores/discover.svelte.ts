@@ -3,6 +3,7 @@
 import { SvelteMap, SvelteSet } from 'svelte/reactivity';
 
 import type { HubModel } from '../bindings/HubModel';
+import type { SearchPage } from '../bindings/SearchPage';
 import type { SearchQuery } from '../bindings/SearchQuery';
 import type { Sort } from '../bindings/Sort';
 import { asHostError, type HostError, type Platform } from '../platform';
@@ -25,8 +26,8 @@ export class Discover {
   first = $state.raw<readonly HubModel[] | null>(null);
   /** What a search found, page after page. */
   found = $state.raw<readonly HubModel[]>([]);
-  /** When the hub gave the answer that is shown, if that answer was cached; in milliseconds since 1970. */
-  cachedAt = $state<number | null>(null);
+  /** If the answer that is shown was cached: when the hub gave it, in milliseconds since 1970, and why it gives no newer one. */
+  cached = $state.raw<{ at: number; because: HostError } | null>(null);
   error = $state.raw<HostError | null>(null);
   /** How many models the filters left out. */
   leftOut = $state(0);
@@ -97,7 +98,7 @@ export class Discover {
       if (asked !== this.#asked) return;
       this.found = page.models;
       this.#cursor = page.cursor;
-      this.cachedAt = page.cached_at;
+      this.cached = cachedPart(page);
       this.leftOut = page.left_out;
       this.shown = 'models';
     } catch (reason) {
@@ -128,6 +129,7 @@ export class Discover {
       const known = new Set(this.found.map((model) => model.id));
       this.found = [...this.found, ...page.models.filter((model) => !known.has(model.id))];
       this.#cursor = page.cursor;
+      this.cached ??= cachedPart(page);
       this.leftOut += page.left_out;
       this.pages += 1;
     } catch (reason) {
@@ -170,4 +172,8 @@ export class Discover {
   #query(cursor: string | null): SearchQuery {
     return { text: this.text.trim(), sort: this.sort, fits_only: this.fitsOnly, thinks_only: this.thinksOnly, author: null, quantization: null, cursor };
   }
+}
+
+function cachedPart({ cached_at: at, cached_because: because }: SearchPage): { at: number; because: HostError } | null {
+  return at !== null && because !== null ? { at, because } : null;
 }

@@ -118,7 +118,7 @@ export class Downloads {
 function same(a: Download, b: Download): boolean {
   return (
     a.state === b.state && a.done === b.done && a.total === b.total && a.bytes_per_second === b.bytes_per_second &&
-    a.seconds_left === b.seconds_left && a.error?.message === b.error?.message && a.files.length === b.files.length &&
+    a.seconds_left === b.seconds_left && a.retry_at === b.retry_at && a.error?.message === b.error?.message && a.files.length === b.files.length &&
     a.files.every((file, index) => file.state === b.files[index]?.state && file.done === b.files[index]?.done)
   );
 }

@@ -1,46 +1,107 @@
-/** Servers whose models may be asked: added, tried, removed. Which there are is a setting. */
+/** Servers whose models may be asked: listed, added, tried, given a key, removed. */
 
+import { SvelteMap } from 'svelte/reactivity';
+
+import type { EndpointAddress } from '../bindings/EndpointAddress';
+import type { EndpointInfo } from '../bindings/EndpointInfo';
 import type { EndpointModels } from '../bindings/EndpointModels';
 import { asHostError, type HostError, type Platform } from '../platform';
 import type { Toasts } from './toasts.svelte';
 
 export class Endpoints {
-  /** Whether their answers are awaited. */
-  testing = $state(false);
+  /** `null` until they were listed for the first time. */
+  list = $state.raw<readonly EndpointInfo[] | null>(null);
   /** What each said when it was last asked. */
-  #answers = $state.raw<readonly EndpointModels[]>([]);
+  readonly #answers = new SvelteMap<string, EndpointModels>();
+  /** The tests that run, by the endpoint's name. */
+  readonly #tests = new SvelteMap<string, object>();
 
   constructor(
     private readonly platform: Platform,
     private readonly toasts: Toasts,
   ) {}
 
-  /** What an endpoint said; `null` if it was not asked. */
-  answer(name: string): EndpointModels | null {
-    return this.#answers.find((answer) => answer.endpoint.name === name) ?? null;
-  }
-
-  /** Asks all of them for their models. Only a person's hand leads here, because it opens connections. */
-  async test(): Promise<void> {
-    if (this.testing) return;
-    this.testing = true;
+  /** Lists them, and keeps the list right from then on. */
+  async open(): Promise<void> {
     try {
-      this.#answers = await this.platform.endpointModels();
+      await this.platform.onSettingsChanged(() => void this.#refresh());
     } catch (reason) {
       this.toasts.report(reason);
     }
-    this.testing = false;
+    await this.#refresh();
+  }
+
+  /** What an endpoint said; `null` if it was not asked. */
+  answer(name: string): EndpointModels | null {
+    return this.#answers.get(name) ?? null;
+  }
+
+  /** Whether its answer is awaited. */
+  isTesting(name: string): boolean {
+    return this.#tests.has(name);
+  }
+
+  /** Asks one for its models. Only a person's hand leads here, because it opens a connection. */
+  async test(name: string): Promise<void> {
+    if (this.isTesting(name)) return;
+    const test = {};
+    this.#tests.set(name, test);
+    let answer: EndpointModels | null = null;
+    try {
+      answer = await this.platform.testEndpoint(name);
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+    // What changed meanwhile has made the answer one of another endpoint.
+    if (this.#tests.get(name) !== test) return;
+    this.#tests.delete(name);
+    if (answer) this.#answers.set(name, answer);
+  }
+
+  /** What an address means that is being typed; `null` while it is none. */
+  async address(url: string): Promise<EndpointAddress | null> {
+    return this.platform.endpointAddress(url).catch(() => null);
   }
 
   /** Adds one. Says why it could not be added; `null` if it was. */
   async add(name: string, url: string, key: string | null): Promise<HostError | null> {
-    return this.platform.addEndpoint(name, url, key).then(() => null, asHostError);
+    return this.#change(name, () => this.platform.addEndpoint(name, url, key));
+  }
+
+  /** Replaces its key, or removes it. Says why it could not; `null` if it did. */
+  async setKey(name: string, key: string | null): Promise<HostError | null> {
+    return this.#change(name, () => this.platform.setEndpointKey(name, key));
   }
 
   async remove(name: string): Promise<void> {
+    const error = await this.#change(name, () => this.platform.removeEndpoint(name));
+    if (error) this.toasts.report(error);
+  }
+
+  async #change(name: string, call: () => Promise<void>): Promise<HostError | null> {
     try {
-      await this.platform.removeEndpoint(name);
-      this.#answers = this.#answers.filter((answer) => answer.endpoint.name !== name);
+      await call();
+    } catch (reason) {
+      return asHostError(reason);
+    }
+    this.#forget(name);
+    await this.#refresh();
+    return null;
+  }
+
+  #forget(name: string): void {
+    this.#tests.delete(name);
+    this.#answers.delete(name);
+  }
+
+  async #refresh(): Promise<void> {
+    try {
+      const list = await this.platform.endpoints();
+      for (const before of this.list ?? []) {
+        const now = list.find(({ name }) => name === before.name);
+        if (now?.address.base_url !== before.address.base_url || now.key !== before.key) this.#forget(before.name);
+      }
+      this.list = list;
     } catch (reason) {
       this.toasts.report(reason);
     }

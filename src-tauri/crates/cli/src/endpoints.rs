@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Read};
 
 use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
-use protocol::Endpoint;
+use protocol::{Endpoint, KeySource};
 use serde_json::json;
 
 use crate::app::App;
@@ -78,13 +78,21 @@ async fn add(args: AddArgs) -> Result<()> {
         app.remote.store_key(&endpoint.name, &key).await.map_err(protocol::Error::from)?;
         endpoint.has_key = true;
     }
-    let added = format!("{} is added: {} ({})\n", endpoint.name, endpoint.base_url, mark(&endpoint));
+    let name = endpoint.name.clone();
+    let added = format!("{name} is added: {} ({})\n", endpoint.base_url, mark(&endpoint));
+    let info = remote::info(&endpoint);
     // Read after the keychain has answered, because another process may change the list meanwhile.
     let mut endpoints = app.chat.endpoints().await?;
-    remote::check_name_is_free(&endpoints, &endpoint.name).map_err(protocol::Error::from)?;
+    remote::check_name_is_free(&endpoints, &name).map_err(protocol::Error::from)?;
     endpoints.push(endpoint);
     app.chat.set_endpoints(&endpoints).await?;
-    Ok(output::text(&added)?)
+    output::text(&added)?;
+    if info.address.unencrypted && info.key != KeySource::None {
+        eprintln!(
+            "warning: {name} is reached by plain http, so whoever is on the way can read its key; use https, or a tunnel to this computer"
+        );
+    }
+    Ok(())
 }
 
 /// A key is never an argument, because every program on this computer can read those.
@@ -146,7 +154,7 @@ async fn remove(name: &str) -> Result<()> {
 
 /// Where words go that are sent to an endpoint.
 pub fn mark(endpoint: &Endpoint) -> &'static str {
-    if remote::leaves_computer(endpoint) {
+    if remote::info(endpoint).address.leaves_computer {
         "what you write leaves this computer"
     } else {
         "on this computer"

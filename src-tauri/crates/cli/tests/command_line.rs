@@ -1,59 +1,19 @@
 //! The `ponder` command as a person or a script calls it, with Pebble.
 
+mod ponder;
+
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
+use ponder::{command, joined, last, run, run_json};
 use serde_json::{json, Value};
-
-/// `ponder` with its data in `home`, and no models but Pebble.
-fn command(home: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ponder"));
-    command
-        .args(args)
-        .env("PONDER_HOME", home)
-        .env("HF_HOME", home.join("hub"))
-        .stdin(Stdio::null());
-    command
-}
-
-fn ponder(home: &Path, args: &[&str]) -> Output {
-    command(home, args).output().expect("ponder starts")
-}
-
-/// The JSON lines of a run that must succeed.
-fn ponder_json(home: &Path, args: &[&str]) -> Vec<Value> {
-    let output = ponder(home, args);
-    assert!(
-        output.status.success(),
-        "ponder {args:?} failed: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout)
-        .expect("text")
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a JSON line"))
-        .collect()
-}
-
-/// The text of all events of one type, joined.
-fn joined(events: &[Value], kind: &str) -> String {
-    events
-        .iter()
-        .filter(|event| event["type"] == kind)
-        .filter_map(|event| event["text"].as_str())
-        .collect()
-}
-
-fn last(events: &[Value]) -> &Value {
-    events.last().expect("there are events")
-}
 
 fn ask(home: &Path, args: &[&str]) -> Vec<Value> {
     let mut all = vec!["ask", "--json", "--temperature", "0"];
     all.extend(args);
-    ponder_json(home, &all)
+    run_json(home, &all)
 }
 
 const WEATHER: &str = r#"[{"type":"function","function":{"name":"get_weather","description":"Get the current weather in a city.",
@@ -177,7 +137,7 @@ fn a_template_renders_by_itself() {
             .into_iter()
             .chain(more.iter().copied())
             .collect();
-        let output = ponder(home.path(), &arguments);
+        let output = run(home.path(), &arguments);
         String::from_utf8(output.stdout).expect("text")
     };
     assert_eq!(render(&[]), "user:Hello!;none>");
@@ -192,7 +152,7 @@ fn a_template_renders_by_itself() {
 #[test]
 fn stops_are_the_union_of_all_sources() {
     let home = tempfile::tempdir().expect("a folder");
-    let stops = ponder_json(home.path(), &["stops", "--model", "pebble"]);
+    let stops = run_json(home.path(), &["stops", "--model", "pebble"]);
     let mut ids: Vec<u64> = stops[0]["stops"]
         .as_array()
         .expect("a list")
@@ -224,12 +184,12 @@ fn a_models_words_are_shown_without_its_weights() {
     }
     let folder = home.path().to_str().expect("text");
     let rendered = |model: &str| {
-        let output = ponder(home.path(), &["render", "--model", model]);
+        let output = run(home.path(), &["render", "--model", model]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         output.stdout
     };
     assert_eq!(rendered(folder), rendered("pebble"));
-    assert!(!ponder(home.path(), &["ask", "--model", folder, "Hello"]).status.success());
+    assert!(!run(home.path(), &["ask", "--model", folder, "Hello"]).status.success());
 }
 
 #[test]
@@ -263,8 +223,8 @@ fn what_a_model_wrote_is_split_by_format_and_by_model() {
 #[test]
 fn logits_can_be_read_for_every_position() {
     let home = tempfile::tempdir().expect("a folder");
-    let all = ponder_json(home.path(), &["logits", "--model", "pebble", "--tokens", "2,105,200", "--all"]);
-    let last = ponder_json(
+    let all = run_json(home.path(), &["logits", "--model", "pebble", "--tokens", "2,105,200", "--all"]);
+    let last = run_json(
         home.path(),
         &["logits", "--model", "pebble", "--tokens", "2,105,200", "--chunk", "1"],
     );
@@ -294,11 +254,11 @@ fn the_conversation_in_the_terminal_is_kept() {
     assert!(output.status.success());
     assert!(String::from_utf8_lossy(&output.stdout).contains("Your name is Yara."), "{output:?}");
 
-    let chats = ponder_json(home.path(), &["history", "--json"]);
+    let chats = run_json(home.path(), &["history", "--json"]);
     let id = chats[0]["chats"][0]["id"].as_str().expect("one chat").to_owned();
-    let found = ponder_json(home.path(), &["history", "search", "--json", "what is my"]);
+    let found = run_json(home.path(), &["history", "search", "--json", "what is my"]);
     assert_eq!(found[0]["found"][0]["chat"], id.as_str());
-    let markdown = ponder(home.path(), &["history", "export", &id]);
+    let markdown = run(home.path(), &["history", "export", &id]);
     assert!(String::from_utf8_lossy(&markdown.stdout).contains("Your name is Yara."));
 }
 
@@ -319,10 +279,10 @@ fn a_folder_named_in_the_terminal_is_found_from_anywhere() {
         assert!(chat.wait().expect("it ends").success());
     };
     talk(&pebble, &["chat", "--model", "./model"]);
-    let chats = ponder_json(home.path(), &["history", "--json"]);
+    let chats = run_json(home.path(), &["history", "--json"]);
     let id = chats[0]["chats"][0]["id"].as_str().expect("one chat");
     talk(home.path(), &["chat", "--chat", id]);
-    let exported = ponder_json(home.path(), &["history", "export", "--format", "json", id]);
+    let exported = run_json(home.path(), &["history", "export", "--format", "json", id]);
     let answers = exported[0]["messages"].as_array().expect("a list");
     assert_eq!(
         answers.iter().filter(|answer| answer["finish_reason"] == "stop").count(),
@@ -335,16 +295,16 @@ fn a_folder_named_in_the_terminal_is_found_from_anywhere() {
 fn what_keeps_nothing_needs_no_history_where_a_model_is_named() {
     let home = tempfile::tempdir().expect("a folder");
     fs::write(home.path().join("history.sqlite"), "no database ".repeat(1000)).expect("written");
-    assert!(!ponder(home.path(), &["history"]).status.success());
+    assert!(!run(home.path(), &["history"]).status.success());
     let events = ask(home.path(), &["--model", "pebble", "--thinking", "off", "What is 2 + 3?"]);
     assert_eq!(last(&events)["stop"], "stop");
-    assert_eq!(ponder_json(home.path(), &["stops", "--model", "pebble"]).len(), 1);
+    assert_eq!(run_json(home.path(), &["stops", "--model", "pebble"]).len(), 1);
 }
 
 #[test]
 fn settings_of_a_chat_that_goes_on_are_not_silently_ignored() {
     let home = tempfile::tempdir().expect("a folder");
-    let output = ponder(home.path(), &["chat", "--chat", "an-id", "--temperature", "0"]);
+    let output = run(home.path(), &["chat", "--chat", "an-id", "--temperature", "0"]);
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("--temperature"), "{output:?}");
 }
@@ -360,7 +320,7 @@ fn errors_are_one_line_and_a_code() {
         (vec!["history", "export", "--json", "nothing"], "not_found"),
         (vec!["ask", "--json", "--top-k", "many", "Hi"], "bad_request"),
     ] {
-        let output = ponder(home.path(), &args);
+        let output = run(home.path(), &args);
         assert!(!output.status.success(), "{args:?}");
         assert_eq!(String::from_utf8_lossy(&output.stderr).trim_end().lines().count(), 1, "{output:?}");
         let line: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{args:?} printed {output:?}"));
@@ -374,7 +334,7 @@ fn a_prompt_that_does_not_fit_is_refused_with_figures() {
     let long = "word ".repeat(6000);
     let file = home.path().join("messages.json");
     fs::write(&file, json!([{"role": "user", "content": long}]).to_string()).expect("written");
-    let output = ponder(home.path(), &["ask", "--json", "--messages", file.to_str().expect("text")]);
+    let output = run(home.path(), &["ask", "--json", "--messages", file.to_str().expect("text")]);
     let line: Value = serde_json::from_slice(
         output
             .stdout

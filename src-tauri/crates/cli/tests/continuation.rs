@@ -1,47 +1,34 @@
 //! `ponder ask`: thoughts that are ended, answers that are continued, and Ctrl+C, with Pebble.
 
+mod ponder;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use ponder::{joined, last, lines};
 use serde_json::{json, Value};
 
 const SUM: &str = "What is 347 + 589?";
 
 fn command(home: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ponder"));
-    command
-        .args(["ask", "--json", "--model", "pebble", "--temperature", "0", "--thinking", "on"])
-        .args(args)
-        .env("PONDER_HOME", home)
-        .env("HF_HOME", home.join("hub"))
-        .stdin(Stdio::null());
-    command
+    let asked = ["ask", "--json", "--model", "pebble", "--temperature", "0", "--thinking", "on"];
+    ponder::command(home, &[&asked, args].concat())
 }
 
 /// What was printed, and its lines.
 fn ask(home: &Path, args: &[&str]) -> (Output, Vec<Value>) {
     let output = command(home, args).output().expect("ponder starts");
-    let lines = String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a JSON line"))
-        .collect();
-    (output, lines)
+    let printed = lines(&output);
+    (output, printed)
 }
 
 /// Thought, text and tokens.
 fn said(lines: &[Value]) -> (String, String, Value) {
-    let joined = |kind: &str| {
-        lines
-            .iter()
-            .filter(|line| line["type"] == kind)
-            .filter_map(|line| line["text"].as_str())
-            .collect()
-    };
-    let done = lines.last().expect("a line");
+    let done = last(lines);
     assert_eq!(done["type"], "done", "{done}");
-    (joined("thinking"), joined("text"), done["tokens"].clone())
+    (joined(lines, "thinking"), joined(lines, "text"), done["tokens"].clone())
 }
 
 #[test]

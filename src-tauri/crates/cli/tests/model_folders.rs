@@ -1,26 +1,12 @@
 //! `ponder logits` and `ponder ask` on a tiny random model of each family, as a person has them in a folder.
 
+mod ponder;
+
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use ponder::run_json;
 use serde_json::Value;
-
-fn ponder(home: &Path, args: &[&str]) -> Vec<Value> {
-    let output = Command::new(env!("CARGO_BIN_EXE_ponder"))
-        .args(args)
-        .env("PONDER_HOME", home)
-        .env("HF_HOME", home.join("hub"))
-        .stdin(Stdio::null())
-        .output()
-        .expect("ponder starts");
-    assert!(
-        output.status.success(),
-        "ponder {args:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let text = String::from_utf8(output.stdout).expect("text");
-    text.lines().map(|line| serde_json::from_str(line).expect("a JSON line")).collect()
-}
 
 fn rows(answer: &[Value]) -> Vec<Vec<f64>> {
     serde_json::from_value(answer[0]["logits"].clone()).expect("a list of numbers per position")
@@ -60,13 +46,13 @@ fn every_family_gives_logits_and_answers() {
         let model = models.join(name);
         let model = model.to_str().expect("text");
         let logits = ["logits", "--model", model, "--tokens", "1,20,300,4,55", "--all"];
-        let all = rows(&ponder(&home, &logits));
+        let all = rows(&run_json(&home, &logits));
         assert_eq!((all.len(), all[0].len()), (5, 320), "{name}");
-        let steps = rows(&ponder(&home, &[&logits[..], &["--chunk", "2"]].concat()));
+        let steps = rows(&run_json(&home, &[&logits[..], &["--chunk", "2"]].concat()));
         let furthest = all.iter().flatten().zip(steps.iter().flatten()).map(|(a, b)| (a - b).abs());
         let furthest = furthest.fold(0.0, f64::max);
         assert!(furthest < 1e-2, "{name}: chunks differ by {furthest}");
-        let packed = rows(&ponder(&home, &[&logits[..], &["--kv-bits", "8"]].concat()));
+        let packed = rows(&run_json(&home, &[&logits[..], &["--kv-bits", "8"]].concat()));
         assert!(packed.iter().flatten().all(|logit| logit.is_finite()), "{name}");
 
         let ask = [
@@ -80,7 +66,7 @@ fn every_family_gives_logits_and_answers() {
             "12",
             "Hello!",
         ];
-        let events = ponder(&home, &ask);
+        let events = run_json(&home, &ask);
         let done = events.last().expect("there are events");
         assert_eq!(done["type"], "done", "{name}: {events:?}");
         tokens += done["usage"]["completion_tokens"].as_u64().expect("a count");

@@ -1,12 +1,15 @@
-//! `ponder pull` as a process: whole runs, Ctrl+C, and a kill in the middle, after which the next run continues.
+//! `ponder pull` as a process: whole runs, Ctrl+C, and a kill in the middle, after which the next run resumes.
+
+mod ponder;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use hub_imitation::{Fault, Imitation, Repository, Times};
+use ponder::{last, lines};
 use serde_json::Value;
 
 const ID: &str = "owner/model";
@@ -14,20 +17,9 @@ const ID: &str = "owner/model";
 const WEIGHTS: &str = "model.safetensors";
 
 fn pull(home: &Path, hub: &Imitation, extra: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ponder"));
-    command.args(["pull", ID]).args(extra);
-    command.env("PONDER_HOME", home).env("HF_HOME", home.join("hub"));
+    let mut command = ponder::command(home, &[&["pull", ID], extra].concat());
     command.env("HF_ENDPOINT", hub.endpoint());
-    for variable in [
-        "HF_TOKEN",
-        "HF_TOKEN_PATH",
-        "HF_HUB_CACHE",
-        "HF_HUB_OFFLINE",
-        "TRANSFORMERS_OFFLINE",
-    ] {
-        command.env_remove(variable);
-    }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
@@ -88,11 +80,6 @@ fn assert_whole(home: &Path, source: &Repository) {
     assert!(left.iter().all(|name| !name.to_string_lossy().contains('.')), "{left:?}");
 }
 
-fn last_line(output: &Output) -> Value {
-    let text = String::from_utf8_lossy(&output.stdout);
-    serde_json::from_str(text.lines().last().expect("it says something")).expect("a JSON line")
-}
-
 #[test]
 fn a_run_that_was_killed_is_gone_on_with_at_the_byte() {
     let (hub, home) = (Imitation::start(), tempfile::tempdir().expect("a folder"));
@@ -112,7 +99,7 @@ fn a_run_that_was_killed_is_gone_on_with_at_the_byte() {
     hub.forget_requests();
     let output = pull(home, &hub, &["--json"]).output().expect("ponder starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(last_line(&output)["commit"], source.commit());
+    assert_eq!(last(&lines(&output))["commit"], source.commit());
     assert_eq!(hub.sent(), total - kept);
     assert_whole(home, &source);
 }
@@ -161,7 +148,7 @@ fn what_is_not_there_is_one_clear_line() {
     let (hub, home) = (Imitation::start(), tempfile::tempdir().expect("a folder"));
     let output = pull(home.path(), &hub, &["--json"]).output().expect("ponder starts");
     assert!(!output.status.success());
-    let said = last_line(&output);
+    let said = last(&lines(&output)).clone();
     assert_eq!(
         (said["type"].as_str(), said["code"].as_str()),
         (Some("error"), Some("not_found")),

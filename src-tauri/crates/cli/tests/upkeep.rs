@@ -1,8 +1,10 @@
 //! `ponder models`, `verify`, `repair`, `remove` and `import` as processes, on a model from the hub imitation.
 
+mod ponder;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use hub_imitation::Imitation;
 use serde_json::Value;
@@ -31,30 +33,13 @@ impl Home {
     }
 
     fn ponder(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ponder"));
-        command
-            .args(args)
-            .env("PONDER_HOME", self.path())
-            .env("HF_HOME", self.path().join("hub"));
-        command.env("HF_ENDPOINT", self.hub.endpoint());
-        for variable in [
-            "HF_TOKEN",
-            "HF_TOKEN_PATH",
-            "HF_HUB_CACHE",
-            "HF_HUB_OFFLINE",
-            "TRANSFORMERS_OFFLINE",
-        ] {
-            command.env_remove(variable);
-        }
-        command.stdin(Stdio::null()).output().expect("ponder starts")
+        let mut command = ponder::command(self.path(), args);
+        command.env("HF_ENDPOINT", self.hub.endpoint()).output().expect("ponder starts")
     }
 
     /// What a run prints that must succeed.
     fn ok(&self, args: &[&str]) -> String {
-        let output = self.ponder(args);
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "ponder {args:?}: {errors}");
-        String::from_utf8(output.stdout).expect("text")
+        ponder::text(&self.ponder(args))
     }
 
     /// The error line of a run that must fail.
@@ -92,10 +77,7 @@ fn a_damaged_model_is_found_repaired_and_removed() {
     let error = home.fails(&["verify", ID]);
     assert!(error.contains("ponder repair") && error.contains("1 of the files"), "{error}");
     let json = home.ponder(&["verify", ID, "--json"]);
-    let lines: Vec<Value> = String::from_utf8_lossy(&json.stdout)
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a JSON line"))
-        .collect();
+    let lines = ponder::lines(&json);
     let verified = lines.iter().find(|line| line["type"] == "verified").expect("what was found");
     assert_eq!(verified["wrong"][0]["path"], "model.safetensors");
     assert!(lines.iter().any(|line| line["type"] == "progress"));

@@ -18,6 +18,43 @@ pub struct Endpoint {
     pub has_key: bool,
 }
 
+/// What an endpoint's address means for what is sent there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct EndpointAddress {
+    /// The address as it is used: `/v1` is added to one without a path.
+    pub base_url: String,
+    /// Whether what is sent there leaves this computer.
+    pub leaves_computer: bool,
+    /// Whether it leaves this computer by plain `http`, so that whoever is on the way can read it, the key included.
+    pub unencrypted: bool,
+}
+
+/// An endpoint as a window shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct EndpointInfo {
+    /// How it is called.
+    pub name: String,
+    /// Where it is.
+    pub address: EndpointAddress,
+    /// Where the key comes from that is sent to it. The key itself never reaches a window.
+    pub key: KeySource,
+}
+
+/// Where an endpoint's key comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum KeySource {
+    /// There is none.
+    None,
+    /// The system's keychain.
+    Keychain,
+    /// `PONDER_KEY_<NAME>`, which goes before the keychain.
+    Environment,
+}
+
 /// A model that an endpoint serves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]

@@ -24,7 +24,7 @@ mod window;
 pub use conversation::{
     AnswerBody, AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Part, Position, Role, RunningAnswer, StoredMessage, Turn,
 };
-pub use endpoint::{Endpoint, EndpointModels, RemoteModel};
+pub use endpoint::{Endpoint, EndpointAddress, EndpointInfo, EndpointModels, KeySource, RemoteModel};
 pub use engine::{AnswerNowFlag, CancelFlag, CancelOnDrop, Engine, JobHandle, LocalEngine, MemoryGuard, ModelShelf};
 pub use error::{Error, ErrorCode, Result};
 pub use event::{Done, EndedBy, EngineEvent, FinishReason, LoadEvent, Stage, Timing, Usage};

@@ -1,26 +1,66 @@
 //! Names and addresses of endpoints.
 
-use protocol::Endpoint;
+use protocol::{Endpoint, EndpointAddress, EndpointInfo};
 use url::Url;
 
-use crate::keys::variable;
-use crate::{Error, Result};
+use crate::{keys, Error, Result};
 
 /// The longest name.
 const LONGEST_NAME: usize = 40;
 
-/// An endpoint of this name and base URL, checked. An address without a path gets `/v1`; a slash at the end, or
-/// `/chat/completions`, goes.
+/// An endpoint of this name and address, checked; it has no key yet.
 ///
 /// # Errors
 /// [`Error::BadName`], [`Error::BadUrl`].
-pub fn endpoint(name: &str, base_url: &str) -> Result<Endpoint> {
+pub fn endpoint(name: &str, url: &str) -> Result<Endpoint> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(plain) {
         return Err(Error::BadName(name.into()));
     }
-    let bad = || Error::BadUrl(base_url.into());
-    let url = Url::parse(base_url.trim()).map_err(|_| bad())?;
+    Ok(Endpoint {
+        name: name.into(),
+        base_url: base_url(url)?,
+        has_key: false,
+    })
+}
+
+/// What a window shows of an endpoint.
+pub fn info(endpoint: &Endpoint) -> EndpointInfo {
+    EndpointInfo {
+        name: endpoint.name.clone(),
+        address: meaning(&endpoint.base_url),
+        key: keys::source(endpoint),
+    }
+}
+
+/// What an address means that a person has typed.
+///
+/// # Errors
+/// [`Error::BadUrl`].
+pub fn address(url: &str) -> Result<EndpointAddress> {
+    Ok(meaning(&base_url(url)?))
+}
+
+/// Whether what is sent to an endpoint leaves this computer.
+pub(crate) fn leaves_computer(endpoint: &Endpoint) -> bool {
+    meaning(&endpoint.base_url).leaves_computer
+}
+
+/// An address that cannot be read counts as one of another computer.
+fn meaning(base_url: &str) -> EndpointAddress {
+    let url = Url::parse(base_url).ok();
+    let leaves_computer = !url.as_ref().is_some_and(net::is_loopback);
+    EndpointAddress {
+        base_url: base_url.into(),
+        leaves_computer,
+        unencrypted: leaves_computer && url.is_none_or(|url| url.scheme() != "https"),
+    }
+}
+
+/// The address that paths are appended to. One without a path gets `/v1`; a slash at the end, or `/chat/completions`, goes.
+fn base_url(given: &str) -> Result<String> {
+    let bad = || Error::BadUrl(given.into());
+    let url = Url::parse(given.trim()).map_err(|_| bad())?;
     let tidy = url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
     if !tidy || !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err(bad());
@@ -29,11 +69,7 @@ pub fn endpoint(name: &str, base_url: &str) -> Result<Endpoint> {
     if url.path() == "/" {
         base_url.push_str("/v1");
     }
-    Ok(Endpoint {
-        name: name.into(),
-        base_url,
-        has_key: false,
-    })
+    Ok(base_url)
 }
 
 /// Refuses a name that another of these endpoints has, or one so like it that both would find their keys under one name in the
@@ -42,16 +78,10 @@ pub fn endpoint(name: &str, base_url: &str) -> Result<Endpoint> {
 /// # Errors
 /// [`Error::NameTaken`] with the name of the other.
 pub fn check_name_is_free(endpoints: &[Endpoint], name: &str) -> Result<()> {
-    match endpoints.iter().find(|known| variable(&known.name) == variable(name)) {
+    match endpoints.iter().find(|known| keys::variable(&known.name) == keys::variable(name)) {
         Some(known) => Err(Error::NameTaken(known.name.clone())),
         None => Ok(()),
     }
-}
-
-/// Whether what is sent to an endpoint leaves this computer, by the rule that the offline switch follows. An address that cannot be
-/// read counts as leaving.
-pub fn leaves_computer(endpoint: &Endpoint) -> bool {
-    Url::parse(&endpoint.base_url).map_or(true, |url| !net::is_loopback(&url))
 }
 
 #[cfg(test)]
@@ -97,18 +127,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_to_another_computer_leaves_this_one() {
-        for (url, leaves) in [
-            ("http://localhost:1/v1", false),
-            ("http://localhost.:1/v1", false),
-            ("http://localhost.example.org/v1", true),
+    fn an_address_tells_what_leaves_this_computer_and_who_can_read_it() {
+        for (url, leaves_computer, unencrypted) in [
+            ("http://localhost:1", false, false),
+            ("http://localhost.:1/v1", false, false),
+            ("http://localhost.example.org/v1", true, true),
+            ("https://127.0.0.1/v1", false, false),
+            ("http://192.168.1.2/v1", true, true),
+            ("https://example.org/v1", true, false),
         ] {
-            assert_eq!(leaves_computer(&endpoint("lab", url).expect(url)), leaves, "{url}");
+            let address = address(url).expect(url);
+            assert_eq!(
+                (address.leaves_computer, address.unencrypted),
+                (leaves_computer, unencrypted),
+                "{url}"
+            );
+            assert_eq!(info(&endpoint("lab", url).expect(url)).address, address);
         }
-        let unreadable = Endpoint {
-            base_url: "no address".into(),
-            ..endpoint("lab", "http://localhost").expect("it is one")
-        };
-        assert!(leaves_computer(&unreadable));
+        assert!(address("lab:1234").is_err());
+        // Written by another version, or by hand.
+        let unreadable = meaning("nonsense");
+        assert!(unreadable.leaves_computer && unreadable.unencrypted);
     }
 }

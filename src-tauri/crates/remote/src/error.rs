@@ -26,7 +26,7 @@ pub enum Error {
     #[error("a model behind an endpoint cannot {0}")]
     NotSupported(&'static str),
     /// The endpoint does not know the model.
-    #[error("{endpoint} has no model `{model}`; look at the list of its models, or at its address")]
+    #[error("the endpoint {endpoint} has no model `{model}`; look at the list of its models, or at its address")]
     NoModel {
         /// The endpoint.
         endpoint: String,
@@ -34,7 +34,7 @@ pub enum Error {
         model: String,
     },
     /// 401 or 403.
-    #[error("{endpoint} {}", if *with_key { "did not accept its key; store the right one" } else { "asks for a key; store one with it" })]
+    #[error("the endpoint {endpoint} {}", if *with_key { "did not accept its key; store the right one" } else { "asks for a key; store one with it" })]
     KeyRefused {
         /// The endpoint.
         endpoint: String,
@@ -42,7 +42,7 @@ pub enum Error {
         with_key: bool,
     },
     /// 429.
-    #[error("{endpoint} asks us to wait{}; nothing is lost, try again later", wait(*retry_after))]
+    #[error("the endpoint {endpoint} asks us to wait{}; nothing is lost, try again later", wait(*retry_after))]
     TooManyRequests {
         /// The endpoint.
         endpoint: String,
@@ -50,7 +50,7 @@ pub enum Error {
         retry_after: Option<Duration>,
     },
     /// The conversation is longer than the model's context.
-    #[error("{endpoint} says that the conversation is too long: {message}")]
+    #[error("the endpoint {endpoint} says that the conversation is too long: {message}")]
     ContextFull {
         /// The endpoint.
         endpoint: String,
@@ -58,7 +58,7 @@ pub enum Error {
         message: String,
     },
     /// Another refusal of what was asked.
-    #[error("{endpoint} refused the request (status {status}): {message}")]
+    #[error("the endpoint {endpoint} refused the request (status {status}): {message}")]
     Refused {
         /// The endpoint.
         endpoint: String,
@@ -68,7 +68,7 @@ pub enum Error {
         message: String,
     },
     /// 5xx, or an error in the middle of an answer.
-    #[error("{endpoint} failed: {message}; what was shown so far is kept, please try again")]
+    #[error("the endpoint {endpoint} failed: {message}; what was shown so far is kept, please try again")]
     Failed {
         /// The endpoint.
         endpoint: String,
@@ -76,10 +76,10 @@ pub enum Error {
         message: String,
     },
     /// The answer ended without its end.
-    #[error("{0} broke off in the middle of the answer; what was shown so far is kept, please try again")]
+    #[error("the endpoint {0} broke off in the middle of the answer; what was shown so far is kept, please try again")]
     BrokeOff(String),
     /// What came is no answer.
-    #[error("{endpoint} does not answer as an OpenAI-compatible server does ({reason}); check its address")]
+    #[error("the endpoint {endpoint} does not answer as an OpenAI-compatible server does ({reason}); check its address")]
     Unreadable {
         /// The endpoint.
         endpoint: String,

@@ -1,7 +1,7 @@
 //! The keys of endpoints: in the system's keychain, or in the environment of this process.
 
 use net::Net;
-use protocol::Endpoint;
+use protocol::{Endpoint, KeySource};
 
 use crate::Result;
 
@@ -19,13 +19,26 @@ pub(crate) fn variable(endpoint: &str) -> String {
     format!("PONDER_KEY_{name}")
 }
 
+fn of_environment(endpoint: &Endpoint) -> Option<String> {
+    std::env::var(variable(&endpoint.name)).ok().filter(|key| !key.trim().is_empty())
+}
+
+/// Where the key of an endpoint comes from. The keychain is not asked.
+pub(crate) fn source(endpoint: &Endpoint) -> KeySource {
+    match (of_environment(endpoint), endpoint.has_key) {
+        (Some(_), _) => KeySource::Environment,
+        (None, true) => KeySource::Keychain,
+        (None, false) => KeySource::None,
+    }
+}
+
 /// The key of an endpoint, if it has one. The keychain, which may ask the person to unlock it, is asked only for an endpoint that a
 /// key was stored for.
 ///
 /// # Errors
 /// If the keychain does not answer.
 pub(crate) async fn key(net: &Net, endpoint: &Endpoint) -> Result<Option<String>> {
-    if let Some(key) = std::env::var(variable(&endpoint.name)).ok().filter(|key| !key.trim().is_empty()) {
+    if let Some(key) = of_environment(endpoint) {
         return Ok(Some(key));
     }
     if !endpoint.has_key {

@@ -34,11 +34,12 @@ use tokio::runtime::Handle;
 use tokio::time::{timeout_at, Duration, Instant};
 
 use crate::assembler::Assembler;
+use crate::endpoints::leaves_computer;
 use crate::http::{Frame, Outcome};
 use crate::learned::Learned;
 use crate::reply::Reply;
 
-pub use endpoints::{check_name_is_free, endpoint, leaves_computer};
+pub use endpoints::{address, check_name_is_free, endpoint, info};
 pub use error::{Error, Result};
 pub use shelf::EndpointShelf;
 
@@ -91,8 +92,11 @@ impl RemoteEngine {
     /// list.
     ///
     /// # Errors
-    /// If it is no key, or the keychain does not take it.
+    /// If there is no such endpoint, if it is no key, or if the keychain does not take it.
     pub async fn store_key(&self, endpoint: &str, key: &str) -> Result<()> {
+        if self.endpoint(endpoint).is_none() {
+            return Err(Error::NoEndpoint(endpoint.into()));
+        }
         keys::store(&self.0.net, endpoint, key).await?;
         self.0.note_key(endpoint, true);
         Ok(())
@@ -112,10 +116,19 @@ impl RemoteEngine {
 
     /// Asks every endpoint for the list of its models, all at once. One that does not answer says why.
     pub async fn models(&self) -> Vec<EndpointModels> {
-        join_all(self.endpoints().into_iter().map(|endpoint| self.models_of(endpoint))).await
+        join_all(self.endpoints().into_iter().map(|endpoint| self.list(endpoint))).await
     }
 
-    async fn models_of(&self, endpoint: Endpoint) -> EndpointModels {
+    /// Asks one endpoint for the list of its models. If it does not answer, it says why.
+    ///
+    /// # Errors
+    /// If there is no such endpoint.
+    pub async fn models_of(&self, name: &str) -> Result<EndpointModels> {
+        let endpoint = self.endpoint(name).ok_or_else(|| Error::NoEndpoint(name.into()))?;
+        Ok(self.list(endpoint).await)
+    }
+
+    async fn list(&self, endpoint: Endpoint) -> EndpointModels {
         let listed = http::list(&self.0.net, &endpoint).await;
         let (models, problem) = match listed {
             Ok(list) => (models::models(&endpoint, &list, |model| self.0.learned_of(model).thinking()), None),

@@ -99,18 +99,12 @@ fn question(text: &str, thinking: Thinking) -> Request {
 
 const SUM: &str = "What is 347 + 589?";
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pebble_answers_behind_mlx_lms_server() {
-    let Some(mut server) = Server::start(&[]) else { return };
-    let net = net();
-    let engine = engine(&net, &server.url);
-    assert_eq!(pebble().reference(), format!("endpoint:lab/{}", server.model()));
-
-    let listed = engine.models().await;
-    assert_eq!((listed.len(), &listed[0].problem, listed[0].leaves_computer), (1, &None, false));
-    let model = listed[0].models.iter().find(|model| model.name == server.model()).unwrap();
+/// What every server of Pebble is asked, from its list of models to its death.
+async fn ask_everything(net: &Net, engine: &RemoteEngine, server: &mut Server) {
+    let listed = engine.models_of("lab").await.unwrap();
+    assert_eq!((&listed.problem, listed.leaves_computer), (&None, false));
+    let model = listed.models.iter().find(|model| model.name == server.model()).unwrap();
     assert_eq!(ModelSource::remote(&model.reference), Some(pebble()));
-    assert!(!engine.capabilities(&pebble()).leaves_computer && !engine.capabilities(&pebble()).continue_answer);
 
     let plain = hear(engine.generate(question(SUM, Thinking::Off))).await;
     assert!(plain.text.contains("936") && plain.thinking.is_empty(), "{plain:?}");
@@ -123,9 +117,6 @@ async fn pebble_answers_behind_mlx_lms_server() {
     let thought = hear(engine.generate(question(SUM, Thinking::On))).await;
     assert!(!thought.thinking.trim().is_empty() && thought.text.contains("936"), "{thought:?}");
     assert!(!format!("{}{}", thought.thinking, thought.text).contains("channel"), "{thought:?}");
-
-    let counted = engine.count(question(SUM, Thinking::Off)).await.unwrap();
-    assert!(counted.estimated && (4..200).contains(&counted.tokens), "{counted:?}");
 
     let stopped = hear(engine.generate(Request {
         stop: vec!["36".into()],
@@ -147,11 +138,9 @@ async fn pebble_answers_behind_mlx_lms_server() {
 
     let tool = json!({"type": "function", "function": {"name": "get_weather", "description": "Get the current weather in a city.",
         "parameters": {"type": "object", "properties": {"city": {"type": "string", "description": "The city"}}, "required": ["city"]}}});
-    let called = hear(engine.generate(Request {
-        tools: vec![tool.clone()],
-        ..question("What is the weather in Oslo?", Thinking::Off)
-    }))
-    .await;
+    let mut asked = question("What is the weather in Oslo?", Thinking::Off);
+    asked.tools = vec![tool];
+    let called = hear(engine.generate(asked.clone())).await;
     assert_eq!(called.done().finish_reason, FinishReason::ToolCalls, "{called:?}");
     assert_eq!(
         (called.calls[0].name.as_str(), &called.calls[0].arguments),
@@ -159,8 +148,6 @@ async fn pebble_answers_behind_mlx_lms_server() {
     );
     let mut result = Message::text(Role::Tool, "{\"temperature\": 7}");
     (result.name, result.tool_call_id) = (Some("get_weather".into()), Some(called.calls[0].id.clone()));
-    let mut asked = question("What is the weather in Oslo?", Thinking::Off);
-    asked.tools = vec![tool];
     asked.messages.push(Message {
         tool_calls: called.calls,
         ..Message::text(Role::Assistant, "")
@@ -169,9 +156,15 @@ async fn pebble_answers_behind_mlx_lms_server() {
     let told = hear(engine.generate(asked)).await;
     assert!(told.text.contains('7'), "{told:?}");
 
+    let mut asked = question(SUM, Thinking::Off);
+    asked.model = ModelSource::Remote {
+        endpoint: "lab".into(),
+        name: "nobody/nothing".into(),
+    };
+    assert_eq!(hear(engine.generate(asked)).await.error(), ErrorCode::ModelNotFound);
+
     // Stopped in the middle, and free for the next question.
-    let mut job = engine.generate(question("Count to fifty.", Thinking::On));
-    while !matches!(job.events.recv().await.unwrap(), EngineEvent::Delta { .. }) {}
+    let job = in_the_middle(engine).await;
     job.cancel.cancel();
     let stopped = hear(job).await;
     assert_eq!(stopped.done().finish_reason, FinishReason::Cancelled);
@@ -180,34 +173,51 @@ async fn pebble_answers_behind_mlx_lms_server() {
     // Offline, a server on this computer answers, and nothing goes further.
     net.set_offline(true).unwrap();
     assert!(hear(engine.generate(question(SUM, Thinking::Off))).await.text.contains("936"));
+    let here = engine.endpoints();
     engine.set_endpoints(vec![remote::endpoint("lab", "http://192.0.2.1/v1").unwrap()]);
     assert!(engine.capabilities(&pebble()).leaves_computer);
     assert_eq!(
         hear(engine.generate(question(SUM, Thinking::Off))).await.error(),
         ErrorCode::Offline
     );
-    assert_eq!(engine.models().await[0].problem.as_ref().unwrap().code, ErrorCode::Offline);
+    let listed = engine.models_of("lab").await.unwrap();
+    assert_eq!(listed.problem.unwrap().code, ErrorCode::Offline);
     net.set_offline(false).unwrap();
+    engine.set_endpoints(here);
 
-    engine.set_endpoints(vec![remote::endpoint("lab", &server.url).unwrap()]);
-    let unknown = ModelSource::Remote {
-        endpoint: "lab".into(),
-        name: "nobody/nothing".into(),
-    };
-    let mut asked = question(SUM, Thinking::Off);
-    asked.model = unknown;
-    assert_eq!(hear(engine.generate(asked)).await.error(), ErrorCode::ModelNotFound);
-
+    let job = in_the_middle(engine).await;
     server.kill();
+    assert_eq!(hear(job).await.error(), ErrorCode::Network);
     assert_eq!(
         hear(engine.generate(question(SUM, Thinking::Off))).await.error(),
         ErrorCode::Network
     );
+}
+
+/// A job whose answer has begun.
+async fn in_the_middle(engine: &RemoteEngine) -> JobHandle {
+    let mut job = engine.generate(question("Count to fifty.", Thinking::On));
+    while !matches!(job.events.recv().await.unwrap(), EngineEvent::Delta { .. }) {}
+    job
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pebble_answers_behind_mlx_lms_server() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let net = net();
+    let engine = engine(&net, &server.url);
+    assert_eq!(pebble().reference(), format!("endpoint:lab/{}", server.model()));
+    assert!(!engine.capabilities(&pebble()).leaves_computer && !engine.capabilities(&pebble()).continue_answer);
+    let counted = engine.count(question(SUM, Thinking::Off)).await.unwrap();
+    assert!(counted.estimated && (4..200).contains(&counted.tokens), "{counted:?}");
+
+    ask_everything(&net, &engine, &mut server).await;
     engine.set_endpoints(Vec::new());
     assert_eq!(
         hear(engine.generate(question(SUM, Thinking::Off))).await.error(),
         ErrorCode::ModelNotFound
     );
+    assert!(engine.models_of("lab").await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -238,6 +248,7 @@ async fn a_key_is_asked_for_and_fields_may_be_refused() {
         ErrorCode::KeyRefused
     );
     assert_eq!(engine.models().await[0].problem.as_ref().unwrap().code, ErrorCode::KeyRefused);
+    assert!(engine.store_key("nobody", "sk-right").await.is_err());
     engine.store_key("lab", "sk-wrong").await.unwrap();
     let refused = hear(engine.generate(question(SUM, Thinking::Off))).await;
     assert_eq!(refused.error(), ErrorCode::KeyRefused);
@@ -261,37 +272,18 @@ async fn a_key_is_asked_for_and_fields_may_be_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pebble_answers_behind_vllm_mlx() {
-    let Some(server) = Server::start_vllm_mlx("sk-right") else { return };
-    let engine = engine(&net(), &server.url);
+    let Some(mut server) = Server::start_vllm_mlx("sk-right") else {
+        return;
+    };
+    let net = net();
+    let engine = engine(&net, &server.url);
     assert_eq!(
         hear(engine.generate(question(SUM, Thinking::Off))).await.error(),
         ErrorCode::KeyRefused
     );
     engine.store_key("lab", "sk-right").await.unwrap();
-    assert_eq!(engine.models().await[0].models[0].name, server.model());
-
-    let plain = hear(engine.generate(question(SUM, Thinking::Off))).await;
-    assert!(plain.text.contains("936") && plain.thinking.is_empty(), "{plain:?}");
-    assert!(plain.deltas > 3 && plain.done().usage.unwrap().completion_tokens > 3, "{plain:?}");
-    // Without its parser for thoughts, the server passes Pebble's markers on as text.
-    let thought = hear(engine.generate(question(SUM, Thinking::On))).await;
-    assert!(!thought.thinking.trim().is_empty() && thought.text.contains("936"), "{thought:?}");
-    assert!(!format!("{}{}", thought.thinking, thought.text).contains("channel"), "{thought:?}");
-    let cut = hear(engine.generate(Request {
-        max_tokens: Some(3),
-        ..question("Count to fifty.", Thinking::Off)
-    }))
-    .await;
-    assert_eq!(
-        (cut.done().finish_reason, &cut.done().ended_by),
-        (FinishReason::Length, &EndedBy::TokenLimit)
-    );
-    let mut asked = question(SUM, Thinking::Off);
-    asked.model = ModelSource::Remote {
-        endpoint: "lab".into(),
-        name: "nobody/nothing".into(),
-    };
-    assert_eq!(hear(engine.generate(asked)).await.error(), ErrorCode::ModelNotFound);
+    // Without its parsers for thoughts and calls, the server passes Pebble's markers on as text.
+    ask_everything(&net, &engine, &mut server).await;
 }
 
 struct NoFolders;

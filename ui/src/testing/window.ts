@@ -1,0 +1,127 @@
+/** A window of the app in jsdom with the in-memory host behind it, and the hands of a person for its tests. */
+
+import { flushSync, mount, unmount } from 'svelte';
+import { afterEach, beforeEach, vi } from 'vitest';
+
+import App from '../App.svelte';
+import type { WindowName } from '../bindings/WindowName';
+import { FakeHost } from '../platform/fake';
+
+/** The host of the present test. */
+export let host: FakeHost;
+/** What waits to come into view. */
+export let watched: { callback: IntersectionObserverCallback; node: Element }[] = [];
+let app: Record<string, unknown> | null = null;
+
+/** jsdom measures nothing, so nothing ever changes its size. */
+class StillObserver {
+  observe(): void {}
+  unobserve(): void {}
+  disconnect(): void {}
+}
+
+class Watcher extends StillObserver implements IntersectionObserver {
+  readonly root = null;
+  readonly rootMargin = '';
+  readonly scrollMargin = '';
+  readonly thresholds = [];
+  constructor(private readonly callback: IntersectionObserverCallback) {
+    super();
+  }
+  override observe(node?: Element): void {
+    if (node) watched.push({ callback: this.callback, node });
+  }
+  takeRecords(): IntersectionObserverEntry[] {
+    return [];
+  }
+}
+
+/** Gives each test of the file a host and a clock of its own, and closes its window afterwards. */
+export function useWindow(): void {
+  beforeEach(() => {
+    watched = [];
+    vi.stubGlobal('ResizeObserver', StillObserver);
+    vi.stubGlobal('IntersectionObserver', Watcher);
+    Element.prototype.scrollIntoView = () => {};
+    HTMLDialogElement.prototype.showModal = function () {
+      this.open = true;
+    };
+    HTMLDialogElement.prototype.close = function () {
+      this.open = false;
+    };
+    // Times are told by the day, so the day has to be the same for every run.
+    vi.useFakeTimers({ now: new Date(2026, 10, 21, 12) });
+    host = new FakeHost(5);
+  });
+  afterEach(async () => {
+    await close();
+    vi.useRealTimers();
+    vi.unstubAllGlobals();
+  });
+}
+
+/** Opens a window, in place of the one that is open. */
+export async function open(which: WindowName, openChat = ''): Promise<void> {
+  await close();
+  const kept = new Map([['open-chat', openChat]]);
+  app = mount(App, {
+    target: document.body,
+    props: {
+      platform: host,
+      window: which,
+      requestFrame: (run) => void setTimeout(run, 16),
+      failure: '',
+      localPrefs: { get: (name) => kept.get(name) ?? '', set: (name, value) => void kept.set(name, value) },
+    },
+  });
+  await pass(50);
+}
+
+/** Closes the window. */
+export async function close(): Promise<void> {
+  if (app) await unmount(app);
+  app = null;
+}
+
+/** Lets this much time pass. */
+export async function pass(milliseconds: number): Promise<void> {
+  await vi.advanceTimersByTimeAsync(milliseconds);
+  flushSync();
+}
+
+/** All elements that tests call this. */
+export function all(name: string): HTMLElement[] {
+  return [...document.querySelectorAll<HTMLElement>(`[data-testid="${name}"]`)];
+}
+
+/** The last element that tests call this. */
+export function the(name: string): HTMLElement {
+  const element = all(name).at(-1);
+  if (!element) throw new Error(`nothing is called ${name}`);
+  return element;
+}
+
+/** The field of this name. */
+export function field(name: string): HTMLInputElement {
+  const found = the(name);
+  if (!(found instanceof HTMLInputElement)) throw new Error(`${name} is no field`);
+  return found;
+}
+
+export async function click(name: string): Promise<void> {
+  the(name).click();
+  await pass(0);
+}
+
+/** Writes into a field. */
+export async function write(name: string, text: string): Promise<void> {
+  field(name).value = text;
+  field(name).dispatchEvent(new InputEvent('input', { bubbles: true }));
+  await pass(0);
+}
+
+/** Sends the form of this field. */
+export async function submit(name: string): Promise<void> {
+  field(name).form?.requestSubmit();
+  await pass(0);
+}
