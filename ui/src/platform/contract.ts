@@ -13,7 +13,7 @@ import type { ErrorCode } from '../bindings/ErrorCode';
 import type { Settings } from '../bindings/Settings';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import { words } from '../lib/parts';
-import { asHostError, type Platform, type Unsubscribe } from './types';
+import { asHostError, DEFAULT_CHAT_SETTINGS, type Platform, type Unsubscribe } from './types';
 
 /** One promise of a host. */
 export interface Case {
@@ -29,7 +29,7 @@ const PEBBLE = 'pebble';
 /** The longest wait for what must come, in milliseconds. */
 const PATIENCE = 60_000;
 
-const plain: ChatSettings = { model: PEBBLE, thinking: 'off', thinking_budget: null, system_prompt: '', sampling: {} };
+const plain: ChatSettings = { ...DEFAULT_CHAT_SETTINGS, model: PEBBLE, thinking: 'off' };
 
 export const cases: readonly Case[] = [
   {

@@ -22,7 +22,7 @@ import { appendContent, textOf } from '../lib/parts';
 import type { WindowName } from '../bindings/WindowName';
 import { FakeEndpoints } from './fakeEndpoints';
 import { pieces, restOf, scriptFor } from './fakeText';
-import type { Platform } from './types';
+import { DEFAULT_CHAT_SETTINGS, type Platform } from './types';
 
 interface Chat {
   summary: ChatSummary;
@@ -200,7 +200,7 @@ export class FakeHost extends FakeEndpoints implements Platform {
   }
 
   /** Puts a chat into the store. */
-  addChat(title: string, updated: number, settings: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {} }): Chat {
+  addChat(title: string, updated: number, settings: ChatSettings = DEFAULT_CHAT_SETTINGS): Chat {
     const id = `chat-${this.#next++}`;
     const summary = { id, title, created_at: updated, updated_at: updated, pinned: false, running: false };
     const chat: Chat = { summary, settings, draft: [], messages: [], leaf: null, trashed: false };

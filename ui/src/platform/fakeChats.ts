@@ -7,7 +7,7 @@ import type { StoredMessage } from '../bindings/StoredMessage';
 import { FakeHost, textPart } from './fake';
 import { fillHub } from './fakeHub';
 import { scriptFor } from './fakeText';
-import type { Platform } from './types';
+import { DEFAULT_CHAT_SETTINGS, type Platform } from './types';
 
 const DAY = 86_400_000;
 
@@ -22,7 +22,7 @@ export function fakePlatform(): Platform {
   host.servers.set('cellar', { key: 'sk-new' }).set('desk', 'silent');
   const now = Date.now();
   const one = (title: string, days: number, question: string, answer: Partial<StoredMessage>, settings: Partial<ChatSettings> = {}): void => {
-    const whole: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {}, ...settings };
+    const whole: ChatSettings = { ...DEFAULT_CHAT_SETTINGS, ...settings };
     host.addTurn(host.addChat(title, now - days * DAY, whole), question, answer);
   };
   const thought = (text: string, seconds: number): Part => ({ kind: 'thinking', text, started_at: now - seconds * 1000, ended_at: now });

@@ -22,6 +22,9 @@ import type { HubPlatform } from './hub';
 
 export type { HostError };
 
+/** What a chat is set to that nobody has changed. */
+export const DEFAULT_CHAT_SETTINGS: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {} };
+
 /** Takes back a subscription. */
 export type Unsubscribe = () => void;
 

@@ -8,10 +8,10 @@ import type { ChatView } from '../bindings/ChatView';
 import type { Content } from '../bindings/Content';
 import type { Settings } from '../bindings/Settings';
 import type { StoredMessage } from '../bindings/StoredMessage';
-import type { Thinking } from '../bindings/Thinking';
 import { attachmentsOf, textOf, words, type AttachmentContent } from '../lib/parts';
 import { t } from '../messages';
 import { errorText } from '../messages/host';
+import { DEFAULT_CHAT_SETTINGS } from '../platform/types';
 import type { Platform } from '../platform';
 export type { RequestFrame } from './answer.svelte';
 import { LiveAnswer, type FollowOutcome, type RequestFrame } from './answer.svelte';
@@ -24,13 +24,12 @@ export interface LocalPrefs {
 }
 
 const DRAFT_DELAY = 300;
-const DEFAULT_SETTINGS: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {} };
 
 export class Conversation {
   /** `null`: a new chat, which is made when its first question is sent. */
   id = $state<string | null>(null);
   messages = $state.raw<readonly StoredMessage[]>([]);
-  settings = $state.raw<ChatSettings>(DEFAULT_SETTINGS);
+  settings = $state.raw<ChatSettings>(DEFAULT_CHAT_SETTINGS);
   /** The words of the draft. */
   draft = $state('');
   /** The pictures and files of the draft. */
@@ -47,7 +46,7 @@ export class Conversation {
   /** Answers that could not be followed; they are read again instead. */
   readonly #unfollowable = new Set<string>();
   /** What a new chat begins with. */
-  #defaults = DEFAULT_SETTINGS;
+  #defaults = DEFAULT_CHAT_SETTINGS;
   #opening = 0;
   #draftPending = false;
   #draftTimer: ReturnType<typeof setTimeout> | undefined;
@@ -115,7 +114,7 @@ export class Conversation {
   /** Lets new chats begin as it is set, the one that is open and untouched included. */
   setDefaults({ thinking, thinking_budget }: Settings): void {
     const untouched = this.id === null && this.settings === this.#defaults;
-    this.#defaults = { ...DEFAULT_SETTINGS, thinking, thinking_budget };
+    this.#defaults = { ...DEFAULT_CHAT_SETTINGS, thinking, thinking_budget };
     if (untouched) this.settings = this.#defaults;
   }
 
@@ -224,19 +223,6 @@ export class Conversation {
     await this.#changeBranch(() => this.platform.showBranch(message));
   }
 
-  async setThinking(thinking: Thinking | null): Promise<void> {
-    await this.#changeSettings({ ...this.settings, thinking });
-  }
-
-  /** The most tokens a thought may take; `null`: as many as it wants. */
-  async setThinkingBudget(tokens: number | null): Promise<void> {
-    await this.#changeSettings({ ...this.settings, thinking_budget: tokens });
-  }
-
-  async setModel(reference: string): Promise<void> {
-    await this.#changeSettings({ ...this.settings, model: reference });
-  }
-
   /** Takes a picture or a file out of the draft. */
   removeAttachment(attachment: AttachmentContent): void {
     this.attachments = this.attachments.filter((other) => other !== attachment);
@@ -268,12 +254,13 @@ export class Conversation {
     }
   }
 
-  async #changeSettings(settings: ChatSettings): Promise<void> {
+  /** Sets some of what the open chat, or the new one, is set to. */
+  async changeSettings(change: Partial<ChatSettings>): Promise<void> {
     const before = this.settings;
-    this.settings = settings;
+    this.settings = { ...before, ...change };
     if (this.id === null) return;
     try {
-      await this.platform.setChatSettings(this.id, settings);
+      await this.platform.setChatSettings(this.id, this.settings);
     } catch (reason) {
       this.settings = before;
       this.toasts.report(reason);

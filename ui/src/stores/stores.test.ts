@@ -220,7 +220,7 @@ describe('a question', () => {
 
   it('makes the chat when it is sent, with the settings chosen before', async () => {
     const conversation = page();
-    await conversation.setThinking('off');
+    await conversation.changeSettings({ thinking: 'off' });
     expect(await host.chats()).toHaveLength(0);
     await conversation.send('What is 347 + 589?');
     expect((await host.chat(conversation.id ?? '')).settings.thinking).toBe('off');

@@ -55,8 +55,9 @@ impl Fresh {
 
     /// The id of an answer that is being written.
     async fn streaming_answer(&self, chat: &str) -> String {
-        let turn = self.history.begin_turn(chat, &asked("question"), &Position::End, "", &new_answer());
-        turn.await.unwrap().answer.id
+        let (asked, answer) = (asked("question"), new_answer());
+        let turn = self.history.begin_turn(chat, &asked, &Position::End, "", &answer).await;
+        turn.unwrap().answer.id
     }
 
     /// Another finished answer.
