@@ -313,15 +313,15 @@ fn gemma_calls_become_calls() {
 #[test]
 fn a_broken_call_becomes_text_and_a_notice() {
     let gemma = Speaker::gemma();
-    for (text, body) in [
-        ("<|tool_call>call:get_weather{city:<tool_call|>", "A:call:get_weather{city:"),
-        ("<|tool_call>call:get_weather{city:<|\"|>Os", "A:call:get_weather{city:<|\"|>Os"),
-        ("<|tool_call>hello", "A:hello"),
+    for text in [
+        "<|tool_call>call:get_weather{city:<tool_call|>",
+        "<|tool_call>call:get_weather{city:<|\"|>Os",
+        "<|tool_call>hello",
     ] {
         let answer = gemma.answer("", true, &[], &gemma.ids(text));
         assert_eq!(
             (answer.parts, answer.notices),
-            (vec![body.to_owned()], vec![NoticeCode::BrokenToolCall]),
+            (vec![format!("A:{text}")], vec![NoticeCode::BrokenToolCall]),
             "{text}"
         );
     }

@@ -131,6 +131,12 @@ impl ChannelFormat {
         self.marker(mark).map_or("", |marker| marker.text)
     }
 
+    /// How the markers that close calls are spelled.
+    pub(super) fn closings(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let closing = self.markers.iter().filter(|marker| marker.kind == MarkerKind::CallClose);
+        closing.map(|marker| marker.text)
+    }
+
     /// How a prompt opens a thought that nothing was said in, whole.
     pub(crate) fn opened(&self) -> Option<String> {
         if self.headers {

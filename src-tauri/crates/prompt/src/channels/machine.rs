@@ -3,6 +3,9 @@
 mod calls;
 mod messages;
 mod thoughts;
+mod trial;
+
+use std::sync::Arc;
 
 use protocol::{Notice, NoticeCode};
 
@@ -10,6 +13,8 @@ use super::channel_format::{ChannelFormat, MarkerKind};
 use super::event::{append, Event, Piece, Span};
 use super::header::{self, Body};
 use crate::tool_calls::Tools;
+use calls::Call;
+use trial::{Doubt, Trial};
 
 /// Where an opening marker stood whose label or header is still being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +29,7 @@ enum Origin {
     Thought { begun: bool },
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum State {
     Answer,
     /// After an opening marker whose label decides what it opens; `marker` is where that one begins.
@@ -40,11 +45,7 @@ enum State {
     Thought {
         begun: bool,
     },
-    Call {
-        body: Span,
-        /// The tool, if a header named it.
-        name: Option<String>,
-    },
+    Call(Call),
     /// The beginning of an answer that may be a call without markers.
     BareCall {
         body: Span,
@@ -53,11 +54,11 @@ enum State {
 }
 
 /// The state of one answer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Machine {
-    format: ChannelFormat,
+    format: Arc<ChannelFormat>,
     thinking_on: bool,
-    pub(super) tools: Tools,
+    pub(super) tools: Arc<Tools>,
     state: State,
     /// Whitespace that belongs to the text only if more text follows.
     held: Span,
@@ -73,8 +74,10 @@ pub(super) struct Machine {
     next_message: Option<usize>,
     /// Whether the next closing marker belongs to a channel whose opening one was dropped.
     unknown_open: bool,
-    /// Whether a closing marker before any words repeats the prompt's.
-    prompt_closed: bool,
+    /// Whether a thought was closed and nothing was said since, so that another closing marker repeats that one.
+    after_thought: bool,
+    /// Whether a call was closed and nothing was said since.
+    after_call: bool,
     /// Whether the marker that closes the answer is expected.
     wrapped: bool,
     /// Whether a newline right after the opening marker is still to be dropped.
@@ -82,15 +85,19 @@ pub(super) struct Machine {
     reported: bool,
     /// Whether a thought was ended for the model: what it thinks from then on, and where it closes that, does not show.
     ended: bool,
+    /// What is read on trial, because what follows decides whether it is a call.
+    trial: Option<Box<Trial>>,
+    /// What came before the trial.
+    sure: Vec<Event>,
     events: Vec<Event>,
 }
 
 impl Machine {
     pub(super) fn new(format: ChannelFormat, thinking_on: bool) -> Self {
         let mut machine = Self {
-            format,
+            format: Arc::new(format),
             thinking_on,
-            tools: Tools::default(),
+            tools: Arc::default(),
             state: State::Answer,
             held: Span::default(),
             may_open: true,
@@ -99,11 +106,14 @@ impl Machine {
             line_ended: true,
             next_message: None,
             unknown_open: false,
-            prompt_closed: false,
+            after_thought: false,
+            after_call: false,
             wrapped: false,
             trim_newline: false,
             reported: false,
             ended: false,
+            trial: None,
+            sure: Vec::new(),
             events: Vec::new(),
         };
         machine.state = machine.between();
@@ -123,7 +133,7 @@ impl Machine {
     /// The prompt ends with a closed thought.
     pub(super) fn begin_behind_thought(&mut self) {
         self.after_block = true;
-        self.prompt_closed = true;
+        self.after_thought = true;
     }
 
     /// The prompt ends with the marker that opens the answer.
@@ -153,7 +163,7 @@ impl Machine {
 
     /// Whether the next text is a thought's. A label that may open one is not part of it.
     pub(super) fn in_thought(&self) -> bool {
-        matches!(self.state, State::Thought { .. })
+        matches!(self.state, State::Thought { .. }) || self.trial.as_ref().is_some_and(|trial| trial.doubt == Doubt::InThought)
     }
 
     /// Whether the thought that runs ends a line, so that its closing marker needs none before it.
@@ -171,8 +181,12 @@ impl Machine {
         self.ended = true;
     }
 
+    /// What is sure by now.
     pub(super) fn take(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
+        if self.trial.is_none() {
+            self.sure.append(&mut self.events);
+        }
+        std::mem::take(&mut self.sure)
     }
 
     /// Text that begins at this place of the source.
@@ -180,10 +194,30 @@ impl Machine {
         if text.is_empty() {
             return;
         }
+        self.note(text, at);
+        self.read_text(text, at);
+        self.doubt();
+    }
+
+    /// A marker, spelled like this, that begins at this place of the source.
+    pub(super) fn mark(&mut self, mark: MarkerKind, spelled: &'static str, at: usize) {
+        self.doubt_at(mark);
+        self.note(spelled, at);
+        self.read_mark(mark, spelled, at);
+        self.doubt();
+    }
+
+    fn read_text(&mut self, text: &str, at: usize) {
+        if text.is_empty() {
+            return;
+        }
         match &mut self.state {
             State::Answer => self.answer(text, at),
             State::Thought { .. } => self.thought(text, at),
-            State::Call { body, .. } => body.push(text, at),
+            State::Call(call) => {
+                call.push(text, at);
+                self.end_if_over();
+            }
             State::Label { read, .. } => {
                 read.push(text, at);
                 self.label();
@@ -199,28 +233,25 @@ impl Machine {
         }
     }
 
-    /// A marker, spelled like this, that begins at this place of the source.
-    pub(super) fn mark(&mut self, mark: MarkerKind, spelled: &str, at: usize) {
+    fn read_mark(&mut self, mark: MarkerKind, spelled: &'static str, at: usize) {
         match self.state {
             State::Label { .. } => self.end_label(mark == MarkerKind::Close),
             State::Header { .. } => return self.mark_in_header(mark, spelled, at),
             State::BareCall { .. } if matches!(mark, MarkerKind::CallOpen | MarkerKind::Section) => self.end_bare(),
+            State::Call(_) => return self.mark_in_call(mark, spelled, at),
             _ => {}
         }
-        let ends_thoughts = self.format.ends_thoughts;
-        let end = at + spelled.len();
-        if matches!(mark, MarkerKind::Open | MarkerKind::AnswerOpen | MarkerKind::AnswerClose) && self.call_is_whole() {
-            self.end_call(true);
-        }
+        let (ends_thoughts, ends_line) = (self.format.ends_thoughts, self.thought_ends_line());
         match (&mut self.state, mark) {
             (State::Answer, MarkerKind::Open) if self.may_open => self.open(Origin::Boundary, at),
             // After words only a label shows that a marker is meant.
             (State::Answer, MarkerKind::Open) if self.format.label.is_some() => self.open(Origin::Answer, at),
             (State::Answer, MarkerKind::Close) if self.ended => self.boundary(),
-            (State::Answer, MarkerKind::Close) if self.unknown_open || self.prompt_closed => {
-                (self.unknown_open, self.prompt_closed) = (false, false);
+            (State::Answer, MarkerKind::Close) if self.unknown_open || self.after_thought => {
+                self.unknown_open = false;
                 self.drop_held();
             }
+            (State::Answer, MarkerKind::CallClose) if self.after_call => self.drop_held(),
             (State::Answer, MarkerKind::AnswerOpen) if self.may_open => {
                 (self.wrapped, self.after_block) = (true, true);
                 self.drop_held();
@@ -230,10 +261,9 @@ impl Machine {
                 self.boundary();
             }
             (State::Answer, MarkerKind::Section) => self.drop_held(),
-            (State::Answer, MarkerKind::CallOpen) => self.open_call(None, end),
+            (State::Answer, MarkerKind::CallOpen) => self.call_on_trial(Doubt::Unescaped, mark, spelled, at),
             (State::Answer, MarkerKind::CallHead) if self.may_open || self.line_ended => {
-                self.open_call(None, at);
-                self.text(spelled, at);
+                self.call_on_trial(Doubt::Unescaped, mark, spelled, at);
             }
             (State::Answer, MarkerKind::HeaderClose) if self.may_open => self.drop_held(),
             (State::Answer, MarkerKind::Channel) => self.open_header(Origin::Answer, spelled, at),
@@ -242,32 +272,40 @@ impl Machine {
                 self.open_header(Origin::Thought { begun }, spelled, at);
             }
             (State::Thought { begun: false }, MarkerKind::Open) => self.open(Origin::Thought { begun: false }, at),
-            (State::Thought { .. }, MarkerKind::Close) => self.boundary(),
-            (State::Thought { .. }, MarkerKind::CallOpen) if ends_thoughts => {
+            (State::Thought { .. }, MarkerKind::Close) => {
                 self.boundary();
-                self.open_call(None, end);
+                self.after_thought = true;
+            }
+            (State::Thought { .. }, MarkerKind::CallOpen) if ends_thoughts => {
+                self.call_on_trial(Doubt::EndsThought, mark, spelled, at);
+            }
+            (State::Thought { .. }, MarkerKind::CallOpen) if self.trial.is_none() => {
+                self.call_on_trial(Doubt::InThought, mark, spelled, at);
+            }
+            (State::Thought { .. }, MarkerKind::CallHead) if self.trial.is_none() && ends_line => {
+                self.call_on_trial(Doubt::InThought, mark, spelled, at);
             }
             (State::Thought { .. }, MarkerKind::AnswerOpen) if ends_thoughts => {
                 self.boundary();
                 self.wrapped = true;
             }
-            (State::Thought { .. }, MarkerKind::Section) if ends_thoughts => self.boundary(),
+            (State::Thought { .. }, MarkerKind::Section) if ends_thoughts => {
+                self.try_out(Doubt::EndsThought, spelled, at);
+                self.boundary();
+            }
             (State::Answer | State::Thought { .. }, MarkerKind::MessageClose) => self.boundary(),
             (State::Answer | State::Thought { .. }, MarkerKind::HeaderOpen) => self.begin_header(),
-            (State::Call { .. }, MarkerKind::CallOpen) => {
-                self.end_call(false);
-                self.open_call(None, end);
-            }
-            (State::Call { .. }, MarkerKind::HeaderOpen) => {
-                self.end_call(true);
-                self.begin_header();
-            }
-            (State::Call { .. }, MarkerKind::CallClose | MarkerKind::Section | MarkerKind::MessageClose) => self.end_call(true),
-            _ => self.text(spelled, at),
+            _ => self.read_text(spelled, at),
         }
     }
 
+    /// The answer has ended.
     pub(super) fn finish(&mut self) {
+        self.finish_state();
+        self.decide();
+    }
+
+    fn finish_state(&mut self) {
         match std::mem::replace(&mut self.state, State::Answer) {
             // Whitespace after a block is a boundary's; whitespace alone is an answer of whitespace.
             State::Answer if !self.after_block => self.emit_held(),
@@ -292,9 +330,9 @@ impl Machine {
                 }
             }
             State::Thought { begun } => self.cut_thought(begun),
-            state @ State::Call { .. } => {
+            state @ State::Call(_) => {
                 self.state = state;
-                self.end_call(false);
+                self.end_call(None);
             }
             state @ State::BareCall { .. } => {
                 self.state = state;
@@ -361,7 +399,8 @@ impl Machine {
             self.held.clear();
         }
         self.emit_held();
-        (self.may_open, self.spoken, self.prompt_closed) = (false, true, false);
+        (self.may_open, self.spoken) = (false, true);
+        (self.after_thought, self.after_call) = (false, false);
     }
 
     fn speak(&mut self, text: &str, at: usize) {
@@ -384,7 +423,7 @@ impl Machine {
     fn boundary(&mut self) {
         self.held.clear();
         (self.may_open, self.after_block) = (true, true);
-        (self.unknown_open, self.prompt_closed) = (false, false);
+        (self.unknown_open, self.after_thought, self.after_call) = (false, false, false);
         self.next_message = None;
         self.state = self.between();
     }

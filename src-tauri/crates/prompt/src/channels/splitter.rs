@@ -1,5 +1,7 @@
 //! The parser of text whose markers may stand in it as text.
 
+use std::sync::Arc;
+
 use super::channel_format::{ChannelFormat, Marker, MarkerKind};
 use super::event::{append, Event, Piece, SourceMap};
 use super::machine::Machine;
@@ -46,7 +48,7 @@ impl Splitter {
     /// Tells which tools there are, in the OpenAI form, so that arguments get the types of their schemas.
     #[must_use]
     pub fn with_tools(mut self, tools: &[serde_json::Value]) -> Self {
-        self.machine.tools = Tools::new(tools);
+        self.machine.tools = Arc::new(Tools::new(tools));
         self
     }
 

@@ -5,16 +5,22 @@
 
 mod elements;
 mod gemma4;
-mod hunyuan;
 mod json;
 mod labelled;
 mod namespaced;
+mod nesting;
+mod open_call;
+mod pairs;
 mod python;
 mod schema;
+mod tag;
 mod tags;
 
 use serde_json::Value;
 
+use nesting::Notation;
+pub(crate) use open_call::OpenCall;
+use open_call::Shape;
 pub(crate) use schema::Tools;
 
 /// A call that was read: the tool's name and its arguments, a JSON object.
@@ -35,29 +41,65 @@ const DEPTH: usize = 64;
 /// The calls in what stands between the markers; `None` where it is not one complete call after the other. `closed` says
 /// whether the closing marker came: without it some forms cannot be told from cut-off ones, and words may follow.
 pub(crate) fn read(body: &str, tools: &Tools, closed: bool) -> Option<ParsedCalls> {
+    read_as(body, tools, closed, false)
+}
+
+/// The calls that a body with nothing around it begins with.
+pub(crate) fn read_unwrapped(body: &str, tools: &Tools) -> Option<ParsedCalls> {
+    read_as(body, tools, false, true)
+}
+
+fn read_as(body: &str, tools: &Tools, closed: bool, unwrapped: bool) -> Option<ParsedCalls> {
     let text = body.trim_start();
     let skipped = body.len() - text.len();
-    let reading = if text.starts_with("call:") {
-        gemma4::read(text)
-    } else if text.starts_with(['{', '[']) {
-        json::read(text, tools).or_else(|| python::calls(text))
-    } else if namespaced::begins(text) {
-        namespaced::read(text, tools)
-    } else if hunyuan::fits(text) {
-        hunyuan::read(text, tools).filter(|_| closed)
-    } else if text.starts_with("tool=") {
-        tags::read(text).filter(|_| closed)
-    } else if let Some(reading) = labelled::read(text) {
-        Some(reading)
-    } else if elements::begins(text) {
-        elements::read(text, tools)
-    } else if closed {
-        elements::pairs(text, tools).or_else(|| python::calls(text))
-    } else {
-        python::calls(text)
+    let reading = match OpenCall::form_of(text) {
+        Shape::Nested(Notation::Gemma) => gemma4::read(text),
+        Shape::Nested(Notation::Json) => json::read(text, tools),
+        Shape::Nested(Notation::Python) => python::calls(text),
+        Shape::Nested(Notation::LabelledJson) => labelled::read(text),
+        Shape::Elements => elements::read(text, tools, unwrapped),
+        Shape::Namespaced => namespaced::read(text, tools),
+        Shape::Pairs => pairs::read(text, tools).filter(|_| closed),
+        Shape::Tags => tags::read(text, tools).filter(|_| closed),
+        Shape::Name => pairs::name_alone(text, tools).filter(|_| closed),
     }?;
     let end = reading.end + skipped;
     (!closed || body[end..].trim().is_empty()).then_some(ParsedCalls { end, ..reading })
+}
+
+/// What closes a text in forms that cannot escape it.
+const CLOSINGS: [&str; 21] = [
+    "</parameter>",
+    "</param>",
+    "</function>",
+    "</invoke>",
+    "</arg_key>",
+    "</arg_value>",
+    "</｜DSML｜parameter>",
+    "</｜DSML｜invoke>",
+    "</｜DSML｜function>",
+    "</atem:parameter>",
+    "</atem:invoke>",
+    "</atem:function>",
+    "</longcat_arg_key>",
+    "</longcat_arg_value>",
+    "</arg_key:opensource>",
+    "</arg_value:opensource>",
+    "<|\"|>",
+    "<escape>",
+    "<|close|>argument",
+    "<|close|>json",
+    "]<]minimax[>[</",
+];
+
+/// Whether what stands beside calls closes something that none of them opened; `closings` are the format's own. Right after a call one of
+/// those may stand more than once.
+pub(crate) fn is_torn(beside: &str, closings: &[&str]) -> bool {
+    let mut rest = beside.trim_start();
+    while let Some(after) = closings.iter().find_map(|closing| rest.strip_prefix(closing)) {
+        rest = after.trim_start();
+    }
+    closings.iter().chain(&CLOSINGS).any(|closing| rest.contains(closing))
 }
 
 /// The one call of a tool that is named elsewhere.
