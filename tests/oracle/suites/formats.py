@@ -16,8 +16,8 @@ FORMATS = [
     (r"Glm4|^glm", "glm"),
     (r"GptOss|Harmony", "harmony"),
     (r"Granite20b", "granite-20b"),
-    (r"Granite4", "qwen"),
-    (r"GraniteThinking", "granite"),
+    (r"Granite4", "qwen-coder"),
+    (r"GraniteThinking", "qwen-coder"),
     (r"GraniteReasoning", "granite-3.2"),
     (r"Granite", "granite"),
     (r"HYV3", "hunyuan-3"),
@@ -42,8 +42,7 @@ FORMATS = [
     (r"Step3p5", "qwen-coder"),
     (r"Step3", "step3"),
     (r"xLAM", "xlam"),
-    (r"Hermes|QwenToolParser|^json_tools", "qwen"),
-    (r"MiMo|NemotronV3|Qwen3|MiniCPMV|^qwen3_coder", "qwen-coder"),
+    (r"Hermes|QwenToolParser|^json_tools|MiMo|NemotronV3|Qwen3|MiniCPMV|^qwen3_coder", "qwen-coder"),
 ]
 
 THOUGHTS = {
@@ -68,14 +67,30 @@ def format_of(parsers):
 def opened(case):
     """Whether the prompt opened the thought. The parsers of others do not know it: they take for a thought what ends as one."""
     source, reasoning = case["source"].lstrip(), case["reasoning"].strip()
-    begins = any(source.startswith(marker) for marker in [*THOUGHTS, "<|channel|>", "<|start|>", " to="])
-    return bool(reasoning) and not begins and source.startswith(reasoning[:20])
+    if any(source.startswith(marker) for marker in [*THOUGHTS, "<|start|>", " to="]):
+        return False
+    if any(source.startswith(marker) for marker in THOUGHTS.values()):
+        return True
+    if case["kind"] != "calls":
+        return bool(reasoning) and source.startswith(reasoning[:20])
+    # A parser of calls leaves out a thought that it knows.
+    words = source.partition("<")[0].strip()
+    return bool(words) and words not in case["content"] and not re.match(r"[\w.]*\[|functools|\{", words)
+
+
+def depth(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + max(map(depth, value), default=0) if isinstance(value, list) else 0
 
 
 def named(case):
-    """The case with Ponder's name of its format; `None` if there is none."""
+    """The case with Ponder's name of its format; `None` if it has none or is no case for a parser."""
     format = format_of(case["parsers"])
-    if format is None:
+    if format == "granite" and "<tool_call>" in case["source"]:
+        format = "qwen-coder"
+    # Deeper than any program of ours reads; tokens that end an answer or are dropped before a parser sees them.
+    if format is None or depth(case["calls"]) > 100 or re.search("<bos>|<eos>", case["source"]):
         return None
     kept = {name: case[name] for name in ("suite", "test", "kind", "streamed", "source", "tools", "reasoning", "content", "calls")}
     return kept | {"format": format, "parser": case["parsers"][0], "opened": opened(case)}

@@ -65,7 +65,7 @@ def text(value):
 
 def tools_of(parser, arguments):
     """The tools that were offered: the parser's own, or those of the request."""
-    for holder in [parser, *arguments]:
+    for holder in [parser, *arguments.values()]:
         tools = field(holder, "tools")
         if isinstance(tools, (list, tuple)) and tools:
             listed = [tool for tool in plain(tools) if isinstance(tool, dict)]
@@ -94,8 +94,15 @@ def answer(kind, result):
     return "", text(field(result, "content")), [call_of(call) for call in field(result, "tool_calls")]
 
 
+def asked_for_calls(arguments):
+    """Whether the request lets the model call tools."""
+    return not any(field(argument, "tool_choice") == "none" for argument in arguments.values())
+
+
 def record(kind, parser, source, arguments, answered, streamed):
     reasoning, content, calls = answered
+    if kind != "reasoning" and not asked_for_calls(arguments):
+        return
     read = []
     for name, written in calls:
         try:
@@ -122,7 +129,9 @@ def recorded_function(name, module, function):
         result = function(text, tools)
         calls = plain(result if isinstance(result, list) else [result])
         calls = [{"name": call.get("name"), "arguments": call.get("arguments")} for call in calls]
-        source = f"{module.tool_call_start}{text}{module.tool_call_end}"
+        # Some begin with the marker that was found, others after it.
+        begun = text.startswith(module.tool_call_start)
+        source = text if begun else f"{module.tool_call_start}{text}{module.tool_call_end}"
         case = {"suite": SUITE, "parsers": [name], "kind": "calls", "streamed": False, "source": source, "tools": plain(tools)}
         found.append(case | {"reasoning": "", "content": "", "calls": calls})
         return result
@@ -176,7 +185,7 @@ def whole(method, kind):
         source = next((arguments[name] for name in ("model_output", "text", "content") if isinstance(arguments.get(name), str)), None)
         answered = answer(kind, result)
         if source is not None and answered:
-            record(kind, self, source, list(arguments.values())[1:], answered, False)
+            record(kind, self, source, dict(arguments), answered, False)
 
     return outermost(method, then)
 
@@ -187,12 +196,14 @@ def streamed(method, kind):
         key = (id(self), kind)
         begins = arguments.get("previous_text") == "" and kind != "both"
         if begins and key in streams:
+            # The next stream of the same parser, or one whose test does not say what came before.
+            streams[key]["broken"] = len(streams[key]["source"]) < 3
             end_stream(key)
-        stream = streams.setdefault(key, {"parser": self, "kind": kind, "source": "", "reasoning": "", "content": "", "calls": {}, "arguments": []})
+        stream = streams.setdefault(key, {"parser": self, "kind": kind, "source": "", "reasoning": "", "content": "", "calls": {}, "arguments": {}})
         if stream["source"] and isinstance(arguments.get("previous_text"), str) and arguments["previous_text"] != stream["source"]:
             stream["broken"] = True
         stream["source"] += text(delta)
-        stream["arguments"] = list(arguments.values())[1:]
+        stream["arguments"] = dict(arguments)
         take_delta(stream, result)
 
     return outermost(method, then)
