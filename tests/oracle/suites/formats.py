@@ -28,6 +28,7 @@ FORMATS = [
     (r"KimiK3|^kimi_k3", "kimi-k3"),
     (r"Kimi|^kimi_k2", "kimi-k2"),
     (r"Lfm2|^pythonic", "lfm2"),
+    (r"Llama4", "llama4"),
     (r"Llama|Pythonic(?=ToolParser)(?<!Olmo3Pythonic)", "llama3"),
     (r"Longcat|^longcat", "longcat"),
     (r"MiniCPM5|^minicpm5", "minicpm"),
@@ -35,14 +36,13 @@ FORMATS = [
     (r"Mini[Mm]axM2|MiniMax|^minimax_m2", "minimax"),
     (r"Mistral|^mistral", "mistral"),
     (r"Muse|^muse", "muse"),
-    (r"NemotronToolParser", "nemotron"),
     (r"Olmo3", "olmo3"),
-    (r"Phi4Mini", "phi4-mini"),
+    (r"Phi4Mini", "functools"),
     (r"SeedOss", "seed"),
     (r"Step3p5", "qwen-coder"),
     (r"Step3", "step3"),
     (r"xLAM", "xlam"),
-    (r"Hermes|QwenToolParser|^json_tools|MiMo|NemotronV3|Qwen3|MiniCPMV|^qwen3_coder", "qwen-coder"),
+    (r"Hermes|QwenToolParser|^json_tools|MiMo|Nemotron|Qwen3|MiniCPMV|^qwen3_coder", "qwen-coder"),
 ]
 
 THOUGHTS = {
@@ -74,8 +74,8 @@ def opened(case):
     if case["kind"] != "calls":
         return bool(reasoning) and source.startswith(reasoning[:20])
     # A parser of calls leaves out a thought that it knows.
-    words = source.partition("<")[0].strip()
-    return bool(words) and words not in case["content"] and not re.match(r"[\w.]*\[|functools|\{", words)
+    closed = [source.index(marker) for marker in THOUGHTS.values() if marker in source and marker not in case["content"]]
+    return bool(closed) and source[: min(closed)].strip()[:20] not in case["content"]
 
 
 def depth(value):
@@ -84,13 +84,20 @@ def depth(value):
     return 1 + max(map(depth, value), default=0) if isinstance(value, list) else 0
 
 
+# What ends an answer never reaches a parser of ours.
+ENDS = re.compile(r"(<\|im_end\|>|<turn\|>|<｜end▁of▁sentence｜>|<\|role_end\|>|<\|END_OF_TURN_TOKEN\|>)$")
+
+
 def named(case):
     """The case with Ponder's name of its format; `None` if it has none or is no case for a parser."""
     format = format_of(case["parsers"])
     if format == "granite" and "<tool_call>" in case["source"]:
         format = "qwen-coder"
+    if format == "hunyuan-3" and ":opensource>" not in case["source"]:
+        format = "hunyuan-3-preview"
     # Deeper than any program of ours reads; tokens that end an answer or are dropped before a parser sees them.
     if format is None or depth(case["calls"]) > 100 or re.search("<bos>|<eos>", case["source"]):
         return None
     kept = {name: case[name] for name in ("suite", "test", "kind", "streamed", "source", "tools", "reasoning", "content", "calls")}
+    kept["source"] = ENDS.sub("", kept["source"])
     return kept | {"format": format, "parser": case["parsers"][0], "opened": opened(case)}

@@ -7,6 +7,8 @@ messages. A case that needs more is counted and left out.
 import json
 import re
 
+import formats
+
 FILE = "vendor/llama.cpp/tests/test-chat.cpp"
 TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/)|(?:u8)?R"(?P<fence>[^(\s]{0,16})\((?P<raw>.*?)\)(?P=fence)"|(?:u8)?"(?P<text>(?:\\.|[^"\\])*)"|(?P<char>'(?:\\.|[^'\\])+')"""
@@ -274,8 +276,9 @@ def finished(case, folder, root):
     answer = {"reasoning": reasoning, "content": content, "calls": calls, "tools": case.get("tools")}
     # Without a format for thoughts llama.cpp leaves them in the content, but only if its template's parser knows none.
     kind = "both" if case.get("reasoning_format") else "calls"
+    source = formats.ENDS.sub("", case["source"].removeprefix("<|CHATBOT_TOKEN|>"))
     test = f"{path.stem}: {case['source'][:40]!r}"
-    return {"suite": "llama.cpp", "test": test, "template": str(path.relative_to(folder)), "kind": kind, "source": case["source"]} | prompt | answer
+    return {"suite": "llama.cpp", "test": test, "template": str(path.relative_to(folder)), "kind": kind, "source": source} | prompt | answer
 
 
 def prompt_end(path, case):

@@ -66,7 +66,7 @@ def text(value):
 def tools_of(parser, arguments):
     """The tools that were offered: the parser's own, or those of the request."""
     for holder in [parser, *arguments.values()]:
-        tools = field(holder, "tools")
+        tools = field(holder, "tools") or field(holder, "_tools")
         if isinstance(tools, (list, tuple)) and tools:
             listed = [tool for tool in plain(tools) if isinstance(tool, dict)]
             if listed:
@@ -94,14 +94,21 @@ def answer(kind, result):
     return "", text(field(result, "content")), [call_of(call) for call in field(result, "tool_calls")]
 
 
-def asked_for_calls(arguments):
-    """Whether the request lets the model call tools."""
-    return not any(field(argument, "tool_choice") == "none" for argument in arguments.values())
+def free(arguments):
+    """Whether the model may call tools and need not, so that what it writes alone tells the calls."""
+    chosen = [field(argument, "tool_choice") for argument in arguments.values() if field(argument, "tools")]
+    # A request without tools says none by itself; a test's own stand-in says anything.
+    return not any(choice in ("none", "required") or hasattr(choice, "function") and hasattr(choice, "model_dump") for choice in chosen)
 
 
 def record(kind, parser, source, arguments, answered, streamed):
     reasoning, content, calls = answered
-    if kind != "reasoning" and not asked_for_calls(arguments):
+    if kind != "reasoning" and not free(arguments):
+        return
+    if kind == "both" and getattr(parser, "reasoning_parser", parser) is None:
+        kind = "calls"
+    # A stream of which the test shows the end alone.
+    if streamed and any(name not in source for name, _ in calls):
         return
     read = []
     for name, written in calls:
@@ -194,13 +201,12 @@ def streamed(method, kind):
     def then(self, arguments, result):
         delta = arguments.get("delta_text")
         key = (id(self), kind)
-        begins = arguments.get("previous_text") == "" and kind != "both"
+        # A test that does not say what came before goes on with its stream.
+        begins = arguments.get("previous_text") == "" and arguments.get("current_text") == delta and kind != "both"
         if begins and key in streams:
-            # The next stream of the same parser, or one whose test does not say what came before.
-            streams[key]["broken"] = len(streams[key]["source"]) < 3
             end_stream(key)
         stream = streams.setdefault(key, {"parser": self, "kind": kind, "source": "", "reasoning": "", "content": "", "calls": {}, "arguments": {}})
-        if stream["source"] and isinstance(arguments.get("previous_text"), str) and arguments["previous_text"] != stream["source"]:
+        if arguments.get("previous_text") and arguments["previous_text"] != stream["source"]:
             stream["broken"] = True
         stream["source"] += text(delta)
         stream["arguments"] = dict(arguments)

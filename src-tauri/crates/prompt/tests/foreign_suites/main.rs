@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use common::byte_speaker;
+use differences::Comparison;
 use prompt::{ChatProcessor, Event, Piece, Prompt, Splitter};
 use serde::Deserialize;
 use serde_json::{json, Value};
@@ -108,6 +109,12 @@ impl Speakers {
             markers.dedup();
             byte_speaker(&markers, &source)
         })
+    }
+
+    /// The markers of a case's format.
+    fn markers(&self, case: &Case) -> Vec<&'static str> {
+        let formats = Splitter::names().filter(|name| case.format.as_deref().is_none_or(|format| format == *name));
+        formats.flat_map(|name| Splitter::named(name, false, true).unwrap().markers().collect::<Vec<_>>()).collect()
     }
 
     /// What comes of a text in pieces of this many characters or tokens; `None` if the format is not known.
@@ -237,7 +244,18 @@ fn the_suites_of_others_find_no_fault() {
         let theirs = expected(&case, &ours, &mut speakers);
         if theirs.iter().any(|theirs| equal(&ours, theirs)) {
             count(" equal");
-        } else if let Some(reason) = theirs.iter().find_map(|theirs| differences::reason(&case, &ours, theirs)) {
+            continue;
+        }
+        let markers = speakers.markers(&case);
+        let reason = theirs.iter().find_map(|theirs| {
+            differences::reason(&Comparison {
+                case: &case,
+                ours: &ours,
+                theirs,
+                markers: &markers,
+            })
+        });
+        if let Some(reason) = reason {
             count(reason);
         } else {
             count("~~ fault");
