@@ -110,7 +110,7 @@ fn words(stretch: &str, markers: &[&str], format: &str, at_end: bool) -> Option<
             "<|constrain|>json",
             "json",
         ],
-        "gemma4" => &["thought"],
+        "gemma4" => &["thought", "response", "final", "answer"],
         _ => &[],
     };
     let mut rest = stretch.trim_start();

@@ -55,6 +55,8 @@ pub(crate) struct ChannelFormat {
     pub(super) headers: bool,
     /// Whether an answer may be a tool call without any marker.
     pub(super) bare_calls: bool,
+    /// Whether the values of arguments stand right between their tags.
+    pub(super) verbatim: bool,
 }
 
 impl ChannelFormat {
@@ -114,6 +116,7 @@ impl ChannelFormat {
         self.ends_thoughts |= row.ends_thoughts;
         self.headers |= row.headers;
         self.bare_calls |= row.bare_calls;
+        self.verbatim |= row.verbatim;
     }
 
     fn resolve(&mut self, id: &impl Fn(&str) -> Option<u32>) {

@@ -12,7 +12,7 @@ use protocol::{Notice, NoticeCode};
 use super::channel_format::{ChannelFormat, MarkerKind};
 use super::event::{append, Event, Piece, Span};
 use super::header::{self, Body};
-use crate::tool_calls::Tools;
+use crate::tool_calls::{OpenCall, Tools};
 use calls::Call;
 use trial::{Doubt, Trial};
 
@@ -27,6 +27,8 @@ enum Origin {
     Answer,
     /// In a thought; whether it has words.
     Thought { begun: bool },
+    /// After a thought that was closed; there is no opening marker.
+    Repeated,
 }
 
 #[derive(Debug, Clone)]
@@ -49,6 +51,7 @@ enum State {
     /// The beginning of an answer that may be a call without markers.
     BareCall {
         body: Span,
+        open: OpenCall,
         sure: bool,
     },
 }
@@ -70,6 +73,12 @@ pub(super) struct Machine {
     spoken: bool,
     /// Whether the answer's words so far end a line.
     line_ended: bool,
+    /// A closing marker after words and the whitespace after it, which belong to the text only if more words follow.
+    dangling: Span,
+    /// Whether nothing was said or called since the last thought that was shown.
+    last_thought: bool,
+    /// Where the last marker in a thought ended, which may have closed it.
+    thought_end: usize,
     /// Where the message began whose words come next, if it is not the answer's first.
     next_message: Option<usize>,
     /// Whether the next closing marker belongs to a channel whose opening one was dropped.
@@ -104,6 +113,9 @@ impl Machine {
             after_block: false,
             spoken: false,
             line_ended: true,
+            dangling: Span::default(),
+            last_thought: false,
+            thought_end: 0,
             next_message: None,
             unknown_open: false,
             after_thought: false,
@@ -237,9 +249,12 @@ impl Machine {
         match self.state {
             State::Label { .. } => self.end_label(mark == MarkerKind::Close),
             State::Header { .. } => return self.mark_in_header(mark, spelled, at),
-            State::BareCall { .. } if matches!(mark, MarkerKind::CallOpen | MarkerKind::Section) => self.end_bare(),
+            State::BareCall { .. } if matches!(mark, MarkerKind::CallOpen | MarkerKind::Section) && !self.is_quoted() => self.end_bare(),
             State::Call(_) => return self.mark_in_call(mark, spelled, at),
             _ => {}
+        }
+        if matches!(self.state, State::Thought { .. }) {
+            self.thought_end = at + spelled.len();
         }
         let (ends_thoughts, ends_line) = (self.format.ends_thoughts, self.thought_ends_line());
         match (&mut self.state, mark) {
@@ -251,6 +266,7 @@ impl Machine {
                 self.unknown_open = false;
                 self.drop_held();
             }
+            (State::Answer, MarkerKind::Close) if self.format.label.is_some() && !self.may_open => self.dangling.push(spelled, at),
             (State::Answer, MarkerKind::CallClose) if self.after_call => self.drop_held(),
             (State::Answer, MarkerKind::AnswerOpen) if self.may_open => {
                 (self.wrapped, self.after_block) = (true, true);
@@ -272,6 +288,10 @@ impl Machine {
                 self.open_header(Origin::Thought { begun }, spelled, at);
             }
             (State::Thought { begun: false }, MarkerKind::Open) => self.open(Origin::Thought { begun: false }, at),
+            // After words only the label of an answer counts.
+            (State::Thought { begun: true }, MarkerKind::Open) if self.format.label.is_some() => {
+                self.open(Origin::Thought { begun: true }, at);
+            }
             (State::Thought { .. }, MarkerKind::Close) => {
                 self.boundary();
                 self.after_thought = true;
@@ -310,16 +330,10 @@ impl Machine {
             // Whitespace after a block is a boundary's; whitespace alone is an answer of whitespace.
             State::Answer if !self.after_block => self.emit_held(),
             State::Answer => {}
-            State::Label {
-                read,
-                origin: Origin::Answer,
-                marker,
-            } => {
-                self.answer(self.format.spelled(MarkerKind::Open), marker);
-                self.answer(&read.text, read.at);
+            state @ State::Label { .. } => {
+                self.state = state;
+                self.cut_label();
             }
-            // An opening marker that was cut off within its label.
-            State::Label { .. } => {}
             State::Header { read, origin } => {
                 self.cut_header(&read, origin, true);
                 if !self.after_block && !matches!(self.state, State::Thought { .. }) {
@@ -359,8 +373,17 @@ impl Machine {
             let blank = text.len() - words.len();
             self.hold(&text[..blank], at);
             let body = Span::new(words, at + blank);
-            self.state = State::BareCall { body, sure: false };
+            let (open, sure) = (OpenCall::new(), false);
+            self.state = State::BareCall { body, open, sure };
             return self.bare();
+        }
+        if self.may_repeat_label(words) {
+            let blank = text.len() - words.len();
+            self.hold(&text[..blank], at);
+            let (read, origin) = (Span::new(words, at + blank), Origin::Repeated);
+            let marker = at + blank;
+            self.state = State::Label { read, origin, marker };
+            return;
         }
         self.say(text, at);
     }
@@ -404,6 +427,15 @@ impl Machine {
     }
 
     fn speak(&mut self, text: &str, at: usize) {
+        if !self.dangling.text.is_empty() {
+            self.dangling.push(text, at);
+            if text.trim().is_empty() {
+                return;
+            }
+            let Span { text, at } = self.dangling.take();
+            return self.speak(&text, at);
+        }
+        self.last_thought = false;
         self.line_ended = text.ends_with('\n');
         self.emit(Piece::Text(text.to_owned()), at);
     }
@@ -422,6 +454,7 @@ impl Machine {
 
     fn boundary(&mut self) {
         self.held.clear();
+        self.dangling.clear();
         (self.may_open, self.after_block) = (true, true);
         (self.unknown_open, self.after_thought, self.after_call) = (false, false, false);
         self.next_message = None;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::nesting::{Nesting, Notation};
 use super::tag::{first, fit, skip_blank, Fit};
-use super::{ParsedCalls, Tools};
+use super::{insert, ParsedCalls, Surroundings, Tools};
 
 /// Prefixes that families put before the names of their elements.
 const SPACES: [&str; 3] = ["", "｜DSML｜", "atem:"];
@@ -328,8 +328,8 @@ fn is_in_data(value: &str, parameter: Name) -> bool {
 }
 
 /// One element or several.
-pub(super) fn read(text: &str, tools: &Tools, unwrapped: bool) -> Option<ParsedCalls> {
-    let mut elements = Elements::new(0, unwrapped);
+pub(super) fn read(text: &str, tools: &Tools, around: Surroundings) -> Option<ParsedCalls> {
+    let mut elements = Elements::new(0, around.unwrapped);
     let (mut calls, mut tool, mut fields) = (Vec::new(), "", Map::new());
     let mut open = None;
     while let Some(found) = elements.step(text, true) {
@@ -340,10 +340,8 @@ pub(super) fn read(text: &str, tools: &Tools, unwrapped: bool) -> Option<ParsedC
                 let ((key, attributes), parameter) = open.take()?;
                 let missing = |key: &str| tools.schema(tool, key).is_some() && !fields.contains_key(key);
                 for (key, value) in arguments(key, &text[value], parameter, missing) {
-                    fields.insert(
-                        key.to_owned(),
-                        typed(plain(value, attributes, parameter), tool, key, attributes, tools),
-                    );
+                    let value = typed(plain(value, attributes, parameter, around.verbatim), tool, key, attributes, tools);
+                    insert(&mut fields, key, value)?;
                 }
             }
             Found::Json(value) => fields = serde_json::from_str(&text[value]).ok()?,
@@ -371,12 +369,12 @@ fn attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// A value without what stands around it: line ends, as Qwen3-Coder writes them, or MiniCPM's marks of plain data.
-fn plain<'a>(value: &'a str, attributes: &str, parameter: Name) -> &'a str {
+fn plain<'a>(value: &'a str, attributes: &str, parameter: Name, verbatim: bool) -> &'a str {
     if parameter.name == "param" {
         let data = value.strip_prefix(CDATA[0]).and_then(|data| data.strip_suffix(CDATA[1]));
         return data.unwrap_or(value);
     }
-    match value.strip_prefix('\n').filter(|_| attributes.is_empty()) {
+    match value.strip_prefix('\n').filter(|_| attributes.is_empty() && !verbatim) {
         Some(inner) => inner.strip_suffix('\n').unwrap_or(inner),
         None => value,
     }

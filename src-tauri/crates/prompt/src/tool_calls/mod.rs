@@ -16,7 +16,7 @@ mod schema;
 mod tag;
 mod tags;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use nesting::Notation;
 pub(crate) use open_call::OpenCall;
@@ -38,18 +38,20 @@ pub(crate) struct ParsedCalls {
 /// Deeper nesting is taken for broken.
 const DEPTH: usize = 64;
 
-/// The calls in what stands between the markers; `None` where it is not one complete call after the other. `closed` says
-/// whether the closing marker came: without it some forms cannot be told from cut-off ones, and words may follow.
-pub(crate) fn read(body: &str, tools: &Tools, closed: bool) -> Option<ParsedCalls> {
-    read_as(body, tools, closed, false)
+/// What stands around a call.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Surroundings {
+    /// Whether the closing marker came: without it some forms cannot be told from cut-off ones, and words may follow.
+    pub closed: bool,
+    /// Whether there are no markers, so that the call ends by itself.
+    pub unwrapped: bool,
+    /// Whether the format writes values right between their tags, so that line ends belong to them.
+    pub verbatim: bool,
 }
 
-/// The calls that a body with nothing around it begins with.
-pub(crate) fn read_unwrapped(body: &str, tools: &Tools) -> Option<ParsedCalls> {
-    read_as(body, tools, false, true)
-}
-
-fn read_as(body: &str, tools: &Tools, closed: bool, unwrapped: bool) -> Option<ParsedCalls> {
+/// The calls in what stands between the markers; `None` if it is not one complete call after the other.
+pub(crate) fn read(body: &str, tools: &Tools, around: Surroundings) -> Option<ParsedCalls> {
+    let closed = around.closed;
     let text = body.trim_start();
     let skipped = body.len() - text.len();
     let reading = match OpenCall::form_of(text) {
@@ -57,7 +59,7 @@ fn read_as(body: &str, tools: &Tools, closed: bool, unwrapped: bool) -> Option<P
         Shape::Nested(Notation::Json) => json::read(text, tools),
         Shape::Nested(Notation::Python) => python::calls(text),
         Shape::Nested(Notation::LabelledJson) => labelled::read(text),
-        Shape::Elements => elements::read(text, tools, unwrapped),
+        Shape::Elements => elements::read(text, tools, around),
         Shape::Namespaced => namespaced::read(text, tools),
         Shape::Pairs => pairs::read(text, tools).filter(|_| closed),
         Shape::Tags => tags::read(text, tools).filter(|_| closed),
@@ -65,6 +67,11 @@ fn read_as(body: &str, tools: &Tools, closed: bool, unwrapped: bool) -> Option<P
     }?;
     let end = reading.end + skipped;
     (!closed || body[end..].trim().is_empty()).then_some(ParsedCalls { end, ..reading })
+}
+
+/// Adds an argument. One that is there already shows that a text was taken for the call's own words.
+fn insert(arguments: &mut Map<String, Value>, key: &str, value: Value) -> Option<()> {
+    arguments.insert(key.to_owned(), value).is_none().then_some(())
 }
 
 /// What closes a text in forms that cannot escape it.
@@ -123,14 +130,22 @@ pub(crate) enum BareCall {
     Yes,
 }
 
+/// A call without a marker names its tool within so many bytes.
+const LONGEST_BEGINNING: usize = 256;
+
 /// Looks at the beginning of an answer: `{"name": "f"`, with a type before it or not, or `[f(`.
 pub(crate) fn bare(text: &str, tools: &Tools) -> BareCall {
-    match text.trim_start() {
+    let beginning = &text[..text.floor_char_boundary(LONGEST_BEGINNING)];
+    let found = match beginning.trim_start() {
         "" => BareCall::Maybe,
         text if text.starts_with('{') => json::bare(text, tools),
         text if text.starts_with('[') => python::bare(text, tools),
         _ => BareCall::No,
+    };
+    if found == BareCall::Maybe && beginning.len() < text.len() {
+        return BareCall::No;
     }
+    found
 }
 
 #[cfg(test)]
@@ -147,11 +162,15 @@ mod tests {
     }
 
     fn closed(text: &str) -> Option<Value> {
-        read(text, &tools(), true).map(|reading| json!(reading.calls))
+        let around = Surroundings {
+            closed: true,
+            ..Surroundings::default()
+        };
+        read(text, &tools(), around).map(|reading| json!(reading.calls))
     }
 
     fn open(text: &str) -> Option<Value> {
-        read(text, &tools(), false).map(|reading| json!([reading.calls, &text[reading.end..]]))
+        read(text, &tools(), Surroundings::default()).map(|reading| json!([reading.calls, &text[reading.end..]]))
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub(super) struct Namespaced {
     text: Option<Range<usize>>,
     /// The name of the element that was opened last, if nothing is known yet of what it holds.
     opened: Option<Range<usize>>,
+    /// Where the tag begins that is being read, after its bracket.
+    tag: Option<usize>,
     closed: bool,
     broken: bool,
 }
@@ -40,6 +42,7 @@ impl Namespaced {
             depth: 0,
             text: None,
             opened: None,
+            tag: None,
             closed: false,
             broken: false,
         }
@@ -79,7 +82,8 @@ impl Namespaced {
             return Some(());
         }
         if let Some(key) = self.opened.take() {
-            let inner = &text[skip_blank(text, self.at)..];
+            self.at = skip_blank(text, self.at);
+            let inner = &text[self.at..];
             let nested = match (fit(inner, &[SPACE, "</"], false), fit(inner, &[SPACE, "<"], false)) {
                 (Fit::Begun, _) | (_, Fit::Begun) => {
                     self.opened = Some(key);
@@ -90,21 +94,28 @@ impl Namespaced {
             self.text = (!nested).then_some(key);
             return Some(());
         }
+        if let Some(start) = self.tag {
+            let Some(end) = text[self.at..].find('>').map(|found| self.at + found) else {
+                self.at = text.len();
+                return None;
+            };
+            (self.at, self.tag) = (end + 1, None);
+            if text[start..end].starts_with('/') {
+                self.depth = self.depth.saturating_sub(1);
+                self.closed |= self.depth == 0;
+            } else {
+                self.opened = (self.depth > 0).then_some(start..end);
+                self.depth += 1;
+            }
+            return Some(());
+        }
         self.at = skip_blank(text, self.at);
         match fit(&text[self.at..], &[SPACE, "<"], false) {
             Fit::Begun => return None,
             Fit::No => self.broken = true,
             Fit::Whole(length) => {
-                let start = self.at + length;
-                let end = start + text[start..].find('>')?;
-                self.at = end + 1;
-                if text[start..end].starts_with('/') {
-                    self.depth = self.depth.saturating_sub(1);
-                    self.closed |= self.depth == 0;
-                } else {
-                    self.opened = (self.depth > 0).then_some(start..end);
-                    self.depth += 1;
-                }
+                self.at += length;
+                self.tag = Some(self.at);
             }
         }
         Some(())
@@ -169,7 +180,7 @@ enum Node<'a> {
 impl Node<'_> {
     /// The value, with the types that the schema asks for.
     fn value(self, schema: Option<&Value>) -> Option<Value> {
-        let kind = schema.and_then(|schema| schema.get("type")).and_then(Value::as_str);
+        let kind = schema.and_then(super::schema::only_type);
         match self {
             // An empty list or object has no elements to tell it from a text.
             Node::Text("") if kind == Some("array") => Some(Value::Array(Vec::new())),

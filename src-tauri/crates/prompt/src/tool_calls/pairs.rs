@@ -8,7 +8,7 @@ use std::ops::Range;
 use serde_json::Map;
 
 use super::tag::{first, fit, skip_blank, Fit};
-use super::{ParsedCalls, Tools};
+use super::{insert, ParsedCalls, Tools};
 
 /// How the names of the tags begin and end.
 #[derive(Debug, Clone, Copy)]
@@ -191,9 +191,7 @@ pub(super) fn read(text: &str, tools: &Tools) -> Option<ParsedCalls> {
     while let Some(found) = pairs.step(text, true) {
         match found {
             Found::Key(found) => key = text[found].trim(),
-            Found::Value(value) => {
-                arguments.insert(key.to_owned(), tools.value(name, key, &text[value]));
-            }
+            Found::Value(value) => insert(&mut arguments, key, tools.value(name, key, &text[value]))?,
         }
     }
     let whole = matches!(pairs.state, State::Between) && pairs.at == text.len();

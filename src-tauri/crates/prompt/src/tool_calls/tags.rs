@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::{Map, Value};
 
 use super::tag::{fit, skip_blank, Fit};
-use super::{ParsedCalls, Tools};
+use super::{insert, ParsedCalls, Tools};
 
 const OPEN: &str = "<|open|>";
 const CLOSE: &str = "<|close|>";
@@ -158,7 +158,7 @@ pub(super) fn read(text: &str, tools: &Tools) -> Option<ParsedCalls> {
                     Some("string") | None => value.into(),
                     Some(_) => serde_json::from_str(value).unwrap_or_else(|_| tools.value(&name, &key, value)),
                 };
-                arguments.insert(key, typed);
+                insert(&mut arguments, &key, typed)?;
             }
         }
     }

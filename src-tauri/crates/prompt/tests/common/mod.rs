@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, dead_code)]
 
+pub mod templates;
+pub mod writers;
+
 use prompt::{ChatProcessor, Event, Piece};
 use serde_json::{json, Value};
 

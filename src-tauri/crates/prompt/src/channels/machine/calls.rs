@@ -3,7 +3,7 @@
 use protocol::NoticeCode;
 
 use super::{Doubt, Event, Machine, MarkerKind, Piece, Span, State};
-use crate::tool_calls::{self, BareCall, OpenCall, ParsedCalls, Tools};
+use crate::tool_calls::{self, BareCall, OpenCall, ParsedCalls, Surroundings};
 
 /// A call that is being written.
 #[derive(Debug, Clone)]
@@ -71,11 +71,15 @@ impl Call {
     }
 
     /// What it says if it ends here.
-    fn read(&self, tools: &Tools, closed: bool) -> Option<ParsedCalls> {
+    fn read(&self, machine: &Machine, closed: bool) -> Option<ParsedCalls> {
+        let around = Surroundings {
+            closed: closed && !self.unwrapped,
+            unwrapped: self.unwrapped,
+            verbatim: machine.format.verbatim,
+        };
         match &self.name {
             Some(name) => tool_calls::read_arguments(name, &self.body.text),
-            None if self.unwrapped => tool_calls::read_unwrapped(&self.body.text, tools),
-            None => tool_calls::read(&self.body.text, tools, closed),
+            None => tool_calls::read(&self.body.text, &machine.tools, around),
         }
     }
 }
@@ -88,10 +92,20 @@ impl Machine {
             self.boundary();
         }
         self.held.clear();
+        self.dangling.clear();
         self.state = State::Call(match mark {
             MarkerKind::CallHead => Call::unwrapped(spelled, at),
             _ => Call::marked(spelled, at),
         });
+    }
+
+    /// Whether a marker would stand in a text of a call.
+    pub(super) fn is_quoted(&self) -> bool {
+        match &self.state {
+            State::Call(call) => call.is_quoted(),
+            State::BareCall { body, open, .. } => open.quoted(&body.text),
+            _ => false,
+        }
     }
 
     /// A marker that comes while a call is open: inside a text of it, a word.
@@ -100,7 +114,8 @@ impl Machine {
         if call.is_quoted() {
             return call.push(spelled, at);
         }
-        let named = call.name.is_some();
+        let State::Call(call) = &self.state else { return };
+        let ends = |call: &Call| call.is_closed() && call.read(self, true).is_some();
         match mark {
             MarkerKind::CallOpen => {
                 self.end_call(None);
@@ -113,13 +128,21 @@ impl Machine {
                 self.begin_header();
             }
             // What some formats never close ends before the next block.
-            MarkerKind::Open | MarkerKind::Close | MarkerKind::AnswerOpen | MarkerKind::AnswerClose | MarkerKind::Channel
-                if call.is_closed() && call.read(&self.tools, true).is_some() && (!named || mark == MarkerKind::Channel) =>
+            MarkerKind::Open | MarkerKind::Close | MarkerKind::AnswerOpen | MarkerKind::AnswerClose
+                if call.name.is_none() && ends(call) =>
             {
                 self.end_call(Some(""));
                 self.read_mark(mark, spelled, at);
             }
-            _ => call.push(spelled, at),
+            MarkerKind::Channel if ends(call) => {
+                self.end_call(Some(""));
+                self.read_mark(mark, spelled, at);
+            }
+            _ => {
+                if let State::Call(call) = &mut self.state {
+                    call.push(spelled, at);
+                }
+            }
         }
     }
 
@@ -135,7 +158,7 @@ impl Machine {
         let State::Call(call) = std::mem::replace(&mut self.state, State::Answer) else {
             return;
         };
-        let reading = call.read(&self.tools, closing.is_some());
+        let reading = call.read(self, closing.is_some());
         self.judge(call.open.is_unescaped());
         match reading {
             Some(reading) => self.call(&call.body, reading),
@@ -151,6 +174,7 @@ impl Machine {
 
     pub(super) fn call(&mut self, body: &Span, reading: ParsedCalls) {
         let end = body.at + reading.end;
+        self.last_thought = false;
         for (name, arguments) in reading.calls {
             let piece = Piece::ToolCall { name, arguments };
             let source = body.at..end;
@@ -171,7 +195,10 @@ impl Machine {
 
     /// Decides as soon as it can whether the answer is a call without markers.
     pub(super) fn bare(&mut self) {
-        let State::BareCall { body, sure } = &mut self.state else { return };
+        let State::BareCall { body, open, sure } = &mut self.state else {
+            return;
+        };
+        open.advance(&body.text);
         if *sure {
             return;
         }
@@ -188,12 +215,12 @@ impl Machine {
     }
 
     pub(super) fn end_bare(&mut self) {
-        let State::BareCall { body, sure } = std::mem::replace(&mut self.state, State::Answer) else {
+        let State::BareCall { body, sure, .. } = std::mem::replace(&mut self.state, State::Answer) else {
             return;
         };
         let reading = Some(())
             .filter(|()| sure)
-            .and_then(|()| tool_calls::read(&body.text, &self.tools, false));
+            .and_then(|()| tool_calls::read(&body.text, &self.tools, Surroundings::default()));
         match reading {
             Some(reading) => {
                 self.held.clear();

@@ -70,7 +70,7 @@ impl Machine {
                 self.state = State::Thought { begun };
                 self.thought(&read.text, read.at);
             }
-            Origin::Answer => {
+            Origin::Answer | Origin::Repeated => {
                 self.state = State::Answer;
                 self.answer(&read.text, read.at);
             }

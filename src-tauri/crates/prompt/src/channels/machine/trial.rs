@@ -1,6 +1,6 @@
 //! What is read on trial: a call that may turn out to be a word of a thought or of another call's text, as what follows tells.
 
-use super::{Machine, MarkerKind, Piece, Span, State};
+use super::{Event, Machine, MarkerKind, Piece, Span, State};
 use crate::tool_calls;
 
 /// Why it is not sure that a call is one.
@@ -10,6 +10,8 @@ pub(super) enum Doubt {
     InThought,
     /// It ends a thought; unless the thought is closed after it.
     EndsThought,
+    /// No label says what the channel is that was opened; a thought if it is closed.
+    Unlabelled,
     /// Its texts cannot escape what ends them; unless closing tags follow that belong to nothing.
     Unescaped,
 }
@@ -25,6 +27,11 @@ pub(super) struct Trial {
 }
 
 impl Machine {
+    /// What was read since a trial began that still runs.
+    pub(in crate::channels) fn doubtful(&self) -> Option<&[Event]> {
+        self.trial.as_ref().map(|_| self.events.as_slice())
+    }
+
     /// Begins a trial with this marker, unless one runs.
     pub(super) fn try_out(&mut self, doubt: Doubt, spelled: &str, at: usize) {
         if self.trial.is_some() {
@@ -59,6 +66,7 @@ impl Machine {
         };
         let refuted = match (trial.doubt, mark) {
             (Doubt::Unescaped, _) => false,
+            (Doubt::Unlabelled, _) => mark == MarkerKind::Close && self.unknown_open && matches!(self.state, State::Answer),
             (Doubt::EndsThought, _) => mark == MarkerKind::Close && !matches!(self.state, State::Thought { .. } | State::Label { .. }),
             (Doubt::InThought, MarkerKind::CallOpen) => open == Some(false),
             (Doubt::InThought, MarkerKind::CallClose | MarkerKind::CallHead | MarkerKind::Section) => false,
@@ -92,43 +100,38 @@ impl Machine {
     }
 
     /// The answer has ended; nothing tells any more.
-    pub(super) fn decide(&mut self) {
+    pub(in crate::channels) fn decide(&mut self) {
         let Some(trial) = &self.trial else { return };
-        let mut calls = self.events.iter().filter(|event| matches!(event.piece, Piece::ToolCall { .. }));
-        let made = calls.clone().next().is_some();
-        let alone = calls.clone().count() == self.events.len();
-        let refuted = match trial.doubt {
-            Doubt::InThought => !made || !alone,
-            Doubt::EndsThought | Doubt::Unescaped => {
-                made && trial.unescaped && {
-                    let closings: Vec<&str> = self.format.closings().collect();
-                    let mut at = trial.raw.at;
-                    let mut gaps = calls
-                        .by_ref()
-                        .map(|call| {
-                            let gap = at.min(call.source.start)..call.source.start;
-                            at = call.source.end;
-                            gap
-                        })
-                        .collect::<Vec<_>>();
-                    gaps.push(at..trial.raw.at + trial.raw.text.len());
-                    gaps.into_iter().any(|gap| {
-                        let gap = &trial.raw.text[gap.start - trial.raw.at..gap.end - trial.raw.at];
-                        tool_calls::is_torn(gap, &closings)
-                    })
-                }
+        let (doubt, end) = (trial.doubt, trial.raw.at + trial.raw.text.len());
+        let refuted = match doubt {
+            Doubt::InThought => {
+                let is_call = |event: &Event| matches!(event.piece, Piece::ToolCall { .. });
+                self.events.is_empty() || !self.events.iter().all(is_call)
             }
+            Doubt::EndsThought | Doubt::Unlabelled | Doubt::Unescaped => trial.unescaped && self.is_torn(&trial.raw),
         };
         if !refuted {
             return self.accept();
         }
-        let unescaped = trial.doubt != Doubt::InThought;
-        let end = trial.raw.at + trial.raw.text.len();
         self.refuse();
-        if unescaped {
+        self.finish_state();
+        if doubt != Doubt::InThought {
             self.broken_call(&Span::new("", end));
         }
-        self.finish_state();
+    }
+
+    /// Whether something beside the calls of this stretch closes what none of them opened.
+    fn is_torn(&self, raw: &Span) -> bool {
+        let closings: Vec<&str> = self.format.closings().collect();
+        let calls = self.events.iter().filter(|event| matches!(event.piece, Piece::ToolCall { .. }));
+        let (mut at, mut torn) = (raw.at, false);
+        let mut made = false;
+        for call in calls {
+            made = true;
+            torn |= tool_calls::is_torn(&raw.text[at - raw.at..call.source.start.max(at) - raw.at], &closings);
+            at = call.source.end;
+        }
+        made && (torn || tool_calls::is_torn(&raw.text[at - raw.at..], &closings))
     }
 
     fn accept(&mut self) {
@@ -142,6 +145,9 @@ impl Machine {
         let sure = std::mem::take(&mut self.sure);
         *self = trial.before;
         self.sure = sure;
+        if trial.doubt == Doubt::Unlabelled {
+            self.open_thought();
+        }
         match self.state {
             State::Thought { .. } => self.thought(&trial.raw.text, trial.raw.at),
             _ => self.say(&trial.raw.text, trial.raw.at),
