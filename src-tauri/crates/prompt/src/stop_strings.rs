@@ -2,7 +2,7 @@
 
 /// Watches a stream of text for stop texts. The match that ends first counts, and of those the longest, so that the result
 /// does not depend on how the text was cut into pieces.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct StopStrings {
     texts: Vec<String>,
     /// The end of the text so far that may be the beginning of a stop text.
@@ -18,6 +18,11 @@ impl StopStrings {
             held: String::new(),
             matched: None,
         }
+    }
+
+    /// Whether there is nothing to watch for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.texts.is_empty()
     }
 
     /// Whether a stop text has appeared; everything after it is swallowed.

@@ -150,7 +150,7 @@ fn gemma_channels_are_told_apart() {
         ),
         (
             "<|channel>thought\nT1<channel|> <|channel>thought\nT2<channel|>A",
-            vec!["T:T1T2", "A:A"],
+            vec!["T:T1\n\nT2", "A:A"],
         ),
         (
             "<|channel>thought\nT1<channel|>A1\n<|channel>thought\nT2<channel|>\nA2",
@@ -158,7 +158,8 @@ fn gemma_channels_are_told_apart() {
         ),
         // Not the label: content without the marker, and without that channel's closing one.
         ("<|channel>thoughtful reply", vec!["A:thoughtful reply"]),
-        ("<|channel>final\nA<channel|>B", vec!["A:final\nAB"]),
+        ("<|channel>final\nA<channel|>B", vec!["A:AB"]),
+        ("<|channel>musings\nA<channel|>B", vec!["T:musings\nA", "A:B"]),
         // Literal among words.
         ("use <|channel> here and more", vec!["A:use <|channel> here and more"]),
         ("a <channel|> b", vec!["A:a <channel|> b"]),
@@ -192,7 +193,7 @@ fn a_think_block_opens_before_the_first_words_only() {
             ("</think>A", vec!["A:</think>A"]),
             ("<think>a <think> b</think>A", vec!["T:a <think> b", "A:A"]),
             ("<think><think>\na</think>A", vec!["T:a", "A:A"]),
-            ("<think>a</think><think>b</think>A", vec!["T:ab", "A:A"]),
+            ("<think>a</think><think>b</think>A", vec!["T:a\n\nb", "A:A"]),
             ("1 <", vec!["A:1 <"]),
             ("1 </thin", vec!["A:1 </thin"]),
             ("<thin", vec!["A:<thin"]),
@@ -265,10 +266,7 @@ fn a_thought_that_the_prompt_opened_goes_on() {
     );
     // Empty blocks, and what a model writes after one.
     assert_eq!(go(&gemma, "<|channel>thought\n<channel|>", "\nA"), ["A:A"]);
-    assert_eq!(
-        go(&gemma, "<|channel>thought\n<channel|>", "<channel|>A<channel|>"),
-        ["A:A<channel|>"]
-    );
+    assert_eq!(go(&gemma, "<|channel>thought\n<channel|>", "<channel|>A<channel|>"), ["A:A"]);
     assert_eq!(
         go(&gemma, "<|channel>thought\n<channel|>", "<|channel>thought\nT<channel|>A"),
         ["T:T", "A:A"]
@@ -313,15 +311,15 @@ fn gemma_calls_become_calls() {
 #[test]
 fn a_broken_call_becomes_text_and_a_notice() {
     let gemma = Speaker::gemma();
-    for (text, body) in [
-        ("<|tool_call>call:get_weather{city:<tool_call|>", "A:call:get_weather{city:"),
-        ("<|tool_call>call:get_weather{city:<|\"|>Os", "A:call:get_weather{city:<|\"|>Os"),
-        ("<|tool_call>hello", "A:hello"),
+    for text in [
+        "<|tool_call>call:get_weather{city:<tool_call|>",
+        "<|tool_call>call:get_weather{city:<|\"|>Os",
+        "<|tool_call>hello",
     ] {
         let answer = gemma.answer("", true, &[], &gemma.ids(text));
         assert_eq!(
             (answer.parts, answer.notices),
-            (vec![body.to_owned()], vec![NoticeCode::BrokenToolCall]),
+            (vec![format!("A:{text}")], vec![NoticeCode::BrokenToolCall]),
             "{text}"
         );
     }
@@ -437,11 +435,16 @@ proptest! {
     #[test]
     fn what_a_turn_is_made_of_is_what_is_read(turns in prop::collection::vec(turn(), 0..4)) {
         let (mut text, mut expected, mut spoken) = (String::new(), Answer::default(), false);
+        let mut thought_last = false;
         for (thought, answer, call) in &turns {
             text.push_str(&format!("<|channel>thought\n{thought}<channel|>{answer}"));
             if !thought.trim().is_empty() {
-                expected.take(Piece::Thinking(thought.trim_end().into()));
+                // The words of two thoughts do not run together.
+                let apart = if thought_last { "\n\n" } else { "" };
+                expected.take(Piece::Thinking(format!("{apart}{}", thought.trim_end())));
+                thought_last = true;
             }
+            thought_last &= answer.trim().is_empty() && !call;
             // Leading whitespace belongs to the boundary until something was said, trailing to the answer.
             if !answer.trim().is_empty() {
                 expected.take(Piece::Text(if spoken { answer.clone() } else { answer.trim_start().into() }));

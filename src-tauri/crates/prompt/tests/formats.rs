@@ -7,7 +7,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use common::byte_speaker;
+use common::{byte_speaker, written};
 use prompt::{ChatProcessor, Event, Piece, Prompt, Splitter};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -41,24 +41,6 @@ impl Case {
 
 fn splitter(format: &str, opened: bool, thinking_on: bool) -> Splitter {
     Splitter::named(format, opened, thinking_on).unwrap().with_tools(&FIXTURE.tools)
-}
-
-/// Events as the fixture writes them, neighbours of one kind joined.
-fn written(events: &[Event]) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
-    for event in events {
-        let (kind, text) = match &event.piece {
-            Piece::Text(text) => ("A:", text.clone()),
-            Piece::Thinking(text) => ("T:", text.clone()),
-            Piece::ToolCall { name, arguments } => ("C:", format!("{name}{arguments}")),
-            Piece::Notice(notice) => ("N:", serde_json::to_value(notice.code).unwrap().as_str().unwrap().to_owned()),
-        };
-        match out.last_mut() {
-            Some(last) if last.starts_with(kind) && (kind == "A:" || kind == "T:") => last.push_str(&text),
-            _ => out.push(format!("{kind}{text}")),
-        }
-    }
-    out
 }
 
 /// Neighbouring pieces of one stretch as one event, so that the size of the pieces does not show.
@@ -128,7 +110,7 @@ fn words(stretch: &str, markers: &[&str], format: &str, at_end: bool) -> Option<
             "<|constrain|>json",
             "json",
         ],
-        "gemma4" => &["thought"],
+        "gemma4" => &["thought", "response", "final", "answer"],
         _ => &[],
     };
     let mut rest = stretch.trim_start();

@@ -55,6 +55,8 @@ pub(crate) struct ChannelFormat {
     pub(super) headers: bool,
     /// Whether an answer may be a tool call without any marker.
     pub(super) bare_calls: bool,
+    /// Whether the values of arguments stand right between their tags.
+    pub(super) verbatim: bool,
 }
 
 impl ChannelFormat {
@@ -114,6 +116,7 @@ impl ChannelFormat {
         self.ends_thoughts |= row.ends_thoughts;
         self.headers |= row.headers;
         self.bare_calls |= row.bare_calls;
+        self.verbatim |= row.verbatim;
     }
 
     fn resolve(&mut self, id: &impl Fn(&str) -> Option<u32>) {
@@ -129,6 +132,12 @@ impl ChannelFormat {
     /// How a marker is spelled; empty if the model has none of the kind.
     pub(super) fn spelled(&self, mark: MarkerKind) -> &'static str {
         self.marker(mark).map_or("", |marker| marker.text)
+    }
+
+    /// How the markers that close calls are spelled.
+    pub(super) fn closings(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let closing = self.markers.iter().filter(|marker| marker.kind == MarkerKind::CallClose);
+        closing.map(|marker| marker.text)
     }
 
     /// How a prompt opens a thought that nothing was said in, whole.

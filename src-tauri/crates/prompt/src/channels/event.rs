@@ -31,7 +31,7 @@ pub struct Event {
     pub piece: Piece,
     /// Its place in the text that the model wrote, markers and all, in bytes. A text is exactly what stands there, a call what
     /// stands between its markers, also for several calls in one; a notice is empty, and so is a paragraph that separates two
-    /// messages of an answer. Thoughts that are kept out of an answer have no event.
+    /// messages of an answer or two thoughts. Thoughts that are kept out of an answer have no event.
     pub source: Range<usize>,
 }
 

@@ -16,6 +16,8 @@ pub(super) struct KnownFormat {
     pub ends_thoughts: bool,
     pub headers: bool,
     pub bare_calls: bool,
+    /// Whether the values of arguments stand right between their tags.
+    pub verbatim: bool,
     /// Whether no other way of marking calls counts beside it.
     pub alone: bool,
 }
@@ -28,6 +30,7 @@ const ROW: KnownFormat = KnownFormat {
     ends_thoughts: false,
     headers: false,
     bare_calls: false,
+    verbatim: false,
     alone: false,
 };
 
@@ -144,7 +147,7 @@ const COHERE: KnownFormat = KnownFormat {
     ..ROW
 };
 
-/// Kimi K3's tags, each of three tokens.
+/// Kimi K3's tags, each of three tokens; the last one closes the message around all.
 const KIMI_K3: KnownFormat = KnownFormat {
     needed: &["<|open|>", "<|sep|>"],
     terminator: Some("<|close|>think<|sep|><|open|>response<|sep|>"),
@@ -155,6 +158,7 @@ const KIMI_K3: KnownFormat = KnownFormat {
         (AnswerClose, "<|close|>response<|sep|>"),
         (Section, "<|open|>tools<|sep|>"),
         (Section, "<|close|>tools<|sep|>"),
+        (Section, "<|close|>message<|sep|>"),
         (CallOpen, "<|open|>call "),
         (CallClose, "<|close|>call<|sep|>"),
     ],
@@ -219,14 +223,21 @@ macro_rules! call {
 call!(TOOL_CALL, "<tool_call>", "</tool_call>");
 call!(TOOL_CALLS, "<tool_calls>", "</tool_calls>");
 call!(NEMOTRON, "<TOOLCALL>", "</TOOLCALL>");
-call!(SEED, "<seed:tool_call>", "</seed:tool_call>");
 call!(LONGCAT, "<longcat_tool_call>", "</longcat_tool_call>");
 call!(MINIMAX, "<minimax:tool_call>", "</minimax:tool_call>");
 call!(LFM2, "<|tool_call_start|>", "<|tool_call_end|>");
 call!(APERTUS, "<|tools_prefix|>", "<|tools_suffix|>");
 call!(FUNCTION_GEMMA, "<start_function_call>", "<end_function_call>");
 call!(MUSE, "<atem:function_calls>", "</atem:function_calls>");
-// Of these only the middle is a token, and the templates put them together from pieces.
+/// Seed's, in Qwen3-Coder's words without its line ends.
+const SEED: KnownFormat = KnownFormat {
+    needed: &["<seed:tool_call>"],
+    markers: &[(CallOpen, "<seed:tool_call>"), (CallClose, "</seed:tool_call>")],
+    verbatim: true,
+    ..ROW
+};
+
+// Of these only the middle is a token, and the templates put them together from pieces. The tags around the calls are forgotten now and then.
 const DSML: KnownFormat = KnownFormat {
     needed: &["｜DSML｜"],
     markers: &[
@@ -234,7 +245,9 @@ const DSML: KnownFormat = KnownFormat {
         (CallClose, "</｜DSML｜function_calls>"),
         (CallOpen, "<｜DSML｜tool_calls>"),
         (CallClose, "</｜DSML｜tool_calls>"),
+        (CallHead, "<｜DSML｜invoke"),
     ],
+    ends_thoughts: true,
     ..ROW
 };
 // Granite 3.3 never closes it, Phi 4 mini does.
@@ -325,8 +338,15 @@ const HUNYUAN_3: KnownFormat = KnownFormat {
     ..ROW
 };
 
+/// GLM's marks around the words of an answer that count; they say nothing by themselves.
+const BOX: KnownFormat = KnownFormat {
+    needed: &["<|begin_of_box|>", "<|end_of_box|>"],
+    markers: &[(Section, "<|begin_of_box|>"), (Section, "<|end_of_box|>")],
+    ..ROW
+};
+
 /// Ways of marking calls; all that are known count, unless one stands alone.
-pub(super) const CALLS: [&KnownFormat; 22] = [
+pub(super) const CALLS: [&KnownFormat; 23] = [
     &MINIMAX_M3,
     &HUNYUAN_3,
     &TOOL_CALL,
@@ -349,6 +369,7 @@ pub(super) const CALLS: [&KnownFormat; 22] = [
     &GIGACHAT,
     &KIMI_K2,
     &DEEPSEEK,
+    &BOX,
 ];
 
 /// The formats by name, as models put them together.
@@ -360,7 +381,7 @@ pub(super) const NAMES: [(&str, &[&KnownFormat]); 28] = [
     ("deepseek-dsml", &[&THINK, &DSML]),
     ("function-gemma", &[&FUNCTION_GEMMA]),
     ("gemma4", &[&GEMMA4]),
-    ("glm", &[&THINK, &TOOL_CALL]),
+    ("glm", &[&THINK, &TOOL_CALL, &BOX]),
     ("granite", &[&RESPONSE_THINK, &GRANITE]),
     ("harmony", &[&HARMONY]),
     ("hunyuan", &[&ANSWER_THINK, &TOOL_CALLS]),

@@ -3,13 +3,18 @@
 mod calls;
 mod messages;
 mod thoughts;
+mod trial;
+
+use std::sync::Arc;
 
 use protocol::{Notice, NoticeCode};
 
 use super::channel_format::{ChannelFormat, MarkerKind};
 use super::event::{append, Event, Piece, Span};
 use super::header::{self, Body};
-use crate::tool_calls::Tools;
+use crate::tool_calls::{OpenCall, Tools};
+use calls::Call;
+use trial::{Doubt, Trial};
 
 /// Where an opening marker stood whose label or header is still being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,9 +27,11 @@ enum Origin {
     Answer,
     /// In a thought; whether it has words.
     Thought { begun: bool },
+    /// After a thought that was closed; there is no opening marker.
+    Repeated,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum State {
     Answer,
     /// After an opening marker whose label decides what it opens; `marker` is where that one begins.
@@ -40,24 +47,21 @@ enum State {
     Thought {
         begun: bool,
     },
-    Call {
-        body: Span,
-        /// The tool, if a header named it.
-        name: Option<String>,
-    },
+    Call(Call),
     /// The beginning of an answer that may be a call without markers.
     BareCall {
         body: Span,
+        open: OpenCall,
         sure: bool,
     },
 }
 
 /// The state of one answer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Machine {
-    format: ChannelFormat,
+    format: Arc<ChannelFormat>,
     thinking_on: bool,
-    pub(super) tools: Tools,
+    pub(super) tools: Arc<Tools>,
     state: State,
     /// Whitespace that belongs to the text only if more text follows.
     held: Span,
@@ -69,12 +73,20 @@ pub(super) struct Machine {
     spoken: bool,
     /// Whether the answer's words so far end a line.
     line_ended: bool,
+    /// A closing marker after words and the whitespace after it, which belong to the text only if more words follow.
+    dangling: Span,
+    /// Whether nothing was said or called since the last thought that was shown.
+    last_thought: bool,
+    /// Where the last marker in a thought ended, which may have closed it.
+    thought_end: usize,
     /// Where the message began whose words come next, if it is not the answer's first.
     next_message: Option<usize>,
     /// Whether the next closing marker belongs to a channel whose opening one was dropped.
     unknown_open: bool,
-    /// Whether a closing marker before any words repeats the prompt's.
-    prompt_closed: bool,
+    /// Whether a thought was closed and nothing was said since, so that another closing marker repeats that one.
+    after_thought: bool,
+    /// Whether a call was closed and nothing was said since.
+    after_call: bool,
     /// Whether the marker that closes the answer is expected.
     wrapped: bool,
     /// Whether a newline right after the opening marker is still to be dropped.
@@ -82,28 +94,38 @@ pub(super) struct Machine {
     reported: bool,
     /// Whether a thought was ended for the model: what it thinks from then on, and where it closes that, does not show.
     ended: bool,
+    /// What is read on trial, because what follows decides whether it is a call.
+    trial: Option<Box<Trial>>,
+    /// What came before the trial.
+    sure: Vec<Event>,
     events: Vec<Event>,
 }
 
 impl Machine {
     pub(super) fn new(format: ChannelFormat, thinking_on: bool) -> Self {
         let mut machine = Self {
-            format,
+            format: Arc::new(format),
             thinking_on,
-            tools: Tools::default(),
+            tools: Arc::default(),
             state: State::Answer,
             held: Span::default(),
             may_open: true,
             after_block: false,
             spoken: false,
             line_ended: true,
+            dangling: Span::default(),
+            last_thought: false,
+            thought_end: 0,
             next_message: None,
             unknown_open: false,
-            prompt_closed: false,
+            after_thought: false,
+            after_call: false,
             wrapped: false,
             trim_newline: false,
             reported: false,
             ended: false,
+            trial: None,
+            sure: Vec::new(),
             events: Vec::new(),
         };
         machine.state = machine.between();
@@ -123,7 +145,7 @@ impl Machine {
     /// The prompt ends with a closed thought.
     pub(super) fn begin_behind_thought(&mut self) {
         self.after_block = true;
-        self.prompt_closed = true;
+        self.after_thought = true;
     }
 
     /// The prompt ends with the marker that opens the answer.
@@ -153,7 +175,7 @@ impl Machine {
 
     /// Whether the next text is a thought's. A label that may open one is not part of it.
     pub(super) fn in_thought(&self) -> bool {
-        matches!(self.state, State::Thought { .. })
+        matches!(self.state, State::Thought { .. }) || self.trial.as_ref().is_some_and(|trial| trial.doubt == Doubt::InThought)
     }
 
     /// Whether the thought that runs ends a line, so that its closing marker needs none before it.
@@ -171,8 +193,12 @@ impl Machine {
         self.ended = true;
     }
 
+    /// What is sure by now.
     pub(super) fn take(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
+        if self.trial.is_none() {
+            self.sure.append(&mut self.events);
+        }
+        std::mem::take(&mut self.sure)
     }
 
     /// Text that begins at this place of the source.
@@ -180,10 +206,30 @@ impl Machine {
         if text.is_empty() {
             return;
         }
+        self.note(text, at);
+        self.read_text(text, at);
+        self.doubt();
+    }
+
+    /// A marker, spelled like this, that begins at this place of the source.
+    pub(super) fn mark(&mut self, mark: MarkerKind, spelled: &'static str, at: usize) {
+        self.doubt_at(mark);
+        self.note(spelled, at);
+        self.read_mark(mark, spelled, at);
+        self.doubt();
+    }
+
+    fn read_text(&mut self, text: &str, at: usize) {
+        if text.is_empty() {
+            return;
+        }
         match &mut self.state {
             State::Answer => self.answer(text, at),
             State::Thought { .. } => self.thought(text, at),
-            State::Call { body, .. } => body.push(text, at),
+            State::Call(call) => {
+                call.push(text, at);
+                self.end_if_over();
+            }
             State::Label { read, .. } => {
                 read.push(text, at);
                 self.label();
@@ -199,28 +245,29 @@ impl Machine {
         }
     }
 
-    /// A marker, spelled like this, that begins at this place of the source.
-    pub(super) fn mark(&mut self, mark: MarkerKind, spelled: &str, at: usize) {
+    fn read_mark(&mut self, mark: MarkerKind, spelled: &'static str, at: usize) {
         match self.state {
             State::Label { .. } => self.end_label(mark == MarkerKind::Close),
             State::Header { .. } => return self.mark_in_header(mark, spelled, at),
-            State::BareCall { .. } if matches!(mark, MarkerKind::CallOpen | MarkerKind::Section) => self.end_bare(),
+            State::BareCall { .. } if matches!(mark, MarkerKind::CallOpen | MarkerKind::Section) && !self.is_quoted() => self.end_bare(),
+            State::Call(_) => return self.mark_in_call(mark, spelled, at),
             _ => {}
         }
-        let ends_thoughts = self.format.ends_thoughts;
-        let end = at + spelled.len();
-        if matches!(mark, MarkerKind::Open | MarkerKind::AnswerOpen | MarkerKind::AnswerClose) && self.call_is_whole() {
-            self.end_call(true);
+        if matches!(self.state, State::Thought { .. }) {
+            self.thought_end = at + spelled.len();
         }
+        let (ends_thoughts, ends_line) = (self.format.ends_thoughts, self.thought_ends_line());
         match (&mut self.state, mark) {
             (State::Answer, MarkerKind::Open) if self.may_open => self.open(Origin::Boundary, at),
             // After words only a label shows that a marker is meant.
             (State::Answer, MarkerKind::Open) if self.format.label.is_some() => self.open(Origin::Answer, at),
             (State::Answer, MarkerKind::Close) if self.ended => self.boundary(),
-            (State::Answer, MarkerKind::Close) if self.unknown_open || self.prompt_closed => {
-                (self.unknown_open, self.prompt_closed) = (false, false);
+            (State::Answer, MarkerKind::Close) if self.unknown_open || self.after_thought => {
+                self.unknown_open = false;
                 self.drop_held();
             }
+            (State::Answer, MarkerKind::Close) if self.format.label.is_some() && !self.may_open => self.dangling.push(spelled, at),
+            (State::Answer, MarkerKind::CallClose) if self.after_call => self.drop_held(),
             (State::Answer, MarkerKind::AnswerOpen) if self.may_open => {
                 (self.wrapped, self.after_block) = (true, true);
                 self.drop_held();
@@ -230,10 +277,9 @@ impl Machine {
                 self.boundary();
             }
             (State::Answer, MarkerKind::Section) => self.drop_held(),
-            (State::Answer, MarkerKind::CallOpen) => self.open_call(None, end),
+            (State::Answer, MarkerKind::CallOpen) => self.call_on_trial(Doubt::Unescaped, mark, spelled, at),
             (State::Answer, MarkerKind::CallHead) if self.may_open || self.line_ended => {
-                self.open_call(None, at);
-                self.text(spelled, at);
+                self.call_on_trial(Doubt::Unescaped, mark, spelled, at);
             }
             (State::Answer, MarkerKind::HeaderClose) if self.may_open => self.drop_held(),
             (State::Answer, MarkerKind::Channel) => self.open_header(Origin::Answer, spelled, at),
@@ -242,46 +288,52 @@ impl Machine {
                 self.open_header(Origin::Thought { begun }, spelled, at);
             }
             (State::Thought { begun: false }, MarkerKind::Open) => self.open(Origin::Thought { begun: false }, at),
-            (State::Thought { .. }, MarkerKind::Close) => self.boundary(),
-            (State::Thought { .. }, MarkerKind::CallOpen) if ends_thoughts => {
+            // After words only the label of an answer counts.
+            (State::Thought { begun: true }, MarkerKind::Open) if self.format.label.is_some() => {
+                self.open(Origin::Thought { begun: true }, at);
+            }
+            (State::Thought { .. }, MarkerKind::Close) => {
                 self.boundary();
-                self.open_call(None, end);
+                self.after_thought = true;
+            }
+            (State::Thought { .. }, MarkerKind::CallOpen) if ends_thoughts => {
+                self.call_on_trial(Doubt::EndsThought, mark, spelled, at);
+            }
+            (State::Thought { .. }, MarkerKind::CallOpen) if self.trial.is_none() => {
+                self.call_on_trial(Doubt::InThought, mark, spelled, at);
+            }
+            (State::Thought { .. }, MarkerKind::CallHead) if self.trial.is_none() && ends_line => {
+                self.call_on_trial(Doubt::InThought, mark, spelled, at);
             }
             (State::Thought { .. }, MarkerKind::AnswerOpen) if ends_thoughts => {
                 self.boundary();
                 self.wrapped = true;
             }
-            (State::Thought { .. }, MarkerKind::Section) if ends_thoughts => self.boundary(),
+            (State::Thought { .. }, MarkerKind::Section) if ends_thoughts => {
+                self.try_out(Doubt::EndsThought, spelled, at);
+                self.boundary();
+            }
             (State::Answer | State::Thought { .. }, MarkerKind::MessageClose) => self.boundary(),
             (State::Answer | State::Thought { .. }, MarkerKind::HeaderOpen) => self.begin_header(),
-            (State::Call { .. }, MarkerKind::CallOpen) => {
-                self.end_call(false);
-                self.open_call(None, end);
-            }
-            (State::Call { .. }, MarkerKind::HeaderOpen) => {
-                self.end_call(true);
-                self.begin_header();
-            }
-            (State::Call { .. }, MarkerKind::CallClose | MarkerKind::Section | MarkerKind::MessageClose) => self.end_call(true),
-            _ => self.text(spelled, at),
+            _ => self.read_text(spelled, at),
         }
     }
 
+    /// The answer has ended.
     pub(super) fn finish(&mut self) {
+        self.finish_state();
+        self.decide();
+    }
+
+    fn finish_state(&mut self) {
         match std::mem::replace(&mut self.state, State::Answer) {
             // Whitespace after a block is a boundary's; whitespace alone is an answer of whitespace.
             State::Answer if !self.after_block => self.emit_held(),
             State::Answer => {}
-            State::Label {
-                read,
-                origin: Origin::Answer,
-                marker,
-            } => {
-                self.answer(self.format.spelled(MarkerKind::Open), marker);
-                self.answer(&read.text, read.at);
+            state @ State::Label { .. } => {
+                self.state = state;
+                self.cut_label();
             }
-            // An opening marker that was cut off within its label.
-            State::Label { .. } => {}
             State::Header { read, origin } => {
                 self.cut_header(&read, origin, true);
                 if !self.after_block && !matches!(self.state, State::Thought { .. }) {
@@ -292,9 +344,9 @@ impl Machine {
                 }
             }
             State::Thought { begun } => self.cut_thought(begun),
-            state @ State::Call { .. } => {
+            state @ State::Call(_) => {
                 self.state = state;
-                self.end_call(false);
+                self.end_call(None);
             }
             state @ State::BareCall { .. } => {
                 self.state = state;
@@ -321,8 +373,17 @@ impl Machine {
             let blank = text.len() - words.len();
             self.hold(&text[..blank], at);
             let body = Span::new(words, at + blank);
-            self.state = State::BareCall { body, sure: false };
+            let (open, sure) = (OpenCall::new(), false);
+            self.state = State::BareCall { body, open, sure };
             return self.bare();
+        }
+        if self.may_repeat_label(words) {
+            let blank = text.len() - words.len();
+            self.hold(&text[..blank], at);
+            let (read, origin) = (Span::new(words, at + blank), Origin::Repeated);
+            let marker = at + blank;
+            self.state = State::Label { read, origin, marker };
+            return;
         }
         self.say(text, at);
     }
@@ -361,10 +422,20 @@ impl Machine {
             self.held.clear();
         }
         self.emit_held();
-        (self.may_open, self.spoken, self.prompt_closed) = (false, true, false);
+        (self.may_open, self.spoken) = (false, true);
+        (self.after_thought, self.after_call) = (false, false);
     }
 
     fn speak(&mut self, text: &str, at: usize) {
+        if !self.dangling.text.is_empty() {
+            self.dangling.push(text, at);
+            if text.trim().is_empty() {
+                return;
+            }
+            let Span { text, at } = self.dangling.take();
+            return self.speak(&text, at);
+        }
+        self.last_thought = false;
         self.line_ended = text.ends_with('\n');
         self.emit(Piece::Text(text.to_owned()), at);
     }
@@ -383,8 +454,9 @@ impl Machine {
 
     fn boundary(&mut self) {
         self.held.clear();
+        self.dangling.clear();
         (self.may_open, self.after_block) = (true, true);
-        (self.unknown_open, self.prompt_closed) = (false, false);
+        (self.unknown_open, self.after_thought, self.after_call) = (false, false, false);
         self.next_message = None;
         self.state = self.between();
     }

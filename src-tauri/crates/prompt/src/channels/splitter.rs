@@ -1,5 +1,7 @@
 //! The parser of text whose markers may stand in it as text.
 
+use std::sync::Arc;
+
 use super::channel_format::{ChannelFormat, Marker, MarkerKind};
 use super::event::{append, Event, Piece, SourceMap};
 use super::machine::Machine;
@@ -14,7 +16,36 @@ pub struct Splitter {
     pub(super) scanner: Scanner,
     pub(super) machine: Machine,
     stop_text: StopStrings,
+    /// Looks for stop texts in what is read on trial.
+    lookahead: Option<Lookahead>,
     places: SourceMap,
+}
+
+/// Stop texts in text that is not sure.
+#[derive(Debug)]
+struct Lookahead {
+    stop_text: StopStrings,
+    /// How many events were looked at.
+    seen: usize,
+    /// Where the text ends that was looked at.
+    at: usize,
+}
+
+impl Lookahead {
+    /// Whether a stop text has appeared in these events, of which the last one may grow.
+    fn finds(&mut self, events: &[Event]) -> bool {
+        for event in events.get(self.seen..).unwrap_or_default() {
+            if let Piece::Text(text) = &event.piece {
+                let known = self.at.saturating_sub(event.source.start).min(text.len());
+                self.stop_text.push(&text[known..]);
+            } else {
+                self.stop_text.flush();
+            }
+            self.at = event.source.end;
+        }
+        self.seen = events.len().saturating_sub(1);
+        self.stop_text.matched()
+    }
 }
 
 impl Splitter {
@@ -46,7 +77,7 @@ impl Splitter {
     /// Tells which tools there are, in the OpenAI form, so that arguments get the types of their schemas.
     #[must_use]
     pub fn with_tools(mut self, tools: &[serde_json::Value]) -> Self {
-        self.machine.tools = Tools::new(tools);
+        self.machine.tools = Arc::new(Tools::new(tools));
         self
     }
 
@@ -62,6 +93,7 @@ impl Splitter {
             scanner: Scanner::new(&format.markers),
             machine: Machine::new(format.clone(), thinking_on),
             stop_text: StopStrings::new(stop_texts),
+            lookahead: None,
             places: SourceMap::default(),
             format,
         }
@@ -132,7 +164,26 @@ impl Splitter {
         self.machine.text(&held, at);
     }
 
+    /// Ends the trial that runs if a stop text has appeared in it: nothing follows that could tell.
+    fn look_ahead(&mut self) {
+        let doubtful = self.machine.doubtful().filter(|_| !self.stop_text.is_empty());
+        let Some(events) = doubtful else {
+            self.lookahead = None;
+            return;
+        };
+        let lookahead = self.lookahead.get_or_insert_with(|| Lookahead {
+            stop_text: self.stop_text.clone(),
+            seen: 0,
+            at: 0,
+        });
+        if lookahead.finds(events) {
+            self.lookahead = None;
+            self.machine.decide();
+        }
+    }
+
     pub(super) fn out(&mut self) -> Vec<Event> {
+        self.look_ahead();
         let mut out = Vec::new();
         for event in self.machine.take() {
             if self.stop_text.matched() {

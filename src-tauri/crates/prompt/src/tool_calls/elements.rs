@@ -1,157 +1,410 @@
 //! Calls as elements whose arguments are plain text: `<function=NAME><parameter=KEY>…` of Qwen3-Coder and Seed, `<invoke name="NAME"><parameter
-//! name="KEY">…` of MiniMax and DeepSeek, `<function name="NAME"><param name="KEY">…` of MiniCPM, and GLM's
-//! `NAME<arg_key>KEY</arg_key><arg_value>…</arg_value>`.
+//! name="KEY">…` of MiniMax and DeepSeek, and `<function name="NAME"><param name="KEY">…` of MiniCPM.
+//!
+//! Nothing in a value is escaped, so a value ends at a closing tag after which the call goes on or ends.
+
+use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::{json, Call, ParsedCalls, Tools};
+use super::nesting::{Nesting, Notation};
+use super::tag::{first, fit, skip_blank, Fit};
+use super::{insert, ParsedCalls, Surroundings, Tools};
 
 /// Prefixes that families put before the names of their elements.
-const SPACES: [&str; 4] = ["", "｜DSML｜", "atem:", "longcat_"];
+const SPACES: [&str; 3] = ["", "｜DSML｜", "atem:"];
+const CALLS: [&str; 2] = ["function", "invoke"];
+/// The longer name first, because the other one begins it.
+const PARAMETERS: [&str; 2] = ["parameter", "param"];
+/// What MiniCPM puts around values with line ends and angle brackets.
+const CDATA: [&str; 2] = ["<![CDATA[", "]]>"];
 
-/// Whether the text begins with an element that holds a call.
-pub(super) fn begins(text: &str) -> bool {
-    opening(text).is_some()
+/// The name of an element with its prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Name {
+    space: &'static str,
+    name: &'static str,
 }
 
-/// The element's name with its prefix, and what stands after it.
-fn opening(text: &str) -> Option<(String, &str)> {
-    let text = text.strip_prefix('<')?;
-    SPACES.iter().find_map(|space| {
-        let rest = text.strip_prefix(space)?;
-        let element = ["function", "invoke"].into_iter().find(|element| rest.starts_with(element))?;
-        Some((format!("{space}{element}"), &rest[element.len()..]))
-    })
+impl Name {
+    /// The one of these elements that a text opens, and how long `<NAME` is; `Err` while more text will tell.
+    fn opened(text: &str, names: &'static [&'static str], at_end: bool) -> Result<Option<(Self, usize)>, ()> {
+        let names = SPACES.iter().flat_map(|space| names.iter().map(|name| Self { space, name }));
+        let opening = |name: Self| match fit(text, &["<", name.space, name.name], at_end) {
+            Fit::Whole(length) => match text[length..].chars().next() {
+                Some(next) if next == '=' || next.is_whitespace() => Fit::Whole(length),
+                None if !at_end => Fit::Begun,
+                _ => Fit::No,
+            },
+            other => other,
+        };
+        first(names.map(|name| (name, opening(name))))
+    }
+
+    fn closed(self, text: &str, at_end: bool) -> Fit {
+        fit(text, &["</", self.space, self.name, ">"], at_end)
+    }
+}
+
+/// Whether the text begins with an element that holds a call; `Err` while more text will tell.
+pub(super) fn begins(text: &str, at_end: bool) -> Result<bool, ()> {
+    Name::opened(text, &CALLS, at_end).map(|found| found.is_some())
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    /// Before a call or after one.
+    Outside,
+    /// In the opening tag of a call, after its name.
+    Head {
+        call: Name,
+        start: usize,
+    },
+    /// In a call, before a parameter or the closing tag.
+    Inside {
+        call: Name,
+    },
+    /// In the opening tag of a parameter.
+    Key {
+        call: Name,
+        parameter: Name,
+        start: usize,
+    },
+    Value {
+        call: Name,
+        parameter: Name,
+        start: usize,
+    },
+    /// After a closing tag that ends the value if the call goes on or ends.
+    Closed {
+        call: Name,
+        parameter: Name,
+        start: usize,
+        end: usize,
+    },
+    /// After the call's closing tag as well, which counts if nothing but another call follows.
+    Ended {
+        call: Name,
+        parameter: Name,
+        start: usize,
+        end: usize,
+    },
+    /// All arguments at once.
+    Json {
+        call: Name,
+        start: usize,
+        nesting: Nesting,
+    },
+    Broken,
+}
+
+/// What was read.
+enum Found {
+    Head(Range<usize>),
+    Key(Range<usize>, Name),
+    Value(Range<usize>),
+    Json(Range<usize>),
+    /// The closing tag of the call.
+    End,
+}
+
+/// Elements that are still being written, read from the left.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Elements {
+    state: State,
+    at: usize,
+    /// Whether words may follow a call, because nothing stands around it.
+    unwrapped: bool,
+    /// Where the last whole call ends.
+    end: Option<usize>,
+}
+
+impl Elements {
+    pub(super) fn new(at: usize, unwrapped: bool) -> Self {
+        Self {
+            state: State::Outside,
+            at,
+            unwrapped,
+            end: None,
+        }
+    }
+
+    /// Reads on; what more text will tell waits.
+    pub(super) fn advance(&mut self, text: &str) {
+        while self.step(text, false).is_some() {}
+    }
+
+    /// Whether what follows the text is inside a value.
+    pub(super) fn quoted(&self, text: &str) -> bool {
+        match self.state {
+            State::Value { .. } | State::Closed { .. } => true,
+            State::Json { nesting, .. } => nesting.quoted(text),
+            _ => false,
+        }
+    }
+
+    /// Whether one call or several are whole and nothing more was begun.
+    pub(super) fn is_closed(&self) -> bool {
+        match self.state {
+            State::Ended { .. } => true,
+            State::Outside => self.end.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether something follows the calls that is none.
+    pub(super) fn is_over(&self, text: &str) -> bool {
+        matches!(self.state, State::Outside) && self.end.is_some() && self.at < text.len() && begins(&text[self.at..], false) == Ok(false)
+    }
+
+    /// The next part; `None` if more text will tell, or nothing that belongs to a call follows.
+    fn step(&mut self, text: &str, at_end: bool) -> Option<Found> {
+        loop {
+            match self.state {
+                State::Broken => return None,
+                State::Outside => {
+                    self.at = skip_blank(text, self.at);
+                    let Ok(Some((call, length))) = Name::opened(&text[self.at..], &CALLS, at_end) else {
+                        return None;
+                    };
+                    self.at += length;
+                    self.state = State::Head { call, start: self.at };
+                }
+                State::Head { call, start } => {
+                    let end = self.tag_end(text)?;
+                    self.state = State::Inside { call };
+                    return Some(Found::Head(start..end));
+                }
+                State::Inside { call } => {
+                    self.at = skip_blank(text, self.at);
+                    let rest = &text[self.at..];
+                    if rest.starts_with('{') {
+                        let nesting = Nesting::once(Notation::Json, self.at);
+                        self.state = State::Json {
+                            call,
+                            start: self.at,
+                            nesting,
+                        };
+                        continue;
+                    }
+                    match (Name::opened(rest, &PARAMETERS, at_end), call.closed(rest, at_end)) {
+                        (Ok(Some((parameter, length))), _) => {
+                            self.at += length;
+                            self.state = State::Key {
+                                call,
+                                parameter,
+                                start: self.at,
+                            };
+                        }
+                        (_, Fit::Whole(length)) => return Some(self.end_call(length)),
+                        (Err(()), _) | (_, Fit::Begun) => return None,
+                        _ => self.state = State::Broken,
+                    }
+                }
+                State::Key { call, parameter, start } => {
+                    let end = self.tag_end(text)?;
+                    self.state = State::Value {
+                        call,
+                        parameter,
+                        start: self.at,
+                    };
+                    return Some(Found::Key(start..end, parameter));
+                }
+                State::Value { call, parameter, start } => {
+                    let Some(end) = text[self.at..].find('<').map(|found| self.at + found) else {
+                        self.at = text.len();
+                        return None;
+                    };
+                    match parameter.closed(&text[end..], at_end) {
+                        Fit::Whole(length) if !is_in_data(&text[start..end], parameter) => {
+                            self.at = end + length;
+                            self.state = State::Closed {
+                                call,
+                                parameter,
+                                start,
+                                end,
+                            };
+                        }
+                        Fit::Begun => {
+                            self.at = end;
+                            return None;
+                        }
+                        _ => self.at = end + 1,
+                    }
+                }
+                State::Closed {
+                    call,
+                    parameter,
+                    start,
+                    end,
+                } => {
+                    self.at = skip_blank(text, self.at);
+                    let rest = &text[self.at..];
+                    match (Name::opened(rest, &PARAMETERS, at_end), call.closed(rest, at_end)) {
+                        (Ok(Some(_)), _) => {
+                            self.state = State::Inside { call };
+                            return Some(Found::Value(start..end));
+                        }
+                        (_, Fit::Whole(_)) if self.unwrapped => {
+                            self.state = State::Inside { call };
+                            return Some(Found::Value(start..end));
+                        }
+                        (_, Fit::Whole(length)) => {
+                            self.at += length;
+                            self.state = State::Ended {
+                                call,
+                                parameter,
+                                start,
+                                end,
+                            };
+                        }
+                        (Err(()), _) | (_, Fit::Begun) => return None,
+                        _ => self.state = State::Value { call, parameter, start },
+                    }
+                }
+                State::Ended {
+                    call,
+                    parameter,
+                    start,
+                    end,
+                } => {
+                    self.at = skip_blank(text, self.at);
+                    match begins(&text[self.at..], at_end) {
+                        Err(()) => return None,
+                        Ok(false) if self.at < text.len() => {
+                            self.state = State::Value { call, parameter, start };
+                        }
+                        _ => {
+                            // The closing tag is read once more, now that it counts.
+                            self.at = end + "</>".len() + parameter.space.len() + parameter.name.len();
+                            self.state = State::Inside { call };
+                            return Some(Found::Value(start..end));
+                        }
+                    }
+                }
+                State::Json { call, start, mut nesting } => {
+                    nesting.advance(text);
+                    self.state = State::Json { call, start, nesting };
+                    if !nesting.is_closed() {
+                        return None;
+                    }
+                    let end = nesting.at();
+                    let after = skip_blank(text, end);
+                    match call.closed(&text[after..], at_end) {
+                        Fit::Whole(_) => {
+                            self.at = after;
+                            self.state = State::Inside { call };
+                            return Some(Found::Json(start..end));
+                        }
+                        Fit::Begun => return None,
+                        Fit::No => self.state = State::Broken,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Passes over an opening tag to the end of its line at most: now and then a model forgets the `>`.
+    fn tag_end(&mut self, text: &str) -> Option<usize> {
+        let Some(end) = text[self.at..].find(['>', '\n']).map(|found| self.at + found) else {
+            self.at = text.len();
+            return None;
+        };
+        self.at = end + usize::from(text[end..].starts_with('>'));
+        Some(end)
+    }
+
+    fn end_call(&mut self, length: usize) -> Found {
+        self.at += length;
+        self.end = Some(self.at);
+        self.state = State::Outside;
+        Found::End
+    }
+}
+
+/// Whether a value that was begun like this ends at another mark than a closing tag.
+fn is_in_data(value: &str, parameter: Name) -> bool {
+    parameter.name == "param" && value.starts_with(CDATA[0]) && !value.ends_with(CDATA[1])
 }
 
 /// One element or several.
-pub(super) fn read(text: &str, tools: &Tools) -> Option<ParsedCalls> {
-    let (mut calls, mut rest) = (Vec::new(), text);
-    while let Some((element, inner)) = opening(rest.trim_start()) {
-        let (call, after) = call(&element, inner, tools)?;
-        calls.push(call);
-        rest = after;
-    }
-    (!calls.is_empty()).then_some(ParsedCalls {
-        calls,
-        end: text.len() - rest.len(),
-    })
-}
-
-fn call<'a>(element: &str, text: &'a str, tools: &Tools) -> Option<(Call, &'a str)> {
-    let (name, _, mut rest) = head(text)?;
-    let end = format!("</{element}>");
-    let mut arguments = Map::new();
-    if rest.trim_start().starts_with('{') {
-        let inner = rest.trim_start();
-        let (value, length) = json::object(inner)?;
-        let after = inner[length..].trim_start().strip_prefix(end.as_str())?;
-        return Some(((name.to_owned(), value), after));
-    }
-    loop {
-        rest = rest.trim_start();
-        if let Some(after) = rest.strip_prefix(end.as_str()) {
-            return Some(((name.to_owned(), arguments.into()), after));
+pub(super) fn read(text: &str, tools: &Tools, around: Surroundings) -> Option<ParsedCalls> {
+    let mut elements = Elements::new(0, around.unwrapped);
+    let (mut calls, mut tool, mut fields) = (Vec::new(), "", Map::new());
+    let mut open = None;
+    while let Some(found) = elements.step(text, true) {
+        match found {
+            Found::Head(head) => tool = name(&text[head])?.0,
+            Found::Key(head, parameter) => open = Some((name(&text[head])?, parameter)),
+            Found::Value(value) => {
+                let ((key, attributes), parameter) = open.take()?;
+                let missing = |key: &str| tools.schema(tool, key).is_some() && !fields.contains_key(key);
+                for (key, value) in arguments(key, &text[value], parameter, missing) {
+                    let value = typed(plain(value, attributes, parameter, around.verbatim), tool, key, attributes, tools);
+                    insert(&mut fields, key, value)?;
+                }
+            }
+            Found::Json(value) => fields = serde_json::from_str(&text[value]).ok()?,
+            Found::End => calls.push((tool.to_owned(), std::mem::take(&mut fields).into())),
         }
-        let (parameter, inner) = parameter(rest)?;
-        let (key, attributes, inner) = head(inner)?;
-        let (value, after) = value(inner, &parameter, &end)?;
-        let typed = match attribute(attributes, "string") {
-            Some("true") => Value::from(value),
-            Some(_) => serde_json::from_str(value).ok()?,
-            None => tools.value(name, key, value),
-        };
-        arguments.insert(key.to_owned(), typed);
-        rest = after;
     }
+    let end = elements.end.filter(|_| matches!(elements.state, State::Outside))?;
+    Some(ParsedCalls { calls, end })
 }
 
-fn parameter(text: &str) -> Option<(String, &str)> {
-    let text = text.strip_prefix('<')?;
-    SPACES.iter().find_map(|space| {
-        let rest = text.strip_prefix(space)?;
-        let element = ["parameter", "param"].into_iter().find(|element| rest.starts_with(element))?;
-        Some((format!("{space}{element}"), &rest[element.len()..]))
-    })
-}
-
-/// After an element's name: `=NAME>` or ` name="NAME" …>` as the name, the other attributes and the rest.
-fn head(text: &str) -> Option<(&str, &str, &str)> {
-    let (head, rest) = text.split_once('>')?;
+/// What stands in an opening tag: `=NAME` or ` name="NAME" …`, as the name and the other attributes.
+fn name(head: &str) -> Option<(&str, &str)> {
     let (name, attributes) = match head.strip_prefix('=') {
         Some(name) => (name.trim().trim_matches('"'), ""),
         None => (attribute(head, "name")?, head),
     };
-    let fits = !name.is_empty() && !name.contains(['<', '\n']);
-    fits.then_some((name, attributes, rest))
+    (!name.is_empty() && !name.contains('<')).then_some((name, attributes))
 }
 
 fn attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
-    let start = attributes.find(&format!("{name}=\""))? + name.len() + 2;
-    attributes[start..].split_once('"').map(|(value, _)| value)
+    ['"', '\''].iter().find_map(|quote| {
+        let start = attributes.find(&format!("{name}={quote}"))? + name.len() + 2;
+        attributes[start..].split_once(*quote).map(|(value, _)| value)
+    })
 }
 
-/// A value ends at a closing tag after which the call goes on; code in it may hold closing tags of its own. A closing
-/// tag that was forgotten is made up for by what follows.
-fn value<'a>(text: &'a str, parameter: &str, end: &str) -> Option<(&'a str, &'a str)> {
-    let (next, close) = (format!("<{parameter}"), format!("</{parameter}>"));
-    let goes_on = |rest: &str| {
-        let rest = rest.trim_start();
-        rest.starts_with(&next) || rest.starts_with(end)
-    };
-    let closed = text
-        .match_indices(&close)
-        .map(|(at, tag)| (at, at + tag.len()))
-        .find(|(_, after)| goes_on(&text[*after..]));
-    let forgotten = || {
-        let at = text.find(&next).into_iter().chain(text.find(end)).min()?;
-        Some((at, at))
-    };
-    let early = closed.filter(|(at, _)| !text[..*at].contains(&format!("\n{next}")));
-    let (at, after) = early.or_else(forgotten)?;
-    let value = &text[..at];
-    // Written on lines of its own, or between the tags.
-    let value = match value.strip_prefix('\n') {
+/// A value without what stands around it: line ends, as Qwen3-Coder writes them, or MiniCPM's marks of plain data.
+fn plain<'a>(value: &'a str, attributes: &str, parameter: Name, verbatim: bool) -> &'a str {
+    if parameter.name == "param" {
+        let data = value.strip_prefix(CDATA[0]).and_then(|data| data.strip_suffix(CDATA[1]));
+        return data.unwrap_or(value);
+    }
+    match value.strip_prefix('\n').filter(|_| attributes.is_empty() && !verbatim) {
         Some(inner) => inner.strip_suffix('\n').unwrap_or(inner),
         None => value,
-    };
-    let value = value
-        .strip_prefix("<![CDATA[")
-        .and_then(|data| data.strip_suffix("]]>"))
-        .unwrap_or(value);
-    Some((value, &text[after..]))
+    }
 }
 
-/// GLM's form; the name alone is a call if a tool has it.
-pub(super) fn pairs(text: &str, tools: &Tools) -> Option<ParsedCalls> {
-    let space = SPACES.iter().find(|space| text.contains(&format!("<{space}arg_key>")));
-    let Some(space) = space else {
-        let name = text.trim();
-        return tools.has(name).then(|| ParsedCalls {
-            calls: vec![(name.to_owned(), Map::new().into())],
-            end: text.len(),
-        });
-    };
-    let tag = |name: &str| format!("{space}{name}>");
-    let (key_open, key_close) = (format!("<{}", tag("arg_key")), format!("</{}", tag("arg_key")));
-    let (value_open, value_close) = (format!("<{}", tag("arg_value")), format!("</{}", tag("arg_value")));
-    let at = text.find(&key_open)?;
-    let name = text[..at].trim();
-    let mut arguments = Map::new();
-    let mut rest = &text[at..];
-    while !rest.trim().is_empty() {
-        let (key, after) = rest.trim_start().strip_prefix(key_open.as_str())?.split_once(key_close.as_str())?;
-        let inner = after.trim_start().strip_prefix(value_open.as_str())?;
-        let (end, after) = inner
-            .match_indices(&value_close)
-            .map(|(at, tag)| (at, at + tag.len()))
-            .find(|(_, after)| inner[*after..].trim().is_empty() || inner[*after..].trim_start().starts_with(&key_open))?;
-        arguments.insert(key.trim().to_owned(), tools.value(name, key.trim(), &inner[..end]));
-        rest = &inner[after..];
+/// What an argument written as text means. DSML says itself if it is one; a schema that knows better goes first.
+fn typed(value: &str, tool: &str, key: &str, attributes: &str, tools: &Tools) -> Value {
+    match attribute(attributes, "string") {
+        Some("true") if tools.schema(tool, key).is_none() => value.into(),
+        Some("false") => serde_json::from_str(value).unwrap_or_else(|_| tools.value(tool, key, value)),
+        _ => tools.value(tool, key, value),
     }
-    let fits = !name.is_empty() && !name.contains(char::is_whitespace);
-    fits.then(|| ParsedCalls {
-        calls: vec![(name.to_owned(), arguments.into())],
-        end: text.len(),
-    })
+}
+
+/// The arguments in what was read as one value: a closing tag is taken for forgotten if a line opens another argument that the tool
+/// has and the call lacks, and no call is quoted before it.
+fn arguments<'a>(key: &'a str, value: &'a str, parameter: Name, missing: impl Fn(&str) -> bool) -> Vec<(&'a str, &'a str)> {
+    let next = format!("\n<{}{}", parameter.space, parameter.name);
+    let (mut found, mut key, mut rest) = (Vec::new(), key, value);
+    while let Some(at) = rest.find(&next) {
+        let inner = &rest[at + next.len()..];
+        let head = inner.find(['>', '\n']).and_then(|end| Some((name(&inner[..end])?.0, end)));
+        let fits = |other: &str| other != key && missing(other) && !found.iter().any(|(known, _)| *known == other);
+        let quoted = CALLS.iter().any(|call| rest[..at].contains(&format!("<{}{call}", parameter.space)));
+        let Some((other, end)) = head.filter(|(other, _)| fits(other) && !quoted) else {
+            break;
+        };
+        found.push((key, &rest[..=at]));
+        (key, rest) = (other, inner[end..].strip_prefix('>').unwrap_or(&inner[end..]));
+    }
+    found.push((key, rest));
+    found
 }

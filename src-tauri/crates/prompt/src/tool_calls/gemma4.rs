@@ -2,15 +2,18 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::{Call, ParsedCalls, DEPTH};
+use super::{insert, Call, ParsedCalls, DEPTH};
 
-/// One call.
+/// One call or several.
 pub(super) fn read(text: &str) -> Option<ParsedCalls> {
-    let call = Reader { rest: text }.call()?;
-    Some(ParsedCalls {
-        calls: vec![call],
-        end: text.len(),
-    })
+    let mut reader = Reader { rest: text };
+    let mut calls = vec![reader.call()?];
+    while !reader.rest.trim().is_empty() {
+        reader.take(",");
+        calls.push(reader.call()?);
+    }
+    let end = text.len();
+    Some(ParsedCalls { calls, end })
 }
 
 /// The quotation marks for texts, of Gemma 4 and of FunctionGemma.
@@ -22,11 +25,13 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn call(mut self) -> Option<Call> {
-        self.take("call:")?;
-        let name = self.until(&['{'])?.trim().to_owned();
+    /// The word before the name is forgotten now and then, or the colon doubled.
+    fn call(&mut self) -> Option<Call> {
+        self.take("call");
+        self.take(":")?;
+        let name = self.until(&['{'])?.trim().trim_start_matches(':').trim_start().to_owned();
         let arguments = self.object(0)?;
-        (self.rest.trim().is_empty() && !name.is_empty()).then_some((name, arguments))
+        (!name.is_empty() && !name.contains(char::is_whitespace)).then_some((name, arguments))
     }
 
     fn take(&mut self, token: &str) -> Option<()> {
@@ -49,7 +54,7 @@ impl Reader<'_> {
             };
             reader.take(":")?;
             let value = reader.value(depth)?;
-            (!key.is_empty()).then(|| object.insert(key, value)).map(|_| ())
+            (!key.is_empty()).then(|| insert(&mut object, &key, value))?
         })?;
         Some(object.into())
     }
@@ -111,7 +116,6 @@ impl Reader<'_> {
 /// A value without quotation marks: a number, a word of JSON or Python, or a text that lost its marks.
 fn bare(text: &str) -> Option<Value> {
     match text.trim() {
-        "" => None,
         "true" | "True" => Some(true.into()),
         "false" | "False" => Some(false.into()),
         "null" | "None" => Some(Value::Null),
@@ -141,6 +145,8 @@ mod tests {
         );
         assert_eq!(gemma("call:now{}"), Some(json!([["now", {}]])));
         assert_eq!(gemma(" call:f{ a : 1 , b : Oslo }\n"), Some(json!([["f", {"a": 1, "b": "Oslo"}]])));
+        assert_eq!(gemma("call:f{a:,b:}"), Some(json!([["f", {"a": "", "b": ""}]])));
+        assert_eq!(gemma("call:f{} call::g{}, :h{}"), Some(json!([["f", {}], ["g", {}], ["h", {}]])));
         assert_eq!(gemma(r#"call:f{a:"x\"y"}"#), Some(json!([["f", {"a": "x\"y"}]])));
     }
 
@@ -152,7 +158,6 @@ mod tests {
             "call:f{",
             "call:{}",
             "call:f{a}",
-            "call:f{a:}",
             "call:f{a:1",
             "call:f{a:<|\"|>Oslo}",
             "call:f{a:1}}",

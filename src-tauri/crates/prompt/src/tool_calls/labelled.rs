@@ -6,12 +6,17 @@ use super::{json, ParsedCalls};
 /// One call, or several of Mistral's after one marker.
 pub(super) fn read(text: &str) -> Option<ParsedCalls> {
     let mut reading = one(text)?;
-    while text[reading.end..].contains("[ARGS]") {
-        let Some(next) = one(&text[reading.end..]) else { break };
+    while let Some(next) = another(&text[reading.end..]) {
         reading.calls.extend(next.calls);
         reading.end += next.end;
     }
     Some(reading)
+}
+
+/// One more call, if its label tells that it is one.
+fn another(text: &str) -> Option<ParsedCalls> {
+    let brace = text.find('{')?;
+    text[..brace].contains("[ARGS]").then(|| one(text))?
 }
 
 fn one(text: &str) -> Option<ParsedCalls> {
@@ -33,29 +38,33 @@ fn one(text: &str) -> Option<ParsedCalls> {
 /// How older models of DeepSeek open the arguments.
 const CODE: &str = "```json";
 
-/// The name and what stands after the label.
+/// The name and what stands after the label. A word of the label counts before the arguments alone.
 fn label(text: &str) -> Option<(&str, &str)> {
-    if let Some((label, rest)) = text.split_once("<|tool_call_argument_begin|>") {
+    let brace = text.find('{')?;
+    let (head, arguments) = text.split_at(brace);
+    if let Some((label, _)) = head.split_once("<|tool_call_argument_begin|>") {
         let label = label.trim();
         let name = label.strip_prefix("functions.").unwrap_or(label);
         let numbered = name
             .rsplit_once(':')
             .filter(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()));
-        return Some((numbered.map_or(name, |(name, _)| name), rest));
+        return Some((numbered.map_or(name, |(name, _)| name), arguments));
     }
-    if let Some((kind, rest)) = text.split_once("<｜tool▁sep｜>") {
+    if let Some((kind, rest)) = head.split_once("<｜tool▁sep｜>") {
         // Older models write the kind of tool first and the arguments as a block of code.
         return match rest.split_once(CODE) {
-            Some((name, arguments)) if !name.contains('{') => Some((name.trim(), arguments)),
-            _ => Some((kind.trim(), rest)),
+            Some((name, _)) => Some((name.trim(), arguments)),
+            None => Some((kind.trim(), arguments)),
         };
     }
-    if let Some((name, rest)) = text.split_once("<|tool_call:args|>") {
-        return Some((name.split_once("<|tool_call:name|>").map_or(name, |(_, name)| name).trim(), rest));
+    if let Some((name, _)) = head.split_once("<|tool_call:args|>") {
+        return Some((
+            name.split_once("<|tool_call:name|>").map_or(name, |(_, name)| name).trim(),
+            arguments,
+        ));
     }
-    if let Some((name, rest)) = text.split_once("[ARGS]") {
-        return Some((name.split_once("[CALL_ID]").map_or(name, |(name, _)| name).trim(), rest));
+    if let Some((name, _)) = head.split_once("[ARGS]") {
+        return Some((name.split_once("[CALL_ID]").map_or(name, |(name, _)| name).trim(), arguments));
     }
-    let brace = text.find('{')?;
-    Some((text[..brace].trim(), &text[brace..]))
+    Some((head.trim(), arguments))
 }

@@ -5,16 +5,22 @@
 
 mod elements;
 mod gemma4;
-mod hunyuan;
 mod json;
 mod labelled;
 mod namespaced;
+mod nesting;
+mod open_call;
+mod pairs;
 mod python;
 mod schema;
+mod tag;
 mod tags;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use nesting::Notation;
+pub(crate) use open_call::OpenCall;
+use open_call::Shape;
 pub(crate) use schema::Tools;
 
 /// A call that was read: the tool's name and its arguments, a JSON object.
@@ -32,32 +38,75 @@ pub(crate) struct ParsedCalls {
 /// Deeper nesting is taken for broken.
 const DEPTH: usize = 64;
 
-/// The calls in what stands between the markers; `None` where it is not one complete call after the other. `closed` says
-/// whether the closing marker came: without it some forms cannot be told from cut-off ones, and words may follow.
-pub(crate) fn read(body: &str, tools: &Tools, closed: bool) -> Option<ParsedCalls> {
+/// What stands around a call.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Surroundings {
+    /// Whether the closing marker came: without it some forms cannot be told from cut-off ones, and words may follow.
+    pub closed: bool,
+    /// Whether there are no markers, so that the call ends by itself.
+    pub unwrapped: bool,
+    /// Whether the format writes values right between their tags, so that line ends belong to them.
+    pub verbatim: bool,
+}
+
+/// The calls in what stands between the markers; `None` if it is not one complete call after the other.
+pub(crate) fn read(body: &str, tools: &Tools, around: Surroundings) -> Option<ParsedCalls> {
+    let closed = around.closed;
     let text = body.trim_start();
     let skipped = body.len() - text.len();
-    let reading = if text.starts_with("call:") {
-        gemma4::read(text)
-    } else if text.starts_with(['{', '[']) {
-        json::read(text, tools).or_else(|| python::calls(text))
-    } else if namespaced::begins(text) {
-        namespaced::read(text, tools)
-    } else if hunyuan::fits(text) {
-        hunyuan::read(text, tools).filter(|_| closed)
-    } else if text.starts_with("tool=") {
-        tags::read(text).filter(|_| closed)
-    } else if let Some(reading) = labelled::read(text) {
-        Some(reading)
-    } else if elements::begins(text) {
-        elements::read(text, tools)
-    } else if closed {
-        elements::pairs(text, tools).or_else(|| python::calls(text))
-    } else {
-        python::calls(text)
+    let reading = match OpenCall::form_of(text) {
+        Shape::Nested(Notation::Gemma) => gemma4::read(text),
+        Shape::Nested(Notation::Json) => json::read(text, tools),
+        Shape::Nested(Notation::Python) => python::calls(text),
+        Shape::Nested(Notation::LabelledJson) => labelled::read(text),
+        Shape::Elements => elements::read(text, tools, around),
+        Shape::Namespaced => namespaced::read(text, tools),
+        Shape::Pairs => pairs::read(text, tools).filter(|_| closed),
+        Shape::Tags => tags::read(text, tools).filter(|_| closed),
+        Shape::Name => pairs::name_alone(text, tools).filter(|_| closed),
     }?;
     let end = reading.end + skipped;
     (!closed || body[end..].trim().is_empty()).then_some(ParsedCalls { end, ..reading })
+}
+
+/// Adds an argument. One that is there already shows that a text was taken for the call's own words.
+fn insert(arguments: &mut Map<String, Value>, key: &str, value: Value) -> Option<()> {
+    arguments.insert(key.to_owned(), value).is_none().then_some(())
+}
+
+/// What closes a text in forms that cannot escape it.
+const CLOSINGS: [&str; 21] = [
+    "</parameter>",
+    "</param>",
+    "</function>",
+    "</invoke>",
+    "</arg_key>",
+    "</arg_value>",
+    "</｜DSML｜parameter>",
+    "</｜DSML｜invoke>",
+    "</｜DSML｜function>",
+    "</atem:parameter>",
+    "</atem:invoke>",
+    "</atem:function>",
+    "</longcat_arg_key>",
+    "</longcat_arg_value>",
+    "</arg_key:opensource>",
+    "</arg_value:opensource>",
+    "<|\"|>",
+    "<escape>",
+    "<|close|>argument",
+    "<|close|>json",
+    "]<]minimax[>[</",
+];
+
+/// Whether what stands beside calls closes something that none of them opened; `closings` are the format's own. Right after a call one of
+/// those may stand more than once.
+pub(crate) fn is_torn(beside: &str, closings: &[&str]) -> bool {
+    let mut rest = beside.trim_start();
+    while let Some(after) = closings.iter().find_map(|closing| rest.strip_prefix(closing)) {
+        rest = after.trim_start();
+    }
+    closings.iter().chain(&CLOSINGS).any(|closing| rest.contains(closing))
 }
 
 /// The one call of a tool that is named elsewhere.
@@ -81,14 +130,22 @@ pub(crate) enum BareCall {
     Yes,
 }
 
+/// A call without a marker names its tool within so many bytes.
+const LONGEST_BEGINNING: usize = 256;
+
 /// Looks at the beginning of an answer: `{"name": "f"`, with a type before it or not, or `[f(`.
 pub(crate) fn bare(text: &str, tools: &Tools) -> BareCall {
-    match text.trim_start() {
+    let beginning = &text[..text.floor_char_boundary(LONGEST_BEGINNING)];
+    let found = match beginning.trim_start() {
         "" => BareCall::Maybe,
         text if text.starts_with('{') => json::bare(text, tools),
         text if text.starts_with('[') => python::bare(text, tools),
         _ => BareCall::No,
+    };
+    if found == BareCall::Maybe && beginning.len() < text.len() {
+        return BareCall::No;
     }
+    found
 }
 
 #[cfg(test)]
@@ -105,11 +162,15 @@ mod tests {
     }
 
     fn closed(text: &str) -> Option<Value> {
-        read(text, &tools(), true).map(|reading| json!(reading.calls))
+        let around = Surroundings {
+            closed: true,
+            ..Surroundings::default()
+        };
+        read(text, &tools(), around).map(|reading| json!(reading.calls))
     }
 
     fn open(text: &str) -> Option<Value> {
-        read(text, &tools(), false).map(|reading| json!([reading.calls, &text[reading.end..]]))
+        read(text, &tools(), Surroundings::default()).map(|reading| json!([reading.calls, &text[reading.end..]]))
     }
 
     #[test]

@@ -1,16 +1,125 @@
 //! MiniMax-M3's calls: `<invoke name="NAME">` whose arguments are elements named after them, nested as the value is, each tag after
 //! the marker `]<]minimax[>[` that nobody types by chance. `<item>` elements make a list.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
 use serde_json::{Map, Value};
 
+use super::tag::{fit, skip_blank, Fit};
 use super::{Call, ParsedCalls, Tools, DEPTH};
 
 /// Stands before each tag.
 const SPACE: &str = "]<]minimax[>[";
 
-/// Whether the text begins with a call of this form.
-pub(super) fn begins(text: &str) -> bool {
-    text.starts_with(SPACE)
+/// Whether the text begins with a call of this form; `Err` while more text will tell.
+pub(super) fn begins(text: &str, at_end: bool) -> Result<bool, ()> {
+    match fit(text, &[SPACE], at_end) {
+        Fit::Begun => Err(()),
+        fits => Ok(fits != Fit::No),
+    }
+}
+
+/// Tags that are still being written, read from the left.
+#[derive(Debug, Clone)]
+pub(super) struct Namespaced {
+    at: usize,
+    depth: usize,
+    /// The name of the element whose text is being read.
+    text: Option<Range<usize>>,
+    /// The name of the element that was opened last, if nothing is known yet of what it holds.
+    opened: Option<Range<usize>>,
+    /// Where the tag begins that is being read, after its bracket.
+    tag: Option<usize>,
+    closed: bool,
+    broken: bool,
+}
+
+impl Namespaced {
+    pub(super) fn new(at: usize) -> Self {
+        Self {
+            at,
+            depth: 0,
+            text: None,
+            opened: None,
+            tag: None,
+            closed: false,
+            broken: false,
+        }
+    }
+
+    /// Whether what follows the text is inside a value.
+    pub(super) fn quoted(&self) -> bool {
+        self.text.is_some() || self.opened.is_some()
+    }
+
+    /// Whether everything that was opened is closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed && self.depth == 0
+    }
+
+    /// Reads on; what more text will tell waits.
+    pub(super) fn advance(&mut self, text: &str) {
+        while !self.broken && self.step(text).is_some() {}
+    }
+
+    fn step(&mut self, text: &str) -> Option<()> {
+        if let Some(key) = &self.text {
+            let Some(at) = text[self.at..].find(']').map(|found| self.at + found) else {
+                self.at = text.len();
+                return None;
+            };
+            self.at = at;
+            match fit(&text[at..], &[SPACE, "</", &text[key.clone()], ">"], false) {
+                Fit::Begun => return None,
+                Fit::No => self.at += 1,
+                Fit::Whole(length) => {
+                    self.at += length;
+                    self.text = None;
+                    self.depth -= 1;
+                }
+            }
+            return Some(());
+        }
+        if let Some(key) = self.opened.take() {
+            self.at = skip_blank(text, self.at);
+            let inner = &text[self.at..];
+            let nested = match (fit(inner, &[SPACE, "</"], false), fit(inner, &[SPACE, "<"], false)) {
+                (Fit::Begun, _) | (_, Fit::Begun) => {
+                    self.opened = Some(key);
+                    return None;
+                }
+                (fits, opens) => fits == Fit::No && opens != Fit::No,
+            };
+            self.text = (!nested).then_some(key);
+            return Some(());
+        }
+        if let Some(start) = self.tag {
+            let Some(end) = text[self.at..].find('>').map(|found| self.at + found) else {
+                self.at = text.len();
+                return None;
+            };
+            (self.at, self.tag) = (end + 1, None);
+            if text[start..end].starts_with('/') {
+                self.depth = self.depth.saturating_sub(1);
+                self.closed |= self.depth == 0;
+            } else {
+                self.opened = (self.depth > 0).then_some(start..end);
+                self.depth += 1;
+            }
+            return Some(());
+        }
+        self.at = skip_blank(text, self.at);
+        match fit(&text[self.at..], &[SPACE, "<"], false) {
+            Fit::Begun => return None,
+            Fit::No => self.broken = true,
+            Fit::Whole(length) => {
+                self.at += length;
+                self.tag = Some(self.at);
+            }
+        }
+        Some(())
+    }
 }
 
 /// One call or several.
@@ -30,14 +139,36 @@ pub(super) fn read(text: &str, tools: &Tools) -> Option<ParsedCalls> {
 fn call<'a>(text: &'a str, tools: &Tools) -> Option<(Call, &'a str)> {
     let (name, inner) = text.strip_prefix("<invoke name=\"")?.split_once("\">")?;
     let (fields, rest) = fields(inner, "invoke", 0)?;
-    let arguments: Option<Map<String, Value>> = fields
-        .into_iter()
-        .map(|(key, node)| {
-            let value = node.value(tools.schema(name, key))?;
-            Some((key.to_owned(), value))
-        })
-        .collect();
-    (!name.is_empty()).then_some(((name.to_owned(), arguments?.into()), rest))
+    let arguments = object(fields, |key| tools.schema(name, key))?;
+    (!name.is_empty()).then_some(((name.to_owned(), arguments.into()), rest))
+}
+
+/// An object of elements; those of one name make a list.
+fn object<'a>(fields: Vec<(&str, Node<'_>)>, schema: impl Fn(&str) -> Option<&'a Value>) -> Option<Map<String, Value>> {
+    let mut lists: Vec<(&str, Vec<Node<'_>>)> = Vec::new();
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    for (key, node) in fields {
+        let at = *known.entry(key).or_insert(lists.len());
+        if at == lists.len() {
+            lists.push((key, Vec::new()));
+        }
+        lists[at].1.push(node);
+    }
+    let value = |(key, mut nodes): (&str, Vec<Node<'_>>)| {
+        let schema = schema(key);
+        let value = if nodes.len() == 1 {
+            nodes.remove(0).value(schema)?
+        } else {
+            let items = schema.and_then(|schema| schema.get("items"));
+            nodes
+                .into_iter()
+                .map(|node| node.value(items))
+                .collect::<Option<Vec<_>>>()
+                .map(Value::Array)?
+        };
+        Some((key.to_owned(), value))
+    };
+    lists.into_iter().map(value).collect()
 }
 
 /// What an element holds.
@@ -49,7 +180,7 @@ enum Node<'a> {
 impl Node<'_> {
     /// The value, with the types that the schema asks for.
     fn value(self, schema: Option<&Value>) -> Option<Value> {
-        let kind = schema.and_then(|schema| schema.get("type")).and_then(Value::as_str);
+        let kind = schema.and_then(super::schema::only_type);
         match self {
             // An empty list or object has no elements to tell it from a text.
             Node::Text("") if kind == Some("array") => Some(Value::Array(Vec::new())),
@@ -65,11 +196,7 @@ impl Node<'_> {
             }
             Node::Fields(fields) => {
                 let properties = schema.and_then(|schema| schema.get("properties"));
-                let value = |(key, node): (&str, Node<'_>)| {
-                    let schema = properties.and_then(|properties| properties.get(key));
-                    Some((key.to_owned(), node.value(schema)?))
-                };
-                fields.into_iter().map(value).collect::<Option<Map<_, _>>>().map(Value::Object)
+                object(fields, |key| properties.and_then(|properties| properties.get(key))).map(Value::Object)
             }
         }
     }

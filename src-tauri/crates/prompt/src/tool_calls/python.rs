@@ -110,20 +110,7 @@ impl<'a> Reader<'a> {
             }
             '{' => {
                 self.rest = &text[1..];
-                let mut fields = Map::new();
-                while self.take("}").is_none() {
-                    let key = match self.value(depth + 1)? {
-                        Value::String(key) => key,
-                        key @ (Value::Number(_) | Value::Bool(_)) => key.to_string(),
-                        _ => return None,
-                    };
-                    self.take(":")?;
-                    fields.insert(key, self.value(depth + 1)?);
-                    if self.take(",").is_none() && !self.rest.trim_start().starts_with('}') {
-                        return None;
-                    }
-                }
-                Some(fields.into())
+                self.braces(depth)
             }
             c if c.is_ascii_digit() || c == '-' || c == '+' || c == '.' => {
                 let end = text
@@ -139,6 +126,32 @@ impl<'a> Reader<'a> {
                 "None" | "null" => Some(Value::Null),
                 _ => None,
             },
+        }
+    }
+
+    /// What stands in braces: a dictionary, or a set, which becomes a list.
+    fn braces(&mut self, depth: usize) -> Option<Value> {
+        let (mut fields, mut items) = (Map::new(), Vec::new());
+        while self.take("}").is_none() {
+            let key = self.value(depth + 1)?;
+            if self.take(":").is_some() {
+                let key = match key {
+                    Value::String(key) => key,
+                    Value::Number(_) | Value::Bool(_) => key.to_string(),
+                    _ => return None,
+                };
+                fields.insert(key, self.value(depth + 1)?);
+            } else {
+                items.push(key);
+            }
+            if self.take(",").is_none() && !self.rest.trim_start().starts_with('}') {
+                return None;
+            }
+        }
+        match (items.is_empty(), fields.is_empty()) {
+            (true, _) => Some(fields.into()),
+            (false, true) => Some(items.into()),
+            (false, false) => None,
         }
     }
 

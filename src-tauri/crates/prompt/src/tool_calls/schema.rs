@@ -69,8 +69,8 @@ pub(crate) fn typed(schema: Option<&Value>, text: &str) -> Value {
 /// The types a schema allows, those of its alternatives included.
 fn collect<'a>(schema: &'a Value, types: &mut Vec<&'a str>, depth: usize) {
     match schema.get("type") {
-        Some(Value::String(one)) => types.push(one),
-        Some(Value::Array(several)) => types.extend(several.iter().filter_map(Value::as_str)),
+        Some(Value::String(one)) => types.push(plain(one)),
+        Some(Value::Array(several)) => types.extend(several.iter().filter_map(Value::as_str).map(plain)),
         _ => {}
     }
     for name in ["anyOf", "oneOf", "allOf"] {
@@ -84,6 +84,25 @@ fn collect<'a>(schema: &'a Value, types: &mut Vec<&'a str>, depth: usize) {
     if types.is_empty() && schema.get("enum").is_some() {
         types.push("string");
     }
+}
+
+/// The name that JSON Schema has for a type; many tools are described with Python's.
+fn plain(name: &str) -> &str {
+    match name {
+        "float" | "double" => "number",
+        "int" | "long" => "integer",
+        "str" => "string",
+        "bool" => "boolean",
+        "dict" => "object",
+        "list" | "tuple" | "set" => "array",
+        "NoneType" => "null",
+        name => name,
+    }
+}
+
+/// The one type that a schema allows.
+pub(crate) fn only_type(schema: &Value) -> Option<&str> {
+    schema.get("type").and_then(Value::as_str).map(plain)
 }
 
 fn number(text: &str) -> Option<Value> {

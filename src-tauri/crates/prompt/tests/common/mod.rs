@@ -1,8 +1,11 @@
-//! Models of a tokenizer and a template, made on the spot.
+//! Models of a tokenizer and a template, made on the spot, and what was read as the fixtures write it.
 
 #![allow(clippy::unwrap_used, dead_code)]
 
-use prompt::ChatProcessor;
+pub mod templates;
+pub mod writers;
+
+use prompt::{ChatProcessor, Event, Piece};
 use serde_json::{json, Value};
 
 /// A model whose tokens are these markers and single bytes.
@@ -29,4 +32,22 @@ pub fn byte_speaker(markers: &[&str], template: &str) -> (ChatProcessor, tokeniz
     std::fs::write(dir.path().join("chat_template.jinja"), template).unwrap();
     let library = tokenizers::Tokenizer::from_file(dir.path().join("tokenizer.json")).unwrap();
     (ChatProcessor::open(dir.path()).unwrap(), library)
+}
+
+/// Events as the fixture writes them, neighbours of one kind joined.
+pub fn written(events: &[Event]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for event in events {
+        let (kind, text) = match &event.piece {
+            Piece::Text(text) => ("A:", text.clone()),
+            Piece::Thinking(text) => ("T:", text.clone()),
+            Piece::ToolCall { name, arguments } => ("C:", format!("{name}{arguments}")),
+            Piece::Notice(notice) => ("N:", serde_json::to_value(notice.code).unwrap().as_str().unwrap().to_owned()),
+        };
+        match out.last_mut() {
+            Some(last) if last.starts_with(kind) && (kind == "A:" || kind == "T:") => last.push_str(&text),
+            _ => out.push(format!("{kind}{text}")),
+        }
+    }
+    out
 }

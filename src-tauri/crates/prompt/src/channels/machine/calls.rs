@@ -2,38 +2,171 @@
 
 use protocol::NoticeCode;
 
-use super::{Event, Machine, Piece, Span, State};
-use crate::tool_calls::{self, BareCall, ParsedCalls};
+use super::{Doubt, Event, Machine, MarkerKind, Piece, Span, State};
+use crate::tool_calls::{self, BareCall, OpenCall, ParsedCalls, Surroundings};
 
-impl Machine {
-    /// A call whose words begin at this place; the tool, if a header named it.
-    pub(super) fn open_call(&mut self, name: Option<String>, at: usize) {
-        self.held.clear();
-        let body = Span::new("", at);
-        self.state = State::Call { body, name };
+/// A call that is being written.
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    /// The tool, if a header named it.
+    name: Option<String>,
+    /// The marker that opened it.
+    opening: &'static str,
+    body: Span,
+    open: OpenCall,
+    /// Whether the body begins with the first words of a call, because its opening marker is missing.
+    unwrapped: bool,
+}
+
+impl Call {
+    /// The call of a tool that a header named; its arguments begin here.
+    pub(super) fn named(name: String, at: usize) -> Self {
+        Self {
+            name: Some(name),
+            open: OpenCall::arguments(),
+            ..Self::marked("", at)
+        }
     }
 
-    /// Whether a call is open that lacks nothing but a closing marker, which some formats never write.
-    pub(super) fn call_is_whole(&self) -> bool {
+    /// After an opening marker that begins here.
+    fn marked(opening: &'static str, at: usize) -> Self {
+        Self {
+            name: None,
+            opening,
+            body: Span::new("", at + opening.len()),
+            open: OpenCall::new(),
+            unwrapped: false,
+        }
+    }
+
+    /// With its first words, which begin here.
+    fn unwrapped(head: &str, at: usize) -> Self {
+        let mut call = Self {
+            open: OpenCall::unwrapped(),
+            unwrapped: true,
+            ..Self::marked("", at)
+        };
+        call.push(head, at);
+        call
+    }
+
+    pub(super) fn push(&mut self, text: &str, at: usize) {
+        self.body.push(text, at);
+        self.open.advance(&self.body.text);
+    }
+
+    /// Whether a marker would stand in a text of the call.
+    pub(super) fn is_quoted(&self) -> bool {
+        self.open.quoted(&self.body.text)
+    }
+
+    /// Whether everything that was opened in the call is closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.open.is_closed()
+    }
+
+    /// Whether no call is written like this.
+    pub(super) fn is_hopeless(&self) -> bool {
+        self.open.is_hopeless()
+    }
+
+    /// What it says if it ends here.
+    fn read(&self, machine: &Machine, closed: bool) -> Option<ParsedCalls> {
+        let around = Surroundings {
+            closed: closed && !self.unwrapped,
+            unwrapped: self.unwrapped,
+            verbatim: machine.format.verbatim,
+        };
+        match &self.name {
+            Some(name) => tool_calls::read_arguments(name, &self.body.text),
+            None => tool_calls::read(&self.body.text, &machine.tools, around),
+        }
+    }
+}
+
+impl Machine {
+    /// A call whose opening marker or first words begin here; what follows tells whether it is one.
+    pub(super) fn call_on_trial(&mut self, doubt: Doubt, mark: MarkerKind, spelled: &'static str, at: usize) {
+        self.try_out(doubt, spelled, at);
+        if doubt != Doubt::Unescaped {
+            self.boundary();
+        }
+        self.held.clear();
+        self.dangling.clear();
+        self.state = State::Call(match mark {
+            MarkerKind::CallHead => Call::unwrapped(spelled, at),
+            _ => Call::marked(spelled, at),
+        });
+    }
+
+    /// Whether a marker would stand in a text of a call.
+    pub(super) fn is_quoted(&self) -> bool {
         match &self.state {
-            State::Call { body, name: None } => tool_calls::read(&body.text, &self.tools, true).is_some(),
+            State::Call(call) => call.is_quoted(),
+            State::BareCall { body, open, .. } => open.quoted(&body.text),
             _ => false,
         }
     }
 
-    pub(super) fn end_call(&mut self, closed: bool) {
-        let State::Call { body, name } = std::mem::replace(&mut self.state, State::Answer) else {
+    /// A marker that comes while a call is open: inside a text of it, a word.
+    pub(super) fn mark_in_call(&mut self, mark: MarkerKind, spelled: &'static str, at: usize) {
+        let State::Call(call) = &mut self.state else { return };
+        if call.is_quoted() {
+            return call.push(spelled, at);
+        }
+        let State::Call(call) = &self.state else { return };
+        let ends = |call: &Call| call.is_closed() && call.read(self, true).is_some();
+        match mark {
+            MarkerKind::CallOpen => {
+                self.end_call(None);
+                self.read_mark(mark, spelled, at);
+            }
+            MarkerKind::CallClose | MarkerKind::Section => self.end_call(Some(spelled)),
+            MarkerKind::MessageClose => self.end_call(Some("")),
+            MarkerKind::HeaderOpen => {
+                self.end_call(Some(""));
+                self.begin_header();
+            }
+            // What some formats never close ends before the next block.
+            MarkerKind::Open | MarkerKind::Close | MarkerKind::AnswerOpen | MarkerKind::AnswerClose
+                if call.name.is_none() && ends(call) =>
+            {
+                self.end_call(Some(""));
+                self.read_mark(mark, spelled, at);
+            }
+            MarkerKind::Channel if ends(call) => {
+                self.end_call(Some(""));
+                self.read_mark(mark, spelled, at);
+            }
+            _ => {
+                if let State::Call(call) = &mut self.state {
+                    call.push(spelled, at);
+                }
+            }
+        }
+    }
+
+    /// Ends a call that nothing stands around as soon as words follow it.
+    pub(super) fn end_if_over(&mut self) {
+        if matches!(&self.state, State::Call(call) if call.open.is_over(&call.body.text)) {
+            self.end_call(None);
+        }
+    }
+
+    /// Ends the call that is open, with what closes it. One that is not whole is given up: it is text, with its markers.
+    pub(super) fn end_call(&mut self, closing: Option<&'static str>) {
+        let State::Call(call) = std::mem::replace(&mut self.state, State::Answer) else {
             return;
         };
-        let reading = match &name {
-            Some(name) => tool_calls::read_arguments(name, &body.text),
-            None => tool_calls::read(&body.text, &self.tools, closed),
-        };
+        let reading = call.read(self, closing.is_some());
+        self.judge(call.open.is_unescaped());
         match reading {
-            Some(reading) => self.call(&body, reading),
+            Some(reading) => self.call(&call.body, reading),
             None => {
-                self.say(&body.text, body.at);
-                self.broken_call(&body);
+                let text = format!("{}{}{}", call.opening, call.body.text, closing.unwrap_or_default());
+                let given_up = Span::new(&text, call.body.at - call.opening.len());
+                self.say(&given_up.text, given_up.at);
+                self.broken_call(&given_up);
                 self.boundary();
             }
         }
@@ -41,12 +174,14 @@ impl Machine {
 
     pub(super) fn call(&mut self, body: &Span, reading: ParsedCalls) {
         let end = body.at + reading.end;
+        self.last_thought = false;
         for (name, arguments) in reading.calls {
             let piece = Piece::ToolCall { name, arguments };
             let source = body.at..end;
             self.events.push(Event { piece, source });
         }
         self.boundary();
+        self.after_call = true;
         if !body.text[reading.end..].trim().is_empty() {
             self.state = State::Answer;
             self.say(&body.text[reading.end..], end);
@@ -60,7 +195,10 @@ impl Machine {
 
     /// Decides as soon as it can whether the answer is a call without markers.
     pub(super) fn bare(&mut self) {
-        let State::BareCall { body, sure } = &mut self.state else { return };
+        let State::BareCall { body, open, sure } = &mut self.state else {
+            return;
+        };
+        open.advance(&body.text);
         if *sure {
             return;
         }
@@ -77,12 +215,12 @@ impl Machine {
     }
 
     pub(super) fn end_bare(&mut self) {
-        let State::BareCall { body, sure } = std::mem::replace(&mut self.state, State::Answer) else {
+        let State::BareCall { body, sure, .. } = std::mem::replace(&mut self.state, State::Answer) else {
             return;
         };
         let reading = Some(())
             .filter(|()| sure)
-            .and_then(|()| tool_calls::read(&body.text, &self.tools, false));
+            .and_then(|()| tool_calls::read(&body.text, &self.tools, Surroundings::default()));
         match reading {
             Some(reading) => {
                 self.held.clear();

@@ -1,6 +1,6 @@
 //! Messages and the headers that say which channel they belong to.
 
-use super::{Machine, MarkerKind, Origin, Span, State};
+use super::{Call, Machine, MarkerKind, Origin, Span, State};
 use crate::channels::header::{self, Body};
 
 impl Machine {
@@ -11,7 +11,7 @@ impl Machine {
         self.state = State::Header { read, origin };
     }
 
-    pub(super) fn open_header(&mut self, origin: Origin, spelled: &str, at: usize) {
+    pub(super) fn open_header(&mut self, origin: Origin, spelled: &'static str, at: usize) {
         let read = Span::new(spelled, at);
         self.state = State::Header { read, origin };
     }
@@ -27,10 +27,10 @@ impl Machine {
         let (mut read, origin) = (read.clone(), *origin);
         let rest = read.text.split_off(end);
         self.cut_header(&read, origin, false);
-        self.text(&rest, read.at + end);
+        self.read_text(&rest, read.at + end);
     }
 
-    pub(super) fn mark_in_header(&mut self, mark: MarkerKind, spelled: &str, at: usize) {
+    pub(super) fn mark_in_header(&mut self, mark: MarkerKind, spelled: &'static str, at: usize) {
         let State::Header { read, origin } = &mut self.state else { return };
         match mark {
             MarkerKind::Channel if header::viable(&format!("{}{spelled}", read.text)) => read.push(spelled, at),
@@ -41,21 +41,21 @@ impl Machine {
             _ => {
                 let (read, origin) = (read.take(), *origin);
                 self.cut_header(&read, origin, false);
-                self.mark(mark, spelled, at);
+                self.read_mark(mark, spelled, at);
             }
         }
     }
 
-    pub(super) fn close_header(&mut self, read: &Span, origin: Origin, spelled: &str, at: usize) {
+    pub(super) fn close_header(&mut self, read: &Span, origin: Origin, spelled: &'static str, at: usize) {
         let body = header::body(&read.text);
         if body.is_none() && matches!(origin, Origin::Answer | Origin::Thought { .. }) {
             self.cut_header(read, origin, false);
-            return self.text(spelled, at);
+            return self.read_text(spelled, at);
         }
         self.boundary();
         match body {
             Some(Body::Thought) => self.state = State::Thought { begun: false },
-            Some(Body::Call(name)) => self.open_call(Some(name), at + spelled.len()),
+            Some(Body::Call(name)) => self.state = State::Call(Call::named(name, at + spelled.len())),
             Some(Body::Answer) | None => {
                 self.state = State::Answer;
                 self.next_message = Some(at);
@@ -70,7 +70,7 @@ impl Machine {
                 self.state = State::Thought { begun };
                 self.thought(&read.text, read.at);
             }
-            Origin::Answer => {
+            Origin::Answer | Origin::Repeated => {
                 self.state = State::Answer;
                 self.answer(&read.text, read.at);
             }

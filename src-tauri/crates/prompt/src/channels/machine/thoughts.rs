@@ -2,7 +2,7 @@
 
 use protocol::NoticeCode;
 
-use super::{Machine, MarkerKind, Origin, Piece, Span, State};
+use super::{Doubt, Event, Machine, MarkerKind, Origin, Piece, Span, State};
 
 impl Machine {
     pub(super) fn thought(&mut self, text: &str, at: usize) {
@@ -25,6 +25,13 @@ impl Machine {
         let first = !std::mem::replace(begun, true);
         let newline = usize::from(first && self.trim_newline && text.starts_with('\n'));
         if self.thinking_on {
+            if first && self.last_thought {
+                // The words of two thoughts do not run together.
+                let piece = Piece::Thinking("\n\n".into());
+                let source = self.thought_end..self.thought_end;
+                self.events.push(Event { piece, source });
+            }
+            self.last_thought = true;
             self.emit(Piece::Thinking(text[newline..].to_owned()), at + newline);
         } else if !std::mem::replace(&mut self.reported, true) {
             let message = "This model thought anyway; its thought is kept out of the answer.";
@@ -32,12 +39,19 @@ impl Machine {
         }
     }
 
+    /// A thought whose label is missing.
+    pub(super) fn open_thought(&mut self) {
+        self.held.clear();
+        self.trim_newline = true;
+        self.state = State::Thought { begun: false };
+    }
+
     pub(super) fn open(&mut self, origin: Origin, marker: usize) {
         // After words nothing is decided yet, and whitespace there was emitted with them.
-        if origin != Origin::Answer {
+        if !matches!(origin, Origin::Answer | Origin::Thought { begun: true }) {
             self.held.clear();
+            self.trim_newline = self.format.label.is_none();
         }
-        self.trim_newline = self.format.label.is_none();
         self.state = match self.format.label {
             Some(_) => State::Label {
                 read: Span::default(),
@@ -50,13 +64,18 @@ impl Machine {
 
     /// Decides as soon as it can whether what stands after an opening marker is the label and a line's end.
     pub(super) fn label(&mut self) {
-        let (State::Label { read, .. }, Some(label)) = (&self.state, self.format.label) else {
+        let (State::Label { read, origin, .. }, Some(label)) = (&self.state, self.format.label) else {
             return;
         };
-        if let Some((line, _)) = read.text.split_once('\n') {
-            self.decide_label(line.trim_end() == label);
-        } else if !label.starts_with(read.text.as_str()) && read.text.trim_end() != label {
-            self.decide_label(false);
+        let text = read.text.as_str();
+        if *origin == Origin::Repeated {
+            if text.trim_end() != label && !label.starts_with(text) {
+                self.decide_label(Labelled::Words);
+            }
+        } else if let Some((line, _)) = text.split_once('\n') {
+            self.decide_label(Labelled::of(line.trim_end(), label));
+        } else if !begins_a_label(text, label) {
+            self.decide_label(Labelled::Words);
         }
     }
 
@@ -65,36 +84,108 @@ impl Machine {
         let (State::Label { read, origin, .. }, Some(label)) = (&self.state, self.format.label) else {
             return;
         };
-        let whole = read.text.trim_end() == label;
         let missing = read.text.is_empty() && closing && *origin != Origin::Answer;
-        self.decide_label(whole || missing);
+        let labelled = match Labelled::of(read.text.trim_end(), label) {
+            Labelled::Answer => Labelled::Words,
+            _ if missing => Labelled::Thought,
+            labelled => labelled,
+        };
+        if *origin == Origin::Repeated && !closing {
+            return self.decide_label(Labelled::Words);
+        }
+        self.decide_label(labelled);
     }
 
-    pub(super) fn decide_label(&mut self, is_thought: bool) {
+    fn decide_label(&mut self, labelled: Labelled) {
         let State::Label { read, origin, marker } = std::mem::replace(&mut self.state, State::Answer) else {
             return;
         };
-        if is_thought {
-            self.state = State::Thought { begun: false };
-            if let Some(end) = read.text.find('\n') {
-                self.thought(&read.text[end + 1..], read.at + end + 1);
+        let rest = read.text.find('\n').map_or(read.text.len(), |end| end + 1);
+        let (after, at) = (&read.text[rest..], read.at + rest);
+        match (labelled, origin) {
+            // The closing marker that comes next repeats the one before.
+            (Labelled::Thought, Origin::Repeated) => self.held.clear(),
+            (Labelled::Thought, Origin::Boundary | Origin::Message | Origin::Answer | Origin::Thought { begun: false }) => {
+                self.state = State::Thought { begun: false };
+                self.thought(after, at);
             }
-            return;
-        }
-        match origin {
-            Origin::Thought { begun } => {
+            (Labelled::Answer, Origin::Thought { .. } | Origin::Boundary | Origin::Message) => {
+                self.boundary();
+                self.unknown_open = true;
+                self.answer(after, at);
+            }
+            (_, Origin::Thought { begun }) => {
                 self.state = State::Thought { begun };
+                if begun {
+                    self.thought(self.format.clone().spelled(MarkerKind::Open), marker);
+                }
                 self.thought(&read.text, read.at);
             }
-            Origin::Answer => {
+            (_, Origin::Answer) => {
                 self.answer(self.format.spelled(MarkerKind::Open), marker);
                 self.answer(&read.text, read.at);
             }
-            Origin::Boundary | Origin::Message => {
+            (_, Origin::Repeated) => self.say(&read.text, read.at),
+            (Labelled::Words, Origin::Boundary | Origin::Message) => {
+                self.try_out(Doubt::Unlabelled, &read.text, read.at);
                 self.answer(&read.text, read.at);
                 // Its own closing marker is as little an answer's word as the opening one.
                 self.unknown_open = true;
             }
         }
     }
+
+    /// The answer ends within a label.
+    pub(super) fn cut_label(&mut self) {
+        let (State::Label { read, origin, .. }, Some(label)) = (&self.state, self.format.label) else {
+            return;
+        };
+        match origin {
+            // Whatever it was to become, nothing was said in it.
+            Origin::Boundary | Origin::Message | Origin::Thought { begun: false } if label.starts_with(read.text.trim_end()) => {
+                self.state = State::Answer;
+            }
+            _ => self.decide_label(Labelled::Words),
+        }
+        if let State::Thought { begun } = self.state {
+            self.cut_thought(begun);
+        }
+    }
+
+    /// Whether the words that come may be the label of a thought that was closed already.
+    pub(super) fn may_repeat_label(&self, words: &str) -> bool {
+        let repeats = |label: &str| label.starts_with(words) || words.trim_end() == label;
+        self.after_thought && self.may_open && !words.is_empty() && self.format.label.is_some_and(repeats)
+    }
+}
+
+/// What a label says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Labelled {
+    Thought,
+    Answer,
+    /// It is none.
+    Words,
+}
+
+/// Labels that models write for their answers although no template has them.
+const ANSWERS: [&str; 3] = ["response", "final", "answer"];
+
+impl Labelled {
+    fn of(line: &str, label: &str) -> Self {
+        match line {
+            line if line == label => Self::Thought,
+            line if ANSWERS.contains(&line) => Self::Answer,
+            _ => Self::Words,
+        }
+    }
+}
+
+/// Whether a text without a line's end may become a label and one.
+fn begins_a_label(text: &str, label: &str) -> bool {
+    let word = text.trim_end();
+    ANSWERS
+        .iter()
+        .chain([&label])
+        .any(|known| known.starts_with(text) || *known == word)
 }

@@ -1,0 +1,156 @@
+//! What is read on trial: a call that may turn out to be a word of a thought or of another call's text, as what follows tells.
+
+use super::{Event, Machine, MarkerKind, Piece, Span, State};
+use crate::tool_calls;
+
+/// Why it is not sure that a call is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// It stands in a thought; it is one if it is the answer's last thing and the thought is never closed.
+    InThought,
+    /// It ends a thought; unless the thought is closed after it.
+    EndsThought,
+    /// No label says what the channel is that was opened; a thought if it is closed.
+    Unlabelled,
+    /// Its texts cannot escape what ends them; unless closing tags follow that belong to nothing.
+    Unescaped,
+}
+
+/// The state before the trial, and what was read since.
+#[derive(Debug, Clone)]
+pub(super) struct Trial {
+    pub(super) doubt: Doubt,
+    before: Machine,
+    raw: Span,
+    /// Whether a call's form cannot escape what ends a text.
+    unescaped: bool,
+}
+
+impl Machine {
+    /// What was read since a trial began that still runs.
+    pub(in crate::channels) fn doubtful(&self) -> Option<&[Event]> {
+        self.trial.as_ref().map(|_| self.events.as_slice())
+    }
+
+    /// Begins a trial with this marker, unless one runs.
+    pub(super) fn try_out(&mut self, doubt: Doubt, spelled: &str, at: usize) {
+        if self.trial.is_some() {
+            return;
+        }
+        self.sure.append(&mut self.events);
+        let sure = std::mem::take(&mut self.sure);
+        let trial = Trial {
+            doubt,
+            before: self.clone(),
+            raw: Span::new(spelled, at),
+            unescaped: false,
+        };
+        self.sure = sure;
+        self.trial = Some(Box::new(trial));
+    }
+
+    /// Keeps what is read during a trial.
+    pub(super) fn note(&mut self, text: &str, at: usize) {
+        if let Some(trial) = &mut self.trial {
+            trial.raw.push(text, at);
+        }
+    }
+
+    /// Looks at a marker that has not been read.
+    pub(super) fn doubt_at(&mut self, mark: MarkerKind) {
+        let Some(trial) = &self.trial else { return };
+        let open = match &self.state {
+            State::Call(call) if call.is_quoted() => return,
+            State::Call(call) => Some(call.is_closed()),
+            _ => None,
+        };
+        let refuted = match (trial.doubt, mark) {
+            (Doubt::Unescaped, _) => false,
+            (Doubt::Unlabelled, _) => mark == MarkerKind::Close && self.unknown_open && matches!(self.state, State::Answer),
+            (Doubt::EndsThought, _) => mark == MarkerKind::Close && !matches!(self.state, State::Thought { .. } | State::Label { .. }),
+            (Doubt::InThought, MarkerKind::CallOpen) => open == Some(false),
+            (Doubt::InThought, MarkerKind::CallClose | MarkerKind::CallHead | MarkerKind::Section) => false,
+            (Doubt::InThought, _) => true,
+        };
+        if refuted {
+            self.refuse();
+        }
+    }
+
+    /// Looks at what was read last.
+    pub(super) fn doubt(&mut self) {
+        let Some(trial) = &self.trial else { return };
+        let hopeless = matches!(&self.state, State::Call(call) if call.is_hopeless());
+        let words = self
+            .events
+            .last()
+            .is_some_and(|event| !matches!(event.piece, Piece::ToolCall { .. }));
+        if trial.doubt == Doubt::InThought && (hopeless || words) {
+            self.refuse();
+        }
+    }
+
+    /// A call of this kind has ended, whole or not.
+    pub(super) fn judge(&mut self, unescaped: bool) {
+        let Some(trial) = &mut self.trial else { return };
+        trial.unescaped |= unescaped;
+        if trial.doubt == Doubt::Unescaped && !trial.unescaped {
+            self.accept();
+        }
+    }
+
+    /// The answer has ended; nothing tells any more.
+    pub(in crate::channels) fn decide(&mut self) {
+        let Some(trial) = &self.trial else { return };
+        let (doubt, end) = (trial.doubt, trial.raw.at + trial.raw.text.len());
+        let refuted = match doubt {
+            Doubt::InThought => {
+                let is_call = |event: &Event| matches!(event.piece, Piece::ToolCall { .. });
+                self.events.is_empty() || !self.events.iter().all(is_call)
+            }
+            Doubt::EndsThought | Doubt::Unlabelled | Doubt::Unescaped => trial.unescaped && self.is_torn(&trial.raw),
+        };
+        if !refuted {
+            return self.accept();
+        }
+        self.refuse();
+        self.finish_state();
+        if doubt != Doubt::InThought {
+            self.broken_call(&Span::new("", end));
+        }
+    }
+
+    /// Whether something beside the calls of this stretch closes what none of them opened.
+    fn is_torn(&self, raw: &Span) -> bool {
+        let closings: Vec<&str> = self.format.closings().collect();
+        let calls = self.events.iter().filter(|event| matches!(event.piece, Piece::ToolCall { .. }));
+        let (mut at, mut torn) = (raw.at, false);
+        let mut made = false;
+        for call in calls {
+            made = true;
+            torn |= tool_calls::is_torn(&raw.text[at - raw.at..call.source.start.max(at) - raw.at], &closings);
+            at = call.source.end;
+        }
+        made && (torn || tool_calls::is_torn(&raw.text[at - raw.at..], &closings))
+    }
+
+    fn accept(&mut self) {
+        self.trial = None;
+        self.sure.append(&mut self.events);
+    }
+
+    /// It was none: everything since is text, of the thought or of the answer.
+    fn refuse(&mut self) {
+        let Some(trial) = self.trial.take() else { return };
+        let sure = std::mem::take(&mut self.sure);
+        *self = trial.before;
+        self.sure = sure;
+        if trial.doubt == Doubt::Unlabelled {
+            self.open_thought();
+        }
+        match self.state {
+            State::Thought { .. } => self.thought(&trial.raw.text, trial.raw.at),
+            _ => self.say(&trial.raw.text, trial.raw.at),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Tags in a text that is still being written.
+
+/// How a text begins, compared with a tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// With the tag, which is this long.
+    Whole(usize),
+    /// More text will tell.
+    Begun,
+    /// With something else.
+    No,
+}
+
+/// Compares the beginning of a text with a tag that is made of these pieces. At the text's end nothing more will tell.
+pub(super) fn fit(text: &str, pieces: &[&str], at_end: bool) -> Fit {
+    let mut length = 0;
+    for piece in pieces {
+        let rest = &text[length..];
+        if rest.starts_with(piece) {
+            length += piece.len();
+        } else if piece.starts_with(rest) && !at_end {
+            return Fit::Begun;
+        } else {
+            return Fit::No;
+        }
+    }
+    Fit::Whole(length)
+}
+
+/// The first of several tags that a text begins with, and its length; `Err` while more text will tell.
+pub(super) fn first<T: Copy>(tags: impl IntoIterator<Item = (T, Fit)>) -> Result<Option<(T, usize)>, ()> {
+    let mut begun = false;
+    for (tag, fit) in tags {
+        match fit {
+            Fit::Whole(length) => return Ok(Some((tag, length))),
+            Fit::Begun => begun = true,
+            Fit::No => {}
+        }
+    }
+    if begun {
+        Err(())
+    } else {
+        Ok(None)
+    }
+}
+
+/// Where the next word begins.
+pub(super) fn skip_blank(text: &str, at: usize) -> usize {
+    text.len() - text[at..].trim_start().len()
+}

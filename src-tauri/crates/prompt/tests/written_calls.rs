@@ -1,0 +1,411 @@
+//! Random calls of random tools, whose texts hold the markers and closing tags of every format, written as each format writes them: what
+//! is read is exactly what was written. `PONDER_SEED` chooses them.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use common::templates::{spelled, templates};
+use common::writers::{self, Call, AMBIGUOUS};
+use prompt::{ChatProcessor, Event, Piece, Prompt, RenderRequest, Splitter};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use protocol::{Message, NoticeCode, Role, ToolCall};
+use serde_json::{json, Map, Value};
+
+/// The tools of a request; the types of their arguments are known.
+const TOOLS: [(&str, &[(&str, &str)]); 4] = [
+    (
+        "w",
+        &[("content", "string"), ("path", "string"), ("n", "integer"), ("tags", "array")],
+    ),
+    (
+        "get_weather",
+        &[("city", "string"), ("days", "integer"), ("metric", "boolean"), ("x", "number")],
+    ),
+    ("Edit-2", &[("old", "string"), ("new", "string"), ("where", "object")]),
+    ("rm", &[]),
+];
+
+fn tools() -> Vec<Value> {
+    let one = |(name, arguments): &(&str, &[(&str, &str)])| {
+        let properties: Map<String, Value> = arguments
+            .iter()
+            .map(|(key, kind)| {
+                let schema = match *kind {
+                    "array" => json!({"type": "array", "items": {"type": "string"}}),
+                    "object" => json!({"type": "object", "properties": {"file": {"type": "string"}, "line": {"type": "integer"}}}),
+                    kind => json!({ "type": kind }),
+                };
+                ((*key).to_owned(), schema)
+            })
+            .collect();
+        json!({"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": properties}}})
+    };
+    TOOLS.iter().map(one).collect()
+}
+
+/// What texts are made of: markers of every format, the tags inside of calls, whole closing sequences, whole calls, and everything that
+/// stands in code.
+fn fragments(format: &str) -> Vec<String> {
+    let mut found: BTreeSet<String> = Splitter::names()
+        .flat_map(|name| Splitter::named(name, false, true).unwrap().markers().collect::<Vec<_>>())
+        .map(str::to_owned)
+        .collect();
+    let quoted = [
+        ("rm".to_owned(), Map::new()),
+        ("w".to_owned(), Map::from_iter([("content".to_owned(), json!("x"))])),
+    ];
+    for name in Splitter::names() {
+        for call in &quoted {
+            found.extend(writers::write(name, std::slice::from_ref(call)));
+        }
+    }
+    // What stands after the last text of a call, and before the first one.
+    let probe: Call = ("w".into(), Map::from_iter([("content".to_owned(), json!("QUOKKA"))]));
+    let mut own = Vec::new();
+    if let Some((before, after)) = writers::write(format, &[probe])
+        .as_deref()
+        .and_then(|text| text.split_once("QUOKKA"))
+    {
+        own = vec![
+            before.to_owned(),
+            after.to_owned(),
+            format!("{after}{before}"),
+            format!("{after} and {before}"),
+        ];
+    }
+    let words = [
+        "a",
+        " ",
+        "\n",
+        "\n\n",
+        "é🐱",
+        "\"",
+        "'",
+        "\\",
+        "\\n",
+        "\"\"\"",
+        "{",
+        "}",
+        "[",
+        "]",
+        "(",
+        ")",
+        ",",
+        ":",
+        "=",
+        "<",
+        ">",
+        "</",
+        "|",
+        "&",
+        "&amp;",
+        "42",
+        "true",
+        "null",
+        "[1, 2]",
+        "{\"a\": 1}",
+        "def f(x):\n    return x\n",
+        "it's \"so\"",
+        "</parameter>",
+        "</function>",
+        "<parameter=other>",
+        "\n<parameter=other>\n",
+        "<function=",
+        "</invoke>",
+        "<invoke name=\"rm\">",
+        "<parameter name=\"other\">",
+        "</arg_value>",
+        "<arg_key>",
+        "</arg_key>",
+        "<arg_value>",
+        "<|\"|>",
+        "<escape>",
+        "[ARGS]",
+        "[CALL_ID]",
+        "<｜tool▁sep｜>",
+        "<|tool_call_argument_begin|>",
+        "<tool_sep:opensource>",
+        "call:rm{}",
+        "<|constrain|>",
+        "</param>",
+        "]]>",
+        "<![CDATA[",
+        "```json",
+        "```",
+        "</content>",
+        "thought\n",
+        ":opensource>",
+        "\u{0}",
+        "\r\n",
+        "\t",
+    ];
+    let mut all: Vec<String> = found.into_iter().chain(words.map(str::to_owned)).collect();
+    // As often as all others together, so that they are met.
+    let often = all.len() / 16;
+    all.extend(own.into_iter().flat_map(|text| std::iter::repeat_n(text, often.max(1))));
+    all
+}
+
+fn text(fragments: Vec<String>) -> impl Strategy<Value = String> + Clone {
+    prop::collection::vec(prop::sample::select(fragments), 0..6).prop_map(|parts| parts.concat())
+}
+
+fn value(kind: &str, text: impl Strategy<Value = String> + Clone + 'static) -> BoxedStrategy<Value> {
+    match kind {
+        "string" => text.prop_map(Value::from).boxed(),
+        "integer" => any::<i32>().prop_map(Value::from).boxed(),
+        "number" => prop_oneof![
+            any::<i16>().prop_map(|n| json!(f64::from(n) / 8.0 + 0.0625)),
+            any::<i16>().prop_map(Value::from)
+        ]
+        .boxed(),
+        "boolean" => any::<bool>().prop_map(Value::from).boxed(),
+        "array" => prop::collection::vec(text, 0..3).prop_map(Value::from).boxed(),
+        _ => (text, any::<u8>())
+            .prop_map(|(file, line)| json!({"file": file, "line": line}))
+            .boxed(),
+    }
+}
+
+fn call(text: impl Strategy<Value = String> + Clone + 'static) -> impl Strategy<Value = Call> {
+    let tools = TOOLS.map(|(name, arguments)| {
+        let fields: Vec<_> = arguments
+            .iter()
+            .map(|(key, kind)| prop::option::of(value(kind, text.clone())).prop_map(move |value| Some(((*key).to_owned(), value?))))
+            .collect();
+        fields
+            .prop_map(move |fields| (name.to_owned(), fields.into_iter().flatten().collect()))
+            .boxed()
+    });
+    prop::strategy::Union::new(tools)
+}
+
+fn read(format: &str, source: &str, characters: usize) -> Vec<Event> {
+    let mut splitter = Splitter::named(format, false, true).unwrap().with_tools(&tools());
+    let mut events = Vec::new();
+    let mut rest = source;
+    while !rest.is_empty() {
+        let end = rest.char_indices().nth(characters).map_or(rest.len(), |(at, _)| at);
+        events.extend(splitter.push(&rest[..end]));
+        rest = &rest[end..];
+    }
+    events.extend(splitter.finish());
+    events
+}
+
+fn calls(events: &[Event]) -> Vec<Call> {
+    let call = |event: &Event| match &event.piece {
+        Piece::ToolCall { name, arguments } => Some((name.clone(), arguments.as_object().unwrap().clone())),
+        _ => None,
+    };
+    events.iter().filter_map(call).collect()
+}
+
+/// What a reading is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome {
+    /// Exactly what was written.
+    Exact,
+    /// No call, and a notice.
+    GivenUp,
+    /// Other calls, which are written in the very same characters: the proof that the format is ambiguous.
+    Same,
+    Wrong,
+}
+
+fn outcome(format: &str, written: &[Call], source: &str, events: &[Event]) -> Outcome {
+    let found = calls(events);
+    let notice = events
+        .iter()
+        .any(|event| matches!(&event.piece, Piece::Notice(notice) if notice.code == NoticeCode::BrokenToolCall));
+    if found == written {
+        Outcome::Exact
+    } else if found.is_empty() && notice {
+        Outcome::GivenUp
+    } else if rewritten(format, events).is_some_and(|text| bare(&text) == bare(source)) {
+        Outcome::Same
+    } else {
+        Outcome::Wrong
+    }
+}
+
+/// What was read, written again: the calls that stood between two markers by the format's writer, words as they are.
+fn rewritten(format: &str, events: &[Event]) -> Option<String> {
+    let mut text = String::new();
+    let mut rest = events;
+    while let Some(event) = rest.first() {
+        let together = rest.iter().take_while(|other| other.source == event.source).count();
+        match &event.piece {
+            Piece::ToolCall { .. } => text.push_str(&writers::write(format, &calls(&rest[..together]))?),
+            Piece::Text(words) => text.push_str(words),
+            Piece::Thinking(_) => return None,
+            Piece::Notice(_) => {}
+        }
+        rest = &rest[if matches!(event.piece, Piece::ToolCall { .. }) {
+            together
+        } else {
+            1
+        }..];
+    }
+    Some(text)
+}
+
+/// Without blanks and the markers around several calls, which stand between calls as the model likes.
+fn bare(text: &str) -> String {
+    let sections = [
+        "<tool_calls:opensource>",
+        "</tool_calls:opensource>",
+        "<|open|>tools<|sep|>",
+        "<|close|>tools<|sep|>",
+        "<|close|>message<|sep|>",
+    ];
+    let text = sections.iter().fold(text.to_owned(), |text, section| text.replace(section, ""));
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+fn runner(cases: u32) -> TestRunner {
+    let seed: u64 = std::env::var("PONDER_SEED").map_or(20_261_121, |seed| seed.parse().unwrap());
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
+}
+
+#[test]
+fn what_was_written_is_called_and_nothing_else() {
+    let cases = if std::env::var_os("PONDER_FULL").is_some() { 20_000 } else { 500 };
+    for format in Splitter::names().filter(|format| writers::write(format, &[]).is_some()) {
+        let text = text(fragments(format));
+        let answer = (
+            prop::sample::select(vec!["", "Sure.\n", "I call it:\n\n"]),
+            prop::collection::vec(call(text), 1..4),
+            prop::sample::select(vec![usize::MAX, 1, 3, 7]),
+        );
+        let outcomes = std::cell::RefCell::new(BTreeMap::<Outcome, u32>::new());
+        let result = runner(cases).run(&answer, |(words, written, characters)| {
+            let words = if matches!(format, "harmony" | "llama3") { "" } else { words };
+            let source = format!("{words}{}", writers::write(format, &written).unwrap());
+            let events = read(format, &source, characters);
+            let outcome = outcome(format, &written, &source, &events);
+            *outcomes.borrow_mut().entry(outcome).or_default() += 1;
+            let allowed = outcome == Outcome::Exact || outcome != Outcome::Wrong && AMBIGUOUS.contains(&format);
+            prop_assert!(allowed, "{outcome:?}: {source:?}\n{:?}", common::written(&events));
+            Ok(())
+        });
+        result.unwrap_or_else(|error| panic!("{format}: {error}"));
+        println!("report: {format}: {:?}", outcomes.into_inner());
+    }
+}
+
+/// What a template writes for an answer that is nothing but these calls, as ids after those of its question's prompt.
+fn rendered(processor: &ChatProcessor, written: &[Call]) -> Option<(Prompt, Vec<u32>)> {
+    let question = Message::text(Role::User, "How is it in Oslo?");
+    let mut answer = Message::text(Role::Assistant, "");
+    answer.tool_calls = written
+        .iter()
+        .enumerate()
+        .map(|(at, (name, arguments))| ToolCall {
+            // As Kimi's models name them; the others' templates take any.
+            id: format!("functions.{name}:{at}"),
+            name: name.clone(),
+            arguments: Value::Object(arguments.clone()),
+        })
+        .collect();
+    let tools = tools();
+    let request = |messages: &[Message], add_generation_prompt| {
+        let request = RenderRequest {
+            messages,
+            tools: &tools,
+            thinking: None,
+            add_generation_prompt,
+        };
+        processor.prompt(&request).ok()
+    };
+    let asked = request(std::slice::from_ref(&question), true)?;
+    let whole = request(&[question, answer], false)?;
+    let common = asked.ids.iter().zip(&whole.ids).take_while(|(a, b)| a == b).count();
+    let mut prompt = asked;
+    prompt.ids.truncate(common);
+    prompt.text = processor.decode(&prompt.ids).ok()?;
+    Some((prompt, whole.ids[common..].to_vec()))
+}
+
+fn read_ids(processor: &ChatProcessor, prompt: &Prompt, ids: &[u32]) -> Vec<Event> {
+    let mut parser = processor.parser(prompt, true, &[]).with_tools(&tools());
+    let mut events: Vec<Event> = ids.iter().flat_map(|id| parser.push_event(*id)).collect();
+    events.extend(parser.finish_events());
+    events
+}
+
+/// The same, by the templates of real models, for those whose plain calls are read. `PONDER_TEMPLATES` names the folder.
+#[test]
+fn what_templates_write_is_called_and_nothing_else() {
+    let Some(folder) = std::env::var_os("PONDER_TEMPLATES") else {
+        println!("skipped: PONDER_TEMPLATES names no folder of templates; `./dev test` does");
+        return;
+    };
+    let cases = if std::env::var_os("PONDER_FULL").is_some() { 500 } else { 20 };
+    let plain: Call = (
+        "w".into(),
+        Map::from_iter([("content".to_owned(), json!("hello")), ("n".to_owned(), json!(3))]),
+    );
+    let (mut known, mut wrong) = (BTreeMap::<Outcome, usize>::new(), Vec::new());
+    let mut names = 0;
+    for path in templates(Path::new(&folder)) {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let source = std::fs::read_to_string(&path).unwrap();
+        let (processor, _) = common::byte_speaker(&spelled(&source), &source);
+        let reads = |written: &[Call]| {
+            let (prompt, ids) = rendered(&processor, written)?;
+            let events = read_ids(&processor, &prompt, &ids);
+            let found = calls(&events);
+            let same = || rendered(&processor, &found).is_some_and(|(_, again)| again == ids);
+            let notice = || common::written(&events).contains(&"N:broken_tool_call".to_owned());
+            let outcome = match () {
+                () if found == written => Outcome::Exact,
+                () if found.is_empty() && notice() => Outcome::GivenUp,
+                () if same() => Outcome::Same,
+                () => Outcome::Wrong,
+            };
+            Some((
+                outcome,
+                format!("{:?}\n  {:?}", processor.decode(&ids).ok()?, common::written(&events)),
+            ))
+        };
+        if reads(std::slice::from_ref(&plain)).is_none_or(|(outcome, _)| outcome != Outcome::Exact) {
+            continue;
+        }
+        names += 1;
+        let text = text(fragments("qwen"));
+        let argument =
+            |key: &'static str| prop::option::of(text.clone()).prop_map(move |value| Some((key.to_owned(), Value::from(value?))));
+        let fields = (argument("content"), argument("path"), any::<i32>());
+        let call = fields.prop_map(|(content, path, n)| {
+            let fields: Map<String, Value> = [content, path].into_iter().flatten().chain([("n".to_owned(), json!(n))]).collect();
+            ("w".to_owned(), fields)
+        });
+        let answer = prop::collection::vec(call, 1..3);
+        let known = std::cell::RefCell::new(&mut known);
+        let result = runner(cases).run(&answer, |written| {
+            // Some templates refuse several calls.
+            let Some((outcome, shown)) = reads(&written) else { return Ok(()) };
+            *known.borrow_mut().entry(outcome).or_default() += 1;
+            prop_assert!(outcome != Outcome::Wrong, "{shown}");
+            Ok(())
+        });
+        if let Err(error) = result {
+            wrong.push(format!("{name}: {error}"));
+        }
+    }
+    println!("report: calls written by {names} templates: {known:?}");
+    assert!(wrong.is_empty(), "{} templates:\n{}", wrong.len(), wrong.join("\n"));
+}
