@@ -126,6 +126,20 @@ fn an_endpoint_is_added_tried_and_removed() {
         !window.newest("endpoint-answer").is_empty() && !window.newest("endpoint-answer").contains("Asking")
     });
     window.picture("settings-endpoint-silent-dark");
+
+    window.click("change-key");
+    window.type_into("key-field", "sk-secret");
+    window.click("keep-key");
+    // A session without a keychain says so; with one, the key is there and can be removed.
+    window.wait_until("the key is stored, or it says why not", || {
+        window.count("key-problem") + window.count("endpoint-key-source") == 1
+    });
+    window.picture("settings-endpoint-key-dark");
+    if window.count("endpoint-key-source") == 1 {
+        window.click("change-key");
+        window.click("remove-key");
+        window.wait_until("the key is gone", || window.count("endpoint-key-source") == 0);
+    }
     window.type_into("endpoint-name", "here");
     window.type_into("endpoint-url", "http://127.0.0.1:2/v1");
     window.click("add-endpoint");
