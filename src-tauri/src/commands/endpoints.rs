@@ -14,7 +14,7 @@ pub async fn endpoints(app: State<'_, App>) -> Result<Vec<EndpointInfo>> {
 /// What an address means that is not yet one of an endpoint. Nothing is sent there.
 #[tauri::command]
 pub fn endpoint_address(url: String) -> Result<EndpointAddress> {
-    Ok(remote::address(&url).map_err(Error::from)?)
+    remote::address(&url).map_err(Error::from)
 }
 
 /// Asks every endpoint for the list of its models.
@@ -28,7 +28,7 @@ pub async fn endpoint_models(app: State<'_, App>) -> Result<Vec<EndpointModels>>
 #[tauri::command]
 pub async fn test_endpoint(app: State<'_, App>, name: String) -> Result<EndpointModels> {
     app.endpoints().await?;
-    Ok(app.remote.models_of(&name).await.map_err(Error::from)?)
+    app.remote.models_of(&name).await.map_err(Error::from)
 }
 
 #[tauri::command]

@@ -48,7 +48,9 @@ impl Case {
     fn offered(&self) -> Vec<Value> {
         let mut tools = self.tools.clone().unwrap_or_default();
         for call in &self.calls {
-            let known = tools.iter().any(|tool| tool.get("function").unwrap_or(tool)["name"] == call.name.as_str());
+            let known = tools
+                .iter()
+                .any(|tool| tool.get("function").unwrap_or(tool)["name"] == call.name.as_str());
             if !known {
                 tools.push(json!({"type": "function", "function": {"name": call.name}}));
             }
@@ -80,7 +82,9 @@ impl Reading {
                 Piece::Thinking(more) => reading.thinking.push_str(&more),
                 Piece::Text(more) => reading.text.push_str(&more),
                 Piece::ToolCall { name, arguments } => reading.calls.push(Call { name, arguments }),
-                Piece::Notice(notice) => reading.notices.push(serde_json::to_value(notice.code).unwrap().as_str().unwrap().to_owned()),
+                Piece::Notice(notice) => reading
+                    .notices
+                    .push(serde_json::to_value(notice.code).unwrap().as_str().unwrap().to_owned()),
             }
         }
         reading
@@ -103,7 +107,8 @@ impl Speakers {
             let formats: Vec<Splitter> = Splitter::names().map(|name| Splitter::named(name, false, true).unwrap()).collect();
             let mut markers: Vec<&str> = formats.iter().flat_map(Splitter::markers).collect();
             // Not every template writes the calls that its model makes; LFM2's leaves them to the tokenizer.
-            let known = |marker: &str| source.contains(marker) || marker.starts_with("<|tool_call_") && source.contains("<|tool_list_start|>");
+            let known =
+                |marker: &str| source.contains(marker) || marker.starts_with("<|tool_call_") && source.contains("<|tool_list_start|>");
             markers.retain(|marker| marker.starts_with(['<', '[', '◁']) && known(marker));
             markers.sort_unstable();
             markers.dedup();
@@ -114,7 +119,9 @@ impl Speakers {
     /// The markers of a case's format.
     fn markers(&self, case: &Case) -> Vec<&'static str> {
         let formats = Splitter::names().filter(|name| case.format.as_deref().is_none_or(|format| format == *name));
-        formats.flat_map(|name| Splitter::named(name, false, true).unwrap().markers().collect::<Vec<_>>()).collect()
+        formats
+            .flat_map(|name| Splitter::named(name, false, true).unwrap().markers().collect::<Vec<_>>())
+            .collect()
     }
 
     /// What comes of a text in pieces of this many characters or tokens; `None` if the format is not known.
@@ -181,7 +188,10 @@ fn expected(case: &Case, ours: &Reading, speakers: &mut Speakers) -> Vec<Reading
         notices: Vec::new(),
     };
     let mut found = vec![theirs.clone()];
-    let alone = Case { prompt: None, ..case.clone() };
+    let alone = Case {
+        prompt: None,
+        ..case.clone()
+    };
     if let Some(rest) = speakers.read(&alone, &case.content, false, usize::MAX) {
         match case.kind.as_str() {
             "reasoning" => found.push(Reading {
@@ -269,7 +279,12 @@ fn the_suites_of_others_find_no_fault() {
         std::fs::write(path, faults.join("\n")).unwrap();
     }
     assert!(torn.is_empty(), "{}", torn.join("\n"));
-    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults[..faults.len().min(40)].join("\n"));
+    assert!(
+        faults.is_empty(),
+        "{} faults:\n{}",
+        faults.len(),
+        faults[..faults.len().min(40)].join("\n")
+    );
 }
 
 fn report(table: &BTreeMap<(&'static str, String), usize>) {
@@ -281,7 +296,10 @@ fn report(table: &BTreeMap<(&'static str, String), usize>) {
     };
     let mut rows: Vec<&'static str> = table.keys().map(|(row, _)| *row).collect();
     rows.dedup();
-    println!("report: | {} | |", suites.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" | "));
+    println!(
+        "report: | {} | |",
+        suites.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" | ")
+    );
     for row in rows {
         let counts: Vec<String> = suites
             .iter()
