@@ -274,7 +274,7 @@ fn folders_of_ones_own_are_added_shown_and_taken_off_again() {
     let shown = folder().folders();
     assert!(shown[0].problem.as_deref().unwrap().contains("not there"), "{shown:?}");
     assert!(folder().list().is_empty());
-    assert_eq!(folder().own_folders(), [added.clone()]);
+    assert_eq!(folder().own_folders(), std::slice::from_ref(&added));
     assert!(folder().remove_folder(&added));
     assert!(!folder().remove_folder(&added));
     assert!(folder().folders().is_empty() && own.path().join("away/one/config.json").is_file());
