@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use protocol::{AnswerBody, AnswerState, ChatSettings, Content, Error, ErrorCode, Position};
+use protocol::{AnswerBody, AnswerState, Content, Error, ErrorCode, Position};
 use rustyline::error::ReadlineError;
 use rustyline::DefaultEditor;
 
@@ -47,15 +47,13 @@ pub async fn run(args: ChatArgs) -> Result<()> {
         None => (None, args.model.model),
     };
     let model = app.model(asked.as_deref()).await?;
-    let usual = app.chat.settings().await?.new_chat();
-    let settings = ChatSettings {
-        // As it was found: a folder's path that is relative means nothing to the window.
-        model: asked.map(|_| model.reference()),
-        thinking: args.thinking.map(Into::into).or(usual.thinking),
-        thinking_budget: args.thinking_budget.or(usual.thinking_budget),
-        system_prompt: args.system.unwrap_or_default(),
-        sampling: args.sampling.sampling(),
-    };
+    let mut settings = app.chat.settings().await?.new_chat();
+    // As it was found: a folder's path that is relative means nothing to the window.
+    settings.model = asked.map(|_| model.reference());
+    settings.thinking = args.thinking.map(Into::into).or(settings.thinking);
+    settings.thinking_budget = args.thinking_budget.or(settings.thinking_budget);
+    settings.system_prompt = args.system.unwrap_or_default();
+    settings.sampling = args.sampling.sampling();
     if std::io::stdin().is_terminal() {
         println!(
             "{}",

@@ -123,12 +123,12 @@ async fn the_chats_settings_choose_what_is_asked() {
     let settings = ChatSettings {
         model: Some("a/b".into()),
         thinking: Some(Thinking::Off),
-        thinking_budget: None,
         system_prompt: "Be brief.".into(),
         sampling: Sampling {
             top_k: Some(3),
             ..Sampling::default()
         },
+        ..ChatSettings::default()
     };
     let chat = harness.chat.create(settings.clone()).await.unwrap().summary.id;
     let (message, job) = harness.ask(&chat, "one").await;
