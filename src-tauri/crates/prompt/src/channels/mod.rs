@@ -7,6 +7,7 @@
 mod channel_format;
 mod event;
 mod header;
+mod known_calls;
 mod known_formats;
 mod machine;
 mod scanner;
@@ -63,7 +64,7 @@ impl ChannelParser {
     /// Takes over what the prompt left: a thought, an answer or a message it opened, or a thought it opened and closed.
     fn begin(&mut self, tokenizer: &Arc<Tokenizer>, prompt: &Prompt) {
         let format = &self.splitter.format;
-        if format.headers {
+        if format.headers.is_some() {
             return self.begin_message(tokenizer, prompt);
         }
         let markers = [

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{json, Value};
 
 /// A case as `tests/oracle/suites/collect.py` writes it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 struct Case {
     suite: String,
     test: String,
@@ -48,7 +48,9 @@ impl Case {
     fn offered(&self) -> Vec<Value> {
         let mut tools = self.tools.clone().unwrap_or_default();
         for call in &self.calls {
-            let known = tools.iter().any(|tool| tool.get("function").unwrap_or(tool)["name"] == call.name.as_str());
+            let known = tools
+                .iter()
+                .any(|tool| tool.get("function").unwrap_or(tool)["name"] == call.name.as_str());
             if !known {
                 tools.push(json!({"type": "function", "function": {"name": call.name}}));
             }
@@ -80,7 +82,9 @@ impl Reading {
                 Piece::Thinking(more) => reading.thinking.push_str(&more),
                 Piece::Text(more) => reading.text.push_str(&more),
                 Piece::ToolCall { name, arguments } => reading.calls.push(Call { name, arguments }),
-                Piece::Notice(notice) => reading.notices.push(serde_json::to_value(notice.code).unwrap().as_str().unwrap().to_owned()),
+                Piece::Notice(notice) => reading
+                    .notices
+                    .push(serde_json::to_value(notice.code).unwrap().as_str().unwrap().to_owned()),
             }
         }
         reading
@@ -103,7 +107,8 @@ impl Speakers {
             let formats: Vec<Splitter> = Splitter::names().map(|name| Splitter::named(name, false, true).unwrap()).collect();
             let mut markers: Vec<&str> = formats.iter().flat_map(Splitter::markers).collect();
             // Not every template writes the calls that its model makes; LFM2's leaves them to the tokenizer.
-            let known = |marker: &str| source.contains(marker) || marker.starts_with("<|tool_call_") && source.contains("<|tool_list_start|>");
+            let known =
+                |marker: &str| source.contains(marker) || marker.starts_with("<|tool_call_") && source.contains("<|tool_list_start|>");
             markers.retain(|marker| marker.starts_with(['<', '[', '◁']) && known(marker));
             markers.sort_unstable();
             markers.dedup();
@@ -114,7 +119,9 @@ impl Speakers {
     /// The markers of a case's format.
     fn markers(&self, case: &Case) -> Vec<&'static str> {
         let formats = Splitter::names().filter(|name| case.format.as_deref().is_none_or(|format| format == *name));
-        formats.flat_map(|name| Splitter::named(name, false, true).unwrap().markers().collect::<Vec<_>>()).collect()
+        formats
+            .flat_map(|name| Splitter::named(name, false, true).unwrap().markers().collect::<Vec<_>>())
+            .collect()
     }
 
     /// What comes of a text in pieces of this many characters or tokens; `None` if the format is not known.
@@ -181,7 +188,10 @@ fn expected(case: &Case, ours: &Reading, speakers: &mut Speakers) -> Vec<Reading
         notices: Vec::new(),
     };
     let mut found = vec![theirs.clone()];
-    let alone = Case { prompt: None, ..case.clone() };
+    let alone = Case {
+        prompt: None,
+        ..case.clone()
+    };
     if let Some(rest) = speakers.read(&alone, &case.content, false, usize::MAX) {
         match case.kind.as_str() {
             "reasoning" => found.push(Reading {
@@ -269,7 +279,61 @@ fn the_suites_of_others_find_no_fault() {
         std::fs::write(path, faults.join("\n")).unwrap();
     }
     assert!(torn.is_empty(), "{}", torn.join("\n"));
-    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults[..faults.len().min(40)].join("\n"));
+    assert!(
+        faults.is_empty(),
+        "{} faults:\n{}",
+        faults.len(),
+        faults[..faults.len().min(40)].join("\n")
+    );
+}
+
+/// Templates that vLLM gives as examples, and a call as their models write it.
+const EXAMPLES: [(&str, &str); 5] = [
+    (
+        "internlm2_tool",
+        "<|action_start|><|plugin|>\n{\"name\": \"f\", \"parameters\": {\"a\": 1}}<|action_end|>",
+    ),
+    ("granite_20b_fc", "<function_call> {\"name\": \"f\", \"arguments\": {\"a\": 1}}"),
+    ("phi4_mini", "functools[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]"),
+    ("xlam_llama", "[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]"),
+    ("xlam_qwen", "[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]"),
+];
+
+#[test]
+fn templates_tell_how_their_models_write_calls() {
+    let Some(folder) = std::env::var_os("PONDER_SUITES").map(PathBuf::from) else {
+        println!("skipped: PONDER_SUITES names no folder of cases; `./dev test --full` does");
+        return;
+    };
+    let vllm = std::fs::read_dir(folder.join("sources"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let vllm = vllm
+        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("vllm-0"))
+        .max()
+        .unwrap();
+    let mut speakers = Speakers {
+        folder,
+        known: HashMap::new(),
+    };
+    let call = Call {
+        name: "f".into(),
+        arguments: json!({"a": 1}),
+    };
+    for (name, source) in EXAMPLES {
+        let case = Case {
+            template: Some(
+                vllm.join(format!("examples/tool_chat_template_{name}.jinja"))
+                    .to_str()
+                    .unwrap()
+                    .to_owned(),
+            ),
+            calls: vec![call.clone()],
+            ..Case::default()
+        };
+        let read = speakers.read(&case, source, false, 1).unwrap();
+        assert_eq!((read.text.as_str(), read.calls), ("", vec![call.clone()]), "{name}");
+    }
 }
 
 fn report(table: &BTreeMap<(&'static str, String), usize>) {
@@ -281,7 +345,10 @@ fn report(table: &BTreeMap<(&'static str, String), usize>) {
     };
     let mut rows: Vec<&'static str> = table.keys().map(|(row, _)| *row).collect();
     rows.dedup();
-    println!("report: | {} | |", suites.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" | "));
+    println!(
+        "report: | {} | |",
+        suites.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" | ")
+    );
     for row in rows {
         let counts: Vec<String> = suites
             .iter()
