@@ -323,6 +323,23 @@ fn what_was_written_is_called_and_nothing_else() {
     }
 }
 
+/// The proof that a format is ambiguous: one call whose text holds what ends a call and begins another one is written in the same
+/// characters as two calls.
+#[test]
+fn one_call_may_be_written_like_two() {
+    for format in AMBIGUOUS {
+        let with =
+            |content: &str| writers::write(format, &[("w".into(), Map::from_iter([("content".to_owned(), json!(content))]))]).unwrap();
+        let plain = with("<QUOKKA");
+        let (before, after) = plain.split_once("<QUOKKA").unwrap();
+        assert_eq!(
+            with(&format!("<a{after}{before}<b")),
+            format!("{}{}", with("<a"), with("<b")),
+            "{format}"
+        );
+    }
+}
+
 /// What a template writes for an answer that is nothing but these calls, as ids after those of its question's prompt.
 fn rendered(processor: &ChatProcessor, written: &[Call]) -> Option<(Prompt, Vec<u32>)> {
     let question = Message::text(Role::User, "How is it in Oslo?");

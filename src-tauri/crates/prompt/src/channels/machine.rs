@@ -178,7 +178,7 @@ impl Machine {
 
     /// Whether the next text is a thought's. A label that may open one is not part of it.
     pub(super) fn in_thought(&self) -> bool {
-        matches!(self.state, State::Thought { .. }) || self.trial.as_ref().is_some_and(|trial| trial.doubt == Doubt::InThought)
+        matches!(self.state, State::Thought { .. }) || self.may_call_in_thought()
     }
 
     /// Whether the thought that runs ends a line, so that its closing marker needs none before it.
