@@ -341,6 +341,32 @@ fn thinking_tokens_are_those_between_the_markers() {
 }
 
 #[test]
+fn ids_of_a_call_in_an_open_thought_are_none_of_it() {
+    for speaker in [Speaker::think(), Speaker::spelled_think()] {
+        let ids = speaker.ids("12345<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>");
+        let answer = speaker.answer("<think>\n", true, &[], &ids);
+        assert_eq!((answer.parts, answer.tokens), (vec!["T:12345".to_owned(), "C:f{}".to_owned()], 5));
+        // What turns out to be a quotation is the thought's.
+        let ids = speaker.ids("12345<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>6</think>7");
+        assert!(speaker.answer("<think>\n", true, &[], &ids).tokens > 12);
+    }
+}
+
+#[test]
+fn stop_texts_end_what_is_read_on_trial() {
+    let gemma = Speaker::gemma();
+    let mut parser = gemma.processor.parser(&Prompt::default(), true, &["END".into()]);
+    let ids = gemma.ids("<|tool_call>call:f{a:<|\"|>END<|\"|>}<tool_call|>one EN");
+    let events: Vec<Piece> = ids.iter().flat_map(|id| parser.push(*id)).collect();
+    assert_eq!((events, parser.stopped_by_text()), (vec![], false));
+    let events: Vec<Piece> = gemma.ids("D two").iter().flat_map(|id| parser.push(*id)).collect();
+    assert!(parser.stopped_by_text());
+    let mut answer = Answer::default();
+    events.into_iter().chain(parser.finish()).for_each(|piece| answer.take(piece));
+    assert_eq!(answer.parts, ["C:f{\"a\":\"END\"}", "A:one "]);
+}
+
+#[test]
 fn stop_texts_cut_the_answer_alone() {
     let gemma = Speaker::gemma();
     let answer = gemma.answer(

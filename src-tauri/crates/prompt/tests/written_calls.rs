@@ -227,21 +227,28 @@ fn outcome(format: &str, written: &[Call], source: &str, events: &[Event]) -> Ou
         Outcome::Exact
     } else if found.is_empty() && notice {
         Outcome::GivenUp
-    } else if rewritten(format, events).is_some_and(|text| bare(&text) == bare(source)) {
+    } else if rewritten(format, events, source).is_some_and(|text| bare(&text) == bare(source)) {
         Outcome::Same
     } else {
         Outcome::Wrong
     }
 }
 
-/// What was read, written again: the calls that stood between two markers by the format's writer, words as they are.
-fn rewritten(format: &str, events: &[Event]) -> Option<String> {
+/// Calls as the source has them: as this format writes them, or as another one that shares its markers.
+fn same(format: &str, calls: &[Call], source: &str) -> Option<String> {
+    let others = Splitter::names().filter_map(|name| writers::write(name, calls));
+    let mut written = writers::write(format, calls).into_iter().chain(others);
+    written.find(|text| bare(source).contains(&bare(text)))
+}
+
+/// What was read, written again: the calls that stood between two markers, words as they are.
+fn rewritten(format: &str, events: &[Event], source: &str) -> Option<String> {
     let mut text = String::new();
     let mut rest = events;
     while let Some(event) = rest.first() {
         let together = rest.iter().take_while(|other| other.source == event.source).count();
         match &event.piece {
-            Piece::ToolCall { .. } => text.push_str(&writers::write(format, &calls(&rest[..together]))?),
+            Piece::ToolCall { .. } => text.push_str(&same(format, &calls(&rest[..together]), source)?),
             Piece::Text(words) => text.push_str(words),
             Piece::Thinking(_) => return None,
             Piece::Notice(_) => {}
@@ -260,6 +267,12 @@ fn bare(text: &str) -> String {
     let sections = [
         "<tool_calls:opensource>",
         "</tool_calls:opensource>",
+        "<|begin_of_box|>",
+        "<|end_of_box|>",
+        "<tool_calls>",
+        "</tool_calls>",
+        "<｜tool_calls_begin｜>",
+        "<｜tool_calls_end｜>",
         "<|open|>tools<|sep|>",
         "<|close|>tools<|sep|>",
         "<|close|>message<|sep|>",
@@ -292,7 +305,11 @@ fn what_was_written_is_called_and_nothing_else() {
         );
         let outcomes = std::cell::RefCell::new(BTreeMap::<Outcome, u32>::new());
         let result = runner(cases).run(&answer, |(words, written, characters)| {
-            let words = if matches!(format, "harmony" | "llama3") { "" } else { words };
+            let words = if matches!(format, "functionary" | "harmony" | "llama3" | "llama4" | "muse" | "xlam") {
+                ""
+            } else {
+                words
+            };
             let source = format!("{words}{}", writers::write(format, &written).unwrap());
             let events = read(format, &source, characters);
             let outcome = outcome(format, &written, &source, &events);
@@ -303,6 +320,23 @@ fn what_was_written_is_called_and_nothing_else() {
         });
         result.unwrap_or_else(|error| panic!("{format}: {error}"));
         println!("report: {format}: {:?}", outcomes.into_inner());
+    }
+}
+
+/// The proof that a format is ambiguous: one call whose text holds what ends a call and begins another one is written in the same
+/// characters as two calls.
+#[test]
+fn one_call_may_be_written_like_two() {
+    for format in AMBIGUOUS {
+        let with =
+            |content: &str| writers::write(format, &[("w".into(), Map::from_iter([("content".to_owned(), json!(content))]))]).unwrap();
+        let plain = with("<QUOKKA");
+        let (before, after) = plain.split_once("<QUOKKA").unwrap();
+        assert_eq!(
+            with(&format!("<a{after}{before}<b")),
+            format!("{}{}", with("<a"), with("<b")),
+            "{format}"
+        );
     }
 }
 

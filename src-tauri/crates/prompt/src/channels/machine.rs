@@ -11,7 +11,7 @@ use protocol::{Notice, NoticeCode};
 
 use super::channel_format::{ChannelFormat, MarkerKind};
 use super::event::{append, Event, Piece, Span};
-use super::header::{self, Body};
+use super::header::Body;
 use crate::tool_calls::{OpenCall, Tools};
 use calls::Call;
 use trial::{Doubt, Trial};
@@ -89,6 +89,8 @@ pub(super) struct Machine {
     after_call: bool,
     /// Whether the marker that closes the answer is expected.
     wrapped: bool,
+    /// Whether the message goes to somebody who calls nothing, so that calls in it are quoted.
+    quoting: bool,
     /// Whether a newline right after the opening marker is still to be dropped.
     trim_newline: bool,
     reported: bool,
@@ -121,6 +123,7 @@ impl Machine {
             after_thought: false,
             after_call: false,
             wrapped: false,
+            quoting: false,
             trim_newline: false,
             reported: false,
             ended: false,
@@ -134,7 +137,7 @@ impl Machine {
 
     /// The state between two blocks.
     fn between(&self) -> State {
-        if self.format.headers {
+        if self.format.headers.is_some() {
             let (read, origin) = (Span::default(), Origin::Boundary);
             State::Header { read, origin }
         } else {
@@ -155,9 +158,9 @@ impl Machine {
 
     /// The prompt ends in a message whose header is this.
     pub(super) fn begin_message(&mut self, header: &str) {
-        match header::body(header) {
+        match self.format.headers.and_then(|headers| headers.body(header)) {
             Some(Body::Thought) => self.state = State::Thought { begun: false },
-            Some(Body::Answer) => self.state = State::Answer,
+            Some(Body::Answer | Body::Calls) => self.state = State::Answer,
             Some(Body::Call(_)) | None => {}
         }
     }
@@ -175,7 +178,7 @@ impl Machine {
 
     /// Whether the next text is a thought's. A label that may open one is not part of it.
     pub(super) fn in_thought(&self) -> bool {
-        matches!(self.state, State::Thought { .. }) || self.trial.as_ref().is_some_and(|trial| trial.doubt == Doubt::InThought)
+        matches!(self.state, State::Thought { .. }) || self.may_call_in_thought()
     }
 
     /// Whether the thought that runs ends a line, so that its closing marker needs none before it.
@@ -219,7 +222,7 @@ impl Machine {
         self.doubt();
     }
 
-    fn read_text(&mut self, text: &str, at: usize) {
+    pub(super) fn read_text(&mut self, text: &str, at: usize) {
         if text.is_empty() {
             return;
         }
@@ -277,7 +280,9 @@ impl Machine {
                 self.boundary();
             }
             (State::Answer, MarkerKind::Section) => self.drop_held(),
-            (State::Answer, MarkerKind::CallOpen) => self.call_on_trial(Doubt::Unescaped, mark, spelled, at),
+            (State::Answer, MarkerKind::CallOpen | MarkerKind::CallWord) if !self.quoting => {
+                self.call_on_trial(Doubt::Unescaped, mark, spelled, at)
+            }
             (State::Answer, MarkerKind::CallHead) if self.may_open || self.line_ended => {
                 self.call_on_trial(Doubt::Unescaped, mark, spelled, at);
             }
@@ -314,7 +319,7 @@ impl Machine {
                 self.boundary();
             }
             (State::Answer | State::Thought { .. }, MarkerKind::MessageClose) => self.boundary(),
-            (State::Answer | State::Thought { .. }, MarkerKind::HeaderOpen) => self.begin_header(),
+            (State::Answer | State::Thought { .. }, MarkerKind::HeaderOpen) => self.begin_header(spelled, at),
             _ => self.read_text(spelled, at),
         }
     }
@@ -457,7 +462,7 @@ impl Machine {
         self.dangling.clear();
         (self.may_open, self.after_block) = (true, true);
         (self.unknown_open, self.after_thought, self.after_call) = (false, false, false);
-        self.next_message = None;
+        (self.next_message, self.quoting) = (None, false);
         self.state = self.between();
     }
 

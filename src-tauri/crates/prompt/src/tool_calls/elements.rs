@@ -12,7 +12,7 @@ use super::tag::{first, fit, skip_blank, Fit};
 use super::{insert, ParsedCalls, Surroundings, Tools};
 
 /// Prefixes that families put before the names of their elements.
-const SPACES: [&str; 3] = ["", "｜DSML｜", "atem:"];
+const SPACES: [&str; 5] = ["", "｜DSML｜", "｜DSML｜ ", "atem:", "steptml:"];
 const CALLS: [&str; 2] = ["function", "invoke"];
 /// The longer name first, because the other one begins it.
 const PARAMETERS: [&str; 2] = ["parameter", "param"];
@@ -334,7 +334,7 @@ pub(super) fn read(text: &str, tools: &Tools, around: Surroundings) -> Option<Pa
     let mut open = None;
     while let Some(found) = elements.step(text, true) {
         match found {
-            Found::Head(head) => tool = name(&text[head])?.0,
+            Found::Head(head) => tool = tools.offered(name(&text[head])?.0),
             Found::Key(head, parameter) => open = Some((name(&text[head])?, parameter)),
             Found::Value(value) => {
                 let ((key, attributes), parameter) = open.take()?;

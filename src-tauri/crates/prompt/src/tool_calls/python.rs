@@ -1,10 +1,10 @@
-//! Calls as Python: `[f(a=1, b="x"), g()]` of LFM2 and Llama, with Python's or JSON's words for true, false and nothing.
+//! Calls as Python: `[f(a=1, b="x"), g()]` of LFM2 and Llama, one on each line of OLMo 3, with Python's or JSON's words for true, false and nothing.
 
 use serde_json::{Map, Number, Value};
 
 use super::{BareCall, Call, ParsedCalls, Tools, DEPTH};
 
-/// A list of calls, or one call.
+/// A list of calls, or one call on each line.
 pub(super) fn calls(text: &str) -> Option<ParsedCalls> {
     let mut reader = Reader { rest: text };
     let mut calls = Vec::new();
@@ -21,6 +21,12 @@ pub(super) fn calls(text: &str) -> Option<ParsedCalls> {
         }
     } else {
         calls.push(reader.call()?);
+        while reader.rest.trim_start_matches([' ', '\t', '\r']).starts_with('\n') {
+            let mut next = Reader { rest: reader.rest };
+            let Some(call) = next.call() else { break };
+            calls.push(call);
+            reader = next;
+        }
     }
     Some(ParsedCalls {
         calls,

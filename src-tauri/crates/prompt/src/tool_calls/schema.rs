@@ -36,6 +36,14 @@ impl Tools {
         self.properties.is_none() || self.has(name)
     }
 
+    /// The name under which a tool was offered: Muse doubles one that has no namespace.
+    pub(crate) fn offered<'a>(&self, name: &'a str) -> &'a str {
+        match name.split_once('.') {
+            Some((space, same)) if space == same && !self.has(name) && self.has(same) => same,
+            _ => name,
+        }
+    }
+
     /// The schema of an argument, if there is one.
     pub(crate) fn schema(&self, tool: &str, argument: &str) -> Option<&Value> {
         self.properties.as_ref()?.get(tool)?.get(argument)

@@ -94,7 +94,7 @@ impl Machine {
         self.held.clear();
         self.dangling.clear();
         self.state = State::Call(match mark {
-            MarkerKind::CallHead => Call::unwrapped(spelled, at),
+            MarkerKind::CallHead | MarkerKind::CallWord => Call::unwrapped(spelled, at),
             _ => Call::marked(spelled, at),
         });
     }
@@ -125,7 +125,7 @@ impl Machine {
             MarkerKind::MessageClose => self.end_call(Some("")),
             MarkerKind::HeaderOpen => {
                 self.end_call(Some(""));
-                self.begin_header();
+                self.begin_header(spelled, at);
             }
             // What some formats never close ends before the next block.
             MarkerKind::Open | MarkerKind::Close | MarkerKind::AnswerOpen | MarkerKind::AnswerClose
@@ -146,11 +146,13 @@ impl Machine {
         }
     }
 
-    /// Ends a call that nothing stands around as soon as words follow it.
+    /// Ends a call that nothing stands around as soon as it is over; what follows is read on.
     pub(super) fn end_if_over(&mut self) {
-        if matches!(&self.state, State::Call(call) if call.open.is_over(&call.body.text)) {
-            self.end_call(None);
-        }
+        let State::Call(call) = &mut self.state else { return };
+        let Some(end) = call.open.over(&call.body.text) else { return };
+        let (rest, at) = (call.body.text.split_off(end), call.body.at + end);
+        self.end_call(None);
+        self.read_text(&rest, at);
     }
 
     /// Ends the call that is open, with what closes it. One that is not whole is given up: it is text, with its markers.

@@ -28,7 +28,9 @@ impl Machine {
             if first && self.last_thought {
                 // The words of two thoughts do not run together.
                 let piece = Piece::Thinking("\n\n".into());
-                let source = self.thought_end..self.thought_end;
+                // A marker that is this thought's first word did not end the other one.
+                let end = self.thought_end.min(at);
+                let source = end..end;
                 self.events.push(Event { piece, source });
             }
             self.last_thought = true;

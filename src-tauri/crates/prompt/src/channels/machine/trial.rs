@@ -27,6 +27,11 @@ pub(super) struct Trial {
 }
 
 impl Machine {
+    /// Whether what is read is a thought unless it turns out to be a call.
+    pub(in crate::channels) fn may_call_in_thought(&self) -> bool {
+        self.trial.as_ref().is_some_and(|trial| trial.doubt == Doubt::InThought)
+    }
+
     /// What was read since a trial began that still runs.
     pub(in crate::channels) fn doubtful(&self) -> Option<&[Event]> {
         self.trial.as_ref().map(|_| self.events.as_slice())
