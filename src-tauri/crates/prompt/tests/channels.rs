@@ -228,12 +228,11 @@ fn thinking_tokens_are_those_between_the_markers() {
 
 #[test]
 fn ids_of_a_call_in_an_open_thought_are_none_of_it() {
+    let call = "12345<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
     for speaker in [Speaker::think(), Speaker::spelled_think()] {
-        let ids = speaker.ids("12345<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>");
-        let answer = speaker.answer("<think>\n", true, &[], &ids);
+        let answer = speaker.answer("<think>\n", true, &[], &speaker.ids(call));
         assert_eq!((answer.parts, answer.tokens), (vec!["T:12345".to_owned(), "C:f{}".to_owned()], 5));
-        // What turns out to be a quotation is the thought's.
-        let ids = speaker.ids("12345<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>6</think>7");
+        let ids = speaker.ids(&format!("{call}6</think>7"));
         assert!(speaker.answer("<think>\n", true, &[], &ids).tokens > 12);
     }
 }
@@ -241,14 +240,12 @@ fn ids_of_a_call_in_an_open_thought_are_none_of_it() {
 #[test]
 fn stop_texts_end_what_is_read_on_trial() {
     let gemma = Speaker::gemma();
-    let mut parser = gemma.processor.parser(&Prompt::default(), true, &["END".into()]);
+    let (mut parser, mut answer) = (gemma.processor.parser(&Prompt::default(), true, &["END".into()]), Answer::default());
     let ids = gemma.ids("<|tool_call>call:f{a:<|\"|>END<|\"|>}<tool_call|>one EN");
-    let events: Vec<Piece> = ids.iter().flat_map(|id| parser.push(*id)).collect();
-    assert_eq!((events, parser.stopped_by_text()), (vec![], false));
-    let events: Vec<Piece> = gemma.ids("D two").iter().flat_map(|id| parser.push(*id)).collect();
+    assert!(ids.iter().all(|id| parser.push(*id).is_empty() && !parser.stopped_by_text()));
+    let rest = gemma.ids("D two");
+    rest.iter().flat_map(|id| parser.push(*id)).for_each(|piece| answer.take(piece));
     assert!(parser.stopped_by_text());
-    let mut answer = Answer::default();
-    events.into_iter().chain(parser.finish()).for_each(|piece| answer.take(piece));
     assert_eq!(answer.parts, ["C:f{\"a\":\"END\"}", "A:one "]);
 }
 
@@ -262,11 +259,10 @@ fn stop_texts_cut_the_answer_alone() {
         &gemma.ids("<|channel>thought\na END b<channel|>one STOP two END"),
     );
     assert_eq!((answer.parts, answer.stopped), (vec!["T:a END b".into(), "A:one ".into()], true));
-    let answer = gemma.answer("", true, &["END"], &gemma.ids("one EN"));
-    assert_eq!((answer.parts, answer.stopped), (vec!["A:one EN".into()], false));
+    assert_eq!(gemma.answer("", true, &["END"], &gemma.ids("one EN")).parts, ["A:one EN"]);
     // A stop text does not reach across a block, and whitespace may be one.
-    let answer = gemma.answer("", true, &["END"], &gemma.ids("E<|channel>thought\nx<channel|>ND"));
-    assert_eq!(answer.parts, ["A:E", "T:x", "A:ND"]);
+    let ids = gemma.ids("E<|channel>thought\nx<channel|>ND");
+    assert_eq!(gemma.answer("", true, &["END"], &ids).parts, ["A:E", "T:x", "A:ND"]);
     assert_eq!(gemma.answer("", true, &["\n\n"], &gemma.ids("a\n\nb")).parts, ["A:a"]);
 }
 
@@ -346,8 +342,7 @@ proptest! {
 
     #[test]
     fn what_a_turn_is_made_of_is_what_is_read(turns in prop::collection::vec(turn(), 0..4)) {
-        let (mut text, mut expected, mut spoken) = (String::new(), Answer::default(), false);
-        let mut thought_last = false;
+        let (mut text, mut expected, mut spoken, mut thought_last) = (String::new(), Answer::default(), false, false);
         for (thought, answer, call) in &turns {
             text.push_str(&format!("<|channel>thought\n{thought}<channel|>{answer}"));
             if !thought.trim().is_empty() {

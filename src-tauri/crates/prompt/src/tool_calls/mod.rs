@@ -114,13 +114,21 @@ const CLOSINGS: [&str; 28] = [
     "]<]minimax[>[</",
 ];
 
-/// Whether what stands beside calls closes something that none of them opened; `closings` are the format's own. Right after a call one of
-/// those may stand more than once.
-pub(crate) fn is_torn(beside: &str, closings: &[&str]) -> bool {
-    let mut rest = beside.trim_start();
-    while let Some(after) = closings.iter().find_map(|closing| rest.strip_prefix(closing)) {
-        rest = after.trim_start();
+/// Whether what stands beside calls closes something that none of them opened; `closings` are the format's own, of which one may stand right
+/// after a call, or several if they may be `repeated`.
+pub(crate) fn is_torn(beside: &str, closings: &[&str], repeated: bool) -> bool {
+    let after_closing = |text: &str| {
+        let text = text.trim_start();
+        closings.iter().find_map(|closing| text.strip_prefix(closing)).map(str::len)
+    };
+    let mut rest = beside.len();
+    while let Some(after) = after_closing(&beside[beside.len() - rest..]) {
+        rest = after;
+        if !repeated {
+            break;
+        }
     }
+    let rest = &beside[beside.len() - rest..];
     closings.iter().chain(&CLOSINGS).any(|closing| rest.contains(closing))
 }
 

@@ -130,6 +130,16 @@ impl OpenCall {
         }
     }
 
+    /// Whether the form is Python's, which some templates write without escaping anything.
+    pub(crate) fn is_python(&self) -> bool {
+        matches!(&self.form, Form::Nested(nesting) if nesting.notation() == Notation::Python)
+    }
+
+    /// Whether arguments were begun.
+    pub(crate) fn is_begun(&self) -> bool {
+        !matches!(self.form, Form::Unknown | Form::Label(_))
+    }
+
     /// Whether no call is written like this, whatever follows.
     pub(crate) fn is_hopeless(&self) -> bool {
         matches!(self.form, Form::Label(Label { words: true, .. }))

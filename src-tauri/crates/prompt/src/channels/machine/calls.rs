@@ -161,7 +161,7 @@ impl Machine {
             return;
         };
         let reading = call.read(self, closing.is_some());
-        self.judge(call.open.is_unescaped());
+        self.judge(&call.open, reading.is_some());
         match reading {
             Some(reading) => self.call(&call.body, reading),
             None => {

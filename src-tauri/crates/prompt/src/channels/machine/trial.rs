@@ -1,7 +1,7 @@
 //! What is read on trial: a call that may turn out to be a word of a thought or of another call's text, as what follows tells.
 
 use super::{Event, Machine, MarkerKind, Piece, Span, State};
-use crate::tool_calls;
+use crate::tool_calls::{self, OpenCall};
 
 /// Why it is not sure that a call is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(super) struct Trial {
     pub(super) doubt: Doubt,
     before: Machine,
     raw: Span,
+    /// Whether what a call's text holds may have been taken for its end.
+    doubtful: bool,
     /// Whether a call's form cannot escape what ends a text.
     unescaped: bool,
 }
@@ -48,6 +50,7 @@ impl Machine {
             doubt,
             before: self.clone(),
             raw: Span::new(spelled, at),
+            doubtful: false,
             unescaped: false,
         };
         self.sure = sure;
@@ -95,11 +98,12 @@ impl Machine {
         }
     }
 
-    /// A call of this kind has ended, whole or not.
-    pub(super) fn judge(&mut self, unescaped: bool) {
+    /// A call has ended, whole or not: one that broke off may have held a text that broke it.
+    pub(super) fn judge(&mut self, call: &OpenCall, whole: bool) {
         let Some(trial) = &mut self.trial else { return };
-        trial.unescaped |= unescaped;
-        if trial.doubt == Doubt::Unescaped && !trial.unescaped {
+        trial.unescaped |= call.is_unescaped();
+        trial.doubtful |= call.is_unescaped() || call.is_python() || !whole && call.is_begun();
+        if trial.doubt == Doubt::Unescaped && !trial.doubtful {
             self.accept();
         }
     }
@@ -113,7 +117,7 @@ impl Machine {
                 let is_call = |event: &Event| matches!(event.piece, Piece::ToolCall { .. });
                 self.events.is_empty() || !self.events.iter().all(is_call)
             }
-            Doubt::EndsThought | Doubt::Unlabelled | Doubt::Unescaped => trial.unescaped && self.is_torn(&trial.raw),
+            Doubt::EndsThought | Doubt::Unlabelled | Doubt::Unescaped => trial.doubtful && self.is_torn(&trial.raw, !trial.unescaped),
         };
         if !refuted {
             return self.accept();
@@ -126,17 +130,17 @@ impl Machine {
     }
 
     /// Whether something beside the calls of this stretch closes what none of them opened.
-    fn is_torn(&self, raw: &Span) -> bool {
+    fn is_torn(&self, raw: &Span, repeated: bool) -> bool {
         let closings: Vec<&str> = self.format.closings().collect();
         let calls = self.events.iter().filter(|event| matches!(event.piece, Piece::ToolCall { .. }));
         let (mut at, mut torn) = (raw.at, false);
         let mut made = false;
         for call in calls {
             made = true;
-            torn |= tool_calls::is_torn(&raw.text[at - raw.at..call.source.start.max(at) - raw.at], &closings);
+            torn |= tool_calls::is_torn(&raw.text[at - raw.at..call.source.start.max(at) - raw.at], &closings, repeated);
             at = call.source.end;
         }
-        made && (torn || tool_calls::is_torn(&raw.text[at - raw.at..], &closings))
+        made && (torn || tool_calls::is_torn(&raw.text[at - raw.at..], &closings, repeated))
     }
 
     fn accept(&mut self) {
