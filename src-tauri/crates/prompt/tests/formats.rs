@@ -56,11 +56,13 @@ fn splitter(format: &str, opened: bool, thinking_on: bool) -> Splitter {
     Splitter::named(format, opened, thinking_on).unwrap().with_tools(&FIXTURE.tools)
 }
 
-/// Neighbouring pieces of one stretch as one event, so that the size of the pieces does not show.
+/// Neighbouring pieces of one stretch as one event, so that the size of the pieces does not show; a paragraph that separates two
+/// stretches has no place and stays alone.
 fn joined(events: Vec<Event>) -> Vec<Event> {
     let mut out: Vec<Event> = Vec::new();
     for event in events {
-        if let Some(last) = out.last_mut().filter(|last| last.source.end == event.source.start) {
+        let goes_on = |last: &&mut Event| last.source.end == event.source.start && !last.source.is_empty() && !event.source.is_empty();
+        if let Some(last) = out.last_mut().filter(goes_on) {
             match (&mut last.piece, &event.piece) {
                 (Piece::Text(text), Piece::Text(more)) | (Piece::Thinking(text), Piece::Thinking(more)) => {
                     text.push_str(more);

@@ -235,23 +235,23 @@ fn outcome(format: &str, written: &[Call], source: &str, events: &[Event]) -> Ou
     }
 }
 
-/// Calls as the source has them: as this format writes them, or as another one that shares its markers.
-fn same(format: &str, calls: &[Call], source: &str) -> Option<String> {
+/// Calls as the source has them, of which this stretch stands between their markers: as this format writes them, or as another one that
+/// shares its markers.
+fn same(format: &str, calls: &[Call], source: &str, between: &str) -> Option<String> {
     let others = Splitter::names().filter_map(|name| writers::write(name, calls));
     let mut written = writers::write(format, calls).into_iter().chain(others);
-    written.find(|text| bare(source).contains(&bare(text)))
+    written.find(|text| bare(source).contains(&bare(text)) && bare(text).contains(&bare(between)))
 }
 
-/// What was read, written again: the calls that stood between two markers, words as they are.
+/// What was read, written again: the calls that stood between two markers, words and thoughts as they are.
 fn rewritten(format: &str, events: &[Event], source: &str) -> Option<String> {
     let mut text = String::new();
     let mut rest = events;
     while let Some(event) = rest.first() {
         let together = rest.iter().take_while(|other| other.source == event.source).count();
         match &event.piece {
-            Piece::ToolCall { .. } => text.push_str(&same(format, &calls(&rest[..together]), source)?),
-            Piece::Text(words) => text.push_str(words),
-            Piece::Thinking(_) => return None,
+            Piece::ToolCall { .. } => text.push_str(&same(format, &calls(&rest[..together]), source, &source[event.source.clone()])?),
+            Piece::Text(words) | Piece::Thinking(words) => text.push_str(words),
             Piece::Notice(_) => {}
         }
         rest = &rest[if matches!(event.piece, Piece::ToolCall { .. }) {
@@ -263,9 +263,9 @@ fn rewritten(format: &str, events: &[Event], source: &str) -> Option<String> {
     Some(text)
 }
 
-/// Without blanks and the markers around several calls, which stand between calls as the model likes.
+/// Without blanks and the markers around several calls or a thought, which stand between calls as the model likes.
 fn bare(text: &str) -> String {
-    let sections = [
+    const BETWEEN: [&str; 25] = [
         "<tool_calls:opensource>",
         "</tool_calls:opensource>",
         "<|begin_of_box|>",
@@ -277,8 +277,22 @@ fn bare(text: &str) -> String {
         "<|open|>tools<|sep|>",
         "<|close|>tools<|sep|>",
         "<|close|>message<|sep|>",
+        "<|open|>think<|sep|>",
+        "<|close|>think<|sep|>",
+        "<|open|>response<|sep|>",
+        "<|close|>response<|sep|>",
+        "<think>",
+        "</think>",
+        "<think:opensource>",
+        "</think:opensource>",
+        "<seed:think>",
+        "</seed:think>",
+        "<longcat_think>",
+        "</longcat_think>",
+        "<mm:think>",
+        "</mm:think>",
     ];
-    let text = sections.iter().fold(text.to_owned(), |text, section| text.replace(section, ""));
+    let text = BETWEEN.iter().fold(text.to_owned(), |text, marker| text.replace(marker, ""));
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 

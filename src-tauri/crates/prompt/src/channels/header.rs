@@ -79,7 +79,9 @@ impl Headers {
     pub(super) fn words(self, header: &str, explicit: bool, at_end: bool) -> usize {
         match self {
             Self::Channels => words(header, explicit, at_end),
-            Self::Recipients if explicit && (addressed(header, true) || at_end && addressed(header, false)) => header.len(),
+            Self::Recipients if explicit && addressed(header, true) => header.len(),
+            // Nothing was said yet.
+            Self::Recipients if at_end && addressed(header, false) && (explicit || header.contains("to=")) => header.len(),
             Self::Recipients | Self::Lines => 0,
         }
     }

@@ -75,6 +75,8 @@ pub(super) struct Machine {
     line_ended: bool,
     /// A closing marker after words and the whitespace after it, which belong to the text only if more words follow.
     dangling: Span,
+    /// Whether a marker that says nothing stood after words, so that whitespace belongs to the text only if more words follow.
+    after_section: bool,
     /// Whether nothing was said or called since the last thought that was shown.
     last_thought: bool,
     /// Where the last marker in a thought ended, which may have closed it.
@@ -116,6 +118,7 @@ impl Machine {
             spoken: false,
             line_ended: true,
             dangling: Span::default(),
+            after_section: false,
             last_thought: false,
             thought_end: 0,
             next_message: None,
@@ -279,7 +282,12 @@ impl Machine {
                 self.wrapped = false;
                 self.boundary();
             }
-            (State::Answer, MarkerKind::Section) => self.drop_held(),
+            (State::Answer, MarkerKind::Section) if self.may_open => self.drop_held(),
+            (State::Answer, MarkerKind::Section) => {
+                let Span { text, at } = self.dangling.take();
+                self.emit(Piece::Text(text), at);
+                self.after_section = true;
+            }
             (State::Answer, MarkerKind::CallOpen | MarkerKind::CallWord) if !self.quoting => {
                 self.call_on_trial(Doubt::Unescaped, mark, spelled, at)
             }
@@ -360,18 +368,6 @@ impl Machine {
         }
     }
 
-    fn cut_thought(&mut self, begun: bool) {
-        if begun && self.thinking_on && !self.ended {
-            let rest = self.held.take();
-            self.emit(Piece::Thinking(rest.text), rest.at);
-            self.notice(
-                NoticeCode::ThinkingTruncated,
-                "The answer ended in the middle of the thought.",
-                rest.at,
-            );
-        }
-    }
-
     fn answer(&mut self, text: &str, at: usize) {
         let words = text.trim_start();
         if self.format.bare_calls && self.may_open && !self.spoken && words.starts_with(['{', '[']) {
@@ -432,11 +428,12 @@ impl Machine {
     }
 
     fn speak(&mut self, text: &str, at: usize) {
-        if !self.dangling.text.is_empty() {
+        if self.after_section || !self.dangling.text.is_empty() {
             self.dangling.push(text, at);
             if text.trim().is_empty() {
                 return;
             }
+            self.after_section = false;
             let Span { text, at } = self.dangling.take();
             return self.speak(&text, at);
         }
@@ -461,7 +458,7 @@ impl Machine {
         self.held.clear();
         self.dangling.clear();
         (self.may_open, self.after_block) = (true, true);
-        (self.unknown_open, self.after_thought, self.after_call) = (false, false, false);
+        (self.unknown_open, self.after_thought, self.after_call, self.after_section) = (false, false, false, false);
         (self.next_message, self.quoting) = (None, false);
         self.state = self.between();
     }

@@ -1,6 +1,6 @@
 //! Calls as Python: `[f(a=1, b="x"), g()]` of LFM2 and Llama, one on each line of OLMo 3, with Python's or JSON's words for true, false and nothing.
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use super::{BareCall, Call, ParsedCalls, Tools, DEPTH};
 
@@ -122,9 +122,9 @@ impl<'a> Reader<'a> {
                 let end = text
                     .find(|c: char| !c.is_ascii_alphanumeric() && !"+-._".contains(c))
                     .unwrap_or(text.len());
-                let number = text[..end].trim_start_matches('+').parse::<Number>().ok()?;
+                let number = super::schema::padded_number(text[..end].trim_start_matches('+'))?;
                 self.rest = &text[end..];
-                Some(Value::Number(number))
+                Some(number)
             }
             _ => match self.word()? {
                 "True" | "true" => Some(true.into()),

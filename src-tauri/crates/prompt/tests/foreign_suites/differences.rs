@@ -245,7 +245,7 @@ const DIFFERENCES: &[Difference] = &[
             let held = |ours: &str, theirs: &str| {
                 let (ours, theirs) = (words(ours), words(theirs));
                 ours.strip_prefix(&theirs).is_some_and(|rest| {
-                    rest.is_empty() || it.markers.iter().any(|marker| words(marker).starts_with(&rest)) || it.is_marker(&rest)
+                    rest.is_empty() || it.markers.iter().any(|marker| words(marker).starts_with(rest)) || it.is_marker(rest)
                 })
             };
             it.case.streamed && it.same_calls() && held(&it.ours.text, &it.theirs.text) && held(&it.ours.thinking, &it.theirs.thinking)

@@ -41,6 +41,19 @@ impl Machine {
         }
     }
 
+    /// The answer ends within a thought.
+    pub(super) fn cut_thought(&mut self, begun: bool) {
+        if begun && self.thinking_on && !self.ended {
+            let rest = self.held.take();
+            self.emit(Piece::Thinking(rest.text), rest.at);
+            self.notice(
+                NoticeCode::ThinkingTruncated,
+                "The answer ended in the middle of the thought.",
+                rest.at,
+            );
+        }
+    }
+
     /// A thought whose label is missing.
     pub(super) fn open_thought(&mut self) {
         self.held.clear();
