@@ -42,10 +42,18 @@ fn gemma_channels_are_told_apart() {
             "<|channel>thought\nT1<channel|>A1\n<|channel>thought\nT2<channel|>\nA2",
             vec!["T:T1", "A:A1\n", "T:T2", "A:\nA2"],
         ),
-        // Not the label: content without the marker, and without that channel's closing one.
-        ("<|channel>thoughtful reply", vec!["A:thoughtful reply"]),
+        // Without a label it is a thought as well, unless the label is an answer's.
+        ("<|channel>thoughtful reply", vec!["T:thoughtful reply"]),
         ("<|channel>final\nA<channel|>B", vec!["A:AB"]),
         ("<|channel>musings\nA<channel|>B", vec!["T:musings\nA", "A:B"]),
+        // The opening marker is missing.
+        ("thought\nT\n<channel|>A", vec!["T:T", "A:A"]),
+        ("thought\n<channel|>A", vec!["A:A"]),
+        ("thought<channel|>A", vec!["A:A"]),
+        ("thought\nof it", vec!["A:thought\nof it"]),
+        ("thought of it\n", vec!["A:thought of it\n"]),
+        ("thou", vec!["A:thou"]),
+        ("a\nthought\nT<channel|>b", vec!["A:a\nthought\nT<channel|>b"]),
         // Literal among words.
         ("use <|channel> here and more", vec!["A:use <|channel> here and more"]),
         ("a <channel|> b", vec!["A:a <channel|> b"]),
@@ -219,7 +227,6 @@ fn thinking_tokens_are_those_between_the_markers() {
     let count = |text: &str| gemma.answer("", true, &[], &gemma.ids(text)).tokens as usize;
     assert_eq!(count(&format!("<|channel>{label}{words}<channel|>67890")), 5);
     assert_eq!(count(&format!("<|channel>{label}{words}")), 5);
-    assert_eq!(count("<|channel>thoughtful 12345<channel|>"), 0);
     assert_eq!(count("12345"), 0);
     let spelled = Speaker::spelled_think();
     assert_eq!(spelled.answer("", true, &[], &spelled.ids("<think>12345</think>67")).tokens, 5);

@@ -29,6 +29,8 @@ enum Origin {
     Thought { begun: bool },
     /// After a thought that was closed; there is no opening marker.
     Repeated,
+    /// At the beginning of the answer; there is no opening marker.
+    Missing,
 }
 
 #[derive(Debug, Clone)]
@@ -48,6 +50,8 @@ enum State {
         begun: bool,
     },
     Call(Call),
+    /// After a call, words that may be that call once more, without the marker that opens it.
+    Echo(Span),
     /// The beginning of an answer that may be a call without markers.
     BareCall {
         body: Span,
@@ -89,6 +93,8 @@ pub(super) struct Machine {
     after_thought: bool,
     /// Whether a call was closed and nothing was said since.
     after_call: bool,
+    /// What stood in the last call.
+    called: String,
     /// Whether the marker that closes the answer is expected.
     wrapped: bool,
     /// Whether the message goes to somebody who calls nothing, so that calls in it are quoted.
@@ -125,6 +131,7 @@ impl Machine {
             unknown_open: false,
             after_thought: false,
             after_call: false,
+            called: String::new(),
             wrapped: false,
             quoting: false,
             trim_newline: false,
@@ -244,6 +251,10 @@ impl Machine {
                 read.push(text, at);
                 self.header(text.len());
             }
+            State::Echo(read) => {
+                read.push(text, at);
+                self.echo();
+            }
             State::BareCall { body, .. } => {
                 body.push(text, at);
                 self.bare();
@@ -252,6 +263,9 @@ impl Machine {
     }
 
     fn read_mark(&mut self, mark: MarkerKind, spelled: &'static str, at: usize) {
+        if self.end_echo(mark, spelled, at) {
+            return;
+        }
         match self.state {
             State::Label { .. } => self.end_label(mark == MarkerKind::Close),
             State::Header { .. } => return self.mark_in_header(mark, spelled, at),
@@ -361,6 +375,7 @@ impl Machine {
                 self.state = state;
                 self.end_call(None);
             }
+            State::Echo(read) => self.say(&read.text, read.at),
             state @ State::BareCall { .. } => {
                 self.state = state;
                 self.end_bare();
@@ -378,12 +393,17 @@ impl Machine {
             self.state = State::BareCall { body, open, sure };
             return self.bare();
         }
-        if self.may_repeat_label(words) {
+        if let Some(origin) = self.may_be_label(words) {
+            let marker = at + text.len() - words.len();
+            self.hold(&text[..marker - at], at);
+            let read = Span::new(words, marker);
+            self.state = State::Label { read, origin, marker };
+            return self.label();
+        }
+        if self.may_be_echo(words) {
             let blank = text.len() - words.len();
             self.hold(&text[..blank], at);
-            let (read, origin) = (Span::new(words, at + blank), Origin::Repeated);
-            let marker = at + blank;
-            self.state = State::Label { read, origin, marker };
+            self.state = State::Echo(Span::new(words, at + blank));
             return;
         }
         self.say(text, at);

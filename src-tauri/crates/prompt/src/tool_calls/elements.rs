@@ -41,6 +41,11 @@ impl Name {
         first(names.map(|name| (name, opening(name))))
     }
 
+    /// The closing tag of a parameter, as a call of this prefix has it.
+    fn closed_parameter(self, text: &str, at_end: bool) -> Result<Option<((), usize)>, ()> {
+        first(PARAMETERS.map(|name| ((), Self { name, ..self }.closed(text, at_end))))
+    }
+
     fn closed(self, text: &str, at_end: bool) -> Fit {
         fit(text, &["</", self.space, self.name, ">"], at_end)
     }
@@ -117,6 +122,10 @@ pub(super) struct Elements {
     unwrapped: bool,
     /// Where the last whole call ends.
     end: Option<usize>,
+    /// Whether something of the call that is open came after its name.
+    begun: bool,
+    /// Whether a closing tag was passed over where no argument was open.
+    stray: bool,
 }
 
 impl Elements {
@@ -126,6 +135,8 @@ impl Elements {
             at,
             unwrapped,
             end: None,
+            begun: false,
+            stray: false,
         }
     }
 
@@ -152,6 +163,11 @@ impl Elements {
         }
     }
 
+    /// Whether a closing tag was passed over that closes nothing.
+    pub(super) fn has_stray(&self) -> bool {
+        self.stray
+    }
+
     /// Whether something follows the calls that is none.
     pub(super) fn is_over(&self, text: &str) -> bool {
         matches!(self.state, State::Outside) && self.end.is_some() && self.at < text.len() && begins(&text[self.at..], false) == Ok(false)
@@ -173,11 +189,24 @@ impl Elements {
                 State::Head { call, start } => {
                     let end = self.tag_end(text)?;
                     self.state = State::Inside { call };
+                    self.begun = false;
                     return Some(Found::Head(start..end));
                 }
                 State::Inside { call } => {
                     self.at = skip_blank(text, self.at);
                     let rest = &text[self.at..];
+                    match call.closed_parameter(rest, at_end) {
+                        _ if self.begun => {}
+                        // Now and then a model closes an argument that it never opened.
+                        Ok(Some(((), length))) => {
+                            self.at += length;
+                            self.stray = true;
+                            continue;
+                        }
+                        Err(()) => return None,
+                        Ok(None) => {}
+                    }
+                    self.begun = true;
                     if rest.starts_with('{') {
                         let nesting = Nesting::once(Notation::Json, self.at);
                         self.state = State::Json {

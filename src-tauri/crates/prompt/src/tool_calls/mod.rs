@@ -114,6 +114,14 @@ const CLOSINGS: [&str; 28] = [
     "]<]minimax[>[</",
 ];
 
+/// Whether a call that was written like this may hold a text: something was opened in it after its first tag, or a quotation mark not closed.
+pub(crate) fn may_hold_text(body: &str) -> bool {
+    let body = body.trim_start();
+    let inner = body.strip_prefix('<').unwrap_or(body).replace("</", "");
+    let open = |mark| inner.matches(mark).count() % 2 == 1;
+    inner.contains(['{', '[', '(', '<']) || open('"') || open('\'')
+}
+
 /// Whether what stands beside calls closes something that none of them opened; `closings` are the format's own, of which one may stand right
 /// after a call, or several if they may be `repeated`.
 pub(crate) fn is_torn(beside: &str, closings: &[&str], repeated: bool) -> bool {

@@ -135,9 +135,9 @@ impl OpenCall {
         matches!(&self.form, Form::Nested(nesting) if nesting.notation() == Notation::Python)
     }
 
-    /// Whether arguments were begun.
-    pub(crate) fn is_begun(&self) -> bool {
-        !matches!(self.form, Form::Unknown | Form::Label(_))
+    /// Whether a closing tag was passed over that closes nothing.
+    pub(crate) fn has_stray(&self) -> bool {
+        matches!(&self.form, Form::Elements(elements) if elements.has_stray())
     }
 
     /// Whether no call is written like this, whatever follows.

@@ -161,7 +161,7 @@ impl Machine {
             return;
         };
         let reading = call.read(self, closing.is_some());
-        self.judge(&call.open, reading.is_some());
+        self.judge(&call.open, &call.body.text, reading.is_some());
         match reading {
             Some(reading) => self.call(&call.body, reading),
             None => {
@@ -184,10 +184,43 @@ impl Machine {
         }
         self.boundary();
         self.after_call = true;
+        self.called = body.text[..reading.end].trim().to_owned();
         if !body.text[reading.end..].trim().is_empty() {
             self.state = State::Answer;
             self.say(&body.text[reading.end..], end);
         }
+    }
+
+    /// Whether these words may be the last call once more.
+    pub(super) fn may_be_echo(&self, words: &str) -> bool {
+        let closes = || self.format.marker(MarkerKind::CallClose).is_some();
+        let same = self.called.starts_with(words) || words.trim_end() == self.called;
+        self.after_call && self.may_open && !words.is_empty() && same && closes()
+    }
+
+    /// More of what may be the last call once more.
+    pub(super) fn echo(&mut self) {
+        let State::Echo(read) = &self.state else { return };
+        if !self.may_be_echo(&read.text) {
+            let read = read.clone();
+            self.state = State::Answer;
+            self.say(&read.text, read.at);
+        }
+    }
+
+    /// A marker after what may be the last call once more: whether it closes that one, which is none then.
+    pub(super) fn end_echo(&mut self, mark: MarkerKind, spelled: &'static str, at: usize) -> bool {
+        let State::Echo(read) = &mut self.state else { return false };
+        let read = read.take();
+        self.state = State::Answer;
+        let closed = mark == MarkerKind::CallClose && read.text.trim_end() == self.called;
+        if closed {
+            self.held.clear();
+            self.pass_echo(read.at..at + spelled.len());
+        } else {
+            self.say(&read.text, read.at);
+        }
+        closed
     }
 
     pub(super) fn broken_call(&mut self, body: &Span) {

@@ -94,7 +94,7 @@ impl Machine {
                 self.state = State::Thought { begun };
                 self.thought(&read.text, read.at);
             }
-            Origin::Answer | Origin::Repeated => {
+            Origin::Answer | Origin::Repeated | Origin::Missing => {
                 self.state = State::Answer;
                 self.answer(&read.text, read.at);
             }
