@@ -11,7 +11,8 @@ mod blas;
 mod cache;
 mod count;
 mod error;
-mod generate;
+mod generation;
+mod job;
 mod kernels;
 mod layers;
 mod load;
@@ -20,10 +21,13 @@ mod memory;
 mod models;
 mod ops;
 mod output_stream;
+mod pace;
 mod parameters;
 mod prefetch;
 mod repetition_detector;
 mod sampler;
+mod scheduler;
+mod sequence;
 mod tensor;
 #[cfg(feature = "test-support")]
 pub mod test_support;
@@ -37,15 +41,17 @@ use std::thread::JoinHandle;
 
 use futures::future::BoxFuture;
 use protocol::{
-    AnswerNowFlag, CancelFlag, Capabilities, Done, Engine, EngineEvent, FolderSource, JobHandle, KvBits, LoadEvent, LocalEngine,
-    MemoryFigures, MemoryGuard, ModelInfo, ModelSource, Receiver, Request, Stage, TokenCount,
+    AnswerNowFlag, CancelFlag, Capabilities, Engine, FolderSource, JobHandle, KvBits, LoadEvent, LocalEngine, MemoryFigures, MemoryGuard,
+    ModelInfo, ModelSource, Receiver, Request, TokenCount,
 };
 use tokio::sync::oneshot;
 
-pub use bench::{bench_prompt, BenchFigures};
+pub use bench::{bench_prompt, BatchFigures, BenchFigures};
 use count::Counter;
+use error::catch_panic;
 pub use error::Error;
-use worker::{catch_panic, Command, JobContext, PendingPrefetch, Shared, Worker};
+use job::{JobContext, PendingPrefetch, Shared};
+use worker::{Command, Worker};
 
 /// The engine. Clones share one worker; when the last one is dropped, the running job is cancelled and the worker ends.
 #[derive(Clone)]
@@ -112,6 +118,18 @@ impl MlxEngine {
         self.call(move |worker| bench::bench(worker, &model, &prompts, generate))
     }
 
+    /// Measures, for each number of sequences, how fast so many decode `generate` tokens together, after prompts of `prompt`
+    /// tokens. Blocks; not for async code.
+    pub fn bench_batch(
+        &self,
+        model: FolderSource,
+        sizes: Vec<usize>,
+        prompt: usize,
+        generate: usize,
+    ) -> protocol::Result<Vec<BatchFigures>> {
+        self.call(move |worker| bench::bench_batch(worker, &model, &sizes, prompt, generate))
+    }
+
     /// The version of MLX. Blocks; not for async code.
     pub fn mlx_version(&self) -> protocol::Result<String> {
         self.call(|_| tensor::version())
@@ -132,16 +150,22 @@ impl MlxEngine {
         self.0.shared.prefetched().await;
     }
 
-    fn job(&self, work: impl FnOnce(&mut Worker, &JobContext) -> error::Result<Done> + Send + 'static) -> JobHandle {
+    fn job(&self, request: Request, change: impl FnOnce(&mut JobContext)) -> JobHandle {
         let (sender, events) = protocol::mailbox();
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
-        let job = JobContext {
+        let mut job = JobContext {
             events: sender,
             cancel: cancel.clone(),
             end_thinking: end_thinking.clone(),
             shared: self.0.shared.clone(),
+            #[cfg(feature = "test-support")]
+            fails_after: None,
         };
-        self.send(Command::Generate { work: Box::new(work), job });
+        change(&mut job);
+        self.send(Command::Generate {
+            request: Box::new(request),
+            job,
+        });
         JobHandle {
             events,
             cancel,
@@ -178,25 +202,7 @@ impl MlxEngine {
 
 impl Engine for MlxEngine {
     fn generate(&self, request: Request) -> JobHandle {
-        self.job(move |worker, job| {
-            job.check_cancelled()?;
-            answer::check(&request)?;
-            let files = worker.model_files(folder(&request)?)?;
-            let prepared = answer::prepare(&files, &request)?;
-            if let Some(notice) = request.unseen_media() {
-                job.send(EngineEvent::Notice(notice));
-            }
-            let mut progress = |done, total| {
-                job.send(EngineEvent::Progress {
-                    stage: Stage::Load,
-                    done,
-                    total,
-                });
-                job.check_cancelled()
-            };
-            let load_ms = worker.ensure_loaded_files(files, &mut progress)?;
-            answer::answer(worker.loaded().expect("just loaded"), &request, &prepared, load_ms, job)
-        })
+        self.job(request, |_| {})
     }
 
     fn capabilities(&self, model: &ModelSource) -> Capabilities {
@@ -255,7 +261,7 @@ impl LocalEngine for MlxEngine {
     }
 
     fn loaded(&self) -> Vec<ModelInfo> {
-        self.0.shared.loaded().into_iter().collect()
+        self.0.shared.loaded()
     }
 
     fn memory(&self) -> BoxFuture<'static, protocol::Result<MemoryFigures>> {

@@ -14,9 +14,9 @@ use sha2::{Digest, Sha256};
 
 use crate::cache::PrefixCache;
 use crate::error::{Error, Result};
-use crate::generate::{ids_tensor, SequenceState};
 use crate::memory;
 use crate::models::Model;
+use crate::sequence::{ids_tensor, SequenceState};
 use crate::tensor::{device, eval, Device};
 use crate::weights::{LoadProgress, Weights};
 
@@ -105,7 +105,7 @@ fn warm_up(model: &Model) -> Result<()> {
     let mut state = SequenceState::new(model, None);
     state.prefill(model, &[0; 8])?;
     for _ in 0..2 {
-        eval([&model.logits(&model.forward(&ids_tensor(&[0]), state.caches())?)?])?;
+        eval([&model.logits(&model.forward(&ids_tensor(&[0]), &mut [state.caches()])?)?])?;
     }
     drop(state);
     memory::clear_cache()

@@ -204,6 +204,24 @@ impl Tensor {
         op!(mlx_fast_rope, self.raw(), dims, traditional, base, 1.0, offset, maybe(periods))
     }
 
+    /// The same for sequences `[sequences, heads, 1, width]` that each are at a position of their own, `offsets` `[sequences]`.
+    pub fn fast_rope_each(&self, dims: i32, traditional: bool, periods: &Tensor, offsets: &Tensor) -> Result<Tensor> {
+        let base = mlx_optional_float {
+            value: 0.0,
+            has_value: false,
+        };
+        op!(
+            mlx_fast_rope_dynamic,
+            self.raw(),
+            dims,
+            traditional,
+            base,
+            1.0,
+            offsets.raw(),
+            periods.raw()
+        )
+    }
+
     /// Attention, in one kernel if the device has one. `self` are queries `[1, heads, length, width]`.
     pub fn fast_attention(&self, keys: &Tensor, values: &Tensor, scale: f32, mask: &Mask, sinks: Option<&Tensor>) -> Result<Tensor> {
         let (mode, array): (&CStr, _) = match mask {

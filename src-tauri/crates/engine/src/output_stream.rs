@@ -1,13 +1,15 @@
 //! Token ids as events.
 
+use std::rc::Rc;
+
 use prompt::{ChannelParser, Piece, StopToken};
 use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, Notice, NoticeCode, ToolCall, Usage};
 
 use crate::answer_prefix::PrefixTokens;
 use crate::error::{Error, Result};
-use crate::generate::{GenerationTimes, LoopEnd};
+use crate::job::JobContext;
+use crate::sequence::{GenerationTimes, LoopEnd};
 use crate::thinking_budget::{ForcedEnd, ThinkingBudget};
-use crate::worker::JobContext;
 
 /// What a piece of the parser is.
 enum Read {
@@ -16,21 +18,21 @@ enum Read {
 }
 
 /// Turns the token ids of an answer into events.
-pub struct OutputStream<'a> {
+pub struct OutputStream {
     parser: ChannelParser,
-    job: &'a JobContext,
+    job: Rc<JobContext>,
     /// Ids that no event has carried yet.
     unsent: Vec<u32>,
     tokens: u32,
     calls: u32,
-    thinking: ThinkingBudget<'a>,
+    thinking: ThinkingBudget,
     /// The rule by which no more tokens are wanted.
     ended_by: Option<EndedBy>,
 }
 
-impl<'a> OutputStream<'a> {
+impl OutputStream {
     /// Nothing sent yet.
-    pub fn new(parser: ChannelParser, thinking: ThinkingBudget<'a>, job: &'a JobContext) -> Self {
+    pub fn new(parser: ChannelParser, thinking: ThinkingBudget, job: Rc<JobContext>) -> Self {
         Self {
             parser,
             job,
@@ -188,7 +190,7 @@ impl<'a> OutputStream<'a> {
         let usage = Usage {
             prompt_tokens: prompt_tokens as u32,
             cached_tokens: cached as u32,
-            prefilled_tokens: times.prefilled() as u32,
+            prefilled_tokens: times.prefilled as u32,
             completion_tokens: self.tokens,
             thinking_tokens: Some(self.parser.thinking_tokens()),
         };

@@ -132,6 +132,11 @@ impl Sampler {
         })
     }
 
+    /// Whether the likeliest token is taken, whatever came before: then rows of several sequences may be looked at together.
+    pub fn takes_likeliest(&self) -> bool {
+        self.bias.is_none() && self.recent.is_none() && self.config.temperature < MIN_TEMPERATURE
+    }
+
     /// The token `[1]` that follows `input` `[1]`, whose logits are `[1, vocabulary]`.
     pub fn sample(&mut self, input: &Tensor, logits: Tensor) -> Result<Tensor> {
         let mut logits = logits;

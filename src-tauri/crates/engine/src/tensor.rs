@@ -49,6 +49,7 @@ thread_local! {
     static CONNECTION: Cell<Option<Connection>> = const { Cell::new(None) };
     static LAST_ERROR: RefCell<Option<String>> = const { RefCell::new(None) };
     static LIVING: Cell<i64> = const { Cell::new(0) };
+    static OPERATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
 static ERROR_HANDLER: Once = Once::new();
@@ -156,6 +157,12 @@ pub fn live_tensors() -> i64 {
     LIVING.get()
 }
 
+/// How many operations this thread has described.
+#[cfg(feature = "test-support")]
+pub fn operations() -> u64 {
+    OPERATIONS.get()
+}
+
 /// Turns a status of MLX into a result with MLX's message.
 pub(crate) fn check(status: i32) -> Result<()> {
     if status == 0 {
@@ -186,6 +193,7 @@ impl Tensor {
         // SAFETY: an empty handle is valid to write into and valid to free.
         let mut handle = unsafe { mlx_sys::mlx_array_new() };
         let status = operation(&mut handle);
+        OPERATIONS.set(OPERATIONS.get() + 1);
         // SAFETY: the handle was written by MLX or is still empty; from here on `array` owns it.
         let array = unsafe { Array::from_ptr(handle) };
         check(status)?;
@@ -257,12 +265,11 @@ impl Tensor {
         Ok(available)
     }
 
-    /// Waits for one unsigned integer and reads it.
-    pub fn item_u32(&self) -> Result<u32> {
-        let mut item = 0;
-        // SAFETY: the handle lives as long as `self`; MLX checks that it holds one element.
-        check(unsafe { mlx_sys::mlx_array_item_uint32(&mut item, self.raw()) })?;
-        Ok(item)
+    /// Waits for all elements, unsigned integers, and copies them out.
+    pub fn to_u32(&self) -> Result<Vec<u32>> {
+        eval([self])?;
+        let slice = self.array.try_as_slice::<u32>().map_err(|error| Error::Mlx(error.to_string()))?;
+        Ok(slice.to_vec())
     }
 
     /// Waits for all elements and copies them out as 32 bit floats.
