@@ -14,6 +14,7 @@ use crate::generation::Generation;
 use crate::job::{JobContext, MemoryQuery, PendingPrefetch, Shared};
 use crate::load::{LoadedModel, ModelFiles};
 use crate::prefetch::Prefetch;
+use crate::product_check::ProductChecks;
 use crate::scheduler::Scheduler;
 use crate::tensor::{device, Device};
 use crate::weights::LoadProgress;
@@ -83,6 +84,8 @@ pub struct Worker {
     next_prefetch: Option<(Box<Request>, PendingPrefetch)>,
     /// What is read while there is nothing else to do.
     prefetch: Option<(Prefetch, PendingPrefetch)>,
+    /// What is known of this device's products; `None` before the first load.
+    products: Option<ProductChecks>,
     shared: Arc<Shared>,
 }
 
@@ -100,6 +103,7 @@ impl Worker {
             waiting: VecDeque::new(),
             next_prefetch: None,
             prefetch: None,
+            products: None,
             shared,
         };
         while worker.take_commands(commands) {
@@ -369,7 +373,8 @@ impl Worker {
             guard.before_load(&files.source, device().name()).map_err(Error::MemoryShort)?;
         }
         memory::reset_peak()?;
-        let loaded = LoadedModel::load(files, progress)?;
+        let products = self.products.get_or_insert_with(|| ProductChecks::open(self.shared.cache_dir()));
+        let loaded = LoadedModel::load(files, products, progress)?;
         let load_ms = loaded.info.load_ms;
         self.shared.set_loaded(vec![loaded.info.clone()]);
         let loaded = Rc::new(loaded);
