@@ -338,12 +338,14 @@ impl QuantizedTensor {
         }
     }
 
-    /// From `start` up to `stop` along an axis before the last one.
+    /// A copy of what lies from `start` up to `stop` along an axis before the last one.
     pub fn slice(&self, axis: usize, start: i32, stop: i32) -> Result<Self> {
+        // MLX has kernels for gathered products of whole matrices alone.
+        let part = |tensor: &Tensor| tensor.slice(axis, start, stop)?.contiguous();
         Ok(Self {
-            weight: self.weight.slice(axis, start, stop)?,
-            scales: self.scales.slice(axis, start, stop)?,
-            biases: self.biases.as_ref().map(|biases| biases.slice(axis, start, stop)).transpose()?,
+            weight: part(&self.weight)?,
+            scales: part(&self.scales)?,
+            biases: self.biases.as_ref().map(part).transpose()?,
             format: self.format,
         })
     }
