@@ -198,7 +198,7 @@ impl Scheduler {
         let tokens = decode_step(&self.loaded.model, &input, &mut sequences)?;
         async_eval([&tokens])?;
         self.steps += 1;
-        if self.steps % CLEAR_EVERY == 0 {
+        if self.steps.is_multiple_of(CLEAR_EVERY) {
             memory::clear_cache()?;
         }
         Ok(Step {
