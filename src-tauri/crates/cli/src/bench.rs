@@ -15,7 +15,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::app::local_engine_and_model;
-use crate::{output, ModelArg};
+use crate::batch::BatchRun;
+use crate::{batch, output, ModelArg};
 
 #[derive(Args)]
 pub struct BenchArgs {
@@ -39,6 +40,9 @@ pub struct BenchArgs {
     /// Measure a chat of twelve turns instead: the tokens that each reads, and its first token
     #[arg(long, conflicts_with = "shape")]
     turns: bool,
+    /// Measure 1, 2, 4, 8 and 16 sequences that decode together instead
+    #[arg(long, conflicts_with = "turns")]
+    batch: bool,
     /// A script that measures mlx-lm and prints the same figures; run with the Python of PONDER_ORACLE_PYTHON
     #[arg(long, value_name = "SCRIPT")]
     peer: Option<PathBuf>,
@@ -107,6 +111,16 @@ pub async fn run(args: BenchArgs) -> Result<()> {
         ),
         None => local_engine_and_model(args.model.model.as_deref()).await?,
     };
+    if args.batch {
+        let run = BatchRun {
+            prompt: args.prompt_tokens[0],
+            generate: args.generate,
+            repeat: args.repeat,
+            peer: args.peer.as_deref(),
+            json: args.json,
+        };
+        return batch::run(&engine, &model, &run).await;
+    }
     let preload = std::env::var_os("PONDER_ORACLE_PRELOAD");
     let versions = format!(
         "ponder {}, mlx {}, {}",

@@ -4,6 +4,7 @@
 mod answer_prefix;
 mod app;
 mod ask;
+mod batch;
 mod bench;
 mod conversation;
 mod endpoints;

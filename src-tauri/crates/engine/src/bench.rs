@@ -6,10 +6,11 @@ use checkpoint::check_folder;
 use protocol::FolderSource;
 
 use crate::error::{Error, Result};
-use crate::generate::{generate as run, ids_tensor, GenerationObserver, GenerationPlan, GenerationTimes, Sequence, SequenceState};
 use crate::memory;
+use crate::models::Model;
 use crate::sampler::{Sampler, SamplerConfig};
-use crate::tensor::async_eval;
+use crate::sequence::{clear_after_chunk, decode_step, ids_tensor, prefill_chunk, GenerationTimes, Sequence, SequenceState};
+use crate::tensor::{async_eval, Tensor};
 use crate::worker::Worker;
 
 /// What [`crate::MlxEngine::bench`] measured for one length of prompt.
@@ -34,42 +35,22 @@ pub struct BenchFigures {
 /// Reloads the model; for each length reads so many made-up tokens and generates `generate` more, whatever they are.
 pub fn bench(worker: &mut Worker, source: &FolderSource, prompts: &[usize], generate: usize) -> Result<Vec<BenchFigures>> {
     let longest = prompts.iter().copied().max().unwrap_or(0);
-    if prompts.contains(&0) || longest == 0 || generate == 0 {
-        return Err(Error::BadRequest(
-            "a measurement needs at least one prompt token and one generated token".into(),
-        ));
-    }
-    let context = check_folder(&source.path)?.context;
-    let wanted = longest.saturating_add(generate);
-    if wanted > context as usize {
-        return Err(Error::ContextFull { prompt: wanted, context });
+    check(source, longest, generate)?;
+    if prompts.contains(&0) {
+        return Err(nothing_to_measure());
     }
     worker.unload();
     let load_ms = worker.ensure_loaded(source, &mut |_, _| Ok(()))?;
     let model = &worker.loaded().expect("just loaded").model;
-    let vocabulary = model.vocabulary();
-    let greedy = SamplerConfig::new(&protocol::Sampling::greedy(), &protocol::Sampling::default(), vocabulary)?;
     let mut all = Vec::new();
     for (index, length) in prompts.iter().enumerate() {
         if index > 0 {
             memory::reset_peak()?;
         }
-        let prompt = bench_prompt(*length, vocabulary);
-        let sequence = || -> Result<Sequence<'_>> {
-            let sampler = Sampler::new(greedy.clone(), &prompt, &[], vocabulary)?;
-            Ok(Sequence::new(model, SequenceState::new(model, None), sampler))
-        };
-        let measure = |tokens: usize| -> Result<GenerationTimes> {
-            let plan = GenerationPlan {
-                prompt: &prompt,
-                boundaries: &[],
-                limit: tokens,
-            };
-            Ok(run(&mut sequence()?, &plan, &mut NoObserver)?.1)
-        };
+        let prompt = bench_prompt(*length, model.vocabulary());
         // GPUs compile their kernels in the first run.
-        measure(2)?;
-        let timing = measure(generate)?.timing(load_ms);
+        measure(model, &prompt, 2)?;
+        let timing = measure(model, &prompt, generate)?.timing(load_ms);
         all.push(BenchFigures {
             prompt_tokens: *length,
             load_ms,
@@ -77,24 +58,135 @@ pub fn bench(worker: &mut Worker, source: &FolderSource, prompts: &[usize], gene
             first_token_ms: timing.first_token_ms,
             decode_tokens_per_second: timing.decode_tokens_per_second,
             peak_bytes: memory::figures()?.peak,
-            step_ms: steps(sequence()?, &prompt[..prompt.len().min(32)], generate.min(64))?,
+            step_ms: steps(model, &prompt[..prompt.len().min(32)], generate.min(64))?,
         });
     }
     Ok(all)
 }
 
+/// What [`crate::MlxEngine::bench_batch`] measured for one number of sequences.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BatchFigures {
+    /// How many decoded together.
+    pub sequences: usize,
+    /// Tokens that all of them generated per second, after the first step.
+    pub tokens_per_second: f64,
+}
+
+/// Lets so many sequences at a time decode `generate` tokens each, after prompts of `prompt` tokens.
+pub fn bench_batch(
+    worker: &mut Worker,
+    source: &FolderSource,
+    sizes: &[usize],
+    prompt: usize,
+    generate: usize,
+) -> Result<Vec<BatchFigures>> {
+    check(source, prompt, generate)?;
+    if sizes.contains(&0) || generate < 2 {
+        return Err(nothing_to_measure());
+    }
+    worker.ensure_loaded(source, &mut |_, _| Ok(()))?;
+    let model = &worker.loaded().expect("just loaded").model;
+    let ids = bench_prompt(prompt, model.vocabulary());
+    let measure = |count: usize, tokens: usize| -> Result<f64> {
+        let mut sequences = (0..count).map(|_| read(model, &ids)).collect::<Result<Vec<_>>>()?;
+        let mut together: Vec<&mut Sequence> = sequences.iter_mut().collect();
+        let last = vec![ids[prompt - 1]; count];
+        let mut pending = step(model, &ids_tensor(&last), &mut together)?;
+        let mut start = Instant::now();
+        for made in 1..=tokens {
+            let next = if made < tokens {
+                Some(step(model, &pending, &mut together)?)
+            } else {
+                None
+            };
+            pending.to_u32()?;
+            if made == 1 {
+                start = Instant::now();
+            }
+            let Some(next) = next else { break };
+            pending = next;
+        }
+        Ok(((tokens - 1) * count) as f64 / start.elapsed().as_secs_f64())
+    };
+    let figures = |count: &usize| {
+        measure(*count, 2)?;
+        Ok(BatchFigures {
+            sequences: *count,
+            tokens_per_second: measure(*count, generate)?,
+        })
+    };
+    sizes.iter().map(figures).collect()
+}
+
+fn check(source: &FolderSource, prompt: usize, generate: usize) -> Result<()> {
+    if prompt == 0 || generate == 0 {
+        return Err(nothing_to_measure());
+    }
+    let context = check_folder(&source.path)?.context;
+    let wanted = prompt.saturating_add(generate);
+    if wanted > context as usize {
+        return Err(Error::ContextFull { prompt: wanted, context });
+    }
+    Ok(())
+}
+
+fn nothing_to_measure() -> Error {
+    Error::BadRequest("a measurement needs at least one prompt token and one generated token".into())
+}
+
+/// A greedy sequence that has read all but the last of these.
+fn read(model: &Model, prompt: &[u32]) -> Result<Sequence> {
+    let vocabulary = model.vocabulary();
+    let greedy = SamplerConfig::new(&protocol::Sampling::greedy(), &protocol::Sampling::default(), vocabulary)?;
+    let sampler = Sampler::new(greedy, prompt, &[], vocabulary)?;
+    let mut sequence = Sequence::new(SequenceState::new(model, None), sampler);
+    for chunk in prompt[..prompt.len() - 1].chunks(prefill_chunk()) {
+        sequence.state.prefill(model, chunk)?;
+        clear_after_chunk()?;
+    }
+    Ok(sequence)
+}
+
+/// Begins to compute the tokens that follow `input`.
+fn step(model: &Model, input: &Tensor, sequences: &mut [&mut Sequence]) -> Result<Tensor> {
+    let tokens = decode_step(model, input, sequences)?.tokens;
+    async_eval([&tokens])?;
+    Ok(tokens)
+}
+
+/// Times of reading a prompt and of generating so many tokens.
+fn measure(model: &Model, prompt: &[u32], tokens: usize) -> Result<GenerationTimes> {
+    let (start, mut times) = (Instant::now(), GenerationTimes::default());
+    let mut sequence = read(model, prompt)?;
+    times.prefilled = prompt.len();
+    let mut pending = step(model, &ids_tensor(&prompt[prompt.len() - 1..]), &mut [&mut sequence])?;
+    for made in 1..=tokens {
+        let next = if made < tokens {
+            Some(step(model, &pending, &mut [&mut sequence])?)
+        } else {
+            None
+        };
+        pending.to_u32()?;
+        times.record(start.elapsed().as_secs_f64());
+        let Some(next) = next else { break };
+        pending = next;
+    }
+    Ok(times)
+}
+
 /// Mean milliseconds of the parts of a step: building its graph, submitting it, waiting.
-fn steps(mut sequence: Sequence<'_>, prompt: &[u32], count: usize) -> Result<[f64; 3]> {
-    sequence.prefill(prompt)?;
-    let mut pending = sequence.step(&ids_tensor(&[prompt[0]]))?;
+fn steps(model: &Model, prompt: &[u32], count: usize) -> Result<[f64; 3]> {
+    let mut sequence = read(model, prompt)?;
+    let mut pending = step(model, &ids_tensor(&prompt[prompt.len() - 1..]), &mut [&mut sequence])?;
     let mut spent = [0.0; 3];
     for _ in 0..count {
         let start = Instant::now();
-        let next = sequence.build_step(&pending)?;
+        let next = decode_step(model, &pending, &mut [&mut sequence])?.tokens;
         let built = Instant::now();
         async_eval([&next])?;
         let submitted = Instant::now();
-        pending.item_u32()?;
+        pending.to_u32()?;
         let done = Instant::now();
         for (sum, part) in spent.iter_mut().zip([built - start, submitted - built, done - submitted]) {
             *sum += part.as_secs_f64() * 1000.0 / count as f64;
@@ -102,29 +194,6 @@ fn steps(mut sequence: Sequence<'_>, prompt: &[u32], count: usize) -> Result<[f6
         pending = next;
     }
     Ok(spent)
-}
-
-/// Observes nothing, for a run that is measured.
-struct NoObserver;
-
-impl GenerationObserver for NoObserver {
-    fn cancelled(&self) -> bool {
-        false
-    }
-
-    fn on_prefill(&self, _read: usize) {}
-
-    fn on_boundary(&mut self, _state: &mut SequenceState) -> Result<()> {
-        Ok(())
-    }
-
-    fn on_token(&mut self, _id: u32) -> bool {
-        true
-    }
-
-    fn forced_tokens(&mut self, _room: usize) -> Vec<u32> {
-        Vec::new()
-    }
 }
 
 /// The tokens a measurement reads: spread over the vocabulary, the same every time; `tests/oracle/bench.py` makes the same.

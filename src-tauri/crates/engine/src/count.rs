@@ -8,9 +8,8 @@ use protocol::{FolderSource, Request, TokenCount};
 use tokio::sync::oneshot;
 
 use crate::answer::render_request;
-use crate::error::{Error, Result};
+use crate::error::{catch_panic, Error, Result};
 use crate::folder;
-use crate::worker::catch_panic;
 
 /// Counts, and remembers the tokenizer and template that it used last. Clones share them.
 #[derive(Clone, Default)]

@@ -1,5 +1,7 @@
 //! What can go wrong in the engine.
 
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
 use protocol::ErrorCode;
 
 /// An error of the engine. It becomes a [`protocol::Error`] when it leaves the worker.
@@ -43,9 +45,23 @@ pub enum Error {
     /// A feature of the model that is not supported yet.
     #[error("this model needs {0}, which is not supported yet")]
     Unsupported(String),
+    /// MLX multiplies packed numbers of a kind wrongly here, and there is no memory for the numbers themselves.
+    #[error(
+        "this device multiplies {0} wrongly, and there is not enough memory to dequantise them; a smaller model, or one in another \
+         quantisation, will run"
+    )]
+    WrongProducts(String),
     /// Somebody asked the job to end; it is no failure, and no listener sees it.
     #[error("it was cancelled")]
     Cancelled,
+    /// As many requests wait as may.
+    #[error("{waiting} requests wait for an answer already; try again in about {retry_after} seconds")]
+    Busy {
+        /// How many wait.
+        waiting: usize,
+        /// Seconds after which trying again may help.
+        retry_after: u32,
+    },
     /// The host's watch over the memory refused.
     #[error(transparent)]
     MemoryShort(protocol::Error),
@@ -91,6 +107,15 @@ pub enum Error {
 /// A result of the engine.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// Turns a panic into an error.
+pub fn catch_panic<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(Error::Panicked(text.unwrap_or_else(|| "no reason given".into())))
+    })
+}
+
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let code = match error {
@@ -101,10 +126,11 @@ impl From<Error> for protocol::Error {
                 ErrorCode::ModelBroken
             }
             Error::NotAFolder(_) => ErrorCode::ModelNotFound,
-            Error::Unsupported(_) => ErrorCode::ModelUnsupported,
+            Error::Unsupported(_) | Error::WrongProducts(_) => ErrorCode::ModelUnsupported,
             Error::BadRequest(_) => ErrorCode::BadRequest,
             Error::ContextFull { .. } | Error::AnswerFull { .. } => ErrorCode::ContextFull,
             Error::Mlx(_) | Error::Panicked(_) => ErrorCode::Engine,
+            Error::Busy { .. } => ErrorCode::Busy,
             Error::Cancelled | Error::WorkerGone => ErrorCode::EngineGone,
         };
         let message = Self::new(code, error.to_string());
@@ -113,9 +139,10 @@ impl From<Error> for protocol::Error {
             Error::MissingTensor(tensor) => message.with("tensor", tensor),
             Error::WrongShape { name, .. } => message.with("tensor", name),
             Error::NotAFolder(model) => message.with("model", model),
-            Error::Unsupported(feature) => message.with("feature", feature),
+            Error::Unsupported(feature) | Error::WrongProducts(feature) => message.with("feature", feature),
             Error::ContextFull { prompt, context } => message.with("prompt", prompt).with("context", context),
             Error::AnswerFull { written, context } => message.with("written", written).with("context", context),
+            Error::Busy { retry_after, .. } => message.with("retry_after", retry_after),
             Error::Mlx(reason) | Error::Panicked(reason) => message.with("reason", reason),
             Error::Checkpoint(_)
             | Error::Prompt(_)

@@ -11,19 +11,25 @@ mod blas;
 mod cache;
 mod count;
 mod error;
-mod generate;
+mod generation;
+mod job;
 mod kernels;
 mod layers;
 mod load;
 mod logits;
+mod logprobs;
 mod memory;
 mod models;
 mod ops;
 mod output_stream;
+mod pace;
 mod parameters;
 mod prefetch;
+mod product_check;
 mod repetition_detector;
 mod sampler;
+mod scheduler;
+mod sequence;
 mod tensor;
 #[cfg(feature = "test-support")]
 pub mod test_support;
@@ -31,21 +37,33 @@ mod thinking_budget;
 mod weights;
 mod worker;
 
+use std::path::PathBuf;
 use std::sync::mpsc::{self, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use futures::future::BoxFuture;
 use protocol::{
-    AnswerNowFlag, CancelFlag, Capabilities, Done, Engine, EngineEvent, FolderSource, JobHandle, KvBits, LoadEvent, LocalEngine,
-    MemoryFigures, MemoryGuard, ModelInfo, ModelSource, Receiver, Request, Stage, TokenCount,
+    AnswerNowFlag, CancelFlag, Capabilities, Engine, FolderSource, JobHandle, KvBits, LoadEvent, LocalEngine, MemoryFigures, MemoryGuard,
+    ModelInfo, ModelSource, Receiver, Request, TokenCount,
 };
 use tokio::sync::oneshot;
 
-pub use bench::{bench_prompt, BenchFigures};
+pub use bench::{bench_prompt, BatchFigures, BenchFigures};
 use count::Counter;
+use error::catch_panic;
 pub use error::Error;
-use worker::{catch_panic, Command, JobContext, PendingPrefetch, Shared, Worker};
+use job::{JobContext, PendingPrefetch, Shared};
+use worker::{Command, Worker};
+
+/// What a host gives its engine.
+#[derive(Debug, Clone, Default)]
+pub struct EngineOptions {
+    /// Is asked before a model is loaded and before a chunk is read.
+    pub memory_guard: Option<Arc<dyn MemoryGuard>>,
+    /// A folder for what is found out and compiled once for this computer's device; everything in it can be made again.
+    pub cache_dir: Option<PathBuf>,
+}
 
 /// The engine. Clones share one worker; when the last one is dropped, the running job is cancelled and the worker ends.
 #[derive(Clone)]
@@ -60,19 +78,18 @@ struct Handle {
 }
 
 impl MlxEngine {
-    /// Starts the worker. Nothing is loaded; MLX is touched for the first time by the worker.
+    /// Starts the worker without options. Nothing is loaded; MLX is touched for the first time by the worker.
     pub fn start() -> Self {
-        Self::spawn(None)
+        Self::with_options(EngineOptions::default())
     }
 
-    /// The same, with a guard of this computer's memory that is asked before a model is loaded and before a chunk is read.
-    pub fn with_memory_guard(guard: Arc<dyn MemoryGuard>) -> Self {
-        Self::spawn(Some(guard))
-    }
-
-    fn spawn(memory_guard: Option<Arc<dyn MemoryGuard>>) -> Self {
+    /// Starts the worker.
+    pub fn with_options(options: EngineOptions) -> Self {
+        if let Some(cache) = &options.cache_dir {
+            kernels::keep_compiled(cache);
+        }
         let (sender, commands) = channel();
-        let shared = Arc::new(Shared::new(memory_guard));
+        let shared = Arc::new(Shared::new(options));
         let workers = shared.clone();
         let thread = std::thread::Builder::new()
             .name("engine".into())
@@ -112,6 +129,18 @@ impl MlxEngine {
         self.call(move |worker| bench::bench(worker, &model, &prompts, generate))
     }
 
+    /// Measures, for each number of sequences, how fast so many decode `generate` tokens together, after prompts of `prompt`
+    /// tokens. Blocks; not for async code.
+    pub fn bench_batch(
+        &self,
+        model: FolderSource,
+        sizes: Vec<usize>,
+        prompt: usize,
+        generate: usize,
+    ) -> protocol::Result<Vec<BatchFigures>> {
+        self.call(move |worker| bench::bench_batch(worker, &model, &sizes, prompt, generate))
+    }
+
     /// The version of MLX. Blocks; not for async code.
     pub fn mlx_version(&self) -> protocol::Result<String> {
         self.call(|_| tensor::version())
@@ -132,16 +161,22 @@ impl MlxEngine {
         self.0.shared.prefetched().await;
     }
 
-    fn job(&self, work: impl FnOnce(&mut Worker, &JobContext) -> error::Result<Done> + Send + 'static) -> JobHandle {
+    fn job(&self, request: Request, change: impl FnOnce(&mut JobContext)) -> JobHandle {
         let (sender, events) = protocol::mailbox();
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
-        let job = JobContext {
+        let mut job = JobContext {
             events: sender,
             cancel: cancel.clone(),
             end_thinking: end_thinking.clone(),
             shared: self.0.shared.clone(),
+            #[cfg(feature = "test-support")]
+            fails_after: None,
         };
-        self.send(Command::Generate { work: Box::new(work), job });
+        change(&mut job);
+        self.send(Command::Generate {
+            request: Box::new(request),
+            job,
+        });
         JobHandle {
             events,
             cancel,
@@ -178,25 +213,7 @@ impl MlxEngine {
 
 impl Engine for MlxEngine {
     fn generate(&self, request: Request) -> JobHandle {
-        self.job(move |worker, job| {
-            job.check_cancelled()?;
-            answer::check(&request)?;
-            let files = worker.model_files(folder(&request)?)?;
-            let prepared = answer::prepare(&files, &request)?;
-            if let Some(notice) = request.unseen_media() {
-                job.send(EngineEvent::Notice(notice));
-            }
-            let mut progress = |done, total| {
-                job.send(EngineEvent::Progress {
-                    stage: Stage::Load,
-                    done,
-                    total,
-                });
-                job.check_cancelled()
-            };
-            let load_ms = worker.ensure_loaded_files(files, &mut progress)?;
-            answer::answer(worker.loaded().expect("just loaded"), &request, &prepared, load_ms, job)
-        })
+        self.job(request, |_| {})
     }
 
     fn capabilities(&self, model: &ModelSource) -> Capabilities {
@@ -206,7 +223,7 @@ impl Engine for MlxEngine {
                 end_thinking: true,
                 prefetch: true,
                 memory: true,
-                logprobs: false,
+                logprobs: true,
                 images: false,
                 tools: true,
                 kv_bits: true,
@@ -255,7 +272,7 @@ impl LocalEngine for MlxEngine {
     }
 
     fn loaded(&self) -> Vec<ModelInfo> {
-        self.0.shared.loaded().into_iter().collect()
+        self.0.shared.loaded()
     }
 
     fn memory(&self) -> BoxFuture<'static, protocol::Result<MemoryFigures>> {

@@ -14,9 +14,10 @@ use sha2::{Digest, Sha256};
 
 use crate::cache::PrefixCache;
 use crate::error::{Error, Result};
-use crate::generate::{ids_tensor, SequenceState};
 use crate::memory;
 use crate::models::Model;
+use crate::product_check::ProductChecks;
+use crate::sequence::{ids_tensor, SequenceState};
 use crate::tensor::{device, eval, Device};
 use crate::weights::{LoadProgress, Weights};
 
@@ -60,15 +61,16 @@ pub struct LoadedModel {
 
 impl LoadedModel {
     /// Loads the weights of a model; `progress` gets resident and total bytes.
-    pub fn load(files: Rc<ModelFiles>, progress: &mut LoadProgress<'_>) -> Result<Self> {
+    pub fn load(files: Rc<ModelFiles>, products: &mut ProductChecks, progress: &mut LoadProgress<'_>) -> Result<Self> {
         let start = Instant::now();
         let ModelFiles { source, config, processor } = &*files;
         let dir = &source.path;
         let before = memory::figures()?.active;
-        let mut weights = Weights::open(dir, progress)?;
+        let mut weights = Weights::open(dir, products, progress)?;
         let model = Model::load(config, &mut weights)?;
         let (dequantised, parameters) = (weights.dequantised(), weights.parameters());
         weights.finish()?;
+        let wrong_products = products.take_wrong();
         // Measured rather than summed: a tied output layer shares the bytes of the embedding.
         let resident_bytes = memory::figures()?.active.saturating_sub(before);
         if device() != Device::Cpu {
@@ -83,6 +85,7 @@ impl LoadedModel {
             family: config.model_type.clone(),
             quantization: config.quantization_label(),
             dequantised,
+            wrong_products,
             parameters,
             resident_bytes,
             context: config.context,
@@ -105,7 +108,7 @@ fn warm_up(model: &Model) -> Result<()> {
     let mut state = SequenceState::new(model, None);
     state.prefill(model, &[0; 8])?;
     for _ in 0..2 {
-        eval([&model.logits(&model.forward(&ids_tensor(&[0]), state.caches())?)?])?;
+        eval([&model.logits(&model.forward(&ids_tensor(&[0]), &mut [state.caches()])?)?])?;
     }
     drop(state);
     memory::clear_cache()

@@ -4,7 +4,7 @@ use protocol::{FolderSource, KvBits};
 
 use crate::cache::Cache;
 use crate::error::{Error, Result};
-use crate::generate::ids_tensor;
+use crate::sequence::ids_tensor;
 use crate::worker::Worker;
 
 /// Logits after the last of `tokens`, or after each of them if `all`; read in chunks of `chunk`, with keys and values of full
@@ -40,7 +40,7 @@ pub fn logits(
     let mut caches: Vec<Cache> = model.caches().into_iter().map(|cache| cache.quantized(kv_bits)).collect();
     let mut rows = Vec::new();
     for part in tokens.chunks(chunk.unwrap_or(tokens.len())) {
-        let states = model.forward(&ids_tensor(part), &mut caches)?;
+        let states = model.forward(&ids_tensor(part), &mut [&mut caches])?;
         let length = part.len() as i32;
         let wanted = if all { states } else { states.slice(0, length - 1, length)? };
         let flat = model.logits(&wanted)?.to_f32()?;

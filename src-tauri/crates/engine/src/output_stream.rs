@@ -1,13 +1,15 @@
 //! Token ids as events.
 
+use std::rc::Rc;
+
 use prompt::{ChannelParser, Piece, StopToken};
-use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, Notice, NoticeCode, ToolCall, Usage};
+use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, Notice, NoticeCode, TokenLogprobs, ToolCall, Usage};
 
 use crate::answer_prefix::PrefixTokens;
 use crate::error::{Error, Result};
-use crate::generate::{GenerationTimes, LoopEnd};
+use crate::job::JobContext;
+use crate::sequence::{GenerationTimes, LoopEnd};
 use crate::thinking_budget::{ForcedEnd, ThinkingBudget};
-use crate::worker::JobContext;
 
 /// What a piece of the parser is.
 enum Read {
@@ -16,25 +18,28 @@ enum Read {
 }
 
 /// Turns the token ids of an answer into events.
-pub struct OutputStream<'a> {
+pub struct OutputStream {
     parser: ChannelParser,
-    job: &'a JobContext,
+    job: Rc<JobContext>,
     /// Ids that no event has carried yet.
     unsent: Vec<u32>,
+    /// How likely those were.
+    logprobs: Vec<TokenLogprobs>,
     tokens: u32,
     calls: u32,
-    thinking: ThinkingBudget<'a>,
+    thinking: ThinkingBudget,
     /// The rule by which no more tokens are wanted.
     ended_by: Option<EndedBy>,
 }
 
-impl<'a> OutputStream<'a> {
+impl OutputStream {
     /// Nothing sent yet.
-    pub fn new(parser: ChannelParser, thinking: ThinkingBudget<'a>, job: &'a JobContext) -> Self {
+    pub fn new(parser: ChannelParser, thinking: ThinkingBudget, job: Rc<JobContext>) -> Self {
         Self {
             parser,
             job,
             unsent: Vec::new(),
+            logprobs: Vec::new(),
             tokens: 0,
             calls: 0,
             thinking,
@@ -119,6 +124,11 @@ impl<'a> OutputStream<'a> {
         }
     }
 
+    /// Says how likely the next token was, together with what carries it.
+    pub fn report(&mut self, logprobs: Option<TokenLogprobs>) {
+        self.logprobs.extend(logprobs);
+    }
+
     /// Takes the next token; the result is whether more are wanted.
     pub fn push(&mut self, id: u32) -> bool {
         self.tokens += 1;
@@ -151,14 +161,23 @@ impl<'a> OutputStream<'a> {
         let thinking_tokens = Some(self.parser.thinking_tokens());
         for piece in pieces {
             let event = match self.read(piece) {
-                Read::Content(content) => EngineEvent::Delta {
-                    content,
-                    tokens: std::mem::take(&mut self.unsent),
-                    thinking_tokens,
-                },
+                Read::Content(content) => {
+                    self.send_logprobs();
+                    EngineEvent::Delta {
+                        content,
+                        tokens: std::mem::take(&mut self.unsent),
+                        thinking_tokens,
+                    }
+                }
                 Read::Notice(notice) => EngineEvent::Notice(notice),
             };
             self.job.send(event);
+        }
+    }
+
+    fn send_logprobs(&mut self) {
+        if !self.logprobs.is_empty() {
+            self.job.send(EngineEvent::Logprobs(std::mem::take(&mut self.logprobs)));
         }
     }
 
@@ -174,6 +193,7 @@ impl<'a> OutputStream<'a> {
     ) -> Done {
         let rest = self.parser.finish();
         self.send(rest);
+        self.send_logprobs();
         let ended_by = match end {
             LoopEnd::Cancelled => EndedBy::Cancelled,
             LoopEnd::Limit => limit,
@@ -188,7 +208,7 @@ impl<'a> OutputStream<'a> {
         let usage = Usage {
             prompt_tokens: prompt_tokens as u32,
             cached_tokens: cached as u32,
-            prefilled_tokens: times.prefilled() as u32,
+            prefilled_tokens: times.prefilled as u32,
             completion_tokens: self.tokens,
             thinking_tokens: Some(self.parser.thinking_tokens()),
         };

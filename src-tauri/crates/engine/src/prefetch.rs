@@ -8,8 +8,8 @@ use protocol::{KvBits, Request};
 
 use crate::answer::render_request;
 use crate::error::Result;
-use crate::generate::{prefill_chunk, SequenceState};
 use crate::load::LoadedModel;
+use crate::sequence::{clear_after_chunk, prefill_chunk, SequenceState};
 
 /// How long a chunk should take: a request that arrives meanwhile waits at most so long.
 const CHUNK_SECONDS: f64 = 0.05;
@@ -61,6 +61,7 @@ impl Prefetch {
         let to = (from + self.chunk).min(pause).min(ids.len());
         let start = Instant::now();
         self.state.prefill(&loaded.model, &ids[from..to])?;
+        clear_after_chunk()?;
         let fitting = (to - from) as f64 * CHUNK_SECONDS / start.elapsed().as_secs_f64().max(1e-6);
         // A GPU's first chunk compiles kernels, so one measurement changes the size by a factor of two at most.
         self.chunk = (fitting as usize).clamp((self.chunk / 2).max(1), (self.chunk * 2).min(prefill_chunk()));

@@ -91,7 +91,7 @@ fn draws(sampling: &Sampling, count: usize) -> Vec<u32> {
     let mut sampler = Sampler::new(config, &[0], &[], 4).unwrap();
     let input = Tensor::from_i32(&[0], &[1]);
     (0..count)
-        .map(|_| sampler.sample(&input, logs(&ASKED)).unwrap().item_u32().unwrap())
+        .map(|_| sampler.sample(&input, logs(&ASKED)).unwrap().to_u32().unwrap()[0])
         .collect()
 }
 

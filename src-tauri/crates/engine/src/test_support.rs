@@ -1,10 +1,13 @@
 //! What tests look at and change in a running engine. Compiled only with the feature `test-support`, which this room's own
 //! dev-dependencies enable: the app and the command line are built without it.
 
-use protocol::{JobHandle, Request};
+use protocol::{FolderSource, JobHandle, KvBits, Request};
 
+use crate::cache::Cache;
 use crate::parameters::Parameters;
-use crate::{answer, error, tensor, MlxEngine};
+use crate::sampler::{Sampler, SamplerConfig};
+use crate::sequence::{decode_step, ids_tensor, Sequence, SequenceState};
+use crate::{error, tensor, MlxEngine};
 
 /// What the worker holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +22,33 @@ pub struct Inspection {
     pub prefix_cache_bytes: u64,
     /// All handles of the worker's thread.
     pub living: i64,
+}
+
+/// What one sequence decoded to.
+#[derive(Debug, Default)]
+pub struct Decoded {
+    /// The tokens that it gave alone.
+    pub alone: Vec<u32>,
+    /// Those that it gave in a batch.
+    pub together: Vec<u32>,
+    /// The largest difference of a logit.
+    pub apart: f32,
+    rows: Rows,
+}
+
+/// Logits, which nobody wants to read in a message.
+#[derive(Default)]
+struct Rows(Vec<Vec<f32>>);
+
+impl std::fmt::Debug for Rows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} rows", self.0.len())
+    }
+}
+
+fn likeliest(row: &[f32]) -> u32 {
+    let best = (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b]));
+    best.map_or(0, |best| best as u32)
 }
 
 impl MlxEngine {
@@ -59,18 +89,96 @@ impl MlxEngine {
         })
     }
 
-    /// A job that answers with one token and then panics.
-    pub fn panicking_job(&self, request: Request) -> JobHandle {
-        self.job(move |worker, job| {
-            let load_ms = worker.ensure_loaded(crate::folder(&request)?, &mut |_, _| Ok(()))?;
-            let loaded = worker.loaded().expect("just loaded");
-            let prepared = answer::prepare(&loaded.files, &request)?;
-            let one = Request {
-                max_tokens: Some(1),
-                ..request
-            };
-            answer::answer(loaded, &one, &prepared, load_ms, job)?;
-            panic!("asked for by a test");
+    /// Makes products of several rows with packed matrices of so many inputs wrong from now on, as MLX's are on some devices.
+    pub fn plant_wrong_products(&self, inputs: i32) -> protocol::Result<()> {
+        self.call(move |_| {
+            tensor::plant_wrong_products(inputs);
+            Ok(())
         })
+    }
+
+    /// How many operations the graph of one decode step has, after a prompt of some tokens.
+    pub fn step_operations(&self, model: FolderSource) -> protocol::Result<u64> {
+        self.call(move |worker| {
+            worker.ensure_loaded(&model, &mut |_, _| Ok(()))?;
+            let model = &worker.loaded().expect("just loaded").model;
+            let mut state = SequenceState::new(model, None);
+            state.prefill(model, &[1, 2, 3, 4, 5])?;
+            let config = SamplerConfig::new(&protocol::Sampling::greedy(), &protocol::Sampling::default(), model.vocabulary())?;
+            let sampler = Sampler::new(config, &[1, 2, 3, 4, 5], &[], model.vocabulary())?;
+            let mut sequence = Sequence::new(state, sampler);
+            let input = ids_tensor(&[6]);
+            let before = tensor::operations();
+            decode_step(model, &input, &mut [&mut sequence])?;
+            Ok(tensor::operations() - before)
+        })
+    }
+
+    /// Greedy tokens that follow each prompt, decoded alone and together. The sequences join one by one, each two steps after the
+    /// one before it, and leave when they have their tokens.
+    pub fn decode_together(
+        &self,
+        model: FolderSource,
+        prompts: Vec<Vec<u32>>,
+        tokens: usize,
+        kv_bits: Option<KvBits>,
+    ) -> protocol::Result<Vec<Decoded>> {
+        self.call(move |worker| {
+            worker.ensure_loaded(&model, &mut |_, _| Ok(()))?;
+            let model = &worker.loaded().expect("just loaded").model;
+            let read = |prompt: &Vec<u32>| -> error::Result<SequenceState> {
+                let mut state = SequenceState::new(model, kv_bits);
+                state.prefill(model, &prompt[..prompt.len() - 1])?;
+                Ok(state)
+            };
+            let logits = |ids: &[u32], states: &mut [&mut [Cache]]| -> error::Result<Vec<Vec<f32>>> {
+                let logits = model.logits(&model.forward(&ids_tensor(ids), states)?)?.to_f32()?;
+                Ok(logits.chunks(model.vocabulary() as usize).map(<[f32]>::to_vec).collect())
+            };
+            let mut all = Vec::new();
+            for prompt in &prompts {
+                let (mut state, mut input, mut decoded) = (read(prompt)?, prompt[prompt.len() - 1], Decoded::default());
+                for _ in 0..tokens {
+                    let row = logits(&[input], &mut [state.caches()])?.remove(0);
+                    input = likeliest(&row);
+                    decoded.alone.push(input);
+                    decoded.rows.0.push(row);
+                }
+                all.push(decoded);
+            }
+            let mut states = prompts.iter().map(read).collect::<error::Result<Vec<_>>>()?;
+            for step in 0..tokens + 2 * prompts.len() {
+                let takes_part = |index: usize, decoded: &Decoded| step >= 2 * index && decoded.together.len() < tokens;
+                let members: Vec<usize> = (0..prompts.len()).filter(|index| takes_part(*index, &all[*index])).collect();
+                if members.is_empty() {
+                    continue;
+                }
+                // Each goes on with the token it had alone, so that one rounding does not change all that follows.
+                let last = |index: &usize| match all[*index].together.len() {
+                    0 => prompts[*index][prompts[*index].len() - 1],
+                    made => all[*index].alone[made - 1],
+                };
+                let ids: Vec<u32> = members.iter().map(last).collect();
+                let mut caches: Vec<&mut [Cache]> = states
+                    .iter_mut()
+                    .enumerate()
+                    .filter(|(index, _)| members.contains(index))
+                    .map(|(_, state)| state.caches())
+                    .collect();
+                for (index, row) in members.iter().zip(logits(&ids, &mut caches)?) {
+                    let decoded = &mut all[*index];
+                    let alone = &decoded.rows.0[decoded.together.len()];
+                    let apart = alone.iter().zip(&row).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                    decoded.apart = decoded.apart.max(apart);
+                    decoded.together.push(likeliest(&row));
+                }
+            }
+            Ok(all)
+        })
+    }
+
+    /// A job in which every step after its first so many tokens panics.
+    pub fn panicking_job(&self, request: Request, tokens: usize) -> JobHandle {
+        self.job(request, |job| job.fails_after = Some(tokens))
     }
 }

@@ -18,17 +18,17 @@ pub struct ForcedEnd {
 
 /// When the thoughts of one answer are ended, and whether they have been.
 #[derive(Default)]
-pub struct ThinkingBudget<'a> {
-    terminator: Option<&'a ThinkingTerminator>,
+pub struct ThinkingBudget {
+    terminator: Option<ThinkingTerminator>,
     budget: Option<u32>,
     ended: u32,
     /// The rest of a terminator in whose middle a continued answer was cut off.
     unfinished: Vec<u32>,
 }
 
-impl<'a> ThinkingBudget<'a> {
+impl ThinkingBudget {
     /// ThinkingBudget of a model that are ended by `terminator`, and after `budget` tokens.
-    pub fn new(terminator: Option<&'a ThinkingTerminator>, budget: Option<u32>) -> Self {
+    pub fn new(terminator: Option<ThinkingTerminator>, budget: Option<u32>) -> Self {
         Self {
             terminator,
             budget,
@@ -42,7 +42,7 @@ impl<'a> ThinkingBudget<'a> {
             let ids = std::mem::take(&mut self.unfinished);
             return Some(ForcedEnd { ids, notice: None });
         }
-        let terminator = self.terminator.filter(|_| parser.is_thinking())?;
+        let terminator = self.terminator.as_ref().filter(|_| parser.is_thinking())?;
         let spent = self.spent(parser);
         let again = self.ended > 0;
         if if again { self.ended > MAX_REPEATED_ENDS } else { !asked && !spent } {
@@ -57,7 +57,7 @@ impl<'a> ThinkingBudget<'a> {
 
     /// Looks whether the thought of a continued answer was ended for the model at this place, where the ids `following` follow.
     pub fn find_ending(&mut self, parser: &mut ChannelParser, following: &[u32]) {
-        let Some(terminator) = self.terminator.filter(|_| self.ended == 0) else {
+        let Some(terminator) = self.terminator.as_ref().filter(|_| self.ended == 0) else {
             return;
         };
         let ids = parser.terminator_here(terminator);

@@ -1,127 +1,30 @@
-//! The one thread that touches MLX: it loads, computes and drops, one command after another.
+//! The one thread that touches MLX: it takes commands, loads models, and lets the scheduler compute in between.
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use protocol::{
-    AnswerNowFlag, CancelFlag, Done, EndedBy, EngineEvent, FinishReason, FolderSource, LoadEvent, MemoryFigures, MemoryGuard, ModelInfo,
-    Request, Sender,
-};
-use tokio::sync::{oneshot, watch};
+use protocol::{Done, EndedBy, EngineEvent, FinishReason, FolderSource, LoadEvent, Priority, Request, Sender, Stage};
 
-use crate::error::{Error, Result};
+use crate::answer;
+use crate::error::{catch_panic, Error, Result};
+use crate::generation::Generation;
+use crate::job::{JobContext, MemoryQuery, PendingPrefetch, Shared};
 use crate::load::{LoadedModel, ModelFiles};
 use crate::prefetch::Prefetch;
-use crate::tensor::device;
+use crate::product_check::ProductChecks;
+use crate::scheduler::Scheduler;
+use crate::tensor::{device, Device};
 use crate::weights::LoadProgress;
-use crate::{blas, kernels, memory, tensor};
+use crate::{blas, folder, kernels, memory, tensor};
 
-/// What other threads may look at while the worker works.
-#[derive(Debug, Default)]
-pub struct Shared {
-    loaded: Mutex<Option<ModelInfo>>,
-    /// Set when the engine is being dropped: the running job ends, waiting ones do not start.
-    closing: AtomicBool,
-    /// How many prefetches are waiting or at work.
-    prefetches: watch::Sender<usize>,
-    /// Open queries for the memory. Each is kept alive by its command in the queue, so that it fails if the worker is gone.
-    memory_queries: Mutex<Vec<Weak<MemoryQuery>>>,
-    /// Knows this computer's memory.
-    memory_guard: Option<Arc<dyn MemoryGuard>>,
-}
+/// Requests of programs that wait at most; more are refused.
+const MAX_WAITING: usize = 32;
 
-/// Takes the answer about the memory, once.
-pub type MemoryQuery = Mutex<Option<oneshot::Sender<Result<MemoryFigures>>>>;
-
-impl Shared {
-    /// Nothing is loaded, nobody waits.
-    pub fn new(memory_guard: Option<Arc<dyn MemoryGuard>>) -> Self {
-        Self {
-            memory_guard,
-            ..Self::default()
-        }
-    }
-
-    /// What knows this computer's memory.
-    pub fn memory_guard(&self) -> Option<&dyn MemoryGuard> {
-        self.memory_guard.as_deref()
-    }
-
-    /// The loaded model.
-    pub fn loaded(&self) -> Option<ModelInfo> {
-        self.lock().clone()
-    }
-
-    /// Whether something is being prefetched, or will be.
-    pub fn prefetching(&self) -> bool {
-        *self.prefetches.borrow() > 0
-    }
-
-    /// Waits until nothing is being prefetched.
-    pub async fn prefetched(&self) {
-        // Fails if the sender is gone, which `self` holds.
-        let _ = self.prefetches.subscribe().wait_for(|pending| *pending == 0).await;
-    }
-
-    /// Asks the worker to end soon.
-    pub fn close(&self) {
-        self.closing.store(true, Ordering::Release);
-    }
-
-    fn closing(&self) -> bool {
-        self.closing.load(Ordering::Acquire)
-    }
-
-    /// Asks for the memory; the answer fails if the query is dropped unanswered.
-    pub fn query_memory(&self) -> (Arc<MemoryQuery>, oneshot::Receiver<Result<MemoryFigures>>) {
-        let (sender, answer) = oneshot::channel();
-        let query = Arc::new(Mutex::new(Some(sender)));
-        self.memory_queries
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Arc::downgrade(&query));
-        (query, answer)
-    }
-
-    /// Answers all queries for the memory; called on the worker's thread.
-    fn answer_memory_queries(&self) {
-        let queries = std::mem::take(&mut *self.memory_queries.lock().unwrap_or_else(PoisonError::into_inner));
-        for query in queries.iter().filter_map(Weak::upgrade) {
-            if let Some(sender) = query.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                // Nobody may listen any more.
-                let _ = sender.send(catch_panic(memory::figures));
-            }
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<ModelInfo>> {
-        // Nothing that can panic runs under this lock, so a poisoned value is still whole.
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Counts as one prefetch as long as it lives.
-pub struct PendingPrefetch(Arc<Shared>);
-
-impl PendingPrefetch {
-    /// One more prefetch.
-    pub fn new(shared: &Arc<Shared>) -> Self {
-        shared.prefetches.send_modify(|pending| *pending += 1);
-        Self(shared.clone())
-    }
-}
-
-impl Drop for PendingPrefetch {
-    fn drop(&mut self) {
-        self.0.prefetches.send_modify(|pending| *pending -= 1);
-    }
-}
-
-/// The work of a job: it may load a model first, and sends events while it runs.
-pub type Work = Box<dyn FnOnce(&mut Worker, &JobContext) -> Result<Done> + Send>;
+/// Who has waited so long is served like the class above, and nobody passes a request for another model any more.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the worker is asked for.
 pub enum Command {
@@ -134,8 +37,8 @@ pub enum Command {
     },
     /// Generate an answer.
     Generate {
-        /// How.
-        work: Work,
+        /// To what.
+        request: Box<Request>,
         /// Where it sends its events.
         job: JobContext,
     },
@@ -143,48 +46,46 @@ pub enum Command {
     Prefetch(Box<Request>, PendingPrefetch),
     /// Answer the queries for the memory; keeps one of them alive.
     Memory(Arc<MemoryQuery>),
-    /// Any other call; it answers by itself and does not panic.
+    /// Any other call, when no answer runs; it answers by itself and does not panic.
     Call(Box<dyn FnOnce(&mut Worker) + Send>),
 }
 
-/// Where a job sends its events, and where it hears that it has to end.
-pub struct JobContext {
-    /// What the job says.
-    pub events: Sender<EngineEvent>,
-    /// The job's own flag.
-    pub cancel: CancelFlag,
-    /// The flag that ends the job's thinking.
-    pub end_thinking: AnswerNowFlag,
-    /// What the engine's handle sees.
-    pub shared: Arc<Shared>,
+/// A command that waits for its turn.
+struct Waiting {
+    work: Work,
+    since: Instant,
 }
 
-impl JobContext {
-    /// Sends an event.
-    pub fn send(&self, event: EngineEvent) {
-        self.events.send(event);
-    }
+enum Work {
+    Load(FolderSource, Sender<LoadEvent>),
+    Generate(Box<Request>, JobContext),
+    Call(Box<dyn FnOnce(&mut Worker) + Send>),
+}
 
-    /// Whether the job has to end. Asked between any two steps of a job; queries for the memory are answered then.
-    pub fn cancelled(&self) -> bool {
-        self.shared.answer_memory_queries();
-        self.cancel.is_cancelled() || self.shared.closing()
-    }
-
-    /// [`Error::Cancelled`] if the job has to end.
-    pub fn check_cancelled(&self) -> Result<()> {
-        if self.cancelled() {
-            return Err(Error::Cancelled);
+impl Waiting {
+    /// The class it is served in.
+    fn class(&self) -> Priority {
+        match &self.work {
+            Work::Generate(request, _) if request.priority == Priority::Background && self.since.elapsed() > PATIENCE => Priority::Api,
+            Work::Generate(request, _) => request.priority,
+            Work::Load(..) | Work::Call(_) => Priority::Chat,
         }
-        Ok(())
     }
 }
 
 /// What lives on the thread. It holds tensors and therefore cannot leave.
 pub struct Worker {
-    loaded: Option<LoadedModel>,
+    loaded: Option<Rc<LoadedModel>>,
+    /// The answers of the loaded model.
+    scheduler: Option<Scheduler>,
+    /// What waits, in the order in which it came.
+    waiting: VecDeque<Waiting>,
+    /// What is to be read when there is nothing else to do.
+    next_prefetch: Option<(Box<Request>, PendingPrefetch)>,
     /// What is read while there is nothing else to do.
     prefetch: Option<(Prefetch, PendingPrefetch)>,
+    /// What is known of this device's products; `None` before the first load.
+    products: Option<ProductChecks>,
     shared: Arc<Shared>,
 }
 
@@ -198,24 +99,23 @@ impl Worker {
         }
         let mut worker = Self {
             loaded: None,
+            scheduler: None,
+            waiting: VecDeque::new(),
+            next_prefetch: None,
             prefetch: None,
+            products: None,
             shared,
         };
-        loop {
-            let command = match commands.try_recv() {
-                Err(TryRecvError::Empty) if worker.prefetch.is_some() => {
-                    worker.continue_prefetch();
-                    continue;
-                }
-                Err(TryRecvError::Empty) => commands.recv().ok(),
-                waiting => waiting.ok(),
-            };
-            let Some(command) = command else { break };
-            if worker.shared.closing() {
-                // Dropping the command tells its receiver that the engine is gone.
-                continue;
+        while worker.take_commands(commands) {
+            worker.serve();
+            if let Some(scheduler) = worker.scheduler.as_mut().filter(|scheduler| !scheduler.is_empty()) {
+                scheduler.tick();
+            } else if worker.waiting.is_empty() {
+                worker.continue_prefetch();
             }
-            worker.handle(command);
+        }
+        if let Some(scheduler) = &mut worker.scheduler {
+            scheduler.end_cancelled();
         }
         worker.unload();
         drop(worker);
@@ -223,80 +123,197 @@ impl Worker {
         tensor::disconnect();
     }
 
-    fn handle(&mut self, command: Command) {
-        if !matches!(command, Command::Memory(_)) {
-            self.stop_prefetch();
-        }
-        match command {
-            Command::Prefetch(request, pending) => {
-                let prefetch = catch_panic(|| match &self.loaded {
-                    Some(loaded) if request.model.folder().is_some_and(|folder| loaded.files.is_of(folder)) => {
-                        Prefetch::begin(loaded, &request)
-                    }
-                    _ => Ok(None),
-                });
-                self.prefetch = self.unless_failed(prefetch).flatten().map(|prefetch| (prefetch, pending));
+    /// Takes the commands that have come, or waits for one if there is nothing to do; returns whether more may come.
+    fn take_commands(&mut self, commands: &Receiver<Command>) -> bool {
+        let mut idle = !self.answering() && self.waiting.is_empty() && self.prefetch.is_none() && self.next_prefetch.is_none();
+        loop {
+            let command = match commands.try_recv() {
+                Err(TryRecvError::Empty) if !idle => return true,
+                Err(TryRecvError::Empty) => commands.recv().ok(),
+                command => command.ok(),
+            };
+            idle = false;
+            let Some(command) = command else { return false };
+            // Dropping a command tells its receiver that the engine is gone.
+            if !self.shared.closing() {
+                self.take(command);
             }
-            Command::Memory(query) => {
-                self.shared.answer_memory_queries();
-                drop(query);
-            }
-            Command::Load { source, events } => {
-                let shared = self.shared.clone();
-                let mut progress = |done, total| {
-                    events.send(LoadEvent::Progress { done, total });
-                    if shared.closing() {
-                        Err(Error::WorkerGone)
-                    } else {
-                        Ok(())
-                    }
-                };
-                let loaded = catch_panic(|| self.ensure_loaded(&source, &mut progress));
-                events.send(match loaded {
-                    Ok(_) => LoadEvent::Ready(Box::new(self.loaded.as_ref().expect("just loaded").info.clone())),
-                    Err(error) => {
-                        self.recover();
-                        LoadEvent::Failed(error.into())
-                    }
-                });
-            }
-            Command::Generate { work, job } => {
-                let done = catch_panic(|| work(self, &job));
-                self.record_peak();
-                job.send(match done {
-                    Ok(done) => EngineEvent::Done(done),
-                    Err(Error::Cancelled) => {
-                        self.recover();
-                        EngineEvent::Done(Done {
-                            finish_reason: FinishReason::Cancelled,
-                            ended_by: EndedBy::Cancelled,
-                            usage: Some(Default::default()),
-                            timing: Default::default(),
-                            tokens: Vec::new(),
-                        })
-                    }
-                    Err(error) => {
-                        self.clear_prefix_cache();
-                        self.recover();
-                        EngineEvent::Failed(error.into())
-                    }
-                });
-            }
-            Command::Call(call) => call(self),
         }
     }
 
-    /// Tells the memory guard what the loaded model took at most.
-    fn record_peak(&self) {
-        if let (Some(guard), Some(loaded)) = (self.shared.memory_guard(), &self.loaded) {
-            if let Ok(figures) = catch_panic(memory::figures) {
-                guard.record_peak(&loaded.files.source, figures.peak);
+    fn take(&mut self, command: Command) {
+        let work = match command {
+            Command::Memory(query) => {
+                self.shared.answer_memory_queries();
+                drop(query);
+                return;
+            }
+            Command::Prefetch(request, pending) => {
+                self.stop_prefetch();
+                self.next_prefetch = Some((request, pending));
+                return;
+            }
+            Command::Generate { request, job } => {
+                if let Err(error) = self.check_queue(&request) {
+                    job.send(EngineEvent::Failed(error.into()));
+                    return;
+                }
+                Work::Generate(request, job)
+            }
+            Command::Load { source, events } => Work::Load(source, events),
+            Command::Call(call) => Work::Call(call),
+        };
+        self.stop_prefetch();
+        self.waiting.push_back(Waiting {
+            work,
+            since: Instant::now(),
+        });
+    }
+
+    /// Refuses a program's request if too many wait.
+    fn check_queue(&self, request: &Request) -> Result<()> {
+        let by_programs = |waiting: &&Waiting| matches!(&waiting.work, Work::Generate(request, _) if request.priority != Priority::Chat);
+        let waiting = self.waiting.iter().filter(by_programs).count();
+        if request.priority == Priority::Chat || waiting < MAX_WAITING {
+            return Ok(());
+        }
+        let seconds = self.scheduler.as_ref().map_or(1.0, Scheduler::mean_seconds) * waiting as f64 / slots() as f64;
+        Err(Error::Busy {
+            waiting,
+            retry_after: seconds.ceil().clamp(1.0, 60.0) as u32,
+        })
+    }
+
+    /// Does what can be done of what waits.
+    fn serve(&mut self) {
+        self.end_cancelled();
+        while let Some(waiting) = self.next().and_then(|index| self.waiting.remove(index)) {
+            match waiting.work {
+                Work::Generate(request, job) => self.begin(*request, Rc::new(job)),
+                Work::Load(source, events) => self.load(&source, &events),
+                Work::Call(call) => call(self),
             }
         }
+        if self.shared.closing() {
+            self.waiting.clear();
+        }
+    }
+
+    /// Ends waiting requests that were cancelled.
+    fn end_cancelled(&mut self) {
+        self.waiting.retain(|waiting| match &waiting.work {
+            Work::Generate(_, job) if job.cancel.is_cancelled() => {
+                job.send(cancelled());
+                false
+            }
+            _ => true,
+        });
+    }
+
+    /// What is to be done next, if anything can be. Requests for the loaded model are admitted by class, a chat's at once and
+    /// others while there are slots; another model is loaded, and a call made, when no answer runs. Nothing passes a call, and
+    /// nothing passes for long what asks for another model.
+    fn next(&self) -> Option<usize> {
+        if self.shared.closing() {
+            return None;
+        }
+        let (idle, running) = (!self.answering(), self.scheduler.as_ref().map_or(0, Scheduler::len));
+        let mut best: Option<(Priority, usize)> = None;
+        for (index, waiting) in self.waiting.iter().enumerate() {
+            let model = match &waiting.work {
+                Work::Call(_) => {
+                    best = best.or(idle.then_some((Priority::Chat, index)));
+                    break;
+                }
+                Work::Load(source, _) => Some(source),
+                Work::Generate(request, _) => request.model.folder(),
+            };
+            let present = model.is_none_or(|model| self.loaded.as_ref().is_some_and(|loaded| loaded.files.is_of(model)));
+            let class = waiting.class();
+            if idle || (present && (class == Priority::Chat || running < slots())) {
+                best = Some(best.map_or((class, index), |best| best.min((class, index))));
+            } else if !present && waiting.since.elapsed() > PATIENCE {
+                break;
+            }
+        }
+        best.map(|(_, index)| index)
+    }
+
+    /// Whether an answer runs.
+    fn answering(&self) -> bool {
+        self.scheduler.as_ref().is_some_and(|scheduler| !scheduler.is_empty())
+    }
+
+    /// Admits a request, after its model is loaded.
+    fn begin(&mut self, request: Request, job: Rc<JobContext>) {
+        let begun = catch_panic(|| self.prepare(request, &job));
+        match (begun, &mut self.scheduler) {
+            (Ok(generation), Some(scheduler)) => scheduler.admit(generation),
+            (Ok(_), None) => job.send(EngineEvent::Failed(Error::WorkerGone.into())),
+            (Err(Error::Cancelled), _) => {
+                self.recover();
+                job.send(cancelled());
+            }
+            (Err(error), _) => {
+                self.recover();
+                job.send(EngineEvent::Failed(error.into()));
+            }
+        }
+    }
+
+    fn prepare(&mut self, request: Request, job: &Rc<JobContext>) -> Result<Generation> {
+        job.check_cancelled()?;
+        answer::check(&request)?;
+        let files = self.model_files(folder(&request)?)?;
+        let prepared = answer::prepare(&files, &request)?;
+        if let Some(notice) = request.unseen_media() {
+            job.send(EngineEvent::Notice(notice));
+        }
+        let mut progress = |done, total| {
+            job.send(EngineEvent::Progress {
+                stage: Stage::Load,
+                done,
+                total,
+            });
+            job.check_cancelled()
+        };
+        let load_ms = self.ensure_loaded_files(files, &mut progress)?;
+        let loaded = self.loaded.clone().expect("just loaded");
+        Generation::begin(loaded, request, prepared, load_ms, job.clone())
+    }
+
+    fn load(&mut self, source: &FolderSource, events: &Sender<LoadEvent>) {
+        let shared = self.shared.clone();
+        let mut progress = |done, total| {
+            events.send(LoadEvent::Progress { done, total });
+            if shared.closing() {
+                Err(Error::WorkerGone)
+            } else {
+                Ok(())
+            }
+        };
+        let loaded = catch_panic(|| self.ensure_loaded(source, &mut progress));
+        events.send(match (loaded, &self.loaded) {
+            (Ok(_), Some(loaded)) => LoadEvent::Ready(Box::new(loaded.info.clone())),
+            (Ok(_), None) => LoadEvent::Failed(Error::WorkerGone.into()),
+            (Err(error), _) => {
+                self.recover();
+                LoadEvent::Failed(error.into())
+            }
+        });
     }
 
     /// Reads one chunk of what is prefetched.
     fn continue_prefetch(&mut self) {
+        if let Some((request, pending)) = self.next_prefetch.take() {
+            let prefetch = catch_panic(|| match &self.loaded {
+                Some(loaded) if request.model.folder().is_some_and(|folder| loaded.files.is_of(folder)) => {
+                    Prefetch::begin(loaded, &request)
+                }
+                _ => Ok(None),
+            });
+            self.prefetch = self.unless_failed(prefetch).flatten().map(|prefetch| (prefetch, pending));
+        }
         let (Some(loaded), Some((prefetch, _))) = (&self.loaded, &mut self.prefetch) else {
             self.prefetch = None;
             return;
@@ -309,6 +326,7 @@ impl Worker {
 
     /// Gives the prefetch up and keeps what was read.
     fn stop_prefetch(&mut self) {
+        self.next_prefetch = None;
         if let (Some(loaded), Some((mut prefetch, _pending))) = (&self.loaded, self.prefetch.take()) {
             let stored = catch_panic(move || prefetch.store(loaded));
             self.unless_failed(stored);
@@ -321,17 +339,12 @@ impl Worker {
             Ok(value) => Some(value),
             Err(error) => {
                 tracing::warn!(%error, "a prefetch failed");
-                self.clear_prefix_cache();
+                if let Some(loaded) = &self.loaded {
+                    loaded.prefix_cache.borrow_mut().clear();
+                }
                 self.recover();
                 None
             }
-        }
-    }
-
-    /// Drops the copies of what was read.
-    fn clear_prefix_cache(&self) {
-        if let Some(loaded) = &self.loaded {
-            loaded.prefix_cache.borrow_mut().clear();
         }
     }
 
@@ -360,24 +373,28 @@ impl Worker {
             guard.before_load(&files.source, device().name()).map_err(Error::MemoryShort)?;
         }
         memory::reset_peak()?;
-        let loaded = LoadedModel::load(files, progress)?;
+        let products = self.products.get_or_insert_with(|| ProductChecks::open(self.shared.cache_dir()));
+        let loaded = LoadedModel::load(files, products, progress)?;
         let load_ms = loaded.info.load_ms;
-        *self.shared.lock() = Some(loaded.info.clone());
+        self.shared.set_loaded(vec![loaded.info.clone()]);
+        let loaded = Rc::new(loaded);
+        self.scheduler = Some(Scheduler::new(loaded.clone()));
         self.loaded = Some(loaded);
         Ok(load_ms)
     }
 
-    /// Frees the loaded model.
+    /// Frees the loaded model; called when no answer runs.
     pub fn unload(&mut self) {
-        *self.shared.lock() = None;
-        self.prefetch = None;
+        self.shared.set_loaded(Vec::new());
+        (self.prefetch, self.next_prefetch) = (None, None);
+        self.scheduler = None;
         self.loaded = None;
         self.recover();
     }
 
     /// The loaded model.
     pub fn loaded(&self) -> Option<&LoadedModel> {
-        self.loaded.as_ref()
+        self.loaded.as_deref()
     }
 
     /// Waits for work that an abnormal end may have left in flight, and frees its buffers.
@@ -389,11 +406,21 @@ impl Worker {
     }
 }
 
-/// Turns a panic into an error.
-pub fn catch_panic<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(Error::Panicked(text.unwrap_or_else(|| "no reason given".into())))
+/// How many answers of programs are made at once; those of chats come on top.
+fn slots() -> usize {
+    match device() {
+        Device::Cpu => 4,
+        Device::Metal | Device::Cuda => 8,
+    }
+}
+
+/// The end of a job that was cancelled before it began.
+fn cancelled() -> EngineEvent {
+    EngineEvent::Done(Done {
+        finish_reason: FinishReason::Cancelled,
+        ended_by: EndedBy::Cancelled,
+        usage: Some(Default::default()),
+        timing: Default::default(),
+        tokens: Vec::new(),
     })
 }

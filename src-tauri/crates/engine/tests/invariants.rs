@@ -65,7 +65,7 @@ async fn every_array_is_dropped_by_the_worker_and_unloading_frees_the_memory() {
 #[tokio::test]
 async fn a_panic_in_a_job_is_one_error_and_the_next_job_works() {
     let engine = MlxEngine::start();
-    let heard = hear(engine.panicking_job(question("What is 347 + 589?", Thinking::On))).await;
+    let heard = hear(engine.panicking_job(question("What is 347 + 589?", Thinking::On), 1)).await;
     assert_eq!(heard.error().code, ErrorCode::Engine);
     assert_eq!(
         hear(engine.generate(question("What is 347 + 589?", Thinking::On))).await.text,

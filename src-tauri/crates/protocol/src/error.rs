@@ -30,7 +30,8 @@ pub enum ErrorCode {
     MemoryShort,
     /// The model's own chat template refused these messages.
     TemplateRefused,
-    /// An answer is already running in this chat.
+    /// An answer is already running in this chat, or as many requests wait for the engine as may: then `retry_after` says after how
+    /// many seconds trying again may help.
     Busy,
     /// The history file could not be read or written.
     Storage,

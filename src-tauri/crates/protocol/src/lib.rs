@@ -27,7 +27,7 @@ pub use conversation::{
 pub use endpoint::{Endpoint, EndpointAddress, EndpointInfo, EndpointModels, KeySource, RemoteModel};
 pub use engine::{AnswerNowFlag, CancelFlag, CancelOnDrop, Engine, JobHandle, LocalEngine, MemoryGuard, ModelShelf};
 pub use error::{Error, ErrorCode, Result};
-pub use event::{Done, EndedBy, EngineEvent, FinishReason, LoadEvent, Stage, Timing, Usage};
+pub use event::{Done, EndedBy, EngineEvent, FinishReason, LoadEvent, Stage, Timing, TokenLogprobs, TopLogprob, Usage};
 pub use hub::{
     Download, DownloadFile, DownloadState, FitVerdict, HubModel, MachineMemory, MemoryFit, NetSettings, OutboundRequest, Purpose, Removal,
     SearchPage, SearchQuery, Sort, TokenSource, Update, Verification, VerifyProgress, WrongFile,
@@ -40,7 +40,7 @@ pub use model::{
 };
 pub use model_users::{ModelUsage, ModelUsers};
 pub use notice::{Argument, Arguments, Notice, NoticeCode};
-pub use request::{AnswerPrefix, KvBits, Request, Sampling, Thinking};
+pub use request::{AnswerPrefix, KvBits, Priority, Request, Sampling, Thinking};
 pub use router::EngineRouter;
 pub use settings::{ChatWindowState, Settings};
 pub use window::WindowName;

@@ -146,6 +146,18 @@ pub enum AnswerPrefix {
     },
 }
 
+/// Who waits for an answer: what comes first is served first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Priority {
+    /// A person in front of a window.
+    #[default]
+    Chat,
+    /// A program that asked over an interface.
+    Api,
+    /// Nobody right now, as for titles and summaries.
+    Background,
+}
+
 /// One answer to be made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -170,6 +182,11 @@ pub struct Request {
     /// Keeps keys and values of full attention in this many bits; `None`: as they are computed. Layers whose heads do not
     /// allow it keep theirs, and a notice `kv_bits` says so.
     pub kv_bits: Option<KvBits>,
+    /// Reports the log probability of each token that is chosen, and of so many of the likeliest beside it, at most 20
+    /// ([`EngineEvent::Logprobs`](crate::EngineEvent::Logprobs)); `None`: none. Engines without the capability `logprobs` ignore it.
+    pub top_logprobs: Option<u8>,
+    /// Who waits for it.
+    pub priority: Priority,
 }
 
 impl Request {
@@ -197,6 +214,8 @@ impl Request {
             answer_prefix: None,
             stop: Vec::new(),
             kv_bits: None,
+            top_logprobs: None,
+            priority: Priority::default(),
         }
     }
 }

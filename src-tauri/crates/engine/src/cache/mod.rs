@@ -13,7 +13,7 @@ mod rotating;
 pub use block::{Block, ByteCounter};
 pub use frozen::FrozenCache;
 pub use plain::PlainCache;
-pub use prefix_cache::PrefixCache;
+pub use prefix_cache::{common_prefix, PrefixCache};
 use protocol::KvBits;
 pub use quantized::QuantizedCache;
 pub use recurrent::RecurrentCache;
@@ -122,6 +122,11 @@ impl Cache {
             Self::Rotating(cache) => cache.mask(length),
         }
     }
+}
+
+/// The caches of one layer, one per sequence.
+pub fn of_layer<'a>(sequences: &'a mut [&mut [Cache]], layer: usize) -> Vec<&'a mut Cache> {
+    sequences.iter_mut().map(|caches| &mut caches[layer]).collect()
 }
 
 impl Parameters for Cache {

@@ -60,6 +60,11 @@ impl Entry {
     }
 }
 
+/// How many tokens two texts begin with in common.
+pub fn common_prefix(one: &[u32], other: &[u32]) -> usize {
+    one.iter().zip(other).take_while(|(a, b)| a == b).count()
+}
+
 fn bytes_of(tokens: &[u32]) -> u64 {
     size_of_val(tokens) as u64
 }
@@ -94,24 +99,29 @@ impl PrefixCache {
         }
     }
 
-    /// Caches that have read the longest known prefix of `tokens`, at most `most` of them, and its length.
-    pub fn lookup(&mut self, tokens: &[u32], most: usize, kv_bits: Option<KvBits>) -> Result<Option<(usize, Vec<Cache>)>> {
+    /// How much of `tokens`, at most `most` of them, need not be read again, and the copy that tells.
+    fn longest(&self, tokens: &[u32], most: usize, kv_bits: Option<KvBits>) -> Option<(usize, usize)> {
         let usable = |entry: &Entry| {
-            let same = entry
-                .tokens
-                .iter()
-                .zip(&tokens[..most.min(tokens.len())])
-                .take_while(|(a, b)| a == b)
-                .count();
+            let same = common_prefix(&entry.tokens, &tokens[..most.min(tokens.len())]);
             (entry.kv_bits == kv_bits && same >= MIN_TOKENS && entry.can_trim_to(same)).then_some(same)
         };
-        let best = self
-            .entries
+        self.entries
             .iter()
             .enumerate()
             .filter_map(|(index, entry)| Some((usable(entry)?, index)))
-            .max();
-        let Some((positions, index)) = best else { return Ok(None) };
+            .max()
+    }
+
+    /// How much of `tokens`, at most `most` of them, need not be read again.
+    pub fn known(&self, tokens: &[u32], most: usize, kv_bits: Option<KvBits>) -> usize {
+        self.longest(tokens, most, kv_bits).map_or(0, |(positions, _)| positions)
+    }
+
+    /// Caches that have read the longest known prefix of `tokens`, at most `most` of them, and its length.
+    pub fn lookup(&mut self, tokens: &[u32], most: usize, kv_bits: Option<KvBits>) -> Result<Option<(usize, Vec<Cache>)>> {
+        let Some((positions, index)) = self.longest(tokens, most, kv_bits) else {
+            return Ok(None);
+        };
         self.clock += 1;
         let entry = &mut self.entries[index];
         entry.last_used = self.clock;

@@ -1,5 +1,5 @@
-//! The parts that model families are built of. Activations are `[length, width]`: one sequence at a time, no batch axis, so
-//! that no step spends operations on reshaping it away.
+//! The parts that model families are built of. Activations are `[rows, width]`, without a batch axis: the rows are the next
+//! tokens of one sequence, or the next token of each of several. Only what mixes positions tells them apart.
 
 mod activation;
 mod attention;
@@ -11,6 +11,7 @@ mod linear;
 mod norm;
 mod residual;
 mod rope;
+mod sequences;
 mod short_conv;
 
 pub use activation::{Activation, Gelu};
@@ -19,8 +20,9 @@ pub use delta_rule::{DeltaRule, DeltaRuleInputs};
 pub use embedding::Embedding;
 pub use experts::{top_k_indices, Experts};
 pub use heads::{split_heads, Heads};
-pub use linear::{Linear, Projection};
+pub use linear::{packed_product, Linear, Projection};
 pub use norm::{norm_weight, RmsNorm};
 pub use residual::ResidualStream;
 pub use rope::{Rope, Rotation};
+pub use sequences::{each_sequence, join_sequences, sequence_rows};
 pub use short_conv::ShortConv;

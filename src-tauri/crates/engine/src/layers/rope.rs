@@ -4,6 +4,7 @@ use checkpoint::config::rope::RopeConfig;
 use mlx_rs::Dtype;
 
 use crate::error::Result;
+use crate::ops::concatenate;
 use crate::parameters::Parameters;
 use crate::tensor::{device, has_kernels, Device, Tensor};
 
@@ -18,7 +19,7 @@ pub struct Rope {
     amplitude: Option<Tensor>,
 }
 
-/// The turning at one place of a sequence, for all layers of a kind.
+/// The turning at one place of each sequence, for all layers of a kind.
 pub enum Rotation {
     /// Angles are made by MLX's kernel, from this position on.
     Kernel {
@@ -32,6 +33,12 @@ pub enum Rotation {
     /// The rotation of one position as one matrix `[width, width]`. The CPU has no kernel and would run two dozen
     /// operations per layer instead.
     Matrix(Tensor),
+    /// The same for several sequences, `[sequences, width, width]`.
+    Matrices(Tensor),
+    /// The positions of several sequences, `[sequences]`.
+    Positions(Tensor),
+    /// Several sequences of which one has a base of its own.
+    Each(Vec<Rotation>),
 }
 
 impl Rope {
@@ -62,13 +69,35 @@ impl Rope {
         }
     }
 
-    /// The turning of `length` positions from `offset` on.
+    /// The base that replaces the periods once `positions` are more than the model was trained for.
+    fn base(&self, positions: usize) -> Option<f64> {
+        let dynamic = self.config.dynamic.filter(|dynamic| positions > dynamic.context as usize)?;
+        Some(dynamic.base(self.config.dims, positions))
+    }
+
+    /// The turning of one position of each sequence, which have read `offsets`.
+    pub fn at_each(&self, offsets: &[usize]) -> Rotation {
+        if let [offset] = offsets {
+            return self.at(*offset, 1);
+        }
+        let count = offsets.len() as i32;
+        if device() == Device::Cpu {
+            let matrices: Vec<f32> = offsets
+                .iter()
+                .flat_map(|offset| self.matrix(*offset, self.base(offset + 1)))
+                .collect();
+            return Rotation::Matrices(Tensor::from_f32(&matrices, &[count, self.width, self.width]));
+        }
+        if offsets.iter().any(|offset| self.base(offset + 1).is_some()) {
+            return Rotation::Each(offsets.iter().map(|offset| self.at(*offset, 1)).collect());
+        }
+        let positions: Vec<i32> = offsets.iter().map(|offset| *offset as i32).collect();
+        Rotation::Positions(Tensor::from_i32(&positions, &[count]))
+    }
+
+    /// The turning of `length` positions of one sequence from `offset` on.
     pub fn at(&self, offset: usize, length: usize) -> Rotation {
-        let base = self
-            .config
-            .dynamic
-            .filter(|dynamic| offset + length > dynamic.context as usize)
-            .map(|dynamic| dynamic.base(self.config.dims, offset + length));
+        let base = self.base(offset + length);
         if device() != Device::Cpu || length > 1 {
             return Rotation::Kernel {
                 offset: offset as i32,
@@ -76,6 +105,11 @@ impl Rope {
                 place: has_kernels().then(|| Tensor::from_i32(&[offset as i32], &[1])),
             };
         }
+        Rotation::Matrix(Tensor::from_f32(&self.matrix(offset, base), &[self.width, self.width]))
+    }
+
+    /// The rotation of one position, `[width, width]`.
+    fn matrix(&self, offset: usize, base: Option<f64>) -> Vec<f32> {
         let (width, dims) = (self.width as usize, self.config.dims as usize);
         let amplitude = if self.amplitude.is_some() { self.config.amplitude } else { 1.0 };
         let mut matrix = vec![0.0; width * width];
@@ -95,7 +129,7 @@ impl Rope {
             matrix[other * width + one] = -amplitude * sin;
             matrix[other * width + other] = amplitude * cos;
         }
-        Rotation::Matrix(Tensor::from_f32(&matrix, &[self.width, self.width]))
+        matrix
     }
 
     /// What a kernel of our own needs to turn heads the same way: how many elements, whether neighbours turn against each
@@ -111,17 +145,30 @@ impl Rope {
         }
     }
 
-    /// Turns heads `[1, heads, length, width]`.
+    /// Turns heads `[1, heads, length, width]`, or those of several sequences `[sequences, heads, 1, width]`.
     pub fn forward(&self, x: &Tensor, rotation: &Rotation) -> Result<Tensor> {
-        let (offset, base) = match rotation {
-            Rotation::Matrix(matrix) => return x.matmul(matrix),
-            Rotation::Kernel { offset, base, place: _ } => (*offset, *base),
-        };
-        let periods = if base.is_some() { None } else { Some(&self.periods) };
         let (dims, traditional) = (self.config.dims as i32, self.config.traditional);
-        match &self.amplitude {
-            Some(amplitude) => x.mul(amplitude)?.fast_rope(dims, traditional, base, periods, offset),
-            None => x.fast_rope(dims, traditional, base, periods, offset),
+        let amplified = || self.amplitude.as_ref().map_or_else(|| Ok(x.clone()), |amplitude| x.mul(amplitude));
+        match rotation {
+            Rotation::Matrix(matrix) => x.matmul(matrix),
+            // One product per sequence, of the shape it has alone.
+            Rotation::Matrices(matrices) => {
+                let rows = x.reshape(&[x.dim(0), x.dim(1), x.dim(3)])?;
+                rows.matmul(matrices)?.reshape(x.shape())
+            }
+            Rotation::Kernel { offset, base, place: _ } => {
+                let periods = if base.is_some() { None } else { Some(&self.periods) };
+                amplified()?.fast_rope(dims, traditional, *base, periods, *offset)
+            }
+            Rotation::Positions(positions) => amplified()?.fast_rope_each(dims, traditional, &self.periods, positions),
+            Rotation::Each(rotations) => {
+                let turned = rotations
+                    .iter()
+                    .zip(0..)
+                    .map(|(rotation, index)| self.forward(&x.slice(0, index, index + 1)?, rotation))
+                    .collect::<Result<Vec<_>>>()?;
+                concatenate(&turned.iter().collect::<Vec<_>>(), 0)
+            }
         }
     }
 }

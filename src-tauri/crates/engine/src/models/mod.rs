@@ -36,12 +36,13 @@ impl Model {
         }
     }
 
-    /// Reads the next tokens `ids` `[length]` of a sequence; the result are the states `[length, width]` before the output
-    /// layer.
-    pub fn forward(&self, ids: &Tensor, caches: &mut [Cache]) -> Result<Tensor> {
+    /// Reads the tokens `ids` `[rows]` that come next: those of one sequence, or one of each of several, whose caches are given
+    /// in order. The result are the states `[rows, width]` before the output layer.
+    pub fn forward(&self, ids: &Tensor, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
+        debug_assert!(sequences.len() == 1 || sequences.len() == ids.size());
         match self {
-            Self::Gemma4(model) => model.forward(ids, caches),
-            Self::Decoder(model) => model.forward(ids, caches),
+            Self::Gemma4(model) => model.forward(ids, sequences),
+            Self::Decoder(model) => model.forward(ids, sequences),
         }
     }
 

@@ -5,12 +5,14 @@ use checkpoint::config::decoder::{AttentionConfig, QkNorm};
 use super::{LoadContext, QueryScale, Step};
 use crate::cache::{Cache, PlainCache, RotatingCache};
 use crate::error::Result;
-use crate::layers::{norm_weight, scaled_dot_product_attention, split_heads, Heads, Linear, Projection, ResidualStream, RmsNorm};
+use crate::layers::{
+    each_sequence, norm_weight, scaled_dot_product_attention, split_heads, Heads, Linear, Projection, ResidualStream, RmsNorm,
+};
 use crate::ops::concatenate;
 use crate::parameters::Parameters;
 use crate::tensor::{device, Device, Tensor};
 
-/// Attention with heads `[1, heads, length, width]` that may share keys.
+/// Attention with heads `[1, heads, length, width]`, or `[sequences, heads, 1, width]`, that may share keys.
 pub struct Attention {
     heads: i32,
     key_heads: i32,
@@ -107,7 +109,13 @@ impl Attention {
     }
 
     /// What the normed stream gives, `[length, hidden]`.
-    pub fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>, step: &Step<'_>, cache: &mut Cache) -> Result<Tensor> {
+    pub(super) fn forward(
+        &self,
+        stream: &mut ResidualStream<'_>,
+        norm: Option<&RmsNorm>,
+        step: &Step<'_>,
+        caches: &mut [&mut Cache],
+    ) -> Result<Tensor> {
         let all = self.qkv_proj.forward_normed(stream, norm)?;
         let (gate, all) = match self.output_gate {
             true => {
@@ -120,20 +128,23 @@ impl Attention {
             Some(split) => split,
             None => self.compose(&all, step)?,
         };
-        let (queries, scale) = match &step.query_scaling {
-            None => (queries, self.scale),
-            Some(QueryScale::Single(factor)) => (queries, self.scale * factor),
-            Some(QueryScale::PerPosition(factors)) => (queries.mul(&factors.astype(queries.dtype())?)?, self.scale),
-        };
-        let seen = cache.update(&keys, &values)?;
-        let attended = scaled_dot_product_attention(&queries, &seen, scale, &step.masks[self.mask], self.sinks.as_ref())?;
+        let attended = each_sequence(caches, |rows, cache| {
+            let queries = rows.of(&queries)?;
+            let (queries, scale) = match &step.query_scaling[rows.index()] {
+                None => (queries, self.scale),
+                Some(QueryScale::Single(factor)) => (queries, self.scale * factor),
+                Some(QueryScale::PerPosition(factors)) => (queries.mul(&factors.astype(queries.dtype())?)?, self.scale),
+            };
+            let seen = cache.update(&rows.of(&keys)?, &rows.of(&values)?)?;
+            scaled_dot_product_attention(&queries, &seen, scale, &step.masks[self.mask], self.sinks.as_ref())
+        })?;
         match gate {
             Some(gate) => self.o_proj.forward(&attended.mul(&gate.sigmoid()?)?),
             None => self.o_proj.forward(&attended),
         }
     }
 
-    /// Queries, keys and values `[1, heads, length, width]`, normed and turned by one kernel; `None` if there is none.
+    /// Queries, keys and values `[1, heads, length, width]` of one sequence, normed and turned by one kernel; `None` if there is none.
     fn split_heads(&self, all: &Tensor, step: &Step<'_>) -> Result<Option<(Tensor, Tensor, Tensor)>> {
         let norm = match &self.norms {
             HeadNorms::None => None,
@@ -141,6 +152,9 @@ impl Attention {
             HeadNorms::Whole { .. } => return Ok(None),
         };
         let Some(rope) = self.rope else { return Ok(None) };
+        if step.sequences > 1 {
+            return Ok(None);
+        }
         if self.output_gate && all.dim(0) > 1 {
             // Rows that the gate's part was cut from are not contiguous.
             return Ok(None);
@@ -161,7 +175,7 @@ impl Attention {
         let (heads, turning, rows) = (self.heads, self.heads + self.key_heads, self.heads + 2 * self.key_heads);
         Ok(match &self.norms {
             HeadNorms::None => {
-                let all = self.by_head(all, rows)?;
+                let all = self.by_head(all, rows, step)?;
                 let turned = self.rotate(&all.slice(1, 0, turning)?, step)?;
                 (
                     turned.slice(1, 0, heads)?,
@@ -171,25 +185,26 @@ impl Attention {
             }
             HeadNorms::PerHead(norm) => {
                 let all = all.reshape(&[all.dim(0), rows, self.width])?;
-                let turned = self.by_head(&norm.forward(&all.slice(1, 0, turning)?)?, turning)?;
+                let turned = self.by_head(&norm.forward(&all.slice(1, 0, turning)?)?, turning, step)?;
                 let turned = self.rotate(&turned, step)?;
-                let values = self.by_head(&all.slice(1, turning, rows)?, self.key_heads)?;
+                let values = self.by_head(&all.slice(1, turning, rows)?, self.key_heads, step)?;
                 (turned.slice(1, 0, heads)?, turned.slice(1, heads, turning)?, values)
             }
             HeadNorms::Whole { queries, keys } => {
                 let part = |from: i32, to: i32| all.slice(1, from * self.width, to * self.width);
-                let queries = self.by_head(&queries.forward(&part(0, heads)?)?, heads)?;
-                let keys = self.by_head(&keys.forward(&part(heads, turning)?)?, self.key_heads)?;
-                let values = self.by_head(&part(turning, rows)?, self.key_heads)?;
+                let queries = self.by_head(&queries.forward(&part(0, heads)?)?, heads, step)?;
+                let keys = self.by_head(&keys.forward(&part(heads, turning)?)?, self.key_heads, step)?;
+                let values = self.by_head(&part(turning, rows)?, self.key_heads, step)?;
                 (self.rotate(&queries, step)?, self.rotate(&keys, step)?, values)
             }
         })
     }
 
-    /// `[length, count · width]`, or with the last axis split, to `[1, count, length, width]`.
-    fn by_head(&self, x: &Tensor, count: i32) -> Result<Tensor> {
+    /// `[length, count · width]`, or with the last axis split, to `[1, count, length, width]`; the rows of several sequences to
+    /// `[sequences, count, 1, width]`.
+    fn by_head(&self, x: &Tensor, count: i32, step: &Step<'_>) -> Result<Tensor> {
         match x.dim(0) {
-            1 => x.reshape(&[1, count, 1, self.width]),
+            rows if rows as usize == step.sequences => x.reshape(&[rows, count, 1, self.width]),
             length => x.reshape(&[1, length, count, self.width])?.swapaxes(1, 2),
         }
     }

@@ -5,9 +5,9 @@ use checkpoint::config::decoder::{DeltaNetConfig, DeltaProjections};
 use mlx_rs::Dtype;
 
 use super::LoadContext;
-use crate::cache::RecurrentCache;
+use crate::cache::Cache;
 use crate::error::Result;
-use crate::layers::{DeltaRule, DeltaRuleInputs, Linear, Projection, RmsNorm, ShortConv};
+use crate::layers::{each_sequence, DeltaRule, DeltaRuleInputs, Linear, Projection, RmsNorm, ShortConv};
 use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
@@ -81,8 +81,8 @@ impl DeltaNet {
         Ok(net)
     }
 
-    /// `[length, hidden]` to the same.
-    pub fn forward(&self, x: &Tensor, cache: &mut RecurrentCache) -> Result<Tensor> {
+    /// `[rows, hidden]` to the same.
+    pub fn forward(&self, x: &Tensor, caches: &mut [&mut Cache]) -> Result<Tensor> {
         let length = x.dim(0);
         let (keys, values, heads) = (
             self.key_heads * self.key_width,
@@ -94,7 +94,10 @@ impl DeltaNet {
         let (z, a) = (mixed + values, mixed + values + 2 * heads);
         let all = self.in_proj.forward(x)?;
 
-        let filtered = self.conv1d.forward(&all.slice(1, 0, mixed)?, &mut cache.conv)?;
+        let mixing = all.slice(1, 0, mixed)?;
+        let filtered = each_sequence(caches, |rows, cache| {
+            self.conv1d.forward(&rows.of(&mixing)?, &mut cache.recurrent().conv)
+        })?;
         let filtered = filtered.sigmoid()?.mul(&filtered)?;
         let units = filtered
             .slice(1, 0, 2 * keys)?
@@ -110,8 +113,18 @@ impl DeltaNet {
             log_decays: speed.mul(&self.minus_speeds)?,
             betas: b_a.slice(1, 0, heads)?.sigmoid()?,
         };
-        let outputs = self.rule.forward(&tokens, &mut cache.state)?;
-        cache.advance(length as usize);
+        let outputs = each_sequence(caches, |rows, cache| {
+            let tokens = DeltaRuleInputs {
+                queries: rows.of(&tokens.queries)?,
+                keys: rows.of(&tokens.keys)?,
+                values: rows.of(&tokens.values)?,
+                log_decays: rows.of(&tokens.log_decays)?,
+                betas: rows.of(&tokens.betas)?,
+            };
+            let cache = cache.recurrent();
+            cache.advance(tokens.keys.dim(0) as usize);
+            self.rule.forward(&tokens, &mut cache.state)
+        })?;
 
         let normed = self.norm.forward(&outputs)?.reshape(&[length, values])?;
         let gate = all.slice(1, mixed, z)?.astype(Dtype::Float32)?;

@@ -3,9 +3,9 @@
 use checkpoint::config::decoder::GatedConvConfig;
 
 use super::LoadContext;
-use crate::cache::RecurrentCache;
+use crate::cache::Cache;
 use crate::error::Result;
-use crate::layers::{Linear, ShortConv};
+use crate::layers::{each_sequence, Linear, ShortConv};
 use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
@@ -38,13 +38,16 @@ impl GatedConv {
         Ok(conv)
     }
 
-    /// `[length, width]` to the same.
-    pub fn forward(&self, x: &Tensor, cache: &mut RecurrentCache) -> Result<Tensor> {
+    /// `[rows, width]` to the same.
+    pub fn forward(&self, x: &Tensor, caches: &mut [&mut Cache]) -> Result<Tensor> {
         let all = self.in_proj.forward(x)?;
         let part = |index: i32| all.slice(1, index * self.width, (index + 1) * self.width);
         let gated = part(0)?.mul(&part(2)?)?;
-        let filtered = self.conv.forward(&gated, &mut cache.conv)?;
-        cache.advance(x.dim(0) as usize);
+        let filtered = each_sequence(caches, |rows, cache| {
+            let (gated, cache) = (rows.of(&gated)?, cache.recurrent());
+            cache.advance(gated.dim(0) as usize);
+            self.conv.forward(&gated, &mut cache.conv)
+        })?;
         self.out_proj.forward(&part(1)?.mul(&filtered)?)
     }
 }

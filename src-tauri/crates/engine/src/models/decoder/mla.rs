@@ -6,11 +6,12 @@ use checkpoint::config::mla::MlaConfig;
 use super::{LoadContext, Step};
 use crate::cache::{Cache, KvView, PlainCache};
 use crate::error::Result;
-use crate::layers::{scaled_dot_product_attention, Linear, RmsNorm};
+use crate::layers::{each_sequence, scaled_dot_product_attention, Linear, RmsNorm};
 use crate::ops::{concatenate, QuantizedTensor};
 use crate::parameters::Parameters;
+use crate::product_check::Layout;
 use crate::tensor::Tensor;
-use crate::weights::Matrix;
+use crate::weights::{Matrix, Weights};
 
 /// The attention of one layer.
 pub struct Mla {
@@ -113,9 +114,10 @@ impl Mla {
         self.mask
     }
 
-    /// `[length, hidden]` to the same.
-    pub fn forward(&self, x: &Tensor, step: &Step<'_>, cache: &mut Cache) -> Result<Tensor> {
-        let (length, rank) = (x.dim(0), self.rank);
+    /// `[rows, hidden]` to the same.
+    pub(super) fn forward(&self, x: &Tensor, step: &Step<'_>, caches: &mut [&mut Cache]) -> Result<Tensor> {
+        let (sequences, rank) = (step.sequences as i32, self.rank);
+        let length = x.dim(0) / sequences;
         let all = self.down_proj.forward(x)?;
         let split = all.dim(1) - rank - self.rope_dim;
         let queries = all.slice(1, 0, split)?;
@@ -123,7 +125,7 @@ impl Mla {
             Some((norm, proj)) => proj.forward(&norm.forward(&queries)?)?,
             None => queries,
         };
-        let queries = by_head(&queries.mul(&self.scale)?, self.heads)?;
+        let queries = by_head(&queries.mul(&self.scale)?, self.heads, sequences)?;
         let nope = queries.slice(3, 0, self.nope_dim)?;
         let mut rotated = self.rotate(&queries.slice(3, self.nope_dim, self.nope_dim + self.rope_dim)?, step)?;
         if let Some(mscale) = &self.mscale {
@@ -131,18 +133,20 @@ impl Mla {
         }
         let latent = self.kv_a_layernorm.forward(&all.slice(1, split, split + rank)?)?;
         let key = all.slice(1, split + rank, split + rank + self.rope_dim)?;
-        let key = self.rotate(&by_head(&key, 1)?, step)?;
-        let (keys, latents) = cache.update(&key, &by_head(&latent, 1)?)?.dequantized()?;
-        let attended = if length == 1 {
-            self.attend_absorbed(&nope, &rotated, &keys, &latents)?
-        } else {
+        let key = self.rotate(&by_head(&key, 1, sequences)?, step)?;
+        let latent = by_head(&latent, 1, sequences)?;
+        let attended = each_sequence(caches, |rows, cache| {
+            let (keys, latents) = cache.update(&rows.of(&key)?, &rows.of(&latent)?)?.dequantized()?;
+            if length == 1 {
+                return self.attend_absorbed(&rows.of(&nope)?, &rows.of(&rotated)?, &keys, &latents);
+            }
             let keys = self.spread(&keys)?;
             let seen = KvView::Plain {
                 keys: concatenate(&[&self.keys.expand(&latents)?, &keys], 3)?,
                 values: self.values.expand(&latents)?,
             };
-            scaled_dot_product_attention(&concatenate(&[&nope, &rotated], 3)?, &seen, 1.0, &step.masks[self.mask], None)?
-        };
+            scaled_dot_product_attention(&concatenate(&[&nope, &rotated], 3)?, &seen, 1.0, &step.masks[self.mask], None)
+        })?;
         self.o_proj.forward(&attended)
     }
 
@@ -166,11 +170,12 @@ impl Mla {
     }
 }
 
-/// `[length, count · width]` to `[1, count, length, width]`.
-fn by_head(x: &Tensor, count: i32) -> Result<Tensor> {
+/// `[length, count · width]` to `[1, count, length, width]`, or the rows of several sequences to `[sequences, count, 1, width]`.
+fn by_head(x: &Tensor, count: i32, sequences: i32) -> Result<Tensor> {
     let (length, width) = (x.dim(0), x.dim(1) / count);
     match (length, count) {
-        (1, _) | (_, 1) => x.reshape(&[1, count, length, width]),
+        _ if length == sequences => x.reshape(&[sequences, count, 1, width]),
+        (_, 1) => x.reshape(&[1, 1, length, width]),
         _ => x.reshape(&[1, length, count, width])?.swapaxes(1, 2),
     }
 }
@@ -209,8 +214,23 @@ impl HeadProjection {
             };
             (keys, values)
         };
+        let (keys, values) = (keys.checked(weights)?, values.checked(weights)?);
         weights.materialize(keys.tensors().into_iter().chain(values.tensors()))?;
         Ok((keys, values))
+    }
+
+    /// The same matrices, as numbers if this device multiplies them wrongly as they are.
+    fn checked(self, weights: &mut Weights<'_>) -> Result<Self> {
+        let (Self::QuantizedByHead(quantized) | Self::QuantizedByRank(quantized)) = &self else {
+            return Ok(self);
+        };
+        let Some(numbers) = weights.products().replacement(quantized, Layout::Heads)? else {
+            return Ok(self);
+        };
+        Ok(Self::Plain(match self {
+            Self::QuantizedByRank(_) => numbers.swapaxes(1, 2)?.contiguous()?,
+            _ => numbers,
+        }))
     }
 
     /// From each head's width to the latent's: `[1, heads, length, own]` to `[1, heads, length, rank]`.

@@ -14,7 +14,7 @@ mod sparse_moe;
 use checkpoint::config::decoder::{self, DecoderConfig, LayerConfig, LmHead, NormPlacement, QueryScaling};
 use mlx_rs::Dtype;
 
-use crate::cache::{Cache, RecurrentCache};
+use crate::cache::{of_layer, Cache, RecurrentCache};
 use crate::error::Result;
 use crate::layers::{norm_weight, Embedding, Linear, ResidualStream, RmsNorm, Rope, Rotation};
 use crate::ops::Mask;
@@ -52,11 +52,14 @@ impl LoadContext<'_, '_> {
 
 /// What all layers share in one step.
 struct Step<'a> {
+    /// How many sequences there are. Several have one row each.
+    sequences: usize,
     ropes: &'a [Rope],
     rotations: Vec<Rotation>,
-    /// One per window.
+    /// One per window, for every sequence: one that has a single row sees all of its keys.
     masks: Vec<Mask>,
-    query_scaling: Option<QueryScale>,
+    /// One per sequence.
+    query_scaling: Vec<Option<QueryScale>>,
 }
 
 /// The factors of queries at the positions of a step, which grow with the position.
@@ -103,12 +106,18 @@ impl Mixer {
         }
     }
 
-    fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>, step: &Step<'_>, cache: &mut Cache) -> Result<Tensor> {
+    fn forward(
+        &self,
+        stream: &mut ResidualStream<'_>,
+        norm: Option<&RmsNorm>,
+        step: &Step<'_>,
+        caches: &mut [&mut Cache],
+    ) -> Result<Tensor> {
         match self {
-            Self::Attention(attention) => attention.forward(stream, norm, step, cache),
-            Self::Mla(mla) => mla.forward(&stream.normed(norm)?, step, cache),
-            Self::DeltaNet(net) => net.forward(&stream.normed(norm)?, cache.recurrent()),
-            Self::GatedConv(conv) => conv.forward(&stream.normed(norm)?, cache.recurrent()),
+            Self::Attention(attention) => attention.forward(stream, norm, step, caches),
+            Self::Mla(mla) => mla.forward(&stream.normed(norm)?, step, caches),
+            Self::DeltaNet(net) => net.forward(&stream.normed(norm)?, caches),
+            Self::GatedConv(conv) => conv.forward(&stream.normed(norm)?, caches),
         }
     }
 }
@@ -179,9 +188,9 @@ impl Layer {
         stream: &mut ResidualStream<'a>,
         step: &Step<'_>,
         residual_add: &ResidualAdd,
-        cache: &mut Cache,
+        caches: &mut [&mut Cache],
     ) -> Result<()> {
-        let mixed = self.mixer.forward(stream, self.pre_mixer_norm.as_ref(), step, cache)?;
+        let mixed = self.mixer.forward(stream, self.pre_mixer_norm.as_ref(), step, caches)?;
         residual_add.add(stream, mixed, self.post_mixer_norm.as_ref())?;
         let fed = self.feed_forward.forward(stream, self.pre_feed_forward_norm.as_ref())?;
         residual_add.add(stream, fed, self.post_feed_forward_norm.as_ref())
@@ -275,7 +284,7 @@ impl Decoder {
         };
         // Before the layers, because dequantising and transposing it takes the most memory of all, which is free while little else is loaded.
         let lm_head = if tied {
-            embed_tokens.as_linear()?
+            embed_tokens.as_linear(weights)?
         } else {
             Linear::load(weights, "lm_head", hidden, vocabulary)?
         };
@@ -328,33 +337,43 @@ impl Decoder {
         self.layers.iter().map(|layer| layer.mixer.cache()).collect()
     }
 
-    /// States `[length, hidden]` of the tokens `ids` `[length]`, which come next in the sequence of these caches.
-    pub fn forward(&self, ids: &Tensor, caches: &mut [Cache]) -> Result<Tensor> {
+    /// States `[rows, hidden]` of the tokens `ids` `[rows]`, which come next in the sequence of these caches; or one of them in
+    /// each sequence.
+    pub fn forward(&self, ids: &Tensor, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
         let mut h = self.embed_tokens.forward(ids)?;
         if let Some(factor) = &self.embedding_multiplier {
             h = h.mul(factor)?;
         }
-        let step = self.step(ids.size(), caches)?;
+        let step = self.step(ids.size() / sequences.len(), sequences)?;
         let mut stream = ResidualStream::new(h);
-        for (layer, cache) in self.layers.iter().zip(caches) {
-            layer.forward(&mut stream, &step, &self.residual_add, cache)?;
+        for (index, layer) in self.layers.iter().enumerate() {
+            layer.forward(&mut stream, &step, &self.residual_add, &mut of_layer(sequences, index))?;
         }
         Ok(stream.sum()?.clone())
     }
 
-    fn step(&self, length: usize, caches: &[Cache]) -> Result<Step<'_>> {
-        let offset = self.windows.first().map_or(0, |layer| caches[*layer].offset());
+    /// For sequences whose next `length` positions come.
+    fn step(&self, length: usize, sequences: &[&mut [Cache]]) -> Result<Step<'_>> {
+        let offset = |caches: &&mut [Cache]| self.windows.first().map_or(0, |layer| caches[*layer].offset());
+        let offsets: Vec<usize> = sequences.iter().map(offset).collect();
+        let rotation = |rope: &Rope| match offsets[..] {
+            [offset] => rope.at(offset, length),
+            _ => rope.at_each(&offsets),
+        };
+        let scale = |offset: &usize| {
+            self.query_scaling
+                .and_then(|query_scaling| query_scale(query_scaling, *offset, length))
+        };
         Ok(Step {
+            sequences: sequences.len(),
             ropes: &self.ropes,
-            rotations: self.ropes.iter().map(|rope| rope.at(offset, length)).collect(),
+            rotations: self.ropes.iter().map(rotation).collect(),
             masks: self
                 .windows
                 .iter()
-                .map(|layer| caches[*layer].mask(length))
+                .map(|layer| sequences[0][*layer].mask(length))
                 .collect::<Result<_>>()?,
-            query_scaling: self
-                .query_scaling
-                .and_then(|query_scaling| query_scale(query_scaling, offset, length)),
+            query_scaling: offsets.iter().map(scale).collect(),
         })
     }
 

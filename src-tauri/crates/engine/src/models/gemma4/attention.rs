@@ -5,7 +5,9 @@ use checkpoint::config::gemma4::{Attention as Kind, Gemma4Config};
 
 use crate::cache::{Cache, KvView};
 use crate::error::Result;
-use crate::layers::{scaled_dot_product_attention, split_heads, Heads, Linear, ResidualStream, RmsNorm, Rope, Rotation};
+use crate::layers::{
+    join_sequences, scaled_dot_product_attention, sequence_rows, split_heads, Heads, Linear, ResidualStream, RmsNorm, Rope, Rotation,
+};
 use crate::ops::{concatenate, Mask};
 use crate::parameters::Parameters;
 use crate::tensor::Tensor;
@@ -16,6 +18,8 @@ const SCALE: f32 = 1.0;
 
 /// What all layers of a kind share in one step.
 pub(super) struct Step<'a> {
+    /// How many sequences there are. Several have one row each.
+    pub(super) sequences: usize,
     pub(super) rope: &'a Rope,
     pub(super) rotation: Rotation,
     pub(super) mask: Mask,
@@ -24,6 +28,17 @@ pub(super) struct Step<'a> {
 impl Step<'_> {
     fn rotate(&self, heads: &Tensor) -> Result<Tensor> {
         self.rope.forward(heads, &self.rotation)
+    }
+
+    /// `[length, heads, width]` as `[1, heads, length, width]`, or the rows of several sequences as `[sequences, heads, 1, width]`.
+    fn by_head(&self, x: &Tensor) -> Result<Tensor> {
+        let &[length, heads, width] = x.shape() else {
+            unreachable!("heads stand in the second of three axes")
+        };
+        if length as usize == self.sequences {
+            return x.reshape(&[length, heads, 1, width]);
+        }
+        x.reshape(&[1, length, heads, width])?.swapaxes(1, 2)
     }
 }
 
@@ -85,71 +100,72 @@ impl Attention {
         })
     }
 
-    /// What the normed stream gives, `[length, hidden]`; keys and values come from the own cache, or from the layer that shares
-    /// its.
+    /// What the normed stream gives, `[rows, hidden]`. Keys and values of each sequence come from the layer's own caches, or, if
+    /// it has none, from the layer that shares its.
     pub(super) fn forward(
         &self,
         stream: &mut ResidualStream<'_>,
         norm: &RmsNorm,
         step: &Step<'_>,
-        cache: Option<&mut Cache>,
-        shared: &mut Option<KvView>,
+        caches: &mut [&mut Cache],
+        shared: &mut Vec<KvView>,
     ) -> Result<Tensor> {
-        let (heads, turned) = (self.heads, self.heads + if cache.is_some() { self.key_heads } else { 0 });
+        let own = !caches.is_empty();
+        let (heads, turned) = (self.heads, self.heads + if own { self.key_heads } else { 0 });
         let all = self.qkv_proj.forward_normed(stream, Some(norm))?;
-        if let HeadNorms::Together(norm) = &self.norms {
+        if let (HeadNorms::Together(norm), 1) = (&self.norms, step.sequences) {
             let shape = Heads {
                 queries: heads,
                 keys: turned - heads,
                 width: self.width,
             };
             if let Some((queries, own)) = split_heads(&shape, &all, Some(norm), step.rope, &step.rotation)? {
-                if let (Some((keys, values)), Some(cache)) = (&own, cache) {
-                    *shared = Some(cache.update(keys, values)?);
-                }
-                let seen = shared.as_ref().expect("a donor stands before the layers that share its keys");
-                return self
-                    .o_proj
-                    .forward(&scaled_dot_product_attention(&queries, seen, SCALE, &step.mask, None)?);
+                return self.attend(&queries, own.as_ref(), step, caches, shared);
             }
         }
         let all = all.reshape(&[all.dim(0), all.dim(-1) / self.width, self.width])?;
-        let Some(cache) = cache else {
-            let HeadNorms::Together(norm) = &self.norms else {
-                unreachable!("a layer without keys norms nothing but queries")
-            };
-            let queries = step.rotate(&by_head(&norm.forward(&all)?)?)?;
-            let seen = shared.as_ref().expect("a donor stands before the layers that share its keys");
-            return self
-                .o_proj
-                .forward(&scaled_dot_product_attention(&queries, seen, SCALE, &step.mask, None)?);
-        };
         let (turning, values) = match &self.norms {
+            HeadNorms::Together(norm) if !own => {
+                let queries = step.rotate(&step.by_head(&norm.forward(&all)?)?)?;
+                return self.attend(&queries, None, step, caches, shared);
+            }
             HeadNorms::Together(norm) => {
-                let all = by_head(&norm.forward(&all)?)?;
+                let all = step.by_head(&norm.forward(&all)?)?;
                 (all.slice(1, 0, turned)?, all.slice(1, turned, all.dim(1))?)
             }
             HeadNorms::ValuesAreKeys(norm, factors) => {
                 let normed = norm.forward(&all)?;
-                (by_head(&normed.mul(factors)?)?, by_head(&normed.slice(1, heads, turned)?)?)
+                (
+                    step.by_head(&normed.mul(factors)?)?,
+                    step.by_head(&normed.slice(1, heads, turned)?)?,
+                )
             }
         };
         let turning = step.rotate(&turning)?;
-        let seen = cache.update(&turning.slice(1, heads, turned)?, &values)?;
-        let attended = scaled_dot_product_attention(&turning.slice(1, 0, heads)?, &seen, SCALE, &step.mask, None)?;
-        *shared = Some(seen);
-        self.o_proj.forward(&attended)
+        let keys = turning.slice(1, heads, turned)?;
+        self.attend(&turning.slice(1, 0, heads)?, Some(&(keys, values)), step, caches, shared)
     }
-}
 
-/// `[length, heads, width]` as `[1, heads, length, width]`.
-fn by_head(x: &Tensor) -> Result<Tensor> {
-    let &[length, heads, width] = x.shape() else {
-        unreachable!("heads stand in the second of three axes")
-    };
-    match length {
-        1 => x.reshape(&[1, heads, 1, width]),
-        _ => x.reshape(&[1, length, heads, width])?.swapaxes(1, 2),
+    /// Attention of each sequence to its own keys and values, after those of this layer, if it has any, are added.
+    fn attend(
+        &self,
+        queries: &Tensor,
+        own: Option<&(Tensor, Tensor)>,
+        step: &Step<'_>,
+        caches: &mut [&mut Cache],
+        shared: &mut Vec<KvView>,
+    ) -> Result<Tensor> {
+        if let Some((keys, values)) = own {
+            *shared = sequence_rows(caches.len())
+                .zip(caches)
+                .map(|(rows, cache)| cache.update(&rows.of(keys)?, &rows.of(values)?))
+                .collect::<Result<_>>()?;
+        }
+        let attended = sequence_rows(shared.len())
+            .zip(shared)
+            .map(|(rows, seen)| scaled_dot_product_attention(&rows.of(queries)?, seen, SCALE, &step.mask, None))
+            .collect::<Result<_>>()?;
+        self.o_proj.forward(&join_sequences(attended)?)
     }
 }
 

@@ -47,10 +47,10 @@ impl Layer {
         stream: &mut ResidualStream<'a>,
         input: Option<&Tensor>,
         step: &Step<'_>,
-        cache: Option<&mut Cache>,
-        shared: &mut Option<KvView>,
+        caches: &mut [&mut Cache],
+        shared: &mut Vec<KvView>,
     ) -> Result<()> {
-        let attended = self.self_attn.forward(stream, &self.input_layernorm, step, cache, shared)?;
+        let attended = self.self_attn.forward(stream, &self.input_layernorm, step, caches, shared)?;
         stream.add(attended, Some(&self.post_attention_layernorm), None)?;
         let fed = self.feed_forward.forward(stream)?;
         let scalar = self.layer_scalar.as_ref();

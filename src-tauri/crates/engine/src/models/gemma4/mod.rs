@@ -13,7 +13,7 @@ use checkpoint::config::rope::RopeConfig;
 use inputs::PerLayerInputs;
 use layer::Layer;
 
-use crate::cache::{Cache, PlainCache, RotatingCache};
+use crate::cache::{of_layer, Cache, PlainCache, RotatingCache};
 use crate::error::Result;
 use crate::layers::{Embedding, Gelu, Linear, ResidualStream, RmsNorm, Rope};
 use crate::parameters::Parameters;
@@ -44,7 +44,7 @@ impl Gemma4 {
         let embed_tokens = Embedding::load(weights, "embed_tokens", vocabulary, hidden)?;
         // Before the layers, because dequantising and transposing it takes the most memory of all, which is free while little else is loaded.
         let lm_head = if config.tie_word_embeddings {
-            embed_tokens.as_linear()?
+            embed_tokens.as_linear(weights)?
         } else {
             Linear::load(weights, "lm_head", hidden, vocabulary)?
         };
@@ -91,14 +91,19 @@ impl Gemma4 {
             .collect()
     }
 
-    /// States `[length, hidden]` of the tokens `ids` `[length]`, which come next in the sequence of these caches.
-    pub fn forward(&self, ids: &Tensor, caches: &mut [Cache]) -> Result<Tensor> {
-        let length = ids.size();
+    /// States `[rows, hidden]` of the tokens `ids` `[rows]`, which come next in the sequence of these caches; or one of them in
+    /// each sequence.
+    pub fn forward(&self, ids: &Tensor, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
+        let length = ids.size() / sequences.len();
         let h = self.embed_tokens.forward(ids)?.mul(&self.embed_scale)?;
         let inputs = self.per_layer_inputs.as_ref().map(|inputs| inputs.forward(ids, &h)).transpose()?;
-        let (sliding, full) = (self.step(Kind::Sliding, length, caches)?, self.step(Kind::Full, length, caches)?);
-        // The keys and values that shared layers of each kind use: those of the last layer that has its own.
-        let (mut sliding_shared, mut full_shared) = (None, None);
+        let (sliding, full) = (
+            self.step(Kind::Sliding, length, sequences)?,
+            self.step(Kind::Full, length, sequences)?,
+        );
+        // The keys and values of each sequence that shared layers of each kind use: those of the last layer that has its own.
+        let (mut sliding_shared, mut full_shared) = (Vec::new(), Vec::new());
+        let own = self.config.own_kv_layers();
         let mut stream = ResidualStream::new(h);
         for (index, layer) in self.layers.iter().enumerate() {
             let (step, shared) = match self.config.layers[index] {
@@ -110,20 +115,27 @@ impl Gemma4 {
                 (Some(inputs), Some(all)) => Some(inputs.of_layer(all, index)?),
                 _ => None,
             };
-            layer.forward(&mut stream, input.as_ref(), step, caches.get_mut(index), shared)?;
+            let mut caches = if index < own { of_layer(sequences, index) } else { Vec::new() };
+            layer.forward(&mut stream, input.as_ref(), step, &mut caches, shared)?;
         }
         Ok(stream.sum()?.clone())
     }
 
-    fn step(&self, kind: Kind, length: usize, caches: &[Cache]) -> Result<Option<Step<'_>>> {
+    fn step(&self, kind: Kind, length: usize, sequences: &[&mut [Cache]]) -> Result<Option<Step<'_>>> {
         let rope = if kind == Kind::Full { &self.full_rope } else { &self.sliding_rope };
-        let Some((_, cache)) = self.config.layers.iter().zip(caches).find(|(other, _)| **other == kind) else {
+        let own = &self.config.layers[..self.config.own_kv_layers()];
+        let Some(layer) = own.iter().position(|other| *other == kind) else {
             return Ok(None);
         };
+        let offsets: Vec<usize> = sequences.iter().map(|caches| caches[layer].offset()).collect();
         Ok(Some(Step {
+            sequences: sequences.len(),
             rope,
-            rotation: rope.at(cache.offset(), length),
-            mask: cache.mask(length)?,
+            rotation: match offsets[..] {
+                [offset] => rope.at(offset, length),
+                _ => rope.at_each(&offsets),
+            },
+            mask: sequences[0][layer].mask(length)?,
         }))
     }
 

@@ -1,0 +1,408 @@
+//! One answer in the making: what is known of its tokens, what the model has read of them, and what becomes of each new one.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use checkpoint::memory::Workload;
+use protocol::{Done, EndedBy, EngineEvent, Notice, NoticeCode, Priority, Request, Stage};
+
+use crate::answer::{pauses, render_request, thinks, PreparedPrompt};
+use crate::error::{Error, Result};
+use crate::job::JobContext;
+use crate::load::LoadedModel;
+use crate::logprobs::Logprobs;
+use crate::output_stream::OutputStream;
+use crate::repetition_detector::RepetitionDetector;
+use crate::sampler::{Sampler, SamplerConfig};
+use crate::sequence::{backend, GenerationTimes, LoopEnd, Sequence, SequenceState};
+use crate::tensor::device;
+use crate::thinking_budget::ThinkingBudget;
+
+/// An answer that was admitted. It reads its prompt in chunks, then takes part in decode steps, one token each; in between it can
+/// be left out of any step.
+///
+/// The tokens of the answer join `tokens` when they are known. What of them the model has read follows from the sequence's
+/// offset: all but the last, and a step may be made; more are missing, and they are read first, as after forced tokens; none,
+/// and the step that reads the last is in flight.
+pub struct Generation {
+    loaded: Rc<LoadedModel>,
+    request: Request,
+    job: Rc<JobContext>,
+    /// `None` until the first chunk is read: until then another answer may leave a longer prefix in the cache.
+    sequence: Option<Sequence>,
+    sampler_config: SamplerConfig,
+    /// The prompt, the answer prefix and what followed, the end token included.
+    tokens: Vec<u32>,
+    /// Tokens of the prompt alone.
+    prompt_tokens: usize,
+    /// Tokens of the prompt and of the answer prefix.
+    prefilled: usize,
+    /// How many of the tokens the sampler was told when it was made.
+    told: usize,
+    /// How many tokens were in the prefix cache.
+    cached: usize,
+    /// Where reading pauses for a copy, in rising order.
+    boundaries: Vec<usize>,
+    /// At most so many tokens are generated, by this rule.
+    limit: (usize, EndedBy),
+    /// Tokens that were generated or forced.
+    written: usize,
+    output: OutputStream,
+    repetitions: RepetitionDetector,
+    times: GenerationTimes,
+    load_ms: f64,
+    started: Instant,
+    /// When it last read a chunk.
+    last_chunk: Instant,
+    /// Whether its prompt has been read and tokens follow.
+    decoding: bool,
+    /// Whether a step failed that it took part in, so that it has to show alone that it was not its fault.
+    suspect: bool,
+}
+
+impl Generation {
+    /// Begins the answer to a request whose prompt has been prepared, and whose model took `load_ms` to load.
+    ///
+    /// # Errors
+    /// If the model cannot answer this.
+    pub fn begin(loaded: Rc<LoadedModel>, request: Request, prepared: PreparedPrompt, load_ms: f64, job: Rc<JobContext>) -> Result<Self> {
+        let LoadedModel { model, files, info, .. } = &*loaded;
+        let processor = &files.processor;
+        let sampler_config = SamplerConfig::new(&request.sampling, processor.generation_defaults(), model.vocabulary())?;
+        let PreparedPrompt { prompt, prefix } = prepared;
+        // A row that the embedding does not have would be read from whatever follows it in memory.
+        if let Some(id) = prompt.ids.iter().find(|id| **id >= model.vocabulary()) {
+            return Err(Error::BrokenFile {
+                file: "tokenizer.json".into(),
+                reason: format!("it makes the token {id}, and the model knows {} tokens", model.vocabulary()),
+            });
+        }
+        if let Some(prefix) = &prefix {
+            prefix.check_revision(&info.revision)?;
+            prefix.check_vocabulary(model.vocabulary())?;
+        }
+        job.send(EngineEvent::Started {
+            prompt_tokens: Some(prompt.ids.len() as u32),
+            model_revision: Some(info.revision.clone()),
+            template_hash: Some(info.template_hash.clone()),
+        });
+
+        let parser = processor.parser(&prompt, thinks(request.thinking, &info.thinking), &request.stop);
+        let thinking = ThinkingBudget::new(processor.thinking_terminator().cloned(), request.thinking_budget);
+        let mut output = OutputStream::new(parser.with_tools(&request.tools), thinking, job.clone());
+        let mut repetitions = RepetitionDetector::default();
+        let mut tokens = prompt.ids.clone();
+        if let Some(prefix) = &prefix {
+            output.replay(prefix)?;
+            repetitions.extend(&prefix.tokens);
+            tokens.extend(&prefix.tokens);
+        }
+        if tokens.is_empty() {
+            return Err(Error::BadRequest("there is nothing to answer: the prompt is empty".into()));
+        }
+        let room = files.config.context as usize - tokens.len();
+        let limit = match request.max_tokens {
+            Some(most) if (most as usize) < room => (most as usize, EndedBy::TokenLimit),
+            _ => (room, EndedBy::Context),
+        };
+        let boundaries = processor.boundaries(&render_request(&request), &prompt);
+        Ok(Self {
+            sequence: None,
+            sampler_config,
+            prompt_tokens: prompt.ids.len(),
+            prefilled: tokens.len(),
+            told: tokens.len(),
+            cached: 0,
+            boundaries,
+            limit,
+            written: 0,
+            output,
+            repetitions,
+            times: GenerationTimes::default(),
+            load_ms,
+            started: Instant::now(),
+            last_chunk: Instant::now(),
+            decoding: false,
+            suspect: false,
+            tokens,
+            loaded,
+            request,
+            job,
+        })
+    }
+
+    /// What is known of its tokens.
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    /// The request.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// Who waits for it.
+    pub fn priority(&self) -> Priority {
+        self.request.priority
+    }
+
+    /// Whether it has to end.
+    pub fn cancelled(&self) -> bool {
+        self.job.cancelled()
+    }
+
+    /// When it last read a chunk, or was admitted.
+    pub fn last_chunk(&self) -> Instant {
+        self.last_chunk
+    }
+
+    /// How many of its tokens the model has read, or `None` before the first chunk.
+    pub fn read(&self) -> Option<usize> {
+        self.sequence.as_ref().map(|sequence| sequence.state.offset())
+    }
+
+    /// How many of its tokens still have to be read before a step can be made.
+    pub fn unread(&self) -> usize {
+        (self.tokens.len() - 1).saturating_sub(self.read().unwrap_or(0))
+    }
+
+    /// Whether its prompt has been read and tokens follow.
+    pub fn decoding(&self) -> bool {
+        self.decoding
+    }
+
+    /// Whether the next step can read its last token, which nothing in flight has read.
+    pub fn ready(&self) -> bool {
+        self.decoding && self.read() == Some(self.tokens.len() - 1)
+    }
+
+    /// Whether one more token is wanted while one is still in flight.
+    pub fn wants_another(&self) -> bool {
+        self.written + 1 < self.limit.0
+    }
+
+    /// Whether a step in flight reads its last token.
+    pub fn in_step(&self) -> bool {
+        self.read() == Some(self.tokens.len())
+    }
+
+    /// Whether it has to decode alone until a token of it is known.
+    pub fn suspect(&self) -> bool {
+        self.suspect
+    }
+
+    /// Its sequence, to take part in a step.
+    pub fn sequence(&mut self) -> &mut Sequence {
+        #[cfg(feature = "test-support")]
+        if self.job.fails_after.is_some_and(|tokens| self.written >= tokens) {
+            panic!("asked for by a test");
+        }
+        self.sequence.as_mut().expect("its prompt has been read")
+    }
+
+    /// Lets it begin anew with the tokens that are known, after a step failed.
+    pub fn restart(&mut self) {
+        self.suspect = true;
+        self.told = self.tokens.len();
+        self.sequence = None;
+    }
+
+    /// Pauses reading at this position too, for a copy that somebody waits for.
+    pub fn pause_at(&mut self, position: usize) {
+        if let Err(index) = self.boundaries.binary_search(&position) {
+            self.boundaries.insert(index, position);
+        }
+    }
+
+    /// Reads at most `most` of its unread tokens and returns how many.
+    ///
+    /// # Errors
+    /// If there is no memory for them, or MLX fails.
+    pub fn prefill_chunk(&mut self, most: usize) -> Result<usize> {
+        let from = match self.read() {
+            Some(read) => read,
+            None => self.look_up()?,
+        };
+        let pause = self.boundaries.iter().copied().find(|boundary| *boundary > from);
+        let end = (self.tokens.len() - 1).min(pause.unwrap_or(usize::MAX));
+        let to = (from + most).min(end);
+        if to > from {
+            if to < self.prefilled {
+                self.check_memory(from, to)?;
+            }
+            let sequence = self.sequence.as_mut().expect("it was looked up");
+            sequence.state.prefill(&self.loaded.model, &self.tokens[from..to])?;
+            // The last token that the sampler was told of joins with what reads it.
+            let unseen = from.max(self.told - 1);
+            if unseen < to {
+                sequence.observe(&self.tokens[unseen..to])?;
+            }
+            self.last_chunk = Instant::now();
+            if !self.decoding {
+                self.report_prefill(to);
+            }
+            if pause == Some(to) {
+                self.store()?;
+            }
+        }
+        if self.unread() == 0 && !self.decoding {
+            self.decoding = true;
+            self.times.prefilled = self.read().unwrap_or(0) - self.cached + 1;
+            self.force(self.limit.0);
+        }
+        Ok(to - from)
+    }
+
+    /// Continues from the longest prefix that the cache holds, and returns its length.
+    fn look_up(&mut self) -> Result<usize> {
+        let (model, processor) = (&self.loaded.model, &self.loaded.files.processor);
+        let mut sampler = Sampler::new(
+            self.sampler_config.clone(),
+            &self.tokens[..self.told],
+            &processor.eos_and_newline_ids(),
+            model.vocabulary(),
+        )?;
+        sampler.skip_draws(self.told - self.prompt_tokens)?;
+        let most = self.tokens.len() - 1;
+        let hit = self
+            .loaded
+            .prefix_cache
+            .borrow_mut()
+            .lookup(&self.tokens, most, self.request.kv_bits)?;
+        let (cached, state) = match hit {
+            Some((positions, caches)) => (positions, SequenceState::from_caches(caches, positions)),
+            None => (0, SequenceState::new(model, self.request.kv_bits)),
+        };
+        if !self.decoding {
+            self.cached = cached;
+        }
+        self.boundaries = pauses(std::mem::take(&mut self.boundaries), cached);
+        self.sequence = Some(Sequence::new(state, sampler).with_logprobs(self.request.top_logprobs));
+        Ok(cached)
+    }
+
+    /// Takes its next token, which is known now; meanwhile the one after it may be in flight already. Returns why it ends, if it
+    /// does.
+    ///
+    /// # Errors
+    /// If MLX fails.
+    pub fn accept(&mut self, token: u32, logprobs: Option<&Logprobs>) -> Result<Option<LoopEnd>> {
+        let logprobs = logprobs
+            .map(|logprobs| logprobs.read(token, &self.loaded.files.processor))
+            .transpose()?;
+        self.suspect = false;
+        self.written += 1;
+        if self.times.record(self.started.elapsed().as_secs_f64()) {
+            self.report_prefill(self.prefilled);
+        }
+        self.tokens.push(token);
+        if let Some(stop) = self.loaded.files.processor.stops().ids.get(&token) {
+            self.output.stop_token(token, stop);
+            return Ok(Some(LoopEnd::Stopped));
+        }
+        self.output.report(logprobs);
+        if !self.output.push(token) {
+            return Ok(Some(LoopEnd::Stopped));
+        }
+        if self.repetitions.push(token) {
+            self.output.stop_repetition();
+            return Ok(Some(LoopEnd::Stopped));
+        }
+        self.force(self.limit.0 - self.written);
+        Ok(self.full().then_some(LoopEnd::Limit))
+    }
+
+    /// Whether it has as many tokens as it may have.
+    pub fn full(&self) -> bool {
+        self.written >= self.limit.0
+    }
+
+    /// Appends the tokens that replace what the model would sample here, at most `room`. They take the place of what is in
+    /// flight, and the model continues as if it had sampled them.
+    fn force(&mut self, room: usize) {
+        let forced = self.output.forced_tokens(room);
+        self.written += forced.len();
+        self.repetitions.extend(&forced);
+        self.tokens.extend(forced);
+    }
+
+    /// Sends the end of the answer and keeps what of it a later prompt may begin with.
+    ///
+    /// # Errors
+    /// If MLX fails.
+    pub fn finish(mut self, end: LoopEnd) -> Result<()> {
+        if self.times.prefilled == 0 {
+            self.times.prefilled = self.read().unwrap_or(0).saturating_sub(self.cached);
+        }
+        self.store_end(end)?;
+        self.report_unquantized_layers();
+        let done: Done = self
+            .output
+            .finish((end, self.limit.1), self.prompt_tokens, self.cached, &self.times, self.load_ms);
+        self.job.send(EngineEvent::Done(done));
+        Ok(())
+    }
+
+    /// The job that it is for.
+    pub fn job(&self) -> Rc<JobContext> {
+        self.job.clone()
+    }
+
+    /// Puts a copy of what has been read into the prefix cache.
+    ///
+    /// # Errors
+    /// If MLX fails.
+    pub fn store(&mut self) -> Result<()> {
+        let Some(sequence) = &mut self.sequence else { return Ok(()) };
+        let tokens = &self.tokens[..sequence.state.offset()];
+        self.loaded
+            .prefix_cache
+            .borrow_mut()
+            .insert(tokens, self.request.kv_bits, sequence.state.caches())
+    }
+
+    /// Stores what has been read in the end. The next prompt will hardly repeat a thought, so with one in it only a stopped
+    /// prefill is worth a copy, and an answer that may be continued.
+    fn store_end(&mut self, end: LoopEnd) -> Result<()> {
+        if self.read().unwrap_or(0) <= self.prefilled || self.output.thinking_tokens() == 0 || end != LoopEnd::Stopped {
+            self.store()?;
+        }
+        Ok(())
+    }
+
+    fn check_memory(&self, from: usize, to: usize) -> Result<()> {
+        let Some(guard) = self.job.shared.memory_guard() else {
+            return Ok(());
+        };
+        let workload = Workload {
+            context: to as u32,
+            kv_bits: self.request.kv_bits,
+            backend: backend(),
+            prefix_cached: false,
+        };
+        let more = self.loaded.files.config.additional_memory(from as u32, &workload);
+        guard.before_chunk(more, device().name()).map_err(Error::MemoryShort)
+    }
+
+    fn report_prefill(&self, read: usize) {
+        self.job.send(EngineEvent::Progress {
+            stage: Stage::Prefill,
+            done: read as u64,
+            total: self.prefilled as u64,
+        });
+    }
+
+    /// Sends a notice if some layers cannot keep their keys in few bits.
+    fn report_unquantized_layers(&self) {
+        let Some(state) = self.sequence.as_ref().map(|sequence| &sequence.state) else {
+            return;
+        };
+        let unquantized = state.unquantized_layers();
+        if self.request.kv_bits.is_some() && state.offset() > 0 && unquantized > 0 {
+            let message =
+                format!("{unquantized} layers keep their keys and values whole: they have no heads whose width is a multiple of 32");
+            let notice = Notice::new(NoticeCode::KvBits, message).with("layers", unquantized);
+            self.job.send(EngineEvent::Notice(notice));
+        }
+    }
+}

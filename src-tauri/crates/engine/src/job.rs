@@ -1,0 +1,159 @@
+//! A job as the worker's thread sees it, and what other threads may look at while that works.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use protocol::{AnswerNowFlag, CancelFlag, EngineEvent, MemoryFigures, MemoryGuard, ModelInfo, Sender};
+use tokio::sync::{oneshot, watch};
+
+use crate::error::{catch_panic, Error, Result};
+use crate::{memory, EngineOptions};
+
+/// What other threads may look at while the worker works.
+#[derive(Debug, Default)]
+pub struct Shared {
+    loaded: Mutex<Vec<ModelInfo>>,
+    /// Set when the engine is being dropped: the running job ends, waiting ones do not start.
+    closing: AtomicBool,
+    /// How many prefetches are waiting or at work.
+    prefetches: watch::Sender<usize>,
+    /// Open queries for the memory. Each is kept alive by its command in the queue, so that it fails if the worker is gone.
+    memory_queries: Mutex<Vec<Weak<MemoryQuery>>>,
+    /// What the host gave.
+    options: EngineOptions,
+}
+
+/// Takes the answer about the memory, once.
+pub type MemoryQuery = Mutex<Option<oneshot::Sender<Result<MemoryFigures>>>>;
+
+impl Shared {
+    /// Nothing is loaded, nobody waits.
+    pub fn new(options: EngineOptions) -> Self {
+        Self {
+            options,
+            ..Self::default()
+        }
+    }
+
+    /// What knows this computer's memory.
+    pub fn memory_guard(&self) -> Option<&dyn MemoryGuard> {
+        self.options.memory_guard.as_deref()
+    }
+
+    /// The folder for what is found out once for this computer.
+    pub fn cache_dir(&self) -> Option<&Path> {
+        self.options.cache_dir.as_deref()
+    }
+
+    /// The loaded models.
+    pub fn loaded(&self) -> Vec<ModelInfo> {
+        self.lock().clone()
+    }
+
+    /// Says which models are loaded from now on.
+    pub fn set_loaded(&self, models: Vec<ModelInfo>) {
+        *self.lock() = models;
+    }
+
+    /// Whether something is being prefetched, or will be.
+    pub fn prefetching(&self) -> bool {
+        *self.prefetches.borrow() > 0
+    }
+
+    /// Waits until nothing is being prefetched.
+    pub async fn prefetched(&self) {
+        // Fails if the sender is gone, which `self` holds.
+        let _ = self.prefetches.subscribe().wait_for(|pending| *pending == 0).await;
+    }
+
+    /// Asks the worker to end soon.
+    pub fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+    }
+
+    /// Whether the engine is being dropped.
+    pub fn closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Asks for the memory; the answer fails if the query is dropped unanswered.
+    pub fn query_memory(&self) -> (Arc<MemoryQuery>, oneshot::Receiver<Result<MemoryFigures>>) {
+        let (sender, answer) = oneshot::channel();
+        let query = Arc::new(Mutex::new(Some(sender)));
+        self.memory_queries
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::downgrade(&query));
+        (query, answer)
+    }
+
+    /// Answers all queries for the memory; called on the worker's thread.
+    pub fn answer_memory_queries(&self) {
+        let queries = std::mem::take(&mut *self.memory_queries.lock().unwrap_or_else(PoisonError::into_inner));
+        for query in queries.iter().filter_map(Weak::upgrade) {
+            if let Some(sender) = query.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                // Nobody may listen any more.
+                let _ = sender.send(catch_panic(memory::figures));
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<ModelInfo>> {
+        // Nothing that can panic runs under this lock, so a poisoned value is still whole.
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts as one prefetch as long as it lives.
+pub struct PendingPrefetch(Arc<Shared>);
+
+impl PendingPrefetch {
+    /// One more prefetch.
+    pub fn new(shared: &Arc<Shared>) -> Self {
+        shared.prefetches.send_modify(|pending| *pending += 1);
+        Self(shared.clone())
+    }
+}
+
+impl Drop for PendingPrefetch {
+    fn drop(&mut self) {
+        self.0.prefetches.send_modify(|pending| *pending -= 1);
+    }
+}
+
+/// Where a job sends its events, and where it hears that it has to end.
+pub struct JobContext {
+    /// What the job says.
+    pub events: Sender<EngineEvent>,
+    /// The job's own flag.
+    pub cancel: CancelFlag,
+    /// The flag that ends the job's thinking.
+    pub end_thinking: AnswerNowFlag,
+    /// What the engine's handle sees.
+    pub shared: Arc<Shared>,
+    /// A test's job fails from its so many-th token on.
+    #[cfg(feature = "test-support")]
+    pub fails_after: Option<usize>,
+}
+
+impl JobContext {
+    /// Sends an event.
+    pub fn send(&self, event: EngineEvent) {
+        self.events.send(event);
+    }
+
+    /// Whether the job has to end. Asked between any two steps; queries for the memory are answered then.
+    pub fn cancelled(&self) -> bool {
+        self.shared.answer_memory_queries();
+        self.cancel.is_cancelled() || self.shared.closing()
+    }
+
+    /// [`Error::Cancelled`] if the job has to end.
+    pub fn check_cancelled(&self) -> Result<()> {
+        if self.cancelled() {
+            return Err(Error::Cancelled);
+        }
+        Ok(())
+    }
+}

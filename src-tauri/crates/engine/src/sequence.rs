@@ -1,0 +1,211 @@
+//! A sequence of tokens as the model reads and continues it.
+
+use checkpoint::memory::Backend;
+use protocol::{KvBits, Timing};
+
+use crate::cache::Cache;
+use crate::error::Result;
+use crate::layers::join_sequences;
+use crate::logprobs::Logprobs;
+use crate::memory;
+use crate::models::Model;
+use crate::parameters::Parameters;
+use crate::sampler::Sampler;
+use crate::tensor::{device, eval, Device, Tensor};
+
+/// Prompt tokens that are read at once, between two looks at the cancel flag.
+pub fn prefill_chunk() -> usize {
+    backend().prefill_chunk() as usize
+}
+
+/// The device that computes on this thread, as far as memory depends on it.
+pub fn backend() -> Backend {
+    match device() {
+        Device::Cpu => Backend::Cpu,
+        Device::Metal => Backend::Metal,
+        Device::Cuda => Backend::Cuda,
+    }
+}
+
+/// What the model keeps of a sequence: the caches of its layers and how far they have read.
+pub struct SequenceState {
+    caches: Vec<Cache>,
+    /// Tokens that the caches have read, counted where the model is called.
+    offset: usize,
+}
+
+impl SequenceState {
+    /// Nothing read; keys and values of full attention will be kept in `kv_bits`.
+    pub fn new(model: &Model, kv_bits: Option<KvBits>) -> Self {
+        Self::from_caches(model.caches().into_iter().map(|cache| cache.quantized(kv_bits)).collect(), 0)
+    }
+
+    /// Caches that have read so many tokens.
+    pub fn from_caches(caches: Vec<Cache>, positions: usize) -> Self {
+        Self { caches, offset: positions }
+    }
+
+    /// How many tokens the caches have read.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The caches.
+    pub fn caches(&mut self) -> &mut [Cache] {
+        &mut self.caches
+    }
+
+    /// How many layers keep every position as it was computed.
+    pub fn unquantized_layers(&self) -> usize {
+        let unquantized = |cache: &&Cache| matches!(cache, Cache::Plain(_) | Cache::Mla(_));
+        self.caches.iter().filter(unquantized).count()
+    }
+
+    /// Reads tokens for the sake of the caches alone. Nothing that the caches do not need is computed: not the output
+    /// layer, nor layers that use the keys of others.
+    pub fn prefill(&mut self, model: &Model, ids: &[u32]) -> Result<()> {
+        self.offset += ids.len();
+        model.forward(&ids_tensor(ids), &mut [&mut self.caches])?;
+        eval(self.caches.iter().flat_map(Parameters::tensors))
+    }
+}
+
+/// Gives the buffers that reading a chunk left for reuse back, if nothing that is computed next would take them.
+pub fn clear_after_chunk() -> Result<()> {
+    match device() {
+        // Giving buffers back and fetching them again costs a server card as much as reading the tokens.
+        Device::Cuda => Ok(()),
+        Device::Cpu | Device::Metal => memory::clear_cache(),
+    }
+}
+
+/// A sequence that is being read and continued: its own caches, offset, random key and penalties.
+pub struct Sequence {
+    /// What has been read of it.
+    pub state: SequenceState,
+    sampler: Sampler,
+    /// How many of the likeliest tokens are reported with each that is chosen.
+    top_logprobs: Option<u8>,
+}
+
+impl Sequence {
+    /// A sequence that continues from this state.
+    pub fn new(state: SequenceState, sampler: Sampler) -> Self {
+        Self {
+            state,
+            sampler,
+            top_logprobs: None,
+        }
+    }
+
+    /// Reports log probabilities of each token that is chosen and of so many of the likeliest, or none.
+    pub fn with_logprobs(self, top_logprobs: Option<u8>) -> Self {
+        Self { top_logprobs, ..self }
+    }
+
+    /// Takes note of tokens that were read and not chosen by the sampler.
+    pub fn observe(&mut self, tokens: &[u32]) -> Result<()> {
+        self.sampler.observe(tokens)
+    }
+}
+
+/// What a decode step gives.
+pub struct DecodedStep {
+    /// The tokens `[sequences]`.
+    pub tokens: Tensor,
+    /// The log probabilities that each sequence asked for; may be empty if none did.
+    pub logprobs: Vec<Option<Logprobs>>,
+}
+
+impl DecodedStep {
+    /// Everything in it that is to be computed.
+    pub fn tensors(&self) -> impl Iterator<Item = &Tensor> {
+        let logprobs = self.logprobs.iter().flatten().flat_map(Logprobs::tensors);
+        std::iter::once(&self.tokens).chain(logprobs)
+    }
+}
+
+/// Describes one decode step: the tokens `[sequences]` that follow the tokens `input` `[sequences]`, which may themselves still be
+/// computed. Nothing is evaluated.
+pub fn decode_step(model: &Model, input: &Tensor, sequences: &mut [&mut Sequence]) -> Result<DecodedStep> {
+    let mut caches: Vec<&mut [Cache]> = Vec::with_capacity(sequences.len());
+    for sequence in &mut *sequences {
+        sequence.state.offset += 1;
+        caches.push(&mut sequence.state.caches);
+    }
+    let logits = model.logits(&model.forward(input, &mut caches)?)?;
+    let likeliest = |sequence: &&mut Sequence| sequence.top_logprobs.is_none() && sequence.sampler.takes_likeliest();
+    if sequences.iter().all(likeliest) {
+        return Ok(DecodedStep {
+            tokens: logits.argmax(-1, false)?,
+            logprobs: Vec::new(),
+        });
+    }
+    let alone = sequences.len() == 1;
+    let (mut tokens, mut logprobs) = (Vec::with_capacity(sequences.len()), Vec::new());
+    for (sequence, row) in sequences.iter_mut().zip(0..) {
+        let row_of = |x: &Tensor| if alone { Ok(x.clone()) } else { x.slice(0, row, row + 1) };
+        let (input, logits) = (row_of(input)?, row_of(&logits)?);
+        let Some(top) = sequence.top_logprobs else {
+            tokens.push(sequence.sampler.sample(&input, logits)?);
+            logprobs.push(None);
+            continue;
+        };
+        let logits = sequence.sampler.process(&input, logits)?;
+        let token = sequence.sampler.choose(logits.clone())?;
+        logprobs.push(Some(Logprobs::new(&logits, &token, top)?));
+        tokens.push(token);
+    }
+    let tokens = join_sequences(tokens)?;
+    Ok(DecodedStep { tokens, logprobs })
+}
+
+/// Token ids as the model takes them.
+pub fn ids_tensor(ids: &[u32]) -> Tensor {
+    let ids: Vec<i32> = ids.iter().map(|id| *id as i32).collect();
+    Tensor::from_i32(&ids, &[ids.len() as i32])
+}
+
+/// Times of a sequence's first and last token, in seconds since its prefill began.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GenerationTimes {
+    first: f64,
+    last: f64,
+    tokens: usize,
+    /// Prompt tokens that went through the model.
+    pub prefilled: usize,
+}
+
+impl GenerationTimes {
+    /// As the windows show them.
+    pub fn timing(&self, load_ms: f64) -> Timing {
+        let rate = |count: usize, seconds: f64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        Timing {
+            load_ms,
+            first_token_ms: self.first * 1000.0,
+            prefill_tokens_per_second: rate(self.prefilled, self.first),
+            decode_tokens_per_second: rate(self.tokens.saturating_sub(1), self.last - self.first),
+        }
+    }
+
+    /// Takes note of a token, so many seconds after prefill began; returns whether it is the first.
+    pub fn record(&mut self, seconds: f64) -> bool {
+        self.last = seconds;
+        self.tokens += 1;
+        if self.tokens == 1 {
+            self.first = seconds;
+        }
+        self.tokens == 1
+    }
+}
+
+/// Why a generation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoopEnd {
+    /// The limit was reached.
+    Limit,
+    /// No more tokens are wanted.
+    Stopped,
+    /// Somebody cancelled it.
+    Cancelled,
+}

@@ -1,0 +1,379 @@
+//! Answers that are made together: what each says, who waits for whom, and what a failing one does to the others.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{hear, pebble, question, Heard};
+use engine::MlxEngine;
+use protocol::{
+    AnswerPrefix, Engine, EngineEvent, ErrorCode, FinishReason, JobHandle, KvBits, LocalEngine, Priority, Request, Sampling, Thinking,
+};
+
+const SUM: &str = "What is 347 + 589?";
+
+/// An engine that has loaded Pebble and keeps no prefixes.
+async fn engine() -> MlxEngine {
+    let engine = MlxEngine::start();
+    let mut events = engine.load(pebble());
+    while events.recv().await.is_some() {}
+    engine.set_prefix_cache_budget(0).unwrap();
+    engine
+}
+
+fn story(tokens: u32) -> Request {
+    Request {
+        max_tokens: Some(tokens),
+        ..question("Tell me a story.", Thinking::Off)
+    }
+}
+
+fn api(request: Request) -> Request {
+    Request {
+        priority: Priority::Api,
+        ..request
+    }
+}
+
+/// A question after so many words that are all different.
+fn long(words: usize, salt: usize) -> Request {
+    let words: Vec<String> = (0..words)
+        .map(|index| format!("{}", (index * 7919 + salt * 104_729) % 9973))
+        .collect();
+    Request {
+        max_tokens: Some(4),
+        ..question(&format!("{salt}: {}. What is 2 + 3?", words.join(" ")), Thinking::Off)
+    }
+}
+
+/// Requests of every kind that differ in what they ask of the engine.
+fn kinds() -> Vec<(&'static str, Request)> {
+    let seeded = Sampling {
+        temperature: Some(1.2),
+        top_p: Some(0.95),
+        seed: Some(7),
+        ..Sampling::default()
+    };
+    let penalised = Sampling {
+        repetition_penalty: Some(1.3),
+        ..Sampling::greedy()
+    };
+    vec![
+        ("plain", question(SUM, Thinking::On)),
+        ("story", story(70)),
+        (
+            "kv 8",
+            Request {
+                kv_bits: Some(KvBits::Eight),
+                ..story(60)
+            },
+        ),
+        (
+            "kv 4",
+            Request {
+                kv_bits: Some(KvBits::Four),
+                ..story(40)
+            },
+        ),
+        (
+            "seed",
+            Request {
+                sampling: seeded,
+                ..story(50)
+            },
+        ),
+        (
+            "penalty",
+            Request {
+                sampling: penalised,
+                ..story(45)
+            },
+        ),
+        (
+            "stop",
+            Request {
+                stop: vec!["=".into()],
+                ..question(SUM, Thinking::On)
+            },
+        ),
+        (
+            "budget",
+            Request {
+                thinking_budget: Some(5),
+                ..question(SUM, Thinking::On)
+            },
+        ),
+        (
+            "budget 0",
+            Request {
+                thinking_budget: Some(0),
+                ..question(SUM, Thinking::On)
+            },
+        ),
+        (
+            "limit",
+            Request {
+                max_tokens: Some(1),
+                ..question(SUM, Thinking::On)
+            },
+        ),
+        ("long", long(120, 3)),
+    ]
+}
+
+fn said(heard: &Heard) -> (&str, &str, &[u32], FinishReason) {
+    (&heard.text, &heard.thinking, &heard.tokens, heard.done().finish_reason)
+}
+
+/// The next event that carries tokens; `None` at the end.
+async fn next_tokens(job: &mut JobHandle) -> Option<usize> {
+    loop {
+        match job.events.recv().await? {
+            EngineEvent::Delta { tokens, .. } => return Some(tokens.len()),
+            EngineEvent::Failed(error) => panic!("{error}"),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn answers_that_are_made_together_say_what_they_say_alone() {
+    let engine = engine().await;
+    let mut alone = Vec::new();
+    for (name, request) in kinds() {
+        alone.push((name, hear(engine.generate(request)).await));
+    }
+    for pause in [0, 15] {
+        let mut jobs = Vec::new();
+        for (_, request) in kinds() {
+            jobs.push(engine.generate(request));
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+        }
+        for ((name, alone), job) in alone.iter().zip(jobs) {
+            let heard = hear(job).await;
+            assert_eq!(said(&heard), said(alone), "{name}, {pause} ms apart");
+            assert_eq!(heard.notices.len(), alone.notices.len(), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_continued_answer_goes_on_beside_others() {
+    let engine = engine().await;
+    let whole = hear(engine.generate(story(60))).await;
+    let others: Vec<JobHandle> = (0..2).map(|_| engine.generate(story(70))).collect();
+    let continued = Request {
+        answer_prefix: Some(AnswerPrefix::Tokens {
+            tokens: whole.tokens[..25].to_vec(),
+            model_revision: None,
+            thinking_ended: false,
+        }),
+        ..story(35)
+    };
+    let heard = hear(engine.generate(continued)).await;
+    assert_eq!((&heard.text, &heard.tokens), (&whole.text, &whole.tokens));
+    for other in others {
+        assert_eq!(hear(other).await.tokens[..60], whole.tokens[..60]);
+    }
+}
+
+#[tokio::test]
+async fn one_that_is_cancelled_or_told_to_answer_changes_nothing_for_the_others() {
+    let engine = engine().await;
+    let (tale, sum) = (
+        hear(engine.generate(story(70))).await,
+        hear(engine.generate(question(SUM, Thinking::On))).await,
+    );
+    let now = Request {
+        thinking_budget: Some(3),
+        ..question(SUM, Thinking::On)
+    };
+    let forced = hear(engine.generate(now)).await;
+    let kept = engine.generate(story(70));
+    let mut given_up = engine.generate(story(400));
+    let mut thinking = engine.generate(question(SUM, Thinking::On));
+    next_tokens(&mut given_up).await;
+    next_tokens(&mut thinking).await;
+    thinking.end_thinking.answer_now();
+    given_up.cancel.cancel();
+    let late = engine.generate(question(SUM, Thinking::On));
+    assert_eq!(hear(given_up).await.done().finish_reason, FinishReason::Cancelled);
+    let answered = hear(thinking).await;
+    assert_eq!(answered.done().finish_reason, FinishReason::Stop);
+    assert!(answered.text.contains("936") || answered.text == forced.text, "{answered:?}");
+    assert_eq!(said(&hear(kept).await), said(&tale));
+    assert_eq!(said(&hear(late).await), said(&sum));
+}
+
+#[tokio::test]
+async fn a_request_that_breaks_a_step_fails_alone() {
+    let engine = engine().await;
+    let (tale, sum) = (
+        hear(engine.generate(story(80))).await,
+        hear(engine.generate(question(SUM, Thinking::On))).await,
+    );
+    let others = [engine.generate(story(80)), engine.generate(question(SUM, Thinking::On))];
+    let broken = engine.panicking_job(story(80), 10);
+    assert_eq!(hear(broken).await.error().code, ErrorCode::Engine);
+    for (other, alone) in others.into_iter().zip([&tale, &sum]) {
+        assert_eq!(said(&hear(other).await), said(alone));
+    }
+    let held = engine.inspect().unwrap();
+    assert_eq!(held.living, (held.tensors + held.prefix_cache_tensors) as i64);
+}
+
+#[tokio::test]
+async fn a_prompt_that_begins_like_one_that_is_being_read_is_not_read_twice() {
+    let engine = MlxEngine::start();
+    let alone = hear(engine.generate(long(250, 1))).await;
+    let read = alone.done().usage.unwrap().prefilled_tokens;
+    engine.unload_all().await.unwrap();
+    let jobs: Vec<JobHandle> = (0..3).map(|_| engine.generate(api(long(250, 1)))).collect();
+    let mut all = 0;
+    for job in jobs {
+        let heard = hear(job).await;
+        assert_eq!(heard.tokens, alone.tokens);
+        all += heard.done().usage.unwrap().prefilled_tokens;
+    }
+    assert!(all < read + read / 2, "three read {all} tokens where one reads {read}");
+}
+
+#[tokio::test]
+async fn a_question_among_long_prompts_is_answered_first_and_nobody_starves() {
+    let engine = engine().await;
+    let mut chat = engine.generate(story(400));
+    next_tokens(&mut chat).await;
+    let readers: Vec<JobHandle> = (0..4).map(|salt| engine.generate(api(long(350, salt + 10)))).collect();
+    let background = engine.generate(Request {
+        priority: Priority::Background,
+        ..question(SUM, Thinking::Off)
+    });
+    // The gaps of the running answer while the others are read.
+    let (mut gaps, mut last) = (Vec::new(), Instant::now());
+    for _ in 0..40 {
+        if next_tokens(&mut chat).await.is_none() {
+            break;
+        }
+        gaps.push(last.elapsed());
+        last = Instant::now();
+    }
+    let asked = Instant::now();
+    let mut question = engine.generate(question(SUM, Thinking::Off));
+    next_tokens(&mut question).await;
+    let first = asked.elapsed();
+    let read: usize = {
+        let mut done = 0;
+        for reader in readers {
+            let heard = hear(reader).await;
+            assert_eq!(heard.done().finish_reason, FinishReason::Length);
+            done += 1;
+        }
+        done
+    };
+    let all_read = asked.elapsed();
+    assert_eq!(read, 4);
+    assert_eq!(hear(background).await.done().finish_reason, FinishReason::Stop);
+    chat.cancel.cancel();
+    hear(chat).await.done();
+    gaps.sort();
+    println!(
+        "report: fairness gaps of a chat answer beside four long prompts: p50 {:?}, p95 {:?}, max {:?}; a question's first token after {first:?}, the prompts after {all_read:?}",
+        gaps[gaps.len() / 2],
+        gaps[gaps.len() * 95 / 100],
+        gaps[gaps.len() - 1]
+    );
+    assert!(
+        first < all_read,
+        "the question was answered after {first:?}, the prompts were read after {all_read:?}"
+    );
+}
+
+#[tokio::test]
+async fn more_requests_than_may_wait_are_refused_and_a_chat_never_is() {
+    let engine = engine().await;
+    let mut running: Vec<JobHandle> = (0..4).map(|_| engine.generate(api(story(600)))).collect();
+    for job in &mut running {
+        next_tokens(job).await;
+    }
+    let waiting: Vec<JobHandle> = (0..60).map(|_| engine.generate(api(story(2)))).collect();
+    let chat = engine.generate(question(SUM, Thinking::Off));
+    assert_eq!(hear(chat).await.done().finish_reason, FinishReason::Stop);
+    let cancels: Vec<_> = running.iter().map(|job| job.cancel.clone()).collect();
+    cancels.iter().for_each(protocol::CancelFlag::cancel);
+    let (mut answered, mut refused) = (0, 0);
+    for job in waiting {
+        match &hear(job).await.ends[..] {
+            [Ok(_)] => answered += 1,
+            [Err(error)] => {
+                assert_eq!(error.code, ErrorCode::Busy);
+                assert!(error.arguments.contains_key("retry_after"), "{error:?}");
+                refused += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(answered >= 32 && refused > 0, "{answered} answered, {refused} refused");
+    for job in running {
+        hear(job).await.done();
+    }
+}
+
+#[tokio::test]
+async fn random_joins_leaves_and_errors_lose_no_job_and_leave_nothing_behind() {
+    let span = Duration::from_secs(if std::env::var_os("PONDER_FULL").is_some() { 600 } else { 5 });
+    let engine = engine().await;
+    hear(engine.generate(story(3))).await.done();
+    let mut random = 20_261_121u64;
+    let mut below = move |bound: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % bound
+    };
+    let (start, mut open, mut ended, mut failed) = (Instant::now(), Vec::new(), 0, 0);
+    while start.elapsed() < span {
+        let tokens = 1 + below(30) as u32;
+        let request = match below(4) {
+            0 => question(SUM, Thinking::On),
+            1 => long(40 + below(60) as usize, below(5) as usize),
+            2 => Request {
+                kv_bits: Some(KvBits::Eight),
+                ..story(tokens)
+            },
+            _ => story(tokens),
+        };
+        let priority = [Priority::Chat, Priority::Api, Priority::Api, Priority::Background][below(4) as usize];
+        let request = Request { priority, ..request };
+        let job = match below(12) {
+            0 => engine.panicking_job(request, below(4) as usize),
+            _ => engine.generate(request),
+        };
+        let cancel = job.cancel.clone();
+        open.push(tokio::spawn(hear(job)));
+        if below(4) == 0 {
+            tokio::time::sleep(Duration::from_millis(below(20))).await;
+            cancel.cancel();
+        }
+        if open.len() >= 12 {
+            let heard: Heard = open.remove(below(12) as usize).await.unwrap();
+            assert_eq!(heard.ends.len(), 1);
+            ended += 1;
+            failed += usize::from(heard.ends[0].is_err());
+        }
+    }
+    for job in open {
+        assert_eq!(job.await.unwrap().ends.len(), 1);
+        ended += 1;
+    }
+    println!("report: soak {ended} answers, {failed} of them failed");
+    assert!(ended > 12 && failed > 0, "{ended} ended, {failed} failed");
+    let held = engine.inspect().unwrap();
+    assert_eq!(
+        held.living,
+        (held.tensors + held.prefix_cache_tensors) as i64,
+        "no job left anything behind"
+    );
+    engine.unload_all().await.unwrap();
+    assert_eq!(engine.inspect().unwrap().living, 0);
+}
