@@ -4,8 +4,8 @@
 
 PROGRAMS has a line per program: its room, the folder it runs in, its path. A program's output goes to LOGS. The longest of
 the last run begin first. A program that takes longer than its room's budget, times FACTOR, has hung and fails; after a
-failure the others still run. Tests of the window that failed run once more when nothing else does: they race a person's hand against
-a model, which a busy machine can lose. One that passes then is reported as flaky."""
+failure the others still run. Tests that failed run once more when nothing else does, because a few of them race a person's hand or a
+clock, which a busy machine can lose. One that passes then is reported as flaky."""
 import json
 import os
 import re
@@ -138,7 +138,7 @@ class Run:
                 end(process)
             for worker in workers:
                 worker.join()
-        for program in [program for program in self.failed if program.room == "window"]:
+        for program in list(self.failed):
             program.run_failed_again(self.running)
             if not program.failure:
                 self.failed.remove(program)
