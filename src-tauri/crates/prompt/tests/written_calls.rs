@@ -265,7 +265,7 @@ fn rewritten(format: &str, events: &[Event], source: &str) -> Option<String> {
 
 /// Without blanks and the markers around several calls or a thought, which stand between calls as the model likes.
 fn bare(text: &str) -> String {
-    const BETWEEN: [&str; 25] = [
+    const BETWEEN: [&str; 28] = [
         "<tool_calls:opensource>",
         "</tool_calls:opensource>",
         "<|begin_of_box|>",
@@ -291,6 +291,9 @@ fn bare(text: &str) -> String {
         "</longcat_think>",
         "<mm:think>",
         "</mm:think>",
+        "<|channel>thought\n",
+        "<|channel>",
+        "<channel|>",
     ];
     let text = BETWEEN.iter().fold(text.to_owned(), |text, marker| text.replace(marker, ""));
     text.chars().filter(|c| !c.is_whitespace()).collect()
