@@ -28,6 +28,8 @@ pub(super) struct Trial {
     doubtful: bool,
     /// Whether a call's form cannot escape what ends a text.
     unescaped: bool,
+    /// Whether a call stood between its markers, so that one without them may be quoted in a text.
+    wrapped: bool,
     /// Whether a call has not quite its form, so that it may be the end of a text if other calls stand beside it.
     alone: bool,
     /// Where a call was written once more after it, and closed.
@@ -58,6 +60,7 @@ impl Machine {
             raw: Span::new(spelled, at),
             doubtful: false,
             unescaped: false,
+            wrapped: false,
             alone: false,
             echoes: Vec::new(),
         };
@@ -110,7 +113,8 @@ impl Machine {
     pub(super) fn judge(&mut self, call: &OpenCall, body: &str, whole: bool) {
         let Some(trial) = &mut self.trial else { return };
         trial.unescaped |= call.is_unescaped();
-        trial.alone |= call.has_stray();
+        trial.alone |= call.has_stray() || call.is_unwrapped() && trial.wrapped;
+        trial.wrapped |= call.is_unescaped() && !call.is_unwrapped();
         trial.doubtful |= match whole {
             true => call.is_unescaped() || call.is_python(),
             false => tool_calls::may_hold_text(body),
