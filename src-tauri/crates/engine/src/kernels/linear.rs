@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 
 const THREADS: i32 = 256;
 /// From more rows on, MLX's own products are faster.
-const MAX_ROWS: i32 = 8;
+const MAX_ROWS: i32 = 4;
 /// From this many outputs on, a warp computes four of them at once.
 const MANY: i32 = 12_288;
 
