@@ -3,7 +3,6 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 use checkpoint::memory::{Backend, Workload};
@@ -16,7 +15,8 @@ use serde_json::json;
 
 use crate::app::local_engine_and_model;
 use crate::batch::BatchRun;
-use crate::{batch, output, ModelArg};
+use crate::gaps::GapsRun;
+use crate::{batch, gaps, output, peer, ModelArg};
 
 #[derive(Args)]
 pub struct BenchArgs {
@@ -43,6 +43,9 @@ pub struct BenchArgs {
     /// Measure 1, 2, 4, 8 and 16 sequences that decode together instead
     #[arg(long, conflicts_with = "turns")]
     batch: bool,
+    /// Measure how long a chat waits for its next token beside four programs' prompts of so many words instead
+    #[arg(long, conflicts_with_all = ["turns", "batch", "peer"])]
+    gaps: bool,
     /// A script that measures mlx-lm and prints the same figures; run with the Python of PONDER_ORACLE_PYTHON
     #[arg(long, value_name = "SCRIPT")]
     peer: Option<PathBuf>,
@@ -111,6 +114,14 @@ pub async fn run(args: BenchArgs) -> Result<()> {
         ),
         None => local_engine_and_model(args.model.model.as_deref()).await?,
     };
+    if args.gaps {
+        let run = GapsRun {
+            prompt: args.prompt_tokens[0],
+            generate: args.generate,
+            json: args.json,
+        };
+        return gaps::run(&engine, &model, &run).await;
+    }
     if args.batch {
         let run = BatchRun {
             prompt: args.prompt_tokens[0],
@@ -172,31 +183,9 @@ fn predicted(model: &FolderSource, device: &str, tokens: usize) -> Option<u64> {
 }
 
 fn peer(script: &Path, model: &FolderSource, args: &BenchArgs, preload: Option<&OsStr>) -> Result<Vec<Figures>> {
-    let python = std::env::var_os("PONDER_ORACLE_PYTHON").context("PONDER_ORACLE_PYTHON names no Python with mlx-lm; use ./dev bench")?;
-    let mut command = Command::new(python);
-    // The peer finds an MLX of its own; ours must not come first there.
-    command.env_remove("LD_LIBRARY_PATH").arg(script).arg("--model").arg(&model.path);
-    if let Some(path) = std::env::var_os("PONDER_ORACLE_LIBRARY_PATH") {
-        command.env("LD_LIBRARY_PATH", path);
-    }
-    if let Some(library) = preload {
-        command.env("LD_PRELOAD", library);
-    }
-    let output = command
-        .arg("--generate")
-        .arg(args.generate.to_string())
-        .arg("--prompt-tokens")
-        .args(args.prompt_tokens.iter().map(usize::to_string))
-        .output()
-        .context("the peer could not be started")?;
-    if !output.status.success() {
-        bail!(
-            "the peer failed: {}",
-            String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or("no reason given")
-        );
-    }
-    let line = output.stdout.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty());
-    serde_json::from_slice(line.unwrap_or_default()).context("the peer printed something else than its figures")
+    let options = ["--generate", &args.generate.to_string(), "--prompt-tokens"].map(str::to_owned);
+    let arguments: Vec<String> = options.into_iter().chain(args.prompt_tokens.iter().map(usize::to_string)).collect();
+    peer::measure(script, model, preload, &arguments)
 }
 
 /// What the peer is called as it is installed, and with `PONDER_ORACLE_PRELOAD`.

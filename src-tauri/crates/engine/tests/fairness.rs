@@ -6,28 +6,11 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{hear, pebble, question};
-use engine::MlxEngine;
-use protocol::{Engine, EngineEvent, FinishReason, JobHandle, LocalEngine, Priority, Request, Thinking};
+use common::{engine_without_prefixes, hear, question, story};
+use protocol::{Engine, EngineEvent, FinishReason, JobHandle, Priority, Request, Thinking};
 
 fn full() -> bool {
     std::env::var_os("PONDER_FULL").is_some()
-}
-
-/// An engine that has loaded Pebble and keeps no prefixes.
-async fn engine() -> MlxEngine {
-    let engine = MlxEngine::start();
-    let mut events = engine.load(pebble());
-    while events.recv().await.is_some() {}
-    engine.set_prefix_cache_budget(0).unwrap();
-    engine
-}
-
-fn story(tokens: u32) -> Request {
-    Request {
-        max_tokens: Some(tokens),
-        ..question("Tell me a story.", Thinking::Off)
-    }
 }
 
 /// A program's prompt of about so many tokens, all of them its own.
@@ -71,7 +54,7 @@ async fn gaps(job: &mut JobHandle, most: usize) -> Vec<Duration> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chat_goes_on_beside_four_long_prompts_and_a_question_comes_first() {
-    let engine = engine().await;
+    let engine = engine_without_prefixes().await;
     let tokens = if full() { 3000 } else { 800 };
     let alone = hear(engine.generate(prompt(tokens, 0))).await;
     let length = alone.done().usage.unwrap().prompt_tokens;
@@ -107,7 +90,7 @@ async fn a_chat_goes_on_beside_four_long_prompts_and_a_question_comes_first() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_programs_and_a_chat_all_come_to_their_end() {
-    let engine = engine().await;
+    let engine = engine_without_prefixes().await;
     let span = Duration::from_secs(if full() { 60 } else { 4 });
     let start = Instant::now();
     let programs: Vec<_> = (0..20)

@@ -5,29 +5,13 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{hear, pebble, question, Heard};
+use common::{engine_without_prefixes, hear, question, story, Heard};
 use engine::MlxEngine;
 use protocol::{
     AnswerPrefix, Engine, EngineEvent, ErrorCode, FinishReason, JobHandle, KvBits, LocalEngine, Priority, Request, Sampling, Thinking,
 };
 
 const SUM: &str = "What is 347 + 589?";
-
-/// An engine that has loaded Pebble and keeps no prefixes.
-async fn engine() -> MlxEngine {
-    let engine = MlxEngine::start();
-    let mut events = engine.load(pebble());
-    while events.recv().await.is_some() {}
-    engine.set_prefix_cache_budget(0).unwrap();
-    engine
-}
-
-fn story(tokens: u32) -> Request {
-    Request {
-        max_tokens: Some(tokens),
-        ..question("Tell me a story.", Thinking::Off)
-    }
-}
 
 fn api(request: Request) -> Request {
     Request {
@@ -139,7 +123,7 @@ async fn next_tokens(job: &mut JobHandle) -> Option<usize> {
 
 #[tokio::test]
 async fn answers_that_are_made_together_say_what_they_say_alone() {
-    let engine = engine().await;
+    let engine = engine_without_prefixes().await;
     let mut alone = Vec::new();
     for (name, request) in kinds() {
         alone.push((name, hear(engine.generate(request)).await));
@@ -160,7 +144,7 @@ async fn answers_that_are_made_together_say_what_they_say_alone() {
 
 #[tokio::test]
 async fn a_continued_answer_goes_on_beside_others() {
-    let engine = engine().await;
+    let engine = engine_without_prefixes().await;
     let whole = hear(engine.generate(story(60))).await;
     let others: Vec<JobHandle> = (0..2).map(|_| engine.generate(story(70))).collect();
     let continued = Request {
@@ -180,7 +164,7 @@ async fn a_continued_answer_goes_on_beside_others() {
 
 #[tokio::test]
 async fn one_that_is_cancelled_or_told_to_answer_changes_nothing_for_the_others() {
-    let engine = engine().await;
+    let engine = engine_without_prefixes().await;
     let (tale, sum) = (
         hear(engine.generate(story(70))).await,
         hear(engine.generate(question(SUM, Thinking::On))).await,
@@ -208,7 +192,7 @@ async fn one_that_is_cancelled_or_told_to_answer_changes_nothing_for_the_others(
 
 #[tokio::test]
 async fn a_request_that_breaks_a_step_fails_alone() {
-    let engine = engine().await;
+    let engine = engine_without_prefixes().await;
     let (tale, sum) = (
         hear(engine.generate(story(80))).await,
         hear(engine.generate(question(SUM, Thinking::On))).await,
@@ -241,7 +225,7 @@ async fn a_prompt_that_begins_like_one_that_is_being_read_is_not_read_twice() {
 
 #[tokio::test]
 async fn a_question_among_long_prompts_is_answered_first_and_nobody_starves() {
-    let engine = engine().await;
+    let engine = engine_without_prefixes().await;
     let mut chat = engine.generate(story(400));
     next_tokens(&mut chat).await;
     let readers: Vec<JobHandle> = (0..4).map(|salt| engine.generate(api(long(350, salt + 10)))).collect();
@@ -291,7 +275,7 @@ async fn a_question_among_long_prompts_is_answered_first_and_nobody_starves() {
 
 #[tokio::test]
 async fn more_requests_than_may_wait_are_refused_and_a_chat_never_is() {
-    let engine = engine().await;
+    let engine = engine_without_prefixes().await;
     let mut running: Vec<JobHandle> = (0..4).map(|_| engine.generate(api(story(600)))).collect();
     for job in &mut running {
         next_tokens(job).await;
@@ -322,7 +306,7 @@ async fn more_requests_than_may_wait_are_refused_and_a_chat_never_is() {
 #[tokio::test]
 async fn random_joins_leaves_and_errors_lose_no_job_and_leave_nothing_behind() {
     let span = Duration::from_secs(if std::env::var_os("PONDER_FULL").is_some() { 600 } else { 5 });
-    let engine = engine().await;
+    let engine = engine_without_prefixes().await;
     hear(engine.generate(story(3))).await.done();
     let mut random = 20_261_121u64;
     let mut below = move |bound: u64| {

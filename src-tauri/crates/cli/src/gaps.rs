@@ -1,0 +1,184 @@
+//! `ponder bench --gaps`: how long a person waits for the next token of a chat, alone and while programs' long prompts are read.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, Result};
+use engine::MlxEngine;
+use protocol::{
+    Engine, EngineEvent, FolderSource, JobHandle, LoadEvent, LocalEngine, Message, Priority, Request, Role, Sampling, Stage, Thinking,
+};
+use serde_json::json;
+
+use crate::output;
+
+/// Programs whose prompts are read beside the chat.
+const PROGRAMS: usize = 4;
+
+/// What is measured.
+pub struct GapsRun {
+    /// Words of each program's prompt; one is a token or some.
+    pub prompt: usize,
+    /// Tokens of the chat's answer that are measured alone.
+    pub generate: usize,
+    /// Whether JSON is printed.
+    pub json: bool,
+}
+
+/// Milliseconds between the pieces of an answer.
+struct Gaps(Vec<f64>);
+
+impl Gaps {
+    fn percentile(&self, percent: usize) -> f64 {
+        let last = self.0.len().saturating_sub(1);
+        self.0.get(last * percent / 100).copied().unwrap_or(0.0)
+    }
+
+    fn json(&self) -> serde_json::Value {
+        json!({"pieces": self.0.len(), "p50_ms": self.percentile(50), "p95_ms": self.percentile(95), "max_ms": self.percentile(100)})
+    }
+}
+
+/// Measures and prints.
+///
+/// # Errors
+/// When the model cannot be loaded or an answer fails.
+pub async fn run(engine: &MlxEngine, model: &FolderSource, run: &GapsRun) -> Result<()> {
+    let mut load = engine.load(model.clone());
+    while let Some(event) = load.recv().await {
+        if let LoadEvent::Failed(error) = event {
+            return Err(error.into());
+        }
+    }
+    let request = |words: usize, salt: usize, priority| {
+        // No two prompts begin alike, so that none waits for another's prefix.
+        let text: Vec<String> = (0..words)
+            .map(|word| (10_000 + (word * 7919 + salt * 104_729) % 89_989).to_string())
+            .collect();
+        Request {
+            thinking: Some(Thinking::Off),
+            sampling: Sampling::greedy(),
+            priority,
+            ..Request::new(model.clone(), vec![Message::text(Role::User, text.join(" "))])
+        }
+    };
+    let chat = |salt| request(20, salt, Priority::Chat);
+    let program = |salt| Request {
+        max_tokens: Some(2),
+        ..request(run.prompt, salt, Priority::Api)
+    };
+    let programs = |salt: usize| -> Vec<JobHandle> { (salt..salt + PROGRAMS).map(|salt| engine.generate(program(salt))).collect() };
+    // Kernels are compiled and speeds known before anything is measured.
+    let prompt_tokens = end(&mut engine.generate(program(1))).await?;
+    let first_alone = first_piece(engine.generate(chat(2))).await?;
+
+    let mut answer = engine.generate(chat(3));
+    next_piece(&mut answer).await?;
+    let alone = gaps(&mut answer, |pieces| pieces < run.generate).await?;
+    let mut readers = programs(10);
+    let start = Instant::now();
+    let (sender, mut read) = tokio::sync::watch::channel(false);
+    let reading = tokio::spawn(async move {
+        for reader in &mut readers {
+            end(reader).await?;
+        }
+        sender.send_replace(true);
+        anyhow::Ok(start.elapsed())
+    });
+    let beside = gaps(&mut answer, |_| !*read.borrow_and_update()).await?;
+    answer.cancel.cancel();
+    end(&mut answer).await?;
+    let prompts_read = reading.await??;
+
+    let mut readers = programs(20);
+    while !matches!(
+        readers[0].events.recv().await,
+        Some(EngineEvent::Progress { stage: Stage::Prefill, .. }) | None
+    ) {}
+    let first_beside = first_piece(engine.generate(chat(4))).await?;
+    for reader in &mut readers {
+        end(reader).await?;
+    }
+
+    if run.json {
+        return Ok(output::line(&json!({
+            "model": model.reference, "prompt_tokens": prompt_tokens, "programs": PROGRAMS, "alone": alone.json(), "beside": beside.json(),
+            "prompts_read_ms": ms(prompts_read), "first_token_ms": ms(first_alone), "first_token_beside_ms": ms(first_beside),
+        }))?);
+    }
+    let row = |name: &str, gaps: &Gaps| {
+        format!(
+            "{name:<22}{:>8}{:>8.1}{:>8.1}{:>8.1}\n",
+            gaps.0.len(),
+            gaps.percentile(50),
+            gaps.percentile(95),
+            gaps.percentile(100)
+        )
+    };
+    Ok(output::text(&format!(
+        "{}: ms between the pieces of a chat's answer\n{:<22}{:>8}{:>8}{:>8}{:>8}\n{}{}a chat's first token {:.0} ms alone, {:.0} ms beside them; {PROGRAMS} prompts of {prompt_tokens} tokens read \
+         beside a chat in {:.0} ms\n",
+        model.reference,
+        "",
+        "pieces",
+        "p50",
+        "p95",
+        "max",
+        row("alone", &alone),
+        row("beside four prompts", &beside),
+        ms(first_alone),
+        ms(first_beside),
+        ms(prompts_read)
+    ))?)
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// Waits for one more piece of an answer.
+async fn next_piece(job: &mut JobHandle) -> Result<()> {
+    loop {
+        match job.events.recv().await {
+            Some(EngineEvent::Delta { .. }) => return Ok(()),
+            Some(EngineEvent::Failed(error)) => return Err(error.into()),
+            Some(EngineEvent::Done(_)) | None => {
+                bail!("the answer ended before it was measured; this model's answers are too short for that")
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// How long the first piece of an answer takes, which is then cancelled.
+async fn first_piece(mut job: JobHandle) -> Result<Duration> {
+    let asked = Instant::now();
+    next_piece(&mut job).await?;
+    let waited = asked.elapsed();
+    job.cancel.cancel();
+    end(&mut job).await?;
+    Ok(waited)
+}
+
+/// Waits for the end; the tokens of its prompt.
+async fn end(job: &mut JobHandle) -> Result<u32> {
+    loop {
+        match job.events.recv().await {
+            Some(EngineEvent::Failed(error)) => return Err(error.into()),
+            Some(EngineEvent::Done(done)) => return Ok(done.usage.map_or(0, |usage| usage.prompt_tokens)),
+            None => bail!("the engine is gone"),
+            Some(_) => {}
+        }
+    }
+}
+
+/// The gaps between pieces, sorted, while more than so many are wanted.
+async fn gaps(job: &mut JobHandle, mut more: impl FnMut(usize) -> bool) -> Result<Gaps> {
+    let (mut gaps, mut last) = (Vec::new(), Instant::now());
+    while more(gaps.len()) {
+        next_piece(job).await?;
+        gaps.push(ms(last.elapsed()));
+        last = Instant::now();
+    }
+    gaps.sort_by(f64::total_cmp);
+    Ok(Gaps(gaps))
+}
