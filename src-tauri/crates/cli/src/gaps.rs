@@ -71,22 +71,17 @@ pub async fn run(engine: &MlxEngine, model: &FolderSource, run: &GapsRun) -> Res
     let prompt_tokens = end(&mut engine.generate(program(1))).await?;
     let first_alone = first_piece(engine.generate(chat(2))).await?;
 
-    let mut answer = engine.generate(chat(3));
-    next_piece(&mut answer).await?;
-    let alone = gaps(&mut answer, |pieces| pieces < run.generate).await?;
+    let ask = || engine.generate(chat(3));
+    let alone = gaps(ask, |pieces| pieces < run.generate).await?;
     let mut readers = programs(10);
     let start = Instant::now();
-    let (sender, mut read) = tokio::sync::watch::channel(false);
     let reading = tokio::spawn(async move {
         for reader in &mut readers {
             end(reader).await?;
         }
-        sender.send_replace(true);
         anyhow::Ok(start.elapsed())
     });
-    let beside = gaps(&mut answer, |_| !*read.borrow_and_update()).await?;
-    answer.cancel.cancel();
-    end(&mut answer).await?;
+    let beside = gaps(ask, |_| !reading.is_finished()).await?;
     let prompts_read = reading.await??;
 
     let mut readers = programs(20);
@@ -135,16 +130,15 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Waits for one more piece of an answer.
-async fn next_piece(job: &mut JobHandle) -> Result<()> {
+/// Waits for one more piece of an answer; whether there was one.
+async fn next_piece(job: &mut JobHandle) -> Result<bool> {
     loop {
         match job.events.recv().await {
-            Some(EngineEvent::Delta { .. }) => return Ok(()),
+            Some(EngineEvent::Delta { .. }) => return Ok(true),
             Some(EngineEvent::Failed(error)) => return Err(error.into()),
-            Some(EngineEvent::Done(_)) | None => {
-                bail!("the answer ended before it was measured; this model's answers are too short for that")
-            }
+            Some(EngineEvent::Done(_)) => return Ok(false),
             Some(_) => {}
+            None => bail!("the engine is gone"),
         }
     }
 }
@@ -152,10 +146,12 @@ async fn next_piece(job: &mut JobHandle) -> Result<()> {
 /// How long the first piece of an answer takes, which is then cancelled.
 async fn first_piece(mut job: JobHandle) -> Result<Duration> {
     let asked = Instant::now();
-    next_piece(&mut job).await?;
+    let came = next_piece(&mut job).await?;
     let waited = asked.elapsed();
-    job.cancel.cancel();
-    end(&mut job).await?;
+    if came {
+        job.cancel.cancel();
+        end(&mut job).await?;
+    }
     Ok(waited)
 }
 
@@ -171,13 +167,25 @@ async fn end(job: &mut JobHandle) -> Result<u32> {
     }
 }
 
-/// The gaps between pieces, sorted, while more than so many are wanted.
-async fn gaps(job: &mut JobHandle, mut more: impl FnMut(usize) -> bool) -> Result<Gaps> {
-    let (mut gaps, mut last) = (Vec::new(), Instant::now());
+/// The gaps between the pieces of an answer, sorted, while more than so many are wanted. After its end it is asked for again.
+async fn gaps(ask: impl Fn() -> JobHandle, mut more: impl FnMut(usize) -> bool) -> Result<Gaps> {
+    let mut gaps = Vec::new();
     while more(gaps.len()) {
-        next_piece(job).await?;
-        gaps.push(ms(last.elapsed()));
-        last = Instant::now();
+        let mut answer = ask();
+        if !next_piece(&mut answer).await? {
+            bail!("the model answers nothing");
+        }
+        let mut last = Instant::now();
+        let mut ended = false;
+        while !ended && more(gaps.len()) {
+            ended = !next_piece(&mut answer).await?;
+            gaps.push(ms(last.elapsed()));
+            last = Instant::now();
+        }
+        if !ended {
+            answer.cancel.cancel();
+            end(&mut answer).await?;
+        }
     }
     gaps.sort_by(f64::total_cmp);
     Ok(Gaps(gaps))
