@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::time::Instant;
 
-use common::writers;
+use common::{pieces, writers};
 use prompt::{ChatProcessor, Prompt, Splitter};
 use serde_json::{json, Map};
 
@@ -32,13 +32,6 @@ fn best(units: usize, mut round: impl FnMut()) -> f64 {
         }
     }
     least
-}
-
-/// A text in pieces of so many characters.
-fn pieces(text: &str, characters: usize) -> Vec<&str> {
-    let mut ends: Vec<usize> = text.char_indices().map(|(at, _)| at).step_by(characters).collect();
-    ends.push(text.len());
-    ends.windows(2).map(|ends| &text[ends[0]..ends[1]]).collect()
 }
 
 const TALK: &str = "The cat 🐱 sat < the mat; it was 12:30, and {\"so\": [1, 2]} it went on.\n\n";
@@ -135,17 +128,15 @@ fn hostile(format: &str) -> Vec<Hostile> {
     found.extend(markers.iter().map(|marker| Hostile::new(open, format!("{marker}{{"))));
     found.push(Hostile::new("thought", " "));
     found.push(Hostile::new(format!("{open}thought"), " "));
-    found.extend(markers.iter().map(|marker| Hostile::new(format!("{marker}["), " ")));
-    found.extend(
-        markers
-            .iter()
-            .map(|marker| Hostile::new(format!("{marker}<function=f>{{\"a\": 1}}"), " ")),
-    );
     let Some(written) = call(format, "QUOKKA") else {
         return found;
     };
     let (before, after) = written.split_once("QUOKKA").unwrap();
     let half = &after[..after.floor_char_boundary(after.len() / 2)];
+    for marker in markers.iter().filter(|marker| before.contains(**marker)) {
+        found.push(Hostile::new(format!("{marker}["), " "));
+        found.push(Hostile::new(format!("{marker}<function=f>{{\"a\": 1}}"), " "));
+    }
     found.push(Hostile::new("", before));
     found.push(Hostile::new("", format!("{before}{half}")));
     found.push(Hostile::new("", format!("{before}\"")));
@@ -156,7 +147,7 @@ fn hostile(format: &str) -> Vec<Hostile> {
     found.push(Hostile::new(format!("{before}{after}"), " x"));
     found.push(Hostile::new(&written, after));
     found.extend(markers.iter().map(|marker| Hostile::new(before, *marker)));
-    let in_thought = found.iter().filter(|text| text.begin.is_empty() || text.begin == before);
+    let in_thought = found.iter().filter(|text| text.begin.is_empty() && text.then.starts_with(before));
     let in_thought: Vec<Hostile> = in_thought.cloned().map(|text| Hostile { opened: true, ..text }).collect();
     found.extend(in_thought);
     // The call but for what closes it, and a word; many calls and a word: at each marker they may end or not.
@@ -194,23 +185,21 @@ fn cost_of(format: &str, opened: bool, pieces: &[&str]) -> f64 {
 /// costs a little more than memory that is there.
 const LINEAR: f64 = 6.0;
 
-/// How many times as much a character of a text of this length costs as one of a sixteenth of it. The least of some rounds, because other
-/// programs only ever make one longer; they end as soon as the growth is little.
+/// How many times as much a character of a text of this length costs as one of a sixteenth of it. As many characters are read of both, so
+/// that other programs cost them the same; the least of some rounds, because these only ever make one longer.
 fn growth(format: &str, text: &Hostile, length: usize, characters: usize) -> f64 {
     let (short, long) = (text.of_length(length / 16), text.of_length(length));
     let (short, long) = (pieces(&short, characters), pieces(&long, characters));
     let (mut of_short, mut of_long) = (f64::INFINITY, f64::INFINITY);
-    for _ in 0..10 {
-        for _ in 0..3 {
-            of_short = of_short.min(cost_of(format, text.opened, &short));
-        }
+    for _ in 0..20 {
+        let times = (0..16).map(|_| cost_of(format, text.opened, &short));
+        of_short = of_short.min(times.sum::<f64>() / 16.0);
         of_long = of_long.min(cost_of(format, text.opened, &long));
-        if of_long / of_short < LINEAR {
+        if of_long < of_short * LINEAR / 2.0 {
             break;
         }
     }
-    // What costs next to nothing is measured badly.
-    of_long / of_short.max(0.002)
+    of_long / of_short
 }
 
 #[test]

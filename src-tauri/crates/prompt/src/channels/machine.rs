@@ -208,15 +208,10 @@ impl Machine {
 
     /// What is sure by now.
     pub(super) fn take(&mut self) -> Vec<Event> {
-        if self.trial.is_none() && self.sure.is_empty() {
-            return std::mem::take(&mut self.events);
-        }
-        let mut taken = Vec::new();
-        self.sure.drain(..).for_each(|event| append(&mut taken, event));
         if self.trial.is_none() {
-            self.events.drain(..).for_each(|event| append(&mut taken, event));
+            self.settle();
         }
-        taken
+        std::mem::take(&mut self.sure)
     }
 
     /// Text that begins at this place of the source.
