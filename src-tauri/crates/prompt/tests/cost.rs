@@ -6,8 +6,8 @@ mod common;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Mutex;
-use std::time::Instant;
+use std::sync::{LazyLock, Mutex};
+use std::time::{Duration, Instant};
 
 use common::{pieces, writers};
 use prompt::{ChatProcessor, Prompt, Splitter};
@@ -68,9 +68,7 @@ fn a_token_costs_little() {
         let cost = |opened: bool, text: &str| {
             let pieces = pieces(text, TOKEN);
             best(pieces.len(), || {
-                let mut splitter = Splitter::named(format, opened, true).unwrap();
-                let events: usize = pieces.iter().map(|piece| splitter.push(piece).len()).sum();
-                assert!(events + splitter.finish().len() > 0);
+                read(format, opened, &pieces);
             })
         };
         let in_call = call(format, &talk).unwrap_or_else(|| talk.clone());
@@ -171,35 +169,49 @@ fn hostile(format: &str) -> Vec<Hostile> {
     found
 }
 
-/// The cost of a character in microseconds, of this text in these pieces.
-fn cost_of(format: &str, opened: bool, pieces: &[&str]) -> f64 {
-    let length: usize = pieces.iter().map(|piece| piece.len()).sum();
-    let start = Instant::now();
+fn read(format: &str, opened: bool, pieces: &[&str]) {
     let mut splitter = Splitter::named(format, opened, true).unwrap();
     let events: usize = pieces.iter().map(|piece| splitter.push(piece).len()).sum();
     std::hint::black_box(events + splitter.finish().len());
-    start.elapsed().as_secs_f64() * 1e6 / length as f64
 }
 
 /// A text that is read anew with each piece costs sixteen times as much a character if it has sixteen times the length; memory that grows
 /// costs a little more than memory that is there.
 const LINEAR: f64 = 6.0;
 
-/// How many times as much a character of a text of this length costs as one of a sixteenth of it. As many characters are read of both, so
-/// that other programs cost them the same; the least of some rounds, because these only ever make one longer.
+/// How long this thread has been on a processor, to the millisecond or so; where the system does not tell, how long it has run.
+fn on_processor() -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanoseconds = told.and_then(|told| told.split_whitespace().next()?.parse().ok());
+    nanoseconds.map_or_else(|| START.elapsed(), Duration::from_nanos)
+}
+
+/// How many times as much a character of a text of this length costs as one of a sixteenth of it.
 fn growth(format: &str, text: &Hostile, length: usize, characters: usize) -> f64 {
     let (short, long) = (text.of_length(length / 16), text.of_length(length));
     let (short, long) = (pieces(&short, characters), pieces(&long, characters));
-    let (mut of_short, mut of_long) = (f64::INFINITY, f64::INFINITY);
-    for _ in 0..20 {
-        let times = (0..16).map(|_| cost_of(format, text.opened, &short));
-        of_short = of_short.min(times.sum::<f64>() / 16.0);
-        of_long = of_long.min(cost_of(format, text.opened, &long));
-        if of_long < of_short * LINEAR / 2.0 {
-            break;
+    let read = |pieces: &[&str], times: usize| (0..times).for_each(|_| read(format, text.opened, pieces));
+    // The least of some rounds, because other programs only ever make one longer.
+    let (mut of_short, mut of_long) = (Duration::MAX, Duration::MAX);
+    for _ in 0..5 {
+        let start = Instant::now();
+        read(&short, 4);
+        of_short = of_short.min(start.elapsed() * 4);
+        let start = Instant::now();
+        read(&long, 1);
+        of_long = of_long.min(start.elapsed());
+        if of_long < of_short.mul_f64(LINEAR / 2.0) {
+            return of_long.div_duration_f64(of_short);
         }
     }
-    of_long / of_short
+    // Too little of the processor was left for that; its own time, of so many characters that a millisecond does not matter, is to tell.
+    let times = (1 << 22) / length;
+    let start = on_processor();
+    read(&short, 16 * times);
+    let between = on_processor();
+    read(&long, times);
+    (on_processor() - between).div_duration_f64((between - start).max(Duration::from_millis(1)))
 }
 
 #[test]
@@ -207,7 +219,7 @@ fn a_hostile_text_costs_what_a_short_one_costs() {
     let length = if std::env::var_os("PONDER_FULL").is_some() {
         1 << 20
     } else {
-        1 << 17
+        1 << 16
     };
     let mut texts = Vec::new();
     for format in Splitter::names() {
