@@ -86,6 +86,12 @@ impl LoadedModels {
         named.any(|scheduler| !scheduler.is_empty())
     }
 
+    /// The models that answer.
+    pub fn answering(&self) -> Vec<FolderSource> {
+        let busy = self.schedulers.iter().filter(|scheduler| !scheduler.is_empty());
+        busy.map(|scheduler| scheduler.loaded().files.source.clone()).collect()
+    }
+
     /// How many answers are admitted.
     pub fn running(&self) -> usize {
         self.schedulers.iter().map(Scheduler::len).sum()

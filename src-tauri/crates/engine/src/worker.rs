@@ -17,6 +17,7 @@ use crate::job::{JobContext, MemoryQuery, PendingPrefetch, Shared};
 use crate::load::{LoadedModel, ModelFiles};
 use crate::loaded_models::{LoadedModels, Room};
 use crate::prefetch::Prefetches;
+use crate::product_check::ProductChecks;
 use crate::tensor::{device, Device};
 use crate::waiting::{Waiting, Work};
 use crate::{blas, folder, kernels, memory, tensor};
@@ -91,6 +92,8 @@ pub struct Worker {
     loading: bool,
     /// What is read while there is nothing else to do.
     prefetches: Prefetches,
+    /// What is known of this device's products; `None` before the first load.
+    products: Option<ProductChecks>,
     shared: Arc<Shared>,
 }
 
@@ -108,6 +111,7 @@ impl Worker {
             waiting: VecDeque::new(),
             loading: false,
             prefetches: Prefetches::default(),
+            products: None,
             shared,
         };
         while worker.take_commands() {
@@ -229,7 +233,11 @@ impl Worker {
             return None;
         }
         let running = self.models.running();
-        let closed: Vec<FolderSource> = self.waiting.iter().flat_map(Waiting::closed).cloned().collect();
+        let by_index = self.waiting.iter().enumerate();
+        let closed: Vec<(usize, FolderSource)> = by_index
+            .flat_map(|(index, waiting)| waiting.closed().iter().map(move |model| (index, model.clone())))
+            .collect();
+        let is_closed = |model: &FolderSource, to: usize| running > 0 && closed.iter().any(|(by, closed)| *by != to && closed == model);
         let mut leaving: Vec<String> = Vec::new();
         let mut best: Option<(Priority, usize)> = None;
         for index in 0..self.waiting.len() {
@@ -246,7 +254,7 @@ impl Worker {
                 }
                 (_, Some(model)) if leaving.contains(&model.reference) || !waiting.due() => false,
                 (Work::Generate(..), _) if class != Priority::Chat && running >= slots() => false,
-                (work, Some(model)) if self.models.find(model).is_some() => matches!(work, Work::Load(..)) || !closed.contains(model),
+                (work, Some(model)) if self.models.find(model).is_some() => matches!(work, Work::Load(..)) || !is_closed(model, index),
                 (_, Some(_)) => !self.loading && self.has_room(index),
                 // It will be refused.
                 (_, None) => true,
@@ -294,7 +302,7 @@ impl Worker {
                 None => job.send(EngineEvent::Failed(Error::WorkerGone.into())),
             },
             Ok(None) => {
-                waiting.wait_on(Vec::new());
+                waiting.wait_on(self.models.answering());
                 let place = self.waiting.partition_point(|other| other.came_before(&waiting));
                 self.waiting.insert(place, waiting);
             }
@@ -379,9 +387,11 @@ impl Worker {
         memory::reset_peak()?;
         let source = files.source.clone();
         let (mut taken_by_others, mut next_tick) = (0, Instant::now());
+        let mut products = self.products.take();
+        let checks = products.get_or_insert_with(|| ProductChecks::open(self.shared.cache_dir()));
         self.loading = true;
         let loaded = catch_panic(|| {
-            LoadedModel::load(files, &mut |done, total| {
+            LoadedModel::load(files, checks, &mut |done, total| {
                 listener.progress(done, total);
                 taken_by_others += self.serve_while_loading(&source, (done, total), &mut next_tick)?;
                 let wanted = |waiting: &Waiting| waiting.model() == Some(&source);
@@ -391,7 +401,7 @@ impl Worker {
                 Ok(())
             })
         });
-        self.loading = false;
+        (self.loading, self.products) = (false, products);
         // What was loaded of a model that is given up is freed now.
         let mut loaded = loaded.inspect_err(|_| memory::recover())?;
         let resident = loaded.info.resident_bytes;

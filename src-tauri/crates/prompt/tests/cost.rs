@@ -109,7 +109,7 @@ fn a_hostile_text_costs_what_a_short_one_costs() {
             // Other programs only ever make a round longer, so the least of some counts; a text of sixteen times the length that is read
             // anew with each piece would cost sixteen times as much a character.
             let grows = || cost_of(format, &long) / cost_of(format, &short).max(0.05);
-            let growth = (0..5).map(|_| grows()).find(|growth| *growth < 4.0);
+            let growth = (0..5).map(|_| grows()).find(|growth| *growth < 8.0);
             let growth = growth.unwrap_or_else(|| panic!("{format}: {begin:?}, then {unit:?} again and again"));
             if growth > worst.0 {
                 worst = (growth, format!("{format}: {begin:?}, {unit:?}"));

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::layers::Activation;
 use crate::ops::{concatenate, QuantizedTensor};
 use crate::parameters::Parameters;
+use crate::product_check::Layout;
 use crate::tensor::{device, Device, Tensor};
 use crate::weights::{ExpertShape, Matrix, Weights};
 
@@ -52,14 +53,14 @@ impl Experts {
     pub fn load(weights: &mut Weights<'_>, path: &str, shape: ExpertShape, chosen: i32, activation: Activation) -> Result<Self> {
         let matrices = weights.take_experts(path, shape, MAX_DEQUANTIZED_EXPERTS)?;
         let gate_up_proj = SwitchLinear {
-            product: ExpertsWeight::join(matrices.gate_up)?,
+            product: ExpertsWeight::join(matrices.gate_up)?.checked(weights)?,
             bias: matrices.gate_up_bias,
         };
         weights.materialize(gate_up_proj.tensors())?;
         let experts = Self {
             gate_up_proj,
             down_proj: SwitchLinear {
-                product: ExpertsWeight::join(vec![matrices.down])?,
+                product: ExpertsWeight::join(vec![matrices.down])?.checked(weights)?,
                 bias: matrices.down_bias,
             },
             activation,
@@ -107,6 +108,20 @@ impl SwitchLinear {
 }
 
 impl ExpertsWeight {
+    /// The same weights, as numbers if this device multiplies them wrongly as they are.
+    fn checked(self, weights: &mut Weights<'_>) -> Result<Self> {
+        match self {
+            Self::Plain(stack) => Ok(Self::Plain(stack)),
+            Self::Quantized(stack) => match weights.products().replacement(&stack, Layout::Experts)? {
+                Some(numbers) => Ok(Self::Plain(turn(&[&numbers])?)),
+                None => Ok(Self::Quantized(stack)),
+            },
+            Self::Split(parts) => Ok(Self::Split(
+                parts.into_iter().map(|part| part.checked(weights)).collect::<Result<_>>()?,
+            )),
+        }
+    }
+
     /// Joins stacks of one input along their outputs if their formats agree.
     fn join(matrices: Vec<Matrix>) -> Result<Self> {
         let (mut plain, mut quantized) = (Vec::new(), Vec::new());

@@ -107,7 +107,7 @@ const EXPECTED: [(&str, &str); 68] = [
     ("mistralai-Ministral-3-14B-Reasoning-2512", "by request, on, [THINK]"),
     ("mistralai-Mistral-Nemo-Instruct-2407", "never"),
     ("moonshotai-Kimi-K2", "never"),
-    ("muse-glimmer", "levels low medium high (high)"),
+    ("muse-glimmer", "levels low medium high (high),  to=self<|message|>"),
     (
         "openai-gpt-oss-120b",
         "levels low medium high (medium), <|channel|>analysis<|message|>",

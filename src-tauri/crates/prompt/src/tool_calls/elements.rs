@@ -12,7 +12,7 @@ use super::tag::{first, fit, skip_blank, Fit};
 use super::{insert, ParsedCalls, Surroundings, Tools};
 
 /// Prefixes that families put before the names of their elements.
-const SPACES: [&str; 3] = ["", "｜DSML｜", "atem:"];
+const SPACES: [&str; 5] = ["", "｜DSML｜", "｜DSML｜ ", "atem:", "steptml:"];
 const CALLS: [&str; 2] = ["function", "invoke"];
 /// The longer name first, because the other one begins it.
 const PARAMETERS: [&str; 2] = ["parameter", "param"];
@@ -39,6 +39,11 @@ impl Name {
             other => other,
         };
         first(names.map(|name| (name, opening(name))))
+    }
+
+    /// The closing tag of a parameter, as a call of this prefix has it.
+    fn closed_parameter(self, text: &str, at_end: bool) -> Result<Option<((), usize)>, ()> {
+        first(PARAMETERS.map(|name| ((), Self { name, ..self }.closed(text, at_end))))
     }
 
     fn closed(self, text: &str, at_end: bool) -> Fit {
@@ -117,6 +122,10 @@ pub(super) struct Elements {
     unwrapped: bool,
     /// Where the last whole call ends.
     end: Option<usize>,
+    /// Whether something of the call that is open came after its name.
+    begun: bool,
+    /// Whether a closing tag was passed over where no argument was open.
+    stray: bool,
 }
 
 impl Elements {
@@ -126,6 +135,8 @@ impl Elements {
             at,
             unwrapped,
             end: None,
+            begun: false,
+            stray: false,
         }
     }
 
@@ -152,6 +163,11 @@ impl Elements {
         }
     }
 
+    /// Whether a closing tag was passed over that closes nothing.
+    pub(super) fn has_stray(&self) -> bool {
+        self.stray
+    }
+
     /// Whether something follows the calls that is none.
     pub(super) fn is_over(&self, text: &str) -> bool {
         matches!(self.state, State::Outside) && self.end.is_some() && self.at < text.len() && begins(&text[self.at..], false) == Ok(false)
@@ -173,11 +189,24 @@ impl Elements {
                 State::Head { call, start } => {
                     let end = self.tag_end(text)?;
                     self.state = State::Inside { call };
+                    self.begun = false;
                     return Some(Found::Head(start..end));
                 }
                 State::Inside { call } => {
                     self.at = skip_blank(text, self.at);
                     let rest = &text[self.at..];
+                    match call.closed_parameter(rest, at_end) {
+                        _ if self.begun => {}
+                        // Now and then a model closes an argument that it never opened.
+                        Ok(Some(((), length))) => {
+                            self.at += length;
+                            self.stray = true;
+                            continue;
+                        }
+                        Err(()) => return None,
+                        Ok(None) => {}
+                    }
+                    self.begun = true;
                     if rest.starts_with('{') {
                         let nesting = Nesting::once(Notation::Json, self.at);
                         self.state = State::Json {
@@ -334,7 +363,7 @@ pub(super) fn read(text: &str, tools: &Tools, around: Surroundings) -> Option<Pa
     let mut open = None;
     while let Some(found) = elements.step(text, true) {
         match found {
-            Found::Head(head) => tool = name(&text[head])?.0,
+            Found::Head(head) => tool = tools.offered(name(&text[head])?.0),
             Found::Key(head, parameter) => open = Some((name(&text[head])?, parameter)),
             Found::Value(value) => {
                 let ((key, attributes), parameter) = open.take()?;

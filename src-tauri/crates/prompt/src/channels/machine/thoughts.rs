@@ -28,7 +28,9 @@ impl Machine {
             if first && self.last_thought {
                 // The words of two thoughts do not run together.
                 let piece = Piece::Thinking("\n\n".into());
-                let source = self.thought_end..self.thought_end;
+                // A marker that is this thought's first word did not end the other one.
+                let end = self.thought_end.min(at);
+                let source = end..end;
                 self.events.push(Event { piece, source });
             }
             self.last_thought = true;
@@ -36,6 +38,19 @@ impl Machine {
         } else if !std::mem::replace(&mut self.reported, true) {
             let message = "This model thought anyway; its thought is kept out of the answer.";
             self.notice(NoticeCode::ThoughtWhileOff, message, at);
+        }
+    }
+
+    /// The answer ends within a thought.
+    pub(super) fn cut_thought(&mut self, begun: bool) {
+        if begun && self.thinking_on && !self.ended {
+            let rest = self.held.take();
+            self.emit(Piece::Thinking(rest.text), rest.at);
+            self.notice(
+                NoticeCode::ThinkingTruncated,
+                "The answer ended in the middle of the thought.",
+                rest.at,
+            );
         }
     }
 
@@ -90,7 +105,7 @@ impl Machine {
             _ if missing => Labelled::Thought,
             labelled => labelled,
         };
-        if *origin == Origin::Repeated && !closing {
+        if matches!(origin, Origin::Repeated | Origin::Missing) && !closing {
             return self.decide_label(Labelled::Words);
         }
         self.decide_label(labelled);
@@ -125,12 +140,18 @@ impl Machine {
                 self.answer(self.format.spelled(MarkerKind::Open), marker);
                 self.answer(&read.text, read.at);
             }
-            (_, Origin::Repeated) => self.say(&read.text, read.at),
-            (Labelled::Words, Origin::Boundary | Origin::Message) => {
-                self.try_out(Doubt::Unlabelled, &read.text, read.at);
-                self.answer(&read.text, read.at);
-                // Its own closing marker is as little an answer's word as the opening one.
+            // The thought is empty, the closing marker comes next.
+            (Labelled::Thought, Origin::Missing) if after.is_empty() && !read.text.ends_with('\n') => self.open_thought(),
+            (Labelled::Thought, Origin::Missing) => {
+                self.try_out(Doubt::Unopened, &read.text, read.at);
+                self.say(&read.text, read.at);
                 self.unknown_open = true;
+            }
+            (_, Origin::Repeated | Origin::Missing) => self.say(&read.text, read.at),
+            // A channel whose label is missing.
+            (Labelled::Words, Origin::Boundary | Origin::Message) => {
+                self.open_thought();
+                self.thought(&read.text, read.at);
             }
         }
     }
@@ -152,10 +173,16 @@ impl Machine {
         }
     }
 
-    /// Whether the words that come may be the label of a thought that was closed already.
-    pub(super) fn may_repeat_label(&self, words: &str) -> bool {
-        let repeats = |label: &str| label.starts_with(words) || words.trim_end() == label;
-        self.after_thought && self.may_open && !words.is_empty() && self.format.label.is_some_and(repeats)
+    /// Whether the words that come may be the label of a thought that was closed already, or of one whose opening marker is missing.
+    pub(super) fn may_be_label(&self, words: &str) -> Option<Origin> {
+        let label = self.format.label.filter(|_| self.may_open && !words.is_empty())?;
+        let begun = label.starts_with(words) || words.trim_end() == label;
+        let line = || words.split_once('\n').is_some_and(|(line, _)| line.trim_end() == label);
+        match () {
+            () if self.after_thought && begun => Some(Origin::Repeated),
+            () if !self.after_block && !self.spoken && (begun || line()) => Some(Origin::Missing),
+            () => None,
+        }
     }
 }
 
