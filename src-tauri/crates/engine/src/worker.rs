@@ -387,11 +387,11 @@ impl Worker {
         memory::reset_peak()?;
         let source = files.source.clone();
         let (mut taken_by_others, mut next_tick) = (0, Instant::now());
-        let mut products = self.products.take();
-        let checks = products.get_or_insert_with(|| ProductChecks::open(self.shared.cache_dir()));
+        let products = self.products.take();
+        let mut products = products.unwrap_or_else(|| ProductChecks::open(self.shared.cache_dir()));
         self.loading = true;
         let loaded = catch_panic(|| {
-            LoadedModel::load(files, checks, &mut |done, total| {
+            LoadedModel::load(files, &mut products, &mut |done, total| {
                 listener.progress(done, total);
                 taken_by_others += self.serve_while_loading(&source, (done, total), &mut next_tick)?;
                 let wanted = |waiting: &Waiting| waiting.model() == Some(&source);
@@ -401,7 +401,8 @@ impl Worker {
                 Ok(())
             })
         });
-        (self.loading, self.products) = (false, products);
+        self.loading = false;
+        self.products = Some(products);
         // What was loaded of a model that is given up is freed now.
         let mut loaded = loaded.inspect_err(|_| memory::recover())?;
         let resident = loaded.info.resident_bytes;

@@ -83,6 +83,22 @@ fn split<'a>(mut splitter: Splitter, pieces: impl IntoIterator<Item = &'a str>) 
     joined(events)
 }
 
+/// A text in pieces of so many characters, over and over.
+fn in_pieces<'a>(source: &'a str, characters: &[usize]) -> Vec<&'a str> {
+    let mut pieces = Vec::new();
+    let mut rest = source;
+    for length in characters.iter().cycle() {
+        let end = rest.char_indices().nth(*length).map_or(rest.len(), |(at, _)| at);
+        let (piece, after) = rest.split_at(end);
+        pieces.push(piece);
+        rest = after;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    pieces
+}
+
 /// What is wrong with the places of these events.
 fn misplaced(source: &str, events: &[Event], format: &str) -> Option<String> {
     let markers: Vec<&str> = Splitter::named(format, false, true).unwrap().markers().collect();
@@ -164,8 +180,10 @@ fn every_format_reads_its_cases() {
             let new = || splitter(format, case.opened, case.thinking_on());
             let whole = split(new(), [source.as_str()]);
             assert_eq!(written(&whole), case.events, "{format}: {source:?}");
-            let characters: Vec<&str> = source.split("").collect();
-            assert_eq!(split(new(), characters), whole, "{format}: {source:?} by characters");
+            for size in [1, 3, 7] {
+                let pieces = in_pieces(source, &[size]);
+                assert_eq!(split(new(), pieces), whole, "{format}: {source:?} in pieces of {size}");
+            }
             if case.thinking_on() {
                 assert_eq!(misplaced(source, &whole, format), None, "{format}: {source:?}: {whole:?}");
             }
@@ -288,17 +306,7 @@ fn the_reading_does_not_depend_on_the_pieces() {
         let outcome = runner.run(&strategy, |(words, cuts, opened, thinking_on)| {
             let source = words.concat();
             let whole = split(splitter(format, opened, thinking_on), [source.as_str()]);
-            let mut pieces = Vec::new();
-            let mut rest = source.as_str();
-            for length in cuts.iter().cycle() {
-                let end = rest.char_indices().nth(*length).map_or(rest.len(), |(at, _)| at);
-                let (piece, after) = rest.split_at(end);
-                pieces.push(piece);
-                rest = after;
-                if rest.is_empty() {
-                    break;
-                }
-            }
+            let pieces = in_pieces(&source, &cuts);
             prop_assert_eq!(
                 &split(splitter(format, opened, thinking_on), pieces.iter().copied()),
                 &whole,

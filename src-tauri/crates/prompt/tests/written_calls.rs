@@ -263,9 +263,9 @@ fn rewritten(format: &str, events: &[Event], source: &str) -> Option<String> {
     Some(text)
 }
 
-/// Without blanks and the markers around several calls or a thought, which stand between calls as the model likes.
+/// Without blanks and the markers around several calls, a thought or a message, which stand between calls as the model likes.
 fn bare(text: &str) -> String {
-    const BETWEEN: [&str; 25] = [
+    const BETWEEN: [&str; 32] = [
         "<tool_calls:opensource>",
         "</tool_calls:opensource>",
         "<|begin_of_box|>",
@@ -291,6 +291,13 @@ fn bare(text: &str) -> String {
         "</longcat_think>",
         "<mm:think>",
         "</mm:think>",
+        "<|channel>thought\n",
+        "<|channel>",
+        "<channel|>",
+        "<|start|>",
+        "<|message|>",
+        "<|eom|>",
+        "<|eot|>",
     ];
     let text = BETWEEN.iter().fold(text.to_owned(), |text, marker| text.replace(marker, ""));
     text.chars().filter(|c| !c.is_whitespace()).collect()

@@ -1,7 +1,7 @@
 //! A feed-forward of many experts, of which each token uses a few (Shazeer et al. 2017, arXiv:1701.06538). Which ones, and
 //! how much each counts, is the router's matter.
 
-use checkpoint::memory::MAX_DEQUANTIZED_EXPERTS;
+use checkpoint::memory::{dequantises_experts, MAX_DEQUANTIZED_EXPERTS};
 use mlx_rs::Dtype;
 
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::layers::Activation;
 use crate::ops::{concatenate, QuantizedTensor};
 use crate::parameters::Parameters;
 use crate::product_check::Layout;
-use crate::tensor::{device, Device, Tensor};
+use crate::tensor::{device, eval, Device, Tensor};
 use crate::weights::{ExpertShape, Matrix, Weights};
 
 /// From this many pairs of a token and its expert on, they are sorted by expert, so that a device reads the weights of each
@@ -151,6 +151,12 @@ impl ExpertsWeight {
     fn forward(&self, rows: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
         match self {
             Self::Plain(stack) => rows.gather_mm(stack, indices, sorted),
+            Self::Quantized(stack) if sorted && dequantises(stack, rows) => {
+                let product = rows.gather_mm(&stack.dequantize()?.swapaxes(1, 2)?, indices, sorted)?;
+                // One stack of numbers lives at a time.
+                eval([&product])?;
+                Ok(product)
+            }
             Self::Quantized(stack) => rows.gather_qmm(stack, indices, sorted),
             Self::Split(parts) => {
                 let outputs = parts
@@ -161,6 +167,11 @@ impl ExpertsWeight {
             }
         }
     }
+}
+
+/// Whether sorted rows are multiplied with the numbers of a stack of experts instead of its packed ones.
+fn dequantises(stack: &QuantizedTensor, rows: &Tensor) -> bool {
+    device() == Device::Cuda && dequantises_experts(stack.scales.dim(0) as u64, stack.numbers() as u64, rows.dim(0) as u64)
 }
 
 /// Plain stacks joined and turned to `[experts, inputs, outputs]`.

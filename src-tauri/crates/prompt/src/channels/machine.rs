@@ -253,7 +253,7 @@ impl Machine {
             }
             State::Echo(read) => {
                 read.push(text, at);
-                self.echo();
+                self.echo(text.len());
             }
             State::BareCall { body, .. } => {
                 body.push(text, at);

@@ -24,15 +24,23 @@ const CDATA: [&str; 2] = ["<![CDATA[", "]]>"];
 struct Name {
     space: &'static str,
     name: &'static str,
+    /// Whether what it names stands right after an equals sign.
+    equals: bool,
 }
 
 impl Name {
     /// The one of these elements that a text opens, and how long `<NAME` is; `Err` while more text will tell.
     fn opened(text: &str, names: &'static [&'static str], at_end: bool) -> Result<Option<(Self, usize)>, ()> {
-        let names = SPACES.iter().flat_map(|space| names.iter().map(|name| Self { space, name }));
+        let named = |space| {
+            names
+                .iter()
+                .map(move |name| [true, false].map(|equals| Self { space, name, equals }))
+        };
+        let names = SPACES.iter().flat_map(|space| named(*space)).flatten();
         let opening = |name: Self| match fit(text, &["<", name.space, name.name], at_end) {
             Fit::Whole(length) => match text[length..].chars().next() {
-                Some(next) if next == '=' || next.is_whitespace() => Fit::Whole(length),
+                Some('=') if name.equals => Fit::Whole(length),
+                Some(next) if next.is_whitespace() && !name.equals => Fit::Whole(length),
                 None if !at_end => Fit::Begun,
                 _ => Fit::No,
             },
@@ -124,7 +132,7 @@ pub(super) struct Elements {
     end: Option<usize>,
     /// Whether something of the call that is open came after its name.
     begun: bool,
-    /// Whether a closing tag was passed over where no argument was open.
+    /// Whether a closing tag was passed over where no argument was open, or a value ends like one that was opened before.
     stray: bool,
 }
 
@@ -163,7 +171,7 @@ impl Elements {
         }
     }
 
-    /// Whether a closing tag was passed over that closes nothing.
+    /// Whether something is closed that was not opened.
     pub(super) fn has_stray(&self) -> bool {
         self.stray
     }
@@ -270,13 +278,11 @@ impl Elements {
                     self.at = skip_blank(text, self.at);
                     let rest = &text[self.at..];
                     match (Name::opened(rest, &PARAMETERS, at_end), call.closed(rest, at_end)) {
-                        (Ok(Some(_)), _) => {
-                            self.state = State::Inside { call };
-                            return Some(Found::Value(start..end));
+                        (Ok(Some((next, _))), _) if next == parameter => {
+                            return Some(self.close_value(text, call, parameter, start..end));
                         }
                         (_, Fit::Whole(_)) if self.unwrapped => {
-                            self.state = State::Inside { call };
-                            return Some(Found::Value(start..end));
+                            return Some(self.close_value(text, call, parameter, start..end));
                         }
                         (_, Fit::Whole(length)) => {
                             self.at += length;
@@ -306,8 +312,7 @@ impl Elements {
                         _ => {
                             // The closing tag is read once more, now that it counts.
                             self.at = end + "</>".len() + parameter.space.len() + parameter.name.len();
-                            self.state = State::Inside { call };
-                            return Some(Found::Value(start..end));
+                            return Some(self.close_value(text, call, parameter, start..end));
                         }
                     }
                 }
@@ -341,6 +346,14 @@ impl Elements {
         };
         self.at = end + usize::from(text[end..].starts_with('>'));
         Some(end)
+    }
+
+    /// A value ends; what may have closed a longer one is remembered.
+    fn close_value(&mut self, text: &str, call: Name, parameter: Name, value: Range<usize>) -> Found {
+        let inner = &text[value.clone()];
+        self.stray |= parameter.name == "param" && inner.ends_with(CDATA[1]) && !inner.starts_with(CDATA[0]);
+        self.state = State::Inside { call };
+        Found::Value(value)
     }
 
     fn end_call(&mut self, length: usize) -> Found {

@@ -135,7 +135,12 @@ impl OpenCall {
         matches!(&self.form, Form::Nested(nesting) if nesting.notation() == Notation::Python)
     }
 
-    /// Whether a closing tag was passed over that closes nothing.
+    /// Whether nothing stands around the call.
+    pub(crate) fn is_unwrapped(&self) -> bool {
+        self.unwrapped
+    }
+
+    /// Whether something is closed in it that was not opened.
     pub(crate) fn has_stray(&self) -> bool {
         matches!(&self.form, Form::Elements(elements) if elements.has_stray())
     }

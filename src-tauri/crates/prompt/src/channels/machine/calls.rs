@@ -121,7 +121,13 @@ impl Machine {
                 self.end_call(None);
                 self.read_mark(mark, spelled, at);
             }
-            MarkerKind::CallClose | MarkerKind::Section => self.end_call(Some(spelled)),
+            MarkerKind::Section => {
+                if call.open.is_unescaped() {
+                    self.miss_closing();
+                }
+                self.end_call(Some(spelled));
+            }
+            MarkerKind::CallClose => self.end_call(Some(spelled)),
             MarkerKind::MessageClose => self.end_call(Some("")),
             MarkerKind::HeaderOpen => {
                 self.end_call(Some(""));
@@ -194,14 +200,21 @@ impl Machine {
     /// Whether these words may be the last call once more.
     pub(super) fn may_be_echo(&self, words: &str) -> bool {
         let closes = || self.format.marker(MarkerKind::CallClose).is_some();
-        let same = self.called.starts_with(words) || words.trim_end() == self.called;
-        self.after_call && self.may_open && !words.is_empty() && same && closes()
+        self.after_call && self.may_open && !words.is_empty() && self.echoes(words, 0) && closes()
     }
 
-    /// More of what may be the last call once more.
-    pub(super) fn echo(&mut self) {
+    /// Whether a text goes on from here as the last call did, with nothing but blanks after it.
+    fn echoes(&self, text: &str, from: usize) -> bool {
+        let (called, more) = (self.called.as_bytes(), &text.as_bytes()[from..]);
+        let inside = called.len().saturating_sub(from).min(more.len());
+        let (same, blank) = more.split_at(inside);
+        called[from.min(called.len())..].starts_with(same) && blank.iter().all(u8::is_ascii_whitespace)
+    }
+
+    /// More of what may be the last call once more, so many bytes.
+    pub(super) fn echo(&mut self, length: usize) {
         let State::Echo(read) = &self.state else { return };
-        if !self.may_be_echo(&read.text) {
+        if !self.echoes(&read.text, read.text.len() - length) {
             let read = read.clone();
             self.state = State::Answer;
             self.say(&read.text, read.at);

@@ -84,12 +84,12 @@ impl Machine {
         };
         let text = read.text.as_str();
         if *origin == Origin::Repeated {
-            if text.trim_end() != label && !label.starts_with(text) {
+            if text.len() > LONGEST_LABEL || text.trim_end() != label && !label.starts_with(text) {
                 self.decide_label(Labelled::Words);
             }
         } else if let Some((line, _)) = text.split_once('\n') {
             self.decide_label(Labelled::of(line.trim_end(), label));
-        } else if !begins_a_label(text, label) {
+        } else if text.len() > LONGEST_LABEL || !begins_a_label(text, label) {
             self.decide_label(Labelled::Words);
         }
     }
@@ -194,6 +194,9 @@ enum Labelled {
     /// It is none.
     Words,
 }
+
+/// A label with the blanks after it is never longer.
+const LONGEST_LABEL: usize = 64;
 
 /// Labels that models write for their answers although no template has them.
 const ANSWERS: [&str; 3] = ["response", "final", "answer"];

@@ -28,8 +28,10 @@ pub(super) struct Trial {
     doubtful: bool,
     /// Whether a call's form cannot escape what ends a text.
     unescaped: bool,
-    /// Whether a call has a closing tag too many, which may be that of a text if other calls stand beside it.
-    stray: bool,
+    /// Whether a call stood between its markers, so that one without them may be quoted in a text.
+    wrapped: bool,
+    /// Whether a call has not quite its form, so that it may be the end of a text if other calls stand beside it.
+    alone: bool,
     /// Where a call was written once more after it, and closed.
     echoes: Vec<Range<usize>>,
 }
@@ -58,7 +60,8 @@ impl Machine {
             raw: Span::new(spelled, at),
             doubtful: false,
             unescaped: false,
-            stray: false,
+            wrapped: false,
+            alone: false,
             echoes: Vec::new(),
         };
         self.sure = sure;
@@ -110,13 +113,21 @@ impl Machine {
     pub(super) fn judge(&mut self, call: &OpenCall, body: &str, whole: bool) {
         let Some(trial) = &mut self.trial else { return };
         trial.unescaped |= call.is_unescaped();
-        trial.stray |= call.has_stray();
+        trial.alone |= call.has_stray() || call.is_unwrapped() && trial.wrapped;
+        trial.wrapped |= call.is_unescaped() && !call.is_unwrapped();
         trial.doubtful |= match whole {
             true => call.is_unescaped() || call.is_python(),
             false => tool_calls::may_hold_text(body),
         };
         if trial.doubt == Doubt::Unescaped && !trial.doubtful {
             self.accept();
+        }
+    }
+
+    /// The call that is open ends without what closes it.
+    pub(super) fn miss_closing(&mut self) {
+        if let Some(trial) = &mut self.trial {
+            trial.alone = true;
         }
     }
 
@@ -131,7 +142,7 @@ impl Machine {
     pub(in crate::channels) fn decide(&mut self) {
         let Some(trial) = &self.trial else { return };
         let (doubt, end) = (trial.doubt, trial.raw.at + trial.raw.text.len());
-        let crowded = trial.stray && self.events.len() > 1;
+        let crowded = trial.alone && self.events.len() > 1;
         let refuted = match doubt {
             Doubt::InThought => {
                 let is_call = |event: &Event| matches!(event.piece, Piece::ToolCall { .. });
