@@ -75,6 +75,7 @@ fn hostile(format: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = markers.iter().map(|marker| (String::new(), (*marker).to_owned())).collect();
     let open = markers[0].to_owned();
     found.extend(markers.iter().map(|marker| (open.clone(), format!("{marker}{{"))));
+    found.extend(markers.iter().map(|marker| (format!("{marker}["), " ".to_owned())));
     found.push(("thought".to_owned(), " ".to_owned()));
     found.push((format!("{open}thought"), " ".to_owned()));
     let call = ("f".to_owned(), Map::from_iter([("a".to_owned(), json!("QUOKKA"))]));

@@ -8,6 +8,9 @@ use super::pairs::{self, Pairs};
 use super::tag::{fit, skip_blank, Fit};
 use super::tags::Tags;
 
+/// So many blanks may stand before the first call of a list.
+const LONGEST_BLANK: usize = 64;
+
 /// What Step 3 writes before the element of a call.
 pub(super) const STEP3: &str = "function<｜tool_sep｜>";
 
@@ -193,7 +196,8 @@ impl OpenCall {
         self.form = match text.chars().next() {
             None => return,
             Some('{') => nested(Notation::Json),
-            Some('[') => match text[1..].trim_start().chars().next() {
+            Some('[') => match text[skip_blank(text, 1)..].chars().next() {
+                _ if skip_blank(text, 1) > LONGEST_BLANK => nested(Notation::Json),
                 None if !at_end => return,
                 Some(c) if c.is_alphabetic() || c == '_' => nested(Notation::Python),
                 _ => nested(Notation::Json),

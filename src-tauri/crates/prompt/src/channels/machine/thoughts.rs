@@ -8,10 +8,12 @@ impl Machine {
     pub(super) fn thought(&mut self, text: &str, at: usize) {
         let State::Thought { begun } = &mut self.state else { return };
         self.held.push(text, at);
-        let words = self.held.text.trim_end().len();
-        if words == 0 || self.ended {
+        let known = text.trim_end();
+        if known.is_empty() || self.ended {
             return;
         }
+        // Only blanks are held, so that those after the words are the new text's.
+        let words = self.held.text.len() - (text.len() - known.len());
         let at = self.held.at;
         let rest = self.held.text.split_off(words);
         let text = std::mem::replace(
