@@ -70,6 +70,11 @@ impl MlxEngine {
         })
     }
 
+    /// How many chunks prefetches have read so far.
+    pub fn prefetched_chunks(&self) -> usize {
+        self.0.shared.prefetched_chunks()
+    }
+
     /// Limits the prefix cache of each loaded model to `bytes`.
     pub fn set_prefix_cache_budget(&self, bytes: u64) -> protocol::Result<()> {
         self.call(move |worker| {
