@@ -22,6 +22,8 @@ pub struct Inspection {
     pub prefix_cache_bytes: u64,
     /// All handles of the worker's thread.
     pub living: i64,
+    /// How often answers of the loaded models were paused, and how often their caches were dropped.
+    pub pauses: (usize, usize),
 }
 
 /// What one sequence decoded to.
@@ -66,6 +68,7 @@ impl MlxEngine {
                 prefix_cache_tensors: worker.loaded().map(|loaded| loaded.prefix_cache.borrow().tensors()).sum(),
                 prefix_cache_bytes: worker.loaded().map(|loaded| loaded.prefix_cache.borrow().bytes()).sum(),
                 living: tensor::live_tensors(),
+                pauses: worker.pauses(),
             })
         })
     }
