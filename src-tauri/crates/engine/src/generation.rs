@@ -73,6 +73,10 @@ pub struct Generation {
     decoding: bool,
     /// Whether a step failed that it took part in, so that it has to show alone that it was not its fault.
     suspect: bool,
+    /// Whether it neither reads nor takes part in steps for now.
+    paused: bool,
+    /// The sampler, while there is no sequence because its caches were dropped.
+    sampler: Option<Sampler>,
 }
 
 impl Generation {
@@ -139,6 +143,8 @@ impl Generation {
             last_chunk: Instant::now(),
             decoding: false,
             suspect: false,
+            paused: false,
+            sampler: None,
             tokens,
             loaded,
             request,
@@ -183,12 +189,12 @@ impl Generation {
 
     /// Whether its prompt has been read and tokens follow.
     pub fn decoding(&self) -> bool {
-        self.decoding
+        self.decoding && !self.paused
     }
 
     /// Whether tokens have to be read before its next step.
     pub fn reading(&self) -> bool {
-        self.unread() > 0 || !self.decoding
+        !self.paused && (self.unread() > 0 || !self.decoding)
     }
 
     /// The bytes that its caches will grow by, as far as its length is planned.
@@ -198,14 +204,31 @@ impl Generation {
         config.cache_growth(self.read().unwrap_or(0) as u32, &workload)
     }
 
+    /// The bytes that it will take when it goes on after a pause, and reads anew what is missing.
+    pub fn resume_bytes(&self) -> u64 {
+        let config = &self.loaded.files.config;
+        match self.read() {
+            Some(_) => self.cache_growth(),
+            None => config.additional_memory(0, &planned_workload(&self.request, self.tokens.len(), config.context)),
+        }
+    }
+
+    /// The bytes that its caches take.
+    pub fn cache_bytes(&self) -> u64 {
+        let config = &self.loaded.files.config;
+        let workload = planned_workload(&self.request, self.prefilled, config.context);
+        let context = self.read().unwrap_or(0) as u32;
+        config.cache_growth(0, &Workload { context, ..workload })
+    }
+
     /// Whether the next step can read its last token, which nothing in flight has read.
     pub fn ready(&self) -> bool {
-        self.decoding && self.read() == Some(self.tokens.len() - 1)
+        self.decoding() && self.read() == Some(self.tokens.len() - 1)
     }
 
     /// Whether one more token is wanted while one is still in flight.
     pub fn wants_another(&self) -> bool {
-        self.written + 1 < self.limit.0
+        !self.paused && self.written + 1 < self.limit.0
     }
 
     /// Whether a step in flight reads its last token.
@@ -232,6 +255,32 @@ impl Generation {
         self.suspect = true;
         self.told = self.tokens.len();
         self.sequence = None;
+        self.sampler = None;
+    }
+
+    /// Whether it neither reads nor takes part in steps for now.
+    pub fn paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Lets it neither read nor take part in further steps until [`resume`](Self::resume).
+    pub fn pause(&mut self) {
+        self.paused = true;
+    }
+
+    /// Lets it go on after it was paused.
+    pub fn resume(&mut self) {
+        self.paused = false;
+        self.last_chunk = Instant::now();
+    }
+
+    /// Frees the caches of a paused one; what they held is read again when it goes on. No step of it may be in flight.
+    pub fn drop_caches(&mut self) {
+        if let Some(sequence) = self.sequence.take() {
+            // The sampler stays, because its draws and penalties depend on all that it has seen.
+            self.told = sequence.state.offset().max(self.told - 1) + 1;
+            self.sampler = Some(sequence.into_sampler());
+        }
     }
 
     /// Pauses reading at this position too, for a copy that somebody waits for.
@@ -283,13 +332,15 @@ impl Generation {
     /// Continues from the longest prefix that the cache holds, and returns its length.
     fn look_up(&mut self) -> Result<usize> {
         let (model, processor) = (&self.loaded.model, &self.loaded.files.processor);
-        let mut sampler = Sampler::new(
-            self.sampler_config.clone(),
-            &self.tokens[..self.told],
-            &processor.eos_and_newline_ids(),
-            model.vocabulary(),
-        )?;
-        sampler.skip_draws(self.told - self.prompt_tokens)?;
+        let mut sampler = match self.sampler.take() {
+            Some(sampler) => sampler,
+            None => {
+                let (told, protected) = (&self.tokens[..self.told], processor.eos_and_newline_ids());
+                let mut sampler = Sampler::new(self.sampler_config.clone(), told, &protected, model.vocabulary())?;
+                sampler.skip_draws(self.told - self.prompt_tokens)?;
+                sampler
+            }
+        };
         let most = self.tokens.len() - 1;
         let hit = self
             .loaded
@@ -302,6 +353,10 @@ impl Generation {
         };
         if !self.decoding {
             self.cached = cached;
+        }
+        let seen = self.told - 1;
+        if seen < cached {
+            sampler.observe(&self.tokens[seen..cached])?;
         }
         self.boundaries = pauses(std::mem::take(&mut self.boundaries), cached);
         self.sequence = Some(Sequence::new(state, sampler).with_logprobs(self.request.top_logprobs));

@@ -1,7 +1,7 @@
 //! A job as the worker's thread sees it, and what other threads may look at while that works.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use protocol::{AnswerNowFlag, CancelFlag, EngineEvent, MemoryFigures, MemoryGuard, ModelInfo, Sender};
@@ -18,6 +18,8 @@ pub struct Shared {
     closing: AtomicBool,
     /// How many prefetches are waiting or at work.
     prefetches: watch::Sender<usize>,
+    /// How many chunks prefetches have read so far.
+    prefetched_chunks: AtomicUsize,
     /// Open queries for the memory. Each is kept alive by its command in the queue, so that it fails if the worker is gone.
     memory_queries: Mutex<Vec<Weak<MemoryQuery>>>,
     /// What the host gave.
@@ -67,6 +69,12 @@ impl Shared {
         let _ = self.prefetches.subscribe().wait_for(|pending| *pending == 0).await;
     }
 
+    /// How many chunks prefetches have read so far.
+    #[cfg(feature = "test-support")]
+    pub fn prefetched_chunks(&self) -> usize {
+        self.prefetched_chunks.load(Ordering::Acquire)
+    }
+
     /// Asks the worker to end soon.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Release);
@@ -113,6 +121,11 @@ impl PendingPrefetch {
     pub fn new(shared: &Arc<Shared>) -> Self {
         shared.prefetches.send_modify(|pending| *pending += 1);
         Self(shared.clone())
+    }
+
+    /// A chunk has been read.
+    pub fn count_chunk(&self) {
+        self.0.prefetched_chunks.fetch_add(1, Ordering::Release);
     }
 }
 

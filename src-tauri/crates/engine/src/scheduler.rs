@@ -1,6 +1,8 @@
 //! Decodes all admitted answers of a model together: each tick is one decode step for those whose prompts were read, and one
 //! chunk of a prompt. One step is always in flight while the tokens of the one before it are read.
 
+mod pausing;
+
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +18,8 @@ use crate::ops::concatenate;
 use crate::pace::Pace;
 use crate::sequence::{clear_after_chunk, decode_step, ids_tensor, DecodedStep, LoopEnd, Sequence};
 use crate::tensor::{async_eval, Tensor};
+
+pub use pausing::{Candidate, Pauses, Seniority};
 
 /// Sequences that decode together at most.
 const MAX_BATCH: usize = 16;
@@ -57,6 +61,7 @@ pub struct Scheduler {
     last_id: u64,
     /// Mean seconds from admission to end.
     mean_seconds: f64,
+    pauses: Pauses,
 }
 
 struct Running {
@@ -89,6 +94,7 @@ impl Scheduler {
             last_step: None,
             last_id: 0,
             mean_seconds: 5.0,
+            pauses: Pauses::default(),
         }
     }
 
@@ -115,9 +121,10 @@ impl Scheduler {
         Some((reader.generation.priority(), reader.generation.last_chunk()))
     }
 
-    /// The bytes that the caches of the admitted answers will grow by.
+    /// The bytes that the caches of the admitted answers will grow by, without those that are paused.
     pub fn cache_growth(&self) -> u64 {
-        self.running.iter().map(|running| running.generation.cache_growth()).sum()
+        let made = self.running.iter().filter(|running| !running.generation.paused());
+        made.map(|running| running.generation.cache_growth()).sum()
     }
 
     /// How many answers are admitted.
@@ -365,6 +372,7 @@ impl Scheduler {
                     self.end(id, Ok(LoopEnd::Limit));
                 }
             }
+            Err(error) if self.gives_way(id, &error) => {}
             Err(error) => self.end(id, Err(error)),
         }
     }
@@ -373,7 +381,8 @@ impl Scheduler {
     /// prompt that shares much with one that is being read lets that one go first.
     fn next_reader(&mut self) -> Option<u64> {
         let readers: Vec<&Running> = self.running.iter().filter(|running| running.generation.reading()).collect();
-        if let Some(running) = readers.iter().find(|running| running.generation.decoding()) {
+        let few = |running: &&&Running| running.generation.decoding() && running.generation.unread() <= MIN_SHARED;
+        if let Some(running) = readers.iter().find(few) {
             return Some(running.id);
         }
         let late = readers.iter().min_by_key(|running| running.generation.last_chunk());

@@ -103,6 +103,11 @@ impl Sequence {
         Self { top_logprobs, ..self }
     }
 
+    /// Its sampler, which has seen all that was read.
+    pub fn into_sampler(self) -> Sampler {
+        self.sampler
+    }
+
     /// Takes note of tokens that were read and not chosen by the sampler.
     pub fn observe(&mut self, tokens: &[u32]) -> Result<()> {
         self.sampler.observe(tokens)

@@ -22,6 +22,8 @@ pub struct Inspection {
     pub prefix_cache_bytes: u64,
     /// All handles of the worker's thread.
     pub living: i64,
+    /// How often answers of the loaded models were paused, and how often their caches were dropped.
+    pub pauses: (usize, usize),
 }
 
 /// What one sequence decoded to.
@@ -66,8 +68,14 @@ impl MlxEngine {
                 prefix_cache_tensors: worker.loaded().map(|loaded| loaded.prefix_cache.borrow().tensors()).sum(),
                 prefix_cache_bytes: worker.loaded().map(|loaded| loaded.prefix_cache.borrow().bytes()).sum(),
                 living: tensor::live_tensors(),
+                pauses: worker.pauses(),
             })
         })
+    }
+
+    /// How many chunks prefetches have read so far.
+    pub fn prefetched_chunks(&self) -> usize {
+        self.0.shared.prefetched_chunks()
     }
 
     /// Limits the prefix cache of each loaded model to `bytes`.

@@ -224,56 +224,6 @@ async fn a_prompt_that_begins_like_one_that_is_being_read_is_not_read_twice() {
 }
 
 #[tokio::test]
-async fn a_question_among_long_prompts_is_answered_first_and_nobody_starves() {
-    let engine = engine_without_prefixes().await;
-    let mut chat = engine.generate(story(400));
-    next_tokens(&mut chat).await;
-    let readers: Vec<JobHandle> = (0..4).map(|salt| engine.generate(api(long(350, salt + 10)))).collect();
-    let background = engine.generate(Request {
-        priority: Priority::Background,
-        ..question(SUM, Thinking::Off)
-    });
-    // The gaps of the running answer while the others are read.
-    let (mut gaps, mut last) = (Vec::new(), Instant::now());
-    for _ in 0..40 {
-        if next_tokens(&mut chat).await.is_none() {
-            break;
-        }
-        gaps.push(last.elapsed());
-        last = Instant::now();
-    }
-    let asked = Instant::now();
-    let mut question = engine.generate(question(SUM, Thinking::Off));
-    next_tokens(&mut question).await;
-    let first = asked.elapsed();
-    let read: usize = {
-        let mut done = 0;
-        for reader in readers {
-            let heard = hear(reader).await;
-            assert_eq!(heard.done().finish_reason, FinishReason::Length);
-            done += 1;
-        }
-        done
-    };
-    let all_read = asked.elapsed();
-    assert_eq!(read, 4);
-    assert_eq!(hear(background).await.done().finish_reason, FinishReason::Stop);
-    chat.cancel.cancel();
-    hear(chat).await.done();
-    gaps.sort();
-    println!(
-        "report: fairness gaps of a chat answer beside four long prompts: p50 {:?}, p95 {:?}, max {:?}; a question's first token after {first:?}, the prompts after {all_read:?}",
-        gaps[gaps.len() / 2],
-        gaps[gaps.len() * 95 / 100],
-        gaps[gaps.len() - 1]
-    );
-    assert!(
-        first < all_read,
-        "the question was answered after {first:?}, the prompts were read after {all_read:?}"
-    );
-}
-
-#[tokio::test]
 async fn more_requests_than_may_wait_are_refused_and_a_chat_never_is() {
     let engine = engine_without_prefixes().await;
     let mut running: Vec<JobHandle> = (0..4).map(|_| engine.generate(api(story(600)))).collect();
