@@ -13,6 +13,7 @@ use crate::load::LoadedModel;
 use crate::logprobs::Logprobs;
 use crate::memory;
 use crate::output_stream::OutputStream;
+use crate::prompt_lookup::{Drafts, Tuner};
 use crate::repetition_detector::RepetitionDetector;
 use crate::sampler::{Sampler, SamplerConfig};
 use crate::sequence::{backend, GenerationTimes, LoopEnd, Sequence, SequenceState};
@@ -73,6 +74,7 @@ pub struct Generation {
     decoding: bool,
     /// Whether a step failed that it took part in, so that it has to show alone that it was not its fault.
     suspect: bool,
+    drafts: Drafts,
 }
 
 impl Generation {
@@ -121,6 +123,9 @@ impl Generation {
             _ => (room, EndedBy::Context),
         };
         let boundaries = processor.boundaries(&render_request(&request), &prompt);
+        // What ends a thought drops a draw that is in flight, and a draft has none.
+        let exact = sampler_config.is_greedy() || request.thinking_budget.is_none();
+        let drafts = Drafts::new(exact && request.top_logprobs.is_none() && model.reads_chunks_alike());
         Ok(Self {
             sequence: None,
             sampler_config,
@@ -139,6 +144,7 @@ impl Generation {
             last_chunk: Instant::now(),
             decoding: false,
             suspect: false,
+            drafts,
             tokens,
             loaded,
             request,
@@ -231,7 +237,18 @@ impl Generation {
     pub fn restart(&mut self) {
         self.suspect = true;
         self.told = self.tokens.len();
+        self.drafts.end();
         self.sequence = None;
+    }
+
+    /// What may follow its known tokens, if it is worth a pass.
+    pub fn draft(&mut self, tuner: &Tuner) -> Option<Vec<u32>> {
+        self.drafts.next(&self.tokens, self.limit.0 - self.written, tuner)
+    }
+
+    /// Its drafts, and how many of its tokens are known.
+    pub fn drafts(&mut self) -> (&mut Drafts, usize) {
+        (&mut self.drafts, self.tokens.len())
     }
 
     /// Pauses reading at this position too, for a copy that somebody waits for.
@@ -363,9 +380,12 @@ impl Generation {
         }
         self.store_end(end)?;
         self.report_unquantized_layers();
-        let done: Done = self
+        let mut done: Done = self
             .output
             .finish((end, self.limit.1), self.prompt_tokens, self.cached, &self.times, self.load_ms);
+        if let Some(usage) = &mut done.usage {
+            usage.speculation = self.drafts.usage(self.times.tokens());
+        }
         self.job.send(EngineEvent::Done(done));
         Ok(())
     }

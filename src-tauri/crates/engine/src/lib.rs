@@ -27,6 +27,7 @@ mod pace;
 mod parameters;
 mod prefetch;
 mod product_check;
+mod prompt_lookup;
 mod repetition_detector;
 mod sampler;
 mod scheduler;
@@ -56,6 +57,7 @@ use count::Counter;
 use error::catch_panic;
 pub use error::Error;
 use job::{JobContext, PendingPrefetch, Shared};
+pub use prompt_lookup::PromptLookup;
 use worker::{Command, Worker};
 
 /// What a host gives its engine.
@@ -65,6 +67,8 @@ pub struct EngineOptions {
     pub memory_guard: Option<Arc<dyn MemoryGuard>>,
     /// A folder for what is found out and compiled once for this computer's device; everything in it can be made again.
     pub cache_dir: Option<PathBuf>,
+    /// When answers are drafted from what they repeat.
+    pub prompt_lookup: PromptLookup,
 }
 
 /// The engine. Clones share one worker; when the last one is dropped, the running job is cancelled and the worker ends.
