@@ -52,7 +52,7 @@ use protocol::{
 };
 use tokio::sync::oneshot;
 
-pub use bench::{bench_prompt, BatchFigures, BenchFigures};
+pub use bench::{bench_prompt, BatchFigures, BenchFigures, LookupFigures};
 use count::Counter;
 use error::catch_panic;
 pub use error::Error;
@@ -145,6 +145,12 @@ impl MlxEngine {
         generate: usize,
     ) -> protocol::Result<Vec<BatchFigures>> {
         self.call(move |worker| bench::bench_batch(worker, &model, &sizes, prompt, generate))
+    }
+
+    /// Measures, for each length of drafts that prompt lookup makes, how fast one sequence generates `generate` tokens in single
+    /// steps and with drafts that are right, after a prompt of `prompt` tokens. Blocks; not for async code.
+    pub fn bench_lookup(&self, model: FolderSource, prompt: usize, generate: usize) -> protocol::Result<Vec<LookupFigures>> {
+        self.call(move |worker| bench::bench_lookup(worker, &model, prompt, generate))
     }
 
     /// The version of MLX. Blocks; not for async code.

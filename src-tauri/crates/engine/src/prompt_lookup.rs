@@ -14,7 +14,7 @@ const SHORTEST: usize = 2;
 
 /// Tokens of a draft: at first, and after one that was right to its end. With the token before it a pass has 4 or 8 rows, which
 /// products with packed matrices take without the kernels that are made for whole chunks.
-const LENGTHS: [usize; 2] = [3, 7];
+pub const LENGTHS: [usize; 2] = [3, 7];
 
 /// The share of a draft that is taken to be right when it is decided whether drafts of its length pay on this device.
 const LIKELY: f64 = 0.5;
