@@ -299,3 +299,17 @@ impl Coalesce for LoadEvent {
         ))
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_that_was_stored_before_there_were_drafts_is_read() {
+        let stored = r#"{"prompt_tokens":5,"cached_tokens":1,"prefilled_tokens":4,"completion_tokens":7,"thinking_tokens":null}"#;
+        let usage: Usage = serde_json::from_str(stored).unwrap();
+        assert_eq!((usage.completion_tokens, usage.speculation), (7, None));
+        assert_eq!(serde_json::to_string(&usage).unwrap(), stored);
+    }
+}
