@@ -8,7 +8,7 @@ use anyhow::{bail, Context, Result};
 use checkpoint::memory::{Backend, Workload};
 use checkpoint::ModelConfig;
 use clap::Args;
-use engine::{BenchFigures, MlxEngine};
+use engine::{BenchFigures, LookupFigures, MlxEngine};
 use protocol::{FolderSource, LocalEngine};
 use serde::Deserialize;
 use serde_json::json;
@@ -46,6 +46,9 @@ pub struct BenchArgs {
     /// Measure how long a chat waits for its next token beside four programs' prompts of so many words instead
     #[arg(long, conflicts_with_all = ["turns", "batch", "peer"])]
     gaps: bool,
+    /// Measure the drafts of prompt lookup instead: what a pass over one takes, and what that gives if it is right
+    #[arg(long, conflicts_with_all = ["turns", "batch"])]
+    lookup: bool,
     /// A script that measures mlx-lm and prints the same figures; run with the Python of PONDER_ORACLE_PYTHON
     #[arg(long, value_name = "SCRIPT")]
     peer: Option<PathBuf>,
@@ -95,6 +98,35 @@ struct Runs {
     preloaded: Vec<Figures>,
 }
 
+/// Prints what drafts cost and give; of several repetitions the best of each, since others only disturb.
+fn lookup(engine: &MlxEngine, model: &FolderSource, args: &BenchArgs) -> Result<()> {
+    let prompt = args.prompt_tokens[0];
+    let runs = (0..args.repeat)
+        .map(|_| engine.bench_lookup(model.clone(), prompt, args.generate))
+        .collect::<protocol::Result<Vec<_>>>()?;
+    let mut table = format!(
+        "{}: prompt of {prompt} tokens, {} generated, best of {}; tokens/s\ndraft     without  all right   ratio   steps per pass\n",
+        model.reference, args.generate, args.repeat
+    );
+    for (index, LookupFigures { draft_tokens, .. }) in runs[0].iter().enumerate() {
+        let best = |of: fn(&LookupFigures) -> f64| runs.iter().map(|run| of(&run[index])).fold(0.0, f64::max);
+        let (without, with) = (best(|figures| figures.without), best(|figures| figures.with));
+        let ratio = with / without;
+        let steps = (draft_tokens + 1) as f64 / ratio;
+        if args.json {
+            output::line(&json!({
+                "model": model.reference, "draft_tokens": draft_tokens, "prompt_tokens": prompt, "generate": args.generate,
+                "without": without, "with": with, "ratio": ratio, "steps_per_pass": steps,
+            }))?;
+        }
+        table.push_str(&format!("{draft_tokens:>5}{without:>12.1}{with:>11.1}{ratio:>8.2}{steps:>17.2}\n"));
+    }
+    if !args.json {
+        output::text(&table)?;
+    }
+    Ok(())
+}
+
 /// Measures ours and the peer by turns, so that a noisy neighbour hits both.
 ///
 /// # Errors
@@ -131,6 +163,9 @@ pub async fn run(args: BenchArgs) -> Result<()> {
             json: args.json,
         };
         return batch::run(&engine, &model, &run).await;
+    }
+    if args.lookup {
+        return lookup(&engine, &model, &args);
     }
     let preload = std::env::var_os("PONDER_ORACLE_PRELOAD");
     let versions = format!(

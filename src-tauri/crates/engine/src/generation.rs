@@ -13,6 +13,7 @@ use crate::load::LoadedModel;
 use crate::logprobs::Logprobs;
 use crate::memory;
 use crate::output_stream::OutputStream;
+use crate::prompt_lookup::{Drafts, Tuner};
 use crate::repetition_detector::RepetitionDetector;
 use crate::sampler::{Sampler, SamplerConfig};
 use crate::sequence::{backend, GenerationTimes, LoopEnd, Sequence, SequenceState};
@@ -77,6 +78,7 @@ pub struct Generation {
     paused: bool,
     /// The sampler, while there is no sequence because its caches were dropped.
     sampler: Option<Sampler>,
+    drafts: Drafts,
 }
 
 impl Generation {
@@ -125,6 +127,9 @@ impl Generation {
             _ => (room, EndedBy::Context),
         };
         let boundaries = processor.boundaries(&render_request(&request), &prompt);
+        // What ends a thought drops a draw that is in flight, and a draft has none.
+        let exact = sampler_config.is_greedy() || request.thinking_budget.is_none();
+        let drafts = Drafts::new(exact && request.top_logprobs.is_none() && model.reads_chunks_alike());
         Ok(Self {
             sequence: None,
             sampler_config,
@@ -145,6 +150,7 @@ impl Generation {
             suspect: false,
             paused: false,
             sampler: None,
+            drafts,
             tokens,
             loaded,
             request,
@@ -254,6 +260,7 @@ impl Generation {
     pub fn restart(&mut self) {
         self.suspect = true;
         self.told = self.tokens.len();
+        self.drafts.end();
         self.sequence = None;
         self.sampler = None;
     }
@@ -281,6 +288,16 @@ impl Generation {
             self.told = sequence.state.offset().max(self.told - 1) + 1;
             self.sampler = Some(sequence.into_sampler());
         }
+    }
+
+    /// What may follow its known tokens, if it is worth a pass.
+    pub fn draft(&mut self, tuner: &Tuner) -> Option<Vec<u32>> {
+        self.drafts.next(&self.tokens, self.limit.0 - self.written, tuner)
+    }
+
+    /// Its drafts, and how many of its tokens are known.
+    pub fn drafts(&mut self) -> (&mut Drafts, usize) {
+        (&mut self.drafts, self.tokens.len())
     }
 
     /// Pauses reading at this position too, for a copy that somebody waits for.
@@ -418,9 +435,12 @@ impl Generation {
         }
         self.store_end(end)?;
         self.report_unquantized_layers();
-        let done: Done = self
+        let mut done: Done = self
             .output
             .finish((end, self.limit.1), self.prompt_tokens, self.cached, &self.times, self.load_ms);
+        if let Some(usage) = &mut done.usage {
+            usage.speculation = self.drafts.usage(self.times.tokens());
+        }
         self.job.send(EngineEvent::Done(done));
         Ok(())
     }

@@ -8,7 +8,7 @@ use protocol::{AnswerNowFlag, CancelFlag, EngineEvent, MemoryFigures, MemoryGuar
 use tokio::sync::{oneshot, watch};
 
 use crate::error::{catch_panic, Error, Result};
-use crate::{memory, EngineOptions};
+use crate::{memory, EngineOptions, PromptLookup};
 
 /// What other threads may look at while the worker works.
 #[derive(Debug, Default)]
@@ -46,6 +46,11 @@ impl Shared {
     /// The folder for what is found out once for this computer.
     pub fn cache_dir(&self) -> Option<&Path> {
         self.options.cache_dir.as_deref()
+    }
+
+    /// When answers are drafted from what they repeat.
+    pub fn prompt_lookup(&self) -> PromptLookup {
+        self.options.prompt_lookup
     }
 
     /// The loaded models.

@@ -79,7 +79,7 @@ impl LoadedModels {
 
     /// Adds a model that was loaded.
     pub fn add(&mut self, loaded: Rc<LoadedModel>) {
-        self.schedulers.push(Scheduler::new(loaded));
+        self.schedulers.push(Scheduler::new(loaded, self.shared.prompt_lookup()));
         self.publish();
     }
 

@@ -2,6 +2,7 @@
 //! chunk of a prompt. One step is always in flight while the tokens of the one before it are read.
 
 mod pausing;
+mod speculation;
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use crate::load::LoadedModel;
 use crate::memory;
 use crate::ops::concatenate;
 use crate::pace::Pace;
+use crate::prompt_lookup::{PromptLookup, Tuner};
 use crate::sequence::{clear_after_chunk, decode_step, ids_tensor, DecodedStep, LoopEnd, Sequence};
 use crate::tensor::{async_eval, Tensor};
 
@@ -55,6 +57,7 @@ pub struct Scheduler {
     /// Who takes part in the steps that are being described or in flight.
     stepping: Vec<u64>,
     pace: Pace,
+    tuner: Tuner,
     steps: usize,
     /// When the tokens of the last step were known, unless something else was computed since.
     last_step: Option<Instant>,
@@ -83,13 +86,14 @@ struct Step {
 
 impl Scheduler {
     /// Nothing is admitted.
-    pub fn new(loaded: Rc<LoadedModel>) -> Self {
+    pub fn new(loaded: Rc<LoadedModel>, prompt_lookup: PromptLookup) -> Self {
         Self {
             loaded,
             running: Vec::new(),
             in_flight: None,
             stepping: Vec::new(),
             pace: Pace::default(),
+            tuner: Tuner::new(prompt_lookup),
             steps: 0,
             last_step: None,
             last_id: 0,
@@ -162,7 +166,11 @@ impl Scheduler {
         if !beside.alone {
             self.last_step = None;
         }
-        if let Err(error) = catch_panic(|| self.step()) {
+        let step = |scheduler: &mut Self| match beside.alone && scheduler.speculate()? {
+            true => Ok(()),
+            false => scheduler.step(),
+        };
+        if let Err(error) = catch_panic(|| step(self)) {
             self.step_failed(error);
         }
         if beside.may_read {
@@ -247,16 +255,21 @@ impl Scheduler {
         }
         let decoded = decode_step(&self.loaded.model, &input, &mut sequences)?;
         async_eval(decoded.tensors())?;
-        self.steps += 1;
-        if self.steps.is_multiple_of(CLEAR_EVERY) {
-            memory::clear_cache()?;
-        }
+        self.count_step()?;
         Ok(Step {
             decoded,
             rows,
             chat,
             others,
         })
+    }
+
+    fn count_step(&mut self) -> Result<()> {
+        self.steps += 1;
+        if self.steps.is_multiple_of(CLEAR_EVERY) {
+            memory::clear_cache()?;
+        }
+        Ok(())
     }
 
     /// The last token of each member `[members]`, of which some are still being computed.
@@ -320,6 +333,9 @@ impl Scheduler {
         let now = Instant::now();
         if let (Some(last), true) = (self.last_step, step.chat) {
             self.pace.record_step(step.others, now - last);
+        }
+        if let (Some(last), 1) = (self.last_step, step.rows.len()) {
+            self.tuner.record_step(now - last);
         }
         self.last_step = Some(now);
     }

@@ -138,6 +138,7 @@ fn usage() -> Usage {
         prefilled_tokens: 28,
         completion_tokens: 3,
         thinking_tokens: Some(1),
+        speculation: None,
     }
 }
 

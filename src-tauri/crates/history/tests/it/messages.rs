@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use history::{AnswerDelta, ControlRequests, Error, PartDelta};
 use protocol::{
-    AnswerState, ChatSettings, Content, EndedBy, ErrorCode, FinishReason, Notice, NoticeCode, Part, Position, Role, Thinking, Timing,
-    ToolCall, Usage,
+    AnswerState, ChatSettings, Content, EndedBy, ErrorCode, FinishReason, Notice, NoticeCode, Part, Position, Role, SpeculationUsage,
+    Thinking, Timing, ToolCall, Usage,
 };
 use sqlx::Connection;
 
@@ -249,6 +249,11 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
         prefilled_tokens: 3,
         completion_tokens: 4,
         thinking_tokens: Some(5),
+        speculation: Some(SpeculationUsage {
+            draft_tokens: 6,
+            accepted_draft_tokens: 3,
+            decode_steps: 1,
+        }),
     });
     answer.timing = Some(Timing {
         load_ms: 0.1,
