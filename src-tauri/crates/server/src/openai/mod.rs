@@ -1,0 +1,8 @@
+//! OpenAI's surfaces.
+
+pub(crate) mod chat;
+pub(crate) mod chat_reply;
+pub(crate) mod responses;
+pub(crate) mod responses_input;
+pub(crate) mod responses_reply;
+pub(crate) mod usage;
