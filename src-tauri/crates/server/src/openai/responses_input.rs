@@ -176,7 +176,8 @@ fn content(item: &Fields, name: &str) -> Result<Vec<Content>> {
         Some(Value::Array(parts)) => parts.iter().enumerate().map(part).collect::<Result<_>>()?,
         Some(_) => return item.refuse(name, "this is neither a text nor a list of parts"),
     };
-    Ok(texts.into_iter().filter(|text| !text.is_empty()).map(Content::text).collect())
+    let text = lines(texts.iter().map(String::as_str));
+    Ok(if text.is_empty() { Vec::new() } else { vec![Content::text(text)] })
 }
 
 #[cfg(test)]
