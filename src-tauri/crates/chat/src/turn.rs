@@ -144,6 +144,8 @@ fn apply(running: &LiveAnswer, event: Option<EngineEvent>) -> Option<Outcome> {
             tokens,
             thinking_tokens,
         } => running.add(content, tokens, thinking_tokens, now()),
+        // A chat asks for none.
+        EngineEvent::Logprobs(_) => {}
         EngineEvent::ThinkingEnded => running.thinking_ended(),
         EngineEvent::Notice(notice) => running.add_notice(notice),
         EngineEvent::Done(done) => return Some(Outcome::Done(done)),

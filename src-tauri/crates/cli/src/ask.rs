@@ -174,7 +174,11 @@ impl Printer {
                 parts.iter().try_for_each(|content| self.part(content))?;
                 notices.iter().try_for_each(|notice| self.remark(&notice.message))?;
             }
-            EngineEvent::Progress { .. } | EngineEvent::Started { .. } | EngineEvent::ThinkingEnded | EngineEvent::Failed(_) => {}
+            EngineEvent::Progress { .. }
+            | EngineEvent::Started { .. }
+            | EngineEvent::Logprobs(_)
+            | EngineEvent::ThinkingEnded
+            | EngineEvent::Failed(_) => {}
         }
         Ok(())
     }

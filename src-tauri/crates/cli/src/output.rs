@@ -109,7 +109,7 @@ impl Answer {
                 self.thinking_ended = true;
                 Vec::new()
             }
-            EngineEvent::Failed(_) => Vec::new(),
+            EngineEvent::Logprobs(_) | EngineEvent::Failed(_) => Vec::new(),
         }
     }
 }

@@ -6,6 +6,7 @@ use protocol::{Request, Sampling, Thinking, ThinkingControl};
 use crate::answer_prefix::PrefixTokens;
 use crate::error::{Error, Result};
 use crate::load::ModelFiles;
+use crate::logprobs;
 use crate::sampler::SamplerConfig;
 
 /// The least distance of two boundaries at which reading pauses: reading fewer tokens again costs less than a pause.
@@ -15,6 +16,12 @@ const MIN_BOUNDARY_DISTANCE: usize = 32;
 pub fn check(request: &Request) -> Result<()> {
     // The model's vocabulary is not known yet.
     SamplerConfig::new(&request.sampling, &Sampling::default(), u32::MAX)?;
+    if let Some(top) = request.top_logprobs.filter(|top| *top > logprobs::MOST) {
+        return Err(Error::BadRequest(format!(
+            "log probabilities of the {top} likeliest tokens were asked for; at most {} are told",
+            logprobs::MOST
+        )));
+    }
     if request.max_tokens == Some(0) {
         return Err(Error::BadRequest(
             "an answer of at most 0 tokens was asked for; ask for 1 or more".into(),

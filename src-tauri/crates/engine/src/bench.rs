@@ -150,7 +150,7 @@ fn read(model: &Model, prompt: &[u32]) -> Result<Sequence> {
 
 /// Begins to compute the tokens that follow `input`.
 fn step(model: &Model, input: &Tensor, sequences: &mut [&mut Sequence]) -> Result<Tensor> {
-    let tokens = decode_step(model, input, sequences)?;
+    let tokens = decode_step(model, input, sequences)?.tokens;
     async_eval([&tokens])?;
     Ok(tokens)
 }
@@ -182,7 +182,7 @@ fn steps(model: &Model, prompt: &[u32], count: usize) -> Result<[f64; 3]> {
     let mut spent = [0.0; 3];
     for _ in 0..count {
         let start = Instant::now();
-        let next = decode_step(model, &pending, &mut [&mut sequence])?;
+        let next = decode_step(model, &pending, &mut [&mut sequence])?.tokens;
         let built = Instant::now();
         async_eval([&next])?;
         let submitted = Instant::now();

@@ -10,6 +10,7 @@ use crate::answer::{pauses, render_request, thinks, PreparedPrompt};
 use crate::error::{Error, Result};
 use crate::job::JobContext;
 use crate::load::LoadedModel;
+use crate::logprobs::Logprobs;
 use crate::output_stream::OutputStream;
 use crate::repetition_detector::RepetitionDetector;
 use crate::sampler::{Sampler, SamplerConfig};
@@ -276,13 +277,19 @@ impl Generation {
             self.cached = cached;
         }
         self.boundaries = pauses(std::mem::take(&mut self.boundaries), cached);
-        self.sequence = Some(Sequence::new(state, sampler));
+        self.sequence = Some(Sequence::new(state, sampler).with_logprobs(self.request.top_logprobs));
         Ok(cached)
     }
 
     /// Takes its next token, which is known now; meanwhile the one after it may be in flight already. Returns why it ends, if it
     /// does.
-    pub fn accept(&mut self, token: u32) -> Option<LoopEnd> {
+    ///
+    /// # Errors
+    /// If MLX fails.
+    pub fn accept(&mut self, token: u32, logprobs: Option<&Logprobs>) -> Result<Option<LoopEnd>> {
+        let logprobs = logprobs
+            .map(|logprobs| logprobs.read(token, &self.loaded.files.processor))
+            .transpose()?;
         self.suspect = false;
         self.written += 1;
         if self.times.record(self.started.elapsed().as_secs_f64()) {
@@ -291,17 +298,18 @@ impl Generation {
         self.tokens.push(token);
         if let Some(stop) = self.loaded.files.processor.stops().ids.get(&token) {
             self.output.stop_token(token, stop);
-            return Some(LoopEnd::Stopped);
+            return Ok(Some(LoopEnd::Stopped));
         }
+        self.output.report(logprobs);
         if !self.output.push(token) {
-            return Some(LoopEnd::Stopped);
+            return Ok(Some(LoopEnd::Stopped));
         }
         if self.repetitions.push(token) {
             self.output.stop_repetition();
-            return Some(LoopEnd::Stopped);
+            return Ok(Some(LoopEnd::Stopped));
         }
         self.force(self.limit.0 - self.written);
-        self.full().then_some(LoopEnd::Limit)
+        Ok(self.full().then_some(LoopEnd::Limit))
     }
 
     /// Whether it has as many tokens as it may have.

@@ -17,6 +17,7 @@ mod kernels;
 mod layers;
 mod load;
 mod logits;
+mod logprobs;
 mod memory;
 mod models;
 mod ops;
@@ -212,7 +213,7 @@ impl Engine for MlxEngine {
                 end_thinking: true,
                 prefetch: true,
                 memory: true,
-                logprobs: false,
+                logprobs: true,
                 images: false,
                 tools: true,
                 kv_bits: true,

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use prompt::{ChannelParser, Piece, StopToken};
-use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, Notice, NoticeCode, ToolCall, Usage};
+use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, Notice, NoticeCode, TokenLogprobs, ToolCall, Usage};
 
 use crate::answer_prefix::PrefixTokens;
 use crate::error::{Error, Result};
@@ -23,6 +23,8 @@ pub struct OutputStream {
     job: Rc<JobContext>,
     /// Ids that no event has carried yet.
     unsent: Vec<u32>,
+    /// How likely those were.
+    logprobs: Vec<TokenLogprobs>,
     tokens: u32,
     calls: u32,
     thinking: ThinkingBudget,
@@ -37,6 +39,7 @@ impl OutputStream {
             parser,
             job,
             unsent: Vec::new(),
+            logprobs: Vec::new(),
             tokens: 0,
             calls: 0,
             thinking,
@@ -121,6 +124,11 @@ impl OutputStream {
         }
     }
 
+    /// Says how likely the next token was, together with what carries it.
+    pub fn report(&mut self, logprobs: Option<TokenLogprobs>) {
+        self.logprobs.extend(logprobs);
+    }
+
     /// Takes the next token; the result is whether more are wanted.
     pub fn push(&mut self, id: u32) -> bool {
         self.tokens += 1;
@@ -153,14 +161,23 @@ impl OutputStream {
         let thinking_tokens = Some(self.parser.thinking_tokens());
         for piece in pieces {
             let event = match self.read(piece) {
-                Read::Content(content) => EngineEvent::Delta {
-                    content,
-                    tokens: std::mem::take(&mut self.unsent),
-                    thinking_tokens,
-                },
+                Read::Content(content) => {
+                    self.send_logprobs();
+                    EngineEvent::Delta {
+                        content,
+                        tokens: std::mem::take(&mut self.unsent),
+                        thinking_tokens,
+                    }
+                }
                 Read::Notice(notice) => EngineEvent::Notice(notice),
             };
             self.job.send(event);
+        }
+    }
+
+    fn send_logprobs(&mut self) {
+        if !self.logprobs.is_empty() {
+            self.job.send(EngineEvent::Logprobs(std::mem::take(&mut self.logprobs)));
         }
     }
 
@@ -176,6 +193,7 @@ impl OutputStream {
     ) -> Done {
         let rest = self.parser.finish();
         self.send(rest);
+        self.send_logprobs();
         let ended_by = match end {
             LoopEnd::Cancelled => EndedBy::Cancelled,
             LoopEnd::Limit => limit,

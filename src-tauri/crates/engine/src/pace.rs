@@ -62,9 +62,9 @@ impl Pace {
             [Some(alone), Some(with_others)] => {
                 let extra = (with_others - alone) / (alone * (1.0 / CHAT_SHARE - 1.0)).max(1e-9);
                 let every = extra.ceil().clamp(1.0, 16.0) as usize;
-                step % PROBE_EVERY != 0 && step % every == 0
+                !step.is_multiple_of(PROBE_EVERY) && step.is_multiple_of(every)
             }
-            [None, _] => step % 4 != 0,
+            [None, _] => !step.is_multiple_of(4),
             [_, None] => true,
         }
     }

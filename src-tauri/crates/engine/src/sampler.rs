@@ -139,6 +139,12 @@ impl Sampler {
 
     /// The token `[1]` that follows `input` `[1]`, whose logits are `[1, vocabulary]`.
     pub fn sample(&mut self, input: &Tensor, logits: Tensor) -> Result<Tensor> {
+        let logits = self.process(input, logits)?;
+        self.choose(logits)
+    }
+
+    /// The logits `[1, vocabulary]` after bias and penalties; `input` `[1]` is the token before.
+    pub fn process(&mut self, input: &Tensor, logits: Tensor) -> Result<Tensor> {
         let mut logits = logits;
         if let Some(bias) = &self.bias {
             logits = logits.add(&bias.astype(logits.dtype())?)?;
@@ -150,6 +156,11 @@ impl Sampler {
             logits = self.penalise(logits, &recent)?;
             self.recent = Some(recent);
         }
+        Ok(logits)
+    }
+
+    /// The token `[1]` that is chosen by these logits `[1, vocabulary]`.
+    pub fn choose(&mut self, logits: Tensor) -> Result<Tensor> {
         if self.config.temperature < MIN_TEMPERATURE {
             return logits.argmax(-1, false);
         }

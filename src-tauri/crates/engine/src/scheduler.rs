@@ -14,7 +14,7 @@ use crate::load::LoadedModel;
 use crate::memory;
 use crate::ops::concatenate;
 use crate::pace::Pace;
-use crate::sequence::{clear_after_chunk, decode_step, ids_tensor, LoopEnd, Sequence};
+use crate::sequence::{clear_after_chunk, decode_step, ids_tensor, DecodedStep, LoopEnd, Sequence};
 use crate::tensor::{async_eval, synchronize, Tensor};
 
 /// Sequences that decode together at most.
@@ -57,8 +57,8 @@ struct Running {
 
 /// A step whose tokens are being computed.
 struct Step {
-    /// `[rows]`.
-    tokens: Tensor,
+    /// Tokens `[rows]`.
+    decoded: DecodedStep,
     /// Whose row each is; `None` if its token is not wanted any more.
     rows: Vec<Option<u64>>,
     /// Whether a chat answer takes part, and others.
@@ -195,14 +195,14 @@ impl Scheduler {
             }
             sequences.push(running.generation.sequence());
         }
-        let tokens = decode_step(&self.loaded.model, &input, &mut sequences)?;
-        async_eval([&tokens])?;
+        let decoded = decode_step(&self.loaded.model, &input, &mut sequences)?;
+        async_eval(decoded.tensors())?;
         self.steps += 1;
-        if self.steps % CLEAR_EVERY == 0 {
+        if self.steps.is_multiple_of(CLEAR_EVERY) {
             memory::clear_cache()?;
         }
         Ok(Step {
-            tokens,
+            decoded,
             rows,
             chat,
             others,
@@ -214,7 +214,7 @@ impl Scheduler {
         if let Some(previous) = previous {
             let same = members.len() == previous.rows.len() && members.iter().enumerate().all(|(index, (_, row))| *row == Some(index));
             if same {
-                return Ok(previous.tokens.clone());
+                return Ok(previous.decoded.tokens.clone());
             }
         }
         let known = |id: u64| {
@@ -224,7 +224,7 @@ impl Scheduler {
         let parts = members
             .iter()
             .map(|(id, row)| match (row, previous) {
-                (Some(row), Some(step)) => step.tokens.slice(0, *row as i32, *row as i32 + 1),
+                (Some(row), Some(step)) => step.decoded.tokens.slice(0, *row as i32, *row as i32 + 1),
                 _ => {
                     let ids = ids_tensor(known(*id).as_slice());
                     if members.len() == 1 {
@@ -244,13 +244,14 @@ impl Scheduler {
     /// Waits for the tokens of a step, once for all, and hands them out. A row of the step after it is dropped if its answer has
     /// ended or goes on with other tokens than sampled ones.
     fn accept(&mut self, step: &Step, mut next: Option<&mut Step>) -> Result<()> {
-        let tokens = step.tokens.to_u32()?;
+        let tokens = step.decoded.tokens.to_u32()?;
         self.record_step(step);
-        for (id, token) in step.rows.iter().zip(tokens) {
+        for (row, (id, token)) in step.rows.iter().zip(tokens).enumerate() {
             let Some(running) = self.running.iter_mut().find(|running| Some(running.id) == *id) else {
                 continue;
             };
-            let end = running.generation.accept(token);
+            let logprobs = step.decoded.logprobs.get(row).and_then(Option::as_ref);
+            let end = running.generation.accept(token, logprobs)?;
             let wanted = end.is_none() && running.generation.in_step();
             if let Some(row) = next.as_mut().and_then(|next| next.rows.iter_mut().find(|row| *row == id)) {
                 if !wanted {

@@ -5,9 +5,10 @@ use protocol::{KvBits, Timing};
 
 use crate::cache::Cache;
 use crate::error::Result;
+use crate::layers::join_sequences;
+use crate::logprobs::Logprobs;
 use crate::memory;
 use crate::models::Model;
-use crate::ops::concatenate;
 use crate::parameters::Parameters;
 use crate::sampler::Sampler;
 use crate::tensor::{device, eval, Device, Tensor};
@@ -83,12 +84,23 @@ pub struct Sequence {
     /// What has been read of it.
     pub state: SequenceState,
     sampler: Sampler,
+    /// How many of the likeliest tokens are reported with each that is chosen.
+    top_logprobs: Option<u8>,
 }
 
 impl Sequence {
     /// A sequence that continues from this state.
     pub fn new(state: SequenceState, sampler: Sampler) -> Self {
-        Self { state, sampler }
+        Self {
+            state,
+            sampler,
+            top_logprobs: None,
+        }
+    }
+
+    /// Reports log probabilities of each token that is chosen and of so many of the likeliest, or none.
+    pub fn with_logprobs(self, top_logprobs: Option<u8>) -> Self {
+        Self { top_logprobs, ..self }
     }
 
     /// Takes note of tokens that were read and not chosen by the sampler.
@@ -97,31 +109,55 @@ impl Sequence {
     }
 }
 
+/// What a decode step gives.
+pub struct DecodedStep {
+    /// The tokens `[sequences]`.
+    pub tokens: Tensor,
+    /// The log probabilities that each sequence asked for; may be empty if none did.
+    pub logprobs: Vec<Option<Logprobs>>,
+}
+
+impl DecodedStep {
+    /// Everything in it that is to be computed.
+    pub fn tensors(&self) -> impl Iterator<Item = &Tensor> {
+        let logprobs = self.logprobs.iter().flatten().flat_map(Logprobs::tensors);
+        std::iter::once(&self.tokens).chain(logprobs)
+    }
+}
+
 /// Describes one decode step: the tokens `[sequences]` that follow the tokens `input` `[sequences]`, which may themselves still be
 /// computed. Nothing is evaluated.
-pub fn decode_step(model: &Model, input: &Tensor, sequences: &mut [&mut Sequence]) -> Result<Tensor> {
+pub fn decode_step(model: &Model, input: &Tensor, sequences: &mut [&mut Sequence]) -> Result<DecodedStep> {
     let mut caches: Vec<&mut [Cache]> = Vec::with_capacity(sequences.len());
     for sequence in &mut *sequences {
         sequence.state.offset += 1;
         caches.push(&mut sequence.state.caches);
     }
     let logits = model.logits(&model.forward(input, &mut caches)?)?;
-    if let [sequence] = sequences {
-        return sequence.sampler.sample(input, logits);
+    let likeliest = |sequence: &&mut Sequence| sequence.top_logprobs.is_none() && sequence.sampler.takes_likeliest();
+    if sequences.iter().all(likeliest) {
+        return Ok(DecodedStep {
+            tokens: logits.argmax(-1, false)?,
+            logprobs: Vec::new(),
+        });
     }
-    if sequences.iter().all(|sequence| sequence.sampler.takes_likeliest()) {
-        return logits.argmax(-1, false);
+    let alone = sequences.len() == 1;
+    let (mut tokens, mut logprobs) = (Vec::with_capacity(sequences.len()), Vec::new());
+    for (sequence, row) in sequences.iter_mut().zip(0..) {
+        let row_of = |x: &Tensor| if alone { Ok(x.clone()) } else { x.slice(0, row, row + 1) };
+        let (input, logits) = (row_of(input)?, row_of(&logits)?);
+        let Some(top) = sequence.top_logprobs else {
+            tokens.push(sequence.sampler.sample(&input, logits)?);
+            logprobs.push(None);
+            continue;
+        };
+        let logits = sequence.sampler.process(&input, logits)?;
+        let token = sequence.sampler.choose(logits.clone())?;
+        logprobs.push(Some(Logprobs::new(&logits, &token, top)?));
+        tokens.push(token);
     }
-    let tokens = sequences
-        .iter_mut()
-        .zip(0..)
-        .map(|(sequence, row)| {
-            sequence
-                .sampler
-                .sample(&input.slice(0, row, row + 1)?, logits.slice(0, row, row + 1)?)
-        })
-        .collect::<Result<Vec<_>>>()?;
-    concatenate(&tokens.iter().collect::<Vec<_>>(), 0)
+    let tokens = join_sequences(tokens)?;
+    Ok(DecodedStep { tokens, logprobs })
 }
 
 /// Token ids as the model takes them.

@@ -108,6 +108,7 @@ async fn pebble_passes_its_exam() {
                 | EngineEvent::Progress { .. }
                 | EngineEvent::Started { .. }
                 | EngineEvent::Continued { .. }
+                | EngineEvent::Logprobs(_)
                 | EngineEvent::ThinkingEnded
                 | EngineEvent::Notice(_)
                 | EngineEvent::Done(_) => {}

@@ -150,6 +150,11 @@ impl ChatProcessor {
         Ok(self.tokenizer.decode(ids))
     }
 
+    /// The bytes that a token spells, which may be part of a character; empty for unknown ids.
+    pub fn token_bytes(&self, id: u32) -> Vec<u8> {
+        self.tokenizer.bytes(id)
+    }
+
     /// The tokenizer.
     pub fn tokenizer(&self) -> &Arc<Tokenizer> {
         &self.tokenizer

@@ -111,6 +111,31 @@ pub struct Done {
     pub tokens: Vec<u32>,
 }
 
+/// A token that was chosen, and how likely it was. Log probabilities are natural logarithms of the model's distribution, after
+/// logit bias and penalties and before temperature and what cuts the distribution, as mlx-lm reports them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TokenLogprobs {
+    /// The token's id.
+    pub token: u32,
+    /// The bytes that it spells, which may be part of a character.
+    pub bytes: Vec<u8>,
+    /// Its log probability.
+    pub logprob: f32,
+    /// The likeliest tokens, likeliest first; as many as were asked for.
+    pub top: Vec<TopLogprob>,
+}
+
+/// One of the likeliest tokens at a position.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TopLogprob {
+    /// The token's id.
+    pub token: u32,
+    /// The bytes that it spells.
+    pub bytes: Vec<u8>,
+    /// Its log probability.
+    pub logprob: f32,
+}
+
 /// One event of a job. `Done` or `Failed` comes last, exactly once.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EngineEvent {
@@ -153,6 +178,9 @@ pub enum EngineEvent {
         /// How many tokens of the whole answer so far are reasoning; `None` if the engine cannot count them.
         thinking_tokens: Option<u32>,
     },
+    /// How likely the tokens were that the next `Delta` or `Done` carries, in order, if the request asked for it. Tokens that were
+    /// not chosen have none: those of an answer prefix, and those that end a thought for the model.
+    Logprobs(Vec<TokenLogprobs>),
     /// The thought was ended for the model, by the person or by the budget.
     ThinkingEnded,
     /// Something the user should know.

@@ -182,6 +182,9 @@ pub struct Request {
     /// Keeps keys and values of full attention in this many bits; `None`: as they are computed. Layers whose heads do not
     /// allow it keep theirs, and a notice `kv_bits` says so.
     pub kv_bits: Option<KvBits>,
+    /// Reports the log probability of each token that is chosen, and of so many of the likeliest beside it, at most 20
+    /// ([`EngineEvent::Logprobs`](crate::EngineEvent::Logprobs)); `None`: none. Engines without the capability `logprobs` ignore it.
+    pub top_logprobs: Option<u8>,
     /// Who waits for it.
     pub priority: Priority,
 }
@@ -211,6 +214,7 @@ impl Request {
             answer_prefix: None,
             stop: Vec::new(),
             kv_bits: None,
+            top_logprobs: None,
             priority: Priority::default(),
         }
     }

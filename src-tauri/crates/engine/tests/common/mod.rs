@@ -7,7 +7,9 @@ pub mod oracle;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use protocol::{Content, Done, EngineEvent, FolderSource, JobHandle, Message, Notice, Request, Role, Sampling, Thinking, ToolCall};
+use protocol::{
+    Content, Done, EngineEvent, FolderSource, JobHandle, Message, Notice, Request, Role, Sampling, Thinking, TokenLogprobs, ToolCall,
+};
 
 /// The folder of the model that comes with the app.
 pub fn pebble_dir() -> PathBuf {
@@ -47,6 +49,7 @@ pub struct Heard {
     pub calls: Vec<ToolCall>,
     pub notices: Vec<Notice>,
     pub tokens: Vec<u32>,
+    pub logprobs: Vec<TokenLogprobs>,
     pub prefill: Vec<u64>,
     pub started: Option<u32>,
     pub ends: Vec<Result<Done, protocol::Error>>,
@@ -98,6 +101,7 @@ pub async fn hear(mut job: JobHandle) -> Heard {
                 heard.hear(content);
                 heard.tokens.extend(tokens);
             }
+            EngineEvent::Logprobs(logprobs) => heard.logprobs.extend(logprobs),
             EngineEvent::ThinkingEnded => {}
             EngineEvent::Notice(notice) => heard.notices.push(notice),
             EngineEvent::Done(done) => {
