@@ -122,6 +122,10 @@ impl Call {
     /// Makes the answer.
     async fn answer(&self, ask: Ask, model: &Named) -> Result<Response> {
         let stream = ask.stream;
+        let logprobs = ask.requests.iter().any(|request| request.top_logprobs.is_some());
+        if logprobs && !self.state.engine.capabilities(&model.source).logprobs {
+            return Err(Refusal::field("logprobs", "log probabilities are not told for this model"));
+        }
         if let (true, Some(context), Some(request)) = (stream, model.context, ask.requests.first()) {
             self.check_context(request, context).await?;
         }

@@ -1,6 +1,6 @@
 //! What an engine says, as far as clients hear of it: the same for every surface, streamed or not.
 
-use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, ToolCall, Usage};
+use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, TokenLogprobs, ToolCall, Usage};
 
 use crate::refusal::{Kind, Refusal};
 
@@ -10,11 +10,26 @@ pub(crate) enum Said {
     /// More of the thought.
     Thinking(String),
     /// More of the answer.
-    Text(String),
+    Text {
+        text: String,
+        /// How likely its tokens were, if that was asked for.
+        logprobs: Vec<TokenLogprobs>,
+    },
     /// A whole call.
     Call(ToolCall),
     /// The end.
     End(End),
+}
+
+impl Said {
+    /// More of the answer, of whose tokens nothing is told.
+    #[cfg(test)]
+    pub(crate) fn text(text: &str) -> Self {
+        Self::Text {
+            text: text.to_owned(),
+            logprobs: Vec::new(),
+        }
+    }
 }
 
 /// The end of an answer.
@@ -83,6 +98,8 @@ pub(crate) struct Listener {
     written: u32,
     called: bool,
     done: bool,
+    /// How likely the tokens of the next piece were.
+    logprobs: Vec<TokenLogprobs>,
 }
 
 /// What is to be done after an event.
@@ -104,6 +121,7 @@ impl Listener {
             written: 0,
             called: false,
             done: false,
+            logprobs: Vec::new(),
         }
     }
 
@@ -124,6 +142,10 @@ impl Listener {
                 let enough = self.called && !self.ears.parallel_calls && !std::mem::replace(&mut self.done, self.called);
                 Ok(Heard { said, tokens, enough })
             }
+            EngineEvent::Logprobs(logprobs) => {
+                self.logprobs = logprobs;
+                Ok(Heard::default())
+            }
             EngineEvent::Done(done) => self.end(done).map(|end| Heard {
                 said: Some(Said::End(end)),
                 ..Heard::default()
@@ -136,6 +158,7 @@ impl Listener {
     }
 
     fn say(&mut self, content: Content) -> Option<Said> {
+        let logprobs = std::mem::take(&mut self.logprobs);
         if self.called && !self.ears.parallel_calls {
             return None;
         }
@@ -145,10 +168,10 @@ impl Listener {
                 self.called = true;
                 Some(Said::Call(call))
             }
-            other => other
-                .as_text()
-                .filter(|text| !text.is_empty())
-                .map(|text| Said::Text(text.into_owned())),
+            other => other.as_text().filter(|text| !text.is_empty()).map(|text| Said::Text {
+                logprobs: of_text(logprobs, &text),
+                text: text.into_owned(),
+            }),
         }
     }
 
@@ -183,6 +206,26 @@ impl Listener {
             },
         })
     }
+}
+
+/// Without the markers that stood before the text, such as the end of a thought.
+fn of_text(mut logprobs: Vec<TokenLogprobs>, text: &str) -> Vec<TokenLogprobs> {
+    let spelled: usize = logprobs.iter().map(|token| token.bytes.len()).sum();
+    let mut before = spelled.saturating_sub(text.len());
+    let markers = logprobs.iter().position(|token| {
+        let whole = before == 0;
+        before = before.saturating_sub(token.bytes.len());
+        whole
+    });
+    let rest: Vec<u8> = logprobs[markers.unwrap_or(0)..]
+        .iter()
+        .flat_map(|token| token.bytes.iter().copied())
+        .collect();
+    // Text that was held back, or is cut off, spells something else; then every token is told.
+    if rest == text.as_bytes() {
+        logprobs.drain(..markers.unwrap_or(0));
+    }
+    logprobs
 }
 
 #[cfg(test)]
@@ -239,9 +282,34 @@ pub(crate) mod tests {
     #[test]
     fn a_thought_that_was_switched_off_is_left_out() {
         let events = || vec![delta(Content::thinking("hm")), delta(Content::text("4"))];
-        assert_eq!(said(ALL, events()), [Said::Thinking("hm".into()), Said::Text("4".into())]);
+        assert_eq!(said(ALL, events()), [Said::Thinking("hm".into()), Said::text("4")]);
         let off = Ears { thoughts: false, ..ALL };
-        assert_eq!(said(off, events()), [Said::Text("4".into())]);
+        assert_eq!(said(off, events()), [Said::text("4")]);
+    }
+
+    #[test]
+    fn a_marker_before_the_text_is_none_of_its_tokens() {
+        let token = |text: &str| TokenLogprobs {
+            token: 1,
+            bytes: text.into(),
+            logprob: -0.5,
+            top: Vec::new(),
+        };
+        for (tokens, text, expected) in [
+            (vec!["</think>", "\n\n", "4", "2"], "42", vec!["4", "2"]),
+            (vec!["4", "2"], "42", vec!["4", "2"]),
+            (vec!["4", "2x"], "42", vec!["4", "2x"]),
+            (vec![], "42", vec![]),
+        ] {
+            let mut listener = Listener::new(ALL);
+            listener
+                .hear(EngineEvent::Logprobs(tokens.into_iter().map(token).collect()))
+                .unwrap();
+            let Some(Said::Text { logprobs, .. }) = listener.hear(delta(Content::text(text))).unwrap().said else {
+                panic!("no text");
+            };
+            assert_eq!(logprobs, expected.into_iter().map(token).collect::<Vec<_>>());
+        }
     }
 
     #[test]

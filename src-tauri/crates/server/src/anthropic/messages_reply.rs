@@ -163,7 +163,7 @@ impl Reply for MessagesReply {
     fn say(&mut self, _answer: usize, said: Said) -> Vec<Frame> {
         match said {
             Said::Thinking(text) => self.grow(Growing::Thinking, &text),
-            Said::Text(text) => self.grow(Growing::Text, &text),
+            Said::Text { text, .. } => self.grow(Growing::Text, &text),
             Said::Call(call) => self.call(&call),
             Said::End(end) => {
                 self.end = Some(end);
@@ -276,7 +276,7 @@ mod tests {
         for said in [
             Said::Thinking("h".into()),
             Said::Thinking("m".into()),
-            Said::Text("4".into()),
+            Said::text("4"),
             Said::Call(call),
             end(Reason::ToolCalls),
         ] {
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(frames.len(), 2);
         frames.extend(reply.keep_alive(true));
         frames.extend(reply.keep_alive(true));
-        frames.extend(reply.say(0, Said::Text("4".into())));
+        frames.extend(reply.say(0, Said::text("4")));
         frames.extend(reply.keep_alive(true));
         frames.extend(reply.say(0, end(Reason::Stop)));
         let blocks = accumulate(&data(&frames));

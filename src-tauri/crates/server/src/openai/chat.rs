@@ -4,7 +4,8 @@ use protocol::{ModelSource, Priority, Request, Thinking};
 
 use crate::conversation::normalise;
 use crate::fields::Fields;
-use crate::openai::chat_reply::ChatReply;
+use crate::openai::chat_reply::{ChatOptions, ChatReply};
+use crate::openai::logprobs::MOST;
 use crate::refusal::Refusal;
 use crate::reply::{Ask, Stamp};
 use crate::sampling::{effort, max_tokens, nth, sampling, stop_texts};
@@ -30,6 +31,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
     request.stop = stop_texts(fields, "stop")?;
     request.max_tokens = max_tokens(fields, &["max_completion_tokens", "max_tokens"])?;
     request.thinking = thinking(fields)?;
+    request.top_logprobs = logprobs(fields)?;
     let tools = Tools {
         declarations: tools(fields, true)?,
         choice: openai_choice(fields, true)?,
@@ -39,16 +41,22 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
     request.messages = normalise(request.messages);
     let answers = fields.integer("n", 1..=MOST_ANSWERS)?.unwrap_or(1) as u32;
     let stream = fields.boolean("stream")?.unwrap_or(false);
-    let usage_chunk = match fields.object("stream_options")? {
-        Some(options) => options.boolean("include_usage")?.unwrap_or(false),
-        None => false,
-    };
+    let usage_chunk = usage_chunk(fields)?;
+    let logprobs = request.top_logprobs.is_some();
     Ok(Ask {
         ears: Ask::ears(&request, tools.parallel),
         stream,
-        reply: Box::new(ChatReply::new(stamp, name, answers as usize, usage_chunk)),
+        reply: Box::new(ChatReply::new(stamp, name, answers as usize, ChatOptions { usage_chunk, logprobs })),
         requests: answers_of(&request, answers),
     })
+}
+
+/// Whether a stream's usage comes in a chunk of its own.
+pub(crate) fn usage_chunk(fields: &Fields) -> Result<bool> {
+    match fields.object("stream_options")? {
+        Some(options) => Ok(options.boolean("include_usage")?.unwrap_or(false)),
+        None => Ok(false),
+    }
 }
 
 /// A request for each of several answers to one prompt.
@@ -94,7 +102,6 @@ fn refuse_what_is_not_built(fields: &Fields) -> Result<()> {
             return fields.refuse("response_format", "structured output is not supported yet; only type \"text\" is");
         }
     }
-    refuse_logprobs(fields)?;
     for (name, hint) in [
         ("functions", "use `tools`"),
         ("function_call", "use `tool_choice`"),
@@ -111,12 +118,13 @@ fn refuse_what_is_not_built(fields: &Fields) -> Result<()> {
     }
 }
 
-/// Refuses a request for log probabilities.
-pub(crate) fn refuse_logprobs(fields: &Fields) -> Result<()> {
-    let asked = |name: &str| fields.get(name).is_some_and(|value| value != false && value != 0);
-    match ["logprobs", "top_logprobs"].into_iter().find(|name| asked(name)) {
-        Some(name) => fields.refuse(name, "log probabilities are not supported yet"),
-        None => Ok(()),
+/// How many of the likeliest tokens are told beside each, if any.
+fn logprobs(fields: &Fields) -> Result<Option<u8>> {
+    let top = fields.integer("top_logprobs", 0..=MOST)?;
+    match (fields.boolean("logprobs")?.unwrap_or(false), top) {
+        (true, top) => Ok(Some(top.unwrap_or(0) as u8)),
+        (false, None | Some(0)) => Ok(None),
+        (false, Some(_)) => fields.refuse("top_logprobs", "this needs `logprobs` to be true"),
     }
 }
 
@@ -165,6 +173,15 @@ mod tests {
     }
 
     #[test]
+    fn log_probabilities_are_asked_for() {
+        let mut body = with("logprobs", json!(true));
+        assert_eq!(asked(body.clone()).unwrap().requests[0].top_logprobs, Some(0));
+        body["top_logprobs"] = json!(20);
+        assert_eq!(asked(body).unwrap().requests[0].top_logprobs, Some(20));
+        assert_eq!(asked(with("logprobs", json!(false))).unwrap().requests[0].top_logprobs, None);
+    }
+
+    #[test]
     fn thinking_is_switched_in_every_way_that_clients_know() {
         let thinking = |body: Value| asked(body).unwrap().requests[0].thinking;
         assert_eq!(thinking(with("user", json!("u"))), None);
@@ -187,8 +204,8 @@ mod tests {
     fn what_cannot_be_honoured_is_refused_by_name() {
         for (field, value, place) in [
             ("n", json!(9), "n"),
-            ("logprobs", json!(true), "logprobs"),
             ("top_logprobs", json!(3), "top_logprobs"),
+            ("top_logprobs", json!(21), "top_logprobs"),
             (
                 "response_format",
                 json!({"type": "json_schema", "json_schema": {}}),

@@ -3,7 +3,7 @@
 use serde_json::{json, Map, Value};
 
 use crate::ids::call_id;
-use crate::openai::usage;
+use crate::openai::{logprobs, usage};
 use crate::refusal::{Dialect, Refusal};
 use crate::reply::{Frame, Reply, Stamp};
 use crate::said::{End, Reason, Said, Tokens};
@@ -13,25 +13,34 @@ pub(crate) struct ChatReply {
     stamp: Stamp,
     model: String,
     choices: Vec<Choice>,
-    /// Whether the usage comes in a chunk of its own.
-    usage_chunk: bool,
+    options: ChatOptions,
+}
+
+/// What a client wants beside the answer.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ChatOptions {
+    /// The usage in a chunk of its own.
+    pub(crate) usage_chunk: bool,
+    /// How likely the tokens of the answer were.
+    pub(crate) logprobs: bool,
 }
 
 #[derive(Default)]
 struct Choice {
     reasoning: String,
     text: String,
+    logprobs: Vec<Value>,
     calls: Vec<Value>,
     end: Option<End>,
 }
 
 impl ChatReply {
-    pub(crate) fn new(stamp: Stamp, model: &str, choices: usize, usage_chunk: bool) -> Self {
+    pub(crate) fn new(stamp: Stamp, model: &str, choices: usize, options: ChatOptions) -> Self {
         Self {
             stamp,
             model: model.to_owned(),
             choices: (0..choices).map(|_| Choice::default()).collect(),
-            usage_chunk,
+            options,
         }
     }
 
@@ -40,9 +49,13 @@ impl ChatReply {
     }
 
     fn chunk(&self, index: usize, delta: Value, finish_reason: Option<&str>) -> Value {
-        let choice = json!({"index": index, "delta": delta, "logprobs": null, "finish_reason": finish_reason});
+        self.likely_chunk(index, delta, Value::Null, finish_reason)
+    }
+
+    fn likely_chunk(&self, index: usize, delta: Value, logprobs: Value, finish_reason: Option<&str>) -> Value {
+        let choice = json!({"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason});
         let mut chunk = self.envelope("chat.completion.chunk", json!([choice]));
-        if self.usage_chunk {
+        if self.options.usage_chunk {
             chunk["usage"] = Value::Null;
         }
         chunk
@@ -63,6 +76,10 @@ pub(crate) fn finish_reason(reason: &Reason) -> &'static str {
     }
 }
 
+fn content(logprobs: Vec<Value>) -> Value {
+    json!({"content": logprobs, "refusal": null})
+}
+
 impl Reply for ChatReply {
     fn begin(&mut self) -> Vec<Frame> {
         let first = |index| Frame::Data(self.chunk(index, json!({"role": "assistant", "content": ""}), None));
@@ -78,9 +95,12 @@ impl Reply for ChatReply {
                 choice.reasoning.push_str(&text);
                 vec![json!({"reasoning_content": text})]
             }
-            Said::Text(text) => {
+            Said::Text { text, logprobs } => {
                 choice.text.push_str(&text);
-                vec![json!({"content": text})]
+                let logprobs = logprobs::entries(&logprobs);
+                choice.logprobs.extend(logprobs.iter().cloned());
+                let told = if self.options.logprobs { content(logprobs) } else { Value::Null };
+                return vec![Frame::Data(self.likely_chunk(answer, json!({"content": text}), told, None))];
             }
             Said::Call(call) => {
                 let (index, id, arguments) = (choice.calls.len(), call_id("call_", &call.id), call.arguments.to_string());
@@ -97,7 +117,7 @@ impl Reply for ChatReply {
                 let reason = finish_reason(&end.reason);
                 choice.end = Some(end);
                 let mut chunk = self.chunk(answer, json!({}), Some(reason));
-                if !self.usage_chunk && self.choices.iter().all(|choice| choice.end.is_some()) {
+                if !self.options.usage_chunk && self.choices.iter().all(|choice| choice.end.is_some()) {
                     chunk["usage"] = usage::chat(self.tokens());
                 }
                 return vec![Frame::Data(chunk)];
@@ -115,7 +135,7 @@ impl Reply for ChatReply {
 
     fn end(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
-        if self.usage_chunk {
+        if self.options.usage_chunk {
             let mut last = self.envelope("chat.completion.chunk", json!([]));
             last["usage"] = usage::chat(self.tokens());
             frames.push(Frame::Data(last));
@@ -142,7 +162,12 @@ impl Reply for ChatReply {
                 message.insert("tool_calls".into(), choice.calls.clone().into());
             }
             let reason = choice.end.as_ref().map(|end| finish_reason(&end.reason));
-            json!({"index": index, "message": message, "logprobs": null, "finish_reason": reason})
+            let logprobs = if self.options.logprobs {
+                content(choice.logprobs.clone())
+            } else {
+                Value::Null
+            };
+            json!({"index": index, "message": message, "logprobs": logprobs, "finish_reason": reason})
         };
         let choices = self.choices.iter().enumerate().map(choice).collect();
         let mut whole = self.envelope("chat.completion", choices);
@@ -186,9 +211,9 @@ mod tests {
 
     #[test]
     fn a_stream_begins_with_the_role_and_ends_with_reason_usage_and_done() {
-        let mut reply = ChatReply::new(stamp("chatcmpl-1"), "pebble", 1, false);
+        let mut reply = ChatReply::new(stamp("chatcmpl-1"), "pebble", 1, ChatOptions::default());
         let mut frames = reply.begin();
-        for said in [Said::Thinking("hm".into()), Said::Text("4".into()), call(), end(Reason::ToolCalls)] {
+        for said in [Said::Thinking("hm".into()), Said::text("4"), call(), end(Reason::ToolCalls)] {
             frames.extend(reply.say(0, said));
         }
         frames.extend(reply.end());
@@ -220,7 +245,15 @@ mod tests {
 
     #[test]
     fn usage_that_was_asked_for_has_a_chunk_of_its_own() {
-        let mut reply = ChatReply::new(stamp("chatcmpl-1"), "pebble", 2, true);
+        let mut reply = ChatReply::new(
+            stamp("chatcmpl-1"),
+            "pebble",
+            2,
+            ChatOptions {
+                usage_chunk: true,
+                logprobs: false,
+            },
+        );
         let mut frames = reply.begin();
         frames.extend(reply.say(1, end(Reason::Stop)));
         frames.extend(reply.say(0, end(Reason::Context)));
@@ -243,8 +276,33 @@ mod tests {
     }
 
     #[test]
+    fn log_probabilities_come_with_the_text_if_they_were_asked_for() {
+        let token = protocol::TokenLogprobs {
+            token: 1,
+            bytes: b"4".to_vec(),
+            logprob: -0.5,
+            top: Vec::new(),
+        };
+        let entry = json!({"token": "4", "bytes": [52], "logprob": -0.5, "top_logprobs": []});
+        let options = ChatOptions {
+            logprobs: true,
+            ..ChatOptions::default()
+        };
+        let mut reply = ChatReply::new(stamp("chatcmpl-1"), "pebble", 1, options);
+        let said = Said::Text {
+            text: "4".into(),
+            logprobs: vec![token],
+        };
+        let chunks = data(&reply.say(0, said));
+        let expected = json!({"content": [entry], "refusal": null});
+        assert_eq!(chunks[0]["choices"][0]["logprobs"], expected);
+        reply.say(0, end(Reason::Stop));
+        assert_eq!(reply.whole()["choices"][0]["logprobs"], expected);
+    }
+
+    #[test]
     fn a_whole_answer_says_the_same() {
-        let mut reply = ChatReply::new(stamp("chatcmpl-1"), "pebble", 1, false);
+        let mut reply = ChatReply::new(stamp("chatcmpl-1"), "pebble", 1, ChatOptions::default());
         for said in [Said::Thinking("hm".into()), call(), end(Reason::ToolCalls)] {
             reply.say(0, said);
         }
@@ -253,7 +311,7 @@ mod tests {
             "tool_calls": [{"id": "call_abcdefghi", "type": "function", "function": {"name": "add", "arguments": "{\"a\":2}"}}]});
         assert_eq!(whole["choices"][0]["message"], message);
         assert_eq!((&whole["object"], &whole["usage"]), (&json!("chat.completion"), &usage_value()));
-        let mut plain = ChatReply::new(stamp("chatcmpl-1"), "pebble", 1, false);
+        let mut plain = ChatReply::new(stamp("chatcmpl-1"), "pebble", 1, ChatOptions::default());
         plain.say(0, end(Reason::StopText("END".into())));
         assert_eq!(
             plain.whole()["choices"][0]["message"],

@@ -2,6 +2,7 @@
 
 pub(crate) mod chat;
 pub(crate) mod chat_reply;
+pub(crate) mod logprobs;
 pub(crate) mod responses;
 pub(crate) mod responses_input;
 pub(crate) mod responses_reply;

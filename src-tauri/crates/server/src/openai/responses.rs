@@ -5,6 +5,7 @@ use serde_json::{json, Map, Value};
 
 use crate::conversation::normalise;
 use crate::fields::Fields;
+use crate::openai::logprobs::MOST;
 use crate::openai::responses_input;
 use crate::openai::responses_reply::{Answered, ResponsesReply};
 use crate::refusal::Refusal;
@@ -30,6 +31,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
     request.sampling = sampling(fields)?;
     request.stop = stop_texts(fields, "stop")?;
     request.max_tokens = max_tokens(fields, &["max_output_tokens"])?;
+    request.top_logprobs = logprobs(fields)?;
     let reasoning = fields.object("reasoning")?;
     request.thinking = match &reasoning {
         Some(reasoning) => effort(reasoning, "effort")?,
@@ -85,6 +87,14 @@ fn echo(fields: &Fields) -> Map<String, Value> {
     echo
 }
 
+/// How many of the likeliest tokens are told beside each, if any.
+fn logprobs(fields: &Fields) -> Result<Option<u8>> {
+    let top = fields.integer("top_logprobs", 0..=MOST)?.unwrap_or(0) as u8;
+    let includes = fields.list("include")?.unwrap_or_default();
+    let included = includes.iter().any(|what| what == "message.output_text.logprobs");
+    Ok((included || top > 0).then_some(top))
+}
+
 fn refuse_what_is_not_built(fields: &Fields) -> Result<()> {
     if let Some(text) = fields.object("text")? {
         if let Some(format) = text.object("format")? {
@@ -92,13 +102,6 @@ fn refuse_what_is_not_built(fields: &Fields) -> Result<()> {
                 return text.refuse("format", "structured output is not supported yet; only type \"text\" is");
             }
         }
-    }
-    if fields.integer("top_logprobs", 0..=20)?.unwrap_or(0) > 0 {
-        return fields.refuse("top_logprobs", "log probabilities are not supported yet");
-    }
-    let includes = fields.list("include")?.unwrap_or_default();
-    if includes.iter().any(|what| what == "message.output_text.logprobs") {
-        return fields.refuse("include", "log probabilities are not supported yet");
     }
     if fields.boolean("background")?.unwrap_or(false) {
         return fields.refuse("background", "answers are made while the client waits; leave this out");
@@ -144,14 +147,21 @@ mod tests {
     }
 
     #[test]
+    fn log_probabilities_are_asked_for() {
+        let top = |body: Value| asked(body).unwrap().requests[0].top_logprobs;
+        assert_eq!(top(json!({"input": "hi"})), None);
+        assert_eq!(top(json!({"input": "hi", "top_logprobs": 2})), Some(2));
+        assert_eq!(top(json!({"input": "hi", "include": ["message.output_text.logprobs"]})), Some(0));
+    }
+
+    #[test]
     fn what_cannot_be_honoured_is_refused_by_name() {
         for (body, place) in [
             (json!({"text": {"format": {"type": "json_schema"}}}), "text.format"),
             (json!({"background": true}), "background"),
             (json!({"conversation": "c"}), "conversation"),
             (json!({"prompt": {"id": "p"}}), "prompt"),
-            (json!({"top_logprobs": 2}), "top_logprobs"),
-            (json!({"include": ["message.output_text.logprobs"]}), "include"),
+            (json!({"top_logprobs": 21}), "top_logprobs"),
             (json!({"input": 5}), "input"),
             (json!({"reasoning": {"effort": "much"}}), "reasoning.effort"),
         ] {

@@ -3,7 +3,7 @@
 use serde_json::{json, Map, Value};
 
 use crate::ids::{call_id, fresh};
-use crate::openai::usage;
+use crate::openai::{logprobs, usage};
 use crate::refusal::Refusal;
 use crate::reply::{Frame, Reply, Stamp};
 use crate::responses_store::StoredResponse;
@@ -40,6 +40,7 @@ struct Open {
     kind: Growing,
     id: String,
     text: String,
+    logprobs: Vec<Value>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -102,6 +103,7 @@ impl ResponsesReply {
             kind,
             id: fresh(if kind == Growing::Reasoning { "rs_" } else { "msg_" }),
             text: String::new(),
+            logprobs: Vec::new(),
         };
         let id = open.id.clone();
         frames.push(self.item_added(open.item("in_progress", false)));
@@ -112,7 +114,7 @@ impl ResponsesReply {
             }
             Growing::Reasoning => {}
             Growing::Message => {
-                let part = json!({"content_index": 0, "part": output_text("")});
+                let part = json!({"content_index": 0, "part": output_text("", &[])});
                 frames.push(self.item_event("response.content_part.added", &id, part));
             }
         }
@@ -121,9 +123,10 @@ impl ResponsesReply {
     }
 
     /// More text of the item that is open.
-    fn grow(&mut self, text: &str) -> Vec<Frame> {
+    fn grow(&mut self, text: &str, logprobs: Vec<Value>) -> Vec<Frame> {
         let Some(open) = &mut self.open else { return Vec::new() };
         open.text.push_str(text);
+        open.logprobs.extend(logprobs.iter().cloned());
         let (id, kind) = (open.id.clone(), open.kind);
         match kind {
             Growing::Reasoning => {
@@ -135,7 +138,7 @@ impl ResponsesReply {
                 frames
             }
             Growing::Message => {
-                let delta = json!({"content_index": 0, "delta": text, "logprobs": []});
+                let delta = json!({"content_index": 0, "delta": text, "logprobs": logprobs});
                 vec![self.item_event("response.output_text.delta", &id, delta)]
             }
         }
@@ -157,9 +160,9 @@ impl ResponsesReply {
                 }
             }
             Growing::Message => {
-                let done = json!({"content_index": 0, "text": text, "logprobs": []});
+                let done = json!({"content_index": 0, "text": text, "logprobs": open.logprobs});
                 frames.push(self.item_event("response.output_text.done", id, done));
-                let part = json!({"content_index": 0, "part": output_text(text)});
+                let part = json!({"content_index": 0, "part": output_text(text, &open.logprobs)});
                 frames.push(self.item_event("response.content_part.done", id, part));
             }
         }
@@ -231,15 +234,19 @@ impl Open {
                     "encrypted_content": null, "status": status})
             }
             Growing::Message => {
-                let content = if begun { json!([output_text(&self.text)]) } else { json!([]) };
+                let content = if begun {
+                    json!([output_text(&self.text, &self.logprobs)])
+                } else {
+                    json!([])
+                };
                 json!({"type": "message", "id": self.id, "role": "assistant", "status": status, "content": content})
             }
         }
     }
 }
 
-fn output_text(text: &str) -> Value {
-    json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
+fn output_text(text: &str, logprobs: &[Value]) -> Value {
+    json!({"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs})
 }
 
 impl Reply for ResponsesReply {
@@ -251,12 +258,12 @@ impl Reply for ResponsesReply {
         match said {
             Said::Thinking(text) => {
                 let mut frames = self.open(Growing::Reasoning);
-                frames.extend(self.grow(&text));
+                frames.extend(self.grow(&text, Vec::new()));
                 frames
             }
-            Said::Text(text) => {
+            Said::Text { text, logprobs } => {
                 let mut frames = self.open(Growing::Message);
-                frames.extend(self.grow(&text));
+                frames.extend(self.grow(&text, logprobs::entries(&logprobs)));
                 frames
             }
             Said::Call(call) => self.call(&call),
@@ -346,7 +353,7 @@ mod tests {
         for said in [
             Said::Thinking("h".into()),
             Said::Thinking("m".into()),
-            Said::Text("4".into()),
+            Said::text("4"),
             Said::Call(call),
             end(Reason::ToolCalls),
         ] {
@@ -427,7 +434,7 @@ mod tests {
     #[test]
     fn an_answer_that_was_cut_is_incomplete_and_one_that_failed_says_why() {
         let mut cut = reply(false);
-        cut.say(0, Said::Text("4".into()));
+        cut.say(0, Said::text("4"));
         cut.say(0, end(Reason::TokenLimit));
         let last = data(&cut.end());
         assert_eq!(last[0]["type"], "response.incomplete");
@@ -436,7 +443,7 @@ mod tests {
         assert!(cut.stored().is_some());
 
         let mut failed = reply(false);
-        failed.say(0, Said::Text("4".into()));
+        failed.say(0, Said::text("4"));
         let last = data(&failed.fail(&Refusal::new(Kind::Internal, "broken"), "req_1")).pop().unwrap();
         assert_eq!(
             (&last["type"], &last["response"]["status"]),
