@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::conversation::merge_neighbours;
 use crate::refusal::Refusal;
 use crate::reply::{Ask, Frame, Reply};
-use crate::said::{Heard, Listener, Said, Tokens};
+use crate::said::{Heard, Listener, Said};
 use crate::state::State;
 
 /// How long an error of the engine is waited for before a stream begins, so that it comes with a status of its own.
@@ -122,7 +122,6 @@ pub(crate) struct Exchange {
     client: String,
     begun: Instant,
     first_token: bool,
-    tokens: Tokens,
     in_flight: InFlight,
 }
 
@@ -139,7 +138,6 @@ impl Exchange {
             client: client.to_owned(),
             begun: Instant::now(),
             first_token: false,
-            tokens: Tokens::default(),
             in_flight: InFlight::new(state),
         }
     }
@@ -207,17 +205,15 @@ impl Exchange {
             self.state.metrics.first_token(self.begun.elapsed());
         }
         let Some(said) = heard.said else { return Vec::new() };
-        if let Said::End(end) = &said {
-            self.tokens = self.tokens.and(end.usage);
-        }
         self.reply.say(answer, said)
     }
 
     /// Notes the end of all answers.
     fn finish(&mut self) {
         self.in_flight.finished = true;
-        self.state.metrics.finished(self.tokens, self.begun.elapsed());
-        self.state.clients.answered(&self.client, self.tokens);
+        let tokens = self.reply.tokens();
+        self.state.metrics.finished(tokens, self.begun.elapsed());
+        self.state.clients.answered(&self.client, tokens);
         if let Some(response) = self.reply.stored() {
             self.state.responses.keep(response);
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::refusal::Refusal;
 use crate::responses_store::StoredResponse;
-use crate::said::{Ears, Said};
+use crate::said::{Ears, Said, Tokens};
 
 /// One piece of a stream of Server-Sent Events.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +56,9 @@ pub(crate) trait Reply: Send {
 
     /// What is sent if an answer failed after it had begun.
     fn fail(&mut self, refusal: &Refusal, request_id: &str) -> Vec<Frame>;
+
+    /// What all answers took, after the end.
+    fn tokens(&self) -> Tokens;
 
     /// The whole answer as one body, after the end.
     fn whole(&self) -> Value;

@@ -18,7 +18,7 @@ use crate::exchange::Exchange;
 use crate::fields::Fields;
 use crate::ids::fresh;
 use crate::json_body;
-use crate::openai::{chat, responses};
+use crate::openai::{chat, completions as text_completions, responses};
 use crate::refusal::{Dialect, Kind, Refusal, Retry};
 use crate::reply::{Ask, Stamp};
 use crate::state::State;
@@ -37,6 +37,7 @@ pub(crate) struct ClientName(pub(crate) String);
 pub(crate) fn router(state: Arc<State>) -> Router {
     let versioned = Router::new()
         .route("/chat/completions", post(chat_completions))
+        .route("/completions", post(completions))
         .route("/responses", post(create_response))
         .route("/responses/{id}", get(one_response).delete(delete_response))
         .route("/messages", post(create_message))
@@ -182,6 +183,19 @@ async fn chat_completions(Shared(state): Shared<Arc<State>>, request: HttpReques
         let fields = Fields::of(&body, "")?;
         let model = call.model(&fields).await?;
         let ask = chat::ask(&fields, &model.source, &model.id, Call::stamp("chatcmpl-"))?;
+        call.answer(ask, &model).await
+    }
+    .await;
+    call.finish(outcome)
+}
+
+async fn completions(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
+    let (call, body) = Call::new(state, request);
+    let outcome = async {
+        let body = call.json(body).await?;
+        let fields = Fields::of(&body, "")?;
+        let model = call.model(&fields).await?;
+        let ask = text_completions::ask(&fields, &model.source, &model.id, Call::stamp("cmpl-"))?;
         call.answer(ask, &model).await
     }
     .await;

@@ -68,6 +68,16 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
+    /// Of answers to different prompts.
+    pub(crate) fn beside(self, other: Self) -> Self {
+        Self {
+            prompt: self.prompt + other.prompt,
+            cached: self.cached + other.cached,
+            completion: self.completion + other.completion,
+            reasoning: self.reasoning + other.reasoning,
+        }
+    }
+
     /// Of several answers to one prompt, which is read once.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {

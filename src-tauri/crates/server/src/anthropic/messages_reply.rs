@@ -119,7 +119,7 @@ impl MessagesReply {
     }
 
     fn usage(&self) -> Value {
-        let tokens = self.end.as_ref().map_or(Tokens::default(), |end| end.usage);
+        let tokens = self.tokens();
         json!({
             // Clients add the cached tokens to these.
             "input_tokens": tokens.prompt.saturating_sub(tokens.cached),
@@ -197,6 +197,10 @@ impl Reply for MessagesReply {
 
     fn fail(&mut self, refusal: &Refusal, request_id: &str) -> Vec<Frame> {
         vec![Frame::Event(refusal.body(Dialect::Anthropic, request_id))]
+    }
+
+    fn tokens(&self) -> Tokens {
+        self.end.as_ref().map(|end| end.usage).unwrap_or_default()
     }
 
     fn whole(&self) -> Value {

@@ -60,11 +60,6 @@ impl ChatReply {
         }
         chunk
     }
-
-    fn tokens(&self) -> Tokens {
-        let ends = self.choices.iter().filter_map(|choice| choice.end.as_ref());
-        ends.fold(Tokens::default(), |all, end| all.and(end.usage))
-    }
 }
 
 /// Why an answer ended, in OpenAI's word.
@@ -146,6 +141,11 @@ impl Reply for ChatReply {
 
     fn fail(&mut self, refusal: &Refusal, request_id: &str) -> Vec<Frame> {
         vec![Frame::Data(refusal.body(Dialect::OpenAi, request_id))]
+    }
+
+    fn tokens(&self) -> Tokens {
+        let ends = self.choices.iter().filter_map(|choice| choice.end.as_ref());
+        ends.fold(Tokens::default(), |all, end| all.and(end.usage))
     }
 
     fn whole(&self) -> Value {

@@ -7,7 +7,7 @@ use crate::openai::{logprobs, usage};
 use crate::refusal::Refusal;
 use crate::reply::{Frame, Reply, Stamp};
 use crate::responses_store::StoredResponse;
-use crate::said::{End, Reason, Said};
+use crate::said::{End, Reason, Said, Tokens};
 
 /// What a response needs to know of its request.
 #[derive(Debug, Default)]
@@ -299,6 +299,10 @@ impl Reply for ResponsesReply {
         frames
     }
 
+    fn tokens(&self) -> Tokens {
+        self.end.as_ref().map(|end| end.usage).unwrap_or_default()
+    }
+
     fn whole(&self) -> Value {
         self.response()
     }
@@ -319,7 +323,6 @@ mod tests {
     use super::*;
     use crate::refusal::Kind;
     use crate::reply::tests::{data, stamp};
-    use crate::said::Tokens;
 
     fn reply(summary: bool) -> ResponsesReply {
         let answered = Answered {
