@@ -130,7 +130,10 @@ pub async fn model(reference: Option<&str>) -> Result<FolderSource> {
 }
 
 /// The engine, with a memory guard so that it ends an answer before the system ends the program.
-fn engine() -> Result<MlxEngine> {
+///
+/// # Errors
+/// When this computer names no place for its data.
+pub fn engine() -> Result<MlxEngine> {
     Ok(MlxEngine::with_memory_guard(Arc::new(hub::memory_fit::SystemMemoryGuard::new(
         &hub::data_dir()?,
     ))))

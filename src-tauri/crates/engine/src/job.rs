@@ -1,6 +1,6 @@
 //! A job as the worker's thread sees it, and what other threads may look at while that works.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use protocol::{AnswerNowFlag, CancelFlag, EngineEvent, MemoryFigures, MemoryGuard, ModelInfo, Sender};
@@ -21,6 +21,8 @@ pub struct Shared {
     memory_queries: Mutex<Vec<Weak<MemoryQuery>>>,
     /// Knows this computer's memory.
     memory_guard: Option<Arc<dyn MemoryGuard>>,
+    /// How many answers of programs are made at once; 0: as many as suits the device.
+    max_sequences: AtomicUsize,
 }
 
 /// Takes the answer about the memory, once.
@@ -38,6 +40,16 @@ impl Shared {
     /// What knows this computer's memory.
     pub fn memory_guard(&self) -> Option<&dyn MemoryGuard> {
         self.memory_guard.as_deref()
+    }
+
+    /// How many answers of programs are made at once, if that was set.
+    pub fn max_sequences(&self) -> Option<usize> {
+        Some(self.max_sequences.load(Ordering::Relaxed)).filter(|most| *most > 0)
+    }
+
+    /// Sets how many answers of programs are made at once; 0: as many as suits the device.
+    pub fn set_max_sequences(&self, most: usize) {
+        self.max_sequences.store(most, Ordering::Relaxed);
     }
 
     /// The loaded models.

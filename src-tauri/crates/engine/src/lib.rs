@@ -77,6 +77,11 @@ impl MlxEngine {
         Self::spawn(Some(guard))
     }
 
+    /// Makes at most so many answers of programs at once from now on, those of chats on top; 0: as many as suits the device.
+    pub fn set_max_sequences(&self, most: usize) {
+        self.0.shared.set_max_sequences(most);
+    }
+
     fn spawn(memory_guard: Option<Arc<dyn MemoryGuard>>) -> Self {
         let (sender, commands) = channel();
         let shared = Arc::new(Shared::new(memory_guard));

@@ -173,7 +173,7 @@ impl Worker {
         if request.priority == Priority::Chat || waiting < MAX_WAITING {
             return Ok(());
         }
-        let seconds = self.scheduler.as_ref().map_or(1.0, Scheduler::mean_seconds) * waiting as f64 / slots() as f64;
+        let seconds = self.scheduler.as_ref().map_or(1.0, Scheduler::mean_seconds) * waiting as f64 / self.slots() as f64;
         Err(Error::Busy {
             waiting,
             retry_after: seconds.ceil().clamp(1.0, 60.0) as u32,
@@ -226,13 +226,21 @@ impl Worker {
             };
             let present = model.is_none_or(|model| self.loaded.as_ref().is_some_and(|loaded| loaded.files.is_of(model)));
             let class = waiting.class();
-            if idle || (present && (class == Priority::Chat || running < slots())) {
+            if idle || (present && (class == Priority::Chat || running < self.slots())) {
                 best = Some(best.map_or((class, index), |best| best.min((class, index))));
             } else if !present && waiting.since.elapsed() > PATIENCE {
                 break;
             }
         }
         best.map(|(_, index)| index)
+    }
+
+    /// How many answers of programs are made at once; those of chats come on top.
+    fn slots(&self) -> usize {
+        self.shared.max_sequences().unwrap_or_else(|| match device() {
+            Device::Cpu => 4,
+            Device::Metal | Device::Cuda => 8,
+        })
     }
 
     /// Whether an answer runs.
@@ -398,14 +406,6 @@ impl Worker {
         if let Err(error) = cleared {
             tracing::warn!(%error, "MLX reported an error of work that was given up");
         }
-    }
-}
-
-/// How many answers of programs are made at once; those of chats come on top.
-fn slots() -> usize {
-    match device() {
-        Device::Cpu => 4,
-        Device::Metal | Device::Cuda => 8,
     }
 }
 

@@ -81,11 +81,8 @@ impl Catalogue {
             return Err(unknown(name, &list));
         };
         let (shelf, reference) = (self.shelf.clone(), entry.model.reference.clone());
-        let resolved = tokio::task::spawn_blocking(move || {
-            shelf.used(&reference);
-            shelf.resolve(&reference)
-        });
-        let source = match resolved.await {
+        let resolved = tokio::task::spawn_blocking(move || shelf.resolve(&reference)).await;
+        let source = match resolved {
             Ok(resolved) => resolved?,
             Err(_) => return Err(Refusal::new(Kind::Internal, "the list of models could not be read")),
         };
@@ -94,6 +91,24 @@ impl Catalogue {
             source,
             context: entry.model.context,
         })
+    }
+
+    /// Notes that a model answers, for the list of models on this computer.
+    pub(crate) async fn used(&self, model: &Named) {
+        let (shelf, reference) = (self.shelf.clone(), model.source.reference());
+        // It writes a small file; if that fails, a date is older than it should be.
+        let _ = tokio::task::spawn_blocking(move || shelf.used(&reference)).await;
+    }
+
+    /// The model of this name, or without one the model that answers to every name, if there is one.
+    ///
+    /// # Errors
+    /// As [`Catalogue::find`], and if there is no name.
+    pub(crate) async fn named(&self, name: Option<&str>) -> Result<Named, Refusal> {
+        match name.or(self.fallback.as_deref()) {
+            Some(name) => self.find(name).await,
+            None => Err(Refusal::field("model", "this field is required")),
+        }
     }
 
     /// Reads the list anew.
@@ -278,6 +293,9 @@ pub(crate) mod tests {
             assert_eq!((refusal.kind, refusal.code), (Kind::NotFound, Some("model_not_found")));
             assert!(refusal.message.contains("pebble, org/model"), "{}", refusal.message);
         }
-        assert_eq!(catalogue(Some("pebble")).find("haiku").await.unwrap().id, "pebble");
+        for name in [Some("haiku"), None] {
+            assert_eq!(catalogue(Some("pebble")).named(name).await.unwrap().id, "pebble");
+        }
+        assert_eq!(catalogue(None).named(None).await.unwrap_err().param.as_deref(), Some("model"));
     }
 }

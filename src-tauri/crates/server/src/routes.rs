@@ -117,7 +117,7 @@ impl Call {
 
     /// The model that a body names.
     async fn model(&self, fields: &Fields<'_>) -> Result<Named> {
-        self.state.catalogue.find(fields.required_text("model")?).await
+        self.state.catalogue.named(fields.text("model")?).await
     }
 
     /// Makes the answer.
@@ -130,6 +130,7 @@ impl Call {
         if let (true, Some(context), Some(request)) = (stream, model.context, ask.requests.first()) {
             self.check_context(request, context).await?;
         }
+        self.state.catalogue.used(model).await;
         let exchange = Exchange::start(&self.state, ask, &self.request_id, &self.client);
         if !stream {
             return Ok(json_response(StatusCode::OK, &exchange.whole().await?));

@@ -6,4 +6,6 @@ mod client;
 mod hostile;
 mod house;
 mod recorded;
+mod sdks;
+mod told;
 mod waiting;

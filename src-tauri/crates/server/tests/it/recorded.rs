@@ -6,9 +6,9 @@ use protocol::{FinishReason, Message, Role, Thinking};
 use serde::Deserialize;
 use serde_json::{json, Value};
 
-use crate::answers::{accumulated, told, CHAT, MESSAGES, RESPONSES};
 use crate::client::{ask, Response};
 use crate::house::{done, House};
+use crate::told::{accumulated, told, CHAT, MESSAGES, RESPONSES};
 
 #[derive(Deserialize)]
 struct Recorded {
