@@ -45,7 +45,11 @@ class Chat:
             with openai_client.chat.completions.stream(**fields, stream_options={"include_usage": True}) as events:
                 for _ in events:
                     pass
-                whole = events.get_final_completion()
+                try:
+                    whole = events.get_final_completion()
+                except openai.LengthFinishReasonError as cut:
+                    # The helper's way to tell that the answer was cut.
+                    whole = cut.completion
         else:
             whole = openai_client.chat.completions.create(**fields)
         self.message, choice, usage = whole.choices[0].message, whole.choices[0], whole.usage
@@ -83,9 +87,10 @@ class Responses:
             fields["extra_body"] = {"stop": stop}
         if stream:
             with openai_client.responses.stream(**fields) as events:
-                for _ in events:
-                    pass
-                whole = events.get_final_response()
+                for event in events:
+                    last = event
+                # The helper knows no end but `completed`.
+                whole = last.response if last.type == "response.incomplete" else events.get_final_response()
         else:
             whole = openai_client.responses.create(**fields)
         self.whole = whole
@@ -118,7 +123,7 @@ class Messages:
         self.messages = [{"role": "user", "content": question}]
 
     def ask(self, stream, thinking, tools=False, most=400, stop=None):
-        fields = {"model": MODEL, "messages": self.messages, "max_tokens": most, "temperature": 0}
+        fields = {"model": MODEL, "messages": self.messages, "max_tokens": most, "extra_body": {"temperature": 0}}
         fields["thinking"] = {"type": "adaptive"} if thinking else {"type": "disabled"}
         if tools:
             fields["tools"] = self.tools
@@ -208,7 +213,7 @@ def errors(surface, stream, thinking):
     if surface is Messages:
         fields["max_tokens"] = 9
     raises(sdk.NotFoundError, lambda: create(**{**fields, "model": "other"}))
-    raises(sdk.BadRequestError, lambda: create(**{**fields, "temperature": -1}))
+    raises(sdk.BadRequestError, lambda: create(**fields, extra_body={"temperature": -1}))
     raises(sdk.BadRequestError, lambda: create(**{**fields, names[surface.name]: [{"role": "user", "content": [{"type": "sound"}]}]}))
     if ENGINE == "pebble":
         long = [{"role": "user", "content": "one two three " * 4000}]
