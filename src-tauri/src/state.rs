@@ -124,7 +124,9 @@ impl App {
 
     /// Keeps what the loaded model really took, for the next time it is asked whether it fits.
     pub async fn record_peak(&self) {
-        let (Some(loaded), Ok(memory)) = (self.engine.loaded().pop(), self.engine.memory().await) else {
+        // Beside another model nobody knows which of them took it.
+        let models = self.engine.loaded();
+        let ([loaded], Ok(memory)) = (&models[..], self.engine.memory().await) else {
             return;
         };
         if let Err(error) = self.hub.remember_measured(&loaded.reference, Some(&loaded.revision), memory.peak) {

@@ -59,6 +59,13 @@ pub struct PreparedPrompt {
     pub prefix: Option<PrefixTokens>,
 }
 
+impl PreparedPrompt {
+    /// How many tokens are read before the first new one.
+    pub fn tokens(&self) -> usize {
+        self.prompt.ids.len() + self.prefix.as_ref().map_or(0, |prefix| prefix.tokens.len())
+    }
+}
+
 /// Renders and tokenises a request. Needs no weights, so that no model is loaded for what cannot be answered.
 ///
 /// # Errors

@@ -39,9 +39,9 @@ pub fn bench(worker: &mut Worker, source: &FolderSource, prompts: &[usize], gene
     if prompts.contains(&0) {
         return Err(nothing_to_measure());
     }
-    worker.unload();
-    let load_ms = worker.ensure_loaded(source, &mut |_, _| Ok(()))?;
-    let model = &worker.loaded().expect("just loaded").model;
+    worker.unload_all();
+    let loaded = worker.ensure_loaded(source)?;
+    let (model, load_ms) = (&loaded.model, loaded.info.load_ms);
     let mut all = Vec::new();
     for (index, length) in prompts.iter().enumerate() {
         if index > 0 {
@@ -85,8 +85,8 @@ pub fn bench_batch(
     if sizes.contains(&0) || generate < 2 {
         return Err(nothing_to_measure());
     }
-    worker.ensure_loaded(source, &mut |_, _| Ok(()))?;
-    let model = &worker.loaded().expect("just loaded").model;
+    let loaded = worker.ensure_loaded(source)?;
+    let model = &loaded.model;
     let ids = bench_prompt(prompt, model.vocabulary());
     let measure = |count: usize, tokens: usize| -> Result<f64> {
         let mut sequences = (0..count).map(|_| read(model, &ids)).collect::<Result<Vec<_>>>()?;

@@ -11,12 +11,27 @@ use crate::error::{Error, Result};
 use crate::job::JobContext;
 use crate::load::LoadedModel;
 use crate::logprobs::Logprobs;
+use crate::memory;
 use crate::output_stream::OutputStream;
 use crate::repetition_detector::RepetitionDetector;
 use crate::sampler::{Sampler, SamplerConfig};
 use crate::sequence::{backend, GenerationTimes, LoopEnd, Sequence, SequenceState};
 use crate::tensor::device;
 use crate::thinking_budget::ThinkingBudget;
+
+/// How much of an answer is planned for when it is admitted, in tokens: few answers are longer.
+const PLANNED_TOKENS: u32 = 1024;
+
+/// What the sequence of a request will take, as far as it is planned, after so many tokens of prompt and answer prefix.
+pub fn planned_workload(request: &Request, tokens: usize, context: u32) -> Workload {
+    let answer = request.max_tokens.map_or(PLANNED_TOKENS, |most| most.min(PLANNED_TOKENS));
+    Workload {
+        context: (tokens as u32).saturating_add(answer).min(context),
+        kv_bits: request.kv_bits,
+        backend: backend(),
+        prefix_cached: false,
+    }
+}
 
 /// An answer that was admitted. It reads its prompt in chunks, then takes part in decode steps, one token each; in between it can
 /// be left out of any step.
@@ -181,6 +196,18 @@ impl Generation {
     /// Whether its prompt has been read and tokens follow.
     pub fn decoding(&self) -> bool {
         self.decoding
+    }
+
+    /// Whether tokens have to be read before its next step.
+    pub fn reading(&self) -> bool {
+        self.unread() > 0 || !self.decoding
+    }
+
+    /// The bytes that its caches will grow by, as far as its length is planned.
+    pub fn cache_growth(&self) -> u64 {
+        let config = &self.loaded.files.config;
+        let workload = planned_workload(&self.request, self.prefilled, config.context);
+        config.cache_growth(self.read().unwrap_or(0) as u32, &workload)
     }
 
     /// Whether the next step can read its last token, which nothing in flight has read.
@@ -393,7 +420,9 @@ impl Generation {
             prefix_cached: false,
         };
         let more = self.loaded.files.config.additional_memory(from as u32, &workload);
-        guard.before_chunk(more, device().name()).map_err(Error::MemoryShort)
+        guard
+            .before_chunk(more, device().name(), memory::figures()?.active)
+            .map_err(Error::MemoryShort)
     }
 
     fn report_prefill(&self, read: usize) {

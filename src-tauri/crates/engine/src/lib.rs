@@ -16,6 +16,7 @@ mod job;
 mod kernels;
 mod layers;
 mod load;
+mod loaded_models;
 mod logits;
 mod logprobs;
 mod memory;
@@ -33,6 +34,7 @@ mod tensor;
 #[cfg(feature = "test-support")]
 pub mod test_support;
 mod thinking_budget;
+mod waiting;
 mod weights;
 mod worker;
 
@@ -88,7 +90,7 @@ impl MlxEngine {
         let workers = shared.clone();
         let thread = std::thread::Builder::new()
             .name("engine".into())
-            .spawn(move || Worker::run(&commands, workers));
+            .spawn(move || Worker::run(commands, workers));
         let thread = thread
             .map_err(|error| tracing::error!(%error, "the engine's thread could not be started"))
             .ok();
@@ -250,18 +252,14 @@ impl LocalEngine for MlxEngine {
     }
 
     fn unload(&self, reference: &str) -> BoxFuture<'static, protocol::Result<()>> {
-        let reference = reference.to_owned();
-        self.call_async(move |worker| {
-            if worker.loaded().is_some_and(|loaded| loaded.info.reference == reference) {
-                worker.unload();
-            }
-            Ok(())
-        })
+        let (done, unloaded) = oneshot::channel();
+        self.send(Command::Unload(reference.to_owned(), done));
+        Box::pin(async move { Ok(unloaded.await.unwrap_or(Err(Error::WorkerGone))?) })
     }
 
     fn unload_all(&self) -> BoxFuture<'static, protocol::Result<()>> {
         self.call_async(|worker| {
-            worker.unload();
+            worker.unload_all();
             Ok(())
         })
     }
@@ -271,7 +269,7 @@ impl LocalEngine for MlxEngine {
     }
 
     fn memory(&self) -> BoxFuture<'static, protocol::Result<MemoryFigures>> {
-        // A running job answers too, between two tokens, so that a window that asks does not wait for the job's end.
+        // Answered also between two tokens and while a model loads, so that a window that asks does not wait for that.
         let (query, answer) = self.0.shared.query_memory();
         self.send(Command::Memory(query));
         Box::pin(async move { Ok(answer.await.unwrap_or(Err(Error::WorkerGone))?) })

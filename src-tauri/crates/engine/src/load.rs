@@ -98,6 +98,11 @@ impl LoadedModel {
             files,
         })
     }
+
+    /// The bytes that are free when it is gone: its weights and the copies of what it has read.
+    pub fn bytes(&self) -> u64 {
+        self.info.resident_bytes + self.prefix_cache.borrow().bytes()
+    }
 }
 
 /// Reads a few tokens and generates two: a GPU compiles its kernels when they first run, and nobody waits for an answer here.

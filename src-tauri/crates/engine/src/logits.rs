@@ -17,8 +17,7 @@ pub fn logits(
     chunk: Option<usize>,
     kv_bits: Option<KvBits>,
 ) -> Result<Vec<Vec<f32>>> {
-    worker.ensure_loaded(source, &mut |_, _| Ok(()))?;
-    let loaded = worker.loaded().expect("just loaded");
+    let loaded = worker.ensure_loaded(source)?;
     let (model, vocabulary) = (&loaded.model, loaded.model.vocabulary());
     if tokens.is_empty() || chunk == Some(0) {
         return Err(Error::BadRequest(

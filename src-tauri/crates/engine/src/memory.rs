@@ -2,7 +2,8 @@
 
 use protocol::MemoryFigures;
 
-use crate::error::Result;
+use crate::error::{catch_panic, Result};
+use crate::tensor::synchronize;
 
 /// The figures of now.
 pub fn figures() -> Result<MemoryFigures> {
@@ -27,4 +28,11 @@ pub fn reset_peak() -> Result<()> {
 /// part of the memory.
 pub fn limit() -> Result<u64> {
     Ok(mlx_rs::memory::memory_limit()? as u64)
+}
+
+/// Waits for work that an abnormal end may have left in flight, and frees its buffers.
+pub fn recover() {
+    if let Err(error) = catch_panic(|| synchronize().and_then(|()| clear_cache())) {
+        tracing::warn!(%error, "MLX reported an error of work that was given up");
+    }
 }

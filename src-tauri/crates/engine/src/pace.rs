@@ -1,6 +1,6 @@
 //! How much is read between two decode steps, so that answers that run are not made to wait.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::sequence::prefill_chunk;
 
@@ -74,6 +74,72 @@ impl Pace {
     }
 }
 
+/// Rounds in which models without a chat answer are left out, so that the last of them tells what the chat takes alone: a step that
+/// was begun before is waited for in the first.
+const SOLO: usize = 3;
+
+/// Rounds until it is measured again.
+const EPOCH: usize = 30;
+
+/// How often models without a chat answer step beside one that has one. What a model begins to compute in one round is waited for
+/// in a later one, perhaps by another, so that whole stretches of rounds are measured and never a single model's step.
+#[derive(Debug)]
+pub struct ChatShare {
+    round: usize,
+    since: Option<Instant>,
+    joined: usize,
+    /// Seconds of a round of the chat alone.
+    alone: f64,
+    /// They step in every so many-th round.
+    every: usize,
+}
+
+impl ChatShare {
+    /// Nothing is measured yet.
+    pub fn new() -> Self {
+        Self {
+            round: 0,
+            since: None,
+            joined: 0,
+            alone: 0.0,
+            every: 4,
+        }
+    }
+
+    /// Whether models without a chat answer take part in this round.
+    pub fn others_join(&self) -> bool {
+        self.round >= SOLO && (self.round - SOLO).is_multiple_of(self.every)
+    }
+
+    /// A round has ended `now`.
+    pub fn record(&mut self, joined: bool, now: Instant) {
+        self.round += 1;
+        self.joined += usize::from(joined);
+        let took = |since: Option<Instant>| since.map(|since| (now - since).as_secs_f64());
+        match (self.round, took(self.since)) {
+            (round, _) if round + 1 == SOLO => self.since = Some(now),
+            (SOLO, Some(took)) => {
+                self.alone = took;
+                (self.since, self.joined) = (Some(now), 0);
+            }
+            (EPOCH.., Some(took)) => {
+                let extra = (took - self.alone * (EPOCH - SOLO) as f64) / self.joined.max(1) as f64;
+                let allowed = (self.alone * (1.0 / CHAT_SHARE - 1.0)).max(1e-9);
+                self.every = (extra / allowed).ceil().clamp(1.0, 16.0) as usize;
+                self.round = 0;
+            }
+            (EPOCH.., None) => self.round = 0,
+            _ => {}
+        }
+    }
+
+    /// A round has ended that does not tell what others cost a chat, because a prompt was read in it or no chat answered.
+    pub fn pass_over(&mut self) {
+        self.since = None;
+        self.round = if self.round + 1 < EPOCH { (self.round + 1).max(SOLO) } else { SOLO };
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -99,6 +165,42 @@ mod tests {
         assert_eq!(pace.chunk(Some(GAP)), 40);
         pace.record_chunk(40, Duration::from_secs(40));
         assert_eq!(pace.chunk(Some(GAP)), MIN_CHUNK);
+    }
+
+    #[test]
+    fn a_chat_keeps_its_share_beside_other_models() {
+        for (alone, extra) in [(10.0, 0.5), (10.0, 2.0), (10.0, 10.0), (10.0, 25.0), (20.0, 60.0)] {
+            let (mut share, mut now) = (ChatShare::new(), Instant::now());
+            let (mut spent, mut joined, mut waiting, rounds) = (0.0, 0, 0.0, 3000);
+            for _ in 0..rounds {
+                // What joins is waited for in the next round.
+                let joins = share.others_join();
+                let took = alone + std::mem::replace(&mut waiting, if joins { extra } else { 0.0 });
+                now += Duration::from_secs_f64(took / 1000.0);
+                share.record(joins, now);
+                spent += took;
+                joined += usize::from(joins);
+            }
+            let kept = f64::from(rounds) * alone / spent;
+            assert!(kept >= CHAT_SHARE - 0.02, "{alone} ms alone, {extra} ms more: {kept}");
+            let most = (alone * 0.25 / extra).min(1.0);
+            let share = joined as f64 / f64::from(rounds);
+            assert!(
+                share > 0.6 * most.max(1.0 / 16.0),
+                "{extra} ms more: others step in {share} of the rounds"
+            );
+        }
+    }
+
+    #[test]
+    fn others_go_on_while_prompts_are_read() {
+        let mut share = ChatShare::new();
+        let mut joined = 0;
+        for _ in 0..100 {
+            joined += usize::from(share.others_join());
+            share.pass_over();
+        }
+        assert!(joined >= 20, "{joined} of 100");
     }
 
     #[test]

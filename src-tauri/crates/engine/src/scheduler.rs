@@ -15,7 +15,7 @@ use crate::memory;
 use crate::ops::concatenate;
 use crate::pace::Pace;
 use crate::sequence::{clear_after_chunk, decode_step, ids_tensor, DecodedStep, LoopEnd, Sequence};
-use crate::tensor::{async_eval, synchronize, Tensor};
+use crate::tensor::{async_eval, Tensor};
 
 /// Sequences that decode together at most.
 const MAX_BATCH: usize = 16;
@@ -31,6 +31,16 @@ const MIN_SHARED: usize = 64;
 
 /// Steps after which buffers that were kept for reuse are given back.
 const CLEAR_EVERY: usize = 256;
+
+/// What other models' answers want of the same device.
+pub struct Beside {
+    /// Whether there are none.
+    pub alone: bool,
+    /// The first class of those that decode.
+    pub decoding: Option<Priority>,
+    /// Whether a prompt of this model may be read now.
+    pub may_read: bool,
+}
 
 /// The admitted answers, all of one model, and the step in flight.
 pub struct Scheduler {
@@ -82,6 +92,34 @@ impl Scheduler {
         }
     }
 
+    /// The model.
+    pub fn loaded(&self) -> &Rc<LoadedModel> {
+        &self.loaded
+    }
+
+    /// The first class of those that decode.
+    pub fn decodes(&self) -> Option<Priority> {
+        let decoding = |running: &&Running| running.generation.decoding();
+        self.running.iter().find(decoding).map(|running| running.generation.priority())
+    }
+
+    /// Whether a chat answer is admitted.
+    pub fn serves_chat(&self) -> bool {
+        let first = self.running.first();
+        first.is_some_and(|running| running.generation.priority() == Priority::Chat)
+    }
+
+    /// The class of the prompt whose turn it is to be read, and since when it has read nothing.
+    pub fn reads(&self) -> Option<(Priority, Instant)> {
+        let reader = self.running.iter().find(|running| running.generation.reading())?;
+        Some((reader.generation.priority(), reader.generation.last_chunk()))
+    }
+
+    /// The bytes that the caches of the admitted answers will grow by.
+    pub fn cache_growth(&self) -> u64 {
+        self.running.iter().map(|running| running.generation.cache_growth()).sum()
+    }
+
     /// How many answers are admitted.
     pub fn len(&self) -> usize {
         self.running.len()
@@ -112,12 +150,17 @@ impl Scheduler {
     }
 
     /// One decode step and one chunk, as far as there is something to do.
-    pub fn tick(&mut self) {
+    pub fn tick(&mut self, beside: &Beside) {
         self.end_cancelled();
+        if !beside.alone {
+            self.last_step = None;
+        }
         if let Err(error) = catch_panic(|| self.step()) {
             self.step_failed(error);
         }
-        self.prefill();
+        if beside.may_read {
+            self.prefill(beside.decoding);
+        }
         if self.running.is_empty() {
             self.in_flight = None;
         }
@@ -294,11 +337,12 @@ impl Scheduler {
         }
     }
 
-    /// Reads one chunk of the prompt whose turn it is.
-    fn prefill(&mut self) {
+    /// Reads one chunk of the prompt whose turn it is, while answers of other models decode in this class.
+    fn prefill(&mut self, beside: Option<Priority>) {
         let Some(id) = self.next_reader() else { return };
         let decoding = |running: &&Running| running.id != id && running.generation.decoding();
         let first = self.running.iter().find(decoding).map(|running| running.generation.priority());
+        let first = first.into_iter().chain(beside).min();
         let gap = first.map(|priority| GAPS[usize::from(priority != Priority::Chat)]);
         let most = self.pace.chunk(gap);
         self.last_step = None;
@@ -328,8 +372,7 @@ impl Scheduler {
     /// Who reads the next chunk: a running answer that has a few tokens to read, then who has waited too long, then by class. A
     /// prompt that shares much with one that is being read lets that one go first.
     fn next_reader(&mut self) -> Option<u64> {
-        let reading = |running: &&Running| running.generation.unread() > 0 || !running.generation.decoding();
-        let readers: Vec<&Running> = self.running.iter().filter(reading).collect();
+        let readers: Vec<&Running> = self.running.iter().filter(|running| running.generation.reading()).collect();
         if let Some(running) = readers.iter().find(|running| running.generation.decoding()) {
             return Some(running.id);
         }
@@ -388,16 +431,13 @@ impl Scheduler {
     /// Waits for work that an abnormal end may have left in flight, and drops copies in which its cause may lie.
     fn recover(&self) {
         self.loaded.prefix_cache.borrow_mut().clear();
-        let cleared = catch_panic(|| synchronize().and_then(|()| memory::clear_cache()));
-        if let Err(error) = cleared {
-            tracing::warn!(%error, "MLX reported an error of work that was given up");
-        }
+        memory::recover();
     }
 }
 
-/// Tells the memory guard what the model took at most.
+/// Tells the memory guard what the model took at most. Beside another model nobody knows which of them took it.
 fn record_peak(loaded: &LoadedModel, job: &JobContext) {
-    if let Some(guard) = job.shared.memory_guard() {
+    if let Some(guard) = job.shared.memory_guard().filter(|_| job.shared.loaded().len() == 1) {
         if let Ok(figures) = catch_panic(memory::figures) {
             guard.record_peak(&loaded.files.source, figures.peak);
         }

@@ -12,11 +12,11 @@ use crate::{error, tensor, MlxEngine};
 /// What the worker holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inspection {
-    /// Tensors of the loaded model.
+    /// Tensors of the loaded models.
     pub tensors: usize,
     /// How many of them are still to be computed.
     pub unevaluated: usize,
-    /// Tensors of the prefix cache.
+    /// Tensors of the prefix caches.
     pub prefix_cache_tensors: usize,
     /// Their bytes.
     pub prefix_cache_bytes: u64,
@@ -55,7 +55,7 @@ impl MlxEngine {
     /// Counts what the worker holds.
     pub fn inspect(&self) -> protocol::Result<Inspection> {
         self.call(|worker| {
-            let tensors = worker.loaded().map(|loaded| loaded.model.tensors()).unwrap_or_default();
+            let tensors: Vec<_> = worker.loaded().flat_map(|loaded| loaded.model.tensors()).collect();
             let available = tensors
                 .iter()
                 .map(|tensor| tensor.is_available())
@@ -63,17 +63,17 @@ impl MlxEngine {
             Ok(Inspection {
                 tensors: tensors.len(),
                 unevaluated: available.iter().filter(|available| !**available).count(),
-                prefix_cache_tensors: worker.loaded().map_or(0, |loaded| loaded.prefix_cache.borrow().tensors()),
-                prefix_cache_bytes: worker.loaded().map_or(0, |loaded| loaded.prefix_cache.borrow().bytes()),
+                prefix_cache_tensors: worker.loaded().map(|loaded| loaded.prefix_cache.borrow().tensors()).sum(),
+                prefix_cache_bytes: worker.loaded().map(|loaded| loaded.prefix_cache.borrow().bytes()).sum(),
                 living: tensor::live_tensors(),
             })
         })
     }
 
-    /// Limits the prefix cache of the loaded model to `bytes`.
+    /// Limits the prefix cache of each loaded model to `bytes`.
     pub fn set_prefix_cache_budget(&self, bytes: u64) -> protocol::Result<()> {
         self.call(move |worker| {
-            if let Some(loaded) = worker.loaded() {
+            for loaded in worker.loaded() {
                 loaded.prefix_cache.borrow_mut().set_budget(bytes);
             }
             Ok(())
@@ -83,7 +83,7 @@ impl MlxEngine {
     /// Loads and computes from now on as on a GPU, by MLX's CPU versions of the same operations.
     pub fn pretend_gpu(&self) -> protocol::Result<()> {
         self.call(|worker| {
-            worker.unload();
+            worker.unload_all();
             tensor::pretend_gpu();
             Ok(())
         })
@@ -92,8 +92,8 @@ impl MlxEngine {
     /// How many operations the graph of one decode step has, after a prompt of some tokens.
     pub fn step_operations(&self, model: FolderSource) -> protocol::Result<u64> {
         self.call(move |worker| {
-            worker.ensure_loaded(&model, &mut |_, _| Ok(()))?;
-            let model = &worker.loaded().expect("just loaded").model;
+            let loaded = worker.ensure_loaded(&model)?;
+            let model = &loaded.model;
             let mut state = SequenceState::new(model, None);
             state.prefill(model, &[1, 2, 3, 4, 5])?;
             let config = SamplerConfig::new(&protocol::Sampling::greedy(), &protocol::Sampling::default(), model.vocabulary())?;
@@ -116,8 +116,8 @@ impl MlxEngine {
         kv_bits: Option<KvBits>,
     ) -> protocol::Result<Vec<Decoded>> {
         self.call(move |worker| {
-            worker.ensure_loaded(&model, &mut |_, _| Ok(()))?;
-            let model = &worker.loaded().expect("just loaded").model;
+            let loaded = worker.ensure_loaded(&model)?;
+            let model = &loaded.model;
             let read = |prompt: &Vec<u32>| -> error::Result<SequenceState> {
                 let mut state = SequenceState::new(model, kv_bits);
                 state.prefill(model, &prompt[..prompt.len() - 1])?;

@@ -1,4 +1,5 @@
-//! The one thread that touches MLX: it takes commands, loads models, and lets the scheduler compute in between.
+//! The one thread that touches MLX: it takes commands, loads models, and lets them compute in between, also while another one
+//! loads.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -7,23 +8,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use protocol::{Done, EndedBy, EngineEvent, FinishReason, FolderSource, LoadEvent, Priority, Request, Sender, Stage};
+use tokio::sync::oneshot;
 
-use crate::answer;
+use crate::answer::{self, PreparedPrompt};
 use crate::error::{catch_panic, Error, Result};
-use crate::generation::Generation;
+use crate::generation::{planned_workload, Generation};
 use crate::job::{JobContext, MemoryQuery, PendingPrefetch, Shared};
 use crate::load::{LoadedModel, ModelFiles};
-use crate::prefetch::Prefetch;
-use crate::scheduler::Scheduler;
+use crate::loaded_models::{LoadedModels, Room};
+use crate::prefetch::Prefetches;
 use crate::tensor::{device, Device};
-use crate::weights::LoadProgress;
+use crate::waiting::{Waiting, Work};
 use crate::{blas, folder, kernels, memory, tensor};
 
 /// Requests of programs that wait at most; more are refused.
 const MAX_WAITING: usize = 32;
-
-/// Who has waited so long is served like the class above, and nobody passes a request for another model any more.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the worker is asked for.
 pub enum Command {
@@ -45,87 +44,95 @@ pub enum Command {
     Prefetch(Box<Request>, PendingPrefetch),
     /// Answer the queries for the memory; keeps one of them alive.
     Memory(Arc<MemoryQuery>),
+    /// Free the model of this reference, when its answers have ended.
+    Unload(String, oneshot::Sender<Result<()>>),
     /// Any other call, when no answer runs; it answers by itself and does not panic.
     Call(Box<dyn FnOnce(&mut Worker) + Send>),
 }
 
-/// A command that waits for its turn.
-struct Waiting {
-    work: Work,
-    since: Instant,
+/// Who hears how far a load is.
+enum Listener<'a> {
+    Job(&'a JobContext),
+    Load(&'a Sender<LoadEvent>),
+    Nobody,
 }
 
-enum Work {
-    Load(FolderSource, Sender<LoadEvent>),
-    Generate(Box<Request>, JobContext),
-    Call(Box<dyn FnOnce(&mut Worker) + Send>),
-}
-
-impl Waiting {
-    /// The class it is served in.
-    fn class(&self) -> Priority {
-        match &self.work {
-            Work::Generate(request, _) if request.priority == Priority::Background && self.since.elapsed() > PATIENCE => Priority::Api,
-            Work::Generate(request, _) => request.priority,
-            Work::Load(..) | Work::Call(_) => Priority::Chat,
+impl Listener<'_> {
+    fn progress(&self, done: u64, total: u64) {
+        match self {
+            Self::Job(job) => job.send(EngineEvent::Progress {
+                stage: Stage::Load,
+                done,
+                total,
+            }),
+            Self::Load(events) => events.send(LoadEvent::Progress { done, total }),
+            Self::Nobody => {}
         }
+    }
+
+    /// Whether its job was cancelled, which is told at once.
+    fn has_left(&self) -> bool {
+        let Self::Job(job) = self else { return false };
+        let cancelled = job.cancelled();
+        if cancelled {
+            job.send(cancelled_event());
+        }
+        cancelled
     }
 }
 
 /// What lives on the thread. It holds tensors and therefore cannot leave.
 pub struct Worker {
-    loaded: Option<Rc<LoadedModel>>,
-    /// The answers of the loaded model.
-    scheduler: Option<Scheduler>,
+    models: LoadedModels,
+    commands: Receiver<Command>,
     /// What waits, in the order in which it came.
     waiting: VecDeque<Waiting>,
-    /// What is to be read when there is nothing else to do.
-    next_prefetch: Option<(Box<Request>, PendingPrefetch)>,
+    /// Whether a model is being loaded: until it is, nothing is done that needs another one or none at all.
+    loading: bool,
     /// What is read while there is nothing else to do.
-    prefetch: Option<(Prefetch, PendingPrefetch)>,
+    prefetches: Prefetches,
     shared: Arc<Shared>,
 }
 
 impl Worker {
     /// Takes commands until nobody can send any.
-    pub fn run(commands: &Receiver<Command>, shared: Arc<Shared>) {
+    pub fn run(commands: Receiver<Command>, shared: Arc<Shared>) {
         // Were MLX unusable, every job would say so.
         match catch_panic(|| Ok((tensor::connect()?, tensor::version()?))) {
             Ok((device, mlx)) => tracing::info!(mlx, device = device.name(), blas = blas::set_up(), "the engine started"),
             Err(error) => tracing::error!(%error, "MLX cannot be used"),
         }
         let mut worker = Self {
-            loaded: None,
-            scheduler: None,
+            models: LoadedModels::new(shared.clone()),
+            commands,
             waiting: VecDeque::new(),
-            next_prefetch: None,
-            prefetch: None,
+            loading: false,
+            prefetches: Prefetches::default(),
             shared,
         };
-        while worker.take_commands(commands) {
+        while worker.take_commands() {
             worker.serve();
-            if let Some(scheduler) = worker.scheduler.as_mut().filter(|scheduler| !scheduler.is_empty()) {
-                scheduler.tick();
+            if worker.models.running() > 0 {
+                worker.tick();
             } else if worker.waiting.is_empty() {
-                worker.continue_prefetch();
+                worker.prefetches.advance(&worker.models);
             }
         }
-        if let Some(scheduler) = &mut worker.scheduler {
-            scheduler.end_cancelled();
-        }
-        worker.unload();
+        worker.models.end_cancelled();
+        worker.unload_all();
         drop(worker);
         kernels::clear();
         tensor::disconnect();
     }
 
     /// Takes the commands that have come, or waits for one if there is nothing to do; returns whether more may come.
-    fn take_commands(&mut self, commands: &Receiver<Command>) -> bool {
-        let mut idle = !self.answering() && self.waiting.is_empty() && self.prefetch.is_none() && self.next_prefetch.is_none();
+    fn take_commands(&mut self) -> bool {
+        let busy = self.loading || self.models.running() > 0 || !self.waiting.is_empty();
+        let mut idle = !busy && self.prefetches.is_empty();
         loop {
-            let command = match commands.try_recv() {
+            let command = match self.commands.try_recv() {
                 Err(TryRecvError::Empty) if !idle => return true,
-                Err(TryRecvError::Empty) => commands.recv().ok(),
+                Err(TryRecvError::Empty) => self.commands.recv().ok(),
                 command => command.ok(),
             };
             idle = false;
@@ -145,8 +152,7 @@ impl Worker {
                 return;
             }
             Command::Prefetch(request, pending) => {
-                self.stop_prefetch();
-                self.next_prefetch = Some((request, pending));
+                self.prefetches.replace(request, pending);
                 return;
             }
             Command::Generate { request, job } => {
@@ -154,16 +160,22 @@ impl Worker {
                     job.send(EngineEvent::Failed(error.into()));
                     return;
                 }
-                Work::Generate(request, job)
+                Work::Generate(request, Rc::new(job))
             }
             Command::Load { source, events } => Work::Load(source, events),
+            Command::Unload(reference, done) => Work::Unload(reference, done),
             Command::Call(call) => Work::Call(call),
         };
-        self.stop_prefetch();
-        self.waiting.push_back(Waiting {
-            work,
-            since: Instant::now(),
-        });
+        self.prefetches.stop();
+        self.waiting.push_back(Waiting::new(work));
+    }
+
+    /// How many answers of programs are made at once; those of chats come on top.
+    fn slots(&self) -> usize {
+        self.shared.max_sequences().unwrap_or_else(|| match device() {
+            Device::Cpu => 4,
+            Device::Metal | Device::Cuda => 8,
+        })
     }
 
     /// Refuses a program's request if too many wait.
@@ -173,7 +185,7 @@ impl Worker {
         if request.priority == Priority::Chat || waiting < MAX_WAITING {
             return Ok(());
         }
-        let seconds = self.scheduler.as_ref().map_or(1.0, Scheduler::mean_seconds) * waiting as f64 / self.slots() as f64;
+        let seconds = self.models.mean_seconds() * waiting as f64 / self.slots() as f64;
         Err(Error::Busy {
             waiting,
             retry_after: seconds.ceil().clamp(1.0, 60.0) as u32,
@@ -185,8 +197,13 @@ impl Worker {
         self.end_cancelled();
         while let Some(waiting) = self.next().and_then(|index| self.waiting.remove(index)) {
             match waiting.work {
-                Work::Generate(request, job) => self.begin(*request, Rc::new(job)),
+                Work::Generate(..) => self.begin(waiting),
                 Work::Load(source, events) => self.load(&source, &events),
+                Work::Unload(reference, done) => {
+                    self.unload(&reference);
+                    // Nobody may wait any more.
+                    let _ = done.send(Ok(()));
+                }
                 Work::Call(call) => call(self),
             }
         }
@@ -195,222 +212,251 @@ impl Worker {
         }
     }
 
+    /// One step of everybody who answers.
+    fn tick(&mut self) {
+        if self.models.tick() {
+            self.waiting.iter_mut().for_each(Waiting::look_again);
+        }
+    }
+
     /// Ends waiting requests that were cancelled.
     fn end_cancelled(&mut self) {
         self.waiting.retain(|waiting| match &waiting.work {
             Work::Generate(_, job) if job.cancel.is_cancelled() => {
-                job.send(cancelled());
+                job.send(cancelled_event());
                 false
             }
             _ => true,
         });
     }
 
-    /// What is to be done next, if anything can be. Requests for the loaded model are admitted by class, a chat's at once and
-    /// others while there are slots; another model is loaded, and a call made, when no answer runs. Nothing passes a call, and
-    /// nothing passes for long what asks for another model.
-    fn next(&self) -> Option<usize> {
+    /// What is to be done next, if anything can be. Requests are admitted by class, a chat's at once and others while there are
+    /// slots; a model is loaded when there is room for it, and a call made when no answer runs. Nothing passes a call.
+    fn next(&mut self) -> Option<usize> {
         if self.shared.closing() {
             return None;
         }
-        let (idle, running) = (!self.answering(), self.scheduler.as_ref().map_or(0, Scheduler::len));
+        let running = self.models.running();
+        let closed: Vec<FolderSource> = self.waiting.iter().flat_map(Waiting::closed).cloned().collect();
+        let mut leaving: Vec<String> = Vec::new();
         let mut best: Option<(Priority, usize)> = None;
-        for (index, waiting) in self.waiting.iter().enumerate() {
-            let model = match &waiting.work {
-                Work::Call(_) => {
-                    best = best.or(idle.then_some((Priority::Chat, index)));
+        for index in 0..self.waiting.len() {
+            let waiting = &self.waiting[index];
+            let class = waiting.class();
+            let ready = match (&waiting.work, waiting.model()) {
+                (Work::Call(_), _) => {
+                    best = best.or((running == 0 && !self.loading).then_some((Priority::Chat, index)));
                     break;
                 }
-                Work::Load(source, _) => Some(source),
-                Work::Generate(request, _) => request.model.folder(),
+                (Work::Unload(reference, _), _) => {
+                    leaving.push(reference.clone());
+                    !self.loading && !self.models.answers(reference)
+                }
+                (_, Some(model)) if leaving.contains(&model.reference) || !waiting.due() => false,
+                (Work::Generate(..), _) if class != Priority::Chat && running >= self.slots() => false,
+                (work, Some(model)) if self.models.find(model).is_some() => matches!(work, Work::Load(..)) || !closed.contains(model),
+                (_, Some(_)) => !self.loading && self.has_room(index),
+                // It will be refused.
+                (_, None) => true,
             };
-            let present = model.is_none_or(|model| self.loaded.as_ref().is_some_and(|loaded| loaded.files.is_of(model)));
-            let class = waiting.class();
-            if idle || (present && (class == Priority::Chat || running < self.slots())) {
+            if ready {
                 best = Some(best.map_or((class, index), |best| best.min((class, index))));
-            } else if !present && waiting.since.elapsed() > PATIENCE {
-                break;
             }
         }
         best.map(|(_, index)| index)
     }
 
-    /// How many answers of programs are made at once; those of chats come on top.
-    fn slots(&self) -> usize {
-        self.shared.max_sequences().unwrap_or_else(|| match device() {
-            Device::Cpu => 4,
-            Device::Metal | Device::Cuda => 8,
-        })
-    }
-
-    /// Whether an answer runs.
-    fn answering(&self) -> bool {
-        self.scheduler.as_ref().is_some_and(|scheduler| !scheduler.is_empty())
-    }
-
-    /// Admits a request, after its model is loaded.
-    fn begin(&mut self, request: Request, job: Rc<JobContext>) {
-        let begun = catch_panic(|| self.prepare(request, &job));
-        match (begun, &mut self.scheduler) {
-            (Ok(generation), Some(scheduler)) => scheduler.admit(generation),
-            (Ok(_), None) => job.send(EngineEvent::Failed(Error::WorkerGone.into())),
-            (Err(Error::Cancelled), _) => {
-                self.recover();
-                job.send(cancelled());
+    /// Whether a model can be loaded for what waits here. If it does not fit at all, the load will say so.
+    fn has_room(&mut self, index: usize) -> bool {
+        let Some(model) = self.waiting[index].model() else { return true };
+        match catch_panic(|| self.models.room_for(model)) {
+            Ok(Room::After(others)) => {
+                self.waiting[index].wait_on(others);
+                false
             }
-            (Err(error), _) => {
-                self.recover();
+            Ok(Room::Without(_)) | Err(_) => true,
+        }
+    }
+
+    /// Admits a request after its model is loaded, or lets it wait on while there is no room for its sequence beside those that
+    /// run.
+    fn begin(&mut self, mut waiting: Waiting) {
+        let Work::Generate(request, job) = &waiting.work else { return };
+        let job = job.clone();
+        let prepared = catch_panic(|| self.prepare(request, &job));
+        let begun = prepared.and_then(|(loaded, prepared, load_ms)| {
+            if !self.fits_beside(&loaded, request, &prepared) {
+                return Ok(None);
+            }
+            if let Some(notice) = request.unseen_media() {
+                job.send(EngineEvent::Notice(notice));
+            }
+            let request = Request::clone(request);
+            let source = loaded.files.source.clone();
+            let generation = catch_panic(|| Generation::begin(loaded, request, prepared, load_ms, job.clone()))?;
+            Ok(Some((source, generation)))
+        });
+        match begun {
+            Ok(Some((source, generation))) => match self.models.use_now(&source) {
+                Some(scheduler) => scheduler.admit(generation),
+                None => job.send(EngineEvent::Failed(Error::WorkerGone.into())),
+            },
+            Ok(None) => {
+                waiting.wait_on(Vec::new());
+                let place = self.waiting.partition_point(|other| other.came_before(&waiting));
+                self.waiting.insert(place, waiting);
+            }
+            Err(Error::Cancelled) => job.send(cancelled_event()),
+            Err(error) => {
+                if matches!(error, Error::Mlx(_) | Error::Panicked(_)) {
+                    memory::recover();
+                }
                 job.send(EngineEvent::Failed(error.into()));
             }
         }
     }
 
-    fn prepare(&mut self, request: Request, job: &Rc<JobContext>) -> Result<Generation> {
+    fn prepare(&mut self, request: &Request, job: &JobContext) -> Result<(Rc<LoadedModel>, PreparedPrompt, f64)> {
         job.check_cancelled()?;
-        answer::check(&request)?;
-        let files = self.model_files(folder(&request)?)?;
-        let prepared = answer::prepare(&files, &request)?;
-        if let Some(notice) = request.unseen_media() {
-            job.send(EngineEvent::Notice(notice));
-        }
-        let mut progress = |done, total| {
-            job.send(EngineEvent::Progress {
-                stage: Stage::Load,
-                done,
-                total,
-            });
-            job.check_cancelled()
+        answer::check(request)?;
+        let files = self.model_files(folder(request)?)?;
+        let prepared = answer::prepare(&files, request)?;
+        let (loaded, load_ms) = self.load_unless_loaded(files, &Listener::Job(job))?;
+        job.check_cancelled()?;
+        Ok((loaded, prepared, load_ms))
+    }
+
+    /// Whether there is memory for the sequence of a request beside those that run, by the plans for all of them. What does not
+    /// fit alone ends while it is read, with the figures.
+    fn fits_beside(&self, loaded: &LoadedModel, request: &Request, prepared: &PreparedPrompt) -> bool {
+        let Some(guard) = self.shared.memory_guard().filter(|_| self.models.running() > 0) else {
+            return true;
         };
-        let load_ms = self.ensure_loaded_files(files, &mut progress)?;
-        let loaded = self.loaded.clone().expect("just loaded");
-        Generation::begin(loaded, request, prepared, load_ms, job.clone())
+        let config = &loaded.files.config;
+        let more = config.additional_memory(0, &planned_workload(request, prepared.tokens(), config.context));
+        let all = more.saturating_add(self.models.cache_growth());
+        let held = catch_panic(memory::figures).map_or(0, |figures| figures.active);
+        guard.before_chunk(all, device().name(), held).is_ok()
     }
 
     fn load(&mut self, source: &FolderSource, events: &Sender<LoadEvent>) {
-        let shared = self.shared.clone();
-        let mut progress = |done, total| {
-            events.send(LoadEvent::Progress { done, total });
-            if shared.closing() {
-                Err(Error::WorkerGone)
-            } else {
-                Ok(())
-            }
-        };
-        let loaded = catch_panic(|| self.ensure_loaded(source, &mut progress));
-        events.send(match (loaded, &self.loaded) {
-            (Ok(_), Some(loaded)) => LoadEvent::Ready(Box::new(loaded.info.clone())),
-            (Ok(_), None) => LoadEvent::Failed(Error::WorkerGone.into()),
-            (Err(error), _) => {
-                self.recover();
-                LoadEvent::Failed(error.into())
-            }
+        let loaded = catch_panic(|| {
+            let files = self.model_files(source)?;
+            self.load_unless_loaded(files, &Listener::Load(events))
+        });
+        events.send(match loaded {
+            Ok((loaded, _)) => LoadEvent::Ready(Box::new(loaded.info.clone())),
+            Err(error) => LoadEvent::Failed(error.into()),
         });
     }
 
-    /// Reads one chunk of what is prefetched.
-    fn continue_prefetch(&mut self) {
-        if let Some((request, pending)) = self.next_prefetch.take() {
-            let prefetch = catch_panic(|| match &self.loaded {
-                Some(loaded) if request.model.folder().is_some_and(|folder| loaded.files.is_of(folder)) => {
-                    Prefetch::begin(loaded, &request)
-                }
-                _ => Ok(None),
-            });
-            self.prefetch = self.unless_failed(prefetch).flatten().map(|prefetch| (prefetch, pending));
-        }
-        let (Some(loaded), Some((prefetch, _))) = (&self.loaded, &mut self.prefetch) else {
-            self.prefetch = None;
-            return;
-        };
-        let more = catch_panic(|| prefetch.read_chunk(loaded));
-        if self.unless_failed(more) != Some(true) {
-            self.prefetch = None;
+    /// The small files of a model: those of the loaded one, or read now.
+    fn model_files(&self, source: &FolderSource) -> Result<Rc<ModelFiles>> {
+        match self.models.find(source) {
+            Some(scheduler) => Ok(scheduler.loaded().files.clone()),
+            None => Ok(Rc::new(ModelFiles::open(source)?)),
         }
     }
 
-    /// Gives the prefetch up and keeps what was read.
-    fn stop_prefetch(&mut self) {
-        self.next_prefetch = None;
-        if let (Some(loaded), Some((mut prefetch, _pending))) = (&self.loaded, self.prefetch.take()) {
-            let stored = catch_panic(move || prefetch.store(loaded));
-            self.unless_failed(stored);
-        }
+    /// A model, loaded now if it is not; for calls.
+    pub fn ensure_loaded(&mut self, source: &FolderSource) -> Result<Rc<LoadedModel>> {
+        let files = self.model_files(source)?;
+        Ok(self.load_unless_loaded(files, &Listener::Nobody)?.0)
     }
 
-    /// The result of work that nobody waits for. A failure empties the prefix cache, because its cause may lie in there.
-    fn unless_failed<T>(&self, outcome: Result<T>) -> Option<T> {
-        match outcome {
-            Ok(value) => Some(value),
-            Err(error) => {
-                tracing::warn!(%error, "a prefetch failed");
-                if let Some(loaded) = &self.loaded {
-                    loaded.prefix_cache.borrow_mut().clear();
-                }
-                self.recover();
-                None
+    /// A model, and the milliseconds that it took to load it, 0 if it was loaded already.
+    fn load_unless_loaded(&mut self, files: Rc<ModelFiles>, listener: &Listener<'_>) -> Result<(Rc<LoadedModel>, f64)> {
+        if let Some(scheduler) = self.models.use_now(&files.source) {
+            return Ok((scheduler.loaded().clone(), 0.0));
+        }
+        match self.models.room_for(&files.source)? {
+            Room::Without(others) if others.is_empty() => {}
+            Room::Without(others) => {
+                self.prefetches.stop();
+                self.models.unload(|loaded| others.contains(&loaded.files.source));
+                memory::recover();
+            }
+            // Memory that was free a moment ago is gone.
+            Room::After(others) => {
+                return Err(Error::Busy {
+                    waiting: others.len(),
+                    retry_after: 1,
+                })
             }
         }
-    }
-
-    /// The small files of a model: those of the loaded one, or read now.
-    pub fn model_files(&self, source: &FolderSource) -> Result<Rc<ModelFiles>> {
-        match &self.loaded {
-            Some(loaded) if loaded.files.is_of(source) => Ok(loaded.files.clone()),
-            _ => Ok(Rc::new(ModelFiles::open(source)?)),
-        }
-    }
-
-    /// Makes a model the loaded one; `progress` gets resident and total bytes. Returns the milliseconds it took, 0 if it was
-    /// loaded already.
-    pub fn ensure_loaded(&mut self, source: &FolderSource, progress: &mut LoadProgress<'_>) -> Result<f64> {
-        let files = self.model_files(source)?;
-        self.ensure_loaded_files(files, progress)
-    }
-
-    /// [`Worker::ensure_loaded`] of a model whose small files have been read.
-    pub fn ensure_loaded_files(&mut self, files: Rc<ModelFiles>, progress: &mut LoadProgress<'_>) -> Result<f64> {
-        if self.loaded.as_ref().is_some_and(|loaded| loaded.files.is_of(&files.source)) {
-            return Ok(0.0);
-        }
-        self.unload();
-        if let Some(guard) = self.shared.memory_guard() {
-            guard.before_load(&files.source, device().name()).map_err(Error::MemoryShort)?;
-        }
         memory::reset_peak()?;
-        let loaded = LoadedModel::load(files, progress)?;
-        let load_ms = loaded.info.load_ms;
-        self.shared.set_loaded(vec![loaded.info.clone()]);
+        let source = files.source.clone();
+        let (mut taken_by_others, mut next_tick) = (0, Instant::now());
+        self.loading = true;
+        let loaded = catch_panic(|| {
+            LoadedModel::load(files, &mut |done, total| {
+                listener.progress(done, total);
+                taken_by_others += self.serve_while_loading(&source, (done, total), &mut next_tick)?;
+                let wanted = |waiting: &Waiting| waiting.model() == Some(&source);
+                if self.shared.closing() || (listener.has_left() && !self.waiting.iter().any(wanted)) {
+                    return Err(Error::Cancelled);
+                }
+                Ok(())
+            })
+        });
+        self.loading = false;
+        // What was loaded of a model that is given up is freed now.
+        let mut loaded = loaded.inspect_err(|_| memory::recover())?;
+        let resident = loaded.info.resident_bytes;
+        loaded.info.resident_bytes = resident.saturating_add_signed(-taken_by_others);
         let loaded = Rc::new(loaded);
-        self.scheduler = Some(Scheduler::new(loaded.clone()));
-        self.loaded = Some(loaded);
-        Ok(load_ms)
+        self.models.add(loaded.clone());
+        Ok((loaded.clone(), loaded.info.load_ms))
     }
 
-    /// Frees the loaded model; called when no answer runs.
-    pub fn unload(&mut self) {
-        self.shared.set_loaded(Vec::new());
-        (self.prefetch, self.next_prefetch) = (None, None);
-        self.scheduler = None;
-        self.loaded = None;
-        self.recover();
-    }
-
-    /// The loaded model.
-    pub fn loaded(&self) -> Option<&LoadedModel> {
-        self.loaded.as_deref()
-    }
-
-    /// Waits for work that an abnormal end may have left in flight, and frees its buffers.
-    fn recover(&self) {
-        let cleared = catch_panic(|| tensor::synchronize().and_then(|()| memory::clear_cache()));
-        if let Err(error) = cleared {
-            tracing::warn!(%error, "MLX reported an error of work that was given up");
+    /// Lets the loaded models go on between two tensors of one that is being loaded, half of the time; returns the bytes that they
+    /// took.
+    fn serve_while_loading(&mut self, source: &FolderSource, (done, total): (u64, u64), next_tick: &mut Instant) -> Result<i64> {
+        self.take_commands();
+        for waiting in self.waiting.iter().filter(|waiting| waiting.model() == Some(source)) {
+            match &waiting.work {
+                Work::Generate(_, job) => Listener::Job(job).progress(done, total),
+                Work::Load(_, events) => Listener::Load(events).progress(done, total),
+                Work::Unload(..) | Work::Call(_) => {}
+            }
         }
+        self.shared.answer_memory_queries();
+        self.end_cancelled();
+        if Instant::now() < *next_tick {
+            return Ok(0);
+        }
+        let (start, before) = (Instant::now(), memory::figures()?.active);
+        self.serve();
+        if self.models.running() > 0 {
+            self.tick();
+        }
+        *next_tick = Instant::now() + start.elapsed().max(Duration::from_millis(1));
+        Ok(memory::figures()?.active as i64 - before as i64)
+    }
+
+    /// Frees the model of this reference; called when it does not answer.
+    fn unload(&mut self, reference: &str) {
+        self.prefetches.stop();
+        self.models.unload(|loaded| loaded.info.reference == reference);
+        memory::recover();
+    }
+
+    /// Frees every model; called when no answer runs.
+    pub fn unload_all(&mut self) {
+        self.prefetches.stop();
+        self.models.unload(|_| true);
+        memory::recover();
+    }
+
+    /// The loaded models.
+    #[cfg(feature = "test-support")]
+    pub fn loaded(&self) -> impl Iterator<Item = &Rc<LoadedModel>> {
+        self.models.iter()
     }
 }
 
 /// The end of a job that was cancelled before it began.
-fn cancelled() -> EngineEvent {
+fn cancelled_event() -> EngineEvent {
     EngineEvent::Done(Done {
         finish_reason: FinishReason::Cancelled,
         ended_by: EndedBy::Cancelled,

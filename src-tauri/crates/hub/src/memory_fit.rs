@@ -146,6 +146,35 @@ pub fn check_before_load(folder: &Path, kv_bits: Option<KvBits>, backend: Backen
     .with("total", memory.total))
 }
 
+/// Refuses to load a model beside others, which take `kept` bytes, unless it fits comfortably with the default context. What cannot
+/// be read is left to the loader.
+///
+/// # Errors
+/// [`ErrorCode::MemoryShort`] with the figures.
+pub fn check_beside_others(folder: &Path, backend: Backend, memory: &Memory, kept: u64) -> protocol::Result<()> {
+    let question = Question {
+        backend,
+        ..Question::new()
+    };
+    let Ok(fit) = fit_of_folder(folder, &question, memory, None) else {
+        return Ok(());
+    };
+    let most = (memory.total / 5 * 4).saturating_sub(kept).min(memory.free);
+    if fit.needed <= most {
+        return Ok(());
+    }
+    Err(protocol::Error::new(
+        ErrorCode::MemoryShort,
+        format!(
+            "this model needs {} of memory, and beside the loaded ones there is room for {}",
+            size(fit.needed),
+            size(most)
+        ),
+    )
+    .with("needed", fit.needed)
+    .with("free", most))
+}
+
 fn workload(config: &ModelConfig, question: &Question) -> Workload {
     Workload {
         context: question.context.unwrap_or(DEFAULT_CONTEXT).clamp(1, config.context.max(1)),

@@ -104,7 +104,7 @@ pub trait Engine: Send + Sync + 'static {
 
 /// An engine that loads models from folders into this computer's memory.
 pub trait LocalEngine: Engine {
-    /// Loads a model, replacing others if they do not fit beside it. Exactly one `Ready` or `Failed` follows any number of
+    /// Loads a model, replacing those used least recently if it does not fit beside them; one that answers is never replaced. Exactly one `Ready` or `Failed` follows any number of
     /// `Progress`. Jobs that are asked for meanwhile wait.
     fn load(&self, model: FolderSource) -> Receiver<LoadEvent>;
 
@@ -113,13 +113,13 @@ pub trait LocalEngine: Engine {
     /// and every other call comes first. An engine without a prefix cache does nothing.
     fn prefetch(&self, request: Request);
 
-    /// Frees the model of this reference and all its memory; changes nothing if it is not loaded.
+    /// Frees the model of this reference and all its memory, after its running jobs have ended; changes nothing if it is not loaded.
     fn unload(&self, reference: &str) -> BoxFuture<'static, Result<()>>;
 
     /// Frees every model. Running jobs end first.
     fn unload_all(&self) -> BoxFuture<'static, Result<()>>;
 
-    /// The loaded models.
+    /// The loaded models, the one used last at the end.
     fn loaded(&self) -> Vec<ModelInfo>;
 
     /// The engine's memory.
@@ -129,17 +129,18 @@ pub trait LocalEngine: Engine {
 /// Knows this computer's memory, so that an engine can stop before the system stops it. Asked on the engine's thread, never
 /// between tokens. Devices are named as in [`ModelInfo::device`].
 pub trait MemoryGuard: std::fmt::Debug + Send + Sync + 'static {
-    /// Whether a model may be loaded; nothing else is loaded when this is asked.
+    /// Whether a model may be loaded, once the engine has given `freed` bytes back and holds `kept` bytes of other models. Beside
+    /// others it has to fit comfortably, because they can make room for it.
     ///
     /// # Errors
     /// `MemoryShort` if it clearly will not fit.
-    fn before_load(&self, model: &FolderSource, device: &str) -> Result<()>;
+    fn before_load(&self, model: &FolderSource, device: &str, kept: u64, freed: u64) -> Result<()>;
 
-    /// Whether reading may go on, which is about to take so many bytes more.
+    /// Whether reading may go on, which is about to take so many bytes more than the `held` bytes that the engine has.
     ///
     /// # Errors
     /// `MemoryShort` if they clearly are not there.
-    fn before_chunk(&self, bytes: u64, device: &str) -> Result<()>;
+    fn before_chunk(&self, bytes: u64, device: &str, held: u64) -> Result<()>;
 
     /// Records the most that a model took so far, in bytes; called after each answer.
     fn record_peak(&self, model: &FolderSource, bytes: u64);

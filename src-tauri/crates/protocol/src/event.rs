@@ -257,7 +257,7 @@ pub enum LoadEvent {
     },
     /// The model answers from now on.
     Ready(Box<ModelInfo>),
-    /// The model could not be loaded; the engine lives and the model loaded before is gone.
+    /// The model could not be loaded; the engine lives, and models that made room for it are gone.
     Failed(Error),
 }
 

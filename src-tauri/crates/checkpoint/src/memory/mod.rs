@@ -102,9 +102,15 @@ impl ModelConfig {
 
     /// The bytes that reading on from a position up to the context of the workload takes: what caches grow by and the working space.
     pub fn additional_memory(&self, from: u32, workload: &Workload) -> u64 {
-        let kv = |context: u32| cache::bytes(&Shapes::of(self), &Workload { context, ..*workload });
         let working = Prefill::of(&Shapes::of(self), workload).peak();
-        kv(workload.context).saturating_sub(kv(from)).saturating_add(working)
+        self.cache_growth(from, workload).saturating_add(working)
+    }
+
+    /// The bytes that caches grow by from a position up to the context of the workload.
+    pub fn cache_growth(&self, from: u32, workload: &Workload) -> u64 {
+        let shapes = Shapes::of(self);
+        let kv = |context: u32| cache::bytes(&shapes, &Workload { context, ..*workload });
+        kv(workload.context).saturating_sub(kv(from))
     }
 
     /// The most tokens of context with which all that is needed stays within `bytes`, up to the model's own; `None` if

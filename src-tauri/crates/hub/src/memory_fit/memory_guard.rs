@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use checkpoint::memory::Backend;
 use protocol::{ErrorCode, FolderSource, MemoryGuard};
 
-use super::{check_before_load, size, Measured, Memory, LOAD_ANYWAY};
+use super::{check_before_load, check_beside_others, size, Measured, Memory, LOAD_ANYWAY};
 
 /// Asks the system each time, and keeps the measured peaks of models in the app's data folder.
 #[derive(Debug, Clone)]
@@ -23,16 +23,17 @@ impl SystemMemoryGuard {
 }
 
 impl MemoryGuard for SystemMemoryGuard {
-    fn before_load(&self, model: &FolderSource, device: &str) -> protocol::Result<()> {
-        match known(device) {
-            Some((backend, memory)) => check_before_load(&model.path, None, backend, &memory),
+    fn before_load(&self, model: &FolderSource, device: &str, kept: u64, freed: u64) -> protocol::Result<()> {
+        match known(device, freed) {
+            Some((backend, memory)) if kept == 0 => check_before_load(&model.path, None, backend, &memory),
+            Some((backend, memory)) => check_beside_others(&model.path, backend, &memory, kept),
             None => Ok(()),
         }
     }
 
-    fn before_chunk(&self, bytes: u64, device: &str) -> protocol::Result<()> {
-        match known(device) {
-            Some((_, memory)) => check_before_chunk(bytes, &memory),
+    fn before_chunk(&self, bytes: u64, device: &str, held: u64) -> protocol::Result<()> {
+        match known(device, 0) {
+            Some((_, memory)) => check_before_chunk(bytes, &memory, held),
             None => Ok(()),
         }
     }
@@ -49,17 +50,17 @@ impl MemoryGuard for SystemMemoryGuard {
     }
 }
 
-/// The device and the memory it computes in; `None` if nothing is known of it. A card's own memory is the driver's to
+/// The device and the memory it computes in, of which the engine gives so many bytes back; `None` if nothing is known of it. A card's own memory is the driver's to
 /// tell, which MLX asks by itself.
-fn known(device: &str) -> Option<(Backend, Memory)> {
+fn known(device: &str, freed: u64) -> Option<(Backend, Memory)> {
     let backend = Backend::named(device).filter(|backend| *backend != Backend::Cuda)?;
-    Some((backend, Memory::now(backend, 0).ok()?))
+    Some((backend, Memory::now(backend, freed).ok()?))
 }
 
 /// Refuses if not even half of what the prediction says is to be had: it is exact to a tenth, and MLX waits for results to be
 /// given back when memory runs out.
-fn check_before_chunk(bytes: u64, memory: &Memory) -> protocol::Result<()> {
-    let most = memory.most_to_be_had();
+fn check_before_chunk(bytes: u64, memory: &Memory, held: u64) -> protocol::Result<()> {
+    let most = memory.most_to_be_had().min(memory.total.saturating_sub(held));
     if bytes / 2 <= most || std::env::var_os(LOAD_ANYWAY).is_some_and(|value| !value.is_empty() && value != "0") {
         return Ok(());
     }
@@ -89,11 +90,13 @@ mod tests {
             swap: 100_000,
         };
         let most = memory.most_to_be_had();
-        assert_eq!(check_before_chunk(2 * most, &memory), Ok(()));
-        let error = check_before_chunk(2 * most + 2, &memory).unwrap_err();
+        assert_eq!(check_before_chunk(2 * most, &memory, 0), Ok(()));
+        let error = check_before_chunk(2 * most + 2, &memory, 0).unwrap_err();
         assert_eq!(error.code, ErrorCode::MemoryShort);
         assert!(error.message.contains("nothing is lost"), "{error}");
-        assert_eq!(SystemMemoryGuard::new(Path::new("/")).before_chunk(u64::MAX, "cuda"), Ok(()));
+        // What the engine holds is no room for more, however free the system calls itself.
+        assert!(check_before_chunk(400_000, &memory, 900_000).is_err());
+        assert_eq!(SystemMemoryGuard::new(Path::new("/")).before_chunk(u64::MAX, "cuda", 0), Ok(()));
     }
 
     #[test]

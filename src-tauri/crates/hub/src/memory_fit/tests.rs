@@ -126,6 +126,10 @@ fn a_model_that_clearly_does_not_fit_is_refused_with_the_figures() {
     let error = check(small).unwrap_err();
     assert_eq!(error.code, ErrorCode::MemoryShort);
     assert!(error.message.contains("40 MB") && error.message.contains(LOAD_ANYWAY), "{error}");
+    // Beside others there has to be room for a long chat, and a fifth of the memory stays with other programs.
+    let beside = |kept| check_beside_others(folder.path(), Backend::Cpu, &memory(8, 8), kept);
+    assert_eq!(beside(6 * GIB), Ok(()));
+    assert_eq!(beside(6 * GIB + GIB / 2).unwrap_err().code, ErrorCode::MemoryShort);
     // What cannot be read is the loader's to explain.
     fs::remove_file(folder.path().join("config.json")).unwrap();
     assert_eq!(check(small), Ok(()));

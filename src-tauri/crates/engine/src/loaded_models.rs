@@ -1,0 +1,226 @@
+//! The models that are loaded at the same time, each with a batch of its own, stepped in turn.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use checkpoint::check_folder;
+use checkpoint::memory::Workload;
+use protocol::{ErrorCode, FolderSource, Priority};
+
+use crate::error::{Error, Result};
+use crate::job::Shared;
+use crate::load::LoadedModel;
+use crate::memory;
+use crate::pace::ChatShare;
+use crate::scheduler::{Beside, Scheduler};
+use crate::sequence::backend;
+use crate::tensor::{device, Device};
+
+/// The context that a model has to have room for beside others, in tokens.
+const CONTEXT_BESIDE: u32 = 16_384;
+
+/// What has to go before a model can be loaded.
+pub enum Room {
+    /// These, which do not answer.
+    Without(Vec<FolderSource>),
+    /// The answers of these have to end first.
+    After(Vec<FolderSource>),
+}
+
+/// The loaded models with their batches.
+pub struct LoadedModels {
+    /// The one used least recently comes first.
+    schedulers: Vec<Scheduler>,
+    /// How often models without a chat answer step beside one that has one.
+    chat_share: ChatShare,
+    shared: Arc<Shared>,
+}
+
+impl LoadedModels {
+    /// None is loaded.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            schedulers: Vec::new(),
+            chat_share: ChatShare::new(),
+            shared,
+        }
+    }
+
+    /// The models, the one used last at the end.
+    pub fn iter(&self) -> impl Iterator<Item = &Rc<LoadedModel>> {
+        self.schedulers.iter().map(Scheduler::loaded)
+    }
+
+    /// The batch of a model, if it is loaded.
+    pub fn find(&self, source: &FolderSource) -> Option<&Scheduler> {
+        self.schedulers.iter().find(|scheduler| scheduler.loaded().files.is_of(source))
+    }
+
+    /// The batch of a model that is used now.
+    pub fn use_now(&mut self, source: &FolderSource) -> Option<&mut Scheduler> {
+        let at = self
+            .schedulers
+            .iter()
+            .position(|scheduler| scheduler.loaded().files.is_of(source))?;
+        if at + 1 < self.schedulers.len() {
+            let used = self.schedulers.remove(at);
+            self.schedulers.push(used);
+            self.publish();
+        }
+        self.schedulers.last_mut()
+    }
+
+    /// Adds a model that was loaded.
+    pub fn add(&mut self, loaded: Rc<LoadedModel>) {
+        self.schedulers.push(Scheduler::new(loaded));
+        self.publish();
+    }
+
+    /// Whether a model of this reference answers.
+    pub fn answers(&self, reference: &str) -> bool {
+        let mut named = self
+            .schedulers
+            .iter()
+            .filter(|scheduler| scheduler.loaded().info.reference == reference);
+        named.any(|scheduler| !scheduler.is_empty())
+    }
+
+    /// How many answers are admitted.
+    pub fn running(&self) -> usize {
+        self.schedulers.iter().map(Scheduler::len).sum()
+    }
+
+    /// Mean seconds of an answer of the model used last.
+    pub fn mean_seconds(&self) -> f64 {
+        self.schedulers.last().map_or(1.0, Scheduler::mean_seconds)
+    }
+
+    /// The bytes that the caches of all admitted answers will grow by.
+    pub fn cache_growth(&self) -> u64 {
+        self.schedulers.iter().map(Scheduler::cache_growth).sum()
+    }
+
+    /// Frees the models that `which` names; called when they do not answer.
+    pub fn unload(&mut self, which: impl Fn(&LoadedModel) -> bool) {
+        self.schedulers.retain(|scheduler| !which(scheduler.loaded()));
+        self.publish();
+    }
+
+    /// Ends the answers that were cancelled.
+    pub fn end_cancelled(&mut self) {
+        self.schedulers.iter_mut().for_each(Scheduler::end_cancelled);
+    }
+
+    /// Lets every model that answers make one step, and one prompt of one of them be read a little; returns whether an answer
+    /// ended. While a chat answer decodes, models without one make no more steps than leave the chat its rate.
+    pub fn tick(&mut self) -> bool {
+        let before = self.running();
+        let decoding: Vec<Option<Priority>> = self.schedulers.iter().map(Scheduler::decodes).collect();
+        let others = |at: usize| (0..decoding.len()).filter(move |other| *other != at);
+        let busy = self.schedulers.iter().filter(|scheduler| !scheduler.is_empty()).count();
+        let readers = self.schedulers.iter().map(Scheduler::reads).enumerate();
+        let reader = readers.filter_map(|(at, reads)| Some((reads?, at))).min().map(|(_, at)| at);
+        let chat = decoding.contains(&Some(Priority::Chat));
+        let (others_join, mut joined) = (self.chat_share.others_join(), false);
+        for at in 0..self.schedulers.len() {
+            let scheduler = &mut self.schedulers[at];
+            if scheduler.is_empty() {
+                continue;
+            }
+            if chat && !scheduler.serves_chat() {
+                if !others_join {
+                    scheduler.end_cancelled();
+                    continue;
+                }
+                joined = true;
+            }
+            scheduler.tick(&Beside {
+                alone: busy == 1,
+                decoding: others(at).filter_map(|other| decoding[other]).min(),
+                may_read: reader == Some(at),
+            });
+        }
+        if chat && busy > 1 && reader.is_none() {
+            self.chat_share.record(joined, Instant::now());
+        } else {
+            self.chat_share.pass_over();
+        }
+        self.running() < before
+    }
+
+    /// What has to go before a model can be loaded: as few as possible, those that do not answer and were used least recently
+    /// first.
+    ///
+    /// # Errors
+    /// [`Error::MemoryShort`] if it does not fit alone.
+    pub fn room_for(&self, source: &FolderSource) -> Result<Room> {
+        let (idle, busy): (Vec<&Scheduler>, Vec<&Scheduler>) = self.schedulers.iter().partition(|scheduler| scheduler.is_empty());
+        let order: Vec<&LoadedModel> = idle.iter().chain(&busy).map(|scheduler| &**scheduler.loaded()).collect();
+        // Without a guard nobody knows whether two fit.
+        let least = if self.shared.memory_guard().is_some() { 0 } else { order.len() };
+        for gone in least..=order.len() {
+            match self.check_room(source, &order[..gone], &order[gone..]) {
+                Ok(()) => {
+                    let sources = order[..gone].iter().map(|loaded| loaded.files.source.clone()).collect();
+                    return Ok(if gone <= idle.len() {
+                        Room::Without(sources)
+                    } else {
+                        Room::After(sources)
+                    });
+                }
+                Err(error) if gone == order.len() => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(Room::Without(Vec::new()))
+    }
+
+    fn check_room(&self, source: &FolderSource, gone: &[&LoadedModel], rest: &[&LoadedModel]) -> Result<()> {
+        let held = memory::figures()?;
+        let freed = match rest {
+            [] => held.active,
+            _ => gone.iter().map(|loaded| loaded.bytes()).sum::<u64>().min(held.active),
+        };
+        let kept = if rest.is_empty() { 0 } else { held.active - freed };
+        if let Some(guard) = self.shared.memory_guard() {
+            guard
+                .before_load(source, device().name(), kept, freed + held.cache)
+                .map_err(Error::MemoryShort)?;
+        }
+        match device() {
+            Device::Cuda if kept > 0 => check_card(source, kept),
+            Device::Cpu | Device::Metal | Device::Cuda => Ok(()),
+        }
+    }
+
+    fn publish(&self) {
+        self.shared.set_loaded(self.iter().map(|loaded| loaded.info.clone()).collect());
+    }
+}
+
+/// Refuses what does not fit into a card's memory beside `kept` bytes; MLX alone knows how much that is.
+fn check_card(source: &FolderSource, kept: u64) -> Result<()> {
+    let config = check_folder(&source.path)?;
+    let files = checkpoint::weight_files(&source.path)?;
+    let bytes = |name: &String| source.path.join(name).metadata().map_or(0, |file| file.len());
+    let workload = Workload {
+        context: CONTEXT_BESIDE.min(config.context),
+        kv_bits: None,
+        backend: backend(),
+        prefix_cached: true,
+    };
+    let needed = config.estimate_memory(files.iter().map(bytes).sum(), &workload).total();
+    let most = (memory::limit()? / 5 * 4).saturating_sub(kept);
+    if needed <= most {
+        return Ok(());
+    }
+    Err(Error::MemoryShort(
+        protocol::Error::new(
+            ErrorCode::MemoryShort,
+            format!("this model needs {needed} bytes, and beside the loaded ones the card has {most}"),
+        )
+        .with("needed", needed)
+        .with("free", most),
+    ))
+}
