@@ -8,7 +8,7 @@ use clap::Args;
 use engine::MlxEngine;
 use protocol::{FolderSource, LoadEvent, LocalEngine, ModelShelf};
 use serde_json::json;
-use server::{Server, ServerConfig, DEFAULT_PORT};
+use server::{Limits, Server, ServerConfig, DEFAULT_PORT, WAITING};
 use tokio::signal::unix::{signal, SignalKind};
 
 use crate::{app, output};
@@ -55,8 +55,10 @@ fn host(text: &str) -> std::result::Result<IpAddr, String> {
 /// When the model is not here or cannot be loaded, or the address cannot be listened on.
 pub async fn run(args: ServeArgs) -> Result<()> {
     let (engine, models) = (app::engine()?, app::models().await);
+    let mut limits = Limits::default();
     if let Some(most) = args.max_sequences {
         engine.set_max_sequences(most.into());
+        limits.answers = WAITING + usize::from(most);
     }
     let model = args.model.as_deref().map(|reference| models.find(reference)).transpose();
     let model = model.map_err(protocol::Error::from)?;
@@ -66,7 +68,7 @@ pub async fn run(args: ServeArgs) -> Result<()> {
         allow_origins: args.allow_origin,
         allow_hosts: args.allow_host,
         fallback_model: model.as_ref().map(|model| model.reference.clone()),
-        ..ServerConfig::default()
+        limits,
     };
     // Signals are caught before anybody can know that it listens.
     let (mut interrupted, mut terminated) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);

@@ -23,6 +23,9 @@ use crate::state::State;
 /// How long an error of the engine is waited for before a stream begins, so that it comes with a status of its own.
 const GRACE: Duration = Duration::from_millis(250);
 
+/// About how many answers an engine makes at once.
+const AT_ONCE: f64 = 4.0;
+
 /// How often a client that waits is told that it does.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
@@ -40,7 +43,7 @@ struct Job {
     handle: JobHandle,
     listener: Listener,
     ended: bool,
-    _cancel: CancelOnDrop,
+    cancel: CancelOnDrop,
 }
 
 impl Job {
@@ -55,7 +58,7 @@ impl Job {
             merged,
             listener,
             ended: false,
-            _cancel: CancelOnDrop(handle.cancel.clone()),
+            cancel: CancelOnDrop(handle.cancel.clone()),
             handle,
         }
     }
@@ -70,13 +73,13 @@ impl Job {
                 EngineEvent::Failed(error) if error.code == ErrorCode::TemplateRefused && self.merged.is_some() => {
                     if let Some(request) = self.merged.take() {
                         self.handle = self.engine.generate(request);
-                        self._cancel = CancelOnDrop(self.handle.cancel.clone());
+                        self.cancel = CancelOnDrop(self.handle.cancel.clone());
                     }
                 }
                 event => {
                     let heard = self.listener.hear(event)?;
                     if heard.enough {
-                        self.handle.cancel.cancel();
+                        self.cancel.0.cancel();
                     }
                     self.ended = matches!(heard.said, Some(Said::End(_)));
                     return Ok(heard);
@@ -89,22 +92,40 @@ impl Job {
 /// Counts a request as in flight for as long as it lives.
 struct InFlight {
     state: Arc<State>,
+    answers: usize,
     finished: bool,
 }
 
 impl InFlight {
-    fn new(state: &Arc<State>) -> Self {
-        state.metrics.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self {
-            state: state.clone(),
-            finished: false,
-        }
+    /// One more request for so many answers.
+    ///
+    /// # Errors
+    /// If as many are made or waited for as may. The engine would say so too, but while it loads a model that comes too late for a
+    /// status.
+    fn new(state: &Arc<State>, answers: usize) -> Result<Self, Refusal> {
+        let most = state.most_answers;
+        let room = |now: usize| (now + answers <= most).then_some(now + answers);
+        let Err(now) = state.metrics.answers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room) else {
+            state.metrics.in_flight.fetch_add(1, Ordering::Relaxed);
+            return Ok(Self {
+                state: state.clone(),
+                answers,
+                finished: false,
+            });
+        };
+        let seconds = state.metrics.mean_answer().as_secs_f64() * now as f64 / AT_ONCE;
+        let error = Error::new(
+            ErrorCode::Busy,
+            format!("{now} answers are being made or waited for already; try again later"),
+        );
+        Err(error.with("retry_after", seconds.ceil().clamp(1.0, 60.0) as u64).into())
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.state.metrics.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.state.metrics.answers.fetch_sub(self.answers, Ordering::Relaxed);
         if !self.finished {
             self.state.metrics.cancelled.fetch_add(1, Ordering::Relaxed);
         }
@@ -127,9 +148,13 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     /// Asks the engine for every answer of a request.
-    pub(crate) fn start(state: &Arc<State>, ask: Ask, request_id: &str, client: &str) -> Self {
+    ///
+    /// # Errors
+    /// If too many are made or waited for already.
+    pub(crate) fn start(state: &Arc<State>, ask: Ask, request_id: &str, client: &str) -> Result<Self, Refusal> {
+        let in_flight = InFlight::new(state, ask.requests.len())?;
         let start = |request: Request| Job::start(&state.engine, request, Listener::new(ask.ears));
-        Self {
+        Ok(Self {
             state: state.clone(),
             jobs: ask.requests.into_iter().map(start).collect(),
             reply: ask.reply,
@@ -138,8 +163,8 @@ impl Exchange {
             client: client.to_owned(),
             begun: Instant::now(),
             first_token: false,
-            in_flight: InFlight::new(state),
-        }
+            in_flight,
+        })
     }
 
     /// The whole answer as one body.

@@ -52,6 +52,9 @@ use state::State;
 /// The port that is listened on unless another one is chosen.
 pub const DEFAULT_PORT: u16 = 8231;
 
+/// How many answers may wait for their turn, beside those that are made.
+pub const WAITING: usize = 32;
+
 /// How a server is set up.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
@@ -95,6 +98,8 @@ pub struct Limits {
     pub body_time: Duration,
     /// Connections at once.
     pub connections: usize,
+    /// Answers that may be made or waited for at once; more are told to come back later.
+    pub answers: usize,
     /// How long a reader may take nothing.
     pub reader_patience: Duration,
     /// How often a client that waits hears that it does.
@@ -112,6 +117,8 @@ impl Default for Limits {
             body_bytes: 32 << 20,
             body_time: Duration::from_secs(30),
             connections: 128,
+            // As many as the engine makes at once on a CPU, and as it lets wait.
+            answers: 4 + WAITING,
             reader_patience: Duration::from_secs(60),
             ping: Duration::from_secs(5),
             counted_ping: Duration::from_secs(60),
@@ -157,6 +164,7 @@ impl Server {
                 ping: limits.ping,
                 counted: limits.counted_ping,
             },
+            most_answers: limits.answers,
             body: BodyLimits {
                 bytes: limits.body_bytes,
                 time: limits.body_time,

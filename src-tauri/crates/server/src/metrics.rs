@@ -35,6 +35,8 @@ pub(crate) struct Metrics {
     started: Instant,
     pub(crate) in_flight: AtomicUsize,
     pub(crate) connections: AtomicUsize,
+    /// Answers that are being made or waited for.
+    pub(crate) answers: AtomicUsize,
     /// Answers that ended because their client was gone.
     pub(crate) cancelled: AtomicU64,
     counts: Mutex<Counts>,
@@ -87,6 +89,7 @@ impl Metrics {
             started: Instant::now(),
             in_flight: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
+            answers: AtomicUsize::new(0),
             cancelled: AtomicU64::new(0),
             counts: Mutex::default(),
         }
@@ -124,6 +127,12 @@ impl Metrics {
         counts.completion += u64::from(tokens.completion);
         counts.reasoning += u64::from(tokens.reasoning);
         counts.whole_answer.add(time);
+    }
+
+    /// How long a request took on average to its end.
+    pub(crate) fn mean_answer(&self) -> Duration {
+        let counts = self.counts();
+        Duration::from_secs_f64(counts.whole_answer.sum / counts.whole_answer.count.max(1) as f64)
     }
 
     /// The figures of the moment.

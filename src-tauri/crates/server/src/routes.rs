@@ -131,7 +131,7 @@ impl Call {
             self.check_context(request, context).await?;
         }
         self.state.catalogue.used(model).await;
-        let exchange = Exchange::start(&self.state, ask, &self.request_id, &self.client);
+        let exchange = Exchange::start(&self.state, ask, &self.request_id, &self.client)?;
         if !stream {
             return Ok(json_response(StatusCode::OK, &exchange.whole().await?));
         }

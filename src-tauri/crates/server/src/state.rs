@@ -22,6 +22,8 @@ pub(crate) struct State {
     pub(crate) metrics: Metrics,
     pub(crate) responses: ResponsesStore,
     pub(crate) clock: Clock,
+    /// Answers that may be made or waited for.
+    pub(crate) most_answers: usize,
     pub(crate) body: BodyLimits,
     pub(crate) address: SocketAddr,
 }

@@ -8,7 +8,7 @@ use protocol::fake::FakeEngine;
 use serde_json::json;
 use server::{Error, Limits, Server, ServerConfig};
 
-use crate::client::{ask, get, request, Connection};
+use crate::client::{ask, get, post, request, Connection};
 use crate::house::{short_limits, House, Shelf};
 
 const CHAT: &str = "/v1/chat/completions";
@@ -262,6 +262,41 @@ async fn connections_beyond_the_most_are_turned_away_and_others_live() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(get(house.address, "/health").await.head.status, 200);
+}
+
+#[tokio::test]
+async fn answers_beyond_the_most_are_told_when_to_come_back() {
+    let house = House::with(ServerConfig {
+        limits: Limits {
+            answers: 3,
+            ..Limits::default()
+        },
+        ..ServerConfig::default()
+    })
+    .await;
+    let mut first = Connection::open(house.address).await;
+    let two = json!({"model": "pebble", "stream": true, "n": 2, "messages": [{"role": "user", "content": "hi"}]});
+    first
+        .send(&request("POST", house.address, CHAT, &[JSON], two.to_string().as_bytes()))
+        .await
+        .unwrap();
+    let jobs = [house.job().await, house.job().await];
+    let refused = post(house.address, CHAT, &two).await;
+    assert_eq!((refused.head.status, refused.head.header("retry-after")), (429, Some("1")));
+    // One more has room, and all have when the first client is gone.
+    drop(first);
+    for job in &jobs {
+        tokio::time::timeout(Duration::from_secs(5), job.cancel.cancelled()).await.unwrap();
+    }
+    let answering = house.answer_all();
+    for _ in 0..100 {
+        if post(house.address, CHAT, &two).await.head.status == 200 {
+            answering.abort();
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("nobody is let in any more");
 }
 
 #[tokio::test]
