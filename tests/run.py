@@ -4,7 +4,8 @@
 
 PROGRAMS has a line per program: its room, the folder it runs in, its path. A program's output goes to LOGS. The longest of
 the last run begin first. A program that takes longer than its room's budget, times FACTOR, has hung and fails; after a
-failure the others still run."""
+failure the others still run. Tests that failed run once more when nothing else does, because a few of them race a person's hand or a
+clock, which a busy machine can lose. One that passes then is reported as flaky."""
 import json
 import os
 import re
@@ -31,12 +32,16 @@ class Program:
         self.budget = BUDGETS.get(self.room, BUDGET) * factor
         self.seconds, self.failure = 0.0, None
 
-    def run(self, running):
+    def run(self, running, tests=()):
+        """Runs all its tests, or the named ones alone."""
         start = time.monotonic()
-        with self.log.open("wb") as log:
+        command = [self.path, "--nocapture", *(["--exact", *tests] if tests else [])]
+        # A backtrace would hide the message of a failed test from who sees the end of the output.
+        environment = os.environ | {"RUST_BACKTRACE": "0"}
+        with self.log.open("ab" if tests else "wb") as log:
             # A group of its own, so that what a test has started ends with it.
             process = subprocess.Popen(
-                [self.path, "--nocapture"], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
             running.append(process)
             try:
@@ -55,7 +60,18 @@ class Program:
         return self.log.read_text(errors="replace")
 
     def passed(self):
-        return sum(int(count) for count in re.findall(r"test result: ok\. (\d+) passed", self.output()))
+        return sum(int(count) for count in re.findall(r"test result: \w+\. (\d+) passed", self.output()))
+
+    def run_failed_again(self, running):
+        """Runs the tests that failed once more; those that passed are flaky, and said to be."""
+        tests = re.findall(r"^    (\S+)$", self.output().rpartition("failures:\n")[2], re.MULTILINE)
+        if self.failure != "failed" or not tests:
+            return
+        self.failure = None
+        self.run(running, tests)
+        if not self.failure:
+            with self.log.open("a") as log:
+                log.writelines(f"report: flaky: {test} failed once and passed alone\n" for test in tests)
 
 
 def end(process):
@@ -122,6 +138,11 @@ class Run:
                 end(process)
             for worker in workers:
                 worker.join()
+        for program in list(self.failed):
+            program.run_failed_again(self.running)
+            if not program.failure:
+                self.failed.remove(program)
+                self.account(program)
 
 
 def main():

@@ -202,16 +202,17 @@ fn the_open_chat_shows_live_what_another_process_writes_into_it() {
         .expect("it starts");
     writeln!(other.stdin.take().expect("a pipe"), "{LONG}").expect("it reads");
     window.wait_until("the question is shown", || window.newest("message-user") == LONG);
-    let mut lengths = BTreeSet::new();
+    let (mut lengths, mut stoppable) = (BTreeSet::new(), false);
     window.wait_until("its answer ends", || {
         let streams = window.answer_state() == "streaming";
         if streams {
             lengths.insert(window.answer().len());
-            window.wait_for("stop");
+            stoppable |= window.count("stop") == 1;
         }
         !streams
     });
     assert!(lengths.len() > 3, "it was not seen growing: {lengths:?}");
+    assert!(stoppable, "the window offers to stop it");
     assert_eq!((window.answer_state(), window.answer()), ("complete".into(), counting(120)));
     assert!(other.wait().expect("it ends").success());
     window.picture("another-process");
@@ -220,6 +221,43 @@ fn the_open_chat_shows_live_what_another_process_writes_into_it() {
     window.wait_until("the window asks on", || {
         window.count("message-user") == 3 && window.answer_state() == "complete"
     });
+    window.close();
+}
+
+/// The stored last answers of all chats, the newest chat first.
+fn last_answers(home: &Path) -> Vec<Value> {
+    let listed = ponder_json(home, &["history", "--json"]);
+    let ids = listed[0]["chats"].as_array().expect("chats").iter();
+    ids.map(|chat| {
+        let id = chat["id"].as_str().expect("an id");
+        let exported = ponder_json(home, &["history", "export", "--format", "json", id]);
+        exported[0]["messages"]
+            .as_array()
+            .and_then(|all| all.last())
+            .expect("an answer")
+            .clone()
+    })
+    .collect()
+}
+
+#[test]
+fn two_chats_answer_at_the_same_time() {
+    let home = tempfile::tempdir().expect("a folder");
+    let window = Window::open(home.path());
+    set_thinking(&window, false);
+    window.ask(LONG);
+    wait_for_some_answer(&window, 3);
+    window.click("new-chat");
+    set_thinking(&window, false);
+    window.ask("Count from 1 to 100");
+    wait_for_some_answer(&window, 3);
+    let states: Vec<_> = last_answers(home.path()).iter().map(|answer| answer["state"].clone()).collect();
+    assert_eq!(states, ["streaming", "streaming"], "neither waits for the other");
+    window.picture("two-chats");
+    window.wait_until_answer_is("complete");
+    assert_eq!(window.answer(), counting(100));
+    window.wait_until("the other one ends too", || last_answers(home.path())[1]["state"] == "complete");
+    assert_eq!(text_of(&last_answers(home.path())[1]), counting(120));
     window.close();
 }
 

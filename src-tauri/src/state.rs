@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chat::Chat;
-use engine::MlxEngine;
+use engine::{EngineOptions, MlxEngine};
 use hub::memory_fit::SystemMemoryGuard;
 use hub::{Hub, ModelFolder};
 use net::Net;
@@ -48,7 +48,10 @@ impl App {
     /// When the history cannot be opened.
     pub async fn open(data_dir: &Path) -> protocol::Result<Self> {
         let started = Instant::now();
-        let engine: Arc<dyn LocalEngine> = Arc::new(MlxEngine::with_memory_guard(Arc::new(SystemMemoryGuard::new(data_dir))));
+        let engine: Arc<dyn LocalEngine> = Arc::new(MlxEngine::with_options(EngineOptions {
+            memory_guard: Some(Arc::new(SystemMemoryGuard::new(data_dir))),
+            cache_dir: Some(data_dir.join("mlx")),
+        }));
         let models = ModelFolder::open();
         let net = Net::open(net::Settings::of_this_computer(data_dir));
         let hub = Hub::open(net.clone(), models.clone(), data_dir);

@@ -95,6 +95,9 @@ def named(case):
         format = "qwen-coder"
     if format == "hunyuan-3" and ":opensource>" not in case["source"]:
         format = "hunyuan-3-preview"
+    if format == "functionary":
+        # Of its three versions, told apart by what they write; the first is no longer used.
+        format = None if "<|recipient|>" in case["source"] else "qwen-coder" if "<function=" in case["source"] else "xlam"
     # Deeper than any program of ours reads; tokens that end an answer or are dropped before a parser sees them.
     if format is None or depth(case["calls"]) > 100 or re.search("<bos>|<eos>", case["source"]):
         return None

@@ -26,6 +26,10 @@ quantization: string,
  */
 dequantised: boolean, 
 /**
+ * Kinds of products with packed numbers that MLX computes wrongly on this device; their weights were dequantised.
+ */
+wrong_products: Array<string>, 
+/**
  * How many parameters it has.
  */
 parameters: number, 

@@ -368,6 +368,7 @@ export const en = {
   'local.label': 'Models on this computer',
   'local.used': 'used {when}',
   'local.notUsed': 'not used yet',
+  'local.wrongProducts': 'MLX multiplies some of its packed weights wrongly on this device, so Ponder unpacked them: {list}. Its answers are right; it takes more memory.',
   'local.default': 'Default',
   'local.more': 'More for {name}',
   'local.makeDefault': 'Use for new chats',

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use chat::Chat;
-use engine::MlxEngine;
+use engine::{EngineOptions, MlxEngine};
 use hub::{Hub, ModelFolder};
 use net::Net;
 use protocol::{Engine, EngineRouter, Error, ErrorCode, FolderSource, ModelShelf, ModelSource, Settings};
@@ -134,9 +134,11 @@ pub async fn model(reference: Option<&str>) -> Result<FolderSource> {
 /// # Errors
 /// When this computer names no place for its data.
 pub fn engine() -> Result<MlxEngine> {
-    Ok(MlxEngine::with_memory_guard(Arc::new(hub::memory_fit::SystemMemoryGuard::new(
-        &hub::data_dir()?,
-    ))))
+    let data_dir = hub::data_dir()?;
+    Ok(MlxEngine::with_options(EngineOptions {
+        memory_guard: Some(Arc::new(hub::memory_fit::SystemMemoryGuard::new(&data_dir))),
+        cache_dir: Some(data_dir.join("mlx")),
+    }))
 }
 
 /// What answers, and the model of this reference or the default model. The history, which knows the endpoints too, is left alone if

@@ -45,6 +45,12 @@ pub enum Error {
     /// A feature of the model that is not supported yet.
     #[error("this model needs {0}, which is not supported yet")]
     Unsupported(String),
+    /// MLX multiplies packed numbers of a kind wrongly here, and there is no memory for the numbers themselves.
+    #[error(
+        "this device multiplies {0} wrongly, and there is not enough memory to dequantise them; a smaller model, or one in another \
+         quantisation, will run"
+    )]
+    WrongProducts(String),
     /// Somebody asked the job to end; it is no failure, and no listener sees it.
     #[error("it was cancelled")]
     Cancelled,
@@ -120,7 +126,7 @@ impl From<Error> for protocol::Error {
                 ErrorCode::ModelBroken
             }
             Error::NotAFolder(_) => ErrorCode::ModelNotFound,
-            Error::Unsupported(_) => ErrorCode::ModelUnsupported,
+            Error::Unsupported(_) | Error::WrongProducts(_) => ErrorCode::ModelUnsupported,
             Error::BadRequest(_) => ErrorCode::BadRequest,
             Error::ContextFull { .. } | Error::AnswerFull { .. } => ErrorCode::ContextFull,
             Error::Mlx(_) | Error::Panicked(_) => ErrorCode::Engine,
@@ -133,7 +139,7 @@ impl From<Error> for protocol::Error {
             Error::MissingTensor(tensor) => message.with("tensor", tensor),
             Error::WrongShape { name, .. } => message.with("tensor", name),
             Error::NotAFolder(model) => message.with("model", model),
-            Error::Unsupported(feature) => message.with("feature", feature),
+            Error::Unsupported(feature) | Error::WrongProducts(feature) => message.with("feature", feature),
             Error::ContextFull { prompt, context } => message.with("prompt", prompt).with("context", context),
             Error::AnswerFull { written, context } => message.with("written", written).with("context", context),
             Error::Busy { retry_after, .. } => message.with("retry_after", retry_after),

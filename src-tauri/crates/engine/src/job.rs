@@ -1,5 +1,6 @@
 //! A job as the worker's thread sees it, and what other threads may look at while that works.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -7,7 +8,7 @@ use protocol::{AnswerNowFlag, CancelFlag, EngineEvent, MemoryFigures, MemoryGuar
 use tokio::sync::{oneshot, watch};
 
 use crate::error::{catch_panic, Error, Result};
-use crate::memory;
+use crate::{memory, EngineOptions};
 
 /// What other threads may look at while the worker works.
 #[derive(Debug, Default)]
@@ -19,8 +20,8 @@ pub struct Shared {
     prefetches: watch::Sender<usize>,
     /// Open queries for the memory. Each is kept alive by its command in the queue, so that it fails if the worker is gone.
     memory_queries: Mutex<Vec<Weak<MemoryQuery>>>,
-    /// Knows this computer's memory.
-    memory_guard: Option<Arc<dyn MemoryGuard>>,
+    /// What the host gave.
+    options: EngineOptions,
     /// How many answers of programs are made at once; 0: as many as suits the device.
     max_sequences: AtomicUsize,
 }
@@ -30,16 +31,21 @@ pub type MemoryQuery = Mutex<Option<oneshot::Sender<Result<MemoryFigures>>>>;
 
 impl Shared {
     /// Nothing is loaded, nobody waits.
-    pub fn new(memory_guard: Option<Arc<dyn MemoryGuard>>) -> Self {
+    pub fn new(options: EngineOptions) -> Self {
         Self {
-            memory_guard,
+            options,
             ..Self::default()
         }
     }
 
     /// What knows this computer's memory.
     pub fn memory_guard(&self) -> Option<&dyn MemoryGuard> {
-        self.memory_guard.as_deref()
+        self.options.memory_guard.as_deref()
+    }
+
+    /// The folder for what is found out once for this computer.
+    pub fn cache_dir(&self) -> Option<&Path> {
+        self.options.cache_dir.as_deref()
     }
 
     /// How many answers of programs are made at once, if that was set.

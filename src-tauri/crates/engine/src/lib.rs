@@ -26,6 +26,7 @@ mod output_stream;
 mod pace;
 mod parameters;
 mod prefetch;
+mod product_check;
 mod repetition_detector;
 mod sampler;
 mod scheduler;
@@ -38,6 +39,7 @@ mod waiting;
 mod weights;
 mod worker;
 
+use std::path::PathBuf;
 use std::sync::mpsc::{self, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -56,6 +58,15 @@ pub use error::Error;
 use job::{JobContext, PendingPrefetch, Shared};
 use worker::{Command, Worker};
 
+/// What a host gives its engine.
+#[derive(Debug, Clone, Default)]
+pub struct EngineOptions {
+    /// Is asked before a model is loaded and before a chunk is read.
+    pub memory_guard: Option<Arc<dyn MemoryGuard>>,
+    /// A folder for what is found out and compiled once for this computer's device; everything in it can be made again.
+    pub cache_dir: Option<PathBuf>,
+}
+
 /// The engine. Clones share one worker; when the last one is dropped, the running job is cancelled and the worker ends.
 #[derive(Clone)]
 pub struct MlxEngine(Arc<Handle>);
@@ -69,24 +80,18 @@ struct Handle {
 }
 
 impl MlxEngine {
-    /// Starts the worker. Nothing is loaded; MLX is touched for the first time by the worker.
+    /// Starts the worker without options. Nothing is loaded; MLX is touched for the first time by the worker.
     pub fn start() -> Self {
-        Self::spawn(None)
+        Self::with_options(EngineOptions::default())
     }
 
-    /// The same, with a guard of this computer's memory that is asked before a model is loaded and before a chunk is read.
-    pub fn with_memory_guard(guard: Arc<dyn MemoryGuard>) -> Self {
-        Self::spawn(Some(guard))
-    }
-
-    /// Makes at most so many answers of programs at once from now on, those of chats on top; 0: as many as suits the device.
-    pub fn set_max_sequences(&self, most: usize) {
-        self.0.shared.set_max_sequences(most);
-    }
-
-    fn spawn(memory_guard: Option<Arc<dyn MemoryGuard>>) -> Self {
+    /// Starts the worker.
+    pub fn with_options(options: EngineOptions) -> Self {
+        if let Some(cache) = &options.cache_dir {
+            kernels::keep_compiled(cache);
+        }
         let (sender, commands) = channel();
-        let shared = Arc::new(Shared::new(memory_guard));
+        let shared = Arc::new(Shared::new(options));
         let workers = shared.clone();
         let thread = std::thread::Builder::new()
             .name("engine".into())

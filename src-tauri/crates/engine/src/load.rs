@@ -16,6 +16,7 @@ use crate::cache::PrefixCache;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::models::Model;
+use crate::product_check::ProductChecks;
 use crate::sequence::{ids_tensor, SequenceState};
 use crate::tensor::{device, eval, Device};
 use crate::weights::{LoadProgress, Weights};
@@ -60,15 +61,16 @@ pub struct LoadedModel {
 
 impl LoadedModel {
     /// Loads the weights of a model; `progress` gets resident and total bytes.
-    pub fn load(files: Rc<ModelFiles>, progress: &mut LoadProgress<'_>) -> Result<Self> {
+    pub fn load(files: Rc<ModelFiles>, products: &mut ProductChecks, progress: &mut LoadProgress<'_>) -> Result<Self> {
         let start = Instant::now();
         let ModelFiles { source, config, processor } = &*files;
         let dir = &source.path;
         let before = memory::figures()?.active;
-        let mut weights = Weights::open(dir, progress)?;
+        let mut weights = Weights::open(dir, products, progress)?;
         let model = Model::load(config, &mut weights)?;
         let (dequantised, parameters) = (weights.dequantised(), weights.parameters());
         weights.finish()?;
+        let wrong_products = products.take_wrong();
         // Measured rather than summed: a tied output layer shares the bytes of the embedding.
         let resident_bytes = memory::figures()?.active.saturating_sub(before);
         if device() != Device::Cpu {
@@ -83,6 +85,7 @@ impl LoadedModel {
             family: config.model_type.clone(),
             quantization: config.quantization_label(),
             dequantised,
+            wrong_products,
             parameters,
             resident_bytes,
             context: config.context,

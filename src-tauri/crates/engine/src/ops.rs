@@ -270,7 +270,7 @@ impl Tensor {
     /// `self` times a quantised matrix, or times its transpose. Leading axes of one are stretched.
     pub fn quantized_matmul(&self, matrix: &QuantizedTensor, transpose: bool) -> Result<Tensor> {
         let format = &matrix.format;
-        op!(
+        let product = op!(
             mlx_quantized_matmul,
             self.raw(),
             matrix.weight.raw(),
@@ -280,7 +280,12 @@ impl Tensor {
             some(format.group_size),
             some(format.bits),
             format.mode.as_ptr()
-        )
+        );
+        #[cfg(feature = "test-support")]
+        if crate::tensor::is_planted_wrong(self, matrix) {
+            return product?.square();
+        }
+        product
     }
 }
 
@@ -320,6 +325,31 @@ pub struct QuantizedTensor {
 }
 
 impl QuantizedTensor {
+    /// How many numbers it stands for.
+    pub fn numbers(&self) -> usize {
+        self.scales.size() * self.format.group_size as usize
+    }
+
+    /// The type of the numbers that it stands for.
+    pub fn dtype(&self) -> Dtype {
+        match self.scales.dtype() {
+            dtype if dtype.is_float() => dtype,
+            _ => Dtype::Bfloat16,
+        }
+    }
+
+    /// A copy of what lies from `start` up to `stop` along an axis before the last one.
+    pub fn slice(&self, axis: usize, start: i32, stop: i32) -> Result<Self> {
+        // MLX has kernels for gathered products of whole matrices alone.
+        let part = |tensor: &Tensor| tensor.slice(axis, start, stop)?.contiguous();
+        Ok(Self {
+            weight: part(&self.weight)?,
+            scales: part(&self.scales)?,
+            biases: self.biases.as_ref().map(part).transpose()?,
+            format: self.format,
+        })
+    }
+
     /// Packs numbers, whose last axis is a multiple of the group, in the affine format.
     pub fn quantize(numbers: &Tensor, format: QuantizationFormat) -> Result<Self> {
         let mut parts = Tensor::make_several(3, |parts| {

@@ -43,6 +43,8 @@ struct Connection {
     device: Device,
     /// Whether kernels of our own can be launched.
     kernels: bool,
+    /// Whether the processor computes, also if a test chooses the operations that GPUs get.
+    on_cpu: bool,
 }
 
 thread_local! {
@@ -50,6 +52,8 @@ thread_local! {
     static LAST_ERROR: RefCell<Option<String>> = const { RefCell::new(None) };
     static LIVING: Cell<i64> = const { Cell::new(0) };
     static OPERATIONS: Cell<u64> = const { Cell::new(0) };
+    #[cfg(feature = "test-support")]
+    static WRONG_INPUTS: Cell<i32> = const { Cell::new(0) };
 }
 
 static ERROR_HANDLER: Once = Once::new();
@@ -87,7 +91,12 @@ pub fn connect() -> Result<Device> {
             _ => Device::Cuda,
         };
         let kernels = device == Device::Cuda && std::env::var_os("PONDER_KERNELS").is_none_or(|wanted| wanted != "0");
-        Connection { stream, device, kernels }
+        Connection {
+            stream,
+            device,
+            kernels,
+            on_cpu: device == Device::Cpu,
+        }
     };
     CONNECTION.set(Some(connection));
     Ok(connection.device)
@@ -127,6 +136,26 @@ pub fn version() -> Result<String> {
     }
 }
 
+/// What MLX calls the device that computes on this thread, such as `NVIDIA H200`; empty if it has no name for it.
+pub fn device_name() -> String {
+    // SAFETY: plain queries with valid out-pointers; what is made here is freed once, and the text is copied before.
+    unsafe {
+        let mut device = mlx_sys::mlx_device_new();
+        let mut info = mlx_sys::mlx_device_info_new();
+        let mut name: *const c_char = std::ptr::null();
+        let told = mlx_sys::mlx_get_default_device(&mut device) == 0
+            && mlx_sys::mlx_device_info_get(&mut info, device) == 0
+            && mlx_sys::mlx_device_info_get_string(&mut name, info, c"device_name".as_ptr()) == 0;
+        let name = match told && !name.is_null() {
+            true => CStr::from_ptr(name).to_string_lossy().into_owned(),
+            false => String::new(),
+        };
+        mlx_sys::mlx_device_info_free(info);
+        mlx_sys::mlx_device_free(device);
+        name
+    }
+}
+
 /// The device that computes on this thread.
 pub fn device() -> Device {
     connection().device
@@ -141,9 +170,27 @@ pub fn pretend_gpu() {
     }));
 }
 
+/// Makes products of several rows with packed matrices of so many inputs wrong on this thread, as MLX's are on some devices.
+#[cfg(feature = "test-support")]
+pub fn plant_wrong_products(inputs: i32) {
+    WRONG_INPUTS.set(inputs);
+}
+
+/// Whether this product is to be wrong.
+#[cfg(feature = "test-support")]
+pub(crate) fn is_planted_wrong(rows: &Tensor, matrix: &crate::ops::QuantizedTensor) -> bool {
+    let axes = rows.shape().len();
+    WRONG_INPUTS.get() == rows.dim(-1) && axes > 1 && rows.dim(-2) > 1 && matrix.scales.shape().len() == 2
+}
+
 /// Whether kernels of our own can be launched on this thread; `PONDER_KERNELS=0` says no.
 pub fn has_kernels() -> bool {
     connection().kernels
+}
+
+/// Whether MLX's kernels for the processor compute.
+pub(crate) fn on_cpu() -> bool {
+    connection().on_cpu
 }
 
 /// The stream of this thread, for calls into MLX.

@@ -89,6 +89,14 @@ impl MlxEngine {
         })
     }
 
+    /// Makes products of several rows with packed matrices of so many inputs wrong from now on, as MLX's are on some devices.
+    pub fn plant_wrong_products(&self, inputs: i32) -> protocol::Result<()> {
+        self.call(move |_| {
+            tensor::plant_wrong_products(inputs);
+            Ok(())
+        })
+    }
+
     /// How many operations the graph of one decode step has, after a prompt of some tokens.
     pub fn step_operations(&self, model: FolderSource) -> protocol::Result<u64> {
         self.call(move |worker| {

@@ -11,6 +11,7 @@ use mlx_rs::{Array, Dtype};
 
 use crate::error::{Error, Result};
 use crate::ops::{QuantizationFormat, QuantizedTensor};
+use crate::product_check::ProductChecks;
 use crate::tensor::{self, device, eval, Device, Tensor};
 
 pub use experts::ExpertShape;
@@ -41,12 +42,13 @@ pub struct Weights<'a> {
     resident: u64,
     dequantised: bool,
     parameters: u64,
+    products: &'a mut ProductChecks,
     progress: &'a mut LoadProgress<'a>,
 }
 
 impl<'a> Weights<'a> {
     /// Opens every shard of a folder. Nothing is read but the headers; `progress` gets resident and total bytes.
-    pub fn open(dir: &Path, progress: &'a mut LoadProgress<'a>) -> Result<Self> {
+    pub fn open(dir: &Path, products: &'a mut ProductChecks, progress: &'a mut LoadProgress<'a>) -> Result<Self> {
         let mut files = Vec::new();
         for name in weight_files(dir)? {
             let path = dir.join(name);
@@ -66,12 +68,12 @@ impl<'a> Weights<'a> {
             }
         }
         progress(0, total)?;
-        let mut weights = Self::of(tensors, progress);
+        let mut weights = Self::of(tensors, products, progress);
         weights.total = total;
         Ok(weights)
     }
 
-    fn of(tensors: HashMap<String, Tensor>, progress: &'a mut LoadProgress<'a>) -> Self {
+    fn of(tensors: HashMap<String, Tensor>, products: &'a mut ProductChecks, progress: &'a mut LoadProgress<'a>) -> Self {
         Self {
             tensors,
             total: 0,
@@ -79,6 +81,7 @@ impl<'a> Weights<'a> {
             resident: 0,
             dequantised: false,
             parameters: 0,
+            products,
             progress,
         }
     }
@@ -211,6 +214,11 @@ impl<'a> Weights<'a> {
         eval(tensors)?;
         self.resident += std::mem::take(&mut self.taken);
         (self.progress)(self.resident, self.total)
+    }
+
+    /// What is known of products with packed numbers.
+    pub fn products(&mut self) -> &mut ProductChecks {
+        self.products
     }
 
     /// Whether any quantised matrix was dequantised.

@@ -17,6 +17,7 @@ use crate::job::{JobContext, MemoryQuery, PendingPrefetch, Shared};
 use crate::load::{LoadedModel, ModelFiles};
 use crate::loaded_models::{LoadedModels, Room};
 use crate::prefetch::Prefetches;
+use crate::product_check::ProductChecks;
 use crate::tensor::{device, Device};
 use crate::waiting::{Waiting, Work};
 use crate::{blas, folder, kernels, memory, tensor};
@@ -91,6 +92,8 @@ pub struct Worker {
     loading: bool,
     /// What is read while there is nothing else to do.
     prefetches: Prefetches,
+    /// What is known of this device's products; `None` before the first load.
+    products: Option<ProductChecks>,
     shared: Arc<Shared>,
 }
 
@@ -108,6 +111,7 @@ impl Worker {
             waiting: VecDeque::new(),
             loading: false,
             prefetches: Prefetches::default(),
+            products: None,
             shared,
         };
         while worker.take_commands() {
@@ -387,9 +391,11 @@ impl Worker {
         memory::reset_peak()?;
         let source = files.source.clone();
         let (mut taken_by_others, mut next_tick) = (0, Instant::now());
+        let products = self.products.take();
+        let mut products = products.unwrap_or_else(|| ProductChecks::open(self.shared.cache_dir()));
         self.loading = true;
         let loaded = catch_panic(|| {
-            LoadedModel::load(files, &mut |done, total| {
+            LoadedModel::load(files, &mut products, &mut |done, total| {
                 listener.progress(done, total);
                 taken_by_others += self.serve_while_loading(&source, (done, total), &mut next_tick)?;
                 let wanted = |waiting: &Waiting| waiting.model() == Some(&source);
@@ -400,6 +406,7 @@ impl Worker {
             })
         });
         self.loading = false;
+        self.products = Some(products);
         // What was loaded of a model that is given up is freed now.
         let mut loaded = loaded.inspect_err(|_| memory::recover())?;
         let resident = loaded.info.resident_bytes;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{hear, pebble_dir, question, source, Heard};
-use engine::MlxEngine;
+use engine::{EngineOptions, MlxEngine};
 use protocol::{Engine, EngineEvent, ErrorCode, FolderSource, JobHandle, LocalEngine, MemoryGuard, Priority, Request, Thinking};
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -73,7 +73,10 @@ impl Setting {
             asked: AtomicU64::new(0),
         });
         Self {
-            engine: MlxEngine::with_memory_guard(room.clone()),
+            engine: MlxEngine::with_options(EngineOptions {
+                memory_guard: Some(room.clone()),
+                ..EngineOptions::default()
+            }),
             room,
             copies,
             _folder: folder,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{hear, pebble, pebble_dir, question, source, Heard};
-use engine::MlxEngine;
+use engine::{EngineOptions, MlxEngine};
 use protocol::{
     Engine, ErrorCode, FinishReason, FolderSource, KvBits, LocalEngine, MemoryGuard, Message, Priority, Request, Role, Sampling, Thinking,
 };
@@ -94,7 +94,10 @@ async fn random_joins_leaves_errors_and_model_changes_lose_no_job_and_leave_noth
     }
     let models = [pebble(), source(folder.path())];
     let random = Arc::new(Random(AtomicU64::new(20_261_121)));
-    let engine = MlxEngine::with_memory_guard(Arc::new(Random(AtomicU64::new(7))));
+    let engine = MlxEngine::with_options(EngineOptions {
+        memory_guard: Some(Arc::new(Random(AtomicU64::new(7)))),
+        ..EngineOptions::default()
+    });
     let before = engine.memory().await.unwrap().active;
     let (start, mut open, mut heard): (_, Vec<tokio::task::JoinHandle<Heard>>, Vec<Heard>) = (Instant::now(), Vec::new(), Vec::new());
     let mut unloads = 0;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{hear, pebble, question};
-use engine::MlxEngine;
+use engine::{EngineOptions, MlxEngine};
 use protocol::{
     Engine, EngineEvent, ErrorCode, FinishReason, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryGuard, Message, Request, Role,
     Sampling, Stage, Thinking,
@@ -76,7 +76,10 @@ async fn load_time(engine: &MlxEngine, model: &FolderSource) -> Duration {
 async fn what_happens_while_a_model_loads() {
     let folder = tempfile::tempdir().unwrap();
     let model = large(folder.path());
-    let engine = MlxEngine::with_memory_guard(Arc::new(Plenty));
+    let engine = MlxEngine::with_options(EngineOptions {
+        memory_guard: Some(Arc::new(Plenty)),
+        ..EngineOptions::default()
+    });
     load_time(&engine, &model).await;
     engine.unload_all().await.unwrap();
     let whole = load_time(&engine, &model).await;

@@ -6,7 +6,7 @@ use protocol::{Message, Role, Thinking, ThinkingControl, ThoughtMarkers};
 use crate::{RenderRequest, Template};
 
 /// What opens and closes a thought, in the spellings of templates.
-const MARKERS: [(&str, &str); 13] = [
+const MARKERS: [(&str, &str); 18] = [
     ("<think:opensource>", "</think:opensource>"),
     ("<|channel>thought\n", "<channel|>"),
     ("<|channel|>analysis<|message|>", "<|end|>"),
@@ -20,6 +20,11 @@ const MARKERS: [(&str, &str); 13] = [
     ("<|inner_prefix|>", "<|inner_suffix|>"),
     ("<|think|>", "<|end|>"),
     ("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
+    ("Here is my thought process:", "Here is my response:"),
+    ("<ifm|think>", "</ifm|think>"),
+    ("<ifm|think_fast>", "</ifm|think_fast>"),
+    ("<ifm|think_faster>", "</ifm|think_faster>"),
+    (" to=self<|message|>", "<|eom|>"),
 ];
 /// Stands for what a user or a system prompt says; no template looks for it.
 const WORDS: &str = "Zyzzyva";

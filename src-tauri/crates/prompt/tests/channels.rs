@@ -2,129 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::path::Path;
+#[path = "common/speaker.rs"]
+mod speaker;
+
 use std::sync::LazyLock;
 
-use prompt::{ChatProcessor, Piece, Prompt};
+use prompt::{Piece, Prompt};
 use proptest::prelude::*;
 use protocol::NoticeCode;
-
-/// A model that speaks Pebble's tokens under other names.
-struct Speaker {
-    processor: ChatProcessor,
-    library: tokenizers::Tokenizer,
-}
-
-impl Speaker {
-    fn new(template: &str, renamed: &[(&str, &str)]) -> Self {
-        let pebble = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model/tokenizer.json");
-        let mut tokenizer = std::fs::read_to_string(pebble).unwrap();
-        for (from, to) in renamed {
-            tokenizer = tokenizer.replace(&format!("\"{from}\""), &format!("\"{to}\""));
-        }
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("tokenizer.json"), tokenizer).unwrap();
-        std::fs::write(dir.path().join("chat_template.jinja"), template).unwrap();
-        let library = tokenizers::Tokenizer::from_file(dir.path().join("tokenizer.json")).unwrap();
-        Self {
-            processor: ChatProcessor::open(dir.path()).unwrap(),
-            library,
-        }
-    }
-
-    fn gemma() -> Self {
-        Self::new("x", &[])
-    }
-
-    /// `<think>` as a token of its own.
-    fn think() -> Self {
-        Self::new(
-            "x",
-            &[
-                ("<|channel>", "<think>"),
-                ("<channel|>", "</think>"),
-                ("<|tool_call>", "<tool_call>"),
-                ("<tool_call|>", "</tool_call>"),
-            ],
-        )
-    }
-
-    /// `<think>` in several tokens, known from the template alone.
-    fn spelled_think() -> Self {
-        Self::new(
-            "<think> </think> <tool_call>",
-            &[("<|channel>", "<unused100>"), ("<channel|>", "<unused101>")],
-        )
-    }
-
-    fn ids(&self, text: &str) -> Vec<u32> {
-        self.library.encode_fast(text, false).unwrap().get_ids().to_vec()
-    }
-
-    fn prompt(&self, text: &str) -> Prompt {
-        Prompt {
-            text: text.into(),
-            ids: self.ids(text),
-        }
-    }
-
-    fn answer(&self, prompt: &str, thinking_on: bool, stops: &[&str], ids: &[u32]) -> Answer {
-        let stops: Vec<String> = stops.iter().map(|stop| stop.to_string()).collect();
-        let mut parser = self.processor.parser(&self.prompt(prompt), thinking_on, &stops);
-        let mut pieces: Vec<Piece> = ids.iter().flat_map(|id| parser.push(*id)).collect();
-        pieces.extend(parser.finish());
-        let mut answer = Answer {
-            tokens: parser.thinking_tokens(),
-            stopped: parser.stopped_by_text(),
-            ..Answer::default()
-        };
-        for piece in pieces {
-            answer.take(piece);
-        }
-        answer
-    }
-
-    /// Gemma's markers in this speaker's words.
-    fn translate(&self, text: &str) -> String {
-        if self.library.token_to_id("<|channel>").is_some() {
-            return text.into();
-        }
-        text.replace("<|channel>", "<think>")
-            .replace("<channel|>", "</think>")
-            .replace("<|tool_call>", "<tool_call>")
-            .replace("<tool_call|>", "</tool_call>")
-    }
-
-    /// The parts of the answer, in order.
-    fn parts(&self, text: &str) -> Vec<String> {
-        self.answer("", true, &[], &self.ids(text)).parts
-    }
-}
-
-#[derive(Debug, Default, PartialEq)]
-struct Answer {
-    /// `T:` reasoning, `A:` answer, `C:` a call; notices are elsewhere.
-    parts: Vec<String>,
-    notices: Vec<NoticeCode>,
-    tokens: u32,
-    stopped: bool,
-}
-
-impl Answer {
-    fn take(&mut self, piece: Piece) {
-        let (kind, text) = match piece {
-            Piece::Text(text) => ("A:", text),
-            Piece::Thinking(text) => ("T:", text),
-            Piece::ToolCall { name, arguments } => return self.parts.push(format!("C:{name}{arguments}")),
-            Piece::Notice(notice) => return self.notices.push(notice.code),
-        };
-        assert!(!text.is_empty(), "an empty piece");
-        match self.parts.last_mut() {
-            Some(last) if last.starts_with(kind) => last.push_str(&text),
-            _ => self.parts.push(format!("{kind}{text}")),
-        }
-    }
-}
+use speaker::{Answer, Speaker};
 
 #[test]
 fn gemma_channels_are_told_apart() {
@@ -156,10 +42,18 @@ fn gemma_channels_are_told_apart() {
             "<|channel>thought\nT1<channel|>A1\n<|channel>thought\nT2<channel|>\nA2",
             vec!["T:T1", "A:A1\n", "T:T2", "A:\nA2"],
         ),
-        // Not the label: content without the marker, and without that channel's closing one.
-        ("<|channel>thoughtful reply", vec!["A:thoughtful reply"]),
+        // Without a label it is a thought as well, unless the label is an answer's.
+        ("<|channel>thoughtful reply", vec!["T:thoughtful reply"]),
         ("<|channel>final\nA<channel|>B", vec!["A:AB"]),
         ("<|channel>musings\nA<channel|>B", vec!["T:musings\nA", "A:B"]),
+        // The opening marker is missing.
+        ("thought\nT\n<channel|>A", vec!["T:T", "A:A"]),
+        ("thought\n<channel|>A", vec!["A:A"]),
+        ("thought<channel|>A", vec!["A:A"]),
+        ("thought\nof it", vec!["A:thought\nof it"]),
+        ("thought of it\n", vec!["A:thought of it\n"]),
+        ("thou", vec!["A:thou"]),
+        ("a\nthought\nT<channel|>b", vec!["A:a\nthought\nT<channel|>b"]),
         // Literal among words.
         ("use <|channel> here and more", vec!["A:use <|channel> here and more"]),
         ("a <channel|> b", vec!["A:a <channel|> b"]),
@@ -333,11 +227,33 @@ fn thinking_tokens_are_those_between_the_markers() {
     let count = |text: &str| gemma.answer("", true, &[], &gemma.ids(text)).tokens as usize;
     assert_eq!(count(&format!("<|channel>{label}{words}<channel|>67890")), 5);
     assert_eq!(count(&format!("<|channel>{label}{words}")), 5);
-    assert_eq!(count("<|channel>thoughtful 12345<channel|>"), 0);
     assert_eq!(count("12345"), 0);
     let spelled = Speaker::spelled_think();
     assert_eq!(spelled.answer("", true, &[], &spelled.ids("<think>12345</think>67")).tokens, 5);
     assert_eq!(spelled.answer("<think>\n", true, &[], &spelled.ids("12345</think>67")).tokens, 5);
+}
+
+#[test]
+fn ids_of_a_call_in_an_open_thought_are_none_of_it() {
+    let call = "12345<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
+    for speaker in [Speaker::think(), Speaker::spelled_think()] {
+        let answer = speaker.answer("<think>\n", true, &[], &speaker.ids(call));
+        assert_eq!((answer.parts, answer.tokens), (vec!["T:12345".to_owned(), "C:f{}".to_owned()], 5));
+        let ids = speaker.ids(&format!("{call}6</think>7"));
+        assert!(speaker.answer("<think>\n", true, &[], &ids).tokens > 12);
+    }
+}
+
+#[test]
+fn stop_texts_end_what_is_read_on_trial() {
+    let gemma = Speaker::gemma();
+    let (mut parser, mut answer) = (gemma.processor.parser(&Prompt::default(), true, &["END".into()]), Answer::default());
+    let ids = gemma.ids("<|tool_call>call:f{a:<|\"|>END<|\"|>}<tool_call|>one EN");
+    assert!(ids.iter().all(|id| parser.push(*id).is_empty() && !parser.stopped_by_text()));
+    let rest = gemma.ids("D two");
+    rest.iter().flat_map(|id| parser.push(*id)).for_each(|piece| answer.take(piece));
+    assert!(parser.stopped_by_text());
+    assert_eq!(answer.parts, ["C:f{\"a\":\"END\"}", "A:one "]);
 }
 
 #[test]
@@ -350,11 +266,10 @@ fn stop_texts_cut_the_answer_alone() {
         &gemma.ids("<|channel>thought\na END b<channel|>one STOP two END"),
     );
     assert_eq!((answer.parts, answer.stopped), (vec!["T:a END b".into(), "A:one ".into()], true));
-    let answer = gemma.answer("", true, &["END"], &gemma.ids("one EN"));
-    assert_eq!((answer.parts, answer.stopped), (vec!["A:one EN".into()], false));
+    assert_eq!(gemma.answer("", true, &["END"], &gemma.ids("one EN")).parts, ["A:one EN"]);
     // A stop text does not reach across a block, and whitespace may be one.
-    let answer = gemma.answer("", true, &["END"], &gemma.ids("E<|channel>thought\nx<channel|>ND"));
-    assert_eq!(answer.parts, ["A:E", "T:x", "A:ND"]);
+    let ids = gemma.ids("E<|channel>thought\nx<channel|>ND");
+    assert_eq!(gemma.answer("", true, &["END"], &ids).parts, ["A:E", "T:x", "A:ND"]);
     assert_eq!(gemma.answer("", true, &["\n\n"], &gemma.ids("a\n\nb")).parts, ["A:a"]);
 }
 
@@ -434,8 +349,7 @@ proptest! {
 
     #[test]
     fn what_a_turn_is_made_of_is_what_is_read(turns in prop::collection::vec(turn(), 0..4)) {
-        let (mut text, mut expected, mut spoken) = (String::new(), Answer::default(), false);
-        let mut thought_last = false;
+        let (mut text, mut expected, mut spoken, mut thought_last) = (String::new(), Answer::default(), false, false);
         for (thought, answer, call) in &turns {
             text.push_str(&format!("<|channel>thought\n{thought}<channel|>{answer}"));
             if !thought.trim().is_empty() {

@@ -75,6 +75,9 @@ fn hostile(format: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = markers.iter().map(|marker| (String::new(), (*marker).to_owned())).collect();
     let open = markers[0].to_owned();
     found.extend(markers.iter().map(|marker| (open.clone(), format!("{marker}{{"))));
+    found.extend(markers.iter().map(|marker| (format!("{marker}["), " ".to_owned())));
+    found.push(("thought".to_owned(), " ".to_owned()));
+    found.push((format!("{open}thought"), " ".to_owned()));
     let call = ("f".to_owned(), Map::from_iter([("a".to_owned(), json!("QUOKKA"))]));
     let Some(written) = writers::write(format, &[call]) else {
         return found;
@@ -109,7 +112,7 @@ fn a_hostile_text_costs_what_a_short_one_costs() {
             // Other programs only ever make a round longer, so the least of some counts; a text of sixteen times the length that is read
             // anew with each piece would cost sixteen times as much a character.
             let grows = || cost_of(format, &long) / cost_of(format, &short).max(0.05);
-            let growth = (0..5).map(|_| grows()).find(|growth| *growth < 4.0);
+            let growth = (0..5).map(|_| grows()).find(|growth| *growth < 8.0);
             let growth = growth.unwrap_or_else(|| panic!("{format}: {begin:?}, then {unit:?} again and again"));
             if growth > worst.0 {
                 worst = (growth, format!("{format}: {begin:?}, {unit:?}"));

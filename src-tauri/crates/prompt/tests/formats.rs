@@ -5,6 +5,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use common::{byte_speaker, written};
@@ -31,7 +32,19 @@ struct Case {
     thinking: Option<String>,
 }
 
-static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| serde_json::from_str(include_str!("fixtures/channels.json")).unwrap());
+/// The cases of most formats in one file, those of the others in a file of their own each.
+static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
+    let mut fixture: Fixture = serde_json::from_str(include_str!("fixtures/channels.json")).unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/formats");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let cases = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        fixture
+            .formats
+            .insert(path.file_stem().unwrap().to_str().unwrap().to_owned(), cases);
+    }
+    fixture
+});
 
 impl Case {
     fn thinking_on(&self) -> bool {
@@ -43,11 +56,13 @@ fn splitter(format: &str, opened: bool, thinking_on: bool) -> Splitter {
     Splitter::named(format, opened, thinking_on).unwrap().with_tools(&FIXTURE.tools)
 }
 
-/// Neighbouring pieces of one stretch as one event, so that the size of the pieces does not show.
+/// Neighbouring pieces of one stretch as one event, so that the size of the pieces does not show; a paragraph that separates two
+/// stretches has no place and stays alone.
 fn joined(events: Vec<Event>) -> Vec<Event> {
     let mut out: Vec<Event> = Vec::new();
     for event in events {
-        if let Some(last) = out.last_mut().filter(|last| last.source.end == event.source.start) {
+        let goes_on = |last: &&mut Event| last.source.end == event.source.start && !last.source.is_empty() && !event.source.is_empty();
+        if let Some(last) = out.last_mut().filter(goes_on) {
             match (&mut last.piece, &event.piece) {
                 (Piece::Text(text), Piece::Text(more)) | (Piece::Thinking(text), Piece::Thinking(more)) => {
                     text.push_str(more);
@@ -66,6 +81,22 @@ fn split<'a>(mut splitter: Splitter, pieces: impl IntoIterator<Item = &'a str>) 
     let mut events: Vec<Event> = pieces.into_iter().flat_map(|piece| splitter.push(piece)).collect();
     events.extend(splitter.finish());
     joined(events)
+}
+
+/// A text in pieces of so many characters, over and over.
+fn in_pieces<'a>(source: &'a str, characters: &[usize]) -> Vec<&'a str> {
+    let mut pieces = Vec::new();
+    let mut rest = source;
+    for length in characters.iter().cycle() {
+        let end = rest.char_indices().nth(*length).map_or(rest.len(), |(at, _)| at);
+        let (piece, after) = rest.split_at(end);
+        pieces.push(piece);
+        rest = after;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    pieces
 }
 
 /// What is wrong with the places of these events.
@@ -111,6 +142,8 @@ fn words(stretch: &str, markers: &[&str], format: &str, at_end: bool) -> Option<
             "json",
         ],
         "gemma4" => &["thought", "response", "final", "answer"],
+        "muse" => &["assistant", "to=self", "to=user", "to=commentary", "to=functions.f", "to=f"],
+        "functionary" => &["all\n", "f\n"],
         _ => &[],
     };
     let mut rest = stretch.trim_start();
@@ -119,7 +152,7 @@ fn words(stretch: &str, markers: &[&str], format: &str, at_end: bool) -> Option<
         let named = ["<|channel|>", "<|constrain|>", "to="]
             .iter()
             .find_map(|word| rest.strip_prefix(word))
-            .filter(|_| format == "harmony");
+            .filter(|_| matches!(format, "harmony" | "muse"));
         if let Some(after) = named {
             rest = after
                 .trim_start_matches(|c: char| c.is_alphanumeric() || "._-".contains(c))
@@ -147,8 +180,10 @@ fn every_format_reads_its_cases() {
             let new = || splitter(format, case.opened, case.thinking_on());
             let whole = split(new(), [source.as_str()]);
             assert_eq!(written(&whole), case.events, "{format}: {source:?}");
-            let characters: Vec<&str> = source.split("").collect();
-            assert_eq!(split(new(), characters), whole, "{format}: {source:?} by characters");
+            for size in [1, 3, 7] {
+                let pieces = in_pieces(source, &[size]);
+                assert_eq!(split(new(), pieces), whole, "{format}: {source:?} in pieces of {size}");
+            }
             if case.thinking_on() {
                 assert_eq!(misplaced(source, &whole, format), None, "{format}: {source:?}: {whole:?}");
             }
@@ -159,8 +194,15 @@ fn every_format_reads_its_cases() {
 /// A model whose tokens are the markers of a format and single bytes.
 fn speaker(format: &str) -> (ChatProcessor, tokenizers::Tokenizer) {
     let markers: Vec<&str> = Splitter::named(format, false, true).unwrap().markers().collect();
-    // Some are told by how they stand beside each other.
-    byte_speaker(&markers, &format!("{}\n{}", markers.join("\n"), markers.concat()))
+    // Some are told by how they stand beside each other, some by words of the template.
+    let words = match format {
+        "command-r" => "followed by a json-formatted list of actions",
+        "functionary" => ">>>${recipient}",
+        "hunyuan-3-preview" => "<tool_sep>",
+        "xlam" => "in a single JSON array",
+        _ => "",
+    };
+    byte_speaker(&markers, &format!("{}\n{}\n{words}", markers.join("\n"), markers.concat()))
 }
 
 #[test]
@@ -170,6 +212,7 @@ fn the_same_comes_of_tokens() {
         let ids = |text: &str| library.encode_fast(text, false).unwrap().get_ids().to_vec();
         let opening = match format.as_str() {
             "harmony" => "<|start|>assistant<|channel|>analysis<|message|>".to_owned(),
+            "muse" => "<|start|>assistant to=self<|message|>".to_owned(),
             "gemma4" => "<|channel>thought\n".to_owned(),
             _ => Splitter::named(format, false, true).unwrap().markers().next().unwrap().to_owned(),
         };
@@ -214,6 +257,20 @@ fn script(format: &str) -> impl Strategy<Value = Vec<String>> {
         "to=functions.f",
     ];
     words.extend(texts.map(str::to_owned));
+    if format == "muse" {
+        words.extend(
+            [
+                " to=self<|message|>",
+                " to=user<|message|>",
+                "<|start|>assistant",
+                " to=f<|message|>",
+            ]
+            .map(str::to_owned),
+        );
+    }
+    if format == "functionary" {
+        words.extend(["all\n", "f\n", "{\"a\": 1}", ">>>all\n"].map(str::to_owned));
+    }
     if format == "harmony" {
         words.extend(
             [
@@ -249,17 +306,7 @@ fn the_reading_does_not_depend_on_the_pieces() {
         let outcome = runner.run(&strategy, |(words, cuts, opened, thinking_on)| {
             let source = words.concat();
             let whole = split(splitter(format, opened, thinking_on), [source.as_str()]);
-            let mut pieces = Vec::new();
-            let mut rest = source.as_str();
-            for length in cuts.iter().cycle() {
-                let end = rest.char_indices().nth(*length).map_or(rest.len(), |(at, _)| at);
-                let (piece, after) = rest.split_at(end);
-                pieces.push(piece);
-                rest = after;
-                if rest.is_empty() {
-                    break;
-                }
-            }
+            let pieces = in_pieces(&source, &cuts);
             prop_assert_eq!(
                 &split(splitter(format, opened, thinking_on), pieces.iter().copied()),
                 &whole,

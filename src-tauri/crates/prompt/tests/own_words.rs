@@ -15,15 +15,8 @@ use serde_json::{json, Value};
 const THOUGHT: &str = "Zyzzyva looks up.";
 
 /// What is not read. In a turn that is over, Apriel's template leaves the opening words out that its prompt ends with; the call of Qwen 1.5's is
-/// no JSON, that of xinference's DeepSeek is Python's; GigaChat 3 and Muse name the tool in the header of a message.
-const NOT_READ: [&str; 6] = [
-    "Apriel-1.6-15b-Thinker-fixed: thought",
-    "GigaChat3-10B-A1.8B: call",
-    "deepseek-v3: call",
-    "muse-glimmer: thought",
-    "muse_glimmer_training: thought",
-    "qwen1.5-chat: call",
-];
+/// no JSON, that of xinference's DeepSeek is Python's.
+const NOT_READ: [&str; 3] = ["Apriel-1.6-15b-Thinker-fixed: thought", "deepseek-v3: call", "qwen1.5-chat: call"];
 
 fn tools() -> Vec<Value> {
     let properties = json!({"city": {"type": "string"}, "days": {"type": "integer"}});

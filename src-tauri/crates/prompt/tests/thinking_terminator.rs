@@ -9,7 +9,17 @@ use prompt::{ChannelParser, ChatProcessor, Event, Piece, Prompt, Splitter, Templ
 use serde_json::{json, Map};
 
 /// Formats whose models do not think.
-const THOUGHTLESS: [&str; 2] = ["function-gemma", "llama3"];
+const THOUGHTLESS: [&str; 9] = [
+    "command-r",
+    "function-gemma",
+    "functionary",
+    "functools",
+    "gigachat",
+    "granite-20b",
+    "internlm2",
+    "llama3",
+    "llama4",
+];
 
 /// Thoughts, text and notices, each in one.
 fn said(pieces: impl IntoIterator<Item = Piece>) -> (String, String, Vec<String>) {
@@ -258,8 +268,8 @@ fn closings_come_from_the_templates() {
 }
 
 /// How many templates show each; the first have no thoughts, or take them for something that is asked for.
-const CLOSINGS: [(Option<&str>, usize); 19] = [
-    (None, 121),
+const CLOSINGS: [(Option<&str>, usize); 20] = [
+    (None, 119),
     (Some("\n</think>\n"), 9),
     (Some("\n</think>\n\n"), 45),
     (Some("\n<channel|>"), 9),
@@ -276,6 +286,7 @@ const CLOSINGS: [(Option<&str>, usize); 19] = [
     (Some("<|close|>think<|sep|><|open|>response<|sep|>"), 1),
     (Some("<|end|><|begin|>assistant<|content|>"), 1),
     (Some("<|end|><|start|>assistant<|channel|>final<|message|>"), 3),
+    (Some("<|eom|><|start|>assistant to=user<|message|>"), 2),
     (Some("<|inner_suffix|>"), 1),
     (Some("[/THINK]"), 1),
 ];

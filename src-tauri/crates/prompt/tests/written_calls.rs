@@ -7,6 +7,7 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::LazyLock;
 
 use common::templates::{spelled, templates};
 use common::writers::{self, Call, AMBIGUOUS};
@@ -30,7 +31,7 @@ const TOOLS: [(&str, &[(&str, &str)]); 4] = [
     ("rm", &[]),
 ];
 
-fn tools() -> Vec<Value> {
+static OFFERED: LazyLock<Vec<Value>> = LazyLock::new(|| {
     let one = |(name, arguments): &(&str, &[(&str, &str)])| {
         let properties: Map<String, Value> = arguments
             .iter()
@@ -46,11 +47,11 @@ fn tools() -> Vec<Value> {
         json!({"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": properties}}})
     };
     TOOLS.iter().map(one).collect()
-}
+});
 
 /// What texts are made of: markers of every format, the tags inside of calls, whole closing sequences, whole calls, and everything that
 /// stands in code.
-fn fragments(format: &str) -> Vec<String> {
+fn fragments(format: &str) -> &'static [String] {
     let mut found: BTreeSet<String> = Splitter::names()
         .flat_map(|name| Splitter::named(name, false, true).unwrap().markers().collect::<Vec<_>>())
         .map(str::to_owned)
@@ -148,10 +149,10 @@ fn fragments(format: &str) -> Vec<String> {
     // As often as all others together, so that they are met.
     let often = all.len() / 16;
     all.extend(own.into_iter().flat_map(|text| std::iter::repeat_n(text, often.max(1))));
-    all
+    all.leak()
 }
 
-fn text(fragments: Vec<String>) -> impl Strategy<Value = String> + Clone {
+fn text(fragments: &'static [String]) -> impl Strategy<Value = String> + Clone {
     prop::collection::vec(prop::sample::select(fragments), 0..6).prop_map(|parts| parts.concat())
 }
 
@@ -186,7 +187,7 @@ fn call(text: impl Strategy<Value = String> + Clone + 'static) -> impl Strategy<
 }
 
 fn read(format: &str, source: &str, characters: usize) -> Vec<Event> {
-    let mut splitter = Splitter::named(format, false, true).unwrap().with_tools(&tools());
+    let mut splitter = Splitter::named(format, false, true).unwrap().with_tools(&OFFERED);
     let mut events = Vec::new();
     let mut rest = source;
     while !rest.is_empty() {
@@ -227,23 +228,30 @@ fn outcome(format: &str, written: &[Call], source: &str, events: &[Event]) -> Ou
         Outcome::Exact
     } else if found.is_empty() && notice {
         Outcome::GivenUp
-    } else if rewritten(format, events).is_some_and(|text| bare(&text) == bare(source)) {
+    } else if rewritten(format, events, source).is_some_and(|text| bare(&text) == bare(source)) {
         Outcome::Same
     } else {
         Outcome::Wrong
     }
 }
 
-/// What was read, written again: the calls that stood between two markers by the format's writer, words as they are.
-fn rewritten(format: &str, events: &[Event]) -> Option<String> {
+/// Calls as the source has them, of which this stretch stands between their markers: as this format writes them, or as another one that
+/// shares its markers.
+fn same(format: &str, calls: &[Call], source: &str, between: &str) -> Option<String> {
+    let others = Splitter::names().filter_map(|name| writers::write(name, calls));
+    let mut written = writers::write(format, calls).into_iter().chain(others);
+    written.find(|text| bare(source).contains(&bare(text)) && bare(text).contains(&bare(between)))
+}
+
+/// What was read, written again: the calls that stood between two markers, words and thoughts as they are.
+fn rewritten(format: &str, events: &[Event], source: &str) -> Option<String> {
     let mut text = String::new();
     let mut rest = events;
     while let Some(event) = rest.first() {
         let together = rest.iter().take_while(|other| other.source == event.source).count();
         match &event.piece {
-            Piece::ToolCall { .. } => text.push_str(&writers::write(format, &calls(&rest[..together]))?),
-            Piece::Text(words) => text.push_str(words),
-            Piece::Thinking(_) => return None,
+            Piece::ToolCall { .. } => text.push_str(&same(format, &calls(&rest[..together]), source, &source[event.source.clone()])?),
+            Piece::Text(words) | Piece::Thinking(words) => text.push_str(words),
             Piece::Notice(_) => {}
         }
         rest = &rest[if matches!(event.piece, Piece::ToolCall { .. }) {
@@ -255,16 +263,43 @@ fn rewritten(format: &str, events: &[Event]) -> Option<String> {
     Some(text)
 }
 
-/// Without blanks and the markers around several calls, which stand between calls as the model likes.
+/// Without blanks and the markers around several calls, a thought or a message, which stand between calls as the model likes.
 fn bare(text: &str) -> String {
-    let sections = [
+    const BETWEEN: [&str; 32] = [
         "<tool_calls:opensource>",
         "</tool_calls:opensource>",
+        "<|begin_of_box|>",
+        "<|end_of_box|>",
+        "<tool_calls>",
+        "</tool_calls>",
+        "<｜tool_calls_begin｜>",
+        "<｜tool_calls_end｜>",
         "<|open|>tools<|sep|>",
         "<|close|>tools<|sep|>",
         "<|close|>message<|sep|>",
+        "<|open|>think<|sep|>",
+        "<|close|>think<|sep|>",
+        "<|open|>response<|sep|>",
+        "<|close|>response<|sep|>",
+        "<think>",
+        "</think>",
+        "<think:opensource>",
+        "</think:opensource>",
+        "<seed:think>",
+        "</seed:think>",
+        "<longcat_think>",
+        "</longcat_think>",
+        "<mm:think>",
+        "</mm:think>",
+        "<|channel>thought\n",
+        "<|channel>",
+        "<channel|>",
+        "<|start|>",
+        "<|message|>",
+        "<|eom|>",
+        "<|eot|>",
     ];
-    let text = sections.iter().fold(text.to_owned(), |text, section| text.replace(section, ""));
+    let text = BETWEEN.iter().fold(text.to_owned(), |text, marker| text.replace(marker, ""));
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
@@ -292,7 +327,11 @@ fn what_was_written_is_called_and_nothing_else() {
         );
         let outcomes = std::cell::RefCell::new(BTreeMap::<Outcome, u32>::new());
         let result = runner(cases).run(&answer, |(words, written, characters)| {
-            let words = if matches!(format, "harmony" | "llama3") { "" } else { words };
+            let words = if matches!(format, "functionary" | "harmony" | "llama3" | "llama4" | "muse" | "xlam") {
+                ""
+            } else {
+                words
+            };
             let source = format!("{words}{}", writers::write(format, &written).unwrap());
             let events = read(format, &source, characters);
             let outcome = outcome(format, &written, &source, &events);
@@ -303,6 +342,23 @@ fn what_was_written_is_called_and_nothing_else() {
         });
         result.unwrap_or_else(|error| panic!("{format}: {error}"));
         println!("report: {format}: {:?}", outcomes.into_inner());
+    }
+}
+
+/// The proof that a format is ambiguous: one call whose text holds what ends a call and begins another one is written in the same
+/// characters as two calls.
+#[test]
+fn one_call_may_be_written_like_two() {
+    for format in AMBIGUOUS {
+        let with =
+            |content: &str| writers::write(format, &[("w".into(), Map::from_iter([("content".to_owned(), json!(content))]))]).unwrap();
+        let plain = with("<QUOKKA");
+        let (before, after) = plain.split_once("<QUOKKA").unwrap();
+        assert_eq!(
+            with(&format!("<a{after}{before}<b")),
+            format!("{}{}", with("<a"), with("<b")),
+            "{format}"
+        );
     }
 }
 
@@ -320,11 +376,10 @@ fn rendered(processor: &ChatProcessor, written: &[Call]) -> Option<(Prompt, Vec<
             arguments: Value::Object(arguments.clone()),
         })
         .collect();
-    let tools = tools();
     let request = |messages: &[Message], add_generation_prompt| {
         let request = RenderRequest {
             messages,
-            tools: &tools,
+            tools: &OFFERED,
             thinking: None,
             add_generation_prompt,
         };
@@ -340,11 +395,15 @@ fn rendered(processor: &ChatProcessor, written: &[Call]) -> Option<(Prompt, Vec<
 }
 
 fn read_ids(processor: &ChatProcessor, prompt: &Prompt, ids: &[u32]) -> Vec<Event> {
-    let mut parser = processor.parser(prompt, true, &[]).with_tools(&tools());
+    let mut parser = processor.parser(prompt, true, &[]).with_tools(&OFFERED);
     let mut events: Vec<Event> = ids.iter().flat_map(|id| parser.push_event(*id)).collect();
     events.extend(parser.finish_events());
     events
 }
+
+/// Templates that write texts in Python's quotation marks without escaping anything: what is read has Python's escapes, so texts for these
+/// hold neither a backslash nor the mark.
+const UNESCAPED: [&str; 2] = ["LFM2.5-8B-A1B", "lfm2_2_5_v2"];
 
 /// The same, by the templates of real models, for those whose plain calls are read. `PONDER_TEMPLATES` names the folder.
 #[test]
@@ -385,7 +444,8 @@ fn what_templates_write_is_called_and_nothing_else() {
             continue;
         }
         names += 1;
-        let text = text(fragments("qwen"));
+        let unescaped = UNESCAPED.contains(&name.as_str());
+        let text = text(fragments("qwen")).prop_map(move |text| if unescaped { text.replace(['\\', '\''], "") } else { text });
         let argument =
             |key: &'static str| prop::option::of(text.clone()).prop_map(move |value| Some((key.to_owned(), Value::from(value?))));
         let fields = (argument("content"), argument("path"), any::<i32>());

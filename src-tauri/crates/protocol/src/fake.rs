@@ -142,6 +142,7 @@ impl LocalEngine for FakeEngine {
             family: "fake".into(),
             quantization: "none".into(),
             dequantised: false,
+            wrong_products: Vec::new(),
             parameters: 0,
             resident_bytes: 0,
             context: 4096,

@@ -162,6 +162,8 @@ pub struct ModelInfo {
     pub quantization: String,
     /// Whether quantised weights were widened at load, because the device multiplies plain ones faster.
     pub dequantised: bool,
+    /// Kinds of products with packed numbers that MLX computes wrongly on this device; their weights were dequantised.
+    pub wrong_products: Vec<String>,
     /// How many parameters it has.
     #[ts(type = "number")]
     pub parameters: u64,

@@ -86,7 +86,15 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
-    /// The network, the keychain or the offline switch.
+    /// The keychain does not answer.
+    #[error("this computer's keychain cannot be used ({reason}); the key can also be given in the environment variable {variable}, before Ponder is started")]
+    Keychain {
+        /// What takes the place of the keychain.
+        variable: String,
+        /// Why it cannot be used.
+        reason: String,
+    },
+    /// The network or the offline switch.
     #[error(transparent)]
     Net(#[from] net::Error),
 }
@@ -107,6 +115,7 @@ impl From<Error> for protocol::Error {
                 ErrorCode::BadRequest
             }
             Error::KeyRefused { .. } => ErrorCode::KeyRefused,
+            Error::Keychain { .. } => ErrorCode::Storage,
             Error::ContextFull { .. } => ErrorCode::ContextFull,
             Error::TooManyRequests { .. } | Error::Failed { .. } | Error::BrokeOff(_) | Error::Unreadable { .. } => ErrorCode::Network,
         };
@@ -115,6 +124,7 @@ impl From<Error> for protocol::Error {
             Error::NoEndpoint(name) | Error::BadName(name) | Error::NameTaken(name) => message.with("name", name),
             Error::BadUrl(url) => message.with("url", url),
             Error::NotRemote(model) => message.with("model", model),
+            Error::Keychain { variable, reason } => message.with("variable", variable).with("reason", reason),
             Error::NotSupported(what) => message.with("what", what),
             Error::NoModel { endpoint, model } => message.with("endpoint", endpoint).with("model", model),
             Error::KeyRefused { endpoint, .. } | Error::BrokeOff(endpoint) => message.with("endpoint", endpoint),

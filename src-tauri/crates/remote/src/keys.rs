@@ -3,7 +3,7 @@
 use net::Net;
 use protocol::{Endpoint, KeySource};
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// How the keychain calls the key of an endpoint.
 fn secret_name(endpoint: &str) -> String {
@@ -44,7 +44,8 @@ pub(crate) async fn key(net: &Net, endpoint: &Endpoint) -> Result<Option<String>
     if !endpoint.has_key {
         return Ok(None);
     }
-    Ok(net.secret(&secret_name(&endpoint.name)).await?)
+    let secret = net.secret(&secret_name(&endpoint.name)).await;
+    secret.map_err(|error| of_keychain(&endpoint.name, error))
 }
 
 /// Stores the key of an endpoint.
@@ -52,7 +53,8 @@ pub(crate) async fn key(net: &Net, endpoint: &Endpoint) -> Result<Option<String>
 /// # Errors
 /// If it is no key, or the keychain does not take it.
 pub(crate) async fn store(net: &Net, endpoint: &str, key: &str) -> Result<()> {
-    Ok(net.set_secret(&secret_name(endpoint), key).await?)
+    let stored = net.set_secret(&secret_name(endpoint), key).await;
+    stored.map_err(|error| of_keychain(endpoint, error))
 }
 
 /// Removes the key of an endpoint.
@@ -60,7 +62,19 @@ pub(crate) async fn store(net: &Net, endpoint: &str, key: &str) -> Result<()> {
 /// # Errors
 /// If the keychain does not answer.
 pub(crate) async fn forget(net: &Net, endpoint: &str) -> Result<()> {
-    Ok(net.forget_secret(&secret_name(endpoint)).await?)
+    let forgotten = net.forget_secret(&secret_name(endpoint)).await;
+    forgotten.map_err(|error| of_keychain(endpoint, error))
+}
+
+/// What helps without a keychain is another variable than for the hub's token, which net's own words name.
+fn of_keychain(endpoint: &str, error: net::Error) -> Error {
+    match error {
+        net::Error::Keychain { reason } => Error::Keychain {
+            variable: variable(endpoint),
+            reason,
+        },
+        other => other.into(),
+    }
 }
 
 #[cfg(test)]

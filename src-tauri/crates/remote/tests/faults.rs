@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use axum::Router;
-use net::{Net, Settings};
+use net::{MemoryKeychain, Net, Settings};
 use protocol::{
     Content, Engine, EngineEvent, ErrorCode, FinishReason, Message, ModelSource, NoticeCode, Request, Role, Sampling, Thinking,
 };
@@ -158,4 +158,21 @@ async fn what_is_refused_is_left_out_once_and_for_all() {
         assert!(body.get("top_k").is_none() && body.get("stream_options").is_none(), "{body}");
         assert_eq!(body["chat_template_kwargs"]["enable_thinking"], false);
     }
+}
+
+#[tokio::test]
+async fn without_a_keychain_a_key_has_another_place() {
+    let net = Net::open(Settings {
+        keychain: Arc::new(MemoryKeychain::absent()),
+        ..Settings::of_a_test("http://127.0.0.1:9")
+    });
+    let endpoint = remote::endpoint("lab-2", "http://127.0.0.1:9").unwrap();
+    let engine = RemoteEngine::new(net, tokio::runtime::Handle::current(), vec![endpoint]);
+    let error: protocol::Error = engine.store_key("lab-2", "sk-secret").await.unwrap_err().into();
+    assert_eq!(error.code, ErrorCode::Storage);
+    assert!(
+        error.message.contains("PONDER_KEY_LAB_2") && !error.message.contains("HF_TOKEN"),
+        "{error}"
+    );
+    assert_eq!(engine.endpoint("lab-2").map(|endpoint| endpoint.has_key), Some(false));
 }

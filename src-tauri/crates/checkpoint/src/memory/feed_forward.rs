@@ -5,6 +5,19 @@ use super::shapes::{FeedForward, Layer};
 use super::Backend;
 use crate::config::decoder::Activation;
 
+/// From this many rows for each expert on, CUDA multiplies dequantised experts faster: MLX's gathered products with packed numbers
+/// are one for each row there. On an H200, 2,048 tokens take 2.5 ms instead of 21 for a projection of qwen3-30b-a3b, 256 tokens 2.2
+/// instead of 2.8.
+const MIN_DEQUANTIZED_ROWS: u64 = 16;
+
+/// A stack of experts is dequantised for a product only if it takes no more bytes than this.
+const MAX_DEQUANTIZED_STACK: u64 = 2 << 30;
+
+/// Whether CUDA multiplies `rows`, sorted by expert, with the `numbers` of a stack of `count` experts instead of its packed ones.
+pub fn dequantises_experts(count: u64, numbers: u64, rows: u64) -> bool {
+    rows >= MIN_DEQUANTIZED_ROWS * count && numbers * 2 <= MAX_DEQUANTIZED_STACK
+}
+
 impl Prefill<'_> {
     /// All feed-forward parts of a layer, from the stream on.
     pub(super) fn feed_forwards(&mut self, layer: &Layer) {
@@ -76,12 +89,24 @@ impl Prefill<'_> {
         };
         let (gate_up, down) = (weights(self, hidden, 2 * width), weights(self, width, hidden));
         of_rows(self, hidden, 0);
-        of_rows(self, 2 * width, gate_up);
+        let product = |pass: &mut Self, inputs: u64, outputs: u64, weights: u64| {
+            let numbers = count * inputs * outputs;
+            let packed = pass.workload.backend == Backend::Cuda && pass.shapes.quantization.is_some();
+            let dequantises = packed && dequantises_experts(count, numbers, rows);
+            if dequantises {
+                pass.take(numbers * pass.element, numbers);
+            }
+            of_rows(pass, outputs, weights);
+            if dequantises {
+                pass.wait();
+            }
+        };
+        product(self, hidden, 2 * width, gate_up);
         if bias {
             of_rows(self, 2 * width, 0);
         }
         self.gated(width, activation, rows);
-        of_rows(self, hidden, down);
+        product(self, width, hidden, down);
         if bias {
             of_rows(self, hidden, 0);
         }

@@ -15,6 +15,7 @@ mod weights;
 use protocol::KvBits;
 
 pub use cache::{CACHE_STEP, KV_GROUP_SIZES};
+pub use feed_forward::dequantises_experts;
 pub use weights::{MAX_DEQUANTIZED_EMBEDDING, MAX_DEQUANTIZED_EXPERTS};
 
 use crate::ModelConfig;

@@ -45,6 +45,8 @@ struct Step {
     bytes: u64,
     operations: u64,
     reads: u64,
+    /// Whether the thread waits until it is computed, and nothing runs ahead.
+    waits: bool,
 }
 
 /// The last chunk of a prompt that fills the context, as it goes through the layers.
@@ -90,7 +92,10 @@ impl<'a> Prefill<'a> {
             }
             operations += step.operations;
             reads = reads.saturating_add(step.reads);
-            if operations >= limit.operations || reads >> 20 > limit.reads {
+            if step.waits {
+                batches.extend([0; BATCHES]);
+                (operations, reads) = (0, 0);
+            } else if operations >= limit.operations || reads >> 20 > limit.reads {
                 batches.push(0);
                 (operations, reads) = (0, 0);
             }
@@ -166,7 +171,15 @@ impl<'a> Prefill<'a> {
             // On the CPU an operation is followed by another one that gives back what it read.
             operations: if self.workload.backend == Backend::Cpu { 2 } else { 1 },
             reads,
+            waits: false,
         });
+    }
+
+    /// Waits until what was made so far is computed.
+    pub(super) fn wait(&mut self) {
+        if let Some(last) = self.steps.last_mut() {
+            last.waits = true;
+        }
     }
 
     /// Operations that write where an operand lay, or that only look at it in another way.

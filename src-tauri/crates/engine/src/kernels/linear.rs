@@ -1,4 +1,4 @@
-//! One row times a quantised matrix. Batches of one are what MLX's kernels for CUDA are slowest at.
+//! A few rows times a quantised matrix, as in decoding, which MLX's kernels for CUDA are slowest at.
 
 use mlx_rs::Dtype;
 
@@ -9,16 +9,18 @@ use crate::ops::{QuantizationFormat, QuantizedTensor};
 use crate::tensor::Tensor;
 
 const THREADS: i32 = 256;
+/// From more rows on, MLX's own products are faster.
+const MAX_ROWS: i32 = 4;
 /// From this many outputs on, a warp computes four of them at once.
 const MANY: i32 = 12_288;
 
-/// `x` `[1, inputs]` times the transpose of the matrix, `[1, outputs]`; with `gated`, the curve of the first half of that
+/// `x` `[rows, inputs]` times the transpose of the matrix, `[rows, outputs]`; with `gated`, the curve of the first half of that
 /// times the second half. `None` if no kernel can be used.
 pub fn linear(x: &Tensor, matrix: &QuantizedTensor, gated: Option<GateKernel>) -> Result<Option<Tensor>> {
-    let (&[1, inputs], Some(biases)) = (x.shape(), &matrix.biases) else {
+    let (&[length, inputs], Some(biases)) = (x.shape(), &matrix.biases) else {
         return Ok(None);
     };
-    if biases.dtype() != x.dtype() {
+    if length > MAX_ROWS || biases.dtype() != x.dtype() {
         return Ok(None);
     }
     let Some((variant, rows)) = variant(matrix, inputs, gated.is_some(), x.dtype()) else {
@@ -55,10 +57,10 @@ fn launch(kernel: &Kernel, rows: i32, x: &Tensor, matrix: &QuantizedTensor, bias
     let outputs = if gated { all / 2 } else { all };
     // Rows of the matrix that a block works at; a gated output takes two.
     let block = THREADS / 32 * rows;
-    let blocks = ((all + block - 1) / block, 1);
+    let blocks = ((all + block - 1) / block, x.dim(0));
     let [out] = kernel.launch(
         [x, &matrix.weight, &matrix.scales, biases],
-        [(&[1, outputs], x.dtype())],
+        [(&[x.dim(0), outputs], x.dtype())],
         blocks,
         THREADS,
     )?;
@@ -74,7 +76,7 @@ fn compare(kernel: &Kernel, rows: i32, dtype: Dtype, bits: i32, gated: Option<Ga
             bits,
             mode: c"affine",
         };
-        let x = noise(&[1, inputs], dtype, 31)?;
+        let x = noise(&[3, inputs], dtype, 31)?;
         let matrix = QuantizedTensor::quantize(&noise(&[outputs, inputs], dtype, 32)?, format)?;
         let Some(biases) = &matrix.biases else { return Ok(f32::INFINITY) };
         let made = launch(kernel, rows, &x, &matrix, biases, gated.is_some())?;

@@ -13,12 +13,15 @@ __device__ __forceinline__ void ponder_one(
     case 0: {
       const int inputs = a_shape[1], rows = c_shape[0], groups = c_shape[1];
       const unsigned* weight = reinterpret_cast<const unsigned*>(b);
+      // Each row of x has blocks of its own, which find the weights in the cache that the first row's blocks filled.
+      const T* x = a_ + (long)blockIdx.y * a_strides[0];
+      T* y = out_ + (long)blockIdx.y * (number(1) == 2 || number(1) == 4 ? rows / 2 : rows);
       switch (number(1)) {
-        case 0: ponder_linear<4, 2, false>(a_, weight, c_, d_, out_, inputs, rows, groups, false); break;
-        case 1: ponder_linear<4, 4, false>(a_, weight, c_, d_, out_, inputs, rows, groups, false); break;
-        case 2: ponder_linear<4, 4, true>(a_, weight, c_, d_, out_, inputs, rows / 2, groups, number(2)); break;
-        case 3: ponder_linear<8, 2, false>(a_, weight, c_, d_, out_, inputs, rows, groups, false); break;
-        case 4: ponder_linear<8, 4, true>(a_, weight, c_, d_, out_, inputs, rows / 2, groups, number(2)); break;
+        case 0: ponder_linear<4, 2, false>(x, weight, c_, d_, y, inputs, rows, groups, false); break;
+        case 1: ponder_linear<4, 4, false>(x, weight, c_, d_, y, inputs, rows, groups, false); break;
+        case 2: ponder_linear<4, 4, true>(x, weight, c_, d_, y, inputs, rows / 2, groups, number(2)); break;
+        case 3: ponder_linear<8, 2, false>(x, weight, c_, d_, y, inputs, rows, groups, false); break;
+        case 4: ponder_linear<8, 4, true>(x, weight, c_, d_, y, inputs, rows / 2, groups, number(2)); break;
       }
       break;
     }

@@ -51,10 +51,10 @@ impl Embedding {
     }
 
     /// The projection back to the vocabulary.
-    pub fn as_linear(&self) -> Result<Linear> {
+    pub fn as_linear(&self, weights: &mut Weights<'_>) -> Result<Linear> {
         match self {
             Self::Plain(rows) => Linear::from_rows(rows),
-            Self::Quantized(quantized) => Ok(Linear::from_quantized(quantized.clone())),
+            Self::Quantized(quantized) => Linear::from_quantized(quantized.clone(), weights),
         }
     }
 }

@@ -1,14 +1,15 @@
 //! A feed-forward of many experts, of which each token uses a few (Shazeer et al. 2017, arXiv:1701.06538). Which ones, and
 //! how much each counts, is the router's matter.
 
-use checkpoint::memory::MAX_DEQUANTIZED_EXPERTS;
+use checkpoint::memory::{dequantises_experts, MAX_DEQUANTIZED_EXPERTS};
 use mlx_rs::Dtype;
 
 use crate::error::Result;
 use crate::layers::Activation;
 use crate::ops::{concatenate, QuantizedTensor};
 use crate::parameters::Parameters;
-use crate::tensor::{device, Device, Tensor};
+use crate::product_check::Layout;
+use crate::tensor::{device, eval, on_cpu, Device, Tensor};
 use crate::weights::{ExpertShape, Matrix, Weights};
 
 /// From this many pairs of a token and its expert on, they are sorted by expert, so that a device reads the weights of each
@@ -52,14 +53,14 @@ impl Experts {
     pub fn load(weights: &mut Weights<'_>, path: &str, shape: ExpertShape, chosen: i32, activation: Activation) -> Result<Self> {
         let matrices = weights.take_experts(path, shape, MAX_DEQUANTIZED_EXPERTS)?;
         let gate_up_proj = SwitchLinear {
-            product: ExpertsWeight::join(matrices.gate_up)?,
+            product: ExpertsWeight::join(matrices.gate_up)?.checked(weights)?,
             bias: matrices.gate_up_bias,
         };
         weights.materialize(gate_up_proj.tensors())?;
         let experts = Self {
             gate_up_proj,
             down_proj: SwitchLinear {
-                product: ExpertsWeight::join(vec![matrices.down])?,
+                product: ExpertsWeight::join(vec![matrices.down])?.checked(weights)?,
                 bias: matrices.down_bias,
             },
             activation,
@@ -107,6 +108,20 @@ impl SwitchLinear {
 }
 
 impl ExpertsWeight {
+    /// The same weights, as numbers if this device multiplies them wrongly as they are.
+    fn checked(self, weights: &mut Weights<'_>) -> Result<Self> {
+        match self {
+            Self::Plain(stack) => Ok(Self::Plain(stack)),
+            Self::Quantized(stack) => match weights.products().replacement(&stack, Layout::Experts)? {
+                Some(numbers) => Ok(Self::Plain(turn(&[&numbers])?)),
+                None => Ok(Self::Quantized(stack)),
+            },
+            Self::Split(parts) => Ok(Self::Split(
+                parts.into_iter().map(|part| part.checked(weights)).collect::<Result<_>>()?,
+            )),
+        }
+    }
+
     /// Joins stacks of one input along their outputs if their formats agree.
     fn join(matrices: Vec<Matrix>) -> Result<Self> {
         let (mut plain, mut quantized) = (Vec::new(), Vec::new());
@@ -136,6 +151,12 @@ impl ExpertsWeight {
     fn forward(&self, rows: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
         match self {
             Self::Plain(stack) => rows.gather_mm(stack, indices, sorted),
+            Self::Quantized(stack) if sorted && dequantises(stack, rows) => {
+                let product = rows.gather_mm(&stack.dequantize()?.swapaxes(1, 2)?, indices, sorted)?;
+                // One stack of numbers lives at a time.
+                eval([&product])?;
+                Ok(product)
+            }
             Self::Quantized(stack) => rows.gather_qmm(stack, indices, sorted),
             Self::Split(parts) => {
                 let outputs = parts
@@ -146,6 +167,13 @@ impl ExpertsWeight {
             }
         }
     }
+}
+
+/// Whether sorted rows are multiplied with the numbers of a stack of experts instead of its packed ones.
+fn dequantises(stack: &QuantizedTensor, rows: &Tensor) -> bool {
+    // MLX gathers matrices on the processor in 32 bit floats alone, where a test may choose the operations that GPUs get.
+    let gathers = !on_cpu() || rows.dtype() == Dtype::Float32;
+    device() == Device::Cuda && gathers && dequantises_experts(stack.scales.dim(0) as u64, stack.numbers() as u64, rows.dim(0) as u64)
 }
 
 /// Plain stacks joined and turned to `[experts, inputs, outputs]`.

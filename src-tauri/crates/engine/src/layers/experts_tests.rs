@@ -3,7 +3,7 @@
 use super::*;
 use crate::layers::Gelu;
 use crate::ops::{random_key, random_uniform};
-use crate::tensor::connect;
+use crate::tensor::{connect, pretend_gpu};
 
 const EXPERTS: i32 = 5;
 const HIDDEN: i32 = 6;
@@ -97,4 +97,31 @@ fn projections_in_different_formats_stand_side_by_side() {
     let ones = Tensor::from_f32(&[1.0; 32], &[1, 1, 1, 32]);
     let found = product.forward(&ones, &indices, false).unwrap().to_f32().unwrap();
     assert_eq!(found, [32.0, 32.0, 16.0]);
+}
+
+#[test]
+fn many_sorted_rows_are_multiplied_with_dequantised_experts_on_cuda() {
+    connect().unwrap();
+    let stack = QuantizedTensor::quantize(
+        &random(4, &[3, 32, 64]),
+        crate::ops::QuantizationFormat {
+            group_size: 64,
+            bits: 8,
+            mode: c"affine",
+        },
+    )
+    .unwrap();
+    let weight = ExpertsWeight::Quantized(stack.clone());
+    for rows in [47, 48, 60] {
+        let indices: Vec<i32> = (0..rows).map(|row| row * 3 / rows).collect();
+        let indices = Tensor::from_i32(&indices, &[rows]).astype(Dtype::Uint32).unwrap();
+        let x = random(5, &[rows, 1, 64]);
+        let packed = weight.forward(&x, &indices, true).unwrap().to_f32().unwrap();
+        pretend_gpu();
+        assert_eq!(dequantises(&stack, &x), rows >= 48);
+        let dequantised = weight.forward(&x, &indices, true).unwrap().to_f32().unwrap();
+        connect().unwrap();
+        let worst = packed.iter().zip(&dequantised).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(worst < 1e-4, "{rows} rows differ by {worst}");
+    }
 }

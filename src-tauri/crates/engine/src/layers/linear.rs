@@ -7,6 +7,7 @@ use crate::kernels::{self, Epilogue, GateKernel};
 use crate::layers::{Activation, Gelu, ResidualStream, RmsNorm};
 use crate::ops::{concatenate, QuantizedTensor};
 use crate::parameters::Parameters;
+use crate::product_check::Layout;
 use crate::tensor::{device, Device, Tensor};
 use crate::weights::{Matrix, Weights};
 
@@ -106,7 +107,7 @@ impl Linear {
         let matrices = parts.iter().map(|part| part.matrix(weights, inputs)).collect::<Result<Vec<_>>>()?;
         let linear = Self {
             bias: load_bias(weights, parts)?,
-            weight: LinearWeight::join(matrices)?,
+            weight: LinearWeight::join(matrices)?.checked(weights)?,
         };
         weights.materialize(linear.tensors())?;
         Ok(linear)
@@ -121,11 +122,13 @@ impl Linear {
     }
 
     /// The projection that is a tied quantised embedding read the other way round.
-    pub fn from_quantized(rows: QuantizedTensor) -> Self {
-        Self {
-            weight: LinearWeight::Quantized(rows),
+    pub fn from_quantized(rows: QuantizedTensor, weights: &mut Weights<'_>) -> Result<Self> {
+        let linear = Self {
+            weight: LinearWeight::Quantized(rows).checked(weights)?,
             bias: None,
-        }
+        };
+        weights.materialize(linear.tensors())?;
+        Ok(linear)
     }
 
     /// The same projection with every output times its own factor, if the weights are plain numbers of 32 bits, so that nothing
@@ -213,6 +216,20 @@ impl LinearWeight {
         Ok(Self::Plain(if device() == Device::Cpu { turned.contiguous()? } else { turned }))
     }
 
+    /// The same weights, as numbers if this device multiplies them wrongly as they are.
+    fn checked(self, weights: &mut Weights<'_>) -> Result<Self> {
+        match self {
+            Self::Plain(weight) => Ok(Self::Plain(weight)),
+            Self::Quantized(quantized) => match weights.products().replacement(&quantized, Layout::Rows)? {
+                Some(rows) => Self::from_rows(&rows),
+                None => Ok(Self::Quantized(quantized)),
+            },
+            Self::Split(parts) => Ok(Self::Split(
+                parts.into_iter().map(|part| part.checked(weights)).collect::<Result<_>>()?,
+            )),
+        }
+    }
+
     fn join(matrices: Vec<Matrix>) -> Result<Self> {
         let (mut plain, mut quantized) = (Vec::new(), Vec::new());
         for matrix in &matrices {
@@ -242,15 +259,20 @@ impl LinearWeight {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         match self {
             Self::Plain(weight) => x.matmul(weight),
-            Self::Quantized(quantized) => match kernels::linear(x, quantized, None)? {
-                Some(y) => Ok(y),
-                None => x.quantized_matmul(quantized, true),
-            },
+            Self::Quantized(quantized) => packed_product(x, quantized),
             Self::Split(parts) => {
                 let outputs = parts.iter().map(|part| part.forward(x)).collect::<Result<Vec<_>>>()?;
                 concatenate(&outputs.iter().collect::<Vec<_>>(), -1)
             }
         }
+    }
+}
+
+/// `x` `[rows, inputs]` times the rows of a quantised matrix `[outputs, inputs]`: `[rows, outputs]`.
+pub fn packed_product(x: &Tensor, matrix: &QuantizedTensor) -> Result<Tensor> {
+    match kernels::linear(x, matrix, None)? {
+        Some(product) => Ok(product),
+        None => x.quantized_matmul(matrix, true),
     }
 }
 

@@ -209,6 +209,7 @@ fn by_turns_to_halves(x: Tensor) -> Result<Tensor> {
 mod tests {
     use super::*;
     use crate::ops::concatenate;
+    use crate::product_check::ProductChecks;
     use crate::tensor::{connect, pretend_gpu};
 
     const SHAPE: ExpertShape = ExpertShape {
@@ -232,7 +233,8 @@ mod tests {
     fn read(tensors: Vec<(&str, Tensor)>) -> [Vec<f32>; 2] {
         let mut progress = |_: u64, _: u64| Ok(());
         let named = tensors.into_iter().map(|(name, tensor)| (format!("mlp.{name}"), tensor)).collect();
-        let mut weights = Weights::of(named, &mut progress);
+        let mut products = ProductChecks::default();
+        let mut weights = Weights::of(named, &mut products, &mut progress);
         let taken = weights.take_experts("mlp", SHAPE, u64::MAX).unwrap();
         let flat = |matrix: &Matrix| match matrix {
             Matrix::Plain(stack) => stack.clone(),
@@ -320,7 +322,7 @@ mod tests {
         let fails = |tensors: Vec<(&str, Tensor)>| {
             let mut progress = |_: u64, _: u64| Ok(());
             let named = tensors.into_iter().map(|(name, tensor)| (name.to_owned(), tensor)).collect();
-            let taken = Weights::of(named, &mut progress).take_experts("mlp", SHAPE, u64::MAX);
+            let taken = Weights::of(named, &mut ProductChecks::default(), &mut progress).take_experts("mlp", SHAPE, u64::MAX);
             taken.err().unwrap().to_string()
         };
         assert!(fails(Vec::new()).contains("mlp.switch_mlp.gate_proj.weight"));

@@ -1,6 +1,8 @@
 //! The markers by which a model sets its reasoning and its tool calls apart from its answer.
 
-use super::known_formats::{self, CALLS, THOUGHTS};
+use super::header::Headers;
+use super::known_calls::CALLS;
+use super::known_formats::{self, THOUGHTS};
 use crate::tokenizer::Tokenizer;
 
 /// What a marker does.
@@ -20,6 +22,8 @@ pub(super) enum MarkerKind {
     CallClose,
     /// The first words of a call whose opening marker is missing; they belong to the call.
     CallHead,
+    /// The same in the middle of a line.
+    CallWord,
     /// Stands around several calls; says nothing by itself.
     Section,
     /// Opens the header of a message.
@@ -51,8 +55,8 @@ pub(crate) struct ChannelFormat {
     pub(super) label: Option<&'static str>,
     /// Whether a tool call or an answer's marker inside a thought ends the thought; else it is a word of it.
     pub(super) ends_thoughts: bool,
-    /// Whether every message has a header that names its channel.
-    pub(super) headers: bool,
+    /// How the header of every message says where it belongs, if messages have one.
+    pub(super) headers: Option<Headers>,
     /// Whether an answer may be a tool call without any marker.
     pub(super) bare_calls: bool,
     /// Whether the values of arguments stand right between their tags.
@@ -74,13 +78,21 @@ impl ChannelFormat {
 
     fn known(template: &str, id: &impl Fn(&str) -> Option<u32>) -> Self {
         let is_token = |text: &str| id(text).is_some();
-        for row in [&known_formats::HARMONY, &known_formats::GEMMA4] {
+        if known_formats::FUNCTIONARY.needed.iter().all(|text| template.contains(text)) {
+            let mut format = Self::default();
+            format.add(&known_formats::FUNCTIONARY);
+            return format;
+        }
+        for row in [&known_formats::HARMONY, &known_formats::MUSE, &known_formats::GEMMA4] {
             let mut format = Self::default();
             format.add(row);
             format.resolve(id);
             // A template may speak of these markers; only a model that has them as tokens writes them.
             if row.needed.iter().all(|text| is_token(text)) {
-                format.markers.retain(|marker| marker.id.is_some());
+                // Muse's calls are spelled in several tokens.
+                format
+                    .markers
+                    .retain(|marker| marker.id.is_some() || row.headers == Some(Headers::Recipients));
                 return format;
             }
         }
@@ -114,7 +126,7 @@ impl ChannelFormat {
         self.terminator = self.terminator.or(row.terminator);
         self.label = self.label.or(row.label);
         self.ends_thoughts |= row.ends_thoughts;
-        self.headers |= row.headers;
+        self.headers = self.headers.or(row.headers);
         self.bare_calls |= row.bare_calls;
         self.verbatim |= row.verbatim;
     }
@@ -142,8 +154,10 @@ impl ChannelFormat {
 
     /// How a prompt opens a thought that nothing was said in, whole.
     pub(crate) fn opened(&self) -> Option<String> {
-        if self.headers {
-            return Some("<|start|>assistant<|channel|>analysis<|message|>".into());
+        match self.headers {
+            Some(Headers::Lines) => return None,
+            Some(headers) => return Some(format!("<|start|>assistant{}<|message|>", headers.thought())),
+            None => {}
         }
         let label = self.label.map(|label| format!("{label}\n")).unwrap_or_default();
         self.marker(MarkerKind::Open).map(|marker| format!("{}{label}", marker.text))
@@ -151,10 +165,10 @@ impl ChannelFormat {
 
     /// Tokens that end an answer in this format, whatever the model's files say. `<|end|>` stands between harmony's messages.
     pub(crate) fn ends(&self) -> &'static [&'static str] {
-        if self.headers {
-            &["<|return|>", "<|call|>"]
-        } else {
-            &[]
+        match self.headers {
+            Some(Headers::Channels) => &["<|return|>", "<|call|>"],
+            Some(Headers::Recipients) => &["<|eot|>"],
+            Some(Headers::Lines) | None => &[],
         }
     }
 }

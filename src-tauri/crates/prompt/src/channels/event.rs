@@ -35,7 +35,7 @@ pub struct Event {
     pub source: Range<usize>,
 }
 
-/// Appends an event; text that goes on where the last one ended becomes one with it.
+/// Appends an event; text that goes on where the last one ended becomes one with it, but for a paragraph that has no place.
 pub(super) fn append(events: &mut Vec<Event>, event: Event) {
     match (events.last_mut(), event) {
         (
@@ -45,13 +45,15 @@ pub(super) fn append(events: &mut Vec<Event>, event: Event) {
                 ..
             },
         ) if text.is_empty() => {}
-        (Some(last), event) if last.source.end == event.source.start => match (&mut last.piece, &event.piece) {
-            (Piece::Text(text), Piece::Text(more)) | (Piece::Thinking(text), Piece::Thinking(more)) => {
-                text.push_str(more);
-                last.source.end = event.source.end;
+        (Some(last), event) if last.source.end == event.source.start && !last.source.is_empty() && !event.source.is_empty() => {
+            match (&mut last.piece, &event.piece) {
+                (Piece::Text(text), Piece::Text(more)) | (Piece::Thinking(text), Piece::Thinking(more)) => {
+                    text.push_str(more);
+                    last.source.end = event.source.end;
+                }
+                _ => events.push(event),
             }
-            _ => events.push(event),
-        },
+        }
         (_, event) => events.push(event),
     }
 }

@@ -1,4 +1,16 @@
-//! The headers of harmony's messages: `assistant to=functions.NAME<|channel|>commentary <|constrain|>json`.
+//! The headers of messages: harmony's `assistant to=functions.NAME<|channel|>commentary <|constrain|>json`, Muse's `assistant to=NAME` and
+//! Functionary's line of its own.
+
+/// How a format writes the headers of its messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Headers {
+    /// Harmony's, which name a channel.
+    Channels,
+    /// Muse's, which say to whom the message goes.
+    Recipients,
+    /// Functionary's: a recipient alone, up to the line's end.
+    Lines,
+}
 
 const CHANNEL: &str = "<|channel|>";
 const CONSTRAIN: &str = "<|constrain|>";
@@ -13,16 +25,90 @@ pub(super) enum Body {
     Answer,
     /// The arguments of this tool.
     Call(String),
+    /// Calls between markers, which are words of the message everywhere else.
+    Calls,
 }
 
-/// Whether the text may be a header, or the beginning of one.
-pub(super) fn viable(header: &str) -> bool {
-    fits(header, false)
+impl Headers {
+    /// What a prompt that opens a thought writes of its header.
+    pub(super) fn thought(self) -> &'static str {
+        match self {
+            Self::Channels => "<|channel|>analysis",
+            Self::Recipients => " to=self",
+            Self::Lines => "",
+        }
+    }
+
+    /// Whether the text may be a header, or the beginning of one.
+    pub(super) fn viable(self, header: &str) -> bool {
+        match self {
+            Self::Channels => fits(header, false),
+            Self::Recipients => addressed(header, false),
+            Self::Lines => line(header).is_some(),
+        }
+    }
+
+    /// Whether the text is a header that needs nothing more.
+    pub(super) fn whole(self, header: &str) -> bool {
+        match self {
+            Self::Channels => fits(header, true),
+            Self::Recipients => addressed(header, true),
+            Self::Lines => false,
+        }
+    }
+
+    /// What the message after a whole header holds; `None` if it names no channel that is known.
+    pub(super) fn body(self, header: &str) -> Option<Body> {
+        match self {
+            Self::Channels => body(header),
+            Self::Recipients => Some(match recipient(header) {
+                // What goes to nobody is a thought as well.
+                None | Some("self") => Body::Thought,
+                Some("user" | "commentary") => Body::Answer,
+                Some(_) => Body::Calls,
+            }),
+            Self::Lines => match line(header)? {
+                "" => None,
+                "all" => Some(Body::Answer),
+                name => Some(Body::Call(name.to_owned())),
+            },
+        }
+    }
+
+    /// Where the words begin in a header that a marker or the end of the answer cut off.
+    pub(super) fn words(self, header: &str, explicit: bool, at_end: bool) -> usize {
+        match self {
+            Self::Channels => words(header, explicit, at_end),
+            Self::Recipients if explicit && addressed(header, true) => header.len(),
+            // Nothing was said yet.
+            Self::Recipients if at_end && addressed(header, false) && (explicit || header.contains("to=")) => header.len(),
+            Self::Recipients | Self::Lines => 0,
+        }
+    }
 }
 
-/// Whether the text is a header that needs nothing more.
-pub(super) fn whole(header: &str) -> bool {
-    fits(header, true)
+/// Whether the text is `assistant to=NAME`, each part of which may be missing.
+fn addressed(header: &str, whole: bool) -> bool {
+    let role = header.trim_start_matches(' ');
+    let rest = role.strip_prefix("assistant").unwrap_or(role);
+    let begun = !whole && "assistant".starts_with(role);
+    (begun || words_fit(rest, &["to="], whole)) && header.len() <= LONGEST && !header.contains('\n')
+}
+
+/// The name that a recipient's line begins with, as far as it is there; `None` if it is none.
+fn line(header: &str) -> Option<&str> {
+    let name = header.strip_prefix(">>>").unwrap_or(header);
+    let name = name.strip_suffix('\n').unwrap_or(name);
+    let fits = name.chars().all(|c| c.is_alphanumeric() || "_.-".contains(c)) && name.len() <= LONGEST;
+    let begun = ">>>".starts_with(header);
+    (fits || begun).then_some(if begun { "" } else { name })
+}
+
+/// To whom a header says that the message goes.
+fn recipient(header: &str) -> Option<&str> {
+    let (_, name) = header.split_once("to=")?;
+    let end = name.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(name.len());
+    Some(&name[..end])
 }
 
 fn fits(header: &str, whole: bool) -> bool {
@@ -56,12 +142,8 @@ fn words_fit(text: &str, words: &[&str], whole: bool) -> bool {
     rest.is_empty() || !whole && words.iter().any(|word| word.starts_with(rest))
 }
 
-/// What the message after a whole header holds; `None` if it names no channel that is known.
-pub(super) fn body(header: &str) -> Option<Body> {
-    let recipient = header.split_once("to=").map(|(_, name)| {
-        let end = name.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(name.len());
-        name[..end].strip_prefix("functions.").unwrap_or(&name[..end])
-    });
+fn body(header: &str) -> Option<Body> {
+    let recipient = recipient(header).map(|name| name.strip_prefix("functions.").unwrap_or(name));
     if let Some(name) = recipient.filter(|name| !name.is_empty() && *name != "assistant" && *name != "user") {
         return Some(Body::Call(name.to_owned()));
     }
@@ -80,19 +162,19 @@ fn channel(header: &str) -> Option<&str> {
     Some(&name[..end])
 }
 
-/// Where the words begin in a header that a marker or the end of the answer cut off: what stands in it is no header's.
-pub(super) fn words(header: &str, explicit: bool, at_end: bool) -> usize {
+/// Where the words begin in a harmony header that was cut off: what stands in it is no header's.
+fn words(header: &str, explicit: bool, at_end: bool) -> usize {
     if let Some((role, rest)) = header.rsplit_once(CHANNEL) {
         let start = role.len() + CHANNEL.len();
         let name = channel(header).unwrap_or_default();
         let cut = at_end && NAMES.iter().any(|known| known.starts_with(rest));
         let known = NAMES.contains(&name);
-        return match known && whole(header) || cut && viable(header) {
+        return match known && fits(header, true) || cut && fits(header, false) {
             true => header.len(),
             false => start + if known { name.len() } else { 0 },
         };
     }
-    if explicit && (whole(header) || at_end && viable(header)) {
+    if explicit && (fits(header, true) || at_end && fits(header, false)) {
         return header.len();
     }
     match header.strip_prefix("assistant").filter(|_| explicit) {

@@ -1,9 +1,11 @@
-//! The formats: one row for each way of marking thoughts, one for each way of marking calls. A model's format is put together from
+//! The formats: one row for each way of marking thoughts; those of calls are in `known_calls`. A model's format is put together from
 //! the rows whose markers its tokenizer or its template knows; the readers in `tool_calls` tell by themselves what stands in a call.
 
 use super::channel_format::MarkerKind::{
-    self, AnswerClose, AnswerOpen, CallClose, CallHead, CallOpen, Channel, Close, HeaderClose, HeaderOpen, MessageClose, Open, Section,
+    self, AnswerClose, AnswerOpen, CallClose, CallOpen, Channel, Close, HeaderClose, HeaderOpen, MessageClose, Open, Section,
 };
+use super::header::Headers;
+use super::known_calls::*;
 
 /// Markers that belong together.
 pub(super) struct KnownFormat {
@@ -14,7 +16,7 @@ pub(super) struct KnownFormat {
     pub markers: &'static [(MarkerKind, &'static str)],
     pub label: Option<&'static str>,
     pub ends_thoughts: bool,
-    pub headers: bool,
+    pub headers: Option<Headers>,
     pub bare_calls: bool,
     /// Whether the values of arguments stand right between their tags.
     pub verbatim: bool,
@@ -22,13 +24,13 @@ pub(super) struct KnownFormat {
     pub alone: bool,
 }
 
-const ROW: KnownFormat = KnownFormat {
+pub(super) const ROW: KnownFormat = KnownFormat {
     needed: &[],
     terminator: None,
     markers: &[],
     label: None,
     ends_thoughts: false,
-    headers: false,
+    headers: None,
     bare_calls: false,
     verbatim: false,
     alone: false,
@@ -47,7 +49,31 @@ pub(super) const HARMONY: KnownFormat = KnownFormat {
         (MessageClose, "<|return|>"),
         (MessageClose, "<|call|>"),
     ],
-    headers: true,
+    headers: Some(Headers::Channels),
+    ..ROW
+};
+
+/// Muse: ` to=self<|message|>…<|eom|><|start|>assistant to=user<|message|>…<|eot|>`, and calls in messages to a tool.
+pub(super) const MUSE: KnownFormat = KnownFormat {
+    needed: &["<|start|>", "<|message|>", "<|eom|>"],
+    terminator: Some("<|eom|><|start|>assistant to=user<|message|>"),
+    markers: &[
+        (HeaderOpen, "<|start|>"),
+        (HeaderClose, "<|message|>"),
+        (MessageClose, "<|eom|>"),
+        (MessageClose, "<|eot|>"),
+        (CallOpen, "<atem:function_calls>"),
+        (CallClose, "</atem:function_calls>"),
+    ],
+    headers: Some(Headers::Recipients),
+    ..ROW
+};
+
+/// Functionary 3.2: `all\n…>>>NAME\n{…}`, whose first header the prompt has begun.
+pub(super) const FUNCTIONARY: KnownFormat = KnownFormat {
+    needed: &[">>>${recipient}"],
+    markers: &[(HeaderOpen, ">>>")],
+    headers: Some(Headers::Lines),
     ..ROW
 };
 
@@ -100,6 +126,33 @@ const APRIEL_THINK: KnownFormat = KnownFormat {
         (Open, "Here are my reasoning steps:"),
         (Close, "[BEGIN FINAL RESPONSE]"),
         (Section, "[END FINAL RESPONSE]"),
+    ],
+    ..ROW
+};
+
+/// Granite 3.2's words, which its quantised models shorten.
+const GRANITE_WORDS: KnownFormat = KnownFormat {
+    needed: &["Here is my thought process:"],
+    terminator: Some("\n\nHere is my response:\n\n"),
+    markers: &[
+        (Open, "Here is my thought process:"),
+        (Open, "Here's my thought process:"),
+        (Close, "Here is my response:"),
+        (Close, "Here's my response:"),
+    ],
+    ..ROW
+};
+
+/// K2 Horizon has a pair for each effort.
+const K2_HORIZON_THINK: KnownFormat = KnownFormat {
+    needed: &["<ifm|think>"],
+    markers: &[
+        (Open, "<ifm|think>"),
+        (Close, "</ifm|think>"),
+        (Open, "<ifm|think_fast>"),
+        (Close, "</ifm|think_fast>"),
+        (Open, "<ifm|think_faster>"),
+        (Close, "</ifm|think_faster>"),
     ],
     ..ROW
 };
@@ -192,10 +245,12 @@ const HUNYUAN_3_THINK: KnownFormat = KnownFormat {
 };
 
 /// Ways of marking thoughts; the first that is known counts.
-pub(super) const THOUGHTS: [&KnownFormat; 15] = [
+pub(super) const THOUGHTS: [&KnownFormat; 17] = [
     &HUNYUAN_3_THINK,
+    &K2_HORIZON_THINK,
     &MINIMAX_THINK,
     &APRIEL_THINK,
+    &GRANITE_WORDS,
     &COHERE,
     &KIMI_K3,
     &SOLAR,
@@ -210,196 +265,49 @@ pub(super) const THOUGHTS: [&KnownFormat; 15] = [
     &THINKING,
 ];
 
-macro_rules! call {
-    ($name:ident, $open:literal, $close:literal) => {
-        const $name: KnownFormat = KnownFormat {
-            needed: &[$open],
-            markers: &[(CallOpen, $open), (CallClose, $close)],
-            ..ROW
-        };
-    };
-}
-
-call!(TOOL_CALL, "<tool_call>", "</tool_call>");
-call!(TOOL_CALLS, "<tool_calls>", "</tool_calls>");
-call!(NEMOTRON, "<TOOLCALL>", "</TOOLCALL>");
-call!(LONGCAT, "<longcat_tool_call>", "</longcat_tool_call>");
-call!(MINIMAX, "<minimax:tool_call>", "</minimax:tool_call>");
-call!(LFM2, "<|tool_call_start|>", "<|tool_call_end|>");
-call!(APERTUS, "<|tools_prefix|>", "<|tools_suffix|>");
-call!(FUNCTION_GEMMA, "<start_function_call>", "<end_function_call>");
-call!(MUSE, "<atem:function_calls>", "</atem:function_calls>");
-/// Seed's, in Qwen3-Coder's words without its line ends.
-const SEED: KnownFormat = KnownFormat {
-    needed: &["<seed:tool_call>"],
-    markers: &[(CallOpen, "<seed:tool_call>"), (CallClose, "</seed:tool_call>")],
-    verbatim: true,
-    ..ROW
-};
-
-// Of these only the middle is a token, and the templates put them together from pieces. The tags around the calls are forgotten now and then.
-const DSML: KnownFormat = KnownFormat {
-    needed: &["｜DSML｜"],
-    markers: &[
-        (CallOpen, "<｜DSML｜function_calls>"),
-        (CallClose, "</｜DSML｜function_calls>"),
-        (CallOpen, "<｜DSML｜tool_calls>"),
-        (CallClose, "</｜DSML｜tool_calls>"),
-        (CallHead, "<｜DSML｜invoke"),
-    ],
-    ends_thoughts: true,
-    ..ROW
-};
-// Granite 3.3 never closes it, Phi 4 mini does.
-call!(GRANITE, "<|tool_call|>", "<|/tool_call|>");
-
-/// Qwen3-Coder now and then forgets `<tool_call>`; MiniCPM and Functionary never write it.
-const FUNCTION: KnownFormat = KnownFormat {
-    needed: &["<function="],
-    markers: &[(CallHead, "<function=")],
-    ..ROW
-};
-const FUNCTION_NAME: KnownFormat = KnownFormat {
-    needed: &["<function name="],
-    markers: &[(CallHead, "<function name=")],
-    ..ROW
-};
-
-/// Mistral's, which nothing closes.
-const MISTRAL: KnownFormat = KnownFormat {
-    needed: &["[TOOL_CALLS]"],
-    markers: &[(CallOpen, "[TOOL_CALLS]")],
-    ..ROW
-};
-
-/// Llama 3's tag, which nothing closes and which is often missing.
-const LLAMA3: KnownFormat = KnownFormat {
-    needed: &["<|python_tag|>"],
-    markers: &[(CallOpen, "<|python_tag|>")],
-    bare_calls: true,
-    ..ROW
-};
-
-/// Llama 4's tags, which stand before a call or are missing.
-const LLAMA4: KnownFormat = KnownFormat {
-    needed: &["<|python_start|>"],
-    markers: &[(Section, "<|python_start|>"), (Section, "<|python_end|>")],
-    bare_calls: true,
-    ..ROW
-};
-
-/// GigaChat's, which nothing closes.
-const GIGACHAT: KnownFormat = KnownFormat {
-    needed: &["<|function_call|>"],
-    markers: &[(CallOpen, "<|function_call|>")],
-    ..ROW
-};
-
-const KIMI_K2: KnownFormat = KnownFormat {
-    needed: &["<|tool_call_begin|>"],
-    markers: &[
-        (Section, "<|tool_calls_section_begin|>"),
-        (Section, "<|tool_calls_section_end|>"),
-        (CallOpen, "<|tool_call_begin|>"),
-        (CallClose, "<|tool_call_end|>"),
-    ],
-    ends_thoughts: true,
-    ..ROW
-};
-
-const DEEPSEEK: KnownFormat = KnownFormat {
-    needed: &["<｜tool▁call▁begin｜>"],
-    markers: &[
-        (Section, "<｜tool▁calls▁begin｜>"),
-        (Section, "<｜tool▁calls▁end｜>"),
-        (CallOpen, "<｜tool▁call▁begin｜>"),
-        (CallClose, "<｜tool▁call▁end｜>"),
-    ],
-    ends_thoughts: true,
-    ..ROW
-};
-
-/// Stands before each tag of its calls, so that `<tool_call>` alone is text.
-const MINIMAX_M3: KnownFormat = KnownFormat {
-    needed: &["]<]minimax[>["],
-    markers: &[(CallOpen, "]<]minimax[>[<tool_call>"), (CallClose, "]<]minimax[>[</tool_call>")],
-    alone: true,
-    ..ROW
-};
-
-const HUNYUAN_3: KnownFormat = KnownFormat {
-    needed: &["<tool_call:opensource>"],
-    markers: &[
-        (Section, "<tool_calls:opensource>"),
-        (Section, "</tool_calls:opensource>"),
-        (CallOpen, "<tool_call:opensource>"),
-        (CallClose, "</tool_call:opensource>"),
-    ],
-    ..ROW
-};
-
-/// GLM's marks around the words of an answer that count; they say nothing by themselves.
-const BOX: KnownFormat = KnownFormat {
-    needed: &["<|begin_of_box|>", "<|end_of_box|>"],
-    markers: &[(Section, "<|begin_of_box|>"), (Section, "<|end_of_box|>")],
-    ..ROW
-};
-
-/// Ways of marking calls; all that are known count, unless one stands alone.
-pub(super) const CALLS: [&KnownFormat; 23] = [
-    &MINIMAX_M3,
-    &HUNYUAN_3,
-    &TOOL_CALL,
-    &TOOL_CALLS,
-    &FUNCTION,
-    &FUNCTION_NAME,
-    &NEMOTRON,
-    &SEED,
-    &LONGCAT,
-    &MINIMAX,
-    &LFM2,
-    &APERTUS,
-    &FUNCTION_GEMMA,
-    &MUSE,
-    &DSML,
-    &GRANITE,
-    &MISTRAL,
-    &LLAMA3,
-    &LLAMA4,
-    &GIGACHAT,
-    &KIMI_K2,
-    &DEEPSEEK,
-    &BOX,
-];
-
 /// The formats by name, as models put them together.
-pub(super) const NAMES: [(&str, &[&KnownFormat]); 28] = [
+pub(super) const NAMES: [(&str, &[&KnownFormat]); 43] = [
     ("apertus", &[&APERTUS_THINK, &APERTUS]),
     ("apriel", &[&APRIEL_THINK, &TOOL_CALLS]),
     ("cohere", &[&COHERE]),
+    ("command-r", &[&COMMAND_R]),
     ("deepseek", &[&THINK, &DEEPSEEK]),
     ("deepseek-dsml", &[&THINK, &DSML]),
+    ("dots", &[&THINK, &DOTS]),
     ("function-gemma", &[&FUNCTION_GEMMA]),
+    ("functionary", &[&FUNCTIONARY]),
+    ("functools", &[&FUNCTOOLS]),
     ("gemma4", &[&GEMMA4]),
+    ("gigachat", &[&GIGACHAT, &GIGACHAT_3]),
     ("glm", &[&THINK, &TOOL_CALL, &BOX]),
     ("granite", &[&RESPONSE_THINK, &GRANITE]),
+    ("granite-20b", &[&GRANITE_20B]),
+    ("granite-3.2", &[&GRANITE_WORDS, &GRANITE]),
     ("harmony", &[&HARMONY]),
     ("hunyuan", &[&ANSWER_THINK, &TOOL_CALLS]),
     ("hunyuan-3", &[&HUNYUAN_3_THINK, &HUNYUAN_3]),
+    ("hunyuan-3-preview", &[&THINK, &HUNYUAN_3_PREVIEW]),
+    ("internlm2", &[&INTERNLM2]),
+    ("k2-horizon", &[&K2_HORIZON_THINK, &K2_HORIZON]),
     ("kimi-k2", &[&THINK, &KIMI_K2]),
     ("kimi-k3", &[&KIMI_K3]),
     ("kimi-vl", &[&KIMI_VL_THINK]),
     ("lfm2", &[&THINK, &LFM2]),
     ("llama3", &[&LLAMA3]),
+    ("llama4", &[&LLAMA4]),
     ("longcat", &[&LONGCAT_THINK, &LONGCAT]),
     ("minicpm", &[&THINK, &FUNCTION_NAME]),
     ("minimax", &[&THINK, &MINIMAX]),
     ("minimax-m3", &[&MINIMAX_THINK, &MINIMAX_M3]),
     ("mistral", &[&MISTRAL_THINK, &MISTRAL]),
+    ("muse", &[&MUSE]),
     ("nemotron", &[&THINK, &NEMOTRON]),
+    ("olmo3", &[&THINK, &OLMO3]),
     ("qwen", &[&THINK, &TOOL_CALL]),
     ("qwen-coder", &[&THINK, &TOOL_CALL, &FUNCTION]),
     ("seed", &[&SEED_THINK, &SEED]),
     ("solar", &[&SOLAR]),
+    ("step3", &[&THINK, &STEP3]),
     ("thinking", &[&THINKING, &TOOL_CALLS]),
+    ("xlam", &[&THINK, &XLAM, &TOOL_CALL, &MISTRAL]),
 ];

@@ -11,7 +11,7 @@ use protocol::{Notice, NoticeCode};
 
 use super::channel_format::{ChannelFormat, MarkerKind};
 use super::event::{append, Event, Piece, Span};
-use super::header::{self, Body};
+use super::header::Body;
 use crate::tool_calls::{OpenCall, Tools};
 use calls::Call;
 use trial::{Doubt, Trial};
@@ -29,6 +29,8 @@ enum Origin {
     Thought { begun: bool },
     /// After a thought that was closed; there is no opening marker.
     Repeated,
+    /// At the beginning of the answer; there is no opening marker.
+    Missing,
 }
 
 #[derive(Debug, Clone)]
@@ -48,6 +50,8 @@ enum State {
         begun: bool,
     },
     Call(Call),
+    /// After a call, words that may be that call once more, without the marker that opens it.
+    Echo(Span),
     /// The beginning of an answer that may be a call without markers.
     BareCall {
         body: Span,
@@ -75,6 +79,8 @@ pub(super) struct Machine {
     line_ended: bool,
     /// A closing marker after words and the whitespace after it, which belong to the text only if more words follow.
     dangling: Span,
+    /// Whether a marker that says nothing stood after words, so that whitespace belongs to the text only if more words follow.
+    after_section: bool,
     /// Whether nothing was said or called since the last thought that was shown.
     last_thought: bool,
     /// Where the last marker in a thought ended, which may have closed it.
@@ -87,8 +93,12 @@ pub(super) struct Machine {
     after_thought: bool,
     /// Whether a call was closed and nothing was said since.
     after_call: bool,
+    /// What stood in the last call.
+    called: String,
     /// Whether the marker that closes the answer is expected.
     wrapped: bool,
+    /// Whether the message goes to somebody who calls nothing, so that calls in it are quoted.
+    quoting: bool,
     /// Whether a newline right after the opening marker is still to be dropped.
     trim_newline: bool,
     reported: bool,
@@ -114,13 +124,16 @@ impl Machine {
             spoken: false,
             line_ended: true,
             dangling: Span::default(),
+            after_section: false,
             last_thought: false,
             thought_end: 0,
             next_message: None,
             unknown_open: false,
             after_thought: false,
             after_call: false,
+            called: String::new(),
             wrapped: false,
+            quoting: false,
             trim_newline: false,
             reported: false,
             ended: false,
@@ -134,7 +147,7 @@ impl Machine {
 
     /// The state between two blocks.
     fn between(&self) -> State {
-        if self.format.headers {
+        if self.format.headers.is_some() {
             let (read, origin) = (Span::default(), Origin::Boundary);
             State::Header { read, origin }
         } else {
@@ -155,9 +168,9 @@ impl Machine {
 
     /// The prompt ends in a message whose header is this.
     pub(super) fn begin_message(&mut self, header: &str) {
-        match header::body(header) {
+        match self.format.headers.and_then(|headers| headers.body(header)) {
             Some(Body::Thought) => self.state = State::Thought { begun: false },
-            Some(Body::Answer) => self.state = State::Answer,
+            Some(Body::Answer | Body::Calls) => self.state = State::Answer,
             Some(Body::Call(_)) | None => {}
         }
     }
@@ -175,7 +188,7 @@ impl Machine {
 
     /// Whether the next text is a thought's. A label that may open one is not part of it.
     pub(super) fn in_thought(&self) -> bool {
-        matches!(self.state, State::Thought { .. }) || self.trial.as_ref().is_some_and(|trial| trial.doubt == Doubt::InThought)
+        matches!(self.state, State::Thought { .. }) || self.may_call_in_thought()
     }
 
     /// Whether the thought that runs ends a line, so that its closing marker needs none before it.
@@ -219,7 +232,7 @@ impl Machine {
         self.doubt();
     }
 
-    fn read_text(&mut self, text: &str, at: usize) {
+    pub(super) fn read_text(&mut self, text: &str, at: usize) {
         if text.is_empty() {
             return;
         }
@@ -238,6 +251,10 @@ impl Machine {
                 read.push(text, at);
                 self.header(text.len());
             }
+            State::Echo(read) => {
+                read.push(text, at);
+                self.echo(text.len());
+            }
             State::BareCall { body, .. } => {
                 body.push(text, at);
                 self.bare();
@@ -246,6 +263,9 @@ impl Machine {
     }
 
     fn read_mark(&mut self, mark: MarkerKind, spelled: &'static str, at: usize) {
+        if self.end_echo(mark, spelled, at) {
+            return;
+        }
         match self.state {
             State::Label { .. } => self.end_label(mark == MarkerKind::Close),
             State::Header { .. } => return self.mark_in_header(mark, spelled, at),
@@ -276,8 +296,15 @@ impl Machine {
                 self.wrapped = false;
                 self.boundary();
             }
-            (State::Answer, MarkerKind::Section) => self.drop_held(),
-            (State::Answer, MarkerKind::CallOpen) => self.call_on_trial(Doubt::Unescaped, mark, spelled, at),
+            (State::Answer, MarkerKind::Section) if self.may_open => self.drop_held(),
+            (State::Answer, MarkerKind::Section) => {
+                let Span { text, at } = self.dangling.take();
+                self.emit(Piece::Text(text), at);
+                self.after_section = true;
+            }
+            (State::Answer, MarkerKind::CallOpen | MarkerKind::CallWord) if !self.quoting => {
+                self.call_on_trial(Doubt::Unescaped, mark, spelled, at)
+            }
             (State::Answer, MarkerKind::CallHead) if self.may_open || self.line_ended => {
                 self.call_on_trial(Doubt::Unescaped, mark, spelled, at);
             }
@@ -314,7 +341,7 @@ impl Machine {
                 self.boundary();
             }
             (State::Answer | State::Thought { .. }, MarkerKind::MessageClose) => self.boundary(),
-            (State::Answer | State::Thought { .. }, MarkerKind::HeaderOpen) => self.begin_header(),
+            (State::Answer | State::Thought { .. }, MarkerKind::HeaderOpen) => self.begin_header(spelled, at),
             _ => self.read_text(spelled, at),
         }
     }
@@ -348,22 +375,11 @@ impl Machine {
                 self.state = state;
                 self.end_call(None);
             }
+            State::Echo(read) => self.say(&read.text, read.at),
             state @ State::BareCall { .. } => {
                 self.state = state;
                 self.end_bare();
             }
-        }
-    }
-
-    fn cut_thought(&mut self, begun: bool) {
-        if begun && self.thinking_on && !self.ended {
-            let rest = self.held.take();
-            self.emit(Piece::Thinking(rest.text), rest.at);
-            self.notice(
-                NoticeCode::ThinkingTruncated,
-                "The answer ended in the middle of the thought.",
-                rest.at,
-            );
         }
     }
 
@@ -377,12 +393,17 @@ impl Machine {
             self.state = State::BareCall { body, open, sure };
             return self.bare();
         }
-        if self.may_repeat_label(words) {
+        if let Some(origin) = self.may_be_label(words) {
+            let marker = at + text.len() - words.len();
+            self.hold(&text[..marker - at], at);
+            let read = Span::new(words, marker);
+            self.state = State::Label { read, origin, marker };
+            return self.label();
+        }
+        if self.may_be_echo(words) {
             let blank = text.len() - words.len();
             self.hold(&text[..blank], at);
-            let (read, origin) = (Span::new(words, at + blank), Origin::Repeated);
-            let marker = at + blank;
-            self.state = State::Label { read, origin, marker };
+            self.state = State::Echo(Span::new(words, at + blank));
             return;
         }
         self.say(text, at);
@@ -427,11 +448,12 @@ impl Machine {
     }
 
     fn speak(&mut self, text: &str, at: usize) {
-        if !self.dangling.text.is_empty() {
+        if self.after_section || !self.dangling.text.is_empty() {
             self.dangling.push(text, at);
             if text.trim().is_empty() {
                 return;
             }
+            self.after_section = false;
             let Span { text, at } = self.dangling.take();
             return self.speak(&text, at);
         }
@@ -456,8 +478,8 @@ impl Machine {
         self.held.clear();
         self.dangling.clear();
         (self.may_open, self.after_block) = (true, true);
-        (self.unknown_open, self.after_thought, self.after_call) = (false, false, false);
-        self.next_message = None;
+        (self.unknown_open, self.after_thought, self.after_call, self.after_section) = (false, false, false, false);
+        (self.next_message, self.quoting) = (None, false);
         self.state = self.between();
     }
 

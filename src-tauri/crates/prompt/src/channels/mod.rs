@@ -2,11 +2,12 @@
 //!
 //! Markers that are tokens are recognised by id, so that the same characters spelled out stay text; the others are looked for
 //! in the text. An opening marker counts before the first words and right after a block; Gemma 4's and harmony's, which
-//! carry the channel's name, also count later. A marker in any other place is literal text.
+//! carry the channel's name, also count later. A marker in any other place is literal text, and so is one inside a text of a call.
 
 mod channel_format;
 mod event;
 mod header;
+mod known_calls;
 mod known_formats;
 mod machine;
 mod scanner;
@@ -38,6 +39,8 @@ pub struct ChannelParser {
     terminating: bool,
     /// Ids since the scanner began to hold back what may become a marker.
     held_ids: u32,
+    /// Ids of what is a thought unless it turns out to be a call.
+    doubtful_ids: u32,
 }
 
 impl ChannelParser {
@@ -48,6 +51,7 @@ impl ChannelParser {
             thinking_tokens: 0,
             terminating: false,
             held_ids: 0,
+            doubtful_ids: 0,
         };
         parser.begin(&tokenizer, prompt);
         parser
@@ -63,7 +67,7 @@ impl ChannelParser {
     /// Takes over what the prompt left: a thought, an answer or a message it opened, or a thought it opened and closed.
     fn begin(&mut self, tokenizer: &Arc<Tokenizer>, prompt: &Prompt) {
         let format = &self.splitter.format;
-        if format.headers {
+        if format.headers.is_some() {
             return self.begin_message(tokenizer, prompt);
         }
         let markers = [
@@ -142,7 +146,11 @@ impl ChannelParser {
         if !self.splitter.stopped_by_text() {
             self.splitter.scan(&broken);
         }
-        self.splitter.finish()
+        let events = self.splitter.finish();
+        if events.iter().any(|event| matches!(event.piece, Piece::ToolCall { .. })) {
+            self.thinking_tokens -= self.doubtful_ids.min(self.thinking_tokens);
+        }
+        events
     }
 
     /// Ids between the markers of thoughts so far, suppressed ones included; neither a label nor what ended a thought for the model
@@ -196,6 +204,12 @@ impl ChannelParser {
             (true, true) => {}
             (_, inside) => self.terminating &= inside,
         }
+        self.doubtful_ids = match (self.splitter.machine.may_call_in_thought(), self.doubtful_ids) {
+            (false, _) => 0,
+            // Its marker may have been held back.
+            (true, 0) => self.held_ids + 1,
+            (true, ids) => ids + 1,
+        };
         self.held_ids = if self.splitter.scanner.holds() { self.held_ids + 1 } else { 0 };
     }
 }

@@ -101,8 +101,8 @@ impl Splitter {
 
     /// The answer goes on in a thought that nothing was said in.
     pub(super) fn begin_thought(&mut self) {
-        if self.format.headers {
-            self.machine.begin_message("<|channel|>analysis");
+        if let Some(headers) = self.format.headers {
+            self.machine.begin_message(headers.thought());
         } else if let Some(open) = self.format.marker(MarkerKind::Open) {
             let label = self.format.label.map(|label| format!("{label}\n")).unwrap_or_default();
             self.machine.mark(MarkerKind::Open, open.text, 0);

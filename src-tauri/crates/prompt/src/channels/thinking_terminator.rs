@@ -67,7 +67,7 @@ impl ThinkingTerminator {
         // Harmony's prompt has begun the message.
         behind
             .strip_prefix("<|start|>assistant")
-            .filter(|_| format.headers)
+            .filter(|_| format.headers.is_some())
             .unwrap_or(behind)
     }
 }

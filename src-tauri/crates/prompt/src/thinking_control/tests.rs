@@ -107,7 +107,7 @@ const EXPECTED: [(&str, &str); 68] = [
     ("mistralai-Ministral-3-14B-Reasoning-2512", "by request, on, [THINK]"),
     ("mistralai-Mistral-Nemo-Instruct-2407", "never"),
     ("moonshotai-Kimi-K2", "never"),
-    ("muse-glimmer", "levels low medium high (high)"),
+    ("muse-glimmer", "levels low medium high (high),  to=self<|message|>"),
     (
         "openai-gpt-oss-120b",
         "levels low medium high (medium), <|channel|>analysis<|message|>",
@@ -121,3 +121,21 @@ const EXPECTED: [(&str, &str); 68] = [
     ("unsloth-mistral-Devstral-Small-2507", "never"),
     ("upstage-Solar-Open-100B", "levels low high (high), <|think|>"),
 ];
+
+/// Formats whose models' templates are in no package, by what their makers say of the prompt.
+#[test]
+fn capabilities_without_a_public_template() {
+    let granite =
+        "{% if thinking %}Write your thoughts after 'Here is my thought process:' and the answer after 'Here is my response:'.{% endif %}\
+        {% for message in messages %}{{ message.content }}{% endfor %}";
+    let horizon = "{% for message in messages %}{{ message.content }}{% endfor %}{% set effort = reasoning_effort|default('high') %}\
+        {% if effort == 'low' %}<ifm|think_faster>{% elif effort == 'medium' %}<ifm|think_fast>{% else %}<ifm|think>{% endif %}";
+    let olmo = "{% for message in messages %}{{ message.content }}{% endfor %}<|im_start|>assistant\n<think>";
+    for (source, expected) in [
+        (granite, "switch off, Here is my thought process:"),
+        (horizon, "levels low medium high (high), <ifm|think>+"),
+        (olmo, "always, <think>+"),
+    ] {
+        assert_eq!(told(&Template::new(&json!(source), Map::new()).unwrap()), expected);
+    }
+}

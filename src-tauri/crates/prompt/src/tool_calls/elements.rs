@@ -12,7 +12,7 @@ use super::tag::{first, fit, skip_blank, Fit};
 use super::{insert, ParsedCalls, Surroundings, Tools};
 
 /// Prefixes that families put before the names of their elements.
-const SPACES: [&str; 3] = ["", "｜DSML｜", "atem:"];
+const SPACES: [&str; 5] = ["", "｜DSML｜", "｜DSML｜ ", "atem:", "steptml:"];
 const CALLS: [&str; 2] = ["function", "invoke"];
 /// The longer name first, because the other one begins it.
 const PARAMETERS: [&str; 2] = ["parameter", "param"];
@@ -24,21 +24,34 @@ const CDATA: [&str; 2] = ["<![CDATA[", "]]>"];
 struct Name {
     space: &'static str,
     name: &'static str,
+    /// Whether what it names stands right after an equals sign.
+    equals: bool,
 }
 
 impl Name {
     /// The one of these elements that a text opens, and how long `<NAME` is; `Err` while more text will tell.
     fn opened(text: &str, names: &'static [&'static str], at_end: bool) -> Result<Option<(Self, usize)>, ()> {
-        let names = SPACES.iter().flat_map(|space| names.iter().map(|name| Self { space, name }));
+        let named = |space| {
+            names
+                .iter()
+                .map(move |name| [true, false].map(|equals| Self { space, name, equals }))
+        };
+        let names = SPACES.iter().flat_map(|space| named(*space)).flatten();
         let opening = |name: Self| match fit(text, &["<", name.space, name.name], at_end) {
             Fit::Whole(length) => match text[length..].chars().next() {
-                Some(next) if next == '=' || next.is_whitespace() => Fit::Whole(length),
+                Some('=') if name.equals => Fit::Whole(length),
+                Some(next) if next.is_whitespace() && !name.equals => Fit::Whole(length),
                 None if !at_end => Fit::Begun,
                 _ => Fit::No,
             },
             other => other,
         };
         first(names.map(|name| (name, opening(name))))
+    }
+
+    /// The closing tag of a parameter, as a call of this prefix has it.
+    fn closed_parameter(self, text: &str, at_end: bool) -> Result<Option<((), usize)>, ()> {
+        first(PARAMETERS.map(|name| ((), Self { name, ..self }.closed(text, at_end))))
     }
 
     fn closed(self, text: &str, at_end: bool) -> Fit {
@@ -117,6 +130,10 @@ pub(super) struct Elements {
     unwrapped: bool,
     /// Where the last whole call ends.
     end: Option<usize>,
+    /// Whether something of the call that is open came after its name.
+    begun: bool,
+    /// Whether a closing tag was passed over where no argument was open, or a value ends like one that was opened before.
+    stray: bool,
 }
 
 impl Elements {
@@ -126,6 +143,8 @@ impl Elements {
             at,
             unwrapped,
             end: None,
+            begun: false,
+            stray: false,
         }
     }
 
@@ -152,6 +171,11 @@ impl Elements {
         }
     }
 
+    /// Whether something is closed that was not opened.
+    pub(super) fn has_stray(&self) -> bool {
+        self.stray
+    }
+
     /// Whether something follows the calls that is none.
     pub(super) fn is_over(&self, text: &str) -> bool {
         matches!(self.state, State::Outside) && self.end.is_some() && self.at < text.len() && begins(&text[self.at..], false) == Ok(false)
@@ -173,11 +197,24 @@ impl Elements {
                 State::Head { call, start } => {
                     let end = self.tag_end(text)?;
                     self.state = State::Inside { call };
+                    self.begun = false;
                     return Some(Found::Head(start..end));
                 }
                 State::Inside { call } => {
                     self.at = skip_blank(text, self.at);
                     let rest = &text[self.at..];
+                    match call.closed_parameter(rest, at_end) {
+                        _ if self.begun => {}
+                        // Now and then a model closes an argument that it never opened.
+                        Ok(Some(((), length))) => {
+                            self.at += length;
+                            self.stray = true;
+                            continue;
+                        }
+                        Err(()) => return None,
+                        Ok(None) => {}
+                    }
+                    self.begun = true;
                     if rest.starts_with('{') {
                         let nesting = Nesting::once(Notation::Json, self.at);
                         self.state = State::Json {
@@ -241,13 +278,11 @@ impl Elements {
                     self.at = skip_blank(text, self.at);
                     let rest = &text[self.at..];
                     match (Name::opened(rest, &PARAMETERS, at_end), call.closed(rest, at_end)) {
-                        (Ok(Some(_)), _) => {
-                            self.state = State::Inside { call };
-                            return Some(Found::Value(start..end));
+                        (Ok(Some((next, _))), _) if next == parameter => {
+                            return Some(self.close_value(text, call, parameter, start..end));
                         }
                         (_, Fit::Whole(_)) if self.unwrapped => {
-                            self.state = State::Inside { call };
-                            return Some(Found::Value(start..end));
+                            return Some(self.close_value(text, call, parameter, start..end));
                         }
                         (_, Fit::Whole(length)) => {
                             self.at += length;
@@ -277,8 +312,7 @@ impl Elements {
                         _ => {
                             // The closing tag is read once more, now that it counts.
                             self.at = end + "</>".len() + parameter.space.len() + parameter.name.len();
-                            self.state = State::Inside { call };
-                            return Some(Found::Value(start..end));
+                            return Some(self.close_value(text, call, parameter, start..end));
                         }
                     }
                 }
@@ -314,6 +348,14 @@ impl Elements {
         Some(end)
     }
 
+    /// A value ends; what may have closed a longer one is remembered.
+    fn close_value(&mut self, text: &str, call: Name, parameter: Name, value: Range<usize>) -> Found {
+        let inner = &text[value.clone()];
+        self.stray |= parameter.name == "param" && inner.ends_with(CDATA[1]) && !inner.starts_with(CDATA[0]);
+        self.state = State::Inside { call };
+        Found::Value(value)
+    }
+
     fn end_call(&mut self, length: usize) -> Found {
         self.at += length;
         self.end = Some(self.at);
@@ -334,7 +376,7 @@ pub(super) fn read(text: &str, tools: &Tools, around: Surroundings) -> Option<Pa
     let mut open = None;
     while let Some(found) = elements.step(text, true) {
         match found {
-            Found::Head(head) => tool = name(&text[head])?.0,
+            Found::Head(head) => tool = tools.offered(name(&text[head])?.0),
             Found::Key(head, parameter) => open = Some((name(&text[head])?, parameter)),
             Found::Value(value) => {
                 let ((key, attributes), parameter) = open.take()?;

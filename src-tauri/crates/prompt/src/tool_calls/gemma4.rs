@@ -31,7 +31,7 @@ impl Reader<'_> {
         self.take(":")?;
         let name = self.until(&['{'])?.trim().trim_start_matches(':').trim_start().to_owned();
         let arguments = self.object(0)?;
-        (!name.is_empty() && !name.contains(char::is_whitespace)).then_some((name, arguments))
+        (!name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "<>\"".contains(c))).then_some((name, arguments))
     }
 
     fn take(&mut self, token: &str) -> Option<()> {

@@ -3,9 +3,55 @@
 
 use serde_json::{Deserializer, Map, Value};
 
+use super::tag::{first as first_of, fit, skip_blank, Fit};
 use super::{BareCall, Call, ParsedCalls, Tools};
 
+/// Words that stand before a list of calls instead of markers around it: Firefunction's and Command R+'s.
+const HEADS: [&str; 3] = ["functools", "Action:\n```json", "Action: ```json"];
+/// Closes a block of code.
+const FENCE: &str = "```";
+/// So many blanks may stand before it.
+const LONGEST_BLANK: usize = 64;
+
+/// The words before the calls, if there are some; `Err` while more text will tell.
+pub(super) fn head(text: &str, at_end: bool) -> Result<Option<&'static str>, ()> {
+    first_of(HEADS.map(|head| (head, fit(text, &[head], at_end)))).map(|found| found.map(|(head, _)| head))
+}
+
+/// Where calls end whose list is closed here, if they stand after such words; `None` while more text will tell.
+pub(super) fn end_of_list(text: &str, closed: usize) -> Option<usize> {
+    let Ok(Some(head)) = head(text.trim_start(), true) else {
+        return None;
+    };
+    if !head.contains(FENCE) {
+        return Some(closed);
+    }
+    let fence = skip_blank(text, closed);
+    if fence - closed > LONGEST_BLANK {
+        return Some(closed);
+    }
+    match fit(&text[fence..], &[FENCE], false) {
+        Fit::Whole(length) => Some(fence + length),
+        Fit::Begun => None,
+        // No block of code ends like this.
+        Fit::No => Some(closed),
+    }
+}
+
 pub(super) fn read(text: &str, tools: &Tools) -> Option<ParsedCalls> {
+    let Ok(Some(head)) = head(text, true) else {
+        return list(text, tools);
+    };
+    let mut reading = list(&text[head.len()..], tools)?;
+    reading.end += head.len();
+    if head.contains(FENCE) {
+        let rest = text[reading.end..].trim_start().strip_prefix(FENCE)?;
+        reading.end = text.len() - rest.len();
+    }
+    Some(reading)
+}
+
+fn list(text: &str, tools: &Tools) -> Option<ParsedCalls> {
     let (mut calls, mut end) = (Vec::new(), 0);
     while text[end..].trim_start_matches(between).starts_with(['{', '[']) {
         let start = text.len() - text[end..].trim_start_matches(between).len();

@@ -28,7 +28,7 @@ fn one(text: &str) -> Option<ParsedCalls> {
     if text[..start].trim_end().ends_with(CODE) {
         end = text.len() - text[end..].trim_start().strip_prefix("```")?.len();
     }
-    let fits = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "<>[](){}=,\"'".contains(c));
+    let fits = !name.is_empty() && is_word(name);
     fits.then(|| ParsedCalls {
         calls: vec![(name.to_owned(), value)],
         end,
@@ -38,33 +38,38 @@ fn one(text: &str) -> Option<ParsedCalls> {
 /// How older models of DeepSeek open the arguments.
 const CODE: &str = "```json";
 
-/// The name and what stands after the label. A word of the label counts before the arguments alone.
+/// The name and what stands after the label. A word of the label counts before the arguments alone, and nothing else stands in it.
 fn label(text: &str) -> Option<(&str, &str)> {
     let brace = text.find('{')?;
     let (head, arguments) = text.split_at(brace);
-    if let Some((label, _)) = head.split_once("<|tool_call_argument_begin|>") {
+    let only = |fits: bool, name| fits.then_some((name, arguments));
+    if let Some((label, rest)) = head.split_once("<|tool_call_argument_begin|>") {
         let label = label.trim();
         let name = label.strip_prefix("functions.").unwrap_or(label);
         let numbered = name
             .rsplit_once(':')
             .filter(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()));
-        return Some((numbered.map_or(name, |(name, _)| name), arguments));
+        return only(rest.trim().is_empty(), numbered.map_or(name, |(name, _)| name));
     }
     if let Some((kind, rest)) = head.split_once("<｜tool▁sep｜>") {
         // Older models write the kind of tool first and the arguments as a block of code.
         return match rest.split_once(CODE) {
-            Some((name, _)) => Some((name.trim(), arguments)),
-            None => Some((kind.trim(), arguments)),
+            Some((name, rest)) => only(is_word(kind.trim()) && rest.trim().is_empty(), name.trim()),
+            None => only(rest.trim().is_empty(), kind.trim()),
         };
     }
-    if let Some((name, _)) = head.split_once("<|tool_call:args|>") {
-        return Some((
-            name.split_once("<|tool_call:name|>").map_or(name, |(_, name)| name).trim(),
-            arguments,
-        ));
+    if let Some((name, rest)) = head.split_once("<|tool_call:args|>") {
+        let (id, name) = name.split_once("<|tool_call:name|>").unwrap_or(("", name));
+        return only(is_word(id.trim()) && rest.trim().is_empty(), name.trim());
     }
-    if let Some((name, _)) = head.split_once("[ARGS]") {
-        return Some((name.split_once("[CALL_ID]").map_or(name, |(name, _)| name).trim(), arguments));
+    if let Some((name, rest)) = head.split_once("[ARGS]") {
+        let (name, id) = name.split_once("[CALL_ID]").unwrap_or((name, ""));
+        return only(is_word(id.trim()) && rest.trim().is_empty(), name.trim());
     }
     Some((head.trim(), arguments))
+}
+
+/// Whether this may be a name, or is nothing.
+fn is_word(text: &str) -> bool {
+    !text.contains(|c: char| c.is_whitespace() || "<>[](){}=,\"'".contains(c))
 }

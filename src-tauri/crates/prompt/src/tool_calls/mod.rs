@@ -54,12 +54,20 @@ pub(crate) fn read(body: &str, tools: &Tools, around: Surroundings) -> Option<Pa
     let closed = around.closed;
     let text = body.trim_start();
     let skipped = body.len() - text.len();
-    let reading = match OpenCall::form_of(text) {
+    let reading = match OpenCall::form_of(text, around.unwrapped) {
         Shape::Nested(Notation::Gemma) => gemma4::read(text),
         Shape::Nested(Notation::Json) => json::read(text, tools),
         Shape::Nested(Notation::Python) => python::calls(text),
         Shape::Nested(Notation::LabelledJson) => labelled::read(text),
-        Shape::Elements => elements::read(text, tools, around),
+        Shape::Elements => {
+            let elements = text.strip_prefix(open_call::STEP3).unwrap_or(text);
+            let skipped = text.len() - elements.len();
+            let reading = elements::read(elements, tools, around);
+            reading.map(|reading| ParsedCalls {
+                end: reading.end + skipped,
+                ..reading
+            })
+        }
         Shape::Namespaced => namespaced::read(text, tools),
         Shape::Pairs => pairs::read(text, tools).filter(|_| closed),
         Shape::Tags => tags::read(text, tools).filter(|_| closed),
@@ -75,7 +83,7 @@ fn insert(arguments: &mut Map<String, Value>, key: &str, value: Value) -> Option
 }
 
 /// What closes a text in forms that cannot escape it.
-const CLOSINGS: [&str; 21] = [
+const CLOSINGS: [&str; 28] = [
     "</parameter>",
     "</param>",
     "</function>",
@@ -85,11 +93,18 @@ const CLOSINGS: [&str; 21] = [
     "</｜DSML｜parameter>",
     "</｜DSML｜invoke>",
     "</｜DSML｜function>",
+    "</｜DSML｜ parameter>",
+    "</｜DSML｜ invoke>",
     "</atem:parameter>",
     "</atem:invoke>",
     "</atem:function>",
     "</longcat_arg_key>",
     "</longcat_arg_value>",
+    "</steptml:parameter>",
+    "</steptml:invoke>",
+    "</ifm|arg_key>",
+    "</ifm|arg_type>",
+    "</ifm|arg_value>",
     "</arg_key:opensource>",
     "</arg_value:opensource>",
     "<|\"|>",
@@ -99,13 +114,29 @@ const CLOSINGS: [&str; 21] = [
     "]<]minimax[>[</",
 ];
 
-/// Whether what stands beside calls closes something that none of them opened; `closings` are the format's own. Right after a call one of
-/// those may stand more than once.
-pub(crate) fn is_torn(beside: &str, closings: &[&str]) -> bool {
-    let mut rest = beside.trim_start();
-    while let Some(after) = closings.iter().find_map(|closing| rest.strip_prefix(closing)) {
-        rest = after.trim_start();
+/// Whether a call that was written like this may hold a text: something was opened in it after its first tag, or a quotation mark not closed.
+pub(crate) fn may_hold_text(body: &str) -> bool {
+    let body = body.trim_start();
+    let inner = body.strip_prefix('<').unwrap_or(body).replace("</", "");
+    let open = |mark| inner.matches(mark).count() % 2 == 1;
+    inner.contains(['{', '[', '(', '<']) || open('"') || open('\'')
+}
+
+/// Whether what stands beside calls closes something that none of them opened; `closings` are the format's own, of which one may stand right
+/// after a call, or several if they may be `repeated`.
+pub(crate) fn is_torn(beside: &str, closings: &[&str], repeated: bool) -> bool {
+    let after_closing = |text: &str| {
+        let text = text.trim_start();
+        closings.iter().find_map(|closing| text.strip_prefix(closing)).map(str::len)
+    };
+    let mut rest = beside.len();
+    while let Some(after) = after_closing(&beside[beside.len() - rest..]) {
+        rest = after;
+        if !repeated {
+            break;
+        }
     }
+    let rest = &beside[beside.len() - rest..];
     closings.iter().chain(&CLOSINGS).any(|closing| rest.contains(closing))
 }
 
@@ -133,13 +164,17 @@ pub(crate) enum BareCall {
 /// A call without a marker names its tool within so many bytes.
 const LONGEST_BEGINNING: usize = 256;
 
-/// Looks at the beginning of an answer: `{"name": "f"`, with a type before it or not, or `[f(`.
+/// Looks at the beginning of an answer: `{"name": "f"`, with a type before it or not, in a list or not, or `[f(`.
 pub(crate) fn bare(text: &str, tools: &Tools) -> BareCall {
     let beginning = &text[..text.floor_char_boundary(LONGEST_BEGINNING)];
     let found = match beginning.trim_start() {
         "" => BareCall::Maybe,
         text if text.starts_with('{') => json::bare(text, tools),
-        text if text.starts_with('[') => python::bare(text, tools),
+        text if text.starts_with('[') => match text[1..].trim_start() {
+            "" => BareCall::Maybe,
+            inner if inner.starts_with('{') => json::bare(inner, tools),
+            _ => python::bare(text, tools),
+        },
         _ => BareCall::No,
     };
     if found == BareCall::Maybe && beginning.len() < text.len() {

@@ -140,7 +140,7 @@ fn call<'a>(text: &'a str, tools: &Tools) -> Option<(Call, &'a str)> {
     let (name, inner) = text.strip_prefix("<invoke name=\"")?.split_once("\">")?;
     let (fields, rest) = fields(inner, "invoke", 0)?;
     let arguments = object(fields, |key| tools.schema(name, key))?;
-    (!name.is_empty()).then_some(((name.to_owned(), arguments.into()), rest))
+    (!name.is_empty() && !name.contains(['<', '"'])).then_some(((name.to_owned(), arguments.into()), rest))
 }
 
 /// An object of elements; those of one name make a list.

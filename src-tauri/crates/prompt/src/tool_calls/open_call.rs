@@ -1,11 +1,18 @@
 //! A call that is still being written: whether its end lies inside a text, in which a marker is a word.
 
 use super::elements::{self, Elements};
+use super::json;
 use super::namespaced::{self, Namespaced};
 use super::nesting::{Nesting, Notation};
 use super::pairs::{self, Pairs};
 use super::tag::{fit, skip_blank, Fit};
 use super::tags::Tags;
+
+/// So many blanks may stand before the first call of a list.
+const LONGEST_BLANK: usize = 64;
+
+/// What Step 3 writes before the element of a call.
+pub(super) const STEP3: &str = "function<｜tool_sep｜>";
 
 /// In which form a call is written, and how far it has been read.
 #[derive(Debug, Clone)]
@@ -108,9 +115,13 @@ impl OpenCall {
         }
     }
 
-    /// Whether a call that nothing stands around has ended, because words follow it.
-    pub(crate) fn is_over(&self, body: &str) -> bool {
-        self.unwrapped && matches!(&self.form, Form::Elements(elements) if elements.is_over(body))
+    /// Where a call that nothing stands around has ended, if it has.
+    pub(crate) fn over(&self, body: &str) -> Option<usize> {
+        match &self.form {
+            Form::Elements(elements) if self.unwrapped && elements.is_over(body) => Some(body.len()),
+            Form::Nested(nesting) if self.unwrapped && nesting.is_closed() => json::end_of_list(body, nesting.at()),
+            _ => None,
+        }
     }
 
     /// Whether the form cannot escape what ends a text, so that what a text holds may be taken for its end.
@@ -122,14 +133,29 @@ impl OpenCall {
         }
     }
 
+    /// Whether the form is Python's, which some templates write without escaping anything.
+    pub(crate) fn is_python(&self) -> bool {
+        matches!(&self.form, Form::Nested(nesting) if nesting.notation() == Notation::Python)
+    }
+
+    /// Whether nothing stands around the call.
+    pub(crate) fn is_unwrapped(&self) -> bool {
+        self.unwrapped
+    }
+
+    /// Whether something is closed in it that was not opened.
+    pub(crate) fn has_stray(&self) -> bool {
+        matches!(&self.form, Form::Elements(elements) if elements.has_stray())
+    }
+
     /// Whether no call is written like this, whatever follows.
     pub(crate) fn is_hopeless(&self) -> bool {
         matches!(self.form, Form::Label(Label { words: true, .. }))
     }
 
     /// The form of a whole body.
-    pub(super) fn form_of(text: &str) -> Shape {
-        let mut call = Self::new();
+    pub(super) fn form_of(text: &str, unwrapped: bool) -> Shape {
+        let mut call = Self { unwrapped, ..Self::new() };
         call.begin(text, true);
         if let Form::Label(label) = call.form {
             call.label(label, text);
@@ -146,13 +172,32 @@ impl OpenCall {
 
     fn begin(&mut self, body: &str, at_end: bool) {
         self.at = skip_blank(body, self.at);
+        let head = if self.unwrapped {
+            json::head(&body[self.at..], at_end)
+        } else {
+            Ok(None)
+        };
+        match head {
+            Err(()) => return,
+            Ok(Some(head)) => {
+                let at = skip_blank(body, self.at + head.len());
+                return self.form = Form::Nested(Nesting::once(Notation::Json, at));
+            }
+            Ok(None) => {}
+        }
+        match fit(&body[self.at..], &[STEP3], at_end) {
+            Fit::Whole(length) => self.at = skip_blank(body, self.at + length),
+            Fit::Begun => return,
+            Fit::No => {}
+        }
         let text = &body[self.at..];
         let nested = |notation| Form::Nested(Nesting::new(notation, self.at));
         let word = |word: &str| fit(text, &[word], at_end);
         self.form = match text.chars().next() {
             None => return,
             Some('{') => nested(Notation::Json),
-            Some('[') => match text[1..].trim_start().chars().next() {
+            Some('[') => match text[skip_blank(text, 1)..].chars().next() {
+                _ if skip_blank(text, 1) > LONGEST_BLANK => nested(Notation::Json),
                 None if !at_end => return,
                 Some(c) if c.is_alphabetic() || c == '_' => nested(Notation::Python),
                 _ => nested(Notation::Json),

@@ -5,8 +5,9 @@
 
 use std::ops::Range;
 
-use serde_json::Map;
+use serde_json::{json, Map};
 
+use super::schema::typed;
 use super::tag::{first, fit, skip_blank, Fit};
 use super::{insert, ParsedCalls, Tools};
 
@@ -17,8 +18,13 @@ struct Dialect {
     ending: &'static str,
 }
 
-const DIALECTS: [Dialect; 3] = [
+const DIALECTS: [Dialect; 4] = [
     Dialect { prefix: "", ending: ">" },
+    // K2 Horizon's, which may also say the type.
+    Dialect {
+        prefix: "ifm|",
+        ending: ">",
+    },
     Dialect {
         prefix: "longcat_",
         ending: ">",
@@ -28,7 +34,7 @@ const DIALECTS: [Dialect; 3] = [
         ending: ":opensource>",
     },
 ];
-const SEPARATOR: &str = "<tool_sep:opensource>";
+const SEPARATORS: [&str; 2] = ["<tool_sep:opensource>", "<tool_sep>"];
 
 impl Dialect {
     fn tag(self, text: &str, opening: &str, name: &str, at_end: bool) -> Fit {
@@ -39,8 +45,8 @@ impl Dialect {
 /// Whether the text begins with what stands after a name; `Err` while more text will tell.
 pub(super) fn follow(text: &str, at_end: bool) -> Result<bool, ()> {
     let keys = DIALECTS.map(|dialect| ((), dialect.tag(text, "<", "arg_key", at_end)));
-    let separator = ((), fit(text, &[SEPARATOR], at_end));
-    first(keys.into_iter().chain([separator])).map(|found| found.is_some())
+    let separators = SEPARATORS.map(|separator| ((), fit(text, &[separator], at_end)));
+    first(keys.into_iter().chain(separators)).map(|found| found.is_some())
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +60,10 @@ enum State {
     /// Between a key and its value.
     Keyed {
         dialect: Dialect,
+    },
+    Type {
+        dialect: Dialect,
+        start: usize,
     },
     Value {
         dialect: Dialect,
@@ -70,6 +80,7 @@ enum State {
 
 enum Found {
     Key(Range<usize>),
+    Type(Range<usize>),
     Value(Range<usize>),
 }
 
@@ -83,7 +94,8 @@ pub(super) struct Pairs {
 impl Pairs {
     /// The pairs that begin here, after the name.
     pub(super) fn new(text: &str, at: usize) -> Self {
-        let separator = if text[at..].starts_with(SEPARATOR) { SEPARATOR.len() } else { 0 };
+        let separator = SEPARATORS.iter().find(|separator| text[at..].starts_with(**separator));
+        let separator = separator.map_or(0, |separator| separator.len());
         Self {
             state: State::Between,
             at: at + separator,
@@ -128,14 +140,24 @@ impl Pairs {
                 }
                 State::Keyed { dialect } => {
                     self.at = skip_blank(text, self.at);
-                    match dialect.tag(&text[self.at..], "<", "arg_value", at_end) {
-                        Fit::Whole(length) => {
+                    let rest = &text[self.at..];
+                    match first(["arg_type", "arg_value"].map(|name| (name, dialect.tag(rest, "<", name, at_end)))) {
+                        Ok(Some((name, length))) => {
                             self.at += length;
-                            self.state = State::Value { dialect, start: self.at };
+                            let start = self.at;
+                            self.state = match name {
+                                "arg_type" => State::Type { dialect, start },
+                                _ => State::Value { dialect, start },
+                            };
                         }
-                        Fit::Begun => return None,
-                        Fit::No => self.state = State::Broken,
+                        Err(()) => return None,
+                        Ok(None) => self.state = State::Broken,
                     }
+                }
+                State::Type { dialect, start } => {
+                    let end = self.closing(text, dialect, "arg_type", at_end)?;
+                    self.state = State::Keyed { dialect };
+                    return Some(Found::Type(start..end));
                 }
                 State::Value { dialect, start } => {
                     let end = self.closing(text, dialect, "arg_value", at_end)?;
@@ -187,11 +209,18 @@ pub(super) fn read(text: &str, tools: &Tools) -> Option<ParsedCalls> {
         .find(|at| follow(&text[*at..], true) == Ok(true))?;
     let name = text[..at].trim();
     let mut pairs = Pairs::new(text, at);
-    let (mut arguments, mut key) = (Map::new(), "");
+    let (mut arguments, mut key, mut kind) = (Map::new(), "", None);
     while let Some(found) = pairs.step(text, true) {
         match found {
-            Found::Key(found) => key = text[found].trim(),
-            Found::Value(value) => insert(&mut arguments, key, tools.value(name, key, &text[value]))?,
+            Found::Key(found) => (key, kind) = (text[found].trim(), None),
+            Found::Type(found) => kind = Some(json!({"type": text[found].trim()})),
+            Found::Value(value) => {
+                let value = match &kind {
+                    Some(_) => typed(kind.as_ref(), &text[value]),
+                    None => tools.value(name, key, &text[value]),
+                };
+                insert(&mut arguments, key, value)?;
+            }
         }
     }
     let whole = matches!(pairs.state, State::Between) && pairs.at == text.len();
@@ -214,7 +243,6 @@ pub(super) fn name_alone(text: &str, tools: &Tools) -> Option<ParsedCalls> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn the_name_stands_before_its_pairs() {

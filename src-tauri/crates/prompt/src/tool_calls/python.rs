@@ -1,10 +1,10 @@
-//! Calls as Python: `[f(a=1, b="x"), g()]` of LFM2 and Llama, with Python's or JSON's words for true, false and nothing.
+//! Calls as Python: `[f(a=1, b="x"), g()]` of LFM2 and Llama, one on each line of OLMo 3, with Python's or JSON's words for true, false and nothing.
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use super::{BareCall, Call, ParsedCalls, Tools, DEPTH};
 
-/// A list of calls, or one call.
+/// A list of calls, or one call on each line.
 pub(super) fn calls(text: &str) -> Option<ParsedCalls> {
     let mut reader = Reader { rest: text };
     let mut calls = Vec::new();
@@ -21,6 +21,12 @@ pub(super) fn calls(text: &str) -> Option<ParsedCalls> {
         }
     } else {
         calls.push(reader.call()?);
+        while reader.rest.trim_start_matches([' ', '\t', '\r']).starts_with('\n') {
+            let mut next = Reader { rest: reader.rest };
+            let Some(call) = next.call() else { break };
+            calls.push(call);
+            reader = next;
+        }
     }
     Some(ParsedCalls {
         calls,
@@ -116,9 +122,9 @@ impl<'a> Reader<'a> {
                 let end = text
                     .find(|c: char| !c.is_ascii_alphanumeric() && !"+-._".contains(c))
                     .unwrap_or(text.len());
-                let number = text[..end].trim_start_matches('+').parse::<Number>().ok()?;
+                let number = super::schema::padded_number(text[..end].trim_start_matches('+'))?;
                 self.rest = &text[end..];
-                Some(Value::Number(number))
+                Some(number)
             }
             _ => match self.word()? {
                 "True" | "true" => Some(true.into()),

@@ -36,6 +36,14 @@ impl Tools {
         self.properties.is_none() || self.has(name)
     }
 
+    /// The name under which a tool was offered: Muse doubles one that has no namespace.
+    pub(crate) fn offered<'a>(&self, name: &'a str) -> &'a str {
+        match name.split_once('.') {
+            Some((space, same)) if space == same && !self.has(name) && self.has(same) => same,
+            _ => name,
+        }
+    }
+
     /// The schema of an argument, if there is one.
     pub(crate) fn schema(&self, tool: &str, argument: &str) -> Option<&Value> {
         self.properties.as_ref()?.get(tool)?.get(argument)
@@ -59,7 +67,10 @@ pub(crate) fn typed(schema: Option<&Value>, text: &str) -> Value {
         "null" | "None" if is("null") || types.is_empty() => Some(Value::Null),
         "true" | "True" if is("boolean") || types.is_empty() => Some(true.into()),
         "false" | "False" if is("boolean") || types.is_empty() => Some(false.into()),
-        _ if is("integer") || is("number") || types.is_empty() => number(word),
+        _ if types.is_empty() => number(word),
+        // A text of digits may be meant as one, a number never is.
+        _ if is("string") && (is("integer") || is("number")) => number(word),
+        _ if is("integer") || is("number") => padded_number(word),
         _ => None,
     };
     let nested = || (is("object") || is("array") || types.is_empty()).then(|| container(word)).flatten();
@@ -107,6 +118,14 @@ pub(crate) fn only_type(schema: &Value) -> Option<&str> {
 
 fn number(text: &str) -> Option<Value> {
     text.parse::<Number>().ok().map(Value::Number)
+}
+
+/// A number that may begin with zeros, as in `07`, which JSON does not have.
+pub(super) fn padded_number(text: &str) -> Option<Value> {
+    let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
+    let zeros = digits.len() - digits.trim_start_matches('0').len();
+    let more = digits[zeros..].starts_with(|c: char| c.is_ascii_digit());
+    number(&format!("{sign}{}", &digits[if more { zeros } else { zeros.saturating_sub(1) }..]))
 }
 
 /// A list or an object, as JSON or as Python prints it.

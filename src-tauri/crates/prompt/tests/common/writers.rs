@@ -6,19 +6,23 @@ use serde_json::{Map, Value};
 pub type Call = (String, Map<String, Value>);
 
 /// Formats whose texts cannot escape what ends them, so that two different lists of calls may be written in the same characters.
-pub const AMBIGUOUS: [&str; 12] = [
+pub const AMBIGUOUS: [&str; 16] = [
     "deepseek-dsml",
+    "dots",
     "function-gemma",
     "gemma4",
     "glm",
     "hunyuan-3",
+    "hunyuan-3-preview",
     "kimi-k3",
     "longcat",
     "minicpm",
     "minimax",
     "minimax-m3",
+    "muse",
     "qwen-coder",
     "seed",
+    "step3",
 ];
 
 /// Calls as a model of this format writes them; `None` if it has no calls.
@@ -40,6 +44,13 @@ pub fn write(format: &str, calls: &[Call]) -> Option<String> {
                 object(arguments)
             )
         }),
+        "command-r" => list("Action:\n```json\n", "\n```", calls, &|(name, arguments)| {
+            format!(
+                "{{\"tool_name\": {}, \"parameters\": {}}}",
+                json_text(&name.as_str().into()),
+                object(arguments)
+            )
+        }),
         "deepseek" => {
             let inner: String = calls
                 .iter()
@@ -51,10 +62,24 @@ pub fn write(format: &str, calls: &[Call]) -> Option<String> {
             let inner: String = calls.iter().map(dsml).collect();
             Some(format!("<｜DSML｜function_calls>\n{inner}</｜DSML｜function_calls>"))
         }
+        "dots" => {
+            let inner: String = calls.iter().map(|call| invoke(call, "")).collect();
+            Some(format!("<dots_function_call>\n{inner}</dots_function_call>"))
+        }
+        "functionary" => {
+            let each: Vec<String> = calls
+                .iter()
+                .map(|(name, arguments)| format!("{name}\n{}", object(arguments)))
+                .collect();
+            Some(each.join(">>>"))
+        }
+        "functools" => list("functools", "", calls, &hermes),
         "function-gemma" => wrapped("<start_function_call>", "<end_function_call>", &|call| gemma(call, "<escape>")),
         "gemma4" => wrapped("<|tool_call>", "<tool_call|>", &|call| gemma(call, "<|\"|>")),
+        "gigachat" => wrapped("function call<|role_sep|>\n", "<|message_sep|>\n\n", &hermes),
         "glm" => each(&|call| format!("\n<tool_call>{}\n</tool_call>", pairs(call, "", "\n", ">"))),
-        "granite" => list("<|tool_call|>", "", calls, &hermes),
+        "granite-20b" => wrapped("<function_call> ", "\n", &hermes),
+        "granite" | "granite-3.2" => list("<|tool_call|>", "", calls, &hermes),
         "harmony" => each(&|(name, arguments)| {
             format!(
                 "<|start|>assistant<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{}<|call|>",
@@ -71,6 +96,17 @@ pub fn write(format: &str, calls: &[Call]) -> Option<String> {
             let inner: String = calls.iter().map(one).collect();
             Some(format!("<tool_calls:opensource>\n{inner}</tool_calls:opensource>"))
         }
+        "hunyuan-3-preview" => {
+            let one = |call: &Call| format!("<tool_call>{}\n</tool_call>\n", pairs(call, "", "<tool_sep>\n", ">"));
+            let inner: String = calls.iter().map(one).collect();
+            Some(format!("<tool_calls>\n{inner}</tool_calls>"))
+        }
+        "internlm2" => wrapped("<|action_start|><|plugin|>\n", "<|action_end|>\n", &hermes),
+        "k2-horizon" => {
+            let one = |call: &Call| format!("<ifm|tool_call>{}</ifm|tool_call>\n", hermes(call));
+            let inner: String = calls.iter().map(one).collect();
+            Some(format!("<ifm|tool_calls>\n{inner}</ifm|tool_calls>"))
+        }
         "kimi-k2" => {
             let one = |(name, arguments): &Call| {
                 format!(
@@ -86,10 +122,7 @@ pub fn write(format: &str, calls: &[Call]) -> Option<String> {
             Some(format!("<|open|>tools<|sep|>{inner}<|close|>tools<|sep|><|close|>message<|sep|>"))
         }
         "kimi-vl" => None,
-        "lfm2" => list("<|tool_call_start|>", "<|tool_call_end|>", calls, &|(name, arguments)| {
-            let fields: Vec<String> = arguments.iter().map(|(key, value)| format!("{key}={}", python(value))).collect();
-            format!("{name}({})", fields.join(", "))
-        }),
+        "lfm2" => list("<|tool_call_start|>", "<|tool_call_end|>", calls, &pythonic),
         "llama3" => {
             let each: Vec<String> = calls
                 .iter()
@@ -103,6 +136,7 @@ pub fn write(format: &str, calls: &[Call]) -> Option<String> {
                 .collect();
             Some(each.join("; "))
         }
+        "llama4" => list("", "", calls, &pythonic),
         "longcat" => each(&|call| format!("<longcat_tool_call>{}\n</longcat_tool_call>\n", pairs(call, "longcat_", "\n", ">"))),
         "minicpm" => each(&minicpm),
         "minimax" => {
@@ -124,7 +158,18 @@ pub fn write(format: &str, calls: &[Call]) -> Option<String> {
         "mistral" => wrapped("[TOOL_CALLS]", "", &|(name, arguments)| {
             format!("{name}[ARGS]{}", object(arguments))
         }),
+        "muse" => each(&|call| {
+            format!(
+                "<|start|>assistant to={}<|message|><atem:function_calls>\n{}</atem:function_calls><|eom|>",
+                call.0,
+                invoke(call, "atem:")
+            )
+        }),
         "nemotron" => list("<TOOLCALL>", "</TOOLCALL>", calls, &hermes),
+        "olmo3" => {
+            let each: Vec<String> = calls.iter().map(pythonic).collect();
+            Some(format!("<function_calls>\n{}\n</function_calls>", each.join("\n")))
+        }
         "qwen" => each(&|call| format!("<tool_call>\n{}\n</tool_call>\n", hermes(call))),
         "qwen-coder" => each(&|call| format!("\n<tool_call>\n{}</tool_call>", function(call, "\n"))),
         "seed" => each(&|call| format!("\n<seed:tool_call>\n{}</seed:tool_call>", function(call, ""))),
@@ -138,6 +183,17 @@ pub fn write(format: &str, calls: &[Call]) -> Option<String> {
             let inner: String = calls.iter().map(one).collect();
             Some(format!("<|tool_calls|>{inner}"))
         }
+        "step3" => {
+            let one = |call: &Call| {
+                format!(
+                    "<｜tool_call_begin｜>function<｜tool_sep｜>{}<｜tool_call_end｜>\n",
+                    invoke(call, "steptml:").trim_end()
+                )
+            };
+            let inner: String = calls.iter().map(one).collect();
+            Some(format!("<｜tool_calls_begin｜>{inner}<｜tool_calls_end｜>"))
+        }
+        "xlam" => list("", "", calls, &hermes),
         other => panic!("no writer for {other}"),
     }
 }
@@ -161,6 +217,11 @@ fn hermes((name, arguments): &Call) -> String {
         json_text(&name.as_str().into()),
         object(arguments)
     )
+}
+
+fn pythonic((name, arguments): &Call) -> String {
+    let fields: Vec<String> = arguments.iter().map(|(key, value)| format!("{key}={}", python(value))).collect();
+    format!("{name}({})", fields.join(", "))
 }
 
 /// A value as plain text: a string as it is, anything else as JSON.

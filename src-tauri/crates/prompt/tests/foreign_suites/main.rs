@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{json, Value};
 
 /// A case as `tests/oracle/suites/collect.py` writes it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 struct Case {
     suite: String,
     test: String,
@@ -285,6 +285,55 @@ fn the_suites_of_others_find_no_fault() {
         faults.len(),
         faults[..faults.len().min(40)].join("\n")
     );
+}
+
+/// Templates that vLLM gives as examples, and a call as their models write it.
+const EXAMPLES: [(&str, &str); 5] = [
+    (
+        "internlm2_tool",
+        "<|action_start|><|plugin|>\n{\"name\": \"f\", \"parameters\": {\"a\": 1}}<|action_end|>",
+    ),
+    ("granite_20b_fc", "<function_call> {\"name\": \"f\", \"arguments\": {\"a\": 1}}"),
+    ("phi4_mini", "functools[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]"),
+    ("xlam_llama", "[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]"),
+    ("xlam_qwen", "[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]"),
+];
+
+#[test]
+fn templates_tell_how_their_models_write_calls() {
+    let Some(folder) = std::env::var_os("PONDER_SUITES").map(PathBuf::from) else {
+        println!("skipped: PONDER_SUITES names no folder of cases; `./dev test --full` does");
+        return;
+    };
+    let vllm = std::fs::read_dir(folder.join("sources"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let vllm = vllm
+        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("vllm-0"))
+        .max()
+        .unwrap();
+    let mut speakers = Speakers {
+        folder,
+        known: HashMap::new(),
+    };
+    let call = Call {
+        name: "f".into(),
+        arguments: json!({"a": 1}),
+    };
+    for (name, source) in EXAMPLES {
+        let case = Case {
+            template: Some(
+                vllm.join(format!("examples/tool_chat_template_{name}.jinja"))
+                    .to_str()
+                    .unwrap()
+                    .to_owned(),
+            ),
+            calls: vec![call.clone()],
+            ..Case::default()
+        };
+        let read = speakers.read(&case, source, false, 1).unwrap();
+        assert_eq!((read.text.as_str(), read.calls), ("", vec![call.clone()]), "{name}");
+    }
 }
 
 fn report(table: &BTreeMap<(&'static str, String), usize>) {

@@ -9,8 +9,9 @@ use crate::error::Result;
 use crate::layers::{each_sequence, scaled_dot_product_attention, Linear, RmsNorm};
 use crate::ops::{concatenate, QuantizedTensor};
 use crate::parameters::Parameters;
+use crate::product_check::Layout;
 use crate::tensor::Tensor;
-use crate::weights::Matrix;
+use crate::weights::{Matrix, Weights};
 
 /// The attention of one layer.
 pub struct Mla {
@@ -213,8 +214,23 @@ impl HeadProjection {
             };
             (keys, values)
         };
+        let (keys, values) = (keys.checked(weights)?, values.checked(weights)?);
         weights.materialize(keys.tensors().into_iter().chain(values.tensors()))?;
         Ok((keys, values))
+    }
+
+    /// The same matrices, as numbers if this device multiplies them wrongly as they are.
+    fn checked(self, weights: &mut Weights<'_>) -> Result<Self> {
+        let (Self::QuantizedByHead(quantized) | Self::QuantizedByRank(quantized)) = &self else {
+            return Ok(self);
+        };
+        let Some(numbers) = weights.products().replacement(quantized, Layout::Heads)? else {
+            return Ok(self);
+        };
+        Ok(Self::Plain(match self {
+            Self::QuantizedByRank(_) => numbers.swapaxes(1, 2)?.contiguous()?,
+            _ => numbers,
+        }))
     }
 
     /// From each head's width to the latent's: `[1, heads, length, own]` to `[1, heads, length, rank]`.

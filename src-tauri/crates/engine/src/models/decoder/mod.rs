@@ -284,7 +284,7 @@ impl Decoder {
         };
         // Before the layers, because dequantising and transposing it takes the most memory of all, which is free while little else is loaded.
         let lm_head = if tied {
-            embed_tokens.as_linear()?
+            embed_tokens.as_linear(weights)?
         } else {
             Linear::load(weights, "lm_head", hidden, vocabulary)?
         };

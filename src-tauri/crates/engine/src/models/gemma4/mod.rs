@@ -44,7 +44,7 @@ impl Gemma4 {
         let embed_tokens = Embedding::load(weights, "embed_tokens", vocabulary, hidden)?;
         // Before the layers, because dequantising and transposing it takes the most memory of all, which is free while little else is loaded.
         let lm_head = if config.tie_word_embeddings {
-            embed_tokens.as_linear()?
+            embed_tokens.as_linear(weights)?
         } else {
             Linear::load(weights, "lm_head", hidden, vocabulary)?
         };

@@ -94,7 +94,7 @@ impl Machine {
         self.held.clear();
         self.dangling.clear();
         self.state = State::Call(match mark {
-            MarkerKind::CallHead => Call::unwrapped(spelled, at),
+            MarkerKind::CallHead | MarkerKind::CallWord => Call::unwrapped(spelled, at),
             _ => Call::marked(spelled, at),
         });
     }
@@ -121,11 +121,17 @@ impl Machine {
                 self.end_call(None);
                 self.read_mark(mark, spelled, at);
             }
-            MarkerKind::CallClose | MarkerKind::Section => self.end_call(Some(spelled)),
+            MarkerKind::Section => {
+                if call.open.is_unescaped() {
+                    self.miss_closing();
+                }
+                self.end_call(Some(spelled));
+            }
+            MarkerKind::CallClose => self.end_call(Some(spelled)),
             MarkerKind::MessageClose => self.end_call(Some("")),
             MarkerKind::HeaderOpen => {
                 self.end_call(Some(""));
-                self.begin_header();
+                self.begin_header(spelled, at);
             }
             // What some formats never close ends before the next block.
             MarkerKind::Open | MarkerKind::Close | MarkerKind::AnswerOpen | MarkerKind::AnswerClose
@@ -146,11 +152,13 @@ impl Machine {
         }
     }
 
-    /// Ends a call that nothing stands around as soon as words follow it.
+    /// Ends a call that nothing stands around as soon as it is over; what follows is read on.
     pub(super) fn end_if_over(&mut self) {
-        if matches!(&self.state, State::Call(call) if call.open.is_over(&call.body.text)) {
-            self.end_call(None);
-        }
+        let State::Call(call) = &mut self.state else { return };
+        let Some(end) = call.open.over(&call.body.text) else { return };
+        let (rest, at) = (call.body.text.split_off(end), call.body.at + end);
+        self.end_call(None);
+        self.read_text(&rest, at);
     }
 
     /// Ends the call that is open, with what closes it. One that is not whole is given up: it is text, with its markers.
@@ -159,7 +167,7 @@ impl Machine {
             return;
         };
         let reading = call.read(self, closing.is_some());
-        self.judge(call.open.is_unescaped());
+        self.judge(&call.open, &call.body.text, reading.is_some());
         match reading {
             Some(reading) => self.call(&call.body, reading),
             None => {
@@ -182,10 +190,50 @@ impl Machine {
         }
         self.boundary();
         self.after_call = true;
+        self.called = body.text[..reading.end].trim().to_owned();
         if !body.text[reading.end..].trim().is_empty() {
             self.state = State::Answer;
             self.say(&body.text[reading.end..], end);
         }
+    }
+
+    /// Whether these words may be the last call once more.
+    pub(super) fn may_be_echo(&self, words: &str) -> bool {
+        let closes = || self.format.marker(MarkerKind::CallClose).is_some();
+        self.after_call && self.may_open && !words.is_empty() && self.echoes(words, 0) && closes()
+    }
+
+    /// Whether a text goes on from here as the last call did, with nothing but blanks after it.
+    fn echoes(&self, text: &str, from: usize) -> bool {
+        let (called, more) = (self.called.as_bytes(), &text.as_bytes()[from..]);
+        let inside = called.len().saturating_sub(from).min(more.len());
+        let (same, blank) = more.split_at(inside);
+        called[from.min(called.len())..].starts_with(same) && blank.iter().all(u8::is_ascii_whitespace)
+    }
+
+    /// More of what may be the last call once more, so many bytes.
+    pub(super) fn echo(&mut self, length: usize) {
+        let State::Echo(read) = &self.state else { return };
+        if !self.echoes(&read.text, read.text.len() - length) {
+            let read = read.clone();
+            self.state = State::Answer;
+            self.say(&read.text, read.at);
+        }
+    }
+
+    /// A marker after what may be the last call once more: whether it closes that one, which is none then.
+    pub(super) fn end_echo(&mut self, mark: MarkerKind, spelled: &'static str, at: usize) -> bool {
+        let State::Echo(read) = &mut self.state else { return false };
+        let read = read.take();
+        self.state = State::Answer;
+        let closed = mark == MarkerKind::CallClose && read.text.trim_end() == self.called;
+        if closed {
+            self.held.clear();
+            self.pass_echo(read.at..at + spelled.len());
+        } else {
+            self.say(&read.text, read.at);
+        }
+        closed
     }
 
     pub(super) fn broken_call(&mut self, body: &Span) {

@@ -1,11 +1,19 @@
 //! Messages and the headers that say which channel they belong to.
 
 use super::{Call, Machine, MarkerKind, Origin, Span, State};
-use crate::channels::header::{self, Body};
+use crate::channels::header::{Body, Headers};
 
 impl Machine {
+    /// How the format writes headers.
+    fn headers(&self) -> Headers {
+        self.format.headers.unwrap_or(Headers::Channels)
+    }
+
     /// A marker that begins a message.
-    pub(super) fn begin_header(&mut self) {
+    pub(super) fn begin_header(&mut self, spelled: &'static str, at: usize) {
+        if self.headers() == Headers::Lines {
+            return self.open_header(Origin::Answer, spelled, at);
+        }
         self.boundary();
         let (read, origin) = (Span::default(), Origin::Message);
         self.state = State::Header { read, origin };
@@ -19,22 +27,29 @@ impl Machine {
     /// Text of this many bytes came into a header: it goes on, or it is none from the first character that does not fit.
     pub(super) fn header(&mut self, length: usize) {
         let State::Header { read, origin } = &self.state else { return };
-        let known = read.text.len() - length;
+        let (known, headers) = (read.text.len() - length, self.headers());
         let mut ends = read.text[known..].char_indices().map(|(at, c)| known + at + c.len_utf8());
-        let Some(end) = ends.find(|end| !header::viable(&read.text[..*end])) else {
+        let ended = |end: &usize| headers == Headers::Lines && read.text[..*end].ends_with('\n');
+        let Some(end) = ends.find(|end| ended(end) || !headers.viable(&read.text[..*end])) else {
             return;
         };
+        let whole = ended(&end) && headers.viable(&read.text[..end]);
         let (mut read, origin) = (read.clone(), *origin);
         let rest = read.text.split_off(end);
-        self.cut_header(&read, origin, false);
+        if whole {
+            self.close_header(&read, origin, "\n", read.at + end - 1);
+        } else {
+            self.cut_header(&read, origin, false);
+        }
         self.read_text(&rest, read.at + end);
     }
 
     pub(super) fn mark_in_header(&mut self, mark: MarkerKind, spelled: &'static str, at: usize) {
+        let headers = self.headers();
         let State::Header { read, origin } = &mut self.state else { return };
         match mark {
-            MarkerKind::Channel if header::viable(&format!("{}{spelled}", read.text)) => read.push(spelled, at),
-            MarkerKind::HeaderClose if header::whole(&read.text) => {
+            MarkerKind::Channel if headers.viable(&format!("{}{spelled}", read.text)) => read.push(spelled, at),
+            MarkerKind::HeaderClose if headers.whole(&read.text) => {
                 let (read, origin) = (read.take(), *origin);
                 self.close_header(&read, origin, spelled, at);
             }
@@ -47,7 +62,15 @@ impl Machine {
     }
 
     pub(super) fn close_header(&mut self, read: &Span, origin: Origin, spelled: &'static str, at: usize) {
-        let body = header::body(&read.text);
+        let headers = self.headers();
+        let offered = |body: &Body| match body {
+            Body::Call(name) if headers == Headers::Lines => self.tools.may_have(name),
+            _ => true,
+        };
+        let body = headers.body(&read.text).filter(offered);
+        if headers == Headers::Lines && body.is_none() {
+            return self.cut_header(read, origin, false);
+        }
         if body.is_none() && matches!(origin, Origin::Answer | Origin::Thought { .. }) {
             self.cut_header(read, origin, false);
             return self.read_text(spelled, at);
@@ -56,8 +79,9 @@ impl Machine {
         match body {
             Some(Body::Thought) => self.state = State::Thought { begun: false },
             Some(Body::Call(name)) => self.state = State::Call(Call::named(name, at + spelled.len())),
-            Some(Body::Answer) | None => {
+            body @ (Some(Body::Answer | Body::Calls) | None) => {
                 self.state = State::Answer;
+                self.quoting = headers == Headers::Recipients && body != Some(Body::Calls);
                 self.next_message = Some(at);
             }
         }
@@ -70,16 +94,16 @@ impl Machine {
                 self.state = State::Thought { begun };
                 self.thought(&read.text, read.at);
             }
-            Origin::Answer | Origin::Repeated => {
+            Origin::Answer | Origin::Repeated | Origin::Missing => {
                 self.state = State::Answer;
                 self.answer(&read.text, read.at);
             }
             Origin::Boundary | Origin::Message => {
                 self.state = State::Answer;
-                let words = header::words(&read.text, origin == Origin::Message, at_end);
+                let words = self.headers().words(&read.text, origin == Origin::Message, at_end);
                 let (text, at) = (&read.text[words..], read.at + words);
                 self.after_block |= words > 0;
-                if header::body(&read.text) == Some(Body::Thought) {
+                if self.headers() == Headers::Channels && self.headers().body(&read.text) == Some(Body::Thought) {
                     self.boundary();
                     self.state = State::Thought { begun: false };
                     self.thought(text, at);

@@ -8,10 +8,12 @@ impl Machine {
     pub(super) fn thought(&mut self, text: &str, at: usize) {
         let State::Thought { begun } = &mut self.state else { return };
         self.held.push(text, at);
-        let words = self.held.text.trim_end().len();
-        if words == 0 || self.ended {
+        let known = text.trim_end();
+        if known.is_empty() || self.ended {
             return;
         }
+        // Only blanks are held, so that those after the words are the new text's.
+        let words = self.held.text.len() - (text.len() - known.len());
         let at = self.held.at;
         let rest = self.held.text.split_off(words);
         let text = std::mem::replace(
@@ -28,7 +30,9 @@ impl Machine {
             if first && self.last_thought {
                 // The words of two thoughts do not run together.
                 let piece = Piece::Thinking("\n\n".into());
-                let source = self.thought_end..self.thought_end;
+                // A marker that is this thought's first word did not end the other one.
+                let end = self.thought_end.min(at);
+                let source = end..end;
                 self.events.push(Event { piece, source });
             }
             self.last_thought = true;
@@ -36,6 +40,19 @@ impl Machine {
         } else if !std::mem::replace(&mut self.reported, true) {
             let message = "This model thought anyway; its thought is kept out of the answer.";
             self.notice(NoticeCode::ThoughtWhileOff, message, at);
+        }
+    }
+
+    /// The answer ends within a thought.
+    pub(super) fn cut_thought(&mut self, begun: bool) {
+        if begun && self.thinking_on && !self.ended {
+            let rest = self.held.take();
+            self.emit(Piece::Thinking(rest.text), rest.at);
+            self.notice(
+                NoticeCode::ThinkingTruncated,
+                "The answer ended in the middle of the thought.",
+                rest.at,
+            );
         }
     }
 
@@ -69,12 +86,12 @@ impl Machine {
         };
         let text = read.text.as_str();
         if *origin == Origin::Repeated {
-            if text.trim_end() != label && !label.starts_with(text) {
+            if text.len() > LONGEST_LABEL || text.trim_end() != label && !label.starts_with(text) {
                 self.decide_label(Labelled::Words);
             }
         } else if let Some((line, _)) = text.split_once('\n') {
             self.decide_label(Labelled::of(line.trim_end(), label));
-        } else if !begins_a_label(text, label) {
+        } else if text.len() > LONGEST_LABEL || !begins_a_label(text, label) {
             self.decide_label(Labelled::Words);
         }
     }
@@ -90,7 +107,7 @@ impl Machine {
             _ if missing => Labelled::Thought,
             labelled => labelled,
         };
-        if *origin == Origin::Repeated && !closing {
+        if matches!(origin, Origin::Repeated | Origin::Missing) && !closing {
             return self.decide_label(Labelled::Words);
         }
         self.decide_label(labelled);
@@ -125,12 +142,18 @@ impl Machine {
                 self.answer(self.format.spelled(MarkerKind::Open), marker);
                 self.answer(&read.text, read.at);
             }
-            (_, Origin::Repeated) => self.say(&read.text, read.at),
-            (Labelled::Words, Origin::Boundary | Origin::Message) => {
-                self.try_out(Doubt::Unlabelled, &read.text, read.at);
-                self.answer(&read.text, read.at);
-                // Its own closing marker is as little an answer's word as the opening one.
+            // The thought is empty, the closing marker comes next.
+            (Labelled::Thought, Origin::Missing) if after.is_empty() && !read.text.ends_with('\n') => self.open_thought(),
+            (Labelled::Thought, Origin::Missing) => {
+                self.try_out(Doubt::Unopened, &read.text, read.at);
+                self.say(&read.text, read.at);
                 self.unknown_open = true;
+            }
+            (_, Origin::Repeated | Origin::Missing) => self.say(&read.text, read.at),
+            // A channel whose label is missing.
+            (Labelled::Words, Origin::Boundary | Origin::Message) => {
+                self.open_thought();
+                self.thought(&read.text, read.at);
             }
         }
     }
@@ -152,10 +175,16 @@ impl Machine {
         }
     }
 
-    /// Whether the words that come may be the label of a thought that was closed already.
-    pub(super) fn may_repeat_label(&self, words: &str) -> bool {
-        let repeats = |label: &str| label.starts_with(words) || words.trim_end() == label;
-        self.after_thought && self.may_open && !words.is_empty() && self.format.label.is_some_and(repeats)
+    /// Whether the words that come may be the label of a thought that was closed already, or of one whose opening marker is missing.
+    pub(super) fn may_be_label(&self, words: &str) -> Option<Origin> {
+        let label = self.format.label.filter(|_| self.may_open && !words.is_empty())?;
+        let begun = label.starts_with(words) || words.trim_end() == label;
+        let line = || words.split_once('\n').is_some_and(|(line, _)| line.trim_end() == label);
+        match () {
+            () if self.after_thought && begun => Some(Origin::Repeated),
+            () if !self.after_block && !self.spoken && (begun || line()) => Some(Origin::Missing),
+            () => None,
+        }
     }
 }
 
@@ -167,6 +196,9 @@ enum Labelled {
     /// It is none.
     Words,
 }
+
+/// A label with the blanks after it is never longer.
+const LONGEST_LABEL: usize = 64;
 
 /// Labels that models write for their answers although no template has them.
 const ANSWERS: [&str; 3] = ["response", "final", "answer"];

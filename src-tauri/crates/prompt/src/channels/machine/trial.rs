@@ -1,7 +1,9 @@
 //! What is read on trial: a call that may turn out to be a word of a thought or of another call's text, as what follows tells.
 
+use std::ops::Range;
+
 use super::{Event, Machine, MarkerKind, Piece, Span, State};
-use crate::tool_calls;
+use crate::tool_calls::{self, OpenCall};
 
 /// Why it is not sure that a call is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,8 +12,8 @@ pub(super) enum Doubt {
     InThought,
     /// It ends a thought; unless the thought is closed after it.
     EndsThought,
-    /// No label says what the channel is that was opened; a thought if it is closed.
-    Unlabelled,
+    /// It begins with the label of a thought that nothing opened; a thought if it is closed.
+    Unopened,
     /// Its texts cannot escape what ends them; unless closing tags follow that belong to nothing.
     Unescaped,
 }
@@ -22,11 +24,24 @@ pub(super) struct Trial {
     pub(super) doubt: Doubt,
     before: Machine,
     raw: Span,
+    /// Whether what a call's text holds may have been taken for its end.
+    doubtful: bool,
     /// Whether a call's form cannot escape what ends a text.
     unescaped: bool,
+    /// Whether a call stood between its markers, so that one without them may be quoted in a text.
+    wrapped: bool,
+    /// Whether a call has not quite its form, so that it may be the end of a text if other calls stand beside it.
+    alone: bool,
+    /// Where a call was written once more after it, and closed.
+    echoes: Vec<Range<usize>>,
 }
 
 impl Machine {
+    /// Whether what is read is a thought unless it turns out to be a call.
+    pub(in crate::channels) fn may_call_in_thought(&self) -> bool {
+        self.trial.as_ref().is_some_and(|trial| trial.doubt == Doubt::InThought)
+    }
+
     /// What was read since a trial began that still runs.
     pub(in crate::channels) fn doubtful(&self) -> Option<&[Event]> {
         self.trial.as_ref().map(|_| self.events.as_slice())
@@ -43,7 +58,11 @@ impl Machine {
             doubt,
             before: self.clone(),
             raw: Span::new(spelled, at),
+            doubtful: false,
             unescaped: false,
+            wrapped: false,
+            alone: false,
+            echoes: Vec::new(),
         };
         self.sure = sure;
         self.trial = Some(Box::new(trial));
@@ -66,7 +85,7 @@ impl Machine {
         };
         let refuted = match (trial.doubt, mark) {
             (Doubt::Unescaped, _) => false,
-            (Doubt::Unlabelled, _) => mark == MarkerKind::Close && self.unknown_open && matches!(self.state, State::Answer),
+            (Doubt::Unopened, _) => mark == MarkerKind::Close && self.unknown_open && matches!(self.state, State::Answer),
             (Doubt::EndsThought, _) => mark == MarkerKind::Close && !matches!(self.state, State::Thought { .. } | State::Label { .. }),
             (Doubt::InThought, MarkerKind::CallOpen) => open == Some(false),
             (Doubt::InThought, MarkerKind::CallClose | MarkerKind::CallHead | MarkerKind::Section) => false,
@@ -90,12 +109,32 @@ impl Machine {
         }
     }
 
-    /// A call of this kind has ended, whole or not.
-    pub(super) fn judge(&mut self, unescaped: bool) {
+    /// A call has ended, whole or not: one that broke off may have held a text that broke it.
+    pub(super) fn judge(&mut self, call: &OpenCall, body: &str, whole: bool) {
         let Some(trial) = &mut self.trial else { return };
-        trial.unescaped |= unescaped;
-        if trial.doubt == Doubt::Unescaped && !trial.unescaped {
+        trial.unescaped |= call.is_unescaped();
+        trial.alone |= call.has_stray() || call.is_unwrapped() && trial.wrapped;
+        trial.wrapped |= call.is_unescaped() && !call.is_unwrapped();
+        trial.doubtful |= match whole {
+            true => call.is_unescaped() || call.is_python(),
+            false => tool_calls::may_hold_text(body),
+        };
+        if trial.doubt == Doubt::Unescaped && !trial.doubtful {
             self.accept();
+        }
+    }
+
+    /// The call that is open ends without what closes it.
+    pub(super) fn miss_closing(&mut self) {
+        if let Some(trial) = &mut self.trial {
+            trial.alone = true;
+        }
+    }
+
+    /// A call was written once more from here to there, and closed; that one is none.
+    pub(super) fn pass_echo(&mut self, echo: Range<usize>) {
+        if let Some(trial) = &mut self.trial {
+            trial.echoes.push(echo);
         }
     }
 
@@ -103,12 +142,13 @@ impl Machine {
     pub(in crate::channels) fn decide(&mut self) {
         let Some(trial) = &self.trial else { return };
         let (doubt, end) = (trial.doubt, trial.raw.at + trial.raw.text.len());
+        let crowded = trial.alone && self.events.len() > 1;
         let refuted = match doubt {
             Doubt::InThought => {
                 let is_call = |event: &Event| matches!(event.piece, Piece::ToolCall { .. });
-                self.events.is_empty() || !self.events.iter().all(is_call)
+                self.events.is_empty() || crowded || !self.events.iter().all(is_call)
             }
-            Doubt::EndsThought | Doubt::Unlabelled | Doubt::Unescaped => trial.unescaped && self.is_torn(&trial.raw),
+            Doubt::EndsThought | Doubt::Unopened | Doubt::Unescaped => crowded || trial.doubtful && self.is_torn(trial, !trial.unescaped),
         };
         if !refuted {
             return self.accept();
@@ -121,17 +161,22 @@ impl Machine {
     }
 
     /// Whether something beside the calls of this stretch closes what none of them opened.
-    fn is_torn(&self, raw: &Span) -> bool {
+    fn is_torn(&self, trial: &Trial, repeated: bool) -> bool {
+        let raw = &trial.raw;
         let closings: Vec<&str> = self.format.closings().collect();
         let calls = self.events.iter().filter(|event| matches!(event.piece, Piece::ToolCall { .. }));
-        let (mut at, mut torn) = (raw.at, false);
-        let mut made = false;
-        for call in calls {
-            made = true;
-            torn |= tool_calls::is_torn(&raw.text[at - raw.at..call.source.start.max(at) - raw.at], &closings);
-            at = call.source.end;
+        let mut known: Vec<Range<usize>> = calls.map(|call| call.source.clone()).collect();
+        if known.is_empty() {
+            return false;
         }
-        made && (torn || tool_calls::is_torn(&raw.text[at - raw.at..], &closings))
+        known.extend(trial.echoes.iter().cloned());
+        known.sort_by_key(|stretch| stretch.start);
+        let (mut at, mut torn) = (raw.at, false);
+        for stretch in known {
+            torn |= tool_calls::is_torn(&raw.text[at - raw.at..stretch.start.max(at) - raw.at], &closings, repeated);
+            at = stretch.end;
+        }
+        torn || tool_calls::is_torn(&raw.text[at - raw.at..], &closings, repeated)
     }
 
     fn accept(&mut self) {
@@ -145,8 +190,10 @@ impl Machine {
         let sure = std::mem::take(&mut self.sure);
         *self = trial.before;
         self.sure = sure;
-        if trial.doubt == Doubt::Unlabelled {
+        if trial.doubt == Doubt::Unopened {
+            let label = trial.raw.text.find('\n').map_or(0, |end| end + 1);
             self.open_thought();
+            return self.thought(&trial.raw.text[label..], trial.raw.at + label);
         }
         match self.state {
             State::Thought { .. } => self.thought(&trial.raw.text, trial.raw.at),
