@@ -69,6 +69,7 @@ fn arrows_between_rooms_point_one_way() {
         ("net", &["files", "protocol"]),
         ("remote", &["net", "prompt", "protocol"]),
         ("random-models", &["protocol"]),
+        ("server", &["protocol"]),
         (
             "cli",
             &[
@@ -81,6 +82,7 @@ fn arrows_between_rooms_point_one_way() {
                 "protocol",
                 "random-models",
                 "remote",
+                "server",
             ],
         ),
         ("ponder-app", &["chat", "engine", "hub", "net", "protocol", "remote"]),
@@ -93,6 +95,7 @@ fn arrows_between_rooms_point_one_way() {
         ("sqlx", "history"),
         ("tauri", "ponder-app"),
         ("tokenizers", "prompt"),
+        ("hyper", "server"),
     ]);
 
     let metadata: Value = serde_json::from_str(&output(Command::new("cargo").args([

@@ -130,7 +130,10 @@ pub async fn model(reference: Option<&str>) -> Result<FolderSource> {
 }
 
 /// The engine, with a memory guard so that it ends an answer before the system ends the program.
-fn engine() -> Result<MlxEngine> {
+///
+/// # Errors
+/// When this computer names no place for its data.
+pub fn engine() -> Result<MlxEngine> {
     let data_dir = hub::data_dir()?;
     Ok(MlxEngine::with_options(EngineOptions {
         memory_guard: Some(Arc::new(hub::memory_fit::SystemMemoryGuard::new(&data_dir))),

@@ -19,6 +19,7 @@ mod models;
 mod output;
 mod peer;
 mod pull;
+mod serve;
 mod split;
 mod turns;
 
@@ -68,6 +69,8 @@ enum Command {
     Endpoints(endpoints::EndpointsArgs),
     /// List, search and export chats
     History(history::HistoryArgs),
+    /// Answer other programs over HTTP, as OpenAI's and Anthropic's servers do
+    Serve(serve::ServeArgs),
 }
 
 /// The model of a command: a folder, a hub id, `pebble` or `endpoint:NAME/MODEL`.
@@ -175,6 +178,7 @@ fn main() -> ExitCode {
         Command::Fit(args) => args.json,
         Command::Endpoints(args) => args.json(),
         Command::History(args) => args.json,
+        Command::Serve(args) => args.json,
         Command::Split(_) | Command::Stops(_) | Command::Logits(_) => true,
         Command::Chat(_) | Command::Render(_) => false,
     };
@@ -200,6 +204,7 @@ fn main() -> ExitCode {
             Command::Fit(args) => fit::run(args).await,
             Command::Endpoints(args) => endpoints::run(args).await,
             Command::History(args) => history::run(args).await,
+            Command::Serve(args) => serve::run(args).await,
         }
         .map(|()| ExitCode::SUCCESS)
     });

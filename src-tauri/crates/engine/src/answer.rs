@@ -1,6 +1,6 @@
 //! What an answer begins with: its request checked, rendered and tokenised.
 
-use prompt::{Prompt, RenderRequest};
+use prompt::{ChatProcessor, Prompt, RenderRequest};
 use protocol::{Request, Sampling, Thinking, ThinkingControl};
 
 use crate::answer_prefix::PrefixTokens;
@@ -40,6 +40,17 @@ pub fn render_request(request: &Request) -> RenderRequest<'_> {
     }
 }
 
+/// The prompt of a request: its conversation, rendered, or its raw prompt.
+///
+/// # Errors
+/// If the template refuses the conversation, or the model cannot read such a prompt.
+pub fn read_prompt(processor: &ChatProcessor, request: &Request) -> Result<Prompt> {
+    Ok(match &request.raw_prompt {
+        Some(raw) => processor.raw_prompt(raw)?,
+        None => processor.prompt(&render_request(request))?,
+    })
+}
+
 /// What an answer continues: the prompt, and the answer prefix if it is continued.
 pub struct PreparedPrompt {
     /// The rendered conversation.
@@ -60,7 +71,7 @@ impl PreparedPrompt {
 /// # Errors
 /// If the request cannot be rendered or no answer fits after it.
 pub fn prepare(files: &ModelFiles, request: &Request) -> Result<PreparedPrompt> {
-    let prompt = files.processor.prompt(&render_request(request))?;
+    let prompt = read_prompt(&files.processor, request)?;
     if prompt.ids.len() >= files.config.context as usize {
         return Err(Error::ContextFull {
             prompt: prompt.ids.len(),

@@ -7,7 +7,7 @@ use prompt::ChatProcessor;
 use protocol::{FolderSource, Request, TokenCount};
 use tokio::sync::oneshot;
 
-use crate::answer::render_request;
+use crate::answer::read_prompt;
 use crate::error::{catch_panic, Error, Result};
 use crate::folder;
 
@@ -37,7 +37,7 @@ impl Counter {
     }
 
     fn count_now(&self, request: &Request) -> Result<TokenCount> {
-        let prompt = self.processor(folder(request)?)?.prompt(&render_request(request))?;
+        let prompt = read_prompt(&*self.processor(folder(request)?)?, request)?;
         Ok(TokenCount {
             tokens: u32::try_from(prompt.ids.len()).unwrap_or(u32::MAX),
             estimated: false,

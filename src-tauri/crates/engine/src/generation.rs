@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use checkpoint::memory::Workload;
-use protocol::{Done, EndedBy, EngineEvent, Notice, NoticeCode, Priority, Request, Stage};
+use protocol::{Done, EndedBy, EngineEvent, Notice, NoticeCode, Priority, RawPrompt, Request, Stage};
 
 use crate::answer::{pauses, render_request, thinks, PreparedPrompt};
 use crate::error::{Error, Result};
@@ -93,6 +93,12 @@ impl Generation {
         let PreparedPrompt { prompt, prefix } = prepared;
         // A row that the embedding does not have would be read from whatever follows it in memory.
         if let Some(id) = prompt.ids.iter().find(|id| **id >= model.vocabulary()) {
+            if matches!(request.raw_prompt, Some(RawPrompt::Tokens(_))) {
+                return Err(Error::BadRequest(format!(
+                    "there is no token {id}: the model knows {}",
+                    model.vocabulary()
+                )));
+            }
             return Err(Error::BrokenFile {
                 file: "tokenizer.json".into(),
                 reason: format!("it makes the token {id}, and the model knows {} tokens", model.vocabulary()),
@@ -108,7 +114,10 @@ impl Generation {
             template_hash: Some(info.template_hash.clone()),
         });
 
-        let parser = processor.parser(&prompt, thinks(request.thinking, &info.thinking), &request.stop);
+        let parser = match request.raw_prompt {
+            Some(_) => processor.raw_parser(&prompt, &request.stop),
+            None => processor.parser(&prompt, thinks(request.thinking, &info.thinking), &request.stop),
+        };
         let thinking = ThinkingBudget::new(processor.thinking_terminator().cloned(), request.thinking_budget);
         let mut output = OutputStream::new(parser.with_tools(&request.tools), thinking, job.clone());
         let mut repetitions = RepetitionDetector::default();
@@ -126,7 +135,10 @@ impl Generation {
             Some(most) if (most as usize) < room => (most as usize, EndedBy::TokenLimit),
             _ => (room, EndedBy::Context),
         };
-        let boundaries = processor.boundaries(&render_request(&request), &prompt);
+        let boundaries = match request.raw_prompt {
+            Some(_) => vec![prompt.ids.len().saturating_sub(1)],
+            None => processor.boundaries(&render_request(&request), &prompt),
+        };
         // What ends a thought drops a draw that is in flight, and a draft has none.
         let exact = sampler_config.is_greedy() || request.thinking_budget.is_none();
         let drafts = Drafts::new(exact && request.top_logprobs.is_none() && model.reads_chunks_alike());

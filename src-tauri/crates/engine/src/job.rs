@@ -24,6 +24,8 @@ pub struct Shared {
     memory_queries: Mutex<Vec<Weak<MemoryQuery>>>,
     /// What the host gave.
     options: EngineOptions,
+    /// How many answers of programs are made at once; 0: as many as suits the device.
+    max_sequences: AtomicUsize,
 }
 
 /// Takes the answer about the memory, once.
@@ -51,6 +53,16 @@ impl Shared {
     /// When answers are drafted from what they repeat.
     pub fn prompt_lookup(&self) -> PromptLookup {
         self.options.prompt_lookup
+    }
+
+    /// How many answers of programs are made at once, if that was set.
+    pub fn max_sequences(&self) -> Option<usize> {
+        Some(self.max_sequences.load(Ordering::Relaxed)).filter(|most| *most > 0)
+    }
+
+    /// Sets how many answers of programs are made at once; 0: as many as suits the device.
+    pub fn set_max_sequences(&self, most: usize) {
+        self.max_sequences.store(most, Ordering::Relaxed);
     }
 
     /// The loaded models.

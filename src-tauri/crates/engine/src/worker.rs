@@ -174,6 +174,14 @@ impl Worker {
         self.waiting.push_back(Waiting::new(work));
     }
 
+    /// How many answers of programs are made at once; those of chats come on top.
+    fn slots(&self) -> usize {
+        self.shared.max_sequences().unwrap_or_else(|| match device() {
+            Device::Cpu => 4,
+            Device::Metal | Device::Cuda => 8,
+        })
+    }
+
     /// Refuses a program's request if too many wait.
     fn check_queue(&self, request: &Request) -> Result<()> {
         let by_programs = |waiting: &&Waiting| matches!(&waiting.work, Work::Generate(request, _) if request.priority != Priority::Chat);
@@ -181,7 +189,7 @@ impl Worker {
         if request.priority == Priority::Chat || waiting < MAX_WAITING {
             return Ok(());
         }
-        let seconds = self.models.mean_seconds() * waiting as f64 / slots() as f64;
+        let seconds = self.models.mean_seconds() * waiting as f64 / self.slots() as f64;
         Err(Error::Busy {
             waiting,
             retry_after: seconds.ceil().clamp(1.0, 60.0) as u32,
@@ -210,7 +218,8 @@ impl Worker {
 
     /// One step of everybody who answers.
     fn tick(&mut self) {
-        self.models.resume(slots());
+        let slots = self.slots();
+        self.models.resume(slots);
         if self.models.tick() {
             self.waiting.iter_mut().for_each(Waiting::look_again);
         }
@@ -254,7 +263,7 @@ impl Worker {
                     !self.loading && !self.models.answers(reference)
                 }
                 (_, Some(model)) if leaving.contains(&model.reference) || !waiting.due() => false,
-                (Work::Generate(..), _) if class != Priority::Chat && (running >= slots() || self.models.paused() > 0) => false,
+                (Work::Generate(..), _) if class != Priority::Chat && (running >= self.slots() || self.models.paused() > 0) => false,
                 (work, Some(model)) if self.models.find(model).is_some() => matches!(work, Work::Load(..)) || !is_closed(model, index),
                 (_, Some(_)) => !self.loading && self.has_room(index),
                 // It will be refused.
@@ -301,7 +310,8 @@ impl Worker {
             Ok(Some((source, generation))) => match self.models.use_now(&source) {
                 Some(scheduler) => {
                     scheduler.admit(generation);
-                    self.models.keep_slots(slots());
+                    let slots = self.slots();
+                    self.models.keep_slots(slots);
                 }
                 None => job.send(EngineEvent::Failed(Error::WorkerGone.into())),
             },
@@ -464,14 +474,6 @@ impl Worker {
     #[cfg(feature = "test-support")]
     pub fn loaded(&self) -> impl Iterator<Item = &Rc<LoadedModel>> {
         self.models.iter()
-    }
-}
-
-/// How many answers of programs are made at once; those of chats come on top.
-fn slots() -> usize {
-    match device() {
-        Device::Cpu => 4,
-        Device::Metal | Device::Cuda => 8,
     }
 }
 

@@ -382,6 +382,10 @@ impl ModelShelf for ModelFolder {
     fn used(&self, reference: &str) {
         ModelFolder::used(self, reference);
     }
+
+    fn list(&self) -> Vec<LocalModel> {
+        ModelFolder::list(self)
+    }
 }
 
 fn folder_model(path: PathBuf, place: ModelPlace) -> FoundModel {

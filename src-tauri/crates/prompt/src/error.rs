@@ -44,6 +44,9 @@ pub enum Error {
     /// The chat template was stopped because it did not end, or built more text than any model reads.
     #[error("the model's chat template ran for too long, or wrote too much, and was stopped; nothing was sent to the model")]
     TemplateEndless,
+    /// A gap is to be filled, by a model that has no tokens for that.
+    #[error("this model was not made to fill a gap between two texts; send only what stands before it, or choose a model for code")]
+    NoFillIn,
     /// A thought is to be continued, of a model that has none.
     #[error("this answer began with a thought, and the model has no way to tell one; nothing was lost, choose the model that began it")]
     NoThoughts,
@@ -57,7 +60,7 @@ impl From<Error> for protocol::Error {
         let code = match &error {
             Error::File { .. } | Error::Json { .. } | Error::Tokenizer(_) => ErrorCode::ModelBroken,
             Error::UnknownDecoder(_) | Error::NoTemplate | Error::TemplateSyntax(_) => ErrorCode::ModelUnsupported,
-            Error::NoThoughts => ErrorCode::BadRequest,
+            Error::NoThoughts | Error::NoFillIn => ErrorCode::BadRequest,
             Error::TemplateRefused(_) | Error::TemplateFailed(_) | Error::TemplateEndless => ErrorCode::TemplateRefused,
         };
         let message = protocol::Error::new(code, error.to_string());
@@ -68,7 +71,7 @@ impl From<Error> for protocol::Error {
             Error::Tokenizer(reason) | Error::TemplateSyntax(reason) | Error::TemplateRefused(reason) | Error::TemplateFailed(reason) => {
                 message.with("reason", reason)
             }
-            Error::NoTemplate | Error::TemplateEndless | Error::NoThoughts => message,
+            Error::NoTemplate | Error::TemplateEndless | Error::NoThoughts | Error::NoFillIn => message,
         }
     }
 }

@@ -8,6 +8,7 @@ mod conversation;
 mod detokenizer;
 mod error;
 mod next_prompt;
+mod raw_prompt;
 mod stop_strings;
 mod stop_tokens;
 mod template;

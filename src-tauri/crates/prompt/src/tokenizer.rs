@@ -102,6 +102,12 @@ impl Tokenizer {
         self.encode_rendered(&self.escape_control_tokens(text, sentinel), Some(sentinel))
     }
 
+    /// Encodes text as it is, with what the tokenizer puts before and after every text; control tokens spelled in it are control
+    /// tokens.
+    pub(crate) fn encode_with_beginning(&self, text: &str) -> Result<Vec<u32>> {
+        Ok(self.inner.encode_fast(text, true).map_err(broken)?.get_ids().to_vec())
+    }
+
     /// Decodes ids, control tokens as they are spelled; broken UTF-8 becomes U+FFFD. Unknown ids have no text.
     pub fn decode(self: &Arc<Self>, ids: &[u32]) -> String {
         let mut detokenizer = Detokenizer::new(self.clone());

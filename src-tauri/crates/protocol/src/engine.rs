@@ -7,7 +7,8 @@ use futures::future::BoxFuture;
 use tokio::sync::Notify;
 
 use crate::{
-    Capabilities, EngineEvent, FolderSource, LoadEvent, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result, TokenCount,
+    Capabilities, EngineEvent, FolderSource, LoadEvent, LocalModel, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result,
+    TokenCount,
 };
 
 /// Asks a job to end; it is looked at between prefill chunks and between tokens. Clones ask the same job.
@@ -152,4 +153,9 @@ pub trait ModelShelf: Send + Sync + 'static {
 
     /// Notes that the model of this reference answers, for the list of models; who keeps no such list does nothing.
     fn used(&self, _reference: &str) {}
+
+    /// The models on this computer, those that cannot be used among them; who keeps no such list has none. Reads files.
+    fn list(&self) -> Vec<LocalModel> {
+        Vec::new()
+    }
 }

@@ -89,7 +89,7 @@ impl Engine for FakeEngine {
     fn generate(&self, request: Request) -> JobHandle {
         let (sender, events) = mailbox();
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
-        if request.messages.is_empty() {
+        if request.messages.is_empty() && request.raw_prompt.is_none() {
             sender.send(EngineEvent::Failed(Error::new(ErrorCode::BadRequest, "there is nothing to answer")));
         } else {
             self.state().jobs.push_back(FakeJob {

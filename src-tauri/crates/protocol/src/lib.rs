@@ -40,7 +40,7 @@ pub use model::{
 };
 pub use model_users::{ModelUsage, ModelUsers};
 pub use notice::{Argument, Arguments, Notice, NoticeCode};
-pub use request::{AnswerPrefix, KvBits, Priority, Request, Sampling, Thinking};
+pub use request::{AnswerPrefix, KvBits, Priority, RawPrompt, Request, Sampling, Thinking};
 pub use router::EngineRouter;
 pub use settings::{ChatWindowState, Settings};
 pub use window::WindowName;

@@ -100,6 +100,8 @@ impl Calls {
     fn read(&mut self, call: WireCall, param: &str) -> Result<ToolCall> {
         // This form carries arguments as a JSON text, Hugging Face's as an object.
         let arguments = match call.function.arguments {
+            // Some servers write no arguments as no text.
+            Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
             Value::String(text) => {
                 serde_json::from_str(&text).or_else(|error| invalid(format!("{param}.function.arguments"), format!("no JSON: {error}")))?
             }
@@ -153,9 +155,9 @@ impl WireMessage {
 }
 
 fn content(value: Value, param: &str) -> Result<Vec<Content>> {
-    let part = |(index, part): (usize, Value)| match (part["type"].as_str(), part["text"].as_str()) {
-        (Some("text"), Some(text)) => Ok(Content::Text { text: text.to_owned() }),
-        (kind, _) => invalid(
+    let part = |(index, part): (usize, Value)| match (part["type"].as_str(), part["text"].as_str(), part["refusal"].as_str()) {
+        (Some("text"), Some(text), _) | (Some("refusal"), _, Some(text)) => Ok(Content::Text { text: text.to_owned() }),
+        (kind, ..) => invalid(
             format!("{param}[{index}]"),
             format!("a part of type {:?} is not supported; only text is", kind.unwrap_or("none")),
         ),
@@ -202,6 +204,17 @@ mod tests {
         assert_eq!((messages[0].role, messages[1].role), (Role::System, Role::System));
         let reasoning: Vec<_> = messages[2..].iter().map(|message| message.reasoning.as_deref()).collect();
         assert_eq!(reasoning, [Some("r"), Some("s")]);
+    }
+
+    #[test]
+    fn a_refusal_is_text_and_no_arguments_are_none() {
+        let messages = read(
+            r#"[{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"refusal","refusal":"b"}],
+                "tool_calls":[{"id":"c","function":{"name":"f","arguments":""}}]}]"#,
+        )
+        .unwrap();
+        assert_eq!(messages[0].text_with_placeholders(), "ab");
+        assert_eq!(messages[0].tool_calls[0].arguments, serde_json::json!({}));
     }
 
     #[test]

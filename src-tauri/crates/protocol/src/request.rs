@@ -146,6 +146,22 @@ pub enum AnswerPrefix {
     },
 }
 
+/// A prompt that is no conversation: it is read without a chat template, and all that follows it is text.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RawPrompt {
+    /// Text to be continued. Control tokens spelled in it are control tokens.
+    Text(String),
+    /// A gap to be filled, by a model that has control tokens for that.
+    FillIn {
+        /// What stands before the gap.
+        before: String,
+        /// What stands after it.
+        after: String,
+    },
+    /// Token ids to be continued.
+    Tokens(Vec<u32>),
+}
+
 /// Who waits for an answer: what comes first is served first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
@@ -165,6 +181,8 @@ pub struct Request {
     pub model: ModelSource,
     /// The conversation, oldest first.
     pub messages: Vec<Message>,
+    /// What is continued instead of a conversation; then there are no messages.
+    pub raw_prompt: Option<RawPrompt>,
     /// Tools the model may call, each in the OpenAI form `{"type":"function","function":{…}}`.
     pub tools: Vec<serde_json::Value>,
     /// The Thinking switch; `None` leaves the template's own default.
@@ -206,6 +224,7 @@ impl Request {
         Self {
             model: model.into(),
             messages,
+            raw_prompt: None,
             tools: Vec::new(),
             thinking: None,
             sampling: Sampling::default(),

@@ -228,6 +228,9 @@ impl Inner {
         let ModelSource::Remote { endpoint, name: model } = &request.model else {
             return Err(Error::NotRemote(request.model.reference()));
         };
+        if request.raw_prompt.is_some() {
+            return Err(Error::NotSupported("continue text that is no conversation"));
+        }
         let found = self.endpoints().iter().find(|known| known.name == *endpoint).cloned();
         let endpoint = found.ok_or_else(|| Error::NoEndpoint(endpoint.clone()))?;
         let response = self.ask(request, &endpoint, model, events).await?;

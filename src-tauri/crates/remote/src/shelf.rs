@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use protocol::{ModelShelf, ModelSource, Result};
+use protocol::{LocalModel, ModelShelf, ModelSource, Result};
 
 use crate::{Error, RemoteEngine};
 
@@ -35,5 +35,9 @@ impl ModelShelf for EndpointShelf {
         if ModelSource::remote(reference).is_none() {
             self.local.used(reference);
         }
+    }
+
+    fn list(&self) -> Vec<LocalModel> {
+        self.local.list()
     }
 }

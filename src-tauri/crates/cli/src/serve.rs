@@ -1,0 +1,106 @@
+//! `ponder serve`: models of this computer for other programs, over HTTP.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use anyhow::Result;
+use clap::Args;
+use engine::MlxEngine;
+use protocol::{FolderSource, LoadEvent, LocalEngine, ModelShelf};
+use serde_json::json;
+use server::{Limits, Server, ServerConfig, DEFAULT_PORT, WAITING};
+use tokio::signal::unix::{signal, SignalKind};
+
+use crate::{app, output};
+
+#[derive(Args)]
+pub struct ServeArgs {
+    /// The address to listen on; any but this computer's own needs a key
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS", value_parser = host)]
+    host: IpAddr,
+    /// The port to listen on; 0 takes a free one
+    #[arg(long, default_value_t = DEFAULT_PORT, value_name = "PORT")]
+    port: u16,
+    /// What clients must send; other programs of this computer can read arguments, so PONDER_API_KEY is the better place
+    #[arg(long, env = "PONDER_API_KEY", hide_env_values = true, value_name = "KEY")]
+    api_key: Option<String>,
+    /// Load this model at once, and answer with it if a client names a model that is not here
+    #[arg(long, value_name = "REF")]
+    model: Option<String>,
+    /// At most this many answers at once; more wait
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    max_sequences: Option<u16>,
+    /// A web page that may ask, such as http://localhost:3000
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<String>,
+    /// Another name of this server, such as that of a proxy in front of it
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<String>,
+    /// Print the address as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `localhost` is a word for an address, and no other name is looked up.
+fn host(text: &str) -> std::result::Result<IpAddr, String> {
+    match text {
+        "localhost" => Ok(Ipv4Addr::LOCALHOST.into()),
+        other => other.parse().map_err(|_| "it is an address such as 127.0.0.1 or ::1".to_owned()),
+    }
+}
+
+/// Serves until it is interrupted.
+///
+/// # Errors
+/// When the model is not here or cannot be loaded, or the address cannot be listened on.
+pub async fn run(args: ServeArgs) -> Result<()> {
+    let (engine, models) = (app::engine()?, app::models().await);
+    let mut limits = Limits::default();
+    if let Some(most) = args.max_sequences {
+        engine.set_max_sequences(most.into());
+        limits.answers = WAITING + usize::from(most);
+    }
+    let model = args.model.as_deref().map(|reference| models.find(reference)).transpose();
+    let model = model.map_err(protocol::Error::from)?;
+    let config = ServerConfig {
+        address: SocketAddr::new(args.host, args.port),
+        key: args.api_key,
+        allow_origins: args.allow_origin,
+        allow_hosts: args.allow_host,
+        fallback_model: model.as_ref().map(|model| model.reference.clone()),
+        limits,
+    };
+    // Signals are caught before anybody can know that it listens.
+    let (mut interrupted, mut terminated) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let shelf: Arc<dyn ModelShelf> = Arc::new(models);
+    let server = Server::start(config, Arc::new(engine.clone()), shelf)
+        .await
+        .map_err(protocol::Error::from)?;
+    let address = server.address();
+    if args.json {
+        output::line(&json!({"type": "listening", "address": address.to_string(), "port": address.port()}))?;
+    } else {
+        output::text(&format!(
+            "Ponder answers at http://{address}/v1 (OpenAI) and http://{address} (Anthropic); Ctrl+C ends it\n"
+        ))?;
+    }
+    let outcome = tokio::select! {
+        failed = load(&engine, model) => failed,
+        _ = interrupted.recv() => Ok(()),
+        _ = terminated.recv() => Ok(()),
+    };
+    server.stop().await;
+    outcome
+}
+
+/// Loads the model, if there is one; ends only if that fails.
+async fn load(engine: &MlxEngine, model: Option<FolderSource>) -> Result<()> {
+    let Some(model) = model else { return std::future::pending().await };
+    let mut events = engine.load(model);
+    while let Some(event) = events.recv().await {
+        if let LoadEvent::Failed(error) = event {
+            return Err(error.into());
+        }
+    }
+    std::future::pending().await
+}

@@ -1,0 +1,131 @@
+//! `ponder serve` with Pebble, asked by programs.
+#![allow(clippy::unwrap_used)]
+
+mod ponder;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use ponder::{command, lines, run};
+use serde_json::{json, Value};
+use tempfile::TempDir;
+
+/// A server on a free port; it ends with this.
+struct Serving {
+    process: Child,
+    port: u16,
+    _home: TempDir,
+}
+
+impl Serving {
+    fn start(args: &[&str]) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let mut serve = command(home.path(), &["serve", "--port", "0", "--json"]);
+        let mut process = serve.args(args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let listening: Value = serde_json::from_str(&line).unwrap();
+        Self {
+            process,
+            port: listening["port"].as_u64().unwrap().try_into().unwrap(),
+            _home: home,
+        }
+    }
+
+    /// Posts a body, or gets if it is null: the status and the body of the answer.
+    fn ask(&self, path: &str, body: &Value) -> (u16, String) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let host = format!("host: 127.0.0.1:{}\r\nconnection: close\r\n", self.port);
+        let request = match body {
+            Value::Null => format!("GET {path} HTTP/1.1\r\n{host}\r\n"),
+            body => {
+                let body = body.to_string();
+                let length = body.len();
+                format!("POST {path} HTTP/1.1\r\n{host}content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
+            }
+        };
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn question(text: &str) -> Value {
+    json!({"model": "pebble", "temperature": 0, "messages": [{"role": "user", "content": text}],
+        "chat_template_kwargs": {"enable_thinking": false}})
+}
+
+#[test]
+fn pebble_answers_over_http_and_goes_quietly() {
+    let mut serving = Serving::start(&[]);
+    let (status, models) = serving.ask("/v1/models", &Value::Null);
+    assert!(status == 200 && models.contains("\"pebble\""), "{models}");
+    let (status, body) = serving.ask("/v1/chat/completions", &question("What is 2 + 3?"));
+    let answer: Value = serde_json::from_str(&body).unwrap();
+    let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
+    assert!(status == 200 && text.contains('5'), "{body}");
+    let first = &answer["usage"];
+    assert!(first["prompt_tokens"].as_u64().unwrap() > 0 && first["completion_tokens"].as_u64().unwrap() > 0);
+    // The same again: all but the last token of the prompt is known.
+    let (_, body) = serving.ask("/v1/chat/completions", &question("What is 2 + 3?"));
+    let again: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(again["choices"][0]["message"]["content"], text);
+    let known = again["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap();
+    assert!(known + 8 >= first["prompt_tokens"].as_u64().unwrap(), "{body}");
+
+    let (status, body) = serving.ask("/v1/chat/completions", &json!({"model": "other", "messages": []}));
+    assert!(status == 404 && body.contains("pebble"), "{body}");
+    let (status, body) = serving.ask("/v1/chat/completions", &question(&"one two three ".repeat(4000)));
+    assert!(status == 400 && body.contains("context_length_exceeded"), "{body}");
+
+    let ended = Command::new("kill").arg(serving.process.id().to_string()).status().unwrap();
+    assert!(ended.success());
+    assert!(serving.process.wait().unwrap().success());
+}
+
+#[test]
+fn what_keeps_it_from_serving_is_said_in_one_line() {
+    let serving = Serving::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let port = serving.port.to_string();
+    for (args, word) in [
+        (vec!["serve", "--port", &port, "--json"], "is taken by another program"),
+        (vec!["serve", "--host", "0.0.0.0", "--json"], "a key is needed"),
+        (vec!["serve", "--host", "example.test", "--json"], "127.0.0.1"),
+        (vec!["serve", "--port", "0", "--model", "none/here", "--json"], "none/here"),
+    ] {
+        let output = run(home.path(), &args);
+        assert!(!output.status.success(), "{args:?}");
+        let printed = lines(&output);
+        let message = printed.last().unwrap()["message"].as_str().unwrap();
+        assert!(message.contains(word), "{args:?}: {message}");
+    }
+}
+
+#[test]
+fn the_official_sdks_talk_with_pebble() {
+    let Some(python) = std::env::var_os("PONDER_CLIENTS_PYTHON") else {
+        println!("skipped: PONDER_CLIENTS_PYTHON names no Python with the SDKs; `./dev test` provides one");
+        return;
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/clients/sdks.py");
+    let serving = Serving::start(&[]);
+    let url = format!("http://127.0.0.1:{}", serving.port);
+    let output = Command::new(python).arg(script).arg(url).arg("pebble").output().unwrap();
+    let cells: Vec<Value> = lines(&output);
+    let wrong: Vec<&Value> = cells.iter().filter(|cell| cell["ok"] != true).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(cells.len(), 73, "{}", String::from_utf8_lossy(&output.stderr));
+}

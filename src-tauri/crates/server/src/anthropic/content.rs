@@ -1,0 +1,265 @@
+//! Anthropic's messages, blocks and tools as a conversation.
+
+use protocol::{Content, Message, Role, ToolCall};
+use serde_json::{json, Value};
+
+use crate::conversation::lines;
+use crate::fields::Fields;
+use crate::refusal::Refusal;
+use crate::tools::{declaration, ToolChoice};
+
+type Result<T> = std::result::Result<T, Refusal>;
+
+/// How Claude Code's first block of instructions begins: a hash that differs between prompts, and so would cost the cached prefix.
+const BILLING: &str = "x-anthropic-billing-header:";
+
+/// The conversation of a request, its instructions first.
+///
+/// # Errors
+/// If a block makes no sense or cannot be read; the refusal names its place.
+pub(crate) fn messages(fields: &Fields) -> Result<Vec<Message>> {
+    let mut messages = Vec::new();
+    let instructions = lines(
+        texts(fields, "system")?
+            .iter()
+            .map(String::as_str)
+            .filter(|text| !text.starts_with(BILLING)),
+    );
+    if !instructions.is_empty() {
+        messages.push(Message::text(Role::System, instructions));
+    }
+    let Some(list) = fields.list("messages")? else {
+        return fields.refuse("messages", "this field is required");
+    };
+    for (index, message) in list.iter().enumerate() {
+        let message = Fields::of(message, format!("messages[{index}]"))?;
+        match message.required_text("role")? {
+            "system" => {
+                let text = lines(texts(&message, "content")?.iter().map(String::as_str));
+                messages.push(Message::text(Role::System, text));
+            }
+            "user" => user(&message, &mut messages)?,
+            "assistant" => messages.push(assistant(&message)?),
+            other => return message.refuse("role", format!("{other:?} is none of user, assistant, system")),
+        }
+    }
+    Ok(messages)
+}
+
+/// Results of tools come before what the person says beside them, because they belong to the answer before.
+fn user(message: &Fields, messages: &mut Vec<Message>) -> Result<()> {
+    if let Some(Value::String(text)) = message.get("content") {
+        messages.push(Message::text(Role::User, text));
+        return Ok(());
+    }
+    let mut said = Vec::new();
+    let blocks = blocks(message, "content")?;
+    for block in &blocks {
+        match block.required_text("type")? {
+            "text" => said.push(block.required_text("text")?.to_owned()),
+            "tool_result" => {
+                let mut text = lines(texts(block, "content")?.iter().map(String::as_str));
+                if block.boolean("is_error")?.unwrap_or(false) && !text.to_ascii_lowercase().contains("error") {
+                    text.insert_str(0, "Error: ");
+                }
+                messages.push(Message {
+                    tool_call_id: Some(block.required_text("tool_use_id")?.to_owned()),
+                    ..Message::text(Role::Tool, text)
+                });
+            }
+            other => return unreadable(block, other),
+        }
+    }
+    let results_alone = !blocks.is_empty() && said.is_empty();
+    if !results_alone {
+        messages.push(Message::text(Role::User, lines(said.iter().map(String::as_str))));
+    }
+    Ok(())
+}
+
+fn assistant(message: &Fields) -> Result<Message> {
+    if let Some(Value::String(text)) = message.get("content") {
+        return Ok(Message::text(Role::Assistant, text));
+    }
+    let (mut said, mut thoughts) = (Vec::new(), Vec::new());
+    let mut answer = Message {
+        content: Vec::new(),
+        ..Message::text(Role::Assistant, "")
+    };
+    for block in blocks(message, "content")? {
+        match block.required_text("type")? {
+            "text" => said.push(block.required_text("text")?.to_owned()),
+            // The signature is checked by nobody.
+            "thinking" => thoughts.push(block.text("thinking")?.unwrap_or_default().to_owned()),
+            "redacted_thinking" => {}
+            "tool_use" => answer.tool_calls.push(ToolCall {
+                id: block.required_text("id")?.to_owned(),
+                name: block.required_text("name")?.to_owned(),
+                arguments: block.get("input").cloned().unwrap_or_else(|| json!({})),
+            }),
+            other => return unreadable(&block, other),
+        }
+    }
+    let join = |texts: &[String]| Some(lines(texts.iter().map(String::as_str))).filter(|text| !text.is_empty());
+    answer.content.extend(join(&said).map(Content::text));
+    answer.reasoning = join(&thoughts);
+    Ok(answer)
+}
+
+fn unreadable<T>(block: &Fields, kind: &str) -> Result<T> {
+    Err(Refusal::field(
+        block.place(),
+        format!("a block of type {kind:?} is not supported; only text, thinking, tool_use and tool_result are"),
+    ))
+}
+
+/// The blocks of a field that holds them.
+fn blocks<'a>(fields: &Fields<'a>, name: &str) -> Result<Vec<Fields<'a>>> {
+    let Some(Value::Array(list)) = fields.get(name) else {
+        return fields.refuse(name, "this is neither a text nor a list of blocks");
+    };
+    let block = |(index, block)| Fields::of(block, fields.path(&format!("{name}[{index}]")));
+    list.iter().enumerate().map(block).collect()
+}
+
+/// The texts of a field that holds a text, blocks of text, or nothing.
+fn texts(fields: &Fields, name: &str) -> Result<Vec<String>> {
+    match fields.get(name) {
+        None => Ok(Vec::new()),
+        Some(Value::String(text)) => Ok(vec![text.clone()]),
+        Some(_) => blocks(fields, name)?
+            .iter()
+            .map(|block| match block.required_text("type")? {
+                "text" => Ok(block.required_text("text")?.to_owned()),
+                other => unreadable(block, other),
+            })
+            .collect(),
+    }
+}
+
+/// The tools of a request. Those with a type of their own are run by Anthropic and skipped.
+///
+/// # Errors
+/// If one has no name.
+pub(crate) fn tools(fields: &Fields) -> Result<Vec<Value>> {
+    let mut tools = Vec::new();
+    for (index, tool) in fields.list("tools")?.unwrap_or_default().iter().enumerate() {
+        let tool = Fields::of(tool, format!("tools[{index}]"))?;
+        if tool.text("type")?.is_some_and(|kind| kind != "custom") {
+            tracing::debug!("a tool that Anthropic runs was skipped");
+            continue;
+        }
+        tools.push(declaration(
+            tool.required_text("name")?,
+            tool.text("description")?,
+            tool.object("input_schema")?,
+        ));
+    }
+    Ok(tools)
+}
+
+/// The choice of tools, and whether several may be called at once.
+///
+/// # Errors
+/// If it is none of the four.
+pub(crate) fn tool_choice(fields: &Fields) -> Result<(ToolChoice, bool)> {
+    let Some(choice) = fields.object("tool_choice")? else {
+        return Ok((ToolChoice::Auto, true));
+    };
+    let parallel = !choice.boolean("disable_parallel_tool_use")?.unwrap_or(false);
+    let choice = match choice.required_text("type")? {
+        "auto" => ToolChoice::Auto,
+        "any" => ToolChoice::Required,
+        "none" => ToolChoice::None,
+        "tool" => ToolChoice::Named(choice.required_text("name")?.to_owned()),
+        other => return choice.refuse("type", format!("{other:?} is none of auto, any, tool, none")),
+    };
+    Ok((choice, parallel))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: Value) -> Result<Vec<Message>> {
+        messages(&Fields::of(&body, "")?)
+    }
+
+    #[test]
+    fn claude_codes_hash_line_is_dropped_and_blocks_are_lines() {
+        let read = read(json!({
+            "system": [{"type": "text", "text": "x-anthropic-billing-header: cc_version=2;"}, {"type": "text", "text": "You code.", "cache_control": {}},
+                {"type": "text", "text": "CWD: /a"}],
+            "messages": [{"role": "user", "content": [{"type": "text", "text": "<r>\n"}, {"type": "text", "text": "hi"}]},
+                {"role": "system", "content": "Agents: none"}]}))
+        .unwrap();
+        let said: Vec<_> = read
+            .iter()
+            .map(|message| (message.role, message.text_with_placeholders()))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                (Role::System, "You code.\nCWD: /a".to_owned()),
+                (Role::User, "<r>\nhi".to_owned()),
+                (Role::System, "Agents: none".to_owned())
+            ]
+        );
+    }
+
+    #[test]
+    fn a_turn_with_tools_is_read() {
+        let read = read(json!({"messages": [
+            {"role": "user", "content": "q"},
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": ""}, {"type": "redacted_thinking", "data": "x"},
+                {"type": "text", "text": ""}, {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1}}]},
+            {"role": "user", "content": [{"type": "text", "text": "and now?"},
+                {"type": "tool_result", "tool_use_id": "toolu_1", "is_error": true, "content": [{"type": "text", "text": "no such file"}]}]}]}))
+        .unwrap();
+        let roles: Vec<Role> = read.iter().map(|message| message.role).collect();
+        assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::User]);
+        assert_eq!((read[1].reasoning.as_deref(), read[1].content.len()), (Some("hm"), 0));
+        assert_eq!(read[1].tool_calls[0].arguments, json!({"a": 1}));
+        assert_eq!(read[2].text_with_placeholders(), "Error: no such file");
+        assert_eq!(read[3].text_with_placeholders(), "and now?");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_with_its_place() {
+        for (content, place) in [
+            (
+                json!([{"type": "text", "text": "a"}, {"type": "image", "source": {}}]),
+                "messages[0].content[1]",
+            ),
+            (json!([{"type": "document"}]), "messages[0].content[0]"),
+            (
+                json!([{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "image"}]}]),
+                "messages[0].content[0].content[0]",
+            ),
+            (json!([{"type": "tool_result"}]), "messages[0].content[0].tool_use_id"),
+            (json!(5), "messages[0].content"),
+        ] {
+            let body = json!({"messages": [{"role": "user", "content": content}]});
+            assert_eq!(read(body).unwrap_err().param.as_deref(), Some(place));
+        }
+    }
+
+    #[test]
+    fn tools_and_choices_are_read() {
+        let body = json!({"tools": [{"type": "web_search_20250305", "name": "web_search"}, {"type": "custom", "name": "f", "input_schema": {"type": "object"}},
+            {"name": "g"}], "tool_choice": {"type": "any", "disable_parallel_tool_use": true}});
+        let fields = Fields::of(&body, "").unwrap();
+        let names: Vec<Value> = tools(&fields)
+            .unwrap()
+            .iter()
+            .map(|tool| tool["function"]["name"].clone())
+            .collect();
+        assert_eq!(names, ["f", "g"]);
+        assert_eq!(tool_choice(&fields), Ok((ToolChoice::Required, false)));
+        let named = json!({"tool_choice": {"type": "tool", "name": "f"}});
+        assert_eq!(
+            tool_choice(&Fields::of(&named, "").unwrap()),
+            Ok((ToolChoice::Named("f".into()), true))
+        );
+    }
+}

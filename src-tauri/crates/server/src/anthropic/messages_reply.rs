@@ -1,0 +1,339 @@
+//! `POST /v1/messages`: the answer, as blocks with events.
+
+use serde_json::{json, Value};
+
+use crate::ids::call_id;
+use crate::refusal::{Dialect, Refusal};
+use crate::reply::{Frame, Reply, Stamp};
+use crate::said::{End, Reason, Said, Tokens};
+
+/// What stands where Anthropic signs thoughts. Clients send a thought back only if it is signed, and nobody checks it.
+const SIGNATURE: &str = "cG9uZGVy";
+
+/// An answer as a message.
+pub(crate) struct MessagesReply {
+    stamp: Stamp,
+    model: String,
+    /// Whether the request thinks, so that the first block is likely a thought.
+    thinks: bool,
+    /// Blocks that are whole.
+    content: Vec<Value>,
+    open: Option<Open>,
+    end: Option<End>,
+}
+
+/// A block that grows.
+struct Open {
+    kind: Growing,
+    text: String,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Growing {
+    Thinking,
+    Text,
+}
+
+impl Growing {
+    fn delta(self, text: &str) -> Value {
+        match self {
+            Growing::Thinking => json!({"type": "thinking_delta", "thinking": text}),
+            Growing::Text => json!({"type": "text_delta", "text": text}),
+        }
+    }
+
+    fn block(self, text: &str, signature: &str) -> Value {
+        match self {
+            Growing::Thinking => json!({"type": "thinking", "thinking": text, "signature": signature}),
+            Growing::Text => json!({"type": "text", "text": text}),
+        }
+    }
+}
+
+impl MessagesReply {
+    pub(crate) fn new(stamp: Stamp, model: &str, thinks: bool) -> Self {
+        Self {
+            stamp,
+            model: model.to_owned(),
+            thinks,
+            content: Vec::new(),
+            open: None,
+            end: None,
+        }
+    }
+
+    fn delta(&self, delta: Value) -> Frame {
+        Frame::Event(json!({"type": "content_block_delta", "index": self.content.len(), "delta": delta}))
+    }
+
+    fn start(&self, block: Value) -> Frame {
+        Frame::Event(json!({"type": "content_block_start", "index": self.content.len(), "content_block": block}))
+    }
+
+    fn stop(&self) -> Frame {
+        Frame::Event(json!({"type": "content_block_stop", "index": self.content.len()}))
+    }
+
+    /// Opens a block of this kind, after closing another.
+    fn open(&mut self, kind: Growing) -> Vec<Frame> {
+        if self.open.as_ref().is_some_and(|open| open.kind == kind) {
+            return Vec::new();
+        }
+        let mut frames = self.close();
+        frames.push(self.start(kind.block("", "")));
+        self.open = Some(Open { kind, text: String::new() });
+        frames
+    }
+
+    fn grow(&mut self, kind: Growing, text: &str) -> Vec<Frame> {
+        let mut frames = self.open(kind);
+        frames.push(self.delta(kind.delta(text)));
+        if let Some(open) = &mut self.open {
+            open.text.push_str(text);
+        }
+        frames
+    }
+
+    /// Ends the block that is open.
+    fn close(&mut self) -> Vec<Frame> {
+        let Some(open) = self.open.take() else { return Vec::new() };
+        let mut frames = Vec::new();
+        if open.kind == Growing::Thinking {
+            frames.push(self.delta(json!({"type": "signature_delta", "signature": SIGNATURE})));
+        }
+        frames.push(self.stop());
+        self.content.push(open.kind.block(&open.text, SIGNATURE));
+        frames
+    }
+
+    fn call(&mut self, call: &protocol::ToolCall) -> Vec<Frame> {
+        let mut frames = self.close();
+        let id = call_id("toolu_", &call.id);
+        let block = |input: &Value| json!({"type": "tool_use", "id": id, "name": call.name, "input": input});
+        frames.push(self.start(block(&json!({}))));
+        let arguments = call.arguments.to_string();
+        frames.push(self.delta(json!({"type": "input_json_delta", "partial_json": arguments})));
+        frames.push(self.stop());
+        self.content.push(block(&call.arguments));
+        frames
+    }
+
+    fn usage(&self) -> Value {
+        let tokens = self.tokens();
+        json!({
+            // Clients add the cached tokens to these.
+            "input_tokens": tokens.prompt.saturating_sub(tokens.cached),
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": tokens.cached,
+            "output_tokens": tokens.completion,
+        })
+    }
+
+    fn stop_reason(&self) -> (Option<&'static str>, Option<&str>) {
+        match self.end.as_ref().map(|end| &end.reason) {
+            None => (None, None),
+            Some(Reason::Stop) => (Some("end_turn"), None),
+            Some(Reason::StopText(text)) => (Some("stop_sequence"), Some(text)),
+            Some(Reason::TokenLimit) => (Some("max_tokens"), None),
+            Some(Reason::Context) => (Some("model_context_window_exceeded"), None),
+            Some(Reason::ToolCalls) => (Some("tool_use"), None),
+        }
+    }
+
+    fn message(&self) -> Value {
+        let (stop_reason, stop_sequence) = self.stop_reason();
+        json!({
+            "id": self.stamp.id,
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": self.content,
+            "stop_reason": stop_reason,
+            "stop_sequence": stop_sequence,
+            "usage": self.usage(),
+        })
+    }
+}
+
+impl Reply for MessagesReply {
+    fn begin(&mut self) -> Vec<Frame> {
+        vec![Frame::Event(json!({"type": "message_start", "message": self.message()}))]
+    }
+
+    fn say(&mut self, _answer: usize, said: Said) -> Vec<Frame> {
+        match said {
+            Said::Thinking(text) => self.grow(Growing::Thinking, &text),
+            Said::Text { text, .. } => self.grow(Growing::Text, &text),
+            Said::Call(call) => self.call(&call),
+            Said::End(end) => {
+                self.end = Some(end);
+                self.close()
+            }
+        }
+    }
+
+    fn keep_alive(&mut self, counted: bool) -> Vec<Frame> {
+        let mut frames = vec![Frame::Event(json!({"type": "ping"}))];
+        if counted {
+            // Claude Code does not count pings, but it counts empty words.
+            let kind = match &self.open {
+                Some(open) => open.kind,
+                None if self.thinks && self.content.is_empty() => Growing::Thinking,
+                None => Growing::Text,
+            };
+            frames.extend(self.grow(kind, ""));
+        }
+        frames
+    }
+
+    fn end(&mut self) -> Vec<Frame> {
+        let (stop_reason, stop_sequence) = self.stop_reason();
+        let delta = json!({"stop_reason": stop_reason, "stop_sequence": stop_sequence});
+        vec![
+            Frame::Event(json!({"type": "message_delta", "delta": delta, "usage": self.usage()})),
+            Frame::Event(json!({"type": "message_stop"})),
+        ]
+    }
+
+    fn fail(&mut self, refusal: &Refusal, request_id: &str) -> Vec<Frame> {
+        vec![Frame::Event(refusal.body(Dialect::Anthropic, request_id))]
+    }
+
+    fn tokens(&self) -> Tokens {
+        self.end.as_ref().map(|end| end.usage).unwrap_or_default()
+    }
+
+    fn whole(&self) -> Value {
+        self.message()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::ToolCall;
+
+    use super::*;
+    use crate::reply::tests::{data, stamp};
+
+    fn end(reason: Reason) -> Said {
+        Said::End(End {
+            reason,
+            usage: Tokens {
+                prompt: 10,
+                cached: 4,
+                completion: 7,
+                reasoning: 3,
+            },
+        })
+    }
+
+    fn reply() -> MessagesReply {
+        MessagesReply::new(stamp("msg_1"), "pebble", true)
+    }
+
+    /// What a client puts together from events, after checking their order.
+    fn accumulate(events: &[Value]) -> Vec<Value> {
+        let mut blocks: Vec<Value> = Vec::new();
+        let mut open = false;
+        for event in events {
+            let index = event["index"].as_u64().map(|index| index as usize);
+            match event["type"].as_str().unwrap() {
+                "content_block_start" => {
+                    assert_eq!((index, open), (Some(blocks.len()), false));
+                    blocks.push(event["content_block"].clone());
+                    open = true;
+                }
+                "content_block_delta" => {
+                    assert_eq!((index, open), (Some(blocks.len() - 1), true));
+                    let (delta, block) = (&event["delta"], blocks.last_mut().unwrap());
+                    let (field, more) = match delta["type"].as_str().unwrap() {
+                        "thinking_delta" => ("thinking", &delta["thinking"]),
+                        "text_delta" => ("text", &delta["text"]),
+                        "signature_delta" => ("signature", &delta["signature"]),
+                        "input_json_delta" => {
+                            block["input"] = serde_json::from_str(delta["partial_json"].as_str().unwrap()).unwrap();
+                            continue;
+                        }
+                        other => panic!("{other}"),
+                    };
+                    block[field] = format!("{}{}", block[field].as_str().unwrap(), more.as_str().unwrap()).into();
+                }
+                "content_block_stop" => {
+                    assert_eq!((index, open), (Some(blocks.len() - 1), true));
+                    open = false;
+                }
+                _ => assert!(!open || event["type"] == "ping"),
+            }
+        }
+        blocks
+    }
+
+    #[test]
+    fn blocks_open_grow_and_close_in_order() {
+        let mut reply = reply();
+        let mut frames = reply.begin();
+        let call = ToolCall {
+            id: "abcdefghi".into(),
+            name: "add".into(),
+            arguments: json!({"a": 2}),
+        };
+        for said in [
+            Said::Thinking("h".into()),
+            Said::Thinking("m".into()),
+            Said::text("4"),
+            Said::Call(call),
+            end(Reason::ToolCalls),
+        ] {
+            frames.extend(reply.say(0, said));
+        }
+        frames.extend(reply.end());
+        let (events, whole) = (data(&frames), reply.whole());
+        assert_eq!(
+            whole["content"],
+            json!([{"type": "thinking", "thinking": "hm", "signature": SIGNATURE}, {"type": "text", "text": "4"},
+                {"type": "tool_use", "id": "toolu_abcdefghi", "name": "add", "input": {"a": 2}}])
+        );
+        assert_eq!(Value::from(accumulate(&events)), whole["content"]);
+        let usage = json!({"input_tokens": 6, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 4, "output_tokens": 7});
+        assert_eq!((&whole["usage"], &whole["stop_reason"]), (&usage, &json!("tool_use")));
+        assert_eq!(events[0]["message"]["stop_reason"], Value::Null);
+        let [delta, stop] = &events[events.len() - 2..] else { panic!() };
+        assert_eq!((&delta["usage"], &delta["delta"]["stop_reason"]), (&usage, &json!("tool_use")));
+        assert_eq!(stop, &json!({"type": "message_stop"}));
+    }
+
+    #[test]
+    fn a_client_that_waited_long_is_sent_empty_words_in_an_open_block() {
+        let mut reply = reply();
+        let mut frames = reply.begin();
+        frames.extend(reply.keep_alive(false));
+        assert_eq!(frames.len(), 2);
+        frames.extend(reply.keep_alive(true));
+        frames.extend(reply.keep_alive(true));
+        frames.extend(reply.say(0, Said::text("4")));
+        frames.extend(reply.keep_alive(true));
+        frames.extend(reply.say(0, end(Reason::Stop)));
+        let blocks = accumulate(&data(&frames));
+        assert_eq!(
+            blocks,
+            [
+                json!({"type": "thinking", "thinking": "", "signature": SIGNATURE}),
+                json!({"type": "text", "text": "4"})
+            ]
+        );
+    }
+
+    #[test]
+    fn every_end_has_its_reason() {
+        for (reason, word, sequence) in [
+            (Reason::Stop, "end_turn", None),
+            (Reason::StopText("END".into()), "stop_sequence", Some("END")),
+            (Reason::TokenLimit, "max_tokens", None),
+            (Reason::Context, "model_context_window_exceeded", None),
+        ] {
+            let mut reply = reply();
+            reply.say(0, end(reason));
+            assert_eq!(reply.stop_reason(), (Some(word), sequence));
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The models that clients may name.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use protocol::{LocalModel, ModelShelf, ModelSource};
+use serde_json::{json, Value};
+
+use crate::refusal::{Dialect, Kind, Refusal};
+
+/// How long a list is good for. A model that came since is looked for at once if it is named.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// How many models an error names.
+const NAMED: usize = 8;
+
+/// The models that clients may name. Names are compared with the list and never become part of a path.
+pub(crate) struct Catalogue {
+    shelf: Arc<dyn ModelShelf>,
+    /// The model that answers to every unknown name.
+    fallback: Option<String>,
+    listed: Mutex<Option<(Instant, Arc<Vec<Entry>>)>>,
+    /// What is said of when a model was made, which nobody knows.
+    since: Timestamp,
+}
+
+/// A model as clients see it.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    /// How clients call it.
+    pub(crate) id: String,
+    model: LocalModel,
+}
+
+/// A model that a client named.
+#[derive(Debug, Clone)]
+pub(crate) struct Named {
+    /// How it is listed.
+    pub(crate) id: String,
+    pub(crate) source: ModelSource,
+    /// Tokens its context holds, if that is known.
+    pub(crate) context: Option<u32>,
+}
+
+impl Catalogue {
+    pub(crate) fn new(shelf: Arc<dyn ModelShelf>, fallback: Option<String>) -> Self {
+        Self {
+            shelf,
+            fallback,
+            listed: Mutex::new(None),
+            since: Timestamp::now(),
+        }
+    }
+
+    /// All models that can be used.
+    pub(crate) async fn list(&self) -> Arc<Vec<Entry>> {
+        if let Some((at, list)) = &*self.known() {
+            if at.elapsed() < FRESH {
+                return list.clone();
+            }
+        }
+        self.look().await
+    }
+
+    /// The model of this name.
+    ///
+    /// # Errors
+    /// If none is called so, or its files are broken.
+    pub(crate) async fn find(&self, name: &str) -> Result<Named, Refusal> {
+        let found = |list: &[Entry], name: &str| list.iter().find(|entry| entry.is_called(name)).cloned();
+        let mut list = self.list().await;
+        let mut entry = found(&list, name);
+        if entry.is_none() {
+            list = self.look().await;
+            entry = found(&list, name);
+        }
+        let entry = entry.or_else(|| found(&list, self.fallback.as_deref()?));
+        let Some(entry) = entry else {
+            return Err(unknown(name, &list));
+        };
+        let (shelf, reference) = (self.shelf.clone(), entry.model.reference.clone());
+        let resolved = tokio::task::spawn_blocking(move || shelf.resolve(&reference)).await;
+        let source = match resolved {
+            Ok(resolved) => resolved?,
+            Err(_) => return Err(Refusal::new(Kind::Internal, "the list of models could not be read")),
+        };
+        Ok(Named {
+            id: entry.id,
+            source,
+            context: entry.model.context,
+        })
+    }
+
+    /// Notes that a model answers, for the list of models on this computer.
+    pub(crate) async fn used(&self, model: &Named) {
+        let (shelf, reference) = (self.shelf.clone(), model.source.reference());
+        // It writes a small file; if that fails, a date is older than it should be.
+        let _ = tokio::task::spawn_blocking(move || shelf.used(&reference)).await;
+    }
+
+    /// The model of this name, or without one the model that answers to every name, if there is one.
+    ///
+    /// # Errors
+    /// As [`Catalogue::find`], and if there is no name.
+    pub(crate) async fn named(&self, name: Option<&str>) -> Result<Named, Refusal> {
+        match name.or(self.fallback.as_deref()) {
+            Some(name) => self.find(name).await,
+            None => Err(Refusal::field("model", "this field is required")),
+        }
+    }
+
+    /// Reads the list anew.
+    async fn look(&self) -> Arc<Vec<Entry>> {
+        let shelf = self.shelf.clone();
+        let list = tokio::task::spawn_blocking(move || shelf.list()).await.unwrap_or_default();
+        let list = Arc::new(entries(list));
+        *self.known() = Some((Instant::now(), list.clone()));
+        list
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Option<(Instant, Arc<Vec<Entry>>)>> {
+        // Replaced whole, so a poisoned one is still right.
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The model of this name, as the list of a dialect shows it.
+    ///
+    /// # Errors
+    /// If none is called so.
+    pub(crate) async fn entry_of(&self, name: &str, dialect: Dialect) -> Result<Value, Refusal> {
+        let list = self.look().await;
+        let entry = list.iter().find(|entry| entry.is_called(name));
+        entry.map(|entry| self.entry(entry, dialect)).ok_or_else(|| unknown(name, &list))
+    }
+
+    fn entry(&self, entry: &Entry, dialect: Dialect) -> Value {
+        match dialect {
+            Dialect::OpenAi => json!({"id": entry.id, "object": "model", "created": self.since.as_second(), "owned_by": "ponder"}),
+            Dialect::Anthropic => {
+                let at = self.since.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+                json!({"type": "model", "id": entry.id, "display_name": entry.model.name, "created_at": at,
+                    "max_input_tokens": entry.model.context})
+            }
+        }
+    }
+
+    /// The list of a dialect.
+    pub(crate) async fn body(&self, dialect: Dialect) -> Value {
+        let list = self.list().await;
+        let data: Vec<Value> = list.iter().map(|entry| self.entry(entry, dialect)).collect();
+        match dialect {
+            Dialect::OpenAi => json!({"object": "list", "data": data}),
+            Dialect::Anthropic => {
+                let (first, last) = (list.first().map(|entry| &entry.id), list.last().map(|entry| &entry.id));
+                json!({"data": data, "has_more": false, "first_id": first, "last_id": last})
+            }
+        }
+    }
+}
+
+impl Entry {
+    fn is_called(&self, name: &str) -> bool {
+        self.id == name || self.model.reference == name
+    }
+}
+
+/// Usable models with what clients call them: a folder by its own name if no other model has that.
+fn entries(models: Vec<LocalModel>) -> Vec<Entry> {
+    let usable: Vec<LocalModel> = models.into_iter().filter(|model| model.problem.is_none()).collect();
+    let id = |model: &LocalModel| {
+        let short = Path::new(&model.reference).is_absolute() && !model.name.is_empty();
+        let alone = |name: &str| usable.iter().filter(|other| other.name == name || other.reference == name).count() == 1;
+        if short && alone(&model.name) {
+            &model.name
+        } else {
+            &model.reference
+        }
+        .clone()
+    };
+    let ids: Vec<String> = usable.iter().map(id).collect();
+    ids.into_iter().zip(usable).map(|(id, model)| Entry { id, model }).collect()
+}
+
+fn unknown(name: &str, list: &[Entry]) -> Refusal {
+    let name: String = name.chars().take(200).collect();
+    let ids: Vec<&str> = list.iter().take(NAMED).map(|entry| entry.id.as_str()).collect();
+    let more = if list.len() > NAMED { ", and more" } else { "" };
+    let known = if ids.is_empty() {
+        "there are no models here".to_owned()
+    } else {
+        format!("models here: {}{more}", ids.join(", "))
+    };
+    let refusal = Refusal::new(Kind::NotFound, format!("there is no model {name:?}; {known}"));
+    refusal.code("model_not_found").at("model")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use protocol::{Error, ErrorCode, FolderSource, ModelPlace};
+
+    use super::*;
+
+    /// A model for lists.
+    pub(crate) fn model(reference: &str, name: &str) -> LocalModel {
+        LocalModel {
+            reference: reference.into(),
+            name: name.into(),
+            built_in: false,
+            path: format!("/models/{name}"),
+            revision: None,
+            family: None,
+            quantization: None,
+            bytes: 1,
+            context: Some(4096),
+            thinking: None,
+            thought: None,
+            problem: None,
+            incomplete: false,
+            place: ModelPlace::Cache,
+            last_used_at: None,
+            revisions: Vec::new(),
+        }
+    }
+
+    struct Shelf(Vec<LocalModel>);
+
+    impl ModelShelf for Shelf {
+        fn resolve(&self, reference: &str) -> protocol::Result<ModelSource> {
+            let known = self.0.iter().any(|model| model.reference == reference);
+            assert!(known, "{reference} is not on the list");
+            if reference.contains("broken") {
+                return Err(Error::new(ErrorCode::ModelBroken, "broken"));
+            }
+            Ok(FolderSource {
+                reference: reference.into(),
+                path: "/models".into(),
+                revision: None,
+            }
+            .into())
+        }
+
+        fn list(&self) -> Vec<LocalModel> {
+            self.0.clone()
+        }
+    }
+
+    fn catalogue(fallback: Option<&str>) -> Catalogue {
+        let unusable = LocalModel {
+            problem: Some("no".into()),
+            ..model("bad", "bad")
+        };
+        let list = vec![
+            model("pebble", "Pebble"),
+            model("org/model", "model"),
+            unusable,
+            model("/home/a/own", "own"),
+            model("/home/a/twin", "twin"),
+            model("/home/b/twin", "twin"),
+            model("org/broken", "broken"),
+        ];
+        Catalogue::new(Arc::new(Shelf(list)), fallback.map(Into::into))
+    }
+
+    #[tokio::test]
+    async fn models_are_called_as_they_are_listed() {
+        let catalogue = catalogue(None);
+        let body = catalogue.body(Dialect::OpenAi).await;
+        let ids: Vec<&str> = body["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|model| model["id"].as_str().unwrap())
+            .collect();
+        assert_eq!(ids, ["pebble", "org/model", "own", "/home/a/twin", "/home/b/twin", "org/broken"]);
+        for id in &ids[..5] {
+            assert_eq!(catalogue.find(id).await.unwrap().id, *id);
+        }
+        assert_eq!(catalogue.find("/home/a/own").await.unwrap().id, "own");
+        assert_eq!(catalogue.find("org/broken").await.unwrap_err().kind, Kind::Internal);
+        let anthropic = catalogue.body(Dialect::Anthropic).await;
+        assert_eq!(
+            (&anthropic["first_id"], &anthropic["data"][0]["max_input_tokens"]),
+            (&json!("pebble"), &json!(4096))
+        );
+    }
+
+    #[tokio::test]
+    async fn an_unknown_name_is_an_error_that_lists_some() {
+        for name in ["bad", "/etc/passwd", "../pebble", "", "Pebble"] {
+            let refusal = catalogue(None).find(name).await.unwrap_err();
+            assert_eq!((refusal.kind, refusal.code), (Kind::NotFound, Some("model_not_found")));
+            assert!(refusal.message.contains("pebble, org/model"), "{}", refusal.message);
+        }
+        for name in [Some("haiku"), None] {
+            assert_eq!(catalogue(Some("pebble")).named(name).await.unwrap().id, "pebble");
+        }
+        assert_eq!(catalogue(None).named(None).await.unwrap_err().param.as_deref(), Some("model"));
+    }
+}

@@ -1,0 +1,33 @@
+//! Why the server does not start.
+
+use std::net::SocketAddr;
+
+use protocol::ErrorCode;
+
+/// Why the server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Others can reach the address, and nothing keeps them out.
+    #[error("{0} can be reached from other computers, so a key is needed; set one (--api-key, or PONDER_API_KEY), or listen on 127.0.0.1")]
+    NeedsKey(SocketAddr),
+    /// Another program listens there.
+    #[error("port {} is taken by another program, perhaps by another Ponder; end that one, or choose another port (--port)", .0.port())]
+    PortTaken(SocketAddr),
+    /// The address cannot be listened on.
+    #[error("{address} cannot be listened on: {reason}")]
+    Address {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        reason: std::io::Error,
+    },
+}
+
+/// A result of the server.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<Error> for protocol::Error {
+    fn from(error: Error) -> Self {
+        Self::new(ErrorCode::BadRequest, error.to_string())
+    }
+}

@@ -1,0 +1,311 @@
+//! One request from its translation to its last byte: asks the engine, keeps the client waiting, ends the job if the client is gone.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::select_all;
+use futures::stream::{unfold, Stream};
+use futures::FutureExt;
+use protocol::{CancelOnDrop, Engine, EngineEvent, Error, ErrorCode, JobHandle, Request};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::conversation::merge_neighbours;
+use crate::refusal::Refusal;
+use crate::reply::{Ask, Frame, Reply};
+use crate::said::{Heard, Listener, Said};
+use crate::state::State;
+
+/// How long an error of the engine is waited for before a stream begins, so that it comes with a status of its own.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// About how many answers an engine makes at once.
+const AT_ONCE: f64 = 4.0;
+
+/// How often a client that waits is told that it does.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    /// After this long without a word, a comment or a ping.
+    pub(crate) ping: Duration,
+    /// After this long, what the client takes for progress.
+    pub(crate) counted: Duration,
+}
+
+/// One answer that an engine makes. The job ends when this is dropped.
+struct Job {
+    engine: Arc<dyn Engine>,
+    /// Asked for if the template refuses the conversation as it is.
+    merged: Option<Request>,
+    handle: JobHandle,
+    listener: Listener,
+    ended: bool,
+    cancel: CancelOnDrop,
+}
+
+impl Job {
+    fn start(engine: &Arc<dyn Engine>, request: Request, listener: Listener) -> Self {
+        let merged = merge_neighbours(&request.messages).map(|messages| Request {
+            messages,
+            ..request.clone()
+        });
+        let handle = engine.generate(request);
+        Self {
+            engine: engine.clone(),
+            merged,
+            listener,
+            ended: false,
+            cancel: CancelOnDrop(handle.cancel.clone()),
+            handle,
+        }
+    }
+
+    /// The next thing that is heard.
+    async fn next(&mut self) -> Result<Heard, Refusal> {
+        loop {
+            let event = self.handle.events.recv().await;
+            let event = event.unwrap_or_else(|| EngineEvent::Failed(Error::new(ErrorCode::EngineGone, "the engine is gone")));
+            match event {
+                // Some templates want the roles to alternate. Nothing was generated yet, so nothing is lost.
+                EngineEvent::Failed(error) if error.code == ErrorCode::TemplateRefused && self.merged.is_some() => {
+                    if let Some(request) = self.merged.take() {
+                        self.handle = self.engine.generate(request);
+                        self.cancel = CancelOnDrop(self.handle.cancel.clone());
+                    }
+                }
+                event => {
+                    let heard = self.listener.hear(event)?;
+                    if heard.enough {
+                        self.cancel.0.cancel();
+                    }
+                    self.ended = matches!(heard.said, Some(Said::End(_)));
+                    return Ok(heard);
+                }
+            }
+        }
+    }
+}
+
+/// Counts a request as in flight for as long as it lives.
+struct InFlight {
+    state: Arc<State>,
+    answers: usize,
+    finished: bool,
+}
+
+impl InFlight {
+    /// One more request for so many answers.
+    ///
+    /// # Errors
+    /// If as many are made or waited for as may. The engine would say so too, but while it loads a model that comes too late for a
+    /// status.
+    fn new(state: &Arc<State>, answers: usize) -> Result<Self, Refusal> {
+        let most = state.most_answers;
+        let room = |now: usize| (now + answers <= most).then_some(now + answers);
+        let Err(now) = state.metrics.answers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room) else {
+            state.metrics.in_flight.fetch_add(1, Ordering::Relaxed);
+            return Ok(Self {
+                state: state.clone(),
+                answers,
+                finished: false,
+            });
+        };
+        let seconds = state.metrics.mean_answer().as_secs_f64() * now as f64 / AT_ONCE;
+        let error = Error::new(
+            ErrorCode::Busy,
+            format!("{now} answers are being made or waited for already; try again later"),
+        );
+        Err(error.with("retry_after", seconds.ceil().clamp(1.0, 60.0) as u64).into())
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.state.metrics.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.state.metrics.answers.fetch_sub(self.answers, Ordering::Relaxed);
+        if !self.finished {
+            self.state.metrics.cancelled.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A request that is being answered. Dropping it ends its jobs.
+pub(crate) struct Exchange {
+    state: Arc<State>,
+    jobs: Vec<Job>,
+    reply: Box<dyn Reply>,
+    /// What was heard already and is not yet told.
+    waiting: VecDeque<(usize, Heard)>,
+    request_id: String,
+    client: String,
+    begun: Instant,
+    first_token: bool,
+    in_flight: InFlight,
+}
+
+impl Exchange {
+    /// Asks the engine for every answer of a request.
+    ///
+    /// # Errors
+    /// If too many are made or waited for already.
+    pub(crate) fn start(state: &Arc<State>, ask: Ask, request_id: &str, client: &str) -> Result<Self, Refusal> {
+        let in_flight = InFlight::new(state, ask.requests.len())?;
+        let start = |request: Request| Job::start(&state.engine, request, Listener::new(ask.ears));
+        Ok(Self {
+            state: state.clone(),
+            jobs: ask.requests.into_iter().map(start).collect(),
+            reply: ask.reply,
+            waiting: VecDeque::new(),
+            request_id: request_id.to_owned(),
+            client: client.to_owned(),
+            begun: Instant::now(),
+            first_token: false,
+            in_flight,
+        })
+    }
+
+    /// The whole answer as one body.
+    ///
+    /// # Errors
+    /// If one of the answers fails.
+    pub(crate) async fn whole(mut self) -> Result<Value, Refusal> {
+        while let Some(next) = self.next().await {
+            match next {
+                Ok((answer, heard)) => drop(self.tell(answer, heard)),
+                Err(refusal) => {
+                    self.in_flight.finished = true;
+                    return Err(refusal);
+                }
+            }
+        }
+        self.finish();
+        Ok(self.reply.whole())
+    }
+
+    /// The answer as a stream of Server-Sent Events. It begins at once, unless the engine refuses at once.
+    ///
+    /// # Errors
+    /// If the engine refuses before anything is sent.
+    pub(crate) async fn stream(mut self) -> Result<impl Stream<Item = Result<Bytes, Infallible>> + Send, Refusal> {
+        if let Ok(Some(first)) = tokio::time::timeout(GRACE, self.next()).await {
+            match first {
+                Ok(heard) => self.waiting.push_back(heard),
+                Err(refusal) => {
+                    self.in_flight.finished = true;
+                    return Err(refusal);
+                }
+            }
+        }
+        let begin = self.reply.begin();
+        Ok(unfold(Some(Streaming::new(self, begin)), |streaming| async move {
+            let mut streaming = streaming?;
+            let frames = streaming.next().await?;
+            let bytes = Frame::bytes(&frames);
+            Some((Ok(bytes), (!streaming.over).then_some(streaming)))
+        }))
+    }
+
+    /// The next thing that any of the answers says; `None` after the last one's end.
+    async fn next(&mut self) -> Option<Result<(usize, Heard), Refusal>> {
+        if let Some(heard) = self.waiting.pop_front() {
+            return Some(Ok(heard));
+        }
+        let running = self.jobs.iter_mut().enumerate().filter(|(_, job)| !job.ended);
+        let running: Vec<_> = running
+            .map(|(answer, job)| job.next().map(move |heard| (answer, heard)).boxed())
+            .collect();
+        if running.is_empty() {
+            return None;
+        }
+        let ((answer, heard), ..) = select_all(running).await;
+        Some(heard.map(|heard| (answer, heard)))
+    }
+
+    fn tell(&mut self, answer: usize, heard: Heard) -> Vec<Frame> {
+        self.state.metrics.tokens_came(heard.tokens);
+        if heard.tokens > 0 && !std::mem::replace(&mut self.first_token, true) {
+            self.state.metrics.first_token(self.begun.elapsed());
+        }
+        let Some(said) = heard.said else { return Vec::new() };
+        self.reply.say(answer, said)
+    }
+
+    /// Notes the end of all answers.
+    fn finish(&mut self) {
+        self.in_flight.finished = true;
+        let tokens = self.reply.tokens();
+        self.state.metrics.finished(tokens, self.begun.elapsed());
+        self.state.clients.answered(&self.client, tokens);
+        if let Some(response) = self.reply.stored() {
+            self.state.responses.keep(response);
+        }
+    }
+}
+
+/// A stream that is being written.
+struct Streaming {
+    exchange: Exchange,
+    /// What is written next.
+    ready: Vec<Frame>,
+    /// When something was last written.
+    written: Instant,
+    /// When the client was last sent what it counts.
+    counted: Instant,
+    over: bool,
+}
+
+impl Streaming {
+    fn new(exchange: Exchange, begin: Vec<Frame>) -> Self {
+        Self {
+            exchange,
+            ready: begin,
+            written: Instant::now(),
+            counted: Instant::now(),
+            over: false,
+        }
+    }
+
+    /// The next frames; never empty.
+    async fn next(&mut self) -> Option<Vec<Frame>> {
+        let clock = self.exchange.state.clock;
+        while self.ready.is_empty() {
+            // A clock of the server's own: nothing that the engine does, or does not do, stops it.
+            let next = tokio::time::timeout_at(self.written + clock.ping, self.exchange.next()).await;
+            self.ready = match next {
+                Ok(Some(Ok((answer, heard)))) => {
+                    let frames = self.exchange.tell(answer, heard);
+                    if !frames.is_empty() {
+                        self.counted = Instant::now();
+                    }
+                    frames
+                }
+                Ok(Some(Err(refusal))) => {
+                    self.over = true;
+                    self.exchange.in_flight.finished = true;
+                    tracing::warn!(request = self.exchange.request_id, kind = ?refusal.kind, "an answer failed after it had begun");
+                    self.exchange.reply.fail(&refusal, &self.exchange.request_id)
+                }
+                Ok(None) => {
+                    self.over = true;
+                    self.exchange.finish();
+                    self.exchange.reply.end()
+                }
+                Err(_) => {
+                    let counted = self.counted.elapsed() >= clock.counted;
+                    if counted {
+                        self.counted = Instant::now();
+                    }
+                    self.exchange.reply.keep_alive(counted)
+                }
+            };
+            if self.over {
+                break;
+            }
+        }
+        self.written = Instant::now();
+        Some(std::mem::take(&mut self.ready))
+    }
+}

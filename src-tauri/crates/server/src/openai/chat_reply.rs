@@ -1,0 +1,321 @@
+//! `POST /v1/chat/completions`: the answer.
+
+use serde_json::{json, Map, Value};
+
+use crate::ids::call_id;
+use crate::openai::{logprobs, usage};
+use crate::refusal::{Dialect, Refusal};
+use crate::reply::{Frame, Reply, Stamp};
+use crate::said::{End, Reason, Said, Tokens};
+
+/// An answer as a chat completion.
+pub(crate) struct ChatReply {
+    stamp: Stamp,
+    model: String,
+    choices: Vec<Choice>,
+    options: ChatOptions,
+}
+
+/// What a client wants beside the answer.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ChatOptions {
+    /// The usage in a chunk of its own.
+    pub(crate) usage_chunk: bool,
+    /// How likely the tokens of the answer were.
+    pub(crate) logprobs: bool,
+}
+
+#[derive(Default)]
+struct Choice {
+    reasoning: String,
+    text: String,
+    logprobs: Vec<Value>,
+    calls: Vec<Value>,
+    end: Option<End>,
+}
+
+impl ChatReply {
+    pub(crate) fn new(stamp: Stamp, model: &str, choices: usize, options: ChatOptions) -> Self {
+        Self {
+            stamp,
+            model: model.to_owned(),
+            choices: (0..choices).map(|_| Choice::default()).collect(),
+            options,
+        }
+    }
+
+    fn envelope(&self, object: &str, choices: Value) -> Value {
+        json!({"id": self.stamp.id, "object": object, "created": self.stamp.created, "model": self.model, "choices": choices})
+    }
+
+    fn chunk(&self, index: usize, delta: Value, finish_reason: Option<&str>) -> Value {
+        self.likely_chunk(index, delta, Value::Null, finish_reason)
+    }
+
+    fn likely_chunk(&self, index: usize, delta: Value, logprobs: Value, finish_reason: Option<&str>) -> Value {
+        let choice = json!({"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason});
+        let mut chunk = self.envelope("chat.completion.chunk", json!([choice]));
+        if self.options.usage_chunk {
+            chunk["usage"] = Value::Null;
+        }
+        chunk
+    }
+}
+
+/// Why an answer ended, in OpenAI's word.
+pub(crate) fn finish_reason(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::Stop | Reason::StopText(_) => "stop",
+        Reason::TokenLimit | Reason::Context => "length",
+        Reason::ToolCalls => "tool_calls",
+    }
+}
+
+fn content(logprobs: Vec<Value>) -> Value {
+    json!({"content": logprobs, "refusal": null})
+}
+
+impl Reply for ChatReply {
+    fn begin(&mut self) -> Vec<Frame> {
+        let first = |index| Frame::Data(self.chunk(index, json!({"role": "assistant", "content": ""}), None));
+        (0..self.choices.len()).map(first).collect()
+    }
+
+    fn say(&mut self, answer: usize, said: Said) -> Vec<Frame> {
+        let Some(choice) = self.choices.get_mut(answer) else {
+            return Vec::new();
+        };
+        let deltas = match said {
+            Said::Thinking(text) => {
+                choice.reasoning.push_str(&text);
+                vec![json!({"reasoning_content": text})]
+            }
+            Said::Text { text, logprobs } => {
+                choice.text.push_str(&text);
+                let logprobs = logprobs::entries(&logprobs);
+                choice.logprobs.extend(logprobs.iter().cloned());
+                let told = if self.options.logprobs { content(logprobs) } else { Value::Null };
+                return vec![Frame::Data(self.likely_chunk(answer, json!({"content": text}), told, None))];
+            }
+            Said::Call(call) => {
+                let (index, id, arguments) = (choice.calls.len(), call_id("call_", &call.id), call.arguments.to_string());
+                let function = |arguments: &str| json!({"name": call.name, "arguments": arguments});
+                choice
+                    .calls
+                    .push(json!({"id": id, "type": "function", "function": function(&arguments)}));
+                vec![
+                    json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": function("")}]}),
+                    json!({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]}),
+                ]
+            }
+            Said::End(end) => {
+                let reason = finish_reason(&end.reason);
+                choice.end = Some(end);
+                let mut chunk = self.chunk(answer, json!({}), Some(reason));
+                if !self.options.usage_chunk && self.choices.iter().all(|choice| choice.end.is_some()) {
+                    chunk["usage"] = usage::chat(self.tokens());
+                }
+                return vec![Frame::Data(chunk)];
+            }
+        };
+        deltas
+            .into_iter()
+            .map(|delta| Frame::Data(self.chunk(answer, delta, None)))
+            .collect()
+    }
+
+    fn keep_alive(&mut self, _counted: bool) -> Vec<Frame> {
+        vec![Frame::Comment]
+    }
+
+    fn end(&mut self) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        if self.options.usage_chunk {
+            let mut last = self.envelope("chat.completion.chunk", json!([]));
+            last["usage"] = usage::chat(self.tokens());
+            frames.push(Frame::Data(last));
+        }
+        frames.push(Frame::Done);
+        frames
+    }
+
+    fn fail(&mut self, refusal: &Refusal, request_id: &str) -> Vec<Frame> {
+        vec![Frame::Data(refusal.body(Dialect::OpenAi, request_id))]
+    }
+
+    fn tokens(&self) -> Tokens {
+        let ends = self.choices.iter().filter_map(|choice| choice.end.as_ref());
+        ends.fold(Tokens::default(), |all, end| all.and(end.usage))
+    }
+
+    fn whole(&self) -> Value {
+        let choice = |(index, choice): (usize, &Choice)| {
+            let mut message = Map::new();
+            message.insert("role".into(), "assistant".into());
+            let silent = choice.text.is_empty() && !choice.calls.is_empty();
+            message.insert("content".into(), if silent { Value::Null } else { choice.text.as_str().into() });
+            message.insert("refusal".into(), Value::Null);
+            if !choice.reasoning.is_empty() {
+                message.insert("reasoning_content".into(), choice.reasoning.as_str().into());
+            }
+            if !choice.calls.is_empty() {
+                message.insert("tool_calls".into(), choice.calls.clone().into());
+            }
+            let reason = choice.end.as_ref().map(|end| finish_reason(&end.reason));
+            let logprobs = if self.options.logprobs {
+                content(choice.logprobs.clone())
+            } else {
+                Value::Null
+            };
+            json!({"index": index, "message": message, "logprobs": logprobs, "finish_reason": reason})
+        };
+        let choices = self.choices.iter().enumerate().map(choice).collect();
+        let mut whole = self.envelope("chat.completion", choices);
+        whole["usage"] = usage::chat(self.tokens());
+        whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::ToolCall;
+
+    use super::*;
+    use crate::reply::tests::{data, stamp};
+
+    fn end(reason: Reason) -> Said {
+        Said::End(End {
+            reason,
+            usage: Tokens {
+                prompt: 10,
+                cached: 4,
+                completion: 7,
+                reasoning: 3,
+            },
+        })
+    }
+
+    fn call() -> Said {
+        Said::Call(ToolCall {
+            id: "abcdefghi".into(),
+            name: "add".into(),
+            arguments: json!({"a": 2}),
+        })
+    }
+
+    const USAGE: &str = r#"{"prompt_tokens":10,"completion_tokens":7,"total_tokens":17,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":3}}"#;
+
+    fn usage_value() -> Value {
+        serde_json::from_str(USAGE).unwrap()
+    }
+
+    #[test]
+    fn a_stream_begins_with_the_role_and_ends_with_reason_usage_and_done() {
+        let mut reply = ChatReply::new(stamp("chatcmpl-1"), "pebble", 1, ChatOptions::default());
+        let mut frames = reply.begin();
+        for said in [Said::Thinking("hm".into()), Said::text("4"), call(), end(Reason::ToolCalls)] {
+            frames.extend(reply.say(0, said));
+        }
+        frames.extend(reply.end());
+        assert_eq!(frames.last(), Some(&Frame::Done));
+        let chunks = data(&frames);
+        let deltas: Vec<Value> = chunks.iter().map(|chunk| chunk["choices"][0]["delta"].clone()).collect();
+        assert_eq!(
+            deltas,
+            [
+                json!({"role": "assistant", "content": ""}),
+                json!({"reasoning_content": "hm"}),
+                json!({"content": "4"}),
+                json!({"tool_calls": [{"index": 0, "id": "call_abcdefghi", "type": "function", "function": {"name": "add", "arguments": ""}}]}),
+                json!({"tool_calls": [{"index": 0, "function": {"arguments": "{\"a\":2}"}}]}),
+                json!({}),
+            ]
+        );
+        let last = chunks.last().unwrap();
+        assert_eq!(
+            (&last["choices"][0]["finish_reason"], &last["usage"]),
+            (&json!("tool_calls"), &usage_value())
+        );
+        let known = ["id", "object", "created", "model"].map(|field| last[field].clone());
+        assert_eq!(
+            known,
+            [json!("chatcmpl-1"), json!("chat.completion.chunk"), json!(7), json!("pebble")]
+        );
+    }
+
+    #[test]
+    fn usage_that_was_asked_for_has_a_chunk_of_its_own() {
+        let mut reply = ChatReply::new(
+            stamp("chatcmpl-1"),
+            "pebble",
+            2,
+            ChatOptions {
+                usage_chunk: true,
+                logprobs: false,
+            },
+        );
+        let mut frames = reply.begin();
+        frames.extend(reply.say(1, end(Reason::Stop)));
+        frames.extend(reply.say(0, end(Reason::Context)));
+        frames.extend(reply.end());
+        let chunks = data(&frames);
+        assert!(chunks[..4]
+            .iter()
+            .all(|chunk| chunk["usage"].is_null() && chunk["choices"].as_array().unwrap().len() == 1));
+        let reasons: Vec<_> = chunks[2..4]
+            .iter()
+            .map(|chunk| chunk["choices"][0]["finish_reason"].clone())
+            .collect();
+        assert_eq!(reasons, ["stop", "length"]);
+        assert_eq!(chunks[4]["choices"], json!([]));
+        // One prompt, two answers.
+        assert_eq!(
+            (&chunks[4]["usage"]["prompt_tokens"], &chunks[4]["usage"]["completion_tokens"]),
+            (&json!(10), &json!(14))
+        );
+    }
+
+    #[test]
+    fn log_probabilities_come_with_the_text_if_they_were_asked_for() {
+        let token = protocol::TokenLogprobs {
+            token: 1,
+            bytes: b"4".to_vec(),
+            logprob: -0.5,
+            top: Vec::new(),
+        };
+        let entry = json!({"token": "4", "bytes": [52], "logprob": -0.5, "top_logprobs": []});
+        let options = ChatOptions {
+            logprobs: true,
+            ..ChatOptions::default()
+        };
+        let mut reply = ChatReply::new(stamp("chatcmpl-1"), "pebble", 1, options);
+        let said = Said::Text {
+            text: "4".into(),
+            logprobs: vec![token],
+        };
+        let chunks = data(&reply.say(0, said));
+        let expected = json!({"content": [entry], "refusal": null});
+        assert_eq!(chunks[0]["choices"][0]["logprobs"], expected);
+        reply.say(0, end(Reason::Stop));
+        assert_eq!(reply.whole()["choices"][0]["logprobs"], expected);
+    }
+
+    #[test]
+    fn a_whole_answer_says_the_same() {
+        let mut reply = ChatReply::new(stamp("chatcmpl-1"), "pebble", 1, ChatOptions::default());
+        for said in [Said::Thinking("hm".into()), call(), end(Reason::ToolCalls)] {
+            reply.say(0, said);
+        }
+        let whole = reply.whole();
+        let message = json!({"role": "assistant", "content": null, "refusal": null, "reasoning_content": "hm",
+            "tool_calls": [{"id": "call_abcdefghi", "type": "function", "function": {"name": "add", "arguments": "{\"a\":2}"}}]});
+        assert_eq!(whole["choices"][0]["message"], message);
+        assert_eq!((&whole["object"], &whole["usage"]), (&json!("chat.completion"), &usage_value()));
+        let mut plain = ChatReply::new(stamp("chatcmpl-1"), "pebble", 1, ChatOptions::default());
+        plain.say(0, end(Reason::StopText("END".into())));
+        assert_eq!(
+            plain.whole()["choices"][0]["message"],
+            json!({"role": "assistant", "content": "", "refusal": null})
+        );
+    }
+}

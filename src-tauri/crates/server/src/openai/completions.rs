@@ -1,0 +1,170 @@
+//! `POST /v1/completions`: the request. Its prompt is no conversation: it is continued as it is.
+
+use protocol::{ModelSource, Priority, RawPrompt, Request, Thinking};
+use serde_json::Value;
+
+use crate::fields::Fields;
+use crate::openai::chat::{answers_of, usage_chunk};
+use crate::openai::chat_reply::ChatOptions;
+use crate::openai::completions_reply::CompletionsReply;
+use crate::refusal::Refusal;
+use crate::reply::{Ask, Stamp};
+use crate::sampling::{max_tokens, sampling, stop_texts};
+
+type Result<T> = std::result::Result<T, Refusal>;
+
+/// The most answers to all prompts of a request.
+const MOST_ANSWERS: usize = 8;
+
+/// The most log probabilities beside each token, as in OpenAI's API.
+const MOST_LOGPROBS: i64 = 5;
+
+/// As many tokens as OpenAI's API writes if nothing is said.
+const DEFAULT_TOKENS: u32 = 16;
+
+/// Translates a request for this model, which the client calls `name`.
+///
+/// # Errors
+/// If a field makes no sense or cannot be honoured; the refusal names it.
+pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp) -> Result<Ask> {
+    if fields.integer("best_of", 1..=i64::MAX)?.unwrap_or(1) > 1 {
+        return fields.refuse("best_of", "only 1 is supported; ask for several answers with `n`");
+    }
+    let suffix = fields.text("suffix")?.filter(|suffix| !suffix.is_empty());
+    let prompts = prompts(fields, suffix)?;
+    let echo = fields.boolean("echo")?.unwrap_or(false);
+    let answers = fields.integer("n", 1..=MOST_ANSWERS as i64)?.unwrap_or(1) as u32;
+    if prompts.len() * answers as usize > MOST_ANSWERS {
+        return fields.refuse("prompt", format!("there are more than {MOST_ANSWERS} answers to make"));
+    }
+    let logprobs = fields.integer("logprobs", 0..=MOST_LOGPROBS)?.map(|top| top as u8);
+    if echo && logprobs.is_some() {
+        return fields.refuse("logprobs", "log probabilities of the prompt are not told; leave out `echo`");
+    }
+    let mut echoes = Vec::new();
+    let mut requests = Vec::new();
+    for prompt in prompts {
+        let repeated = match &prompt {
+            RawPrompt::Text(text) if echo => text.clone(),
+            _ if echo => return fields.refuse("echo", "only a text can be repeated"),
+            _ => String::new(),
+        };
+        echoes.extend(std::iter::repeat_n(repeated, answers as usize));
+        let mut request = Request::new(model.clone(), Vec::new());
+        request.raw_prompt = Some(prompt);
+        request.priority = Priority::Api;
+        request.sampling = sampling(fields)?;
+        request.stop = stop_texts(fields, "stop")?;
+        request.max_tokens = Some(max_tokens(fields, &["max_tokens"])?.unwrap_or(DEFAULT_TOKENS));
+        request.top_logprobs = logprobs;
+        // Nothing that follows is a thought, so none is set apart.
+        request.thinking = Some(Thinking::Off);
+        requests.extend(answers_of(&request, answers));
+    }
+    let options = ChatOptions {
+        usage_chunk: usage_chunk(fields)?,
+        logprobs: logprobs.is_some(),
+    };
+    let mut ears = Ask::ears(&requests[0], true);
+    ears.thoughts = false;
+    Ok(Ask {
+        requests,
+        stream: fields.boolean("stream")?.unwrap_or(false),
+        ears,
+        reply: Box::new(CompletionsReply::new(stamp, name, echoes, answers as usize, options)),
+    })
+}
+
+/// A text, ids, or a list of either.
+fn prompts(fields: &Fields, suffix: Option<&str>) -> Result<Vec<RawPrompt>> {
+    let ids = |ids: &[Value]| {
+        let id = |id: &Value| id.as_u64().and_then(|id| u32::try_from(id).ok());
+        ids.iter().map(id).collect::<Option<Vec<u32>>>()
+    };
+    let text = |text: &str| match suffix {
+        Some(after) => RawPrompt::FillIn {
+            before: text.to_owned(),
+            after: after.to_owned(),
+        },
+        None => RawPrompt::Text(text.to_owned()),
+    };
+    let one = |value: &Value| match value {
+        Value::String(words) => Some(text(words)),
+        Value::Array(list) if suffix.is_none() && !list.is_empty() => ids(list).map(RawPrompt::Tokens),
+        _ => None,
+    };
+    let Some(prompt) = fields.get("prompt") else {
+        return fields.refuse("prompt", "this field is required");
+    };
+    if let Some(prompt) = one(prompt) {
+        return Ok(vec![prompt]);
+    }
+    let prompts = prompt.as_array().and_then(|list| list.iter().map(one).collect::<Option<Vec<_>>>());
+    match prompts {
+        Some(prompts) if !prompts.is_empty() => Ok(prompts),
+        _ if suffix.is_some() => fields.refuse("prompt", "with a suffix, this is a text or a list of texts"),
+        _ => fields.refuse("prompt", "this is neither a text, nor token ids, nor a list of either"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::reply::tests::{pebble, stamp};
+
+    fn asked(body: Value) -> Result<Ask> {
+        ask(&Fields::of(&body, "")?, &pebble(), "pebble", stamp("cmpl-1"))
+    }
+
+    fn raw(body: Value) -> Vec<RawPrompt> {
+        let requests = asked(body).unwrap().requests;
+        requests.into_iter().filter_map(|request| request.raw_prompt).collect()
+    }
+
+    #[test]
+    fn a_prompt_is_a_text_ids_or_several() {
+        let text = |text: &str| RawPrompt::Text(text.into());
+        assert_eq!(raw(json!({"prompt": "a"})), [text("a")]);
+        assert_eq!(
+            raw(json!({"prompt": ["a", "b"], "n": 2})),
+            [text("a"), text("a"), text("b"), text("b")]
+        );
+        assert_eq!(raw(json!({"prompt": [1, 2]})), [RawPrompt::Tokens(vec![1, 2])]);
+        assert_eq!(
+            raw(json!({"prompt": [[1], [2, 3]]})),
+            [RawPrompt::Tokens(vec![1]), RawPrompt::Tokens(vec![2, 3])]
+        );
+        let gap = RawPrompt::FillIn {
+            before: "a".into(),
+            after: "b".into(),
+        };
+        assert_eq!(raw(json!({"prompt": "a", "suffix": "b"})), [gap]);
+        let request = &asked(json!({"prompt": "a", "seed": 3, "stop": ["x"], "logprobs": 2}))
+            .unwrap()
+            .requests[0];
+        assert_eq!(
+            (request.max_tokens, request.top_logprobs, request.sampling.seed),
+            (Some(16), Some(2), Some(3))
+        );
+        assert!(request.messages.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_honoured_is_refused_by_name() {
+        for (body, place) in [
+            (json!({}), "prompt"),
+            (json!({"prompt": []}), "prompt"),
+            (json!({"prompt": [1, "a"]}), "prompt"),
+            (json!({"prompt": [1], "suffix": "b"}), "prompt"),
+            (json!({"prompt": ["a", "b", "c"], "n": 3}), "prompt"),
+            (json!({"prompt": "a", "best_of": 2}), "best_of"),
+            (json!({"prompt": "a", "logprobs": 6}), "logprobs"),
+            (json!({"prompt": "a", "logprobs": 1, "echo": true}), "logprobs"),
+            (json!({"prompt": [1], "echo": true}), "echo"),
+        ] {
+            assert_eq!(asked(body.clone()).err().unwrap().param.as_deref(), Some(place), "{body}");
+        }
+    }
+}

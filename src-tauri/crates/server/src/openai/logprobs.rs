@@ -1,0 +1,61 @@
+//! Log probabilities, as OpenAI's surfaces tell them.
+
+use protocol::TokenLogprobs;
+use serde_json::{json, Value};
+
+/// More of the likeliest tokens than OpenAI's surfaces tell.
+pub(crate) const MOST: i64 = 20;
+
+/// The tokens of a text, each with the likeliest in its place.
+pub(crate) fn entries(logprobs: &[TokenLogprobs]) -> Vec<Value> {
+    let entry = |token: &TokenLogprobs| {
+        let mut entry = one(&token.bytes, token.logprob);
+        entry["top_logprobs"] = token.top.iter().map(|top| one(&top.bytes, top.logprob)).collect();
+        entry
+    };
+    logprobs.iter().map(entry).collect()
+}
+
+fn one(bytes: &[u8], logprob: f32) -> Value {
+    json!({"token": text(bytes), "bytes": bytes, "logprob": finite(logprob)})
+}
+
+/// How a token is spelled; part of a character becomes U+FFFD.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// JSON knows no infinity; OpenAI says -9999 for what cannot be.
+pub(crate) fn finite(logprob: f32) -> f32 {
+    if logprob.is_finite() {
+        logprob
+    } else {
+        -9999.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::TopLogprob;
+
+    use super::*;
+
+    #[test]
+    fn a_token_is_told_with_its_bytes_and_the_likeliest() {
+        let token = TokenLogprobs {
+            token: 7,
+            bytes: vec![0xe2, 0x82],
+            logprob: -0.5,
+            top: vec![TopLogprob {
+                token: 8,
+                bytes: b"a".to_vec(),
+                logprob: f32::NEG_INFINITY,
+            }],
+        };
+        assert_eq!(
+            entries(&[token]),
+            [json!({"token": "\u{fffd}", "bytes": [0xe2, 0x82], "logprob": -0.5,
+                "top_logprobs": [{"token": "a", "bytes": [97], "logprob": -9999.0}]})]
+        );
+    }
+}

@@ -1,0 +1,11 @@
+//! OpenAI's surfaces.
+
+pub(crate) mod chat;
+pub(crate) mod chat_reply;
+pub(crate) mod completions;
+pub(crate) mod completions_reply;
+pub(crate) mod logprobs;
+pub(crate) mod responses;
+pub(crate) mod responses_input;
+pub(crate) mod responses_reply;
+pub(crate) mod usage;

@@ -1,0 +1,257 @@
+//! `POST /v1/responses`: its items as a conversation.
+
+use protocol::{Content, Message, Role, ToolCall};
+use serde_json::{json, Value};
+
+use crate::conversation::{join, lines};
+use crate::fields::Fields;
+use crate::refusal::{Kind, Refusal};
+use crate::responses_store::ResponsesStore;
+
+type Result<T> = std::result::Result<T, Refusal>;
+
+/// All items of a request: those of the response that it goes on from, then its own, with what references mean in their place.
+///
+/// # Errors
+/// If something is named that is not kept, or the input is neither a text nor a list.
+pub(crate) fn items(fields: &Fields, store: &ResponsesStore) -> Result<Vec<Value>> {
+    let mut items = Vec::new();
+    if let Some(id) = fields.text("previous_response_id")? {
+        let Some(previous) = store.get(id) else {
+            return Err(gone(
+                "previous_response_id",
+                format!("there is no response {id:?}; only the last ones are kept"),
+            ));
+        };
+        items.extend_from_slice(previous.output());
+        items.splice(0..0, previous.input);
+    }
+    match fields.get("input") {
+        None => {}
+        Some(Value::String(text)) => items.push(json!({"type": "message", "role": "user", "content": text})),
+        Some(Value::Array(list)) => {
+            for (index, item) in list.iter().enumerate() {
+                if item["type"] != "item_reference" {
+                    items.push(item.clone());
+                    continue;
+                }
+                let id = item["id"].as_str().unwrap_or_default();
+                match store.item(id) {
+                    Some(item) => items.push(item),
+                    // The AI SDK refers to thoughts without asking that they are kept; the conversation holds without them.
+                    None if id.starts_with("rs_") => {}
+                    None => {
+                        let place = format!("input[{index}].id");
+                        return Err(gone(
+                            &place,
+                            format!("there is no item {id:?}; only those of the last responses are kept"),
+                        ));
+                    }
+                }
+            }
+        }
+        Some(_) => return fields.refuse("input", "this is neither a text nor a list of items"),
+    }
+    Ok(items)
+}
+
+fn gone(place: &str, reason: String) -> Refusal {
+    Refusal::new(Kind::NotFound, format!("{place}: {reason}")).at(place)
+}
+
+/// Items as messages: thoughts, texts and calls that follow each other are one answer.
+///
+/// # Errors
+/// If an item makes no sense or holds what cannot be read; the refusal names its place.
+pub(crate) fn messages(items: &[Value]) -> Result<Vec<Message>> {
+    let mut conversation = Conversation::default();
+    for (index, item) in items.iter().enumerate() {
+        conversation.push(&Fields::of(item, format!("input[{index}]"))?)?;
+    }
+    conversation.flush();
+    Ok(conversation.messages)
+}
+
+#[derive(Default)]
+struct Conversation {
+    messages: Vec<Message>,
+    /// The answer that goes on.
+    answer: Option<Message>,
+}
+
+impl Conversation {
+    fn push(&mut self, item: &Fields) -> Result<()> {
+        match item.text("type")?.unwrap_or("message") {
+            "message" => self.message(item)?,
+            "reasoning" => {
+                let thought = thought(item)?;
+                if !thought.is_empty() {
+                    let answer = self.answer();
+                    answer.reasoning = Some(lines(answer.reasoning.as_deref().into_iter().chain([thought.as_str()])));
+                }
+            }
+            "function_call" => {
+                let arguments = match item.text("arguments")?.unwrap_or_default().trim() {
+                    "" => json!({}),
+                    text => serde_json::from_str(text).or_else(|error| item.refuse("arguments", format!("no JSON: {error}")))?,
+                };
+                let call = ToolCall {
+                    id: item.required_text("call_id")?.to_owned(),
+                    name: item.required_text("name")?.to_owned(),
+                    arguments,
+                };
+                self.answer().tool_calls.push(call);
+            }
+            "function_call_output" => {
+                self.flush();
+                self.messages.push(Message {
+                    content: content(item, "output")?,
+                    tool_call_id: Some(item.required_text("call_id")?.to_owned()),
+                    ..Message::text(Role::Tool, "")
+                });
+            }
+            _ => tracing::debug!("an item of a type that means nothing here was skipped"),
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, item: &Fields) -> Result<()> {
+        let content = content(item, "content")?;
+        let role = match item.required_text("role")? {
+            "system" | "developer" => Role::System,
+            "user" => Role::User,
+            "assistant" => {
+                join(&mut self.answer().content, content);
+                return Ok(());
+            }
+            other => return item.refuse("role", format!("{other:?} is none of system, developer, user, assistant")),
+        };
+        self.flush();
+        self.messages.push(Message {
+            content,
+            ..Message::text(role, "")
+        });
+        Ok(())
+    }
+
+    fn answer(&mut self) -> &mut Message {
+        self.answer.get_or_insert_with(|| Message {
+            content: Vec::new(),
+            ..Message::text(Role::Assistant, "")
+        })
+    }
+
+    fn flush(&mut self) {
+        self.messages.extend(self.answer.take());
+    }
+}
+
+/// The words of a thought, or of its summary if they were not kept.
+fn thought(item: &Fields) -> Result<String> {
+    for name in ["content", "summary"] {
+        let parts = item.list(name)?.unwrap_or_default();
+        let text = lines(parts.iter().filter_map(|part| part["text"].as_str()));
+        if !text.is_empty() {
+            return Ok(text);
+        }
+    }
+    Ok(String::new())
+}
+
+/// A text, or a list of parts, of which only text can be read.
+fn content(item: &Fields, name: &str) -> Result<Vec<Content>> {
+    let part = |(index, part): (usize, &Value)| match (part["type"].as_str(), part["text"].as_str(), part["refusal"].as_str()) {
+        (Some("input_text" | "output_text" | "text"), Some(text), _) | (Some("refusal"), _, Some(text)) => Ok(text.to_owned()),
+        (kind, ..) => {
+            let kind = kind.unwrap_or("none");
+            item.refuse(
+                &format!("{name}[{index}]"),
+                format!("a part of type {kind:?} is not supported; only text is"),
+            )
+        }
+    };
+    let texts: Vec<String> = match item.get(name) {
+        None => Vec::new(),
+        Some(Value::String(text)) => vec![text.clone()],
+        Some(Value::Array(parts)) => parts.iter().enumerate().map(part).collect::<Result<_>>()?,
+        Some(_) => return item.refuse(name, "this is neither a text nor a list of parts"),
+    };
+    let text = lines(texts.iter().map(String::as_str));
+    Ok(if text.is_empty() { Vec::new() } else { vec![Content::text(text)] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::responses_store::StoredResponse;
+
+    fn read(items: Value) -> Result<Vec<Message>> {
+        messages(items.as_array().unwrap())
+    }
+
+    #[test]
+    fn what_an_answer_is_made_of_becomes_one_message() {
+        let read = read(json!([
+            {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "a"}]},
+            {"role": "user", "content": "q"},
+            {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}], "encrypted_content": null},
+            {"type": "function_call", "call_id": "call_0", "name": "f", "arguments": "{\"a\":1}"},
+            {"type": "function_call", "call_id": "call_1", "name": "g", "arguments": ""},
+            {"type": "function_call_output", "call_id": "call_1", "output": [{"type": "input_text", "text": "one"}]},
+            {"type": "function_call_output", "call_id": "call_0", "output": "zero"},
+            {"type": "web_search_call", "id": "ws_1"},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done", "annotations": []}]}
+        ]))
+        .unwrap();
+        let roles: Vec<Role> = read.iter().map(|message| message.role).collect();
+        use Role::{Assistant, System, Tool, User};
+        assert_eq!(roles, [System, User, Assistant, Tool, Tool, Assistant]);
+        assert_eq!(read[2].reasoning.as_deref(), Some("hm"));
+        let arguments: Vec<&Value> = read[2].tool_calls.iter().map(|call| &call.arguments).collect();
+        assert_eq!(arguments, [&json!({"a": 1}), &json!({})]);
+        assert_eq!(read[3].tool_call_id.as_deref(), Some("call_1"));
+        assert_eq!(read[5].text_with_placeholders(), "done");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_with_its_place() {
+        for (items, place) in [
+            (
+                json!([{"role": "user", "content": [{"type": "input_text", "text": "a"}, {"type": "input_image"}]}]),
+                "input[0].content[1]",
+            ),
+            (json!([{"role": "robot", "content": "a"}]), "input[0].role"),
+            (
+                json!([{"type": "function_call", "name": "f", "arguments": "{", "call_id": "c"}]),
+                "input[0].arguments",
+            ),
+            (json!([{"type": "function_call", "name": "f"}]), "input[0].call_id"),
+            (json!(["hi"]), "input[0]"),
+        ] {
+            assert_eq!(read(items).unwrap_err().param.as_deref(), Some(place));
+        }
+    }
+
+    #[test]
+    fn a_request_goes_on_from_what_is_kept() {
+        let store = ResponsesStore::default();
+        store.keep(StoredResponse {
+            id: "resp_1".into(),
+            input: vec![json!({"role": "user", "content": "q"})],
+            body: json!({"output": [{"type": "message", "id": "msg_1", "role": "assistant", "content": "a"}]}),
+        });
+        let read = |body: Value| items(&Fields::of(&body, "").unwrap(), &store);
+        let next = read(json!({"previous_response_id": "resp_1", "input": "r"})).unwrap();
+        let said: Vec<_> = next.iter().map(|item| item["content"].as_str().unwrap()).collect();
+        assert_eq!(said, ["q", "a", "r"]);
+        let referred = read(json!({"input": [{"type": "item_reference", "id": "msg_1"}, {"type": "item_reference", "id": "rs_9"}]}));
+        assert_eq!(referred.unwrap().len(), 1);
+        for (body, place) in [
+            (json!({"previous_response_id": "resp_2"}), "previous_response_id"),
+            (json!({"input": [{"type": "item_reference", "id": "msg_2"}]}), "input[0].id"),
+        ] {
+            let refusal = read(body).unwrap_err();
+            assert_eq!((refusal.kind, refusal.param.as_deref()), (Kind::NotFound, Some(place)));
+        }
+    }
+}

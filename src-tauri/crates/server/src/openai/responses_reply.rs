@@ -1,0 +1,470 @@
+//! `POST /v1/responses`: the answer, as items with events.
+
+use serde_json::{json, Map, Value};
+
+use crate::ids::{call_id, fresh};
+use crate::openai::{logprobs, usage};
+use crate::refusal::Refusal;
+use crate::reply::{Frame, Reply, Stamp};
+use crate::responses_store::StoredResponse;
+use crate::said::{End, Reason, Said, Tokens};
+
+/// What a response needs to know of its request.
+#[derive(Debug, Default)]
+pub(crate) struct Answered {
+    /// Whether later requests may name it.
+    pub(crate) store: bool,
+    /// Whether thoughts are told as summaries too, which some clients read alone.
+    pub(crate) summary: bool,
+    /// Fields that are repeated.
+    pub(crate) echo: Map<String, Value>,
+    /// All items before the answer.
+    pub(crate) input: Vec<Value>,
+}
+
+/// An answer as a response.
+pub(crate) struct ResponsesReply {
+    stamp: Stamp,
+    model: String,
+    request: Answered,
+    sequence: u64,
+    /// Items that are whole.
+    output: Vec<Value>,
+    open: Option<Open>,
+    end: Option<End>,
+    error: Option<Value>,
+}
+
+/// An item that grows.
+struct Open {
+    kind: Growing,
+    id: String,
+    text: String,
+    logprobs: Vec<Value>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Growing {
+    Reasoning,
+    Message,
+}
+
+impl ResponsesReply {
+    pub(crate) fn new(stamp: Stamp, model: &str, request: Answered) -> Self {
+        Self {
+            stamp,
+            model: model.to_owned(),
+            request,
+            sequence: 0,
+            output: Vec::new(),
+            open: None,
+            end: None,
+            error: None,
+        }
+    }
+
+    fn event(&mut self, kind: &str, fields: Value) -> Frame {
+        let mut event = json!({"type": kind, "sequence_number": self.sequence});
+        self.sequence += 1;
+        if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
+            event.extend(fields);
+        }
+        Frame::Event(event)
+    }
+
+    /// An event of the item that grows or was just added.
+    fn item_event(&mut self, kind: &str, id: &str, mut fields: Value) -> Frame {
+        fields["item_id"] = id.into();
+        fields["output_index"] = self.output.len().into();
+        self.event(kind, fields)
+    }
+
+    fn item_added(&mut self, item: Value) -> Frame {
+        let index = self.output.len();
+        self.event("response.output_item.added", json!({"output_index": index, "item": item}))
+    }
+
+    fn item_done(&mut self, item: Value) -> Frame {
+        let frame = self.event(
+            "response.output_item.done",
+            json!({"output_index": self.output.len(), "item": item.clone()}),
+        );
+        self.output.push(item);
+        frame
+    }
+
+    /// Opens an item of this kind, after closing another.
+    fn open(&mut self, kind: Growing) -> Vec<Frame> {
+        if self.open.as_ref().is_some_and(|open| open.kind == kind) {
+            return Vec::new();
+        }
+        let mut frames = self.close("completed");
+        let open = Open {
+            kind,
+            id: fresh(if kind == Growing::Reasoning { "rs_" } else { "msg_" }),
+            text: String::new(),
+            logprobs: Vec::new(),
+        };
+        let id = open.id.clone();
+        frames.push(self.item_added(open.item("in_progress", false)));
+        match kind {
+            Growing::Reasoning if self.request.summary => {
+                let part = json!({"summary_index": 0, "part": {"type": "summary_text", "text": ""}});
+                frames.push(self.item_event("response.reasoning_summary_part.added", &id, part));
+            }
+            Growing::Reasoning => {}
+            Growing::Message => {
+                let part = json!({"content_index": 0, "part": output_text("", &[])});
+                frames.push(self.item_event("response.content_part.added", &id, part));
+            }
+        }
+        self.open = Some(open);
+        frames
+    }
+
+    /// More text of the item that is open.
+    fn grow(&mut self, text: &str, logprobs: Vec<Value>) -> Vec<Frame> {
+        let Some(open) = &mut self.open else { return Vec::new() };
+        open.text.push_str(text);
+        open.logprobs.extend(logprobs.iter().cloned());
+        let (id, kind) = (open.id.clone(), open.kind);
+        match kind {
+            Growing::Reasoning => {
+                let mut frames = vec![self.item_event("response.reasoning_text.delta", &id, json!({"content_index": 0, "delta": text}))];
+                if self.request.summary {
+                    let delta = json!({"summary_index": 0, "delta": text});
+                    frames.push(self.item_event("response.reasoning_summary_text.delta", &id, delta));
+                }
+                frames
+            }
+            Growing::Message => {
+                let delta = json!({"content_index": 0, "delta": text, "logprobs": logprobs});
+                vec![self.item_event("response.output_text.delta", &id, delta)]
+            }
+        }
+    }
+
+    /// Ends the item that is open.
+    fn close(&mut self, status: &str) -> Vec<Frame> {
+        let Some(open) = self.open.take() else { return Vec::new() };
+        let (id, text) = (open.id.as_str(), open.text.as_str());
+        let mut frames = Vec::new();
+        match open.kind {
+            Growing::Reasoning => {
+                frames.push(self.item_event("response.reasoning_text.done", id, json!({"content_index": 0, "text": text})));
+                if self.request.summary {
+                    let done = json!({"summary_index": 0, "text": text});
+                    frames.push(self.item_event("response.reasoning_summary_text.done", id, done));
+                    let part = json!({"summary_index": 0, "part": {"type": "summary_text", "text": text}});
+                    frames.push(self.item_event("response.reasoning_summary_part.done", id, part));
+                }
+            }
+            Growing::Message => {
+                let done = json!({"content_index": 0, "text": text, "logprobs": open.logprobs});
+                frames.push(self.item_event("response.output_text.done", id, done));
+                let part = json!({"content_index": 0, "part": output_text(text, &open.logprobs)});
+                frames.push(self.item_event("response.content_part.done", id, part));
+            }
+        }
+        frames.push(self.item_done(open.item(status, self.request.summary)));
+        frames
+    }
+
+    fn call(&mut self, call: &protocol::ToolCall) -> Vec<Frame> {
+        let mut frames = self.close("completed");
+        let (id, call_id, arguments) = (fresh("fc_"), call_id("call_", &call.id), call.arguments.to_string());
+        let item = |status: &str, arguments: &str| json!({"type": "function_call", "id": id, "call_id": call_id, "name": call.name, "arguments": arguments, "status": status});
+        frames.push(self.item_added(item("in_progress", "")));
+        frames.push(self.item_event("response.function_call_arguments.delta", &id, json!({"delta": arguments})));
+        let done = json!({"arguments": arguments, "name": call.name});
+        frames.push(self.item_event("response.function_call_arguments.done", &id, done));
+        frames.push(self.item_done(item("completed", &arguments)));
+        frames
+    }
+
+    fn is_cut(&self) -> bool {
+        self.end
+            .as_ref()
+            .is_some_and(|end| matches!(end.reason, Reason::TokenLimit | Reason::Context))
+    }
+
+    fn response(&self) -> Value {
+        let status = match &self.end {
+            _ if self.error.is_some() => "failed",
+            None => "in_progress",
+            Some(_) if self.is_cut() => "incomplete",
+            Some(_) => "completed",
+        };
+        let mut response = json!({
+            "id": self.stamp.id,
+            "object": "response",
+            "created_at": self.stamp.created,
+            "status": status,
+            "error": self.error,
+            "incomplete_details": self.is_cut().then(|| json!({"reason": "max_output_tokens"})),
+            "model": self.model,
+            "output": self.output,
+            "usage": self.end.as_ref().map(|end| usage::response(end.usage)),
+        });
+        if let Value::Object(fields) = &mut response {
+            fields.extend(self.request.echo.clone());
+        }
+        response
+    }
+
+    fn response_event(&mut self, kind: &str) -> Frame {
+        let response = self.response();
+        self.event(kind, json!({ "response": response }))
+    }
+}
+
+impl Open {
+    fn item(&self, status: &str, summary: bool) -> Value {
+        let begun = !self.text.is_empty();
+        match self.kind {
+            Growing::Reasoning => {
+                let part = |kind: &str, told: bool| {
+                    if told && begun {
+                        json!([{"type": kind, "text": self.text}])
+                    } else {
+                        json!([])
+                    }
+                };
+                json!({"type": "reasoning", "id": self.id, "summary": part("summary_text", summary), "content": part("reasoning_text", true),
+                    "encrypted_content": null, "status": status})
+            }
+            Growing::Message => {
+                let content = if begun {
+                    json!([output_text(&self.text, &self.logprobs)])
+                } else {
+                    json!([])
+                };
+                json!({"type": "message", "id": self.id, "role": "assistant", "status": status, "content": content})
+            }
+        }
+    }
+}
+
+fn output_text(text: &str, logprobs: &[Value]) -> Value {
+    json!({"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs})
+}
+
+impl Reply for ResponsesReply {
+    fn begin(&mut self) -> Vec<Frame> {
+        vec![self.response_event("response.created"), self.response_event("response.in_progress")]
+    }
+
+    fn say(&mut self, _answer: usize, said: Said) -> Vec<Frame> {
+        match said {
+            Said::Thinking(text) => {
+                let mut frames = self.open(Growing::Reasoning);
+                frames.extend(self.grow(&text, Vec::new()));
+                frames
+            }
+            Said::Text { text, logprobs } => {
+                let mut frames = self.open(Growing::Message);
+                frames.extend(self.grow(&text, logprobs::entries(&logprobs)));
+                frames
+            }
+            Said::Call(call) => self.call(&call),
+            Said::End(end) => {
+                self.end = Some(end);
+                let cut = self.is_cut();
+                self.close(if cut { "incomplete" } else { "completed" })
+            }
+        }
+    }
+
+    fn keep_alive(&mut self, counted: bool) -> Vec<Frame> {
+        if counted {
+            // Codex does not count comments.
+            return vec![self.response_event("response.in_progress")];
+        }
+        vec![Frame::Comment]
+    }
+
+    fn end(&mut self) -> Vec<Frame> {
+        let kind = if self.is_cut() {
+            "response.incomplete"
+        } else {
+            "response.completed"
+        };
+        vec![self.response_event(kind)]
+    }
+
+    fn fail(&mut self, refusal: &Refusal, _request_id: &str) -> Vec<Frame> {
+        let mut frames = self.close("incomplete");
+        self.error = Some(json!({"code": refusal.response_code(), "message": refusal.message}));
+        frames.push(self.response_event("response.failed"));
+        frames
+    }
+
+    fn tokens(&self) -> Tokens {
+        self.end.as_ref().map(|end| end.usage).unwrap_or_default()
+    }
+
+    fn whole(&self) -> Value {
+        self.response()
+    }
+
+    fn stored(&self) -> Option<StoredResponse> {
+        (self.request.store && self.end.is_some()).then(|| StoredResponse {
+            id: self.stamp.id.clone(),
+            input: self.request.input.clone(),
+            body: self.response(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::ToolCall;
+
+    use super::*;
+    use crate::refusal::Kind;
+    use crate::reply::tests::{data, stamp};
+
+    fn reply(summary: bool) -> ResponsesReply {
+        let answered = Answered {
+            store: true,
+            summary,
+            ..Answered::default()
+        };
+        ResponsesReply::new(stamp("resp_1"), "pebble", answered)
+    }
+
+    fn end(reason: Reason) -> Said {
+        Said::End(End {
+            reason,
+            usage: Tokens {
+                prompt: 10,
+                cached: 4,
+                completion: 7,
+                reasoning: 3,
+            },
+        })
+    }
+
+    fn answer(summary: bool) -> (Vec<Value>, Value) {
+        let mut reply = reply(summary);
+        let mut frames = reply.begin();
+        let call = ToolCall {
+            id: "abcdefghi".into(),
+            name: "add".into(),
+            arguments: json!({"a": 2}),
+        };
+        for said in [
+            Said::Thinking("h".into()),
+            Said::Thinking("m".into()),
+            Said::text("4"),
+            Said::Call(call),
+            end(Reason::ToolCalls),
+        ] {
+            frames.extend(reply.say(0, said));
+        }
+        frames.extend(reply.end());
+        (data(&frames), reply.whole())
+    }
+
+    #[test]
+    fn items_open_grow_and_close_in_order() {
+        let (events, whole) = answer(false);
+        let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+        assert_eq!(
+            kinds,
+            [
+                "response.created",
+                "response.in_progress",
+                "response.output_item.added",
+                "response.reasoning_text.delta",
+                "response.reasoning_text.delta",
+                "response.reasoning_text.done",
+                "response.output_item.done",
+                "response.output_item.added",
+                "response.content_part.added",
+                "response.output_text.delta",
+                "response.output_text.done",
+                "response.content_part.done",
+                "response.output_item.done",
+                "response.output_item.added",
+                "response.function_call_arguments.delta",
+                "response.function_call_arguments.done",
+                "response.output_item.done",
+                "response.completed",
+            ]
+        );
+        for (number, event) in events.iter().enumerate() {
+            assert_eq!(event["sequence_number"], number);
+        }
+        let done: Vec<&Value> = events.iter().filter(|event| event["type"] == "response.output_item.done").collect();
+        for (index, event) in done.iter().enumerate() {
+            assert_eq!((&event["output_index"], &event["item"]), (&json!(index), &whole["output"][index]));
+            let added = events
+                .iter()
+                .find(|other| other["type"] == "response.output_item.added" && other["output_index"] == index);
+            assert_eq!(added.unwrap()["item"]["id"], event["item"]["id"]);
+        }
+        assert_eq!(events.last().unwrap()["response"], whole);
+        assert_eq!(whole["output"][0]["content"], json!([{"type": "reasoning_text", "text": "hm"}]));
+        assert_eq!(whole["output"][0]["summary"], json!([]));
+        assert_eq!(whole["output"][2]["call_id"], "call_abcdefghi");
+        assert!(whole["output"][2]["id"].as_str().unwrap().starts_with("fc_"));
+        assert_eq!(
+            whole["usage"],
+            json!({"input_tokens": 10, "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 0}, "output_tokens": 7,
+                "output_tokens_details": {"reasoning_tokens": 3}, "total_tokens": 17})
+        );
+    }
+
+    #[test]
+    fn a_summary_that_was_asked_for_says_the_thought_again() {
+        let (events, whole) = answer(true);
+        let kinds = events.iter().filter_map(|event| event["type"].as_str());
+        let summary: Vec<&str> = kinds.filter(|kind| kind.contains("summary")).collect();
+        assert_eq!(
+            summary,
+            [
+                "response.reasoning_summary_part.added",
+                "response.reasoning_summary_text.delta",
+                "response.reasoning_summary_text.delta",
+                "response.reasoning_summary_text.done",
+                "response.reasoning_summary_part.done",
+            ]
+        );
+        assert_eq!(whole["output"][0]["summary"], json!([{"type": "summary_text", "text": "hm"}]));
+    }
+
+    #[test]
+    fn an_answer_that_was_cut_is_incomplete_and_one_that_failed_says_why() {
+        let mut cut = reply(false);
+        cut.say(0, Said::text("4"));
+        cut.say(0, end(Reason::TokenLimit));
+        let last = data(&cut.end());
+        assert_eq!(last[0]["type"], "response.incomplete");
+        assert_eq!(last[0]["response"]["incomplete_details"], json!({"reason": "max_output_tokens"}));
+        assert_eq!(last[0]["response"]["output"][0]["status"], "incomplete");
+        assert!(cut.stored().is_some());
+
+        let mut failed = reply(false);
+        failed.say(0, Said::text("4"));
+        let last = data(&failed.fail(&Refusal::new(Kind::Internal, "broken"), "req_1")).pop().unwrap();
+        assert_eq!(
+            (&last["type"], &last["response"]["status"]),
+            (&json!("response.failed"), &json!("failed"))
+        );
+        assert_eq!(last["response"]["error"], json!({"code": "server_error", "message": "broken"}));
+        assert!(failed.stored().is_none());
+    }
+
+    #[test]
+    fn a_client_that_waited_long_is_sent_what_it_counts() {
+        let mut reply = reply(false);
+        reply.begin();
+        assert_eq!(reply.keep_alive(false), [Frame::Comment]);
+        let counted = data(&reply.keep_alive(true));
+        assert_eq!(
+            (&counted[0]["type"], &counted[0]["sequence_number"]),
+            (&json!("response.in_progress"), &json!(2))
+        );
+    }
+}

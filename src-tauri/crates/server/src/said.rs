@@ -1,0 +1,386 @@
+//! What an engine says, as far as clients hear of it: the same for every surface, streamed or not.
+
+use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, TokenLogprobs, ToolCall, Usage};
+
+use crate::refusal::{Kind, Refusal};
+
+/// A piece of an answer, or its end.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Said {
+    /// More of the thought.
+    Thinking(String),
+    /// More of the answer.
+    Text {
+        text: String,
+        /// How likely its tokens were, if that was asked for.
+        logprobs: Vec<TokenLogprobs>,
+    },
+    /// A whole call.
+    Call(ToolCall),
+    /// The end.
+    End(End),
+}
+
+impl Said {
+    /// More of the answer, of whose tokens nothing is told.
+    #[cfg(test)]
+    pub(crate) fn text(text: &str) -> Self {
+        Self::Text {
+            text: text.to_owned(),
+            logprobs: Vec::new(),
+        }
+    }
+}
+
+/// The end of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct End {
+    pub(crate) reason: Reason,
+    pub(crate) usage: Tokens,
+}
+
+/// Why an answer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// The model ended it.
+    Stop,
+    /// One of the request's stop texts came.
+    StopText(String),
+    /// As many tokens as were asked for.
+    TokenLimit,
+    /// The context is full.
+    Context,
+    /// Tools were called.
+    ToolCalls,
+}
+
+/// Tokens counted, as clients count them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tokens {
+    /// All that was given to the model.
+    pub(crate) prompt: u32,
+    /// How many of them were still in the cache.
+    pub(crate) cached: u32,
+    /// All that the model wrote, its thought included.
+    pub(crate) completion: u32,
+    /// How many of those were thought.
+    pub(crate) reasoning: u32,
+}
+
+impl Tokens {
+    /// Of answers to different prompts.
+    pub(crate) fn beside(self, other: Self) -> Self {
+        Self {
+            prompt: self.prompt + other.prompt,
+            cached: self.cached + other.cached,
+            completion: self.completion + other.completion,
+            reasoning: self.reasoning + other.reasoning,
+        }
+    }
+
+    /// Of several answers to one prompt, which is read once.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            prompt: self.prompt.max(other.prompt),
+            cached: self.cached.max(other.cached),
+            completion: self.completion + other.completion,
+            reasoning: self.reasoning + other.reasoning,
+        }
+    }
+}
+
+/// What a client wants to hear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ears {
+    /// Thoughts are told. If it switched thinking off, one that comes all the same is left out.
+    pub(crate) thoughts: bool,
+    /// More than one call may be made.
+    pub(crate) parallel_calls: bool,
+}
+
+/// Turns the events of one job into what its client is told.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    ears: Ears,
+    /// Tokens of an answer that is continued, which the client sent.
+    prefix: u32,
+    /// Tokens written so far, for an engine that does not tell at the end.
+    written: u32,
+    called: bool,
+    done: bool,
+    /// How likely the tokens of the next piece were.
+    logprobs: Vec<TokenLogprobs>,
+}
+
+/// What is to be done after an event.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Heard {
+    /// What the client is told.
+    pub(crate) said: Option<Said>,
+    /// How many tokens came.
+    pub(crate) tokens: u32,
+    /// Whether the job should be ended, because nothing of what follows is told.
+    pub(crate) enough: bool,
+}
+
+impl Listener {
+    pub(crate) fn new(ears: Ears) -> Self {
+        Self {
+            ears,
+            prefix: 0,
+            written: 0,
+            called: false,
+            done: false,
+            logprobs: Vec::new(),
+        }
+    }
+
+    /// Hears one event.
+    ///
+    /// # Errors
+    /// If the job failed, or somebody on this computer stopped it.
+    pub(crate) fn hear(&mut self, event: EngineEvent) -> Result<Heard, Refusal> {
+        match event {
+            EngineEvent::Continued { tokens, .. } => {
+                self.prefix = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+                Ok(Heard::default())
+            }
+            EngineEvent::Delta { content, tokens, .. } => {
+                let tokens = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+                self.written = self.written.saturating_add(tokens);
+                let said = self.say(content);
+                let enough = self.called && !self.ears.parallel_calls && !std::mem::replace(&mut self.done, self.called);
+                Ok(Heard { said, tokens, enough })
+            }
+            EngineEvent::Logprobs(logprobs) => {
+                self.logprobs = logprobs;
+                Ok(Heard::default())
+            }
+            EngineEvent::Done(done) => self.end(done).map(|end| Heard {
+                said: Some(Said::End(end)),
+                ..Heard::default()
+            }),
+            EngineEvent::Failed(error) => Err(error.into()),
+            EngineEvent::Progress { .. } | EngineEvent::Started { .. } | EngineEvent::ThinkingEnded | EngineEvent::Notice(_) => {
+                Ok(Heard::default())
+            }
+        }
+    }
+
+    fn say(&mut self, content: Content) -> Option<Said> {
+        let logprobs = std::mem::take(&mut self.logprobs);
+        if self.called && !self.ears.parallel_calls {
+            return None;
+        }
+        match content {
+            Content::Thinking { text } => (self.ears.thoughts && !text.is_empty()).then_some(Said::Thinking(text)),
+            Content::ToolCall { call } => {
+                self.called = true;
+                Some(Said::Call(call))
+            }
+            other => other.as_text().filter(|text| !text.is_empty()).map(|text| Said::Text {
+                logprobs: of_text(logprobs, &text),
+                text: text.into_owned(),
+            }),
+        }
+    }
+
+    fn end(&self, done: Done) -> Result<End, Refusal> {
+        let reason = match (done.finish_reason, done.ended_by) {
+            (FinishReason::ToolCalls, _) => Reason::ToolCalls,
+            // The job was ended because its one call had come.
+            (FinishReason::Cancelled, _) if self.called && !self.ears.parallel_calls => Reason::ToolCalls,
+            (FinishReason::Cancelled, _) => {
+                return Err(Refusal::new(
+                    Kind::Unavailable,
+                    "the answer was stopped on the computer that gives it",
+                ));
+            }
+            (_, EndedBy::StopText { text }) => Reason::StopText(text),
+            (FinishReason::Length, EndedBy::Context) => Reason::Context,
+            (FinishReason::Length, _) => Reason::TokenLimit,
+            (FinishReason::Stop, _) => Reason::Stop,
+        };
+        let usage = done.usage.unwrap_or(Usage {
+            completion_tokens: self.written + self.prefix,
+            ..Usage::default()
+        });
+        Ok(End {
+            reason,
+            usage: Tokens {
+                // The beginning of an answer that a client sends is read like a prompt.
+                prompt: usage.prompt_tokens + self.prefix,
+                cached: usage.cached_tokens,
+                completion: usage.completion_tokens.saturating_sub(self.prefix),
+                reasoning: usage.thinking_tokens.unwrap_or(0),
+            },
+        })
+    }
+}
+
+/// Without the markers that stood before the text, such as the end of a thought.
+fn of_text(mut logprobs: Vec<TokenLogprobs>, text: &str) -> Vec<TokenLogprobs> {
+    let spelled: usize = logprobs.iter().map(|token| token.bytes.len()).sum();
+    let mut before = spelled.saturating_sub(text.len());
+    let markers = logprobs.iter().position(|token| {
+        let whole = before == 0;
+        before = before.saturating_sub(token.bytes.len());
+        whole
+    });
+    let rest: Vec<u8> = logprobs[markers.unwrap_or(0)..]
+        .iter()
+        .flat_map(|token| token.bytes.iter().copied())
+        .collect();
+    // Text that was held back, or is cut off, spells something else; then every token is told.
+    if rest == text.as_bytes() {
+        logprobs.drain(..markers.unwrap_or(0));
+    }
+    logprobs
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use protocol::{Error, ErrorCode, Timing};
+    use serde_json::json;
+
+    use super::*;
+
+    pub(crate) fn done(finish_reason: FinishReason, ended_by: EndedBy) -> EngineEvent {
+        EngineEvent::Done(Done {
+            finish_reason,
+            ended_by,
+            usage: Some(Usage {
+                prompt_tokens: 10,
+                cached_tokens: 4,
+                prefilled_tokens: 6,
+                completion_tokens: 7,
+                thinking_tokens: Some(3),
+            }),
+            timing: Timing::default(),
+            tokens: Vec::new(),
+        })
+    }
+
+    fn delta(content: Content) -> EngineEvent {
+        EngineEvent::Delta {
+            content,
+            tokens: vec![1, 2],
+            thinking_tokens: Some(0),
+        }
+    }
+
+    fn call(name: &str) -> Content {
+        Content::ToolCall {
+            call: ToolCall {
+                id: "abcdefghi".into(),
+                name: name.into(),
+                arguments: json!({}),
+            },
+        }
+    }
+
+    const ALL: Ears = Ears {
+        thoughts: true,
+        parallel_calls: true,
+    };
+
+    fn said(ears: Ears, events: Vec<EngineEvent>) -> Vec<Said> {
+        let mut listener = Listener::new(ears);
+        events.into_iter().filter_map(|event| listener.hear(event).unwrap().said).collect()
+    }
+
+    #[test]
+    fn a_thought_that_was_switched_off_is_left_out() {
+        let events = || vec![delta(Content::thinking("hm")), delta(Content::text("4"))];
+        assert_eq!(said(ALL, events()), [Said::Thinking("hm".into()), Said::text("4")]);
+        let off = Ears { thoughts: false, ..ALL };
+        assert_eq!(said(off, events()), [Said::text("4")]);
+    }
+
+    #[test]
+    fn a_marker_before_the_text_is_none_of_its_tokens() {
+        let token = |text: &str| TokenLogprobs {
+            token: 1,
+            bytes: text.into(),
+            logprob: -0.5,
+            top: Vec::new(),
+        };
+        for (tokens, text, expected) in [
+            (vec!["</think>", "\n\n", "4", "2"], "42", vec!["4", "2"]),
+            (vec!["4", "2"], "42", vec!["4", "2"]),
+            (vec!["4", "2x"], "42", vec!["4", "2x"]),
+            (vec![], "42", vec![]),
+        ] {
+            let mut listener = Listener::new(ALL);
+            listener
+                .hear(EngineEvent::Logprobs(tokens.into_iter().map(token).collect()))
+                .unwrap();
+            let Some(Said::Text { logprobs, .. }) = listener.hear(delta(Content::text(text))).unwrap().said else {
+                panic!("no text");
+            };
+            assert_eq!(logprobs, expected.into_iter().map(token).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn only_one_call_is_told_if_only_one_may_be_made() {
+        let one = Ears {
+            parallel_calls: false,
+            ..ALL
+        };
+        let mut listener = Listener::new(one);
+        let first = listener.hear(delta(call("a"))).unwrap();
+        assert!(first.enough && matches!(first.said, Some(Said::Call(_))));
+        let second = listener.hear(delta(call("b"))).unwrap();
+        assert!(!second.enough && second.said.is_none());
+        let Some(Said::End(end)) = listener.hear(done(FinishReason::Cancelled, EndedBy::Cancelled)).unwrap().said else {
+            panic!("no end");
+        };
+        assert_eq!(end.reason, Reason::ToolCalls);
+        assert_eq!(said(ALL, vec![delta(call("a")), delta(call("b"))]).len(), 2);
+    }
+
+    #[test]
+    fn every_end_has_its_reason() {
+        let stop_token = EndedBy::StopToken {
+            token: 2,
+            text: "</s>".into(),
+            sources: Vec::new(),
+        };
+        let text = || EndedBy::StopText { text: "END".into() };
+        for (finish, ended_by, reason) in [
+            (FinishReason::Stop, stop_token.clone(), Reason::Stop),
+            (FinishReason::Stop, text(), Reason::StopText("END".into())),
+            (FinishReason::ToolCalls, stop_token, Reason::ToolCalls),
+            (FinishReason::Length, EndedBy::TokenLimit, Reason::TokenLimit),
+            (FinishReason::Length, EndedBy::Repetition, Reason::TokenLimit),
+            (FinishReason::Length, EndedBy::Context, Reason::Context),
+        ] {
+            let end = said(ALL, vec![done(finish, ended_by)]);
+            let [Said::End(end)] = end.as_slice() else { panic!("{end:?}") };
+            assert_eq!(end.reason, reason);
+        }
+        let stopped = Listener::new(ALL).hear(done(FinishReason::Cancelled, EndedBy::Cancelled));
+        assert_eq!(stopped.unwrap_err().kind, Kind::Unavailable);
+        let failed = Listener::new(ALL).hear(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken")));
+        assert_eq!(failed.unwrap_err().kind, Kind::Internal);
+    }
+
+    #[test]
+    fn the_beginning_of_an_answer_that_was_sent_counts_as_prompt() {
+        let continued = EngineEvent::Continued {
+            parts: vec![Content::text("The")],
+            notices: Vec::new(),
+            tokens: vec![1, 2],
+        };
+        let said = said(ALL, vec![continued, done(FinishReason::Length, EndedBy::TokenLimit)]);
+        let [Said::End(end)] = said.as_slice() else { panic!("{said:?}") };
+        let expected = Tokens {
+            prompt: 12,
+            cached: 4,
+            completion: 5,
+            reasoning: 3,
+        };
+        assert_eq!(end.usage, expected);
+    }
+}

@@ -1,0 +1,11 @@
+//! The server over real HTTP on loopback, beside the fake engine.
+#![allow(clippy::unwrap_used)]
+
+mod answers;
+mod client;
+mod hostile;
+mod house;
+mod recorded;
+mod sdks;
+mod told;
+mod waiting;
