@@ -39,29 +39,32 @@ fn speculation(heard: &Heard) -> SpeculationUsage {
 }
 
 /// All that an answer says of itself, but for times.
-fn said(
-    heard: &Heard,
-) -> (
-    &str,
-    &str,
-    &[u32],
-    Vec<(&str, &Value)>,
-    Vec<NoticeCode>,
-    FinishReason,
-    &EndedBy,
-    [u32; 2],
-) {
+#[derive(Debug, PartialEq)]
+struct Said<'a> {
+    text: &'a str,
+    thinking: &'a str,
+    tokens: &'a [u32],
+    calls: Vec<(&'a str, &'a Value)>,
+    notices: Vec<NoticeCode>,
+    finish_reason: FinishReason,
+    ended_by: &'a EndedBy,
+    completion_tokens: u32,
+    thinking_tokens: Option<u32>,
+}
+
+fn said(heard: &Heard) -> Said<'_> {
     let (done, usage) = (heard.done(), heard.done().usage.unwrap());
-    (
-        &heard.text,
-        &heard.thinking,
-        &heard.tokens,
-        heard.calls.iter().map(|call| (call.name.as_str(), &call.arguments)).collect(),
-        heard.notices.iter().map(|notice| notice.code).collect(),
-        done.finish_reason,
-        &done.ended_by,
-        [usage.completion_tokens, usage.thinking_tokens.unwrap()],
-    )
+    Said {
+        text: &heard.text,
+        thinking: &heard.thinking,
+        tokens: &heard.tokens,
+        calls: heard.calls.iter().map(|call| (call.name.as_str(), &call.arguments)).collect(),
+        notices: heard.notices.iter().map(|notice| notice.code).collect(),
+        finish_reason: done.finish_reason,
+        ended_by: &done.ended_by,
+        completion_tokens: usage.completion_tokens,
+        thinking_tokens: usage.thinking_tokens,
+    }
 }
 
 #[derive(Deserialize)]
