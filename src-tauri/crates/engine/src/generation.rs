@@ -1,5 +1,7 @@
 //! One answer in the making: what is known of its tokens, what the model has read of them, and what becomes of each new one.
 
+mod pausing;
+
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -222,23 +224,6 @@ impl Generation {
         config.cache_growth(self.read().unwrap_or(0) as u32, &workload)
     }
 
-    /// The bytes that it will take when it goes on after a pause, and reads anew what is missing.
-    pub fn resume_bytes(&self) -> u64 {
-        let config = &self.loaded.files.config;
-        match self.read() {
-            Some(_) => self.cache_growth(),
-            None => config.additional_memory(0, &planned_workload(&self.request, self.tokens.len(), config.context)),
-        }
-    }
-
-    /// The bytes that its caches take.
-    pub fn cache_bytes(&self) -> u64 {
-        let config = &self.loaded.files.config;
-        let workload = planned_workload(&self.request, self.prefilled, config.context);
-        let context = self.read().unwrap_or(0) as u32;
-        config.cache_growth(0, &Workload { context, ..workload })
-    }
-
     /// Whether the next step can read its last token, which nothing in flight has read.
     pub fn ready(&self) -> bool {
         self.decoding() && self.read() == Some(self.tokens.len() - 1)
@@ -275,31 +260,6 @@ impl Generation {
         self.drafts.end();
         self.sequence = None;
         self.sampler = None;
-    }
-
-    /// Whether it neither reads nor takes part in steps for now.
-    pub fn paused(&self) -> bool {
-        self.paused
-    }
-
-    /// Lets it neither read nor take part in further steps until [`resume`](Self::resume).
-    pub fn pause(&mut self) {
-        self.paused = true;
-    }
-
-    /// Lets it go on after it was paused.
-    pub fn resume(&mut self) {
-        self.paused = false;
-        self.last_chunk = Instant::now();
-    }
-
-    /// Frees the caches of a paused one; what they held is read again when it goes on. No step of it may be in flight.
-    pub fn drop_caches(&mut self) {
-        if let Some(sequence) = self.sequence.take() {
-            // The sampler stays, because its draws and penalties depend on all that it has seen.
-            self.told = sequence.state.offset().max(self.told - 1) + 1;
-            self.sampler = Some(sequence.into_sampler());
-        }
     }
 
     /// What may follow its known tokens, if it is worth a pass.
