@@ -120,6 +120,11 @@ impl LoadedModels {
         programs as isize - slots.saturating_sub(chats).max(1) as isize
     }
 
+    /// Whether there is a slot for one more answer of a program, which those that are paused come before.
+    pub fn takes_programs(&self, slots: usize) -> bool {
+        self.paused() == 0 && self.surplus(slots) < 0
+    }
+
     /// Pauses the youngest answers of programs while more answers are made than there are slots.
     pub fn keep_slots(&mut self, slots: usize) {
         while self.surplus(slots) > 0 {

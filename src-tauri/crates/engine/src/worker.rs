@@ -263,7 +263,7 @@ impl Worker {
                     !self.loading && !self.models.answers(reference)
                 }
                 (_, Some(model)) if leaving.contains(&model.reference) || !waiting.due() => false,
-                (Work::Generate(..), _) if class != Priority::Chat && (running >= self.slots() || self.models.paused() > 0) => false,
+                (Work::Generate(..), _) if class != Priority::Chat && !self.models.takes_programs(self.slots()) => false,
                 (work, Some(model)) if self.models.find(model).is_some() => matches!(work, Work::Load(..)) || !is_closed(model, index),
                 (_, Some(_)) => !self.loading && self.has_room(index),
                 // It will be refused.

@@ -215,11 +215,11 @@ async fn answers_whose_caches_make_room_for_a_chat_say_what_they_say_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_end_although_chats_never_cease() {
     let engine = loaded(EngineOptions::default()).await;
-    let open = Arc::new(AtomicUsize::new(8));
-    let programs: Vec<_> = (0..8)
+    let open = Arc::new(AtomicUsize::new(5));
+    let programs: Vec<_> = (0..5)
         .map(|number| {
-            let priority = if number < 6 { Priority::Api } else { Priority::Background };
-            let job = engine.generate(Request { priority, ..story(40) });
+            let priority = if number < 4 { Priority::Api } else { Priority::Background };
+            let job = engine.generate(Request { priority, ..story(8) });
             let open = open.clone();
             tokio::spawn(async move {
                 let heard = hear(job).await;
@@ -234,7 +234,7 @@ async fn programs_end_although_chats_never_cease() {
             let (engine, open) = (engine.clone(), open.clone());
             tokio::spawn(async move {
                 while open.load(Ordering::Acquire) > 0 {
-                    hear(engine.generate(story(30))).await.done();
+                    hear(engine.generate(story(20))).await.done();
                 }
             })
         })
