@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{hear, pebble, pebble_dir, question, Heard};
-use engine::{EngineOptions, MlxEngine, PromptLookup};
+use engine::{EngineOptions, LookupFigures, MlxEngine, PromptLookup};
 use protocol::{
     AnswerPrefix, EndedBy, Engine, EngineEvent, FinishReason, KvBits, LocalEngine, Message, NoticeCode, Priority, Request, Role, Sampling,
     SpeculationUsage, Thinking,
@@ -412,4 +412,26 @@ async fn a_device_decides_by_its_own_times() {
             expected.done().timing.decode_tokens_per_second
         );
     }
+}
+
+#[test]
+fn what_drafts_cost_and_give_is_measured() {
+    let engine = MlxEngine::start();
+    let figures = engine.bench_lookup(pebble(), 64, 128).unwrap();
+    assert_eq!(figures.iter().map(|figures| figures.draft_tokens).collect::<Vec<_>>(), [3, 7]);
+    for LookupFigures {
+        draft_tokens,
+        without,
+        with,
+    } in figures
+    {
+        let rows = (draft_tokens + 1) as f64;
+        println!(
+            "report: prompt lookup: {without:.0} tok/s in single steps, {with:.0} with right drafts of {draft_tokens}: a pass takes {:.2} steps",
+            rows * without / with
+        );
+        // Were the drafts not read at once, or not at all, these would be the limits.
+        assert!(with > 0.5 * without && with < 1.5 * rows * without);
+    }
+    assert!(engine.bench_lookup(pebble(), 64, 8).is_err(), "too few tokens to measure");
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{engine_without_prefixes, hear, question, story, Heard};
 use engine::MlxEngine;
