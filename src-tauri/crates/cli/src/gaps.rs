@@ -56,7 +56,12 @@ pub async fn run(engine: &MlxEngine, model: &FolderSource, run: &GapsRun) -> Res
             .collect();
         Request {
             thinking: Some(Thinking::Off),
-            sampling: Sampling::greedy(),
+            // A model of random weights says something only if its tokens are drawn.
+            sampling: Sampling {
+                temperature: Some(1.0),
+                seed: Some(salt as u64),
+                ..Sampling::default()
+            },
             priority,
             ..Request::new(model.clone(), vec![Message::text(Role::User, text.join(" "))])
         }
