@@ -24,7 +24,7 @@ pub struct GapsRun {
     pub json: bool,
 }
 
-/// Milliseconds between the pieces of an answer.
+/// Milliseconds between the tokens of an answer.
 struct Gaps(Vec<f64>);
 
 impl Gaps {
@@ -34,7 +34,7 @@ impl Gaps {
     }
 
     fn json(&self) -> serde_json::Value {
-        json!({"pieces": self.0.len(), "p50_ms": self.percentile(50), "p95_ms": self.percentile(95), "max_ms": self.percentile(100)})
+        json!({"tokens": self.0.len(), "p50_ms": self.percentile(50), "p95_ms": self.percentile(95), "max_ms": self.percentile(100)})
     }
 }
 
@@ -62,6 +62,8 @@ pub async fn run(engine: &MlxEngine, model: &FolderSource, run: &GapsRun) -> Res
                 seed: Some(salt as u64),
                 ..Sampling::default()
             },
+            // These come with every token, also with those that say nothing yet.
+            top_logprobs: Some(0),
             priority,
             ..Request::new(model.clone(), vec![Message::text(Role::User, text.join(" "))])
         }
@@ -74,10 +76,10 @@ pub async fn run(engine: &MlxEngine, model: &FolderSource, run: &GapsRun) -> Res
     let programs = |salt: usize| -> Vec<JobHandle> { (salt..salt + PROGRAMS).map(|salt| engine.generate(program(salt))).collect() };
     // Kernels are compiled and speeds known before anything is measured.
     let prompt_tokens = end(&mut engine.generate(program(1))).await?;
-    let first_alone = first_piece(engine.generate(chat(2))).await?;
+    let first_alone = first_token(engine.generate(chat(2))).await?;
 
     let ask = || engine.generate(chat(3));
-    let alone = gaps(ask, |pieces| pieces < run.generate).await?;
+    let alone = gaps(ask, |tokens| tokens < run.generate).await?;
     let mut readers = programs(10);
     let start = Instant::now();
     let reading = tokio::spawn(async move {
@@ -94,7 +96,7 @@ pub async fn run(engine: &MlxEngine, model: &FolderSource, run: &GapsRun) -> Res
         readers[0].events.recv().await,
         Some(EngineEvent::Progress { stage: Stage::Prefill, .. }) | None
     ) {}
-    let first_beside = first_piece(engine.generate(chat(4))).await?;
+    let first_beside = first_token(engine.generate(chat(4))).await?;
     for reader in &mut readers {
         end(reader).await?;
     }
@@ -115,11 +117,11 @@ pub async fn run(engine: &MlxEngine, model: &FolderSource, run: &GapsRun) -> Res
         )
     };
     Ok(output::text(&format!(
-        "{}: ms between the pieces of a chat's answer\n{:<22}{:>8}{:>8}{:>8}{:>8}\n{}{}a chat's first token {:.0} ms alone, {:.0} ms beside them; {PROGRAMS} prompts of {prompt_tokens} tokens read \
+        "{}: ms between the tokens of a chat's answer\n{:<22}{:>8}{:>8}{:>8}{:>8}\n{}{}a chat's first token {:.0} ms alone, {:.0} ms beside them; {PROGRAMS} prompts of {prompt_tokens} tokens read \
          beside a chat in {:.0} ms\n",
         model.reference,
         "",
-        "pieces",
+        "tokens",
         "p50",
         "p95",
         "max",
@@ -135,11 +137,11 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Waits for one more piece of an answer; whether there was one.
-async fn next_piece(job: &mut JobHandle) -> Result<bool> {
+/// Waits for one more token of an answer; whether there was one.
+async fn next_token(job: &mut JobHandle) -> Result<bool> {
     loop {
         match job.events.recv().await {
-            Some(EngineEvent::Delta { .. }) => return Ok(true),
+            Some(EngineEvent::Logprobs(_)) => return Ok(true),
             Some(EngineEvent::Failed(error)) => return Err(error.into()),
             Some(EngineEvent::Done(_)) => return Ok(false),
             Some(_) => {}
@@ -148,10 +150,10 @@ async fn next_piece(job: &mut JobHandle) -> Result<bool> {
     }
 }
 
-/// How long the first piece of an answer takes, which is then cancelled.
-async fn first_piece(mut job: JobHandle) -> Result<Duration> {
+/// How long the first token of an answer takes, which is then cancelled.
+async fn first_token(mut job: JobHandle) -> Result<Duration> {
     let asked = Instant::now();
-    let came = next_piece(&mut job).await?;
+    let came = next_token(&mut job).await?;
     let waited = asked.elapsed();
     if came {
         job.cancel.cancel();
@@ -172,18 +174,18 @@ async fn end(job: &mut JobHandle) -> Result<u32> {
     }
 }
 
-/// The gaps between the pieces of an answer, sorted, while more than so many are wanted. After its end it is asked for again.
+/// The gaps between the tokens of an answer, sorted, while more than so many are wanted. After its end it is asked for again.
 async fn gaps(ask: impl Fn() -> JobHandle, mut more: impl FnMut(usize) -> bool) -> Result<Gaps> {
     let mut gaps = Vec::new();
     while more(gaps.len()) {
         let mut answer = ask();
-        if !next_piece(&mut answer).await? {
+        if !next_token(&mut answer).await? {
             bail!("the model answers nothing");
         }
         let mut last = Instant::now();
         let mut ended = false;
         while !ended && more(gaps.len()) {
-            ended = !next_piece(&mut answer).await?;
+            ended = !next_token(&mut answer).await?;
             gaps.push(ms(last.elapsed()));
             last = Instant::now();
         }
