@@ -94,7 +94,7 @@ impl MlxEngine {
         if let Some(cache) = &options.cache_dir {
             kernels::keep_compiled(cache);
         }
-        kernels::allow_many_graphs();
+        kernels::disable_cache_thrashing_check();
         let (sender, commands) = channel();
         let shared = Arc::new(Shared::new(options));
         let workers = shared.clone();
