@@ -22,7 +22,7 @@ pub use rotating::RotatingCache;
 use crate::error::Result;
 use crate::ops::{Mask, QuantizedTensor};
 use crate::parameters::Parameters;
-use crate::tensor::Tensor;
+use crate::tensor::{device, Device, Tensor};
 
 /// The keys and values that a query may look at, as their cache keeps them.
 #[derive(Clone)]
@@ -143,10 +143,41 @@ impl Cache {
     pub fn mask(&self, length: usize) -> Result<Mask> {
         match self {
             _ if length == 1 => Ok(Mask::None),
-            Self::Plain(_) | Self::Mla(_) | Self::Quantized(_) | Self::Recurrent(_) => Ok(Mask::Causal),
+            Self::Plain(_) | Self::Mla(_) | Self::Quantized(_) => {
+                let before = self.offset() as i32;
+                match composes(length as i32, before + length as i32) {
+                    true => seen(before, length as i32, None).map(Mask::Array),
+                    false => Ok(Mask::Causal),
+                }
+            }
+            Self::Recurrent(_) => Ok(Mask::Causal),
             Self::Rotating(cache) => cache.mask(length),
         }
     }
+}
+
+/// Whether so many queries attend to so many positions by plain products: cuDNN plans a kernel for each new pair of these numbers,
+/// which takes 55 ms on an H200 and would be the gap between two tokens of an answer beside which a prompt is read.
+pub fn composes(length: i32, positions: i32) -> bool {
+    /// Fewer have a kernel of MLX's own.
+    const MIN_QUERIES: i32 = 4;
+    /// What cuDNN saves on more is worth its plan.
+    const MAX_QUERIES: i32 = 256;
+    /// Scores that are written to memory for each head.
+    const MAX_SCORES: i32 = 1 << 19;
+    device() == Device::Cuda && (MIN_QUERIES..=MAX_QUERIES).contains(&length) && positions <= MAX_SCORES / length
+}
+
+/// Marks the positions that each of `length` positions sees after `before` others: those up to its own, or the last `window` of
+/// them; `[length, before + length]`. Made on the device: for a chunk of 2,048 positions there are millions of marks.
+fn seen(before: i32, length: i32, window: Option<i32>) -> Result<Tensor> {
+    let positions: Vec<i32> = (0..before + length).collect();
+    let keys = Tensor::from_i32(&positions, &[1, before + length]);
+    let queries = Tensor::from_i32(&positions[before as usize..], &[length, 1]);
+    let past = queries.greater_equal(&keys)?;
+    let Some(window) = window else { return Ok(past) };
+    let oldest = queries.sub(&Tensor::from_i32(&[window], &[1, 1]))?;
+    past.mul(&keys.greater(&oldest)?)
 }
 
 /// The caches of one layer, one per sequence.

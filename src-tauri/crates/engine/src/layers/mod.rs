@@ -20,7 +20,7 @@ pub use delta_rule::{DeltaRule, DeltaRuleInputs};
 pub use embedding::Embedding;
 pub use experts::{top_k_indices, Experts};
 pub use heads::{split_heads, Heads};
-pub use linear::{packed_product, Linear, Projection};
+pub use linear::{forget_dequantized, packed_product, Linear, Projection};
 pub use norm::{norm_weight, RmsNorm};
 pub use residual::ResidualStream;
 pub use rope::{Rope, Rotation};
