@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use protocol::{EngineEvent, Priority};
 
-use crate::cache::common_prefix;
+use crate::cache::{common_prefix, max_composed};
 use crate::error::{catch_panic, Error, Result};
 use crate::generation::Generation;
 use crate::job::JobContext;
@@ -374,6 +374,10 @@ impl Scheduler {
             return;
         };
         let generation = &mut running.generation;
+        let most = match gap {
+            Some(_) => most.min(max_composed(generation.read().unwrap_or(0))),
+            None => most,
+        };
         let read = catch_panic(|| {
             let read = generation.prefill_chunk(most)?;
             if gap.is_none() && read > 0 {

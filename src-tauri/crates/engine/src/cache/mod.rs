@@ -144,9 +144,9 @@ impl Cache {
         match self {
             _ if length == 1 => Ok(Mask::None),
             Self::Plain(_) | Self::Mla(_) | Self::Quantized(_) => {
-                let before = self.offset() as i32;
-                match composes(length as i32, before + length as i32) {
-                    true => seen(before, length as i32, None).map(Mask::Array),
+                let before = self.offset();
+                match composes(length, before + length) {
+                    true => seen(before as i32, length as i32, None).map(Mask::Array),
                     false => Ok(Mask::Causal),
                 }
             }
@@ -156,16 +156,27 @@ impl Cache {
     }
 }
 
+/// Fewer queries have a kernel of MLX's own.
+const MIN_COMPOSED: usize = 4;
+
+/// For more queries cuDNN saves more than its plan costs.
+const MAX_COMPOSED: usize = 256;
+
+/// Scores that are written to memory for each head.
+const MAX_SCORES: usize = 1 << 19;
+
 /// Whether so many queries attend to so many positions by plain products: cuDNN plans a kernel for each new pair of these numbers,
 /// which takes 55 ms on an H200 and would be the gap between two tokens of an answer beside which a prompt is read.
-pub fn composes(length: i32, positions: i32) -> bool {
-    /// Fewer have a kernel of MLX's own.
-    const MIN_QUERIES: i32 = 4;
-    /// What cuDNN saves on more is worth its plan.
-    const MAX_QUERIES: i32 = 256;
-    /// Scores that are written to memory for each head.
-    const MAX_SCORES: i32 = 1 << 19;
-    device() == Device::Cuda && (MIN_QUERIES..=MAX_QUERIES).contains(&length) && positions <= MAX_SCORES / length
+pub fn composes(length: usize, positions: usize) -> bool {
+    device() == Device::Cuda && (MIN_COMPOSED..=MAX_COMPOSED).contains(&length) && length * positions <= MAX_SCORES
+}
+
+/// The most tokens that may be read after so many positions without a plan of cuDNN's.
+pub fn max_composed(before: usize) -> usize {
+    match device() {
+        Device::Cuda => (MAX_SCORES / (before + MAX_COMPOSED)).clamp(MIN_COMPOSED, MAX_COMPOSED),
+        Device::Cpu | Device::Metal => usize::MAX,
+    }
 }
 
 /// Marks the positions that each of `length` positions sees after `before` others: those up to its own, or the last `window` of

@@ -63,7 +63,7 @@ impl RotatingCache {
     pub fn mask(&self, length: usize) -> Result<Mask> {
         let (length, window) = (length as i32, self.window);
         let before = self.offset.min(window - 1);
-        if before + length <= window && !composes(length, before + length) {
+        if before + length <= window && !composes(length as usize, (before + length) as usize) {
             return Ok(Mask::Causal);
         }
         super::seen(before, length, Some(window)).map(Mask::Array)

@@ -43,7 +43,9 @@ pub fn scaled_dot_product_attention(queries: &Tensor, view: &KvView, scale: f32,
         }
     }
     let attended = match mask {
-        Mask::Array(seen) if composes(length, keys.dim(2)) => attend_composed(queries, (keys, values), scale, seen, sinks)?,
+        Mask::Array(seen) if composes(length as usize, keys.dim(2) as usize) => {
+            attend_composed(queries, (keys, values), scale, seen, sinks)?
+        }
         mask => queries.fast_attention(keys, values, scale, mask, sinks)?,
     };
     let ordered = if length == 1 {
