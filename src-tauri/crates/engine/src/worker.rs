@@ -11,6 +11,7 @@ use protocol::{Done, EndedBy, EngineEvent, FinishReason, FolderSource, LoadEvent
 use tokio::sync::oneshot;
 
 use crate::answer::{self, PreparedPrompt};
+use crate::embedding::{EmbeddingJob, EmbeddingRun, PreparedTexts};
 use crate::error::{catch_panic, Error, Result};
 use crate::generation::{planned_workload, Generation};
 use crate::job::{JobContext, MemoryQuery, PendingPrefetch, Shared};
@@ -41,6 +42,8 @@ pub enum Command {
         /// Where it sends its events.
         job: JobContext,
     },
+    /// Make vectors of texts.
+    Embed(Box<PreparedTexts>, EmbeddingJob),
     /// Read, at idle priority, what the next prompt of this conversation will begin with.
     Prefetch(Box<Request>, PendingPrefetch),
     /// Answer the queries for the memory; keeps one of them alive.
@@ -54,6 +57,7 @@ pub enum Command {
 /// Who hears how far a load is.
 enum Listener<'a> {
     Job(&'a JobContext),
+    Embedding(&'a EmbeddingJob),
     Load(&'a Sender<LoadEvent>),
     Nobody,
 }
@@ -67,13 +71,17 @@ impl Listener<'_> {
                 total,
             }),
             Self::Load(events) => events.send(LoadEvent::Progress { done, total }),
-            Self::Nobody => {}
+            Self::Embedding(_) | Self::Nobody => {}
         }
     }
 
     /// Whether its job was cancelled, which is told at once.
     fn has_left(&self) -> bool {
-        let Self::Job(job) = self else { return false };
+        let job = match self {
+            Self::Job(job) => job,
+            Self::Embedding(job) => return job.cancelled(),
+            Self::Load(_) | Self::Nobody => return false,
+        };
         let cancelled = job.cancelled();
         if cancelled {
             job.send(cancelled_event());
@@ -160,11 +168,18 @@ impl Worker {
                 return;
             }
             Command::Generate { request, job } => {
-                if let Err(error) = self.check_queue(&request) {
+                if let Err(error) = self.check_queue(request.priority) {
                     job.send(EngineEvent::Failed(error.into()));
                     return;
                 }
                 Work::Generate(request, Rc::new(job))
+            }
+            Command::Embed(texts, job) => {
+                if let Err(error) = self.check_queue(texts.priority) {
+                    job.end(Err(error));
+                    return;
+                }
+                Work::Embed(texts, job)
             }
             Command::Load { source, events } => Work::Load(source, events),
             Command::Unload(reference, done) => Work::Unload(reference, done),
@@ -183,10 +198,14 @@ impl Worker {
     }
 
     /// Refuses a program's request if too many wait.
-    fn check_queue(&self, request: &Request) -> Result<()> {
-        let by_programs = |waiting: &&Waiting| matches!(&waiting.work, Work::Generate(request, _) if request.priority != Priority::Chat);
+    fn check_queue(&self, priority: Priority) -> Result<()> {
+        let by_programs = |waiting: &&Waiting| match &waiting.work {
+            Work::Generate(request, _) => request.priority != Priority::Chat,
+            Work::Embed(..) => true,
+            Work::Load(..) | Work::Unload(..) | Work::Call(_) => false,
+        };
         let waiting = self.waiting.iter().filter(by_programs).count();
-        if request.priority == Priority::Chat || waiting < MAX_WAITING {
+        if priority == Priority::Chat || waiting < MAX_WAITING {
             return Ok(());
         }
         let seconds = self.models.mean_seconds() * waiting as f64 / self.slots() as f64;
@@ -202,6 +221,7 @@ impl Worker {
         while let Some(waiting) = self.next().and_then(|index| self.waiting.remove(index)) {
             match waiting.work {
                 Work::Generate(..) => self.begin(waiting),
+                Work::Embed(texts, job) => self.begin_embeddings(*texts, job),
                 Work::Load(source, events) => self.load(&source, &events),
                 Work::Unload(reference, done) => {
                     self.unload(&reference);
@@ -232,6 +252,7 @@ impl Worker {
                 job.send(cancelled_event());
                 false
             }
+            Work::Embed(_, job) => !job.cancelled(),
             _ => true,
         });
     }
@@ -326,6 +347,26 @@ impl Worker {
                     memory::recover();
                 }
                 job.send(EngineEvent::Failed(error.into()));
+            }
+        }
+    }
+
+    /// Admits an embedding job after its model is loaded.
+    fn begin_embeddings(&mut self, texts: PreparedTexts, job: EmbeddingJob) {
+        let source = texts.model.clone();
+        let begun = catch_panic(|| {
+            let files = self.model_files(&source)?;
+            let (loaded, _) = self.load_unless_loaded(files, &Listener::Embedding(&job))?;
+            EmbeddingRun::new(loaded, texts)
+        });
+        match (begun, self.models.use_now(&source)) {
+            (Ok(begin), Some(scheduler)) => scheduler.admit_embeddings(begin(job)),
+            (Ok(_), None) => job.end(Err(Error::WorkerGone)),
+            (Err(error), _) => {
+                if matches!(error, Error::Mlx(_) | Error::Panicked(_)) {
+                    memory::recover();
+                }
+                job.end(Err(error));
             }
         }
     }
@@ -432,7 +473,7 @@ impl Worker {
             match &waiting.work {
                 Work::Generate(_, job) => Listener::Job(job).progress(done, total),
                 Work::Load(_, events) => Listener::Load(events).progress(done, total),
-                Work::Unload(..) | Work::Call(_) => {}
+                Work::Embed(..) | Work::Unload(..) | Work::Call(_) => {}
             }
         }
         self.shared.answer_memory_queries();
