@@ -1,6 +1,9 @@
 //! The one thread that touches MLX: it takes commands, loads models, and lets them compute in between, also while another one
 //! loads.
 
+mod embeddings;
+mod listener;
+
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -11,7 +14,7 @@ use protocol::{Done, EndedBy, EngineEvent, FinishReason, FolderSource, LoadEvent
 use tokio::sync::oneshot;
 
 use crate::answer::{self, PreparedPrompt};
-use crate::embedding::{EmbeddingJob, EmbeddingRun, PreparedTexts};
+use crate::embedding::{EmbeddingJob, PreparedTexts};
 use crate::error::{catch_panic, Error, Result};
 use crate::generation::{planned_workload, Generation};
 use crate::job::{JobContext, MemoryQuery, PendingPrefetch, Shared};
@@ -22,6 +25,7 @@ use crate::product_check::ProductChecks;
 use crate::tensor::{device, Device};
 use crate::waiting::{Waiting, Work};
 use crate::{blas, folder, kernels, memory, tensor};
+use listener::Listener;
 
 /// Requests of programs that wait at most; more are refused.
 const MAX_WAITING: usize = 32;
@@ -52,42 +56,6 @@ pub enum Command {
     Unload(String, oneshot::Sender<Result<()>>),
     /// Any other call, when no answer runs; it answers by itself and does not panic.
     Call(Box<dyn FnOnce(&mut Worker) + Send>),
-}
-
-/// Who hears how far a load is.
-enum Listener<'a> {
-    Job(&'a JobContext),
-    Embedding(&'a EmbeddingJob),
-    Load(&'a Sender<LoadEvent>),
-    Nobody,
-}
-
-impl Listener<'_> {
-    fn progress(&self, done: u64, total: u64) {
-        match self {
-            Self::Job(job) => job.send(EngineEvent::Progress {
-                stage: Stage::Load,
-                done,
-                total,
-            }),
-            Self::Load(events) => events.send(LoadEvent::Progress { done, total }),
-            Self::Embedding(_) | Self::Nobody => {}
-        }
-    }
-
-    /// Whether its job was cancelled, which is told at once.
-    fn has_left(&self) -> bool {
-        let job = match self {
-            Self::Job(job) => job,
-            Self::Embedding(job) => return job.cancelled(),
-            Self::Load(_) | Self::Nobody => return false,
-        };
-        let cancelled = job.cancelled();
-        if cancelled {
-            job.send(cancelled_event());
-        }
-        cancelled
-    }
 }
 
 /// What lives on the thread. It holds tensors and therefore cannot leave.
@@ -347,26 +315,6 @@ impl Worker {
                     memory::recover();
                 }
                 job.send(EngineEvent::Failed(error.into()));
-            }
-        }
-    }
-
-    /// Admits an embedding job after its model is loaded.
-    fn begin_embeddings(&mut self, texts: PreparedTexts, job: EmbeddingJob) {
-        let source = texts.model.clone();
-        let begun = catch_panic(|| {
-            let files = self.model_files(&source)?;
-            let (loaded, _) = self.load_unless_loaded(files, &Listener::Embedding(&job))?;
-            EmbeddingRun::new(loaded, texts)
-        });
-        match (begun, self.models.use_now(&source)) {
-            (Ok(begin), Some(scheduler)) => scheduler.admit_embeddings(begin(job)),
-            (Ok(_), None) => job.end(Err(Error::WorkerGone)),
-            (Err(error), _) => {
-                if matches!(error, Error::Mlx(_) | Error::Panicked(_)) {
-                    memory::recover();
-                }
-                job.end(Err(error));
             }
         }
     }

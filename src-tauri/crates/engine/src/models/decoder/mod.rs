@@ -9,6 +9,7 @@ mod delta_net;
 mod gated_conv;
 mod mla;
 mod mlp;
+mod residual_add;
 mod sparse_moe;
 mod whole;
 
@@ -27,6 +28,7 @@ use delta_net::DeltaNet;
 use gated_conv::GatedConv;
 use mla::Mla;
 use mlp::Mlp;
+use residual_add::ResidualAdd;
 use sparse_moe::SparseMoe;
 
 /// What the parts of a layer need in addition to their own config while they are loaded.
@@ -195,59 +197,6 @@ impl Layer {
         residual_add.add(stream, mixed, self.post_mixer_norm.as_ref())?;
         let fed = self.feed_forward.forward(stream, self.pre_feed_forward_norm.as_ref())?;
         residual_add.add(stream, fed, self.post_feed_forward_norm.as_ref())
-    }
-}
-
-/// How the parts of a layer are added to the residual stream.
-#[derive(Default)]
-struct ResidualAdd {
-    /// What they are multiplied by before.
-    factor: Option<Tensor>,
-    /// The least and the greatest number that may come out, as 32 bit floats, for types that end early.
-    bounds: Option<(Tensor, Tensor)>,
-}
-
-impl ResidualAdd {
-    fn new(config: &DecoderConfig, dtype: Dtype) -> Result<Self> {
-        /// The greatest finite float of 16 bits with 5 bits of exponent.
-        const GREATEST: f32 = 65504.0;
-        let bound = |value| Tensor::scalar(value, Dtype::Float32);
-        Ok(Self {
-            factor: config.residual_multiplier.map(|value| Tensor::scalar(value, dtype)).transpose()?,
-            bounds: match config.clip_residual && dtype == Dtype::Float16 {
-                true => Some((bound(-GREATEST)?, bound(GREATEST)?)),
-                false => None,
-            },
-        })
-    }
-
-    /// Adds `norm(part)`.
-    fn add<'a>(&self, stream: &mut ResidualStream<'a>, part: Tensor, norm: Option<&'a RmsNorm>) -> Result<()> {
-        if self.factor.is_none() && self.bounds.is_none() {
-            return stream.add(part, norm, None);
-        }
-        let part = norm.map_or_else(|| Ok(part.clone()), |norm| norm.forward(&part))?;
-        match (&self.factor, &self.bounds) {
-            (Some(factor), _) => stream.add(part.mul(factor)?, None, None),
-            (None, Some((least, greatest))) => {
-                let h = stream.sum()?;
-                let sum = h.astype(Dtype::Float32)?.add(&part.astype(Dtype::Float32)?)?;
-                *stream = ResidualStream::new(sum.clip(least, greatest)?.astype(h.dtype())?);
-                Ok(())
-            }
-            (None, None) => stream.add(part, None, None),
-        }
-    }
-}
-
-impl Parameters for ResidualAdd {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { factor, bounds } = self;
-        factor.visit(visitor);
-        if let Some((least, greatest)) = bounds {
-            visitor(least);
-            visitor(greatest);
-        }
     }
 }
 
