@@ -90,6 +90,12 @@ pub enum Error {
         /// Tokens that the model reads.
         most: u32,
     },
+    /// The inputs of a request are too much for one.
+    #[error("the inputs have more than {most} tokens together; send several requests")]
+    TooManyTokens {
+        /// What a request takes.
+        most: usize,
+    },
     /// An input holds an id that is none.
     #[error("there is no token {id}: the model knows {vocabulary}")]
     UnknownToken {
@@ -171,6 +177,7 @@ impl From<Error> for protocol::Error {
             | Error::NotForChat
             | Error::NotForEmbeddings
             | Error::EmptyInput { .. }
+            | Error::TooManyTokens { .. }
             | Error::UnknownToken { .. }
             | Error::Dimensions { .. } => ErrorCode::BadRequest,
             Error::InputTooLong { .. } | Error::ContextFull { .. } | Error::AnswerFull { .. } => ErrorCode::ContextFull,
@@ -190,6 +197,7 @@ impl From<Error> for protocol::Error {
             Error::EmptyInput { index } | Error::UnknownToken { index, .. } => message.with("input", index),
             Error::InputTooLong { index, tokens, most } => message.with("input", index).with("prompt", tokens).with("context", most),
             Error::Dimensions { wanted, .. } => message.with("dimensions", wanted),
+            Error::TooManyTokens { most } => message.with("tokens", most),
             Error::Busy { retry_after, .. } => message.with("retry_after", retry_after),
             Error::Mlx(reason) | Error::Panicked(reason) => message.with("reason", reason),
             Error::Checkpoint(_)

@@ -100,7 +100,11 @@ async fn every_kind_of_model_makes_the_vectors_of_the_oracle() {
         let (engine, folder) = (MlxEngine::start(), written.path(&model.name));
         let together = embed(&engine, asked(&folder, model.inputs.iter().map(input))).await;
         let tokens: usize = model.ids.iter().map(Vec::len).sum();
-        assert_eq!(together.prompt_tokens as usize, tokens, "{}: texts get the ids of the tokenizer", model.name);
+        assert_eq!(
+            together.prompt_tokens as usize, tokens,
+            "{}: texts get the ids of the tokenizer",
+            model.name
+        );
         let mut alone = Vec::new();
         for one in &model.inputs {
             alone.extend(embed(&engine, asked(&folder, [input(one)])).await.vectors);
@@ -110,7 +114,10 @@ async fn every_kind_of_model_makes_the_vectors_of_the_oracle() {
         // Quantised weights are left as they are there, so one of each family tells enough.
         let as_gpu = if index % 2 == 0 || model.model_type.starts_with("gemma") {
             engine.pretend_gpu().unwrap();
-            worst(&embed(&engine, asked(&folder, model.inputs.iter().map(input))).await.vectors, &model.vectors)
+            worst(
+                &embed(&engine, asked(&folder, model.inputs.iter().map(input))).await.vectors,
+                &model.vectors,
+            )
         } else {
             0.0
         };
@@ -131,7 +138,9 @@ fn refused(result: protocol::Result<Embeddings>) -> Error {
 
 #[tokio::test]
 async fn what_cannot_be_embedded_is_refused_with_its_figures() {
-    let Some(written) = Written::new(&["minilm", "qwen3", "embeddinggemma"]) else { return };
+    let Some(written) = Written::new(&["minilm", "qwen3", "embeddinggemma"]) else {
+        return;
+    };
     let engine = MlxEngine::start();
     let bert = written.path("minilm");
     let text = |text: &str| EmbeddingInput::Text(text.into());
@@ -139,14 +148,21 @@ async fn what_cannot_be_embedded_is_refused_with_its_figures() {
     let error = refused(engine.embed(asked(&bert, [text("w7"), long])).await);
     assert_eq!(error.code, ErrorCode::ContextFull);
     assert!(error.message.contains("97") && error.message.contains("96"), "{error}");
-    assert_eq!(serde_json::to_value(&error.arguments).unwrap(), serde_json::json!({"input": 1, "prompt": 97, "context": 96}));
+    assert_eq!(
+        serde_json::to_value(&error.arguments).unwrap(),
+        serde_json::json!({"input": 1, "prompt": 97, "context": 96})
+    );
     for (inputs, index) in [
         (vec![text("w7"), text("")], 1),
         (vec![EmbeddingInput::Tokens(Vec::new())], 0),
         (vec![EmbeddingInput::Tokens(vec![7, 200])], 0),
     ] {
         let error = refused(engine.embed(asked(&bert, inputs)).await);
-        assert_eq!((error.code, error.arguments.get("input")), (ErrorCode::BadRequest, Some(&(index as u32).into())), "{error}");
+        assert_eq!(
+            (error.code, error.arguments.get("input")),
+            (ErrorCode::BadRequest, Some(&(index as u32).into())),
+            "{error}"
+        );
     }
     // Vectors of models that were trained so can be cut, and have the length 1 again.
     let cut = |folder: &Path| EmbeddingRequest {
@@ -154,7 +170,10 @@ async fn what_cannot_be_embedded_is_refused_with_its_figures() {
         ..asked(folder, [text("w7 w8")])
     };
     let error = refused(engine.embed(cut(&bert)).await);
-    assert!(error.code == ErrorCode::BadRequest && error.arguments.contains_key("dimensions"), "{error}");
+    assert!(
+        error.code == ErrorCode::BadRequest && error.arguments.contains_key("dimensions"),
+        "{error}"
+    );
     let gemma = written.path("embeddinggemma");
     let whole = embed(&engine, asked(&gemma, [text("w7 w8")])).await.vectors.remove(0);
     let short = embed(&engine, cut(&gemma)).await.vectors.remove(0);
@@ -164,7 +183,10 @@ async fn what_cannot_be_embedded_is_refused_with_its_figures() {
     assert!(short.iter().zip(&whole).all(|(short, whole)| (short - whole / scale).abs() < 1e-5));
 
     let error = refused(engine.embed(asked(&common::pebble_dir(), [text("w7")])).await);
-    assert!(error.code == ErrorCode::BadRequest && error.message.contains("no embeddings"), "{error}");
+    assert!(
+        error.code == ErrorCode::BadRequest && error.message.contains("no embeddings"),
+        "{error}"
+    );
     for name in ["minilm", "qwen3", "embeddinggemma"] {
         let request = Request::new(source(&written.path(name)).into(), vec![Message::text(Role::User, "hi")]);
         let heard = common::hear(engine.generate(request)).await;

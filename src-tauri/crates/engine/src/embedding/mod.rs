@@ -17,6 +17,9 @@ use crate::worker::Command;
 pub use head::EmbeddingHead;
 pub use run::EmbeddingRun;
 
+/// The most tokens of all inputs of a request, as in OpenAI's API.
+const MAX_TOKENS: usize = 300_000;
+
 /// Inputs as token ids, checked against what the model reads.
 #[derive(Debug)]
 pub struct PreparedTexts {
@@ -109,6 +112,7 @@ impl InputReader {
                 width: config.width,
             });
         }
+        let mut total = 0;
         let read = |(index, input): (usize, EmbeddingInput)| {
             if job.cancelled() {
                 return Err(Error::Cancelled);
@@ -126,6 +130,10 @@ impl InputReader {
                     tokens: ids.len(),
                     most: config.max_tokens,
                 });
+            }
+            total += ids.len();
+            if total > MAX_TOKENS {
+                return Err(Error::TooManyTokens { most: MAX_TOKENS });
             }
             Ok(ids)
         };

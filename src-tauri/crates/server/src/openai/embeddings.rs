@@ -11,13 +11,6 @@ type Result<T> = std::result::Result<T, Refusal>;
 /// The most inputs of a request, as in OpenAI's API.
 const MOST_INPUTS: usize = 2048;
 
-/// The most tokens of all inputs of a request, as in OpenAI's API. A text is counted by its bytes over 16, which is fewer tokens than
-/// any tokenizer makes of it.
-const MOST_TOKENS: usize = 300_000;
-
-/// The most bytes that a token spells, nearly.
-const BYTES_OF_TOKEN: usize = 16;
-
 /// How numbers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
@@ -53,15 +46,6 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource) -> Result<Asked> {
             "input",
             format!("there are {} inputs, and a request takes {MOST_INPUTS}", inputs.len()),
         );
-    }
-    let least = |input: &EmbeddingInput| match input {
-        EmbeddingInput::Text(text) => text.len() / BYTES_OF_TOKEN,
-        EmbeddingInput::Tokens(ids) => ids.len(),
-    };
-    let tokens: usize = inputs.iter().map(least).sum();
-    if tokens > MOST_TOKENS {
-        let reason = format!("the inputs have at least {tokens} tokens together, and a request takes {MOST_TOKENS}; send several");
-        return fields.refuse("input", reason);
     }
     Ok(Asked {
         request: EmbeddingRequest {
@@ -126,11 +110,11 @@ impl Asked {
             Some(Argument::Number(number)) => Some(*number),
             _ => None,
         };
-        let place = match (number("input"), number("dimensions")) {
-            (Some(index), _) if self.list => Some(format!("input[{index}]")),
-            (Some(_), _) => Some("input".to_owned()),
-            (None, Some(_)) => Some("dimensions".to_owned()),
-            (None, None) => None,
+        let place = match (number("input"), number("dimensions"), number("tokens")) {
+            (Some(index), ..) if self.list => Some(format!("input[{index}]")),
+            (Some(_), ..) | (None, None, Some(_)) => Some("input".to_owned()),
+            (None, Some(_), _) => Some("dimensions".to_owned()),
+            (None, None, None) => None,
         };
         let mut refusal = Refusal::from(error);
         if let Some(place) = place {
@@ -204,7 +188,6 @@ mod tests {
     #[test]
     fn what_cannot_be_honoured_is_refused_by_name() {
         let many = vec!["a"; MOST_INPUTS + 1];
-        let long = "a".repeat((MOST_TOKENS + 1) * BYTES_OF_TOKEN);
         for (body, place) in [
             (json!({}), "input"),
             (json!({"input": ""}), "input"),
@@ -215,7 +198,6 @@ mod tests {
             (json!({"input": [1, "a"]}), "input[0]"),
             (json!({"input": [[-1]]}), "input[0]"),
             (json!({"input": many}), "input"),
-            (json!({"input": long}), "input"),
             (json!({"input": "a", "encoding_format": "int8"}), "encoding_format"),
             (json!({"input": "a", "dimensions": 0}), "dimensions"),
             (json!({"input": "a", "dimensions": "many"}), "dimensions"),
@@ -231,6 +213,7 @@ mod tests {
         let several = asked(json!({"input": ["a", "b"]})).unwrap();
         assert_eq!(several.refusal(error("input")).param.as_deref(), Some("input[1]"));
         assert_eq!(several.refusal(error("dimensions")).message, "dimensions: no");
+        assert_eq!(several.refusal(error("tokens")).param.as_deref(), Some("input"));
         let single = asked(json!({"input": "a"})).unwrap();
         assert_eq!(single.refusal(error("input")).param.as_deref(), Some("input"));
     }
