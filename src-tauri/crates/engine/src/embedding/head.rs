@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use checkpoint::embedding::{DenseConfig, EmbeddingStep, Pooling};
+use checkpoint::embedding::{DenseConfig, EmbeddingStep, Pooling, MODULES};
 use checkpoint::EmbeddingConfig;
 use mlx_rs::Dtype;
 
@@ -37,6 +37,10 @@ impl EmbeddingHead {
     /// Loads what the config describes: each projection from its own folder, or as `dense.N` of the model's own weights, where
     /// converters put them.
     pub fn load(config: EmbeddingConfig, dir: &Path, weights: &mut Weights<'_>) -> Result<(Self, Vec<DenseConfig>)> {
+        if config.steps.is_empty() && weights.has("dense.0.weight") {
+            // Somebody converted it and left out the file that says what the projections are for.
+            return Err(checkpoint::Error::MissingFile(MODULES).into());
+        }
         let (mut projections, mut apart) = (Vec::new(), Vec::new());
         for (index, dense) in dense_steps(&config).enumerate() {
             let path = format!("dense.{index}");

@@ -43,11 +43,26 @@ enum UnderWay {
 }
 
 impl EmbeddingRun {
-    /// A job that has just been admitted.
+    /// A job that has just been admitted, with texts that were [checked](Self::check).
+    pub fn new(loaded: Rc<LoadedModel>, texts: PreparedTexts, job: EmbeddingJob) -> Self {
+        Self {
+            loaded,
+            job,
+            priority: texts.priority,
+            dimensions: texts.dimensions,
+            tokens: texts.texts.iter().map(Vec::len).sum(),
+            vectors: Vec::with_capacity(texts.texts.len()),
+            texts: texts.texts.into(),
+            under_way: None,
+            last_piece: Instant::now(),
+        }
+    }
+
+    /// Refuses what the model cannot embed.
     ///
     /// # Errors
-    /// If the model makes no embeddings, or an id is no token of it.
-    pub fn new(loaded: Rc<LoadedModel>, texts: PreparedTexts) -> Result<impl FnOnce(EmbeddingJob) -> Self> {
+    /// If it makes no embeddings, or an id is no token of it.
+    pub fn check(loaded: &LoadedModel, texts: &PreparedTexts) -> Result<()> {
         if loaded.head.is_none() {
             return Err(Error::NotForEmbeddings);
         }
@@ -62,23 +77,7 @@ impl EmbeddingRun {
                 });
             }
         }
-        let PreparedTexts {
-            texts,
-            dimensions,
-            priority,
-            ..
-        } = texts;
-        Ok(move |job| Self {
-            loaded,
-            job,
-            priority,
-            dimensions,
-            tokens: texts.iter().map(Vec::len).sum(),
-            vectors: Vec::with_capacity(texts.len()),
-            texts: texts.into(),
-            under_way: None,
-            last_piece: Instant::now(),
-        })
+        Ok(())
     }
 
     /// Its class.
@@ -89,6 +88,11 @@ impl EmbeddingRun {
     /// When something was last read for it.
     pub fn last_piece(&self) -> Instant {
         self.last_piece
+    }
+
+    /// Lets other prompts be read first.
+    pub fn pass_over(&mut self) {
+        self.last_piece = Instant::now();
     }
 
     /// Whether nobody waits for it any more.

@@ -1,7 +1,7 @@
 //! Jobs that make embeddings, beside the answers of other models: a piece of one at a time, in turn.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use protocol::Priority;
 
@@ -11,11 +11,16 @@ use crate::memory;
 use crate::pace::Pace;
 use crate::scheduler::{Beside, Scheduler, GAPS};
 
+/// How many times as long as a piece took nothing is read while a chat answer decodes: it keeps four fifths of its rate.
+const REST: u32 = 4;
+
 /// The admitted jobs of a model, the one whose turn it is first.
 #[derive(Default)]
 pub struct EmbeddingQueue {
     runs: VecDeque<EmbeddingRun>,
     pace: Pace,
+    /// When the last piece ended, and how long it took.
+    last: Option<(Instant, Duration)>,
 }
 
 impl EmbeddingQueue {
@@ -49,10 +54,17 @@ impl Scheduler {
     /// Reads a piece of the job whose turn it is, so short that answers of other models are not made to wait.
     pub(super) fn embed(&mut self, beside: &Beside) {
         let gap = beside.decoding.map(|priority| GAPS[usize::from(priority != Priority::Chat)]);
-        let EmbeddingQueue { runs, pace } = &mut self.embeddings;
+        let EmbeddingQueue { runs, pace, last } = &mut self.embeddings;
         let Some(mut run) = runs.pop_front() else { return };
+        let rests = last.is_some_and(|(ended, took)| ended.elapsed() < took * REST);
+        if rests && beside.decoding == Some(Priority::Chat) {
+            run.pass_over();
+            return runs.push_front(run);
+        }
         let (start, most) = (Instant::now(), pace.chunk(gap));
-        match catch_panic(|| run.advance(most)) {
+        let advanced = catch_panic(|| run.advance(most));
+        *last = Some((Instant::now(), start.elapsed()));
+        match advanced {
             Ok(read) => {
                 pace.record_chunk(read, start.elapsed());
                 if run.is_done() {

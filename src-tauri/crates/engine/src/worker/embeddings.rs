@@ -12,10 +12,11 @@ impl Worker {
         let begun = catch_panic(|| {
             let files = self.model_files(&source)?;
             let (loaded, _) = self.load_unless_loaded(files, &Listener::Embedding(&job))?;
-            EmbeddingRun::new(loaded, texts)
+            EmbeddingRun::check(&loaded, &texts)?;
+            Ok(loaded)
         });
         match (begun, self.models.use_now(&source)) {
-            (Ok(begin), Some(scheduler)) => scheduler.admit_embeddings(begin(job)),
+            (Ok(loaded), Some(scheduler)) => scheduler.admit_embeddings(EmbeddingRun::new(loaded, texts, job)),
             (Ok(_), None) => job.end(Err(Error::WorkerGone)),
             (Err(error), _) => {
                 if matches!(error, Error::Mlx(_) | Error::Panicked(_)) {
