@@ -164,6 +164,8 @@ async fn what_cannot_be_embedded_is_refused_with_its_figures() {
             "{error}"
         );
     }
+    let error = refused(engine.embed(asked(&bert, vec![EmbeddingInput::Tokens(vec![9; 96]); 3200])).await);
+    assert!(error.code == ErrorCode::BadRequest && error.message.contains("300000"), "{error}");
     // Vectors of models that were trained so can be cut, and have the length 1 again.
     let cut = |folder: &Path| EmbeddingRequest {
         dimensions: Some(16),
@@ -188,7 +190,7 @@ async fn what_cannot_be_embedded_is_refused_with_its_figures() {
         "{error}"
     );
     for name in ["minilm", "qwen3", "embeddinggemma"] {
-        let request = Request::new(source(&written.path(name)).into(), vec![Message::text(Role::User, "hi")]);
+        let request = Request::new(source(&written.path(name)), vec![Message::text(Role::User, "hi")]);
         let heard = common::hear(engine.generate(request)).await;
         assert!(heard.error().message.contains("makes embeddings"), "{name}: {}", heard.error());
     }
@@ -209,7 +211,7 @@ async fn a_chat_goes_on_beside_a_large_request_and_one_that_is_dropped_ends() {
     assert_eq!(loaded, ["bert", "gemma4"], "both stay");
 
     // So many that they are not done before the chat is.
-    let work = engine.embed(many(4000));
+    let mut work = engine.embed(many(3300));
     let mut job = engine.generate(common::story(150));
     let (mut last, mut worst, mut tokens) = (Instant::now(), Duration::ZERO, 0);
     while let Some(event) = job.events.recv().await {
@@ -226,6 +228,10 @@ async fn a_chat_goes_on_beside_a_large_request_and_one_that_is_dropped_ends() {
     }
     println!("the longest gap between two of {tokens} pieces: {worst:?}");
     assert!(tokens > 50 && worst < Duration::from_secs(2));
+    assert!(
+        tokio::time::timeout(Duration::ZERO, &mut work).await.is_err(),
+        "it is still under way"
+    );
     // Nobody waits any more: the engine is free for others at once.
     drop(work);
     let start = Instant::now();
