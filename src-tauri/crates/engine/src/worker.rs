@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use protocol::{Done, EndedBy, EngineEvent, FinishReason, FolderSource, LoadEvent, Priority, Request, Sender, Stage};
+use protocol::{Done, EndedBy, EngineEvent, FinishReason, FolderSource, LoadEvent, Priority, Request, Sender};
 use tokio::sync::oneshot;
 
 use crate::answer::{self, PreparedPrompt};
