@@ -349,7 +349,7 @@ def main():
         tokens = Tokenizer.from_file(str(asked.out / name / "tokenizer.json"))
         ids = [tokens.encode(one).ids if isinstance(one, str) else one for one in asked_for]
         vectors = [embed(np.array(one)).tolist() for one in ids]
-        table.append({"name": name, "model_type": config["model_type"], "inputs": asked_for, "ids": ids, "vectors": vectors})
+        table.append({"name": name, "inputs": asked_for, "ids": ids, "vectors": vectors})
     (asked.out / "table.json").write_text(json.dumps(table))
 
 
