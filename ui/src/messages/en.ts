@@ -241,6 +241,7 @@ export const en = {
   'tag.thinksWhenAsked': 'thinks when asked',
   'tag.licence': 'licence to accept',
   'tag.builtIn': 'built in',
+  'tag.embedding': 'for embeddings',
   'tag.loaded': 'in memory',
 
   'discover.search': 'Search models or paste an address',

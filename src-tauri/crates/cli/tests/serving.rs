@@ -21,7 +21,11 @@ struct Serving {
 
 impl Serving {
     fn start(args: &[&str]) -> Self {
-        let home = tempfile::tempdir().unwrap();
+        Self::start_in(tempfile::tempdir().unwrap(), args)
+    }
+
+    /// With this data folder.
+    fn start_in(home: TempDir, args: &[&str]) -> Self {
         let mut serve = command(home.path(), &["serve", "--port", "0", "--json"]);
         let mut process = serve.args(args).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -120,12 +124,38 @@ fn the_official_sdks_talk_with_pebble() {
         println!("skipped: PONDER_CLIENTS_PYTHON names no Python with the SDKs; `./dev test` provides one");
         return;
     };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/clients/sdks.py");
-    let serving = Serving::start(&[]);
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests");
+    let home = tempfile::tempdir().unwrap();
+    let embedder = import_embedder(home.path(), &scripts);
+    let serving = Serving::start_in(home, &[]);
     let url = format!("http://127.0.0.1:{}", serving.port);
-    let output = Command::new(python).arg(script).arg(url).arg("pebble").output().unwrap();
+    let mut sdks = Command::new(python);
+    sdks.arg(scripts.join("clients/sdks.py"))
+        .args([url.as_str(), "pebble"])
+        .args(embedder);
+    let output = sdks.output().unwrap();
     let cells: Vec<Value> = lines(&output);
     let wrong: Vec<&Value> = cells.iter().filter(|cell| cell["ok"] != true).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(cells.len(), 73, "{}", String::from_utf8_lossy(&output.stderr));
+    let all = if embedder.is_some() { 74 } else { 73 };
+    assert_eq!(cells.len(), all, "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Puts a tiny random embedding model among the models of a data folder and returns what clients call it; `None` if there is nothing to
+/// write it with.
+fn import_embedder(home: &Path, scripts: &Path) -> Option<&'static str> {
+    let Some(python) = std::env::var_os("PONDER_ORACLE_PYTHON") else {
+        println!("without embeddings: PONDER_ORACLE_PYTHON names no Python with MLX; `./dev test` provides one");
+        return None;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = Command::new(python);
+    writer.env_remove("LD_LIBRARY_PATH").arg(scripts.join("oracle/embeddings.py"));
+    let written = writer.arg("--out").arg(folder.path()).args(["--only", "minilm"]).output().unwrap();
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    let imported = run(home, &["import", folder.path().join("minilm").to_str().unwrap()]);
+    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    let listed = run(home, &["models"]);
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("makes embeddings"));
+    Some("minilm")
 }

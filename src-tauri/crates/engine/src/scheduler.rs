@@ -1,6 +1,7 @@
 //! Decodes all admitted answers of a model together: each tick is one decode step for those whose prompts were read, and one
 //! chunk of a prompt. One step is always in flight while the tokens of the one before it are read.
 
+mod embeddings;
 mod pausing;
 mod speculation;
 
@@ -21,6 +22,7 @@ use crate::prompt_lookup::{PromptLookup, Tuner};
 use crate::sequence::{clear_after_chunk, decode_step, ids_tensor, DecodedStep, LoopEnd, Sequence};
 use crate::tensor::{async_eval, Tensor};
 
+use embeddings::EmbeddingQueue;
 pub use pausing::{Candidate, Pauses, Seniority};
 
 /// Sequences that decode together at most.
@@ -53,6 +55,7 @@ pub struct Scheduler {
     loaded: Rc<LoadedModel>,
     /// By class, then in the order of admission.
     running: Vec<Running>,
+    embeddings: EmbeddingQueue,
     in_flight: Option<Step>,
     /// Who takes part in the steps that are being described or in flight.
     stepping: Vec<u64>,
@@ -90,6 +93,7 @@ impl Scheduler {
         Self {
             loaded,
             running: Vec::new(),
+            embeddings: EmbeddingQueue::default(),
             in_flight: None,
             stepping: Vec::new(),
             pace: Pace::default(),
@@ -121,8 +125,9 @@ impl Scheduler {
 
     /// The class of the prompt whose turn it is to be read, and since when it has read nothing.
     pub fn reads(&self) -> Option<(Priority, Instant)> {
-        let reader = self.running.iter().find(|running| running.generation.reading())?;
-        Some((reader.generation.priority(), reader.generation.last_chunk()))
+        let reader = self.running.iter().find(|running| running.generation.reading());
+        let answer = reader.map(|reader| (reader.generation.priority(), reader.generation.last_chunk()));
+        answer.or(self.embeddings.reads())
     }
 
     /// The bytes that the caches of the admitted answers will grow by, without those that are paused.
@@ -131,14 +136,14 @@ impl Scheduler {
         made.map(|running| running.generation.cache_growth()).sum()
     }
 
-    /// How many answers are admitted.
+    /// How many answers and embedding jobs are admitted.
     pub fn len(&self) -> usize {
-        self.running.len()
+        self.running.len() + self.embeddings.len()
     }
 
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
-        self.running.is_empty()
+        self.running.is_empty() && self.embeddings.is_empty()
     }
 
     /// Mean seconds of an answer, from admission to end.
@@ -173,7 +178,9 @@ impl Scheduler {
         if let Err(error) = catch_panic(|| step(self)) {
             self.step_failed(error);
         }
-        if beside.may_read {
+        if beside.may_read && !self.embeddings.is_empty() {
+            self.embed(beside);
+        } else if beside.may_read {
             self.prefill(beside.decoding);
         }
         if self.running.is_empty() {
@@ -183,6 +190,7 @@ impl Scheduler {
 
     /// Ends those that were cancelled.
     pub fn end_cancelled(&mut self) {
+        self.embeddings.end_cancelled();
         let cancelled = |running: &&Running| running.generation.cancelled();
         let ids: Vec<u64> = self.running.iter().filter(cancelled).map(|running| running.id).collect();
         ids.into_iter().for_each(|id| self.end(id, Ok(LoopEnd::Cancelled)));

@@ -53,6 +53,11 @@ impl SequenceState {
         self.offset
     }
 
+    /// So many tokens were read with its caches.
+    pub fn advance_by(&mut self, tokens: usize) {
+        self.offset += tokens;
+    }
+
     /// The caches.
     pub fn caches(&mut self) -> &mut [Cache] {
         &mut self.caches

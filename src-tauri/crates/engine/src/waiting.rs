@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use protocol::{FolderSource, LoadEvent, Priority, Request, Sender};
 use tokio::sync::oneshot;
 
+use crate::embedding::{EmbeddingJob, PreparedTexts};
 use crate::error::Result;
 use crate::job::JobContext;
 use crate::worker::Worker;
@@ -33,6 +34,8 @@ pub enum Work {
     Load(FolderSource, Sender<LoadEvent>),
     /// Admit an answer.
     Generate(Box<Request>, Rc<JobContext>),
+    /// Admit an embedding job.
+    Embed(Box<PreparedTexts>, EmbeddingJob),
     /// Free a model of this reference.
     Unload(String, oneshot::Sender<Result<()>>),
     /// Any other call, when no answer runs.
@@ -61,6 +64,7 @@ impl Waiting {
         match &self.work {
             Work::Generate(request, _) if request.priority == Priority::Background && self.since.elapsed() > PATIENCE => Priority::Api,
             Work::Generate(request, _) => request.priority,
+            Work::Embed(texts, _) => texts.priority,
             Work::Load(..) | Work::Unload(..) | Work::Call(_) => Priority::Chat,
         }
     }
@@ -70,6 +74,7 @@ impl Waiting {
         match &self.work {
             Work::Load(source, _) => Some(source),
             Work::Generate(request, _) => request.model.folder(),
+            Work::Embed(texts, _) => Some(&texts.model),
             Work::Unload(..) | Work::Call(_) => None,
         }
     }

@@ -4,6 +4,7 @@
 //! Types marked `#[ts(export)]` are written to `ui/src/bindings` by `cargo test -p protocol`.
 
 mod conversation;
+mod embedding;
 mod endpoint;
 mod engine;
 mod error;
@@ -24,6 +25,7 @@ mod window;
 pub use conversation::{
     AnswerBody, AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Part, Position, Role, RunningAnswer, StoredMessage, Turn,
 };
+pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use endpoint::{Endpoint, EndpointAddress, EndpointInfo, EndpointModels, KeySource, RemoteModel};
 pub use engine::{AnswerNowFlag, CancelFlag, CancelOnDrop, Engine, JobHandle, LocalEngine, MemoryGuard, ModelShelf};
 pub use error::{Error, ErrorCode, Result};
@@ -35,7 +37,7 @@ pub use hub::{
 pub use mailbox::{mailbox, Coalesce, Receiver, Sender};
 pub use message::{Content, Message, ToolCall};
 pub use model::{
-    Capabilities, EngineStatus, FolderSource, LocalModel, LocalRevision, MemoryFigures, ModelFolderEntry, ModelInfo, ModelPlace,
+    Capabilities, EngineStatus, FolderSource, LocalModel, LocalRevision, MemoryFigures, ModelFolderEntry, ModelInfo, ModelKind, ModelPlace,
     ModelSource, ThinkingControl, ThoughtMarkers, TokenCount,
 };
 pub use model_users::{ModelUsage, ModelUsers};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use protocol::{LocalModel, ModelShelf, ModelSource};
+use protocol::{LocalModel, ModelKind, ModelShelf, ModelSource};
 use serde_json::{json, Value};
 
 use crate::refusal::{Dialect, Kind, Refusal};
@@ -40,6 +40,8 @@ pub(crate) struct Named {
     /// How it is listed.
     pub(crate) id: String,
     pub(crate) source: ModelSource,
+    /// What it is for.
+    pub(crate) kind: ModelKind,
     /// Tokens its context holds, if that is known.
     pub(crate) context: Option<u32>,
 }
@@ -89,6 +91,7 @@ impl Catalogue {
         Ok(Named {
             id: entry.id,
             source,
+            kind: entry.model.kind,
             context: entry.model.context,
         })
     }
@@ -137,7 +140,8 @@ impl Catalogue {
 
     fn entry(&self, entry: &Entry, dialect: Dialect) -> Value {
         match dialect {
-            Dialect::OpenAi => json!({"id": entry.id, "object": "model", "created": self.since.as_second(), "owned_by": "ponder"}),
+            Dialect::OpenAi => json!({"id": entry.id, "object": "model", "created": self.since.as_second(), "owned_by": "ponder",
+                "kind": entry.model.kind}),
             Dialect::Anthropic => {
                 let at = self.since.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
                 json!({"type": "model", "id": entry.id, "display_name": entry.model.name, "created_at": at,
@@ -207,6 +211,7 @@ pub(crate) mod tests {
         LocalModel {
             reference: reference.into(),
             name: name.into(),
+            kind: ModelKind::Chat,
             built_in: false,
             path: format!("/models/{name}"),
             revision: None,

@@ -129,6 +129,11 @@ impl Metrics {
         counts.whole_answer.add(time);
     }
 
+    /// Notes what a request read that is no answer.
+    pub(crate) fn tokens_read(&self, tokens: Tokens) {
+        self.counts().prompt += u64::from(tokens.prompt);
+    }
+
     /// How long a request took on average to its end.
     pub(crate) fn mean_answer(&self) -> Duration {
         let counts = self.counts();

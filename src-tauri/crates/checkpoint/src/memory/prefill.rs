@@ -84,7 +84,10 @@ impl<'a> Prefill<'a> {
         let mut pass = Self {
             shapes,
             workload,
-            rows: u64::from(workload.backend.prefill_chunk()).min(positions),
+            rows: match shapes.cached {
+                true => u64::from(workload.backend.prefill_chunk()).min(positions),
+                false => positions,
+            },
             positions,
             element: cache::element(shapes, workload.backend),
             steps: Vec::new(),

@@ -3,6 +3,7 @@
 
 mod answers;
 mod client;
+mod embeddings;
 mod hostile;
 mod house;
 mod recorded;
