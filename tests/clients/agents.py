@@ -58,7 +58,7 @@ def aider_question(home):
 
 
 def aider_thinking(home):
-    done = aider(home, SCRIPTED, "thinks", "Say hello", "a.txt")
+    done = aider(home, SCRIPTED, "thinks", "Say hello", "a.txt", "--reasoning-effort", "high", "--no-check-model-accepts-settings")
     assert done.returncode == 0 and SAID in done.stdout and "I think" in done.stdout and "channel" not in done.stdout, done
 
 
@@ -68,7 +68,7 @@ def aider_error(home):
     (home / "project").mkdir(exist_ok=True)
     (home / "project" / "long.txt").write_text("one two three\n" * 3000)
     done = aider(home, PEBBLE, "pebble", "Say hello", "long.txt")
-    assert "ContextWindowExceededError" in done.stdout or "exceeds the" in done.stdout, done
+    assert "ContextWindowExceededError" in done.stdout, done
 
 
 # ---- Claude Code ------------------------------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def claude_question(home):
 
 
 def claude_tools(home):
-    done, told = claude(home, SCRIPTED, "calls-Bash", "Where am I?", "--allowedTools", "Bash")
+    done, told = claude(home, SCRIPTED, "calls", "Where am I?", "--allowedTools", "Bash")
     assert not told["is_error"] and told["result"] == FOUND and told["num_turns"] == 2, done
 
 
@@ -141,7 +141,7 @@ def codex_question(home):
 
 
 def codex_tools(home):
-    done, _, items = codex(home, SCRIPTED, "calls-exec_command", "Where am I?")
+    done, _, items = codex(home, SCRIPTED, "executes", "Where am I?")
     assert [item["text"] for item in items if item["type"] == "agent_message"] == [FOUND], done
     [call] = [item for item in items if item["type"] == "command_execution"]
     assert "pwd" in call["command"] and call["aggregated_output"].strip().endswith("project"), call
@@ -189,7 +189,7 @@ def opencode_question(home):
 
 
 def opencode_tools(home):
-    done, parts, _ = opencode(home, SCRIPTED, "calls-bash", "Where am I?")
+    done, parts, _ = opencode(home, SCRIPTED, "runs", "Where am I?")
     [call] = [part for part in parts if part["type"] == "tool"]
     assert call["tool"] == "bash" and call["state"]["status"] == "completed" and call["state"]["output"].strip().endswith("project"), call
     assert [part["text"].strip() for part in parts if part["type"] == "text"] == [FOUND], done

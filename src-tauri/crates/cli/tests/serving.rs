@@ -3,37 +3,20 @@
 
 mod ponder;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use ponder::{command, lines, run};
+use ponder::serving::{scripts, Serving};
+use ponder::{lines, run};
 use serde_json::{json, Value};
-use tempfile::TempDir;
 
-/// A server on a free port; it ends with this.
-struct Serving {
-    process: Child,
-    port: u16,
-    _home: TempDir,
+/// What is asked of a server without any client.
+trait Asked {
+    fn ask(&self, path: &str, body: &Value) -> (u16, String);
 }
 
-impl Serving {
-    fn start(args: &[&str]) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let mut serve = command(home.path(), &["serve", "--port", "0", "--json"]);
-        let mut process = serve.args(args).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let listening: Value = serde_json::from_str(&line).unwrap();
-        Self {
-            process,
-            port: listening["port"].as_u64().unwrap().try_into().unwrap(),
-            _home: home,
-        }
-    }
-
+impl Asked for Serving {
     /// Posts a body, or gets if it is null: the status and the body of the answer.
     fn ask(&self, path: &str, body: &Value) -> (u16, String) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
@@ -51,14 +34,6 @@ impl Serving {
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
@@ -120,10 +95,14 @@ fn the_official_sdks_talk_with_pebble() {
         println!("skipped: PONDER_CLIENTS_PYTHON names no Python with the SDKs; `./dev test` provides one");
         return;
     };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/clients/sdks.py");
     let serving = Serving::start(&[]);
-    let url = format!("http://127.0.0.1:{}", serving.port);
-    let output = Command::new(python).arg(script).arg(url).arg("pebble").output().unwrap();
+    let mut asking = Command::new(python);
+    let output = asking
+        .arg(scripts().join("sdks.py"))
+        .arg(serving.url())
+        .arg("pebble")
+        .output()
+        .unwrap();
     let cells: Vec<Value> = lines(&output);
     let wrong: Vec<&Value> = cells.iter().filter(|cell| cell["ok"] != true).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");

@@ -19,11 +19,7 @@ const BILLING: &str = "x-anthropic-billing-header:";
 /// If a block makes no sense or cannot be read; the refusal names its place.
 pub(crate) fn messages(fields: &Fields) -> Result<Vec<Message>> {
     let mut messages = Vec::new();
-    let instructions = lines(
-        texts(fields, "system")?
-            .iter()
-            .map(|text| without_billing(text)),
-    );
+    let instructions = lines(texts(fields, "system")?.iter().map(|text| without_billing(text)));
     if !instructions.is_empty() {
         messages.push(Message::text(Role::System, instructions));
     }
@@ -217,7 +213,10 @@ mod tests {
         for (system, said) in [
             ("x-anthropic-billing-header: cch=1;\nYou code.", vec!["You code.", "hi"]),
             ("x-anthropic-billing-header: cch=1;", vec!["hi"]),
-            ("No x-anthropic-billing-header: here.", vec!["No x-anthropic-billing-header: here.", "hi"]),
+            (
+                "No x-anthropic-billing-header: here.",
+                vec!["No x-anthropic-billing-header: here.", "hi"],
+            ),
         ] {
             let read = read(json!({"system": system, "messages": [{"role": "user", "content": "hi"}]})).unwrap();
             let texts: Vec<_> = read.iter().map(|message| message.text_with_placeholders()).collect();

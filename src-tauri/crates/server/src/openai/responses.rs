@@ -152,7 +152,10 @@ mod tests {
     fn the_template_is_told_of_thinking_too() {
         let thinking = |body: Value| asked(body).unwrap().requests[0].thinking;
         let kwargs = |on: bool| json!({"input": "hi", "reasoning": {"effort": "high"}, "chat_template_kwargs": {"enable_thinking": on}});
-        assert_eq!((thinking(kwargs(true)), thinking(kwargs(false))), (Some(Thinking::High), Some(Thinking::Off)));
+        assert_eq!(
+            (thinking(kwargs(true)), thinking(kwargs(false))),
+            (Some(Thinking::High), Some(Thinking::Off))
+        );
     }
 
     #[test]
