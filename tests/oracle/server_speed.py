@@ -107,8 +107,8 @@ def compare(options):
                 for turn in range(options.rounds):
                     # In turns, so that what else the computer does meets both.
                     for name, (_, port) in servers.items():
-                        model = options.model if name != "ponder" else None
-                        ask = lambda at, port=port, model=model: answer(port, model or listed(port), ends, at, options.tokens)  # noqa: E731
+                        model = Path(options.model).name if name == "ponder" else options.model
+                        ask = lambda at, port=port, model=model: answer(port, model, ends, at, options.tokens)  # noqa: E731
                         number += clients
                         figures.setdefault((name, clients), []).append(together(ask, clients, number))
         finally:
@@ -119,15 +119,6 @@ def compare(options):
         best = {name: max(figures[name, clients]) for name in servers}
         (ours, first), (theirs, peers) = best["ponder"], best["mlx_lm.server"]
         print(f"{clients:>8} {ours:>8.0f} tok/s {theirs:>8.0f} tok/s {ours / theirs:>6.2f}   {first:.2f} s, {peers:.2f} s")
-
-
-def listed(port, known={}):
-    """What the server calls its one model."""
-    if port not in known:
-        connection = http.client.HTTPConnection("127.0.0.1", port)
-        connection.request("GET", "/v1/models")
-        known[port] = json.loads(connection.getresponse().read())["data"][0]["id"]
-    return known[port]
 
 
 def main():
