@@ -112,24 +112,35 @@ fn cases_of_other_servers_tests_hold_or_differ_for_a_reason() {
 fn sdks_and_frameworks_talk_with_pebble() {
     let (python, node) = (provided("PONDER_CLIENTS_PYTHON"), provided("PONDER_CLIENTS_NODE"));
     let serving = Serving::start(&[]);
-    let (mut all, mut expected) = (Vec::new(), 0);
-    if let Some(python) = python {
-        for (script, count) in [
-            ("with_langchain.py", 12),
-            ("with_litellm.py", 8),
-            ("with_llm.py", 4),
-            ("with_pydantic_ai.py", 12),
-        ] {
-            all.extend(cells(&python, script, &[&serving.url()]));
-            expected += count;
-        }
-    }
-    if node.is_some() {
-        for (script, count) in [("with_openai.mjs", 8), ("with_anthropic.mjs", 4), ("with_ai_sdk.mjs", 12)] {
-            all.extend(cells(Path::new("node"), script, &[&serving.url()]));
-            expected += count;
-        }
-    }
+    let url = serving.url();
+    let run = |program: Option<PathBuf>, scripts: &[(&str, usize)]| {
+        let Some(program) = program else { return (Vec::new(), 0) };
+        let ask = |(script, _): &(&str, usize)| cells(&program, script, &[&url]);
+        let told: Vec<Value> = scripts.iter().flat_map(ask).collect();
+        (told, scripts.iter().map(|(_, count)| count).sum::<usize>())
+    };
+    // Side by side, so that their answers are made in one batch.
+    let (all, expected) = std::thread::scope(|scope| {
+        let asked_by_python = scope.spawn(|| {
+            run(
+                python,
+                &[
+                    ("with_langchain.py", 12),
+                    ("with_litellm.py", 8),
+                    ("with_llm.py", 4),
+                    ("with_pydantic_ai.py", 12),
+                ],
+            )
+        });
+        let (mut all, mut expected) = run(
+            node.map(|_| "node".into()),
+            &[("with_openai.mjs", 8), ("with_anthropic.mjs", 4), ("with_ai_sdk.mjs", 12)],
+        );
+        let (others, more) = asked_by_python.join().unwrap();
+        all.extend(others);
+        expected += more;
+        (all, expected)
+    });
     report("clients", &all, |cell| (text(cell, "client"), text(cell, "cell")));
     assert_right(&all, expected);
 }
