@@ -54,8 +54,8 @@ impl Catalogue {
         }
     }
 
-    /// All models that can be used.
-    pub(crate) async fn list(&self) -> Arc<Vec<Entry>> {
+    /// All models that can be used, as they were a moment ago.
+    async fn list(&self) -> Arc<Vec<Entry>> {
         if let Some((at, list)) = &*self.known() {
             if at.elapsed() < FRESH {
                 return list.clone();
@@ -146,9 +146,9 @@ impl Catalogue {
         }
     }
 
-    /// The list of a dialect.
+    /// The list of a dialect, as it is now.
     pub(crate) async fn body(&self, dialect: Dialect) -> Value {
-        let list = self.list().await;
+        let list = self.look().await;
         let data: Vec<Value> = list.iter().map(|entry| self.entry(entry, dialect)).collect();
         match dialect {
             Dialect::OpenAi => json!({"object": "list", "data": data}),
@@ -164,6 +164,27 @@ impl Entry {
     fn is_called(&self, name: &str) -> bool {
         self.id == name || self.model.reference == name
     }
+}
+
+/// A model as clients name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedModel {
+    /// How clients call it.
+    pub id: String,
+    /// How this computer calls it.
+    pub reference: String,
+    /// Tokens its context holds, if that is known.
+    pub context: Option<u32>,
+}
+
+/// The models of a shelf as clients name them, in the order of `/v1/models`. Reads files.
+pub fn served_models(shelf: &dyn ModelShelf) -> Vec<ServedModel> {
+    let served = |Entry { id, model }| ServedModel {
+        id,
+        reference: model.reference,
+        context: model.context,
+    };
+    entries(shelf.list()).into_iter().map(served).collect()
 }
 
 /// Usable models with what clients call them: a folder by its own name if no other model has that.
