@@ -493,6 +493,8 @@ export const en = {
   'server.key.none': 'No key is needed. With one, other programs and other people of this computer are kept out.',
   'server.key.keychain': 'Clients must send this key. It lies in your keychain.',
   'server.key.environment': 'Clients must send the key from the environment (PONDER_API_KEY).',
+  'server.key.needed': 'Other computers must send a key, which is made here and lies in your keychain.',
+  'server.key.lost': 'There was one, and clients had to send it.',
   'server.key.make': 'Make a key',
   'server.key.new': 'New key',
   'server.key.newHint': 'Makes another key; the old one is refused from then on',

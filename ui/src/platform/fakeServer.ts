@@ -1,4 +1,7 @@
-/** The part of the in-memory host that is about the server for other programs. */
+/**
+ * The part of the in-memory host that is about the server for other programs. In a browser `?server=starting|on|busy|taken|key|lost|failed`
+ * puts it into that state.
+ */
 
 import type { ClientSetup } from '../bindings/ClientSetup';
 import type { Error as HostError } from '../bindings/Error';
@@ -24,6 +27,8 @@ export class FakeServer extends FakeEndpoints {
   keychainProblem: HostError | null = null;
   /** Whether the server takes its time to start. */
   starting = false;
+  /** Why the server cannot be started. */
+  serverProblem: HostError | null = null;
   /** Whether the key comes from the environment. */
   keyOfEnvironment = false;
   #serverKey: string | null = null;
@@ -94,8 +99,32 @@ export class FakeServer extends FakeEndpoints {
   #state({ on, port, network, key_made_at }: ServerSettings): ServerState {
     if (!on) return { kind: 'off' };
     if (this.starting) return { kind: 'starting' };
+    if (this.serverProblem) return { kind: 'failed', error: this.serverProblem };
     if (!this.keyOfEnvironment && (network || key_made_at !== null) && this.#serverKey === null) return { kind: 'key_needed' };
     const by = this.taken.get(port);
     return by === undefined ? { kind: 'on' } : { kind: 'port_taken', by };
   }
+}
+
+/** A server in the state that an address asks for. */
+export async function fillServer(host: FakeServer, asked: string | null): Promise<void> {
+  if (asked === null) return;
+  const minutes = (count: number): number => Date.now() - count * 60_000;
+  if (asked === 'busy') {
+    host.figures = { in_flight: 2, connections: 5, tokens_per_second: 41.6, requests: 214 };
+    host.inbound = [
+      { name: 'Claude Code', requests: 182, prompt_tokens: 2_841_210, completion_tokens: 31_204, last_seen_at: minutes(0) },
+      { name: 'OpenAI SDK for Python', requests: 31, prompt_tokens: 12_080, completion_tokens: 8_411, last_seen_at: minutes(7) },
+      { name: 'curl', requests: 1, prompt_tokens: 24, completion_tokens: 12, last_seen_at: minutes(180) },
+    ];
+    await host.newServerKey();
+  }
+  if (asked === 'taken') host.taken.set(8231, { name: 'python3', process: 4711 });
+  if (asked === 'lost') {
+    await host.newServerKey();
+    host.loseServerKey();
+  }
+  if (asked === 'failed') host.serverProblem = { code: 'bad_request', message: '127.0.0.1:80 cannot be listened on: permission denied' };
+  host.starting = asked === 'starting';
+  await host.setServer(true, 8231, asked === 'key' || asked === 'busy');
 }

@@ -85,6 +85,16 @@ describe('the switch', () => {
     expect(the('server-address').textContent).toBe('http://127.0.0.1:8232');
   });
 
+  it('says why it could not be started', async () => {
+    host.serverProblem = { code: 'bad_request', message: '127.0.0.1:80 cannot be listened on: permission denied' };
+    await openServer();
+    await click('server-switch');
+    expect(state()).toEqual(['failed', '127.0.0.1:80 cannot be listened on: permission denied.']);
+    host.serverProblem = null;
+    await click('server-again');
+    expect(state()[0]).toBe('on');
+  });
+
   it('refuses what is no port', async () => {
     await openServer();
     for (const wrong of ['0', '65536', 'eighty', '-1', '80.5']) {
