@@ -47,7 +47,7 @@ export class FakeHub implements HubPlatform {
   /** What was shown in the file manager. */
   readonly revealed: string[] = [];
   /** What is set for the whole app. */
-  app: Settings = { default_model: 'pebble', model_folders: [], endpoints: [], thinking: null, thinking_budget: null };
+  app: Settings = { default_model: 'pebble', model_folders: [], endpoints: [], thinking: null, thinking_budget: null, server: { on: false, port: 8231, network: false, key_made_at: null } };
   protected readonly modelListeners = new Set<() => void>();
   readonly #settingsListeners = new Set<(settings: Settings) => void>();
   readonly #networkListeners = new Set<() => void>();

@@ -21,6 +21,11 @@ pub fn fail(error: &anyhow::Error, json: bool) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// Says what keeps nothing from going on.
+pub fn warn(message: &str) {
+    eprintln!("ponder: {message}");
+}
+
 /// Prints one JSON object as a line, at once.
 ///
 /// # Errors
@@ -71,6 +76,7 @@ impl Answer {
                 };
                 vec![json!({"type": "progress", "stage": stage, "done": done, "total": total})]
             }
+            EngineEvent::Waiting { models } => vec![json!({"type": "waiting", "models": models})],
             EngineEvent::Started { model_revision, .. } => {
                 self.model_revision = model_revision.clone();
                 Vec::new()

@@ -76,8 +76,13 @@ fn what_keeps_it_from_serving_is_said_in_one_line() {
     let serving = Serving::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let port = serving.port.to_string();
+    // Linux tells who has it.
+    let holder = match cfg!(target_os = "linux") {
+        true => format!("is taken by ponder (process {})", serving.process.id()),
+        false => "is taken by another program".to_owned(),
+    };
     for (args, word) in [
-        (vec!["serve", "--port", &port, "--json"], "is taken by another program"),
+        (vec!["serve", "--port", &port, "--json"], holder.as_str()),
         (vec!["serve", "--host", "0.0.0.0", "--json"], "a key is needed"),
         (vec!["serve", "--host", "example.test", "--json"], "127.0.0.1"),
         (vec!["serve", "--port", "0", "--model", "none/here", "--json"], "none/here"),

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use protocol::{FolderSource, LoadEvent, Priority, Request, Sender};
+use protocol::{EngineEvent, FolderSource, LoadEvent, Priority, Request, Sender};
 use tokio::sync::oneshot;
 
 use crate::embedding::{EmbeddingJob, PreparedTexts};
@@ -79,8 +79,12 @@ impl Waiting {
         }
     }
 
-    /// Lets it wait until an answer ends, or memory may have become free otherwise.
+    /// Lets it wait until an answer ends, or memory may have become free otherwise, and tells whose answers are waited for.
     pub fn wait_on(&mut self, in_the_way: Vec<FolderSource>) {
+        if let (Work::Generate(_, job), true) = (&self.work, self.in_the_way != in_the_way) {
+            let models = in_the_way.iter().map(|model| model.reference.clone()).collect();
+            job.send(EngineEvent::Waiting { models });
+        }
         self.in_the_way = in_the_way;
         self.retry = Instant::now() + RETRY;
     }

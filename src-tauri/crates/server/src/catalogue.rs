@@ -56,8 +56,8 @@ impl Catalogue {
         }
     }
 
-    /// All models that can be used.
-    pub(crate) async fn list(&self) -> Arc<Vec<Entry>> {
+    /// All models that can be used, as they were a moment ago.
+    async fn list(&self) -> Arc<Vec<Entry>> {
         if let Some((at, list)) = &*self.known() {
             if at.elapsed() < FRESH {
                 return list.clone();
@@ -151,9 +151,9 @@ impl Catalogue {
         }
     }
 
-    /// The list of a dialect.
+    /// The list of a dialect, as it is now.
     pub(crate) async fn body(&self, dialect: Dialect) -> Value {
-        let list = self.list().await;
+        let list = self.look().await;
         let mut data: Vec<Value> = list.iter().map(|entry| self.entry(entry, dialect)).collect();
         let unlisted = self
             .fallback
@@ -182,6 +182,28 @@ fn short_name(reference: &str) -> &str {
     let path = Path::new(reference);
     let last = path.file_name().and_then(|name| name.to_str());
     last.filter(|_| path.is_absolute()).unwrap_or(reference)
+}
+
+/// A model as clients name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedModel {
+    /// How clients call it.
+    pub id: String,
+    /// How this computer calls it.
+    pub reference: String,
+    /// Tokens its context holds, if that is known.
+    pub context: Option<u32>,
+}
+
+/// The models of a shelf that answer conversations, as clients name them, in the order of `/v1/models`. Reads files.
+pub fn served_models(shelf: &dyn ModelShelf) -> Vec<ServedModel> {
+    let served = |Entry { id, model }| ServedModel {
+        id,
+        reference: model.reference,
+        context: model.context,
+    };
+    let listed = entries(shelf.list()).into_iter();
+    listed.filter(|entry| entry.model.kind == ModelKind::Chat).map(served).collect()
 }
 
 /// Usable models with what clients call them: a folder by its own name if no other model has that.

@@ -231,8 +231,11 @@ impl Exchange {
         if running.is_empty() {
             return None;
         }
-        let ((answer, heard), ..) = select_all(running).await;
-        Some(heard.map(|heard| (answer, heard)))
+        tokio::select! {
+            biased;
+            () = self.state.stop.cancelled() => Some(Err(switched_off())),
+            ((answer, heard), ..) = select_all(running) => Some(heard.map(|heard| (answer, heard))),
+        }
     }
 
     fn tell(&mut self, answer: usize, heard: Heard) -> Vec<Frame> {
@@ -254,6 +257,11 @@ impl Exchange {
             self.state.responses.keep(response);
         }
     }
+}
+
+/// What a client is told whose answer the end of the server ends.
+fn switched_off() -> Refusal {
+    Error::new(ErrorCode::Stopped, "the server was switched off before the answer was complete").into()
 }
 
 /// A stream that is being written.

@@ -8,5 +8,6 @@ mod hostile;
 mod house;
 mod recorded;
 mod sdks;
+mod switching;
 mod told;
 mod waiting;
