@@ -127,5 +127,5 @@ fn the_official_sdks_talk_with_pebble() {
     let cells: Vec<Value> = lines(&output);
     let wrong: Vec<&Value> = cells.iter().filter(|cell| cell["ok"] != true).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(cells.len(), 73, "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(cells.len(), 85, "{}", String::from_utf8_lossy(&output.stderr));
 }

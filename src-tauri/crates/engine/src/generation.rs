@@ -7,6 +7,7 @@ use checkpoint::memory::Workload;
 use protocol::{Done, EndedBy, EngineEvent, Notice, NoticeCode, Priority, RawPrompt, Request, Stage};
 
 use crate::answer::{pauses, render_request, thinks, PreparedPrompt};
+use crate::answer_constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::job::JobContext;
 use crate::load::LoadedModel;
@@ -113,7 +114,8 @@ impl Generation {
             None => processor.parser(&prompt, thinks(request.thinking, &info.thinking), &request.stop),
         };
         let thinking = ThinkingBudget::new(processor.thinking_terminator().cloned(), request.thinking_budget);
-        let mut output = OutputStream::new(parser.with_tools(&request.tools), thinking, job.clone());
+        let constraint = request.schema.clone().map(|schema| Constraint::begin(&loaded, schema));
+        let mut output = OutputStream::new(parser.with_tools(&request.tools), thinking, job.clone()).constrained(constraint);
         let mut repetitions = RepetitionDetector::default();
         let mut tokens = prompt.ids.clone();
         if let Some(prefix) = &prefix {
@@ -228,6 +230,23 @@ impl Generation {
     /// Whether it has to decode alone until a token of it is known.
     pub fn suspect(&self) -> bool {
         self.suspect
+    }
+
+    /// Whether what may come next depends on its last token.
+    pub fn constrained(&self) -> bool {
+        self.request.schema.is_some()
+    }
+
+    /// Limits what is chosen next, after its last token.
+    ///
+    /// # Errors
+    /// If what was written does not follow the schema.
+    pub fn limit_choice(&mut self) -> Result<()> {
+        let mask = self.output.mask()?;
+        if let Some(sequence) = &mut self.sequence {
+            sequence.limit(mask);
+        }
+        Ok(())
     }
 
     /// Its sequence, to take part in a step.

@@ -13,6 +13,7 @@ use protocol::{FolderSource, ModelInfo};
 use sha2::{Digest, Sha256};
 
 use crate::cache::PrefixCache;
+use crate::answer_constraint::LazyVocabulary;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::models::Model;
@@ -55,6 +56,8 @@ pub struct LoadedModel {
     pub model: Model,
     /// Copies of what it has read.
     pub prefix_cache: RefCell<PrefixCache>,
+    /// Its tokens, for answers that follow a schema.
+    pub vocabulary: LazyVocabulary,
     /// For the windows.
     pub info: ModelInfo,
 }
@@ -97,6 +100,7 @@ impl LoadedModel {
         Ok(Self {
             model,
             prefix_cache: RefCell::new(PrefixCache::new()?),
+            vocabulary: LazyVocabulary::default(),
             info,
             files,
         })

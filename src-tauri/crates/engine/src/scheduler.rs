@@ -14,7 +14,8 @@ use crate::load::LoadedModel;
 use crate::memory;
 use crate::ops::concatenate;
 use crate::pace::Pace;
-use crate::sequence::{clear_after_chunk, decode_step, ids_tensor, DecodedStep, LoopEnd, Sequence};
+use crate::sequence::{choose_rows, clear_after_chunk, decode_logits, decode_step, ids_tensor, LoopEnd, Sequence};
+use crate::step::{Choice, Step};
 use crate::tensor::{async_eval, Tensor};
 
 /// Sequences that decode together at most.
@@ -63,17 +64,6 @@ struct Running {
     id: u64,
     generation: Generation,
     admitted: Instant,
-}
-
-/// A step whose tokens are being computed.
-struct Step {
-    /// Tokens `[rows]`.
-    decoded: DecodedStep,
-    /// Whose row each is; `None` if its token is not wanted any more.
-    rows: Vec<Option<u64>>,
-    /// Whether a chat answer takes part, and others.
-    chat: bool,
-    others: bool,
 }
 
 impl Scheduler {
@@ -186,6 +176,9 @@ impl Scheduler {
         if let Some(previous) = previous {
             self.accept(&previous, next.as_mut())?;
         }
+        if let Some(next) = &mut next {
+            self.choose(next)?;
+        }
         self.in_flight = next;
         Ok(())
     }
@@ -228,7 +221,7 @@ impl Scheduler {
     fn begin_step(&mut self, members: &[(u64, Option<usize>)], previous: Option<&Step>) -> Result<Step> {
         let input = self.input(members, previous)?;
         let rows: Vec<Option<u64>> = members.iter().map(|(id, _)| Some(*id)).collect();
-        let (mut chat, mut others) = (false, false);
+        let (mut chat, mut others, mut waits) = (false, false, false);
         let mut sequences: Vec<&mut Sequence> = Vec::with_capacity(members.len());
         // Members stand in the same order.
         for running in self.running.iter_mut().filter(|running| rows.contains(&Some(running.id))) {
@@ -236,20 +229,53 @@ impl Scheduler {
                 Priority::Chat => chat = true,
                 Priority::Api | Priority::Background => others = true,
             }
+            waits |= running.generation.constrained();
             sequences.push(running.generation.sequence());
         }
-        let decoded = decode_step(&self.loaded.model, &input, &mut sequences)?;
-        async_eval(decoded.tensors())?;
+        let choice = if waits {
+            let logits = decode_logits(&self.loaded.model, &input, &mut sequences)?;
+            async_eval([&logits])?;
+            let members = rows.iter().copied().flatten().collect();
+            Choice::Waiting { input, logits, members }
+        } else {
+            let decoded = decode_step(&self.loaded.model, &input, &mut sequences)?;
+            async_eval(decoded.tensors())?;
+            Choice::Made(decoded)
+        };
         self.steps += 1;
         if self.steps.is_multiple_of(CLEAR_EVERY) {
             memory::clear_cache()?;
         }
         Ok(Step {
-            decoded,
+            choice,
             rows,
             chat,
             others,
         })
+    }
+
+    /// Chooses the tokens of a step that waited for the one before it, each among those that may come there.
+    fn choose(&mut self, step: &mut Step) -> Result<()> {
+        let Choice::Waiting { input, logits, members } = &step.choice else {
+            return Ok(());
+        };
+        for row in &mut step.rows {
+            let wanted = self.running.iter_mut().find(|running| Some(running.id) == *row);
+            if let Some((id, Err(error))) = wanted.map(|running| (running.id, running.generation.limit_choice())) {
+                *row = None;
+                self.end(id, Err(error));
+            }
+        }
+        // Members stand in the same order as the answers that still run.
+        let mut running = self.running.iter_mut().filter(|running| members.contains(&running.id)).peekable();
+        let sequences: Vec<Option<&mut Sequence>> = members
+            .iter()
+            .map(|id| running.next_if(|running| running.id == *id).map(|running| running.generation.sequence()))
+            .collect();
+        let decoded = choose_rows(input, logits, sequences.into_iter())?;
+        async_eval(decoded.tensors())?;
+        step.choice = Choice::Made(decoded);
+        Ok(())
     }
 
     /// The last token of each member `[members]`, of which some are still being computed.
@@ -257,7 +283,7 @@ impl Scheduler {
         if let Some(previous) = previous {
             let same = members.len() == previous.rows.len() && members.iter().enumerate().all(|(index, (_, row))| *row == Some(index));
             if same {
-                return Ok(previous.decoded.tokens.clone());
+                return Ok(previous.made()?.tokens.clone());
             }
         }
         let known = |id: u64| {
@@ -267,7 +293,7 @@ impl Scheduler {
         let parts = members
             .iter()
             .map(|(id, row)| match (row, previous) {
-                (Some(row), Some(step)) => step.decoded.tokens.slice(0, *row as i32, *row as i32 + 1),
+                (Some(row), Some(step)) => step.made()?.tokens.slice(0, *row as i32, *row as i32 + 1),
                 _ => {
                     let ids = ids_tensor(known(*id).as_slice());
                     if members.len() == 1 {
@@ -287,13 +313,14 @@ impl Scheduler {
     /// Waits for the tokens of a step, once for all, and hands them out. A row of the step after it is dropped if its answer has
     /// ended or goes on with other tokens than sampled ones.
     fn accept(&mut self, step: &Step, mut next: Option<&mut Step>) -> Result<()> {
-        let tokens = step.decoded.tokens.to_u32()?;
+        let decoded = step.made()?;
+        let tokens = decoded.tokens.to_u32()?;
         self.record_step(step);
         for (row, (id, token)) in step.rows.iter().zip(tokens).enumerate() {
             let Some(running) = self.running.iter_mut().find(|running| Some(running.id) == *id) else {
                 continue;
             };
-            let logprobs = step.decoded.logprobs.get(row).and_then(Option::as_ref);
+            let logprobs = decoded.logprobs.get(row).and_then(Option::as_ref);
             let end = running.generation.accept(token, logprobs)?;
             let wanted = end.is_none() && running.generation.in_step();
             if let Some(row) = next.as_mut().and_then(|next| next.rows.iter_mut().find(|row| *row == id)) {
