@@ -109,6 +109,11 @@ impl MlxEngine {
         }))
     }
 
+    /// Makes at most so many answers of programs at once from now on, those of chats on top; 0: as many as suits the device.
+    pub fn set_max_sequences(&self, most: usize) {
+        self.0.shared.set_max_sequences(most);
+    }
+
     /// Logits after the last of `tokens`, or after each of them if `all`, read in chunks of `chunk` tokens (by default
     /// all at once). Loads the model if it is not loaded. Blocks; not for async code.
     pub fn logits(&self, model: FolderSource, tokens: Vec<u32>, all: bool, chunk: Option<usize>) -> protocol::Result<Vec<Vec<f32>>> {
