@@ -56,7 +56,10 @@ fn an_answer_follows_a_schema() {
     for thinking in ["on", "off"] {
         let events = ask(home.path(), &["--thinking", thinking, "--schema", path, "What is 347 + 589?"]);
         let answer: Value = serde_json::from_str(&joined(&events, "text")).expect("JSON");
-        assert!(answer["sum"].is_i64() && answer.as_object().expect("an object").len() == 1, "{answer}");
+        assert!(
+            answer["sum"].is_i64() && answer.as_object().expect("an object").len() == 1,
+            "{answer}"
+        );
         assert_eq!(joined(&events, "thinking").is_empty(), thinking == "off");
     }
     fs::write(&file, r#"{"type": "array", "uniqueItems": true}"#).expect("written");

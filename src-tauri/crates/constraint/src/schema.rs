@@ -54,7 +54,9 @@ pub(crate) fn parser(factory: &ParserFactory, schema: &Value) -> Result<llguidan
     }
     schema.insert(OPTIONS.into(), json!({"whitespace_pattern": BLANKS}));
     let grammar = TopLevelGrammar::from_json_schema(schema.into());
-    factory.create_parser(grammar).map_err(|error| Error::Schema(reason(&error.to_string())))
+    factory
+        .create_parser(grammar)
+        .map_err(|error| Error::Schema(reason(&error.to_string())))
 }
 
 /// What llguidance says, in one line.

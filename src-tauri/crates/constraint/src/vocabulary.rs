@@ -25,7 +25,9 @@ impl Vocabulary {
     /// [`Error::NoStopToken`].
     pub fn new(tokens: &[Vec<u8>], stops: &[u32], rows: usize) -> Result<Self> {
         let stops: Arc<[u32]> = stops.iter().copied().filter(|id| (*id as usize) < rows.min(tokens.len())).collect();
-        let Some(first) = stops.first() else { return Err(Error::NoStopToken) };
+        let Some(first) = stops.first() else {
+            return Err(Error::NoStopToken);
+        };
         let info = TokRxInfo::new(tokens.len() as u32, *first);
         let trie = TokTrie::from(&info, tokens).with_eos_tokens(&stops);
         let tokens: llguidance::toktrie::TokEnv = Arc::new(ApproximateTokEnv::new(trie));

@@ -40,7 +40,11 @@ fn walk(grammar: &mut AnswerGrammar, tokens: &[Vec<u8>], random: &mut Random, mo
         let allowed: Vec<usize> = (0..mask.len()).filter(|id| mask[*id]).collect();
         let id = allowed[random.below(allowed.len())];
         if tokens[id].is_empty() {
-            assert!(grammar.is_whole().unwrap(), "it may end where it is not whole: {}", String::from_utf8_lossy(&written));
+            assert!(
+                grammar.is_whole().unwrap(),
+                "it may end where it is not whole: {}",
+                String::from_utf8_lossy(&written)
+            );
             return (Some(written), times);
         }
         assert!(grammar.take(id as u32).unwrap(), "the mask allows what the grammar refuses");
@@ -109,8 +113,40 @@ fn refusals_name_the_keyword() {
         let refusal = check(&schema).unwrap_err().to_string();
         assert!(refusal.contains(named) && !refusal.contains('\n'), "{schema}: {refusal}");
     }
-    for schema in [json!(true), json!({}), json!({"$defs": {"a": {"not": {}}}}), constraint::any_object()] {
+    for schema in [
+        json!(true),
+        json!({}),
+        json!({"$defs": {"a": {"not": {}}}}),
+        constraint::any_object(),
+    ] {
         assert_eq!(check(&schema), Ok(()), "{schema}");
+    }
+}
+
+#[test]
+fn hostile_schemas_are_refused_or_honoured_in_bounded_work() {
+    let nested = |depth: usize| (0..depth).fold(json!({"type": "null"}), |inner, _| json!({"type": "array", "items": inner}));
+    let vocabulary = vocabulary();
+    for schema in [
+        json!({"$ref": "#"}),
+        json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}),
+        json!({"allOf": [{"$ref": "#"}, {"type": "object"}]}),
+        json!({"type": "array", "items": {"$ref": "#"}}),
+        json!({"type": "string", "pattern": "^((a{1000}){1000}){1000}$"}),
+        json!({"type": "string", "pattern": "^(a?){200}a{200}$"}),
+        json!({"type": "string", "pattern": "("}),
+        json!({"type": "string", "minLength": 1_000_000_000, "maxLength": 2_000_000_000}),
+        json!({"type": "array", "minItems": 1_000_000_000}),
+        json!({"type": "number", "multipleOf": 1e-300, "minimum": 1e300}),
+        json!({"enum": (0..20_000).map(|n| format!("{n:x}")).collect::<Vec<_>>()}),
+        json!({"type": "object", "properties": (0..2000).map(|n| (n.to_string(), json!({}))).collect::<serde_json::Map<_, _>>()}),
+        nested(95),
+    ] {
+        let name = schema.to_string().chars().take(80).collect::<String>();
+        match (check(&schema), vocabulary.grammar(&schema)) {
+            (Ok(()), Ok(mut grammar)) => assert!(grammar.mask().is_err() || grammar.mask().unwrap().contains(&true), "{name}"),
+            (first, second) => assert_eq!(first.err(), second.err(), "{name}"),
+        }
     }
 }
 
@@ -163,9 +199,11 @@ fn real_vocabularies_take_what_their_masks_allow() {
     let mut random = Random::new(seed());
     let mut large = small.clone();
     while large.len() < 150_000 {
-        let word = (0..2 + random.below(8)).map(|_| b'a' + random.below(26) as u8);
-        let blank = (random.below(2) == 0).then_some(b' ');
-        large.push(blank.into_iter().chain(word).collect());
+        let mut word: Vec<u8> = (0..2 + random.below(8)).map(|_| b'a' + random.below(26) as u8).collect();
+        if random.below(2) == 0 {
+            word.insert(0, b' ');
+        }
+        large.push(word);
     }
     for (tokens, count) in [(&small, 40), (&large, 10)] {
         let start = Instant::now();

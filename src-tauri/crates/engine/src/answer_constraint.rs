@@ -28,7 +28,7 @@ pub struct Constraint {
 enum Grammar {
     /// Being compiled beside the prefill; `None` if that could not be begun.
     Compiling(Option<JoinHandle<constraint::Result<AnswerGrammar>>>),
-    Ready(AnswerGrammar),
+    Ready(Box<AnswerGrammar>),
     Failed(Error),
 }
 
@@ -88,7 +88,8 @@ impl Constraint {
         match parser.place() {
             Place::Within if !self.begun => return Ok(None),
             // A thought has to end before the answer does.
-            Place::Thought if !self.begun => return Ok(Some(Mask::Without(self.stops.clone()))),
+            Place::Thought if !self.begun && !self.stops.is_empty() => return Ok(Some(Mask::Without(self.stops.clone()))),
+            Place::Thought if !self.begun => return Ok(None),
             _ => {}
         }
         let (begun, called) = (self.begun, self.called);
@@ -128,7 +129,7 @@ impl Constraint {
         if let Grammar::Compiling(thread) = &mut self.grammar {
             let compiled = thread.take().map(JoinHandle::join);
             self.grammar = match compiled {
-                Some(Ok(Ok(grammar))) => Grammar::Ready(grammar),
+                Some(Ok(Ok(grammar))) => Grammar::Ready(Box::new(grammar)),
                 Some(Ok(Err(error))) => Grammar::Failed(error.into()),
                 Some(Err(_)) | None => Grammar::Failed(Error::Panicked("the schema was not compiled".into())),
             };

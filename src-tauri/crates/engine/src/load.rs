@@ -12,8 +12,8 @@ use prompt::ChatProcessor;
 use protocol::{FolderSource, ModelInfo};
 use sha2::{Digest, Sha256};
 
-use crate::cache::PrefixCache;
 use crate::answer_constraint::LazyVocabulary;
+use crate::cache::PrefixCache;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::models::Model;

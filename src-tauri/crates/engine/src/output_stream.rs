@@ -5,8 +5,8 @@ use std::rc::Rc;
 use prompt::{ChannelParser, Piece, StopToken};
 use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, Notice, NoticeCode, TokenLogprobs, ToolCall, Usage};
 
-use crate::answer_prefix::PrefixTokens;
 use crate::answer_constraint::Constraint;
+use crate::answer_prefix::PrefixTokens;
 use crate::error::{Error, Result};
 use crate::job::JobContext;
 use crate::sampler::Mask;

@@ -270,7 +270,11 @@ impl Scheduler {
         let mut running = self.running.iter_mut().filter(|running| members.contains(&running.id)).peekable();
         let sequences: Vec<Option<&mut Sequence>> = members
             .iter()
-            .map(|id| running.next_if(|running| running.id == *id).map(|running| running.generation.sequence()))
+            .map(|id| {
+                running
+                    .next_if(|running| running.id == *id)
+                    .map(|running| running.generation.sequence())
+            })
             .collect();
         let decoded = choose_rows(input, logits, sequences.into_iter())?;
         async_eval(decoded.tensors())?;

@@ -10,7 +10,8 @@ use common::{hear, pebble, question, source, Heard};
 use engine::MlxEngine;
 use futures::future::join_all;
 use protocol::{
-    AnswerPrefix, Engine, ErrorCode, FinishReason, FolderSource, JobHandle, LocalEngine, Message, Priority, Request, Role, Sampling, Thinking,
+    AnswerPrefix, Engine, ErrorCode, FinishReason, FolderSource, JobHandle, LocalEngine, Message, Priority, Request, Role, Sampling,
+    Thinking,
 };
 use random_schemas::{fault, Random};
 use serde_json::{json, Value};
@@ -42,8 +43,15 @@ async fn an_answer_follows_its_schema_after_a_thought_and_without_one() {
         let free = hear(engine.generate(question(SUM, thinking))).await;
         let heard = hear(engine.generate(under(sum(), question(SUM, thinking)))).await;
         let value = parsed(&heard);
-        assert_eq!(fault(&sum(), &json!({"type": "object", "properties": {"sum": {"type": "integer", "minimum": -1e9, "maximum": 1e9},
-            "sure": {"type": "boolean"}}, "required": ["sum", "sure"]}), &value), None);
+        assert_eq!(
+            fault(
+                &sum(),
+                &json!({"type": "object", "properties": {"sum": {"type": "integer", "minimum": -1e9, "maximum": 1e9},
+            "sure": {"type": "boolean"}}, "required": ["sum", "sure"]}),
+                &value
+            ),
+            None
+        );
         // The grammar sleeps through the thought.
         assert_eq!(heard.thinking, free.thinking);
         assert_eq!(heard.tokens.len(), heard.done().usage.unwrap().completion_tokens as usize);
@@ -68,7 +76,11 @@ async fn a_call_is_still_possible_beside_a_schema() {
         ..under(sum(), question("What is the weather in Oslo?", Thinking::Off))
     };
     let heard = hear(MlxEngine::start().generate(request)).await;
-    assert_eq!((heard.done().finish_reason, heard.calls.len()), (FinishReason::ToolCalls, 1), "{heard:?}");
+    assert_eq!(
+        (heard.done().finish_reason, heard.calls.len()),
+        (FinishReason::ToolCalls, 1),
+        "{heard:?}"
+    );
     assert_eq!(heard.calls[0].arguments, json!({"city": "Oslo"}));
 }
 
@@ -179,6 +191,9 @@ async fn answers_under_random_schemas_parse_and_validate() {
             whole += 1;
         }
     }
-    println!("report: answers under random schemas by {} models: {whole} parse and validate, {cut} cut at their length", models.len());
+    println!(
+        "report: answers under random schemas by {} models: {whole} parse and validate, {cut} cut at their length",
+        models.len()
+    );
     assert!(whole * 2 > answers, "{whole} of {answers}");
 }

@@ -129,7 +129,9 @@ impl Tokenizer {
         let ids = self.inner.get_vocab(true).into_values();
         let size = ids.max().map_or(0, |last| last + 1);
         let text = |id: &u32| !self.is_control(*id);
-        (0..size).map(|id| Some(id).filter(text).map(|id| self.bytes(id)).unwrap_or_default()).collect()
+        (0..size)
+            .map(|id| Some(id).filter(text).map(|id| self.bytes(id)).unwrap_or_default())
+            .collect()
     }
 
     /// A noncharacter that none of the texts contains.

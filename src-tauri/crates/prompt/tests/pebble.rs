@@ -428,7 +428,10 @@ fn where_the_next_id_belongs_is_told_and_verbatim_text_opens_nothing() {
     assert_eq!((off.place(), spelled(&off)), (Place::Answer, BTreeSet::new()));
     let mut parser = pebble.parser(&prompt, true, &[]).with_tools(&tools);
     let openers = spelled(&parser);
-    assert!(openers.len() == 2 && openers.iter().any(|text| text.contains("call")), "{openers:?}");
+    assert!(
+        openers.len() == 2 && openers.iter().any(|text| text.contains("call")),
+        "{openers:?}"
+    );
     let (_, ids) = pebble.reader("<|channel>thought\nHm.<channel|>", false, true).unwrap();
     let places: Vec<Place> = ids
         .iter()
@@ -444,6 +447,9 @@ fn where_the_next_id_belongs_is_told_and_verbatim_text_opens_nothing() {
     let ids = pebble.encode(words).unwrap();
     let mut pieces: Vec<Piece> = ids.iter().flat_map(|id| parser.push(*id)).collect();
     pieces.extend(parser.finish());
-    let text: String = pieces.iter().map(|piece| if let Piece::Text(text) = piece { text.as_str() } else { "\0" }).collect();
+    let text: String = pieces
+        .iter()
+        .map(|piece| if let Piece::Text(text) = piece { text.as_str() } else { "\0" })
+        .collect();
     assert_eq!((text.as_str(), parser.place()), (words, Place::Answer));
 }

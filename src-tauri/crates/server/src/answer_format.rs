@@ -66,9 +66,19 @@ mod tests {
         assert_eq!(asked(Value::Null, None), Ok(None));
         for (format, inner, place, named) in [
             (json!({"type": "grammar"}), None, "format.type", "grammar"),
-            (json!({"type": "json_schema"}), Some("json_schema"), "format.json_schema", "required"),
+            (
+                json!({"type": "json_schema"}),
+                Some("json_schema"),
+                "format.json_schema",
+                "required",
+            ),
             (json!({"type": "json_schema"}), None, "format.schema", "required"),
-            (json!({"type": "json_schema", "schema": {"not": {}}}), None, "format.schema", "\"not\""),
+            (
+                json!({"type": "json_schema", "schema": {"not": {}}}),
+                None,
+                "format.schema",
+                "\"not\"",
+            ),
             (
                 json!({"type": "json_schema", "json_schema": {"schema": {"type": "array", "uniqueItems": true}}}),
                 Some("json_schema"),

@@ -42,14 +42,20 @@ fn object(random: &mut Random, depth: usize) -> Value {
     for name in NAMES.iter().take(1 + random.below(4)) {
         properties.insert((*name).to_owned(), part(random, depth));
     }
-    let required: Vec<Value> = properties.keys().filter(|_| random.chance(80)).map(|name| name.as_str().into()).collect();
+    let required: Vec<Value> = properties
+        .keys()
+        .filter(|_| random.chance(80))
+        .map(|name| name.as_str().into())
+        .collect();
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
 fn part(random: &mut Random, depth: usize) -> Value {
     match random.below(8) {
         0 if depth > 0 => object(random, depth - 1),
-        1 if depth > 0 => json!({"type": "array", "items": part(random, depth - 1), "minItems": random.below(2), "maxItems": 1 + random.below(3)}),
+        1 if depth > 0 => {
+            json!({"type": "array", "items": part(random, depth - 1), "minItems": random.below(2), "maxItems": 1 + random.below(3)})
+        }
         2 => json!({"anyOf": [scalar(random), {"type": "null"}]}),
         _ => scalar(random),
     }
