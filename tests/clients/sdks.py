@@ -222,7 +222,7 @@ def structured(surface, stream, thinking):
         else:
             parsed = openai_client.responses.parse(**fields).output_parsed
     else:
-        fields = {"model": MODEL, "messages": [{"role": "user", "content": SUM}], "max_tokens": 400, "output_format": Sum}
+        fields = {"model": MODEL, "messages": [{"role": "user", "content": SUM}], "max_tokens": 1000, "output_format": Sum, "extra_body": {"temperature": 0}}
         fields["thinking"] = {"type": "adaptive"} if thinking else {"type": "disabled"}
         if stream:
             with anthropic_client.messages.stream(**fields) as events:
