@@ -224,10 +224,12 @@ fn the_open_chat_shows_live_what_another_process_writes_into_it() {
     window.close();
 }
 
-/// The stored last answers of all chats, the newest chat first.
+/// The stored last answers of all chats, in the order in which these were begun.
 fn last_answers(home: &Path) -> Vec<Value> {
     let listed = ponder_json(home, &["history", "--json"]);
-    let ids = listed[0]["chats"].as_array().expect("chats").iter();
+    let mut chats = listed[0]["chats"].as_array().expect("chats").clone();
+    chats.sort_by_key(|chat| chat["created_at"].as_i64().expect("a time"));
+    let ids = chats.iter();
     ids.map(|chat| {
         let id = chat["id"].as_str().expect("an id");
         let exported = ponder_json(home, &["history", "export", "--format", "json", id]);
@@ -256,8 +258,8 @@ fn two_chats_answer_at_the_same_time() {
     window.picture("two-chats");
     window.wait_until_answer_is("complete");
     assert_eq!(window.answer(), counting(100));
-    window.wait_until("the other one ends too", || last_answers(home.path())[1]["state"] == "complete");
-    assert_eq!(text_of(&last_answers(home.path())[1]), counting(120));
+    window.wait_until("the other one ends too", || last_answers(home.path())[0]["state"] == "complete");
+    assert_eq!(text_of(&last_answers(home.path())[0]), counting(120));
     window.close();
 }
 

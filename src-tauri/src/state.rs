@@ -51,6 +51,7 @@ impl App {
         let engine: Arc<dyn LocalEngine> = Arc::new(MlxEngine::with_options(EngineOptions {
             memory_guard: Some(Arc::new(SystemMemoryGuard::new(data_dir))),
             cache_dir: Some(data_dir.join("mlx")),
+            ..EngineOptions::default()
         }));
         let models = ModelFolder::open();
         let net = Net::open(net::Settings::of_this_computer(data_dir));

@@ -272,7 +272,7 @@ impl Chat {
         self.0.changed();
         tokio::spawn(async move {
             let (history, engine) = (registration.inner.history.clone(), registration.inner.engine.clone());
-            write_answer(history.clone(), engine.clone(), running.clone(), ask).await;
+            write_answer(history.clone(), &registration.inner.owner, engine.clone(), running.clone(), ask).await;
             // The answer has ended for everybody before anything is done for the next one.
             drop(registration);
             if let Some(next) = next {

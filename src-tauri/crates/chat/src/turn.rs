@@ -61,7 +61,9 @@ enum Outcome {
 }
 
 /// Writes the answer to its end, whatever happens on the way, and stores and tells the end.
-pub(crate) async fn write_answer(history: History, engine: Arc<dyn Engine>, running: Arc<LiveAnswer>, ask: AnswerRequest) {
+///
+/// `owner` is how this process calls itself in the history.
+pub(crate) async fn write_answer(history: History, owner: &str, engine: Arc<dyn Engine>, running: Arc<LiveAnswer>, ask: AnswerRequest) {
     let (listening, listened) = oneshot::channel::<()>();
     let reading = async {
         // A task of its own, so that a panic in it ends this answer and nothing else.
@@ -69,8 +71,8 @@ pub(crate) async fn write_answer(history: History, engine: Arc<dyn Engine>, runn
         drop(listening);
         end.unwrap_or_else(|_| Outcome::Failed(Error::Broken.into()))
     };
-    let (end, ()) = tokio::join!(reading, persist(&history, &running, listened));
-    store_end(&history, &running, end).await;
+    let (end, ()) = tokio::join!(reading, persist(&history, owner, &running, listened));
+    store_end(&history, owner, &running, end).await;
 }
 
 /// While the person reads an answer, the engine prefetches what the next question will come after.
@@ -156,7 +158,7 @@ fn apply(running: &LiveAnswer, event: Option<EngineEvent>) -> Option<Outcome> {
 
 /// Writes what is new and says that this process lives, until `listened` ends. What could not be written is tried again
 /// together with what comes next.
-async fn persist(history: &History, running: &LiveAnswer, mut listened: oneshot::Receiver<()>) {
+async fn persist(history: &History, owner: &str, running: &LiveAnswer, mut listened: oneshot::Receiver<()>) {
     let mut failing = false;
     loop {
         tokio::select! {
@@ -167,7 +169,7 @@ async fn persist(history: &History, running: &LiveAnswer, mut listened: oneshot:
         let next = Instant::now() + WRITE_EVERY;
         // Never dropped in the middle: what is noted as saved is what is on disk.
         let (delta, saved) = running.delta();
-        match history.append(&running.message, &delta).await {
+        match history.append(&running.message, owner, &delta).await {
             Ok(requests) => {
                 failing = false;
                 running.saved(saved);
@@ -191,7 +193,7 @@ async fn persist(history: &History, running: &LiveAnswer, mut listened: oneshot:
     }
 }
 
-async fn store_end(history: &History, running: &LiveAnswer, outcome: Outcome) {
+async fn store_end(history: &History, owner: &str, running: &LiveAnswer, outcome: Outcome) {
     let (last_tokens, state, finish_reason, ended_by, error, figures) = match outcome {
         Outcome::Done(done) => {
             let state = if done.finish_reason == FinishReason::Cancelled {
@@ -224,7 +226,7 @@ async fn store_end(history: &History, running: &LiveAnswer, outcome: Outcome) {
     let mut stored = Ok(());
     for wait in RETRIES {
         sleep(wait).await;
-        match history.finish(&message, &tokens).await {
+        match history.finish(&message, owner, &tokens).await {
             Ok(as_read) => {
                 message = as_read;
                 stored = Ok(());

@@ -138,6 +138,7 @@ pub fn engine() -> Result<MlxEngine> {
     Ok(MlxEngine::with_options(EngineOptions {
         memory_guard: Some(Arc::new(hub::memory_fit::SystemMemoryGuard::new(&data_dir))),
         cache_dir: Some(data_dir.join("mlx")),
+        ..EngineOptions::default()
     }))
 }
 

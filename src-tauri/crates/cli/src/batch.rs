@@ -1,14 +1,13 @@
 //! `ponder bench --batch`: how fast several sequences decode together, beside mlx-lm's BatchGenerator.
 
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{bail, Context, Result};
+use anyhow::{Context, Result};
 use engine::MlxEngine;
 use protocol::{FolderSource, LocalEngine};
 use serde_json::json;
 
-use crate::output;
+use crate::{output, peer};
 
 /// How many sequences decode at once.
 const SIZES: [usize; 5] = [1, 2, 4, 8, 16];
@@ -77,29 +76,16 @@ fn median(rates: &mut [f64]) -> Option<f64> {
 }
 
 fn peer(script: &Path, model: &FolderSource, run: &BatchRun<'_>) -> Result<Vec<f64>> {
-    let python = std::env::var_os("PONDER_ORACLE_PYTHON").context("PONDER_ORACLE_PYTHON names no Python with mlx-lm; use ./dev bench")?;
-    let mut command = Command::new(python);
-    // The peer finds an MLX of its own; ours must not come first there.
-    command.env_remove("LD_LIBRARY_PATH").arg(script).arg("--model").arg(&model.path);
-    if let Some(path) = std::env::var_os("PONDER_ORACLE_LIBRARY_PATH") {
-        command.env("LD_LIBRARY_PATH", path);
-    }
+    let options = [
+        "--prompt-tokens",
+        &run.prompt.to_string(),
+        "--generate",
+        &run.generate.to_string(),
+        "--sequences",
+    ]
+    .map(str::to_owned);
+    let arguments: Vec<String> = options.into_iter().chain(SIZES.map(|size| size.to_string())).collect();
     // With the BLAS that ours has: the wheel's own is slower.
-    if let Some(library) = std::env::var_os("PONDER_ORACLE_PRELOAD") {
-        command.env("LD_PRELOAD", library);
-    }
-    command.args(["--prompt-tokens", &run.prompt.to_string(), "--generate", &run.generate.to_string()]);
-    let output = command
-        .arg("--sequences")
-        .args(SIZES.map(|size| size.to_string()))
-        .output()
-        .context("the peer could not be started")?;
-    if !output.status.success() {
-        bail!(
-            "the peer failed: {}",
-            String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or("no reason given")
-        );
-    }
-    let line = output.stdout.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty());
-    serde_json::from_slice(line.unwrap_or_default()).context("the peer printed something else than its figures")
+    let preload = std::env::var_os("PONDER_ORACLE_PRELOAD");
+    peer::measure(script, model, preload.as_deref(), &arguments)
 }

@@ -3,20 +3,20 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 use checkpoint::memory::{Backend, Workload};
 use checkpoint::ModelConfig;
 use clap::Args;
-use engine::{BenchFigures, MlxEngine};
+use engine::{BenchFigures, LookupFigures, MlxEngine};
 use protocol::{FolderSource, LocalEngine};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::app::local_engine_and_model;
 use crate::batch::BatchRun;
-use crate::{batch, output, ModelArg};
+use crate::gaps::GapsRun;
+use crate::{batch, gaps, output, peer, ModelArg};
 
 #[derive(Args)]
 pub struct BenchArgs {
@@ -43,6 +43,12 @@ pub struct BenchArgs {
     /// Measure 1, 2, 4, 8 and 16 sequences that decode together instead
     #[arg(long, conflicts_with = "turns")]
     batch: bool,
+    /// Measure how long a chat waits for its next token beside four programs' prompts of so many words instead
+    #[arg(long, conflicts_with_all = ["turns", "batch", "peer"])]
+    gaps: bool,
+    /// Measure the drafts of prompt lookup instead: what a pass over one takes, and what that gives if it is right
+    #[arg(long, conflicts_with_all = ["turns", "batch"])]
+    lookup: bool,
     /// A script that measures mlx-lm and prints the same figures; run with the Python of PONDER_ORACLE_PYTHON
     #[arg(long, value_name = "SCRIPT")]
     peer: Option<PathBuf>,
@@ -92,6 +98,35 @@ struct Runs {
     preloaded: Vec<Figures>,
 }
 
+/// Prints what drafts cost and give; of several repetitions the best of each, since others only disturb.
+fn lookup(engine: &MlxEngine, model: &FolderSource, args: &BenchArgs) -> Result<()> {
+    let prompt = args.prompt_tokens[0];
+    let runs = (0..args.repeat)
+        .map(|_| engine.bench_lookup(model.clone(), prompt, args.generate))
+        .collect::<protocol::Result<Vec<_>>>()?;
+    let mut table = format!(
+        "{}: prompt of {prompt} tokens, {} generated, best of {}; tokens/s\ndraft     without  all right   ratio   steps per pass\n",
+        model.reference, args.generate, args.repeat
+    );
+    for (index, LookupFigures { draft_tokens, .. }) in runs[0].iter().enumerate() {
+        let best = |of: fn(&LookupFigures) -> f64| runs.iter().map(|run| of(&run[index])).fold(0.0, f64::max);
+        let (without, with) = (best(|figures| figures.without), best(|figures| figures.with));
+        let ratio = with / without;
+        let steps = (draft_tokens + 1) as f64 / ratio;
+        if args.json {
+            output::line(&json!({
+                "model": model.reference, "draft_tokens": draft_tokens, "prompt_tokens": prompt, "generate": args.generate,
+                "without": without, "with": with, "ratio": ratio, "steps_per_pass": steps,
+            }))?;
+        }
+        table.push_str(&format!("{draft_tokens:>5}{without:>12.1}{with:>11.1}{ratio:>8.2}{steps:>17.2}\n"));
+    }
+    if !args.json {
+        output::text(&table)?;
+    }
+    Ok(())
+}
+
 /// Measures ours and the peer by turns, so that a noisy neighbour hits both.
 ///
 /// # Errors
@@ -111,6 +146,14 @@ pub async fn run(args: BenchArgs) -> Result<()> {
         ),
         None => local_engine_and_model(args.model.model.as_deref()).await?,
     };
+    if args.gaps {
+        let run = GapsRun {
+            prompt: args.prompt_tokens[0],
+            generate: args.generate,
+            json: args.json,
+        };
+        return gaps::run(&engine, &model, &run).await;
+    }
     if args.batch {
         let run = BatchRun {
             prompt: args.prompt_tokens[0],
@@ -120,6 +163,9 @@ pub async fn run(args: BenchArgs) -> Result<()> {
             json: args.json,
         };
         return batch::run(&engine, &model, &run).await;
+    }
+    if args.lookup {
+        return lookup(&engine, &model, &args);
     }
     let preload = std::env::var_os("PONDER_ORACLE_PRELOAD");
     let versions = format!(
@@ -172,31 +218,9 @@ fn predicted(model: &FolderSource, device: &str, tokens: usize) -> Option<u64> {
 }
 
 fn peer(script: &Path, model: &FolderSource, args: &BenchArgs, preload: Option<&OsStr>) -> Result<Vec<Figures>> {
-    let python = std::env::var_os("PONDER_ORACLE_PYTHON").context("PONDER_ORACLE_PYTHON names no Python with mlx-lm; use ./dev bench")?;
-    let mut command = Command::new(python);
-    // The peer finds an MLX of its own; ours must not come first there.
-    command.env_remove("LD_LIBRARY_PATH").arg(script).arg("--model").arg(&model.path);
-    if let Some(path) = std::env::var_os("PONDER_ORACLE_LIBRARY_PATH") {
-        command.env("LD_LIBRARY_PATH", path);
-    }
-    if let Some(library) = preload {
-        command.env("LD_PRELOAD", library);
-    }
-    let output = command
-        .arg("--generate")
-        .arg(args.generate.to_string())
-        .arg("--prompt-tokens")
-        .args(args.prompt_tokens.iter().map(usize::to_string))
-        .output()
-        .context("the peer could not be started")?;
-    if !output.status.success() {
-        bail!(
-            "the peer failed: {}",
-            String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or("no reason given")
-        );
-    }
-    let line = output.stdout.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty());
-    serde_json::from_slice(line.unwrap_or_default()).context("the peer printed something else than its figures")
+    let options = ["--generate", &args.generate.to_string(), "--prompt-tokens"].map(str::to_owned);
+    let arguments: Vec<String> = options.into_iter().chain(args.prompt_tokens.iter().map(usize::to_string)).collect();
+    peer::measure(script, model, preload, &arguments)
 }
 
 /// What the peer is called as it is installed, and with `PONDER_ORACLE_PRELOAD`.

@@ -3,9 +3,9 @@
 mod ponder;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use hub_imitation::{Fault, Imitation, Repository, Times};
@@ -30,15 +30,17 @@ fn model(hub: &Imitation) -> (Repository, u64) {
     (source, size)
 }
 
-/// Lets a run go until more than `enough` bytes are on disk; what it said last.
-fn watch(run: &mut Child, enough: u64) -> Value {
-    let output = BufReader::new(run.stdout.take().expect("it is piped"));
+/// Lets a run go until more than `enough` bytes are on disk; what it said last, and its output, without whose reader it would end.
+fn watch(run: &mut Child, enough: u64) -> (Value, BufReader<ChildStdout>) {
+    let mut output = BufReader::new(run.stdout.take().expect("it is piped"));
     let mut lines = output
+        .by_ref()
         .lines()
         .map(|line| serde_json::from_str::<Value>(&line.expect("text")).expect("a JSON line"));
-    lines
+    let said = lines
         .find(|line| line["done"].as_u64().is_some_and(|done| done > enough))
-        .expect("it comes that far")
+        .expect("it comes that far");
+    (said, output)
 }
 
 fn blobs(home: &Path) -> PathBuf {
@@ -88,7 +90,7 @@ fn a_run_that_was_killed_is_gone_on_with_at_the_byte() {
     let (bytes, pause) = (64 * 1024, Duration::from_millis(10));
     hub.fault(WEIGHTS, Fault::Drip { bytes, pause }, Times::Always);
     let mut run = pull(home, &hub, &["--json"]).spawn().expect("ponder starts");
-    let said = watch(&mut run, size / 2);
+    let (said, _output) = watch(&mut run, size / 2);
     run.kill().expect("it runs");
     run.wait().expect("it ends");
     let (kept, total) = (kept(home), said["total"].as_u64().expect("a size"));
@@ -112,7 +114,7 @@ fn ctrl_c_keeps_what_came_and_fails() {
     let home = home.path();
     hub.fault(WEIGHTS, Fault::Stall { after: size / 2 }, Times::Always);
     let mut run = pull(home, &hub, &["--json"]).spawn().expect("ponder starts");
-    watch(&mut run, size / 3);
+    let (_, _output) = watch(&mut run, size / 3);
     let interrupted = Command::new("kill")
         .args(["-INT", &run.id().to_string()])
         .status()

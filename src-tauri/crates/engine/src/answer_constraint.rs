@@ -23,6 +23,8 @@ pub struct Constraint {
     begun: bool,
     /// Whether something was called.
     called: bool,
+    /// Whether there was a thought.
+    thought: bool,
 }
 
 enum Grammar {
@@ -49,6 +51,7 @@ impl Constraint {
             stops,
             begun: false,
             called: false,
+            thought: false,
         }
     }
 
@@ -58,7 +61,7 @@ impl Constraint {
             self.take(|grammar| grammar.take(id));
             return parser.push(id);
         }
-        let opens = parser.openers().any(|opener| opener == id);
+        let opens = parser.thought_openers().chain(parser.openers()).any(|opener| opener == id);
         if parser.place() == Place::Answer && !opens && self.begins(id) {
             self.begun = true;
             parser.begin_verbatim();
@@ -85,6 +88,7 @@ impl Constraint {
     /// # Errors
     /// If what was written does not follow the schema, or the grammar grew too complex.
     pub fn mask(&mut self, parser: &ChannelParser) -> Result<Option<Mask>> {
+        self.thought |= parser.place() == Place::Thought;
         match parser.place() {
             Place::Within if !self.begun => return Ok(None),
             // A thought has to end before the answer does.
@@ -92,11 +96,13 @@ impl Constraint {
             Place::Thought if !self.begun => return Ok(None),
             _ => {}
         }
-        let (begun, called) = (self.begun, self.called);
+        let (begun, called, thought) = (self.begun, self.called, self.thought);
         let mut mask = self.grammar()?.mask()?;
         if !begun {
             let ends = self.stops.iter().copied().filter(|_| called);
-            for id in parser.openers().chain(ends) {
+            // A model that would rather not begin with a brace would think again and again.
+            let thoughts = parser.thought_openers().filter(|_| !thought);
+            for id in thoughts.chain(parser.openers()).chain(ends) {
                 if let Some(allowed) = mask.get_mut(id as usize) {
                     *allowed = true;
                 }

@@ -8,8 +8,9 @@ use protocol::FolderSource;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::models::Model;
+use crate::prompt_lookup::LENGTHS;
 use crate::sampler::{Sampler, SamplerConfig};
-use crate::sequence::{clear_after_chunk, decode_step, ids_tensor, prefill_chunk, GenerationTimes, Sequence, SequenceState};
+use crate::sequence::{clear_after_chunk, decode_step, ids_tensor, prefill_chunk, verify, GenerationTimes, Sequence, SequenceState};
 use crate::tensor::{async_eval, Tensor};
 use crate::worker::Worker;
 
@@ -117,6 +118,64 @@ pub fn bench_batch(
         })
     };
     sizes.iter().map(figures).collect()
+}
+
+/// What [`crate::MlxEngine::bench_lookup`] measured for one length of drafts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LookupFigures {
+    /// Tokens of each draft.
+    pub draft_tokens: usize,
+    /// Tokens per second in single steps.
+    pub without: f64,
+    /// Tokens per second if every draft is right to its end, as in a verbatim repetition.
+    pub with: f64,
+}
+
+/// Lets one sequence generate `generate` tokens after a prompt of `prompt` tokens, in single steps and with drafts.
+pub fn bench_lookup(worker: &mut Worker, source: &FolderSource, prompt: usize, generate: usize) -> Result<Vec<LookupFigures>> {
+    check(source, prompt, generate)?;
+    let longest = LENGTHS.into_iter().max().unwrap_or(0);
+    if generate < 2 * (longest + 1) {
+        return Err(nothing_to_measure());
+    }
+    let loaded = worker.ensure_loaded(source)?;
+    let model = &loaded.model;
+    let ids = bench_prompt(prompt, model.vocabulary());
+    let stepped = |tokens: usize| -> Result<(Vec<u32>, f64)> {
+        let (mut sequence, mut text) = (read(model, &ids)?, vec![ids[prompt - 1]]);
+        let start = Instant::now();
+        let mut pending = step(model, &ids_tensor(&text), &mut [&mut sequence])?;
+        while text.len() < tokens {
+            let next = step(model, &pending, &mut [&mut sequence])?;
+            text.extend(std::mem::replace(&mut pending, next).to_u32()?);
+        }
+        text.extend(pending.to_u32()?);
+        Ok((text, tokens as f64 / start.elapsed().as_secs_f64()))
+    };
+    let drafted = |text: &[u32], length: usize| -> Result<f64> {
+        let mut sequence = read(model, &ids)?;
+        let (start, mut known) = (Instant::now(), 0);
+        while known + length + 1 < text.len() {
+            let verified = verify(model, &mut sequence, text[known..=known + length].to_vec())?;
+            // Right is what single steps gave, whatever a rounding makes of it here.
+            verified.keep(model, &mut sequence, length + 1)?;
+            known += length + 1;
+        }
+        Ok(known as f64 / start.elapsed().as_secs_f64())
+    };
+    // GPUs compile their kernels in the first run.
+    stepped(2)?;
+    let (text, without) = stepped(generate)?;
+    let figures = |draft_tokens: usize| {
+        drafted(&text[..2 * draft_tokens + 3], draft_tokens)?;
+        let with = drafted(&text, draft_tokens)?;
+        Ok(LookupFigures {
+            draft_tokens,
+            without,
+            with,
+        })
+    };
+    LENGTHS.into_iter().map(figures).collect()
 }
 
 fn check(source: &FolderSource, prompt: usize, generate: usize) -> Result<()> {

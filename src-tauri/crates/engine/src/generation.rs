@@ -1,5 +1,8 @@
 //! One answer in the making: what is known of its tokens, what the model has read of them, and what becomes of each new one.
 
+mod constrained;
+mod pausing;
+
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -14,6 +17,7 @@ use crate::load::LoadedModel;
 use crate::logprobs::Logprobs;
 use crate::memory;
 use crate::output_stream::OutputStream;
+use crate::prompt_lookup::{Drafts, Tuner};
 use crate::repetition_detector::RepetitionDetector;
 use crate::sampler::{Sampler, SamplerConfig};
 use crate::sequence::{backend, GenerationTimes, LoopEnd, Sequence, SequenceState};
@@ -74,6 +78,11 @@ pub struct Generation {
     decoding: bool,
     /// Whether a step failed that it took part in, so that it has to show alone that it was not its fault.
     suspect: bool,
+    /// Whether it neither reads nor takes part in steps for now.
+    paused: bool,
+    /// The sampler, while there is no sequence because its caches were dropped.
+    sampler: Option<Sampler>,
+    drafts: Drafts,
 }
 
 impl Generation {
@@ -135,6 +144,11 @@ impl Generation {
             Some(_) => vec![prompt.ids.len().saturating_sub(1)],
             None => processor.boundaries(&render_request(&request), &prompt),
         };
+        // What ends a thought drops a draw that is in flight, and a draft has none.
+        let exact = sampler_config.is_greedy() || request.thinking_budget.is_none();
+        // What a schema allows is known one token at a time.
+        let single = request.top_logprobs.is_some() || request.schema.is_some();
+        let drafts = Drafts::new(exact && !single && model.reads_chunks_alike());
         Ok(Self {
             sequence: None,
             sampler_config,
@@ -153,6 +167,9 @@ impl Generation {
             last_chunk: Instant::now(),
             decoding: false,
             suspect: false,
+            paused: false,
+            sampler: None,
+            drafts,
             tokens,
             loaded,
             request,
@@ -197,12 +214,12 @@ impl Generation {
 
     /// Whether its prompt has been read and tokens follow.
     pub fn decoding(&self) -> bool {
-        self.decoding
+        self.decoding && !self.paused
     }
 
     /// Whether tokens have to be read before its next step.
     pub fn reading(&self) -> bool {
-        self.unread() > 0 || !self.decoding
+        !self.paused && (self.unread() > 0 || !self.decoding)
     }
 
     /// The bytes that its caches will grow by, as far as its length is planned.
@@ -214,12 +231,12 @@ impl Generation {
 
     /// Whether the next step can read its last token, which nothing in flight has read.
     pub fn ready(&self) -> bool {
-        self.decoding && self.read() == Some(self.tokens.len() - 1)
+        self.decoding() && self.read() == Some(self.tokens.len() - 1)
     }
 
     /// Whether one more token is wanted while one is still in flight.
     pub fn wants_another(&self) -> bool {
-        self.written + 1 < self.limit.0
+        !self.paused && self.written + 1 < self.limit.0
     }
 
     /// Whether a step in flight reads its last token.
@@ -230,23 +247,6 @@ impl Generation {
     /// Whether it has to decode alone until a token of it is known.
     pub fn suspect(&self) -> bool {
         self.suspect
-    }
-
-    /// Whether what may come next depends on its last token.
-    pub fn constrained(&self) -> bool {
-        self.request.schema.is_some()
-    }
-
-    /// Limits what is chosen next, after its last token.
-    ///
-    /// # Errors
-    /// If what was written does not follow the schema.
-    pub fn limit_choice(&mut self) -> Result<()> {
-        let mask = self.output.mask()?;
-        if let Some(sequence) = &mut self.sequence {
-            sequence.limit(mask);
-        }
-        Ok(())
     }
 
     /// Its sequence, to take part in a step.
@@ -262,7 +262,19 @@ impl Generation {
     pub fn restart(&mut self) {
         self.suspect = true;
         self.told = self.tokens.len();
+        self.drafts.end();
         self.sequence = None;
+        self.sampler = None;
+    }
+
+    /// What may follow its known tokens, if it is worth a pass.
+    pub fn draft(&mut self, tuner: &Tuner) -> Option<Vec<u32>> {
+        self.drafts.next(&self.tokens, self.limit.0 - self.written, tuner)
+    }
+
+    /// Its drafts, and how many of its tokens are known.
+    pub fn drafts(&mut self) -> (&mut Drafts, usize) {
+        (&mut self.drafts, self.tokens.len())
     }
 
     /// Pauses reading at this position too, for a copy that somebody waits for.
@@ -314,13 +326,15 @@ impl Generation {
     /// Continues from the longest prefix that the cache holds, and returns its length.
     fn look_up(&mut self) -> Result<usize> {
         let (model, processor) = (&self.loaded.model, &self.loaded.files.processor);
-        let mut sampler = Sampler::new(
-            self.sampler_config.clone(),
-            &self.tokens[..self.told],
-            &processor.eos_and_newline_ids(),
-            model.vocabulary(),
-        )?;
-        sampler.skip_draws(self.told - self.prompt_tokens)?;
+        let mut sampler = match self.sampler.take() {
+            Some(sampler) => sampler,
+            None => {
+                let (told, protected) = (&self.tokens[..self.told], processor.eos_and_newline_ids());
+                let mut sampler = Sampler::new(self.sampler_config.clone(), told, &protected, model.vocabulary())?;
+                sampler.skip_draws(self.told - self.prompt_tokens)?;
+                sampler
+            }
+        };
         let most = self.tokens.len() - 1;
         let hit = self
             .loaded
@@ -333,6 +347,10 @@ impl Generation {
         };
         if !self.decoding {
             self.cached = cached;
+        }
+        let seen = self.told - 1;
+        if seen < cached {
+            sampler.observe(&self.tokens[seen..cached])?;
         }
         self.boundaries = pauses(std::mem::take(&mut self.boundaries), cached);
         self.sequence = Some(Sequence::new(state, sampler).with_logprobs(self.request.top_logprobs));
@@ -394,9 +412,12 @@ impl Generation {
         }
         self.store_end(end)?;
         self.report_unquantized_layers();
-        let done: Done = self
+        let mut done: Done = self
             .output
             .finish((end, self.limit.1), self.prompt_tokens, self.cached, &self.times, self.load_ms);
+        if let Some(usage) = &mut done.usage {
+            usage.speculation = self.drafts.usage(self.times.tokens());
+        }
         self.job.send(EngineEvent::Done(done));
         Ok(())
     }

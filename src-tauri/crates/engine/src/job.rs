@@ -8,7 +8,7 @@ use protocol::{AnswerNowFlag, CancelFlag, EngineEvent, MemoryFigures, MemoryGuar
 use tokio::sync::{oneshot, watch};
 
 use crate::error::{catch_panic, Error, Result};
-use crate::{memory, EngineOptions};
+use crate::{memory, EngineOptions, PromptLookup};
 
 /// What other threads may look at while the worker works.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub struct Shared {
     closing: AtomicBool,
     /// How many prefetches are waiting or at work.
     prefetches: watch::Sender<usize>,
+    /// How many chunks prefetches have read so far.
+    prefetched_chunks: AtomicUsize,
     /// Open queries for the memory. Each is kept alive by its command in the queue, so that it fails if the worker is gone.
     memory_queries: Mutex<Vec<Weak<MemoryQuery>>>,
     /// What the host gave.
@@ -46,6 +48,11 @@ impl Shared {
     /// The folder for what is found out once for this computer.
     pub fn cache_dir(&self) -> Option<&Path> {
         self.options.cache_dir.as_deref()
+    }
+
+    /// When answers are drafted from what they repeat.
+    pub fn prompt_lookup(&self) -> PromptLookup {
+        self.options.prompt_lookup
     }
 
     /// How many answers of programs are made at once, if that was set.
@@ -77,6 +84,12 @@ impl Shared {
     pub async fn prefetched(&self) {
         // Fails if the sender is gone, which `self` holds.
         let _ = self.prefetches.subscribe().wait_for(|pending| *pending == 0).await;
+    }
+
+    /// How many chunks prefetches have read so far.
+    #[cfg(feature = "test-support")]
+    pub fn prefetched_chunks(&self) -> usize {
+        self.prefetched_chunks.load(Ordering::Acquire)
     }
 
     /// Asks the worker to end soon.
@@ -125,6 +138,11 @@ impl PendingPrefetch {
     pub fn new(shared: &Arc<Shared>) -> Self {
         shared.prefetches.send_modify(|pending| *pending += 1);
         Self(shared.clone())
+    }
+
+    /// A chunk has been read.
+    pub fn count_chunk(&self) {
+        self.0.prefetched_chunks.fetch_add(1, Ordering::Release);
     }
 }
 

@@ -28,6 +28,7 @@ mod pace;
 mod parameters;
 mod prefetch;
 mod product_check;
+mod prompt_lookup;
 mod repetition_detector;
 mod sampler;
 mod scheduler;
@@ -53,11 +54,12 @@ use protocol::{
 };
 use tokio::sync::oneshot;
 
-pub use bench::{bench_prompt, BatchFigures, BenchFigures};
+pub use bench::{bench_prompt, BatchFigures, BenchFigures, LookupFigures};
 use count::Counter;
 use error::catch_panic;
 pub use error::Error;
 use job::{JobContext, PendingPrefetch, Shared};
+pub use prompt_lookup::PromptLookup;
 use worker::{Command, Worker};
 
 /// What a host gives its engine.
@@ -67,6 +69,8 @@ pub struct EngineOptions {
     pub memory_guard: Option<Arc<dyn MemoryGuard>>,
     /// A folder for what is found out and compiled once for this computer's device; everything in it can be made again.
     pub cache_dir: Option<PathBuf>,
+    /// When answers are drafted from what they repeat.
+    pub prompt_lookup: PromptLookup,
 }
 
 /// The engine. Clones share one worker; when the last one is dropped, the running job is cancelled and the worker ends.
@@ -92,6 +96,7 @@ impl MlxEngine {
         if let Some(cache) = &options.cache_dir {
             kernels::keep_compiled(cache);
         }
+        kernels::disable_cache_thrashing_check();
         let (sender, commands) = channel();
         let shared = Arc::new(Shared::new(options));
         let workers = shared.clone();
@@ -148,6 +153,12 @@ impl MlxEngine {
         generate: usize,
     ) -> protocol::Result<Vec<BatchFigures>> {
         self.call(move |worker| bench::bench_batch(worker, &model, &sizes, prompt, generate))
+    }
+
+    /// Measures, for each length of drafts that prompt lookup makes, how fast one sequence generates `generate` tokens in single
+    /// steps and with drafts that are right, after a prompt of `prompt` tokens. Blocks; not for async code.
+    pub fn bench_lookup(&self, model: FolderSource, prompt: usize, generate: usize) -> protocol::Result<Vec<LookupFigures>> {
+        self.call(move |worker| bench::bench_lookup(worker, &model, prompt, generate))
     }
 
     /// The version of MLX. Blocks; not for async code.

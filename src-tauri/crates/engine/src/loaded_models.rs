@@ -2,23 +2,26 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use checkpoint::check_folder;
 use checkpoint::memory::Workload;
 use protocol::{ErrorCode, FolderSource, Priority};
 
-use crate::error::{Error, Result};
+use crate::error::{catch_panic, Error, Result};
 use crate::job::Shared;
 use crate::load::LoadedModel;
 use crate::memory;
 use crate::pace::ChatShare;
-use crate::scheduler::{Beside, Scheduler};
+use crate::scheduler::{Beside, Candidate, Scheduler, Seniority};
 use crate::sequence::backend;
 use crate::tensor::{device, Device};
 
 /// The context that a model has to have room for beside others, in tokens.
 const CONTEXT_BESIDE: u32 = 16_384;
+
+/// How long after there was no memory for a paused answer it is asked for again, if no answer ends before.
+const RETRY: Duration = Duration::from_millis(250);
 
 /// What has to go before a model can be loaded.
 pub enum Room {
@@ -34,6 +37,8 @@ pub struct LoadedModels {
     schedulers: Vec<Scheduler>,
     /// How often models without a chat answer step beside one that has one.
     chat_share: ChatShare,
+    /// When paused answers are looked at again.
+    look_again: Instant,
     shared: Arc<Shared>,
 }
 
@@ -43,6 +48,7 @@ impl LoadedModels {
         Self {
             schedulers: Vec::new(),
             chat_share: ChatShare::new(),
+            look_again: Instant::now(),
             shared,
         }
     }
@@ -73,7 +79,7 @@ impl LoadedModels {
 
     /// Adds a model that was loaded.
     pub fn add(&mut self, loaded: Rc<LoadedModel>) {
-        self.schedulers.push(Scheduler::new(loaded));
+        self.schedulers.push(Scheduler::new(loaded, self.shared.prompt_lookup()));
         self.publish();
     }
 
@@ -86,6 +92,12 @@ impl LoadedModels {
         named.any(|scheduler| !scheduler.is_empty())
     }
 
+    /// The models that answer.
+    pub fn answering(&self) -> Vec<FolderSource> {
+        let busy = self.schedulers.iter().filter(|scheduler| !scheduler.is_empty());
+        busy.map(|scheduler| scheduler.loaded().files.source.clone()).collect()
+    }
+
     /// How many answers are admitted.
     pub fn running(&self) -> usize {
         self.schedulers.iter().map(Scheduler::len).sum()
@@ -96,9 +108,94 @@ impl LoadedModels {
         self.schedulers.last().map_or(1.0, Scheduler::mean_seconds)
     }
 
-    /// The bytes that the caches of all admitted answers will grow by.
-    pub fn cache_growth(&self) -> u64 {
-        self.schedulers.iter().map(Scheduler::cache_growth).sum()
+    /// How many answers are paused.
+    pub fn paused(&self) -> usize {
+        self.schedulers.iter().map(Scheduler::paused).sum()
+    }
+
+    /// How many more answers of programs are made than there are slots beside those of chats. One always goes on.
+    fn surplus(&self, slots: usize) -> isize {
+        let making = self.schedulers.iter().map(Scheduler::making);
+        let (chats, programs) = making.fold((0, 0), |sum, made| (sum.0 + made.0, sum.1 + made.1));
+        programs as isize - slots.saturating_sub(chats).max(1) as isize
+    }
+
+    /// Whether there is a slot for one more answer of a program, which those that are paused come before.
+    pub fn takes_programs(&self, slots: usize) -> bool {
+        self.paused() == 0 && self.surplus(slots) < 0
+    }
+
+    /// Pauses the youngest answers of programs while more answers are made than there are slots.
+    pub fn keep_slots(&mut self, slots: usize) {
+        while self.surplus(slots) > 0 {
+            let firsts = self.schedulers.iter().enumerate();
+            let Some((first, at)) = firsts.filter_map(|(at, scheduler)| Some((scheduler.first_to_pause()?, at))).max() else {
+                return;
+            };
+            self.schedulers[at].pause(first);
+        }
+    }
+
+    /// Lets paused answers go on, the oldest first, while there are slots and memory for them, or nobody else is answered.
+    pub fn resume(&mut self, slots: usize) {
+        while self.paused() > 0 {
+            let idle = self.running() == self.paused();
+            if !idle && (self.surplus(slots) >= 0 || Instant::now() < self.look_again) {
+                return;
+            }
+            let firsts = self.schedulers.iter().enumerate();
+            let first = firsts.filter_map(|(at, scheduler)| Some((scheduler.first_to_resume()?, at))).min();
+            let Some(((first, bytes), at)) = first else { return };
+            if !idle && !self.fits(bytes) {
+                self.look_again = Instant::now() + RETRY;
+                return;
+            }
+            self.schedulers[at].resume(first);
+        }
+    }
+
+    /// Whether there is memory for so many bytes besides those that the answers will take, by the plans for all of them.
+    pub fn fits(&self, more: u64) -> bool {
+        self.fits_after(more, 0)
+    }
+
+    fn fits_after(&self, more: u64, freed: u64) -> bool {
+        let Some(guard) = self.shared.memory_guard() else { return true };
+        let growth: u64 = self.schedulers.iter().map(Scheduler::cache_growth).sum();
+        let held = catch_panic(memory::figures).map_or(0, |figures| figures.active);
+        let all = more.saturating_add(growth).saturating_sub(freed);
+        guard.before_chunk(all, device().name(), held).is_ok()
+    }
+
+    /// Pauses the youngest answers of programs and drops their caches, if that makes room for so many bytes; returns whether it
+    /// does.
+    pub fn make_room(&mut self, more: u64) -> bool {
+        let by_scheduler = self.schedulers.iter().enumerate();
+        let mut candidates: Vec<(usize, Candidate)> = by_scheduler
+            .flat_map(|(at, scheduler)| scheduler.candidates().map(move |candidate| (at, candidate)))
+            .filter(|(_, candidate)| candidate.held + candidate.growth > 0)
+            .collect();
+        candidates.sort_by_key(|(_, candidate)| std::cmp::Reverse(candidate.seniority));
+        let mut freed = 0;
+        let enough = candidates.iter().position(|(_, candidate)| {
+            freed += candidate.held + candidate.growth;
+            self.fits_after(more, freed)
+        });
+        let Some(last) = enough else { return false };
+        let paused: Vec<(usize, Seniority)> = candidates[..=last]
+            .iter()
+            .map(|(at, candidate)| (*at, candidate.seniority))
+            .collect();
+        for (at, seniority) in paused {
+            self.schedulers[at].pause_and_drop(seniority);
+        }
+        true
+    }
+
+    /// How often answers were paused.
+    #[cfg(feature = "test-support")]
+    pub fn pauses(&self) -> impl Iterator<Item = crate::scheduler::Pauses> + '_ {
+        self.schedulers.iter().map(Scheduler::pauses)
     }
 
     /// Frees the models that `which` names; called when they do not answer.
@@ -118,7 +215,11 @@ impl LoadedModels {
         let before = self.running();
         let decoding: Vec<Option<Priority>> = self.schedulers.iter().map(Scheduler::decodes).collect();
         let others = |at: usize| (0..decoding.len()).filter(move |other| *other != at);
-        let busy = self.schedulers.iter().filter(|scheduler| !scheduler.is_empty()).count();
+        let busy = self
+            .schedulers
+            .iter()
+            .filter(|scheduler| scheduler.len() > scheduler.paused())
+            .count();
         let readers = self.schedulers.iter().map(Scheduler::reads).enumerate();
         let reader = readers.filter_map(|(at, reads)| Some((reads?, at))).min().map(|(_, at)| at);
         let chat = decoding.contains(&Some(Priority::Chat));
@@ -146,7 +247,11 @@ impl LoadedModels {
         } else {
             self.chat_share.pass_over();
         }
-        self.running() < before
+        let ended = self.running() < before;
+        if ended {
+            self.look_again = Instant::now();
+        }
+        ended
     }
 
     /// What has to go before a model can be loaded: as few as possible, those that do not answer and were used least recently

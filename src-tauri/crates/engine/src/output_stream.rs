@@ -237,6 +237,7 @@ impl OutputStream {
             prefilled_tokens: times.prefilled as u32,
             completion_tokens: self.tokens,
             thinking_tokens: Some(self.parser.thinking_tokens()),
+            speculation: None,
         };
         Done {
             finish_reason: stop,

@@ -116,6 +116,7 @@ impl Prefetches {
             return;
         };
         let more = catch_panic(|| prefetch.read_chunk(&loaded));
+        pending.count_chunk();
         if unless_failed(&loaded, more) == Some(true) {
             self.current = Some((loaded, prefetch, pending));
         }

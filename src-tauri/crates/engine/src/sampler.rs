@@ -87,6 +87,11 @@ impl SamplerConfig {
         }
     }
 
+    /// Whether nothing is drawn.
+    pub fn is_greedy(&self) -> bool {
+        self.temperature < MIN_TEMPERATURE
+    }
+
     fn penalises(&self) -> bool {
         self.penalty_context > 0
             && (!matches!(self.repetition_penalty, 0.0 | 1.0) || self.presence_penalty != 0.0 || self.frequency_penalty != 0.0)
@@ -114,6 +119,12 @@ pub struct Sampler {
     xtc_protected: Option<Tensor>,
     /// What the next choice is limited to.
     mask: Option<Mask>,
+}
+
+/// What a sampler carries on from token to token.
+pub struct SamplerState {
+    key: Tensor,
+    recent: Option<Tensor>,
 }
 
 impl Sampler {
@@ -150,7 +161,7 @@ impl Sampler {
 
     /// Whether the likeliest token is taken, whatever came before: then rows of several sequences may be looked at together.
     pub fn takes_likeliest(&self) -> bool {
-        self.mask.is_none() && self.bias.is_none() && self.recent.is_none() && self.config.temperature < MIN_TEMPERATURE
+        self.mask.is_none() && self.bias.is_none() && self.recent.is_none() && self.config.is_greedy()
     }
 
     /// The token `[1]` that follows `input` `[1]`, whose logits are `[1, vocabulary]`.
@@ -180,7 +191,7 @@ impl Sampler {
 
     /// The token `[1]` that is chosen by these logits `[1, vocabulary]`.
     pub fn choose(&mut self, logits: Tensor) -> Result<Tensor> {
-        if self.config.temperature < MIN_TEMPERATURE {
+        if self.config.is_greedy() {
             return logits.argmax(-1, false);
         }
         let mut logprobs = logits.sub(&logits.logsumexp(-1, true)?)?;
@@ -207,6 +218,19 @@ impl Sampler {
         random_categorical(&scaled, &self.next_key()?)
     }
 
+    /// What it carries on at this place of the sequence.
+    pub fn state(&self) -> SamplerState {
+        SamplerState {
+            key: self.key.clone(),
+            recent: self.recent.clone(),
+        }
+    }
+
+    /// Goes on from an earlier place of the sequence.
+    pub fn restore(&mut self, state: SamplerState) {
+        (self.key, self.recent) = (state.key, state.recent);
+    }
+
     /// Takes note of tokens that were not chosen here.
     pub fn observe(&mut self, tokens: &[u32]) -> Result<()> {
         if let Some(recent) = self.recent.take() {
@@ -220,7 +244,7 @@ impl Sampler {
 
     /// Passes over the draws of tokens that were chosen before, so that a seed gives what it would have given in one go.
     pub fn skip_draws(&mut self, tokens: usize) -> Result<()> {
-        if self.config.seed.is_none() || self.config.temperature < MIN_TEMPERATURE {
+        if self.config.seed.is_none() || self.config.is_greedy() {
             return Ok(());
         }
         for token in 0..tokens {

@@ -1,6 +1,10 @@
 //! Decodes all admitted answers of a model together: each tick is one decode step for those whose prompts were read, and one
 //! chunk of a prompt. One step is always in flight while the tokens of the one before it are read.
 
+mod constrained;
+mod pausing;
+mod speculation;
+
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -14,9 +18,12 @@ use crate::load::LoadedModel;
 use crate::memory;
 use crate::ops::concatenate;
 use crate::pace::Pace;
-use crate::sequence::{choose_rows, clear_after_chunk, decode_logits, decode_step, ids_tensor, LoopEnd, Sequence};
+use crate::prompt_lookup::{PromptLookup, Tuner};
+use crate::sequence::{clear_after_chunk, decode_logits, decode_step, ids_tensor, LoopEnd, Sequence};
 use crate::step::{Choice, Step};
 use crate::tensor::{async_eval, Tensor};
+
+pub use pausing::{Candidate, Pauses, Seniority};
 
 /// Sequences that decode together at most.
 const MAX_BATCH: usize = 16;
@@ -52,12 +59,14 @@ pub struct Scheduler {
     /// Who takes part in the steps that are being described or in flight.
     stepping: Vec<u64>,
     pace: Pace,
+    tuner: Tuner,
     steps: usize,
     /// When the tokens of the last step were known, unless something else was computed since.
     last_step: Option<Instant>,
     last_id: u64,
     /// Mean seconds from admission to end.
     mean_seconds: f64,
+    pauses: Pauses,
 }
 
 struct Running {
@@ -68,17 +77,19 @@ struct Running {
 
 impl Scheduler {
     /// Nothing is admitted.
-    pub fn new(loaded: Rc<LoadedModel>) -> Self {
+    pub fn new(loaded: Rc<LoadedModel>, prompt_lookup: PromptLookup) -> Self {
         Self {
             loaded,
             running: Vec::new(),
             in_flight: None,
             stepping: Vec::new(),
             pace: Pace::default(),
+            tuner: Tuner::new(prompt_lookup),
             steps: 0,
             last_step: None,
             last_id: 0,
             mean_seconds: 5.0,
+            pauses: Pauses::default(),
         }
     }
 
@@ -105,9 +116,10 @@ impl Scheduler {
         Some((reader.generation.priority(), reader.generation.last_chunk()))
     }
 
-    /// The bytes that the caches of the admitted answers will grow by.
+    /// The bytes that the caches of the admitted answers will grow by, without those that are paused.
     pub fn cache_growth(&self) -> u64 {
-        self.running.iter().map(|running| running.generation.cache_growth()).sum()
+        let made = self.running.iter().filter(|running| !running.generation.paused());
+        made.map(|running| running.generation.cache_growth()).sum()
     }
 
     /// How many answers are admitted.
@@ -145,7 +157,11 @@ impl Scheduler {
         if !beside.alone {
             self.last_step = None;
         }
-        if let Err(error) = catch_panic(|| self.step()) {
+        let step = |scheduler: &mut Self| match beside.alone && scheduler.speculate()? {
+            true => Ok(()),
+            false => scheduler.step(),
+        };
+        if let Err(error) = catch_panic(|| step(self)) {
             self.step_failed(error);
         }
         if beside.may_read {
@@ -242,10 +258,7 @@ impl Scheduler {
             async_eval(decoded.tensors())?;
             Choice::Made(decoded)
         };
-        self.steps += 1;
-        if self.steps.is_multiple_of(CLEAR_EVERY) {
-            memory::clear_cache()?;
-        }
+        self.count_step()?;
         Ok(Step {
             choice,
             rows,
@@ -254,31 +267,11 @@ impl Scheduler {
         })
     }
 
-    /// Chooses the tokens of a step that waited for the one before it, each among those that may come there.
-    fn choose(&mut self, step: &mut Step) -> Result<()> {
-        let Choice::Waiting { input, logits, members } = &step.choice else {
-            return Ok(());
-        };
-        for row in &mut step.rows {
-            let wanted = self.running.iter_mut().find(|running| Some(running.id) == *row);
-            if let Some((id, Err(error))) = wanted.map(|running| (running.id, running.generation.limit_choice())) {
-                *row = None;
-                self.end(id, Err(error));
-            }
+    fn count_step(&mut self) -> Result<()> {
+        self.steps += 1;
+        if self.steps.is_multiple_of(CLEAR_EVERY) {
+            memory::clear_cache()?;
         }
-        // Members stand in the same order as the answers that still run.
-        let mut running = self.running.iter_mut().filter(|running| members.contains(&running.id)).peekable();
-        let sequences: Vec<Option<&mut Sequence>> = members
-            .iter()
-            .map(|id| {
-                running
-                    .next_if(|running| running.id == *id)
-                    .map(|running| running.generation.sequence())
-            })
-            .collect();
-        let decoded = choose_rows(input, logits, sequences.into_iter())?;
-        async_eval(decoded.tensors())?;
-        step.choice = Choice::Made(decoded);
         Ok(())
     }
 
@@ -345,6 +338,9 @@ impl Scheduler {
         if let (Some(last), true) = (self.last_step, step.chat) {
             self.pace.record_step(step.others, now - last);
         }
+        if let (Some(last), 1) = (self.last_step, step.rows.len()) {
+            self.tuner.record_step(now - last);
+        }
         self.last_step = Some(now);
     }
 
@@ -396,6 +392,7 @@ impl Scheduler {
                     self.end(id, Ok(LoopEnd::Limit));
                 }
             }
+            Err(error) if self.gives_way(id, &error) => {}
             Err(error) => self.end(id, Err(error)),
         }
     }
@@ -404,7 +401,8 @@ impl Scheduler {
     /// prompt that shares much with one that is being read lets that one go first.
     fn next_reader(&mut self) -> Option<u64> {
         let readers: Vec<&Running> = self.running.iter().filter(|running| running.generation.reading()).collect();
-        if let Some(running) = readers.iter().find(|running| running.generation.decoding()) {
+        let few = |running: &&&Running| running.generation.decoding() && running.generation.unread() <= MIN_SHARED;
+        if let Some(running) = readers.iter().find(few) {
             return Some(running.id);
         }
         let late = readers.iter().min_by_key(|running| running.generation.last_chunk());

@@ -1,5 +1,7 @@
 //! A sequence of tokens as the model reads and continues it.
 
+mod verify;
+
 use checkpoint::memory::Backend;
 use protocol::{KvBits, Timing};
 
@@ -12,6 +14,7 @@ use crate::models::Model;
 use crate::parameters::Parameters;
 use crate::sampler::{Mask, Sampler};
 use crate::tensor::{device, eval, Device, Tensor};
+pub use verify::verify;
 
 /// Prompt tokens that are read at once, between two looks at the cancel flag.
 pub fn prefill_chunk() -> usize {
@@ -119,6 +122,11 @@ impl Sequence {
         Ok((token, Some(logprobs)))
     }
 
+    /// Its sampler, which has seen all that was read.
+    pub fn into_sampler(self) -> Sampler {
+        self.sampler
+    }
+
     /// Takes note of tokens that were read and not chosen by the sampler.
     pub fn observe(&mut self, tokens: &[u32]) -> Result<()> {
         self.sampler.observe(tokens)
@@ -213,6 +221,11 @@ impl GenerationTimes {
             prefill_tokens_per_second: rate(self.prefilled, self.first),
             decode_tokens_per_second: rate(self.tokens.saturating_sub(1), self.last - self.first),
         }
+    }
+
+    /// How many tokens there were.
+    pub fn tokens(&self) -> usize {
+        self.tokens
     }
 
     /// Takes note of a token, so many seconds after prefill began; returns whether it is the first.

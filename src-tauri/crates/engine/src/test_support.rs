@@ -1,12 +1,12 @@
 //! What tests look at and change in a running engine. Compiled only with the feature `test-support`, which this room's own
 //! dev-dependencies enable: the app and the command line are built without it.
 
-use protocol::{FolderSource, JobHandle, KvBits, Request};
+use protocol::{FolderSource, JobHandle, KvBits, Request, Sampling};
 
 use crate::cache::Cache;
 use crate::parameters::Parameters;
 use crate::sampler::{Sampler, SamplerConfig};
-use crate::sequence::{decode_step, ids_tensor, Sequence, SequenceState};
+use crate::sequence::{decode_step, ids_tensor, verify, Sequence, SequenceState};
 use crate::{error, tensor, MlxEngine};
 
 /// What the worker holds.
@@ -22,6 +22,8 @@ pub struct Inspection {
     pub prefix_cache_bytes: u64,
     /// All handles of the worker's thread.
     pub living: i64,
+    /// How often answers of the loaded models were paused, and how often their caches were dropped.
+    pub pauses: (usize, usize),
 }
 
 /// What one sequence decoded to.
@@ -66,8 +68,14 @@ impl MlxEngine {
                 prefix_cache_tensors: worker.loaded().map(|loaded| loaded.prefix_cache.borrow().tensors()).sum(),
                 prefix_cache_bytes: worker.loaded().map(|loaded| loaded.prefix_cache.borrow().bytes()).sum(),
                 living: tensor::live_tensors(),
+                pauses: worker.pauses(),
             })
         })
+    }
+
+    /// How many chunks prefetches have read so far.
+    pub fn prefetched_chunks(&self) -> usize {
+        self.0.shared.prefetched_chunks()
     }
 
     /// Limits the prefix cache of each loaded model to `bytes`.
@@ -174,6 +182,60 @@ impl MlxEngine {
                 }
             }
             Ok(all)
+        })
+    }
+
+    /// Tokens that follow a prompt: made in single steps, then with drafts of which many hold a wrong token; and in how many passes
+    /// the latter. A draft may also be given up before its end, as where an answer ends.
+    pub fn decode_with_drafts(
+        &self,
+        model: FolderSource,
+        prompt: Vec<u32>,
+        tokens: usize,
+        sampling: Sampling,
+        kv_bits: Option<KvBits>,
+    ) -> protocol::Result<(Vec<u32>, Vec<u32>, usize)> {
+        const LONGEST: usize = 8;
+        self.call(move |worker| {
+            let loaded = worker.ensure_loaded(&model)?;
+            let model = &loaded.model;
+            let config = SamplerConfig::new(&sampling, &Sampling::default(), model.vocabulary())?;
+            let read = || -> error::Result<Sequence> {
+                let mut state = SequenceState::new(model, kv_bits);
+                state.prefill(model, &prompt[..prompt.len() - 1])?;
+                let sampler = Sampler::new(config.clone(), &prompt, &[], model.vocabulary())?;
+                Ok(Sequence::new(state, sampler))
+            };
+            let step = |made: &mut Vec<u32>, sequence: &mut Sequence| -> error::Result<()> {
+                let decoded = decode_step(model, &ids_tensor(&made[made.len() - 1..]), &mut [sequence])?;
+                made.extend(decoded.tokens.to_u32()?);
+                Ok(())
+            };
+            let last = prompt[prompt.len() - 1];
+            let (mut stepped, mut sequence) = (vec![last], read()?);
+            for _ in 0..tokens + LONGEST {
+                step(&mut stepped, &mut sequence)?;
+            }
+            let (mut drafted, mut sequence, mut passes) = (vec![last], read()?, 0);
+            while drafted.len() <= tokens {
+                passes += 1;
+                if passes % 5 == 0 {
+                    step(&mut drafted, &mut sequence)?;
+                    continue;
+                }
+                let (at, length) = (drafted.len() - 1, 1 + passes * 5 % LONGEST);
+                let mut ids = stepped[at..=at + length].to_vec();
+                ids[0] = drafted[at];
+                if let Some(id) = ids.get_mut(1 + passes * 7 % (length + 2)) {
+                    *id = (*id + 1) % model.vocabulary();
+                }
+                let verified = verify(model, &mut sequence, ids)?;
+                let chosen = verified.chosen().to_vec();
+                let kept = if passes % 3 == 0 { chosen.len().div_ceil(2) } else { chosen.len() };
+                drafted.extend(&chosen[..kept]);
+                verified.keep(model, &mut sequence, kept)?;
+            }
+            Ok((stepped[1..=tokens].to_vec(), drafted[1..=tokens].to_vec(), passes))
         })
     }
 

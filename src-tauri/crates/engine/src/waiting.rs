@@ -23,7 +23,7 @@ pub struct Waiting {
     since: Instant,
     /// Before this it need not be looked at.
     retry: Instant,
-    /// The models whose answers have to end before this one's can be loaded.
+    /// The models whose answers have to end before there is room for this.
     in_the_way: Vec<FolderSource>,
 }
 

@@ -218,6 +218,8 @@ impl Worker {
 
     /// One step of everybody who answers.
     fn tick(&mut self) {
+        let slots = self.slots();
+        self.models.resume(slots);
         if self.models.tick() {
             self.waiting.iter_mut().for_each(Waiting::look_again);
         }
@@ -241,7 +243,11 @@ impl Worker {
             return None;
         }
         let running = self.models.running();
-        let closed: Vec<FolderSource> = self.waiting.iter().flat_map(Waiting::closed).cloned().collect();
+        let by_index = self.waiting.iter().enumerate();
+        let closed: Vec<(usize, FolderSource)> = by_index
+            .flat_map(|(index, waiting)| waiting.closed().iter().map(move |model| (index, model.clone())))
+            .collect();
+        let is_closed = |model: &FolderSource, to: usize| running > 0 && closed.iter().any(|(by, closed)| *by != to && closed == model);
         let mut leaving: Vec<String> = Vec::new();
         let mut best: Option<(Priority, usize)> = None;
         for index in 0..self.waiting.len() {
@@ -257,8 +263,8 @@ impl Worker {
                     !self.loading && !self.models.answers(reference)
                 }
                 (_, Some(model)) if leaving.contains(&model.reference) || !waiting.due() => false,
-                (Work::Generate(..), _) if class != Priority::Chat && running >= self.slots() => false,
-                (work, Some(model)) if self.models.find(model).is_some() => matches!(work, Work::Load(..)) || !closed.contains(model),
+                (Work::Generate(..), _) if class != Priority::Chat && !self.models.takes_programs(self.slots()) => false,
+                (work, Some(model)) if self.models.find(model).is_some() => matches!(work, Work::Load(..)) || !is_closed(model, index),
                 (_, Some(_)) => !self.loading && self.has_room(index),
                 // It will be refused.
                 (_, None) => true,
@@ -302,11 +308,15 @@ impl Worker {
         });
         match begun {
             Ok(Some((source, generation))) => match self.models.use_now(&source) {
-                Some(scheduler) => scheduler.admit(generation),
+                Some(scheduler) => {
+                    scheduler.admit(generation);
+                    let slots = self.slots();
+                    self.models.keep_slots(slots);
+                }
                 None => job.send(EngineEvent::Failed(Error::WorkerGone.into())),
             },
             Ok(None) => {
-                waiting.wait_on(Vec::new());
+                waiting.wait_on(self.models.answering());
                 let place = self.waiting.partition_point(|other| other.came_before(&waiting));
                 self.waiting.insert(place, waiting);
             }
@@ -330,17 +340,15 @@ impl Worker {
         Ok((loaded, prepared, load_ms))
     }
 
-    /// Whether there is memory for the sequence of a request beside those that run, by the plans for all of them. What does not
-    /// fit alone ends while it is read, with the figures.
-    fn fits_beside(&self, loaded: &LoadedModel, request: &Request, prepared: &PreparedPrompt) -> bool {
-        let Some(guard) = self.shared.memory_guard().filter(|_| self.models.running() > 0) else {
+    /// Whether there is memory for the sequence of a request beside those that run, by the plans for all of them; a chat's is made
+    /// room for. What does not fit alone ends while it is read, with the figures.
+    fn fits_beside(&mut self, loaded: &LoadedModel, request: &Request, prepared: &PreparedPrompt) -> bool {
+        if self.shared.memory_guard().is_none() || self.models.running() == 0 {
             return true;
-        };
+        }
         let config = &loaded.files.config;
         let more = config.additional_memory(0, &planned_workload(request, prepared.tokens(), config.context));
-        let all = more.saturating_add(self.models.cache_growth());
-        let held = catch_panic(memory::figures).map_or(0, |figures| figures.active);
-        guard.before_chunk(all, device().name(), held).is_ok()
+        self.models.fits(more) || (request.priority == Priority::Chat && self.models.make_room(more))
     }
 
     fn load(&mut self, source: &FolderSource, events: &Sender<LoadEvent>) {
@@ -453,6 +461,13 @@ impl Worker {
         self.prefetches.stop();
         self.models.unload(|_| true);
         memory::recover();
+    }
+
+    /// How often answers of the loaded models were paused, and how often their caches were dropped.
+    #[cfg(feature = "test-support")]
+    pub fn pauses(&self) -> (usize, usize) {
+        let add = |sum: (usize, usize), pauses: crate::scheduler::Pauses| (sum.0 + pauses.paused, sum.1 + pauses.dropped);
+        self.models.pauses().fold((0, 0), add)
     }
 
     /// The loaded models.

@@ -7,7 +7,7 @@ mod random_schemas;
 
 use common::oracle::{computed, seed};
 use common::{hear, pebble, question, source, Heard};
-use engine::MlxEngine;
+use engine::{EngineOptions, MlxEngine, PromptLookup};
 use futures::future::join_all;
 use protocol::{
     AnswerPrefix, Engine, ErrorCode, FinishReason, FolderSource, JobHandle, LocalEngine, Message, Priority, Request, Role, Sampling,
@@ -145,6 +145,39 @@ async fn answers_under_schemas_and_free_ones_share_a_batch() {
     for (alone, together) in alone.iter().zip(&together) {
         assert_eq!((&alone.tokens, &alone.text), (&together.tokens, &together.text));
     }
+}
+
+#[tokio::test]
+async fn nothing_is_drafted_under_a_schema() {
+    let engine = MlxEngine::with_options(EngineOptions {
+        prompt_lookup: PromptLookup::Always,
+        ..EngineOptions::default()
+    });
+    let words = json!({"type": "array", "items": {"const": "seven times seven"}, "minItems": 4, "maxItems": 4});
+    let heard = hear(engine.generate(under(words, question("Write it again and again.", Thinking::Off)))).await;
+    assert_eq!(parsed(&heard), json!(vec!["seven times seven"; 4]));
+    assert_eq!(heard.done().usage.unwrap().speculation, None);
+}
+
+#[tokio::test]
+async fn an_answer_begun_anew_after_a_failed_step_still_follows_its_schema() {
+    let engine = common::engine_without_prefixes().await;
+    let request = || Request {
+        sampling: Sampling {
+            temperature: Some(1.0),
+            seed: Some(5),
+            ..Sampling::default()
+        },
+        priority: Priority::Api,
+        ..under(sum(), question(SUM, Thinking::On))
+    };
+    let alone = hear(engine.generate(request())).await;
+    let failing = engine.panicking_job(common::story(200), 6);
+    let beside = engine.generate(request());
+    assert_eq!(hear(failing).await.error().code, ErrorCode::Engine);
+    let heard = hear(beside).await;
+    assert_eq!(parsed(&heard), parsed(&alone));
+    assert_eq!(heard.tokens, alone.tokens);
 }
 
 /// The random models of the oracle, each with a way of speaking of its own.

@@ -3,31 +3,15 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::{hear, pebble, question, Heard};
+use common::{engine_without_prefixes, hear, question, story, Heard};
 use engine::MlxEngine;
 use protocol::{
     AnswerPrefix, Engine, EngineEvent, ErrorCode, FinishReason, JobHandle, KvBits, LocalEngine, Priority, Request, Sampling, Thinking,
 };
 
 const SUM: &str = "What is 347 + 589?";
-
-/// An engine that has loaded Pebble and keeps no prefixes.
-async fn engine() -> MlxEngine {
-    let engine = MlxEngine::start();
-    let mut events = engine.load(pebble());
-    while events.recv().await.is_some() {}
-    engine.set_prefix_cache_budget(0).unwrap();
-    engine
-}
-
-fn story(tokens: u32) -> Request {
-    Request {
-        max_tokens: Some(tokens),
-        ..question("Tell me a story.", Thinking::Off)
-    }
-}
 
 fn api(request: Request) -> Request {
     Request {
@@ -139,7 +123,7 @@ async fn next_tokens(job: &mut JobHandle) -> Option<usize> {
 
 #[tokio::test]
 async fn answers_that_are_made_together_say_what_they_say_alone() {
-    let engine = engine().await;
+    let engine = engine_without_prefixes().await;
     let mut alone = Vec::new();
     for (name, request) in kinds() {
         alone.push((name, hear(engine.generate(request)).await));
@@ -160,7 +144,7 @@ async fn answers_that_are_made_together_say_what_they_say_alone() {
 
 #[tokio::test]
 async fn a_continued_answer_goes_on_beside_others() {
-    let engine = engine().await;
+    let engine = engine_without_prefixes().await;
     let whole = hear(engine.generate(story(60))).await;
     let others: Vec<JobHandle> = (0..2).map(|_| engine.generate(story(70))).collect();
     let continued = Request {
@@ -180,7 +164,7 @@ async fn a_continued_answer_goes_on_beside_others() {
 
 #[tokio::test]
 async fn one_that_is_cancelled_or_told_to_answer_changes_nothing_for_the_others() {
-    let engine = engine().await;
+    let engine = engine_without_prefixes().await;
     let (tale, sum) = (
         hear(engine.generate(story(70))).await,
         hear(engine.generate(question(SUM, Thinking::On))).await,
@@ -208,7 +192,7 @@ async fn one_that_is_cancelled_or_told_to_answer_changes_nothing_for_the_others(
 
 #[tokio::test]
 async fn a_request_that_breaks_a_step_fails_alone() {
-    let engine = engine().await;
+    let engine = engine_without_prefixes().await;
     let (tale, sum) = (
         hear(engine.generate(story(80))).await,
         hear(engine.generate(question(SUM, Thinking::On))).await,
@@ -240,58 +224,8 @@ async fn a_prompt_that_begins_like_one_that_is_being_read_is_not_read_twice() {
 }
 
 #[tokio::test]
-async fn a_question_among_long_prompts_is_answered_first_and_nobody_starves() {
-    let engine = engine().await;
-    let mut chat = engine.generate(story(400));
-    next_tokens(&mut chat).await;
-    let readers: Vec<JobHandle> = (0..4).map(|salt| engine.generate(api(long(350, salt + 10)))).collect();
-    let background = engine.generate(Request {
-        priority: Priority::Background,
-        ..question(SUM, Thinking::Off)
-    });
-    // The gaps of the running answer while the others are read.
-    let (mut gaps, mut last) = (Vec::new(), Instant::now());
-    for _ in 0..40 {
-        if next_tokens(&mut chat).await.is_none() {
-            break;
-        }
-        gaps.push(last.elapsed());
-        last = Instant::now();
-    }
-    let asked = Instant::now();
-    let mut question = engine.generate(question(SUM, Thinking::Off));
-    next_tokens(&mut question).await;
-    let first = asked.elapsed();
-    let read: usize = {
-        let mut done = 0;
-        for reader in readers {
-            let heard = hear(reader).await;
-            assert_eq!(heard.done().finish_reason, FinishReason::Length);
-            done += 1;
-        }
-        done
-    };
-    let all_read = asked.elapsed();
-    assert_eq!(read, 4);
-    assert_eq!(hear(background).await.done().finish_reason, FinishReason::Stop);
-    chat.cancel.cancel();
-    hear(chat).await.done();
-    gaps.sort();
-    println!(
-        "report: fairness gaps of a chat answer beside four long prompts: p50 {:?}, p95 {:?}, max {:?}; a question's first token after {first:?}, the prompts after {all_read:?}",
-        gaps[gaps.len() / 2],
-        gaps[gaps.len() * 95 / 100],
-        gaps[gaps.len() - 1]
-    );
-    assert!(
-        first < all_read,
-        "the question was answered after {first:?}, the prompts were read after {all_read:?}"
-    );
-}
-
-#[tokio::test]
 async fn more_requests_than_may_wait_are_refused_and_a_chat_never_is() {
-    let engine = engine().await;
+    let engine = engine_without_prefixes().await;
     let mut running: Vec<JobHandle> = (0..4).map(|_| engine.generate(api(story(600)))).collect();
     for job in &mut running {
         next_tokens(job).await;
@@ -317,63 +251,4 @@ async fn more_requests_than_may_wait_are_refused_and_a_chat_never_is() {
     for job in running {
         hear(job).await.done();
     }
-}
-
-#[tokio::test]
-async fn random_joins_leaves_and_errors_lose_no_job_and_leave_nothing_behind() {
-    let span = Duration::from_secs(if std::env::var_os("PONDER_FULL").is_some() { 600 } else { 5 });
-    let engine = engine().await;
-    hear(engine.generate(story(3))).await.done();
-    let mut random = 20_261_121u64;
-    let mut below = move |bound: u64| {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) % bound
-    };
-    let (start, mut open, mut ended, mut failed) = (Instant::now(), Vec::new(), 0, 0);
-    while start.elapsed() < span {
-        let tokens = 1 + below(30) as u32;
-        let request = match below(4) {
-            0 => question(SUM, Thinking::On),
-            1 => long(40 + below(60) as usize, below(5) as usize),
-            2 => Request {
-                kv_bits: Some(KvBits::Eight),
-                ..story(tokens)
-            },
-            _ => story(tokens),
-        };
-        let priority = [Priority::Chat, Priority::Api, Priority::Api, Priority::Background][below(4) as usize];
-        let request = Request { priority, ..request };
-        let job = match below(12) {
-            0 => engine.panicking_job(request, below(4) as usize),
-            _ => engine.generate(request),
-        };
-        let cancel = job.cancel.clone();
-        open.push(tokio::spawn(hear(job)));
-        if below(4) == 0 {
-            tokio::time::sleep(Duration::from_millis(below(20))).await;
-            cancel.cancel();
-        }
-        if open.len() >= 12 {
-            let heard: Heard = open.remove(below(12) as usize).await.unwrap();
-            assert_eq!(heard.ends.len(), 1);
-            ended += 1;
-            failed += usize::from(heard.ends[0].is_err());
-        }
-    }
-    for job in open {
-        assert_eq!(job.await.unwrap().ends.len(), 1);
-        ended += 1;
-    }
-    println!("report: soak {ended} answers, {failed} of them failed");
-    assert!(ended > 12 && failed > 0, "{ended} ended, {failed} failed");
-    let held = engine.inspect().unwrap();
-    assert_eq!(
-        held.living,
-        (held.tensors + held.prefix_cache_tensors) as i64,
-        "no job left anything behind"
-    );
-    engine.unload_all().await.unwrap();
-    assert_eq!(engine.inspect().unwrap().living, 0);
 }

@@ -54,7 +54,7 @@ async fn ask(engine: &MlxEngine, messages: &[Message]) -> (Heard, Usage) {
 
 async fn read_ahead(engine: &MlxEngine, messages: &[Message]) {
     engine.prefetch(request(messages));
-    let ended = tokio::time::timeout(Duration::from_secs(60), engine.prefetched()).await;
+    let ended = tokio::time::timeout(Duration::from_secs(300), engine.prefetched()).await;
     ended.expect("reading ahead ends");
 }
 

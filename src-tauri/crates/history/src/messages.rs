@@ -125,14 +125,16 @@ impl History {
         self.message(&answer).await
     }
 
-    /// Stores the end of an answer: the whole of it replaces what its deltas left. Returns it as it is read from now on.
-    pub async fn finish(&self, answer: &StoredMessage, tokens: &[u32]) -> Result<StoredMessage> {
+    /// Stores the end of an answer: the whole of it replaces what its deltas left, also if another process took its owner for
+    /// dead and marked it interrupted. Returns it as it is read from now on. Fails with [`Error::NotFound`] if the answer has
+    /// ended otherwise, or another process continues it.
+    pub async fn finish(&self, answer: &StoredMessage, owner: &str, tokens: &[u32]) -> Result<StoredMessage> {
         let mut transaction = self.write().await?;
         let updated = sqlx::query(
             "UPDATE messages SET state = ?2, finished_at = ?3, model_revision = ?4, template_hash = ?5, tokens = ?6, finish_reason = ?7,
                     error = ?8, notices = ?9, usage = ?10, timing = ?11, ended_by = ?12, thinking_tokens = ?13, thinking_ended = ?14,
                     owner = NULL, heartbeat = NULL
-              WHERE id = ?1",
+              WHERE id = ?1 AND (owner = ?15 AND state = 'streaming' OR owner IS NULL AND state = 'interrupted')",
         )
         .bind(&answer.id)
         .bind(to_word(&answer.state))
@@ -148,10 +150,11 @@ impl History {
         .bind(answer.ended_by.as_ref().map(to_json))
         .bind(answer.thinking_tokens)
         .bind(answer.thinking_ended)
+        .bind(owner)
         .execute(&mut *transaction)
         .await?;
         if updated.rows_affected() == 0 {
-            return Err(Error::NotFound("message"));
+            return Err(Error::NotFound("running answer"));
         }
         delete_parts(&mut transaction, &answer.id).await?;
         insert_parts(&mut transaction, &answer.id, &answer.parts).await?;

@@ -53,15 +53,15 @@ pub struct PartDelta {
 
 impl History {
     /// Stores what is new in a streaming answer and that its owner lives. Returns what other processes want of it.
-    /// Fails with [`Error::NotFound`] if the answer is no longer streaming.
-    pub async fn append(&self, message: &str, delta: &AnswerDelta) -> Result<ControlRequests> {
+    /// Fails with [`Error::NotFound`] if the answer is no longer streaming, or another process writes it by now.
+    pub async fn append(&self, message: &str, owner: &str, delta: &AnswerDelta) -> Result<ControlRequests> {
         let mut transaction = self.write().await?;
         // `||` makes text even of blobs.
         let requests: Option<ControlRequests> = sqlx::query_as(
             "UPDATE messages SET heartbeat = ?2, tokens = CASE WHEN ?8 THEN ?3 ELSE CAST(tokens || ?3 AS BLOB) END, notices = ?4,
                     model_revision = coalesce(?5, model_revision), template_hash = coalesce(?6, template_hash),
                     thinking_tokens = coalesce(?7, thinking_tokens), thinking_ended = max(?9, thinking_ended)
-              WHERE id = ?1 AND state = 'streaming' RETURNING stop_requested, end_thinking_requested",
+              WHERE id = ?1 AND state = 'streaming' AND owner = ?10 RETURNING stop_requested, end_thinking_requested",
         )
         .bind(message)
         .bind(now())
@@ -72,6 +72,7 @@ impl History {
         .bind(delta.thinking_tokens)
         .bind(delta.replaces)
         .bind(delta.thinking_ended)
+        .bind(owner)
         .fetch_optional(&mut *transaction)
         .await?;
         let requests = requests.ok_or(Error::NotFound("running answer"))?;

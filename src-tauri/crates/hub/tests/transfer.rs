@@ -22,7 +22,8 @@ fn limits() -> TransferLimits {
         part: 256 * 1024,
         first_delay: Duration::from_millis(5),
         longest_delay: Duration::from_millis(50),
-        stall: Duration::from_millis(400),
+        // Longer than a busy computer stands still: what is sent is counted here.
+        stall: Duration::from_secs(30),
         lock: Duration::from_millis(20),
         margin: 0,
         ..TransferLimits::default()

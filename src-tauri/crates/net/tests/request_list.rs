@@ -88,7 +88,7 @@ async fn each_hop_is_a_request_of_its_own_and_a_failure_says_why() {
 }
 
 async fn until(mut done: impl FnMut() -> bool) {
-    tokio::time::timeout(Duration::from_secs(20), async {
+    tokio::time::timeout(Duration::from_secs(120), async {
         while !done() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

@@ -27,9 +27,18 @@ impl Detokenizer {
 
     /// The text that this id completes; empty while a character is incomplete. Unknown ids have no text.
     pub fn push(&mut self, id: u32) -> String {
-        self.pending.extend(self.tokenizer.bytes(id));
+        let mut bytes = self.tokenizer.bytes(id);
+        if !self.pending.is_empty() {
+            self.pending.append(&mut bytes);
+            std::mem::swap(&mut self.pending, &mut bytes);
+        }
+        // Almost every token is a text of its own.
+        let bytes = match String::from_utf8(bytes) {
+            Ok(text) => return text,
+            Err(broken) => broken.into_bytes(),
+        };
         let mut text = String::new();
-        let mut rest = self.pending.as_slice();
+        let mut rest = bytes.as_slice();
         while let Err(error) = std::str::from_utf8(rest) {
             let (valid, broken) = rest.split_at(error.valid_up_to());
             text.push_str(&String::from_utf8_lossy(valid));
@@ -41,7 +50,6 @@ impl Detokenizer {
             rest = &broken[length..];
         }
         text.push_str(&String::from_utf8_lossy(rest));
-        self.pending.clear();
         text
     }
 

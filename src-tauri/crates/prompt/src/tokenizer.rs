@@ -120,7 +120,7 @@ impl Tokenizer {
     pub(crate) fn bytes(&self, id: u32) -> Vec<u8> {
         self.inner
             .id_to_token(id)
-            .map(|token| self.spelling.bytes(&token))
+            .map(|token| self.spelling.bytes(token))
             .unwrap_or_default()
     }
 
@@ -291,14 +291,14 @@ impl Spelling {
         Ok(Self::Pieces { replace, byte_fallback })
     }
 
-    fn bytes(&self, token: &str) -> Vec<u8> {
+    fn bytes(&self, token: String) -> Vec<u8> {
         match self {
-            // Added tokens with characters outside of the alphabet stand for themselves.
-            Self::ByteLevel => token
-                .chars()
-                .map(|c| BYTE_OF.get(&c).copied())
-                .collect::<Option<Vec<u8>>>()
-                .unwrap_or_else(|| token.as_bytes().to_vec()),
+            Self::ByteLevel => {
+                let alphabet = &*BYTE_OF;
+                let bytes = token.chars().map(|c| alphabet.get(c as usize).copied().flatten());
+                // Added tokens with characters outside of the alphabet stand for themselves.
+                bytes.collect::<Option<Vec<u8>>>().unwrap_or_else(|| token.into_bytes())
+            }
             Self::Pieces { replace, byte_fallback } => {
                 let byte = token
                     .strip_prefix("<0x")
@@ -307,9 +307,11 @@ impl Spelling {
                 if let Some(byte) = byte.filter(|_| *byte_fallback).and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
                     return vec![byte];
                 }
-                let mut text = token.to_owned();
+                let mut text = token;
                 for (pattern, content) in replace {
-                    text = text.replace(pattern, content);
+                    if text.contains(pattern.as_str()) {
+                        text = text.replace(pattern, content);
+                    }
                 }
                 text.into_bytes()
             }
@@ -318,15 +320,11 @@ impl Spelling {
 }
 
 /// GPT-2's alphabet: printable bytes stand for themselves, the others follow from U+0100 on.
-static BYTE_OF: LazyLock<HashMap<char, u8>> = LazyLock::new(|| {
+static BYTE_OF: LazyLock<[Option<u8>; 0x144]> = LazyLock::new(|| {
     let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
-    let others = (0..=u8::MAX)
-        .filter(|byte| !printable(*byte))
-        .zip('\u{100}'..)
-        .map(|(byte, c)| (c, byte));
-    (0..=u8::MAX)
-        .filter(|byte| printable(*byte))
-        .map(|byte| (char::from(byte), byte))
-        .chain(others)
-        .collect()
+    let same = (0..=u8::MAX).filter(|byte| printable(*byte)).map(|byte| (byte, usize::from(byte)));
+    let others = (0..=u8::MAX).filter(|byte| !printable(*byte)).zip(0x100..);
+    let mut bytes = [None; 0x144];
+    same.chain(others).for_each(|(byte, at)| bytes[at] = Some(byte));
+    bytes
 });

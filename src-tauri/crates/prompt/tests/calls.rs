@@ -7,7 +7,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{byte_speaker, written};
+use common::{byte_speaker, split, written};
 use prompt::{Event, Prompt, Splitter};
 use serde::Deserialize;
 use serde_json::Value;
@@ -31,18 +31,6 @@ fn fixture() -> Fixture {
     serde_json::from_str(include_str!("fixtures/calls.json")).unwrap()
 }
 
-fn in_pieces(mut splitter: Splitter, source: &str, characters: usize) -> Vec<Event> {
-    let mut events = Vec::new();
-    let mut rest = source;
-    while !rest.is_empty() {
-        let end = rest.char_indices().nth(characters).map_or(rest.len(), |(at, _)| at);
-        events.extend(splitter.push(&rest[..end]));
-        rest = &rest[end..];
-    }
-    events.extend(splitter.finish());
-    events
-}
-
 #[test]
 fn calls_are_what_was_written() {
     let fixture = fixture();
@@ -51,7 +39,7 @@ fn calls_are_what_was_written() {
         for case in cases {
             for characters in [usize::MAX, 1, 3, 7] {
                 let splitter = Splitter::named(format, case.opened, true).unwrap().with_tools(&fixture.tools);
-                let events = written(&in_pieces(splitter, &case.source, characters));
+                let events = written(&split(splitter, &case.source, characters));
                 if events != case.events {
                     wrong.push(format!(
                         "{format}: {:?}\n  in pieces of {characters}: {events:?}\n  expected {:?}",

@@ -423,7 +423,10 @@ fn where_the_next_id_belongs_is_told_and_verbatim_text_opens_nothing() {
     let messages = question("Hi");
     let tools = [json!({"type": "function", "function": {"name": "f", "parameters": {"properties": {}}}})];
     let prompt = pebble.prompt(&request(&messages)).unwrap();
-    let spelled = |parser: &ChannelParser| -> BTreeSet<String> { parser.openers().map(|id| pebble.decode(&[id]).unwrap()).collect() };
+    let spelled = |parser: &ChannelParser| -> BTreeSet<String> {
+        let openers = parser.thought_openers().chain(parser.openers());
+        openers.map(|id| pebble.decode(&[id]).unwrap()).collect()
+    };
     let off = pebble.parser(&prompt, false, &[]);
     assert_eq!((off.place(), spelled(&off)), (Place::Answer, BTreeSet::new()));
     let mut parser = pebble.parser(&prompt, true, &[]).with_tools(&tools);

@@ -187,16 +187,8 @@ fn call(text: impl Strategy<Value = String> + Clone + 'static) -> impl Strategy<
 }
 
 fn read(format: &str, source: &str, characters: usize) -> Vec<Event> {
-    let mut splitter = Splitter::named(format, false, true).unwrap().with_tools(&OFFERED);
-    let mut events = Vec::new();
-    let mut rest = source;
-    while !rest.is_empty() {
-        let end = rest.char_indices().nth(characters).map_or(rest.len(), |(at, _)| at);
-        events.extend(splitter.push(&rest[..end]));
-        rest = &rest[end..];
-    }
-    events.extend(splitter.finish());
-    events
+    let splitter = Splitter::named(format, false, true).unwrap().with_tools(&OFFERED);
+    common::split(splitter, source, characters)
 }
 
 fn calls(events: &[Event]) -> Vec<Call> {

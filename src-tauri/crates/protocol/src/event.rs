@@ -80,6 +80,22 @@ pub struct Usage {
     pub completion_tokens: u32,
     /// How many of those were reasoning; `None` if the engine was not told.
     pub thinking_tokens: Option<u32>,
+    /// What speculative decoding did; `None` if nothing was drafted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub speculation: Option<SpeculationUsage>,
+}
+
+/// Tokens of speculative decoding: drafted, then verified by the model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct SpeculationUsage {
+    /// Tokens that were drafted.
+    pub draft_tokens: u32,
+    /// How many of them became part of the answer (`accepted_prediction_tokens` of OpenAI's usage).
+    pub accepted_draft_tokens: u32,
+    /// Passes of the model that gave tokens. Without drafts every token takes one.
+    pub decode_steps: u32,
 }
 
 /// Times and rates of one answer.
@@ -281,5 +297,19 @@ impl Coalesce for LoadEvent {
             crate::ErrorCode::EngineGone,
             "the engine stopped while it loaded the model; please try again",
         ))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_that_was_stored_before_there_were_drafts_is_read() {
+        let stored = r#"{"prompt_tokens":5,"cached_tokens":1,"prefilled_tokens":4,"completion_tokens":7,"thinking_tokens":null}"#;
+        let usage: Usage = serde_json::from_str(stored).unwrap();
+        assert_eq!((usage.completion_tokens, usage.speculation), (7, None));
+        assert_eq!(serde_json::to_string(&usage).unwrap(), stored);
     }
 }

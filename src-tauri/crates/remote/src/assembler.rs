@@ -266,6 +266,7 @@ fn usage(counts: Counts) -> Usage {
         prefilled_tokens: counts.prompt - cached,
         completion_tokens: counts.completion,
         thinking_tokens: counts.reasoning,
+        speculation: None,
     }
 }
 

@@ -75,6 +75,15 @@ impl<'a> Fields<'a> {
         self.read(name, "a list", |value| value.as_array().map(Vec::as_slice))
     }
 
+    /// A list that must be there and hold something.
+    pub(crate) fn required_list(&self, name: &str) -> Result<&'a [Value]> {
+        match self.list(name)? {
+            Some([]) => self.refuse(name, "this list is empty, and at least one is needed"),
+            Some(list) => Ok(list),
+            None => self.refuse(name, "this field is required"),
+        }
+    }
+
     /// An object.
     pub(crate) fn object(&self, name: &str) -> Result<Option<Fields<'a>>> {
         self.get(name).map(|value| Fields::of(value, self.path(name))).transpose()

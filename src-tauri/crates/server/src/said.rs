@@ -255,6 +255,7 @@ pub(crate) mod tests {
                 prefilled_tokens: 6,
                 completion_tokens: 7,
                 thinking_tokens: Some(3),
+                speculation: None,
             }),
             timing: Timing::default(),
             tokens: Vec::new(),

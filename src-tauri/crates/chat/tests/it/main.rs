@@ -85,7 +85,7 @@ impl Harness {
     }
 
     async fn job(&self) -> FakeJob {
-        for _ in 0..500 {
+        for _ in 0..6000 {
             if let Some(job) = self.engine.take_job() {
                 return job;
             }
@@ -138,6 +138,7 @@ fn usage() -> Usage {
         prefilled_tokens: 28,
         completion_tokens: 3,
         thinking_tokens: Some(1),
+        speculation: None,
     }
 }
 
@@ -151,7 +152,7 @@ fn timing() -> Timing {
 }
 
 async fn next(events: &mut Receiver<AnswerEvent>) -> AnswerEvent {
-    timeout(Duration::from_secs(20), events.recv())
+    timeout(Duration::from_secs(120), events.recv())
         .await
         .expect("an event comes in time")
         .expect("there is another event")
@@ -160,7 +161,7 @@ async fn next(events: &mut Receiver<AnswerEvent>) -> AnswerEvent {
 /// All events to the end.
 async fn all(mut events: Receiver<AnswerEvent>) -> Vec<AnswerEvent> {
     let mut all = Vec::new();
-    while let Some(event) = timeout(Duration::from_secs(20), events.recv())
+    while let Some(event) = timeout(Duration::from_secs(120), events.recv())
         .await
         .expect("an event comes in time")
     {

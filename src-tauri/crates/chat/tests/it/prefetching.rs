@@ -18,7 +18,7 @@ fn said(request: &Request) -> Vec<(Role, String)> {
 impl Harness {
     /// What the engine was given to read ahead, once it was given something.
     async fn prefetch(&self) -> Vec<Request> {
-        for _ in 0..500 {
+        for _ in 0..6000 {
             let asked = self.engine.take_prefetched();
             if !asked.is_empty() {
                 return asked;

@@ -54,6 +54,12 @@ impl KvBuffer {
         Ok(seen)
     }
 
+    /// Takes back the last positions; their places are written anew.
+    pub fn drop_last(&mut self, count: i32) {
+        self.offset -= count;
+        self.blocks.truncate((self.offset / BLOCK) as usize);
+    }
+
     /// A copy that does not change. Its tensors are still to be computed.
     pub fn freeze(&mut self, counter: &ByteCounter) -> Result<KvBlocks> {
         let copy = |start: i32, end: i32| -> Result<Rc<Block>> {

@@ -106,6 +106,31 @@ impl Cache {
         Ok(KvView::Plain { keys, values })
     }
 
+    /// Whether a state sums up all positions, so that none of them can be taken back.
+    pub fn is_recurrent(&self) -> bool {
+        matches!(self, Self::Recurrent(_))
+    }
+
+    /// Takes back the last `count` of several positions that were just read at once, of which one at least stays.
+    pub fn drop_last(&mut self, count: usize) -> Result<()> {
+        match self {
+            Self::Plain(cache) | Self::Mla(cache) => cache.drop_last(count),
+            Self::Quantized(cache) => cache.drop_last(count),
+            Self::Rotating(cache) => return cache.drop_last(count),
+            Self::Recurrent(_) => unreachable!("a state cannot be taken back"),
+        }
+        Ok(())
+    }
+
+    /// The same positions once more, if it takes only a few handles: for windows and states.
+    pub fn snapshot(&self) -> Option<Self> {
+        match self {
+            Self::Plain(_) | Self::Mla(_) | Self::Quantized(_) => None,
+            Self::Rotating(cache) => Some(Self::Rotating(cache.clone())),
+            Self::Recurrent(cache) => Some(Self::Recurrent(cache.clone())),
+        }
+    }
+
     /// What a recurrent layer carries on.
     pub fn recurrent(&mut self) -> &mut RecurrentCache {
         match self {

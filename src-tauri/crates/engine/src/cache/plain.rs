@@ -25,6 +25,11 @@ impl PlainCache {
         }
     }
 
+    /// Takes back the last positions.
+    pub fn drop_last(&mut self, count: usize) {
+        self.0.drop_last(count as i32);
+    }
+
     /// A copy that does not change.
     pub fn freeze(&mut self, counter: &ByteCounter) -> Result<KvBlocks> {
         self.0.freeze(counter)

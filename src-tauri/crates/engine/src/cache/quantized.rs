@@ -79,6 +79,11 @@ impl QuantizedCache {
         }
     }
 
+    /// Takes back the last positions.
+    pub fn drop_last(&mut self, count: usize) {
+        self.rows.drop_last(count as i32);
+    }
+
     /// A copy that does not change.
     pub fn freeze(&mut self, counter: &ByteCounter) -> Result<KvBlocks> {
         self.rows.freeze(counter)

@@ -8,7 +8,7 @@ use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
 /// What one recurrent layer carries on.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct RecurrentCache {
     /// The last inputs of the layer's convolution, `[kernel - 1, channels]`; `None` before the first token.
     pub conv: Option<Tensor>,

@@ -13,6 +13,7 @@ const STEP: i32 = checkpoint::memory::CACHE_STEP as i32;
 
 /// Keeps the last `window` positions: single ones are written into a ring, several at once are appended in order, with as
 /// much before them as the first of them may see.
+#[derive(Clone)]
 pub struct RotatingCache {
     window: i32,
     offset: i32,
@@ -20,6 +21,7 @@ pub struct RotatingCache {
 }
 
 /// Keys and values, and how they lie.
+#[derive(Clone)]
 struct Buffers {
     keys: Tensor,
     values: Tensor,
@@ -89,6 +91,19 @@ impl RotatingCache {
             layout: Layout::Ordered,
         });
         Ok((all_keys, all_values))
+    }
+
+    /// Takes back the last `count` of several positions that were just appended, of which one at least stays. Before them lies as
+    /// much as the first of them saw, so that what stays is a whole window.
+    pub fn drop_last(&mut self, count: usize) -> Result<()> {
+        let count = count as i32;
+        if let Some(Buffers { keys, values, layout }) = &mut self.buffers {
+            debug_assert!(*layout == Layout::Ordered);
+            let rest = keys.dim(2) - count;
+            (*keys, *values) = (keys.slice(2, 0, rest)?, values.slice(2, 0, rest)?);
+        }
+        self.offset -= count;
+        Ok(())
     }
 
     fn write(&mut self, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {

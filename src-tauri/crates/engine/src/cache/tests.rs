@@ -133,6 +133,30 @@ fn a_copy_can_be_cut_where_nothing_is_lost() {
 }
 
 #[test]
+fn positions_that_are_taken_back_leave_nothing() {
+    let counter = ByteCounter::default();
+    for chunks in [vec![3], vec![1; 9], vec![19, 1, 1], vec![20], vec![254], vec![300, 1], vec![1; 41]] {
+        for mut cache in caches() {
+            chunks.iter().for_each(|chunk| drop(read(&mut cache, *chunk)));
+            let mut never_read = fresh_like(&cache);
+            chunks.iter().for_each(|chunk| drop(read(&mut never_read, *chunk)));
+            for (count, dropped) in [(4, 3), (8, 7), (8, 1), (2, 1), (5, 4)] {
+                read(&mut cache, count);
+                cache.drop_last(dropped).unwrap();
+                read(&mut never_read, count - dropped);
+                assert_eq!(cache.offset(), never_read.offset());
+                let mut copy = frozen(&mut cache, &counter).thaw(cache.offset()).unwrap();
+                for next in [1, 6, 1] {
+                    let expected = sorted(read(&mut never_read, next));
+                    assert_eq!(sorted(read(&mut cache, next)), expected, "{chunks:?}, {dropped} of {count}");
+                    assert_eq!(sorted(read(&mut copy, next)), expected, "from a copy");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn copies_share_their_blocks_and_each_is_counted_once() {
     let counter = ByteCounter::default();
     let mut cache = Cache::Plain(PlainCache::default());

@@ -155,6 +155,15 @@ pub fn keep_compiled(cache_dir: &Path) {
     }
 }
 
+/// Lets MLX compute for as long as it is asked to: on CUDA it refuses every further step once it has seen 800 graphs that were not in
+/// its cache, which it takes for thrashing but counts since the start of the process. Called before MLX computes for the first time.
+pub fn disable_cache_thrashing_check() {
+    const VARIABLE: &str = "MLX_ENABLE_CACHE_THRASHING_CHECK";
+    if cfg!(target_os = "linux") && std::env::var_os(VARIABLE).is_none() {
+        std::env::set_var(VARIABLE, "0");
+    }
+}
+
 /// Drops this thread's kernels.
 pub fn clear() {
     KERNELS.take();

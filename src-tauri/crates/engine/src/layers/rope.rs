@@ -69,6 +69,11 @@ impl Rope {
         }
     }
 
+    /// Whether its base grows with the sequence.
+    pub fn is_dynamic(&self) -> bool {
+        self.config.dynamic.is_some()
+    }
+
     /// The base that replaces the periods once `positions` are more than the model was trained for.
     fn base(&self, positions: usize) -> Option<f64> {
         let dynamic = self.config.dynamic.filter(|dynamic| positions > dynamic.context as usize)?;

@@ -54,6 +54,14 @@ impl Model {
         }
     }
 
+    /// Whether a position is read alike however many come with it; not if the base of its rotary positions grows with the sequence.
+    pub fn reads_chunks_alike(&self) -> bool {
+        match self {
+            Self::Gemma4(_) => true,
+            Self::Decoder(model) => model.reads_chunks_alike(),
+        }
+    }
+
     /// How many tokens its vocabulary has.
     pub fn vocabulary(&self) -> u32 {
         match self {

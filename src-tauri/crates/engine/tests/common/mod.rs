@@ -7,8 +7,10 @@ pub mod oracle;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use engine::MlxEngine;
 use protocol::{
-    Content, Done, EngineEvent, FolderSource, JobHandle, Message, Notice, Request, Role, Sampling, Thinking, TokenLogprobs, ToolCall,
+    Content, Done, EngineEvent, FolderSource, JobHandle, LocalEngine, Message, Notice, Request, Role, Sampling, Thinking, TokenLogprobs,
+    ToolCall,
 };
 
 /// The folder of the model that comes with the app.
@@ -38,6 +40,23 @@ pub fn question(text: &str, thinking: Thinking) -> Request {
         thinking: Some(thinking),
         sampling: Sampling::greedy(),
         ..Request::new(pebble(), vec![Message::text(Role::User, text)])
+    }
+}
+
+/// An engine that has loaded Pebble and keeps no prefixes.
+pub async fn engine_without_prefixes() -> MlxEngine {
+    let engine = MlxEngine::start();
+    let mut events = engine.load(pebble());
+    while events.recv().await.is_some() {}
+    engine.set_prefix_cache_budget(0).unwrap();
+    engine
+}
+
+/// So many tokens of a story by Pebble.
+pub fn story(tokens: u32) -> Request {
+    Request {
+        max_tokens: Some(tokens),
+        ..question("Tell me a story.", Thinking::Off)
     }
 }
 

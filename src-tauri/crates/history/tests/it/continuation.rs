@@ -3,7 +3,7 @@
 use history::{AnswerDelta, ControlRequests, Error, History, PartDelta};
 use protocol::{AnswerState, Content, EndedBy, ErrorCode, FinishReason, Notice, NoticeCode, Position, StoredMessage, Usage};
 
-use crate::{asked, delta, new_answer, part, texts, words, Fresh, OWNER};
+use crate::{asked, delta, new_answer, part, texts, words, Fresh, OWNER, WRITER};
 
 /// A question and an answer that ended in this state, with the words `half` and the tokens 1 and 2.
 async fn ended(fresh: &Fresh, chat: &str, state: AnswerState, finish_reason: Option<FinishReason>) -> StoredMessage {
@@ -13,7 +13,7 @@ async fn ended(fresh: &Fresh, chat: &str, state: AnswerState, finish_reason: Opt
         .await
         .unwrap()
         .answer;
-    fresh.history.append(&answer.id, &delta("half", &[1, 2])).await.unwrap();
+    fresh.history.append(&answer.id, WRITER, &delta("half", &[1, 2])).await.unwrap();
     fresh.history.request_stop(&answer.id).await.unwrap();
     fresh.history.request_answer_now(&answer.id).await.unwrap();
     answer = fresh.history.message(&answer.id).await.unwrap();
@@ -25,7 +25,7 @@ async fn ended(fresh: &Fresh, chat: &str, state: AnswerState, finish_reason: Opt
         thinking_tokens: Some(2),
         ..Usage::default()
     });
-    let answer = fresh.history.finish(&answer, &[1, 2]).await.unwrap();
+    let answer = fresh.history.finish(&answer, WRITER, &[1, 2]).await.unwrap();
     assert!(answer.continuable, "{answer:?}");
     answer
 }
@@ -72,7 +72,7 @@ async fn an_answer_that_ended_early_is_continued_with_all_it_holds() {
         let running = fresh.history.running().await.unwrap();
         assert_eq!((running[0].id.as_str(), running[0].owner.as_str()), (now.id.as_str(), OWNER));
         // What was wanted of the last writer is not wanted of this one.
-        let requests = fresh.history.append(&now.id, &delta(" and half", &[3])).await.unwrap();
+        let requests = fresh.history.append(&now.id, OWNER, &delta(" and half", &[3])).await.unwrap();
         assert_eq!(requests, ControlRequests::default());
         assert_eq!(fresh.history.message(&now.id).await.unwrap().text(), "half and half");
         assert_eq!(fresh.history.tokens(&now.id).await.unwrap(), [1, 2, 3]);
@@ -110,7 +110,7 @@ async fn only_the_last_early_ended_answer_of_the_branch_in_view_is_continued() {
     fresh.history.show_branch(&stopped.id).await.unwrap();
     assert!(matches!(fresh.history.continue_answer(&stopped.id, OWNER).await, Err(Error::Busy)));
     assert_eq!(fresh.history.message(&stopped.id).await.unwrap().state, AnswerState::Stopped);
-    fresh.history.finish(&running, &[]).await.unwrap();
+    fresh.history.finish(&running, WRITER, &[]).await.unwrap();
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn an_answer_is_continuable_if_it_ended_early_with_words_and_more_could_co
             answer.parts = vec![part(words(text))];
         }
         (answer.state, answer.finish_reason, answer.ended_by, answer.error) = (state, finish_reason, ended_by, error);
-        let answer = fresh.history.finish(&answer, &[]).await.unwrap();
+        let answer = fresh.history.finish(&answer, WRITER, &[]).await.unwrap();
         assert_eq!(answer.continuable, continuable, "{answer:?}");
         assert_eq!(fresh.history.chat(&chat).await.unwrap().messages[1].continuable, continuable);
         assert_eq!(
@@ -163,7 +163,7 @@ async fn what_the_tokens_say_replaces_what_was_stored() {
     let thought = Content::thinking("ha");
     let mut replacing = whole(vec![thought.clone(), words("l")], &[1, 2, 3]);
     replacing.notices = vec![Notice::new(NoticeCode::Repetition, "b")];
-    fresh.history.append(&answer, &replacing).await.unwrap();
+    fresh.history.append(&answer, OWNER, &replacing).await.unwrap();
     let more = PartDelta {
         position: 1,
         content: words("f"),
@@ -175,7 +175,7 @@ async fn what_the_tokens_say_replaces_what_was_stored() {
         tokens: vec![4],
         ..AnswerDelta::default()
     };
-    fresh.history.append(&answer, &more).await.unwrap();
+    fresh.history.append(&answer, OWNER, &more).await.unwrap();
     let stored = fresh.history.message(&answer).await.unwrap();
     let kinds: Vec<Content> = stored.parts.iter().map(|part| part.content.clone()).collect();
     assert_eq!(kinds, [thought, words("lf")]);
@@ -194,7 +194,11 @@ async fn a_kill_while_an_answer_is_continued_leaves_it_as_it_was_or_as_it_is() {
     fresh.history.continue_answer(&answer, OWNER).await.unwrap();
     // Long enough for several pages, so that a cut can fall between deleting the old parts and storing the new ones.
     let long = "half and ".repeat(4000);
-    fresh.history.append(&answer, &whole(vec![words(&long)], &[1, 2, 3])).await.unwrap();
+    fresh
+        .history
+        .append(&answer, OWNER, &whole(vec![words(&long)], &[1, 2, 3]))
+        .await
+        .unwrap();
     let length = std::fs::metadata(&log_path).unwrap().len() as usize;
     let log = std::fs::read(&log_path).unwrap();
     let mut seen = std::collections::BTreeSet::new();
@@ -249,7 +253,7 @@ async fn a_file_of_version_1_opens_with_all_it_holds_and_its_answers_are_continu
     assert!(said.starts_with("1, 2, 3, ") && tokens.len() == 117, "{said} {}", tokens.len());
     let mut more = delta("and so on", &[9]);
     more.thinking_tokens = Some(0);
-    history.append(&running.id, &more).await.unwrap();
+    history.append(&running.id, OWNER, &more).await.unwrap();
     let now = history.message(&running.id).await.unwrap();
     assert_eq!((now.text(), now.thinking_tokens), (format!("{said}and so on"), Some(0)));
     assert_eq!(history.tokens(&running.id).await.unwrap().len(), 118);

@@ -7,7 +7,7 @@ use protocol::ChatWindowState;
 use protocol::Position;
 use sqlx::Connection;
 
-use crate::{asked, delta, new_answer, texts, Fresh};
+use crate::{asked, delta, new_answer, texts, Fresh, WRITER};
 
 fn reason(error: Error) -> Error {
     match error {
@@ -120,7 +120,11 @@ async fn what_was_written_is_there_without_a_close() {
         .begin_turn(&chat, &asked("c"), &Position::End, "", &new_answer())
         .await
         .unwrap();
-    fresh.history.append(&turn.answer.id, &delta("half an ans", &[1, 2])).await.unwrap();
+    fresh
+        .history
+        .append(&turn.answer.id, WRITER, &delta("half an ans", &[1, 2]))
+        .await
+        .unwrap();
     let Fresh { folder: _folder, history } = fresh;
     drop(history);
     let again = History::open(&path).await.unwrap();
@@ -154,7 +158,7 @@ async fn a_kill_at_any_moment_leaves_a_readable_file_with_a_beginning_of_the_tex
     for i in 0..30 {
         let piece = format!("piece {i} 猫 ");
         whole.push_str(&piece);
-        fresh.history.append(&turn.answer.id, &delta(&piece, &[i])).await.unwrap();
+        fresh.history.append(&turn.answer.id, WRITER, &delta(&piece, &[i])).await.unwrap();
     }
     let length = std::fs::metadata(&log_path).unwrap().len() as usize;
     let mut seen = 0;
@@ -182,7 +186,7 @@ async fn two_users_that_write_at_once_both_succeed() {
                     .await
                     .unwrap();
                 for i in 0..50 {
-                    history.append(&turn.answer.id, &delta("x", &[i])).await.unwrap();
+                    history.append(&turn.answer.id, WRITER, &delta("x", &[i])).await.unwrap();
                 }
                 turn.answer.id
             }));

@@ -21,6 +21,9 @@ use tempfile::TempDir;
 /// A process that takes an answer over.
 const OWNER: &str = "2:2@test";
 
+/// The process that writes new answers.
+const WRITER: &str = "1:1@test";
+
 /// A history of its own; the folder goes with it.
 struct Fresh {
     folder: TempDir,
@@ -72,7 +75,7 @@ impl Fresh {
         message.state = AnswerState::Complete;
         message.finish_reason = Some(FinishReason::Stop);
         message.finished_at = Some(history::now());
-        self.history.finish(message, &[]).await.unwrap();
+        self.history.finish(message, WRITER, &[]).await.unwrap();
     }
 }
 
@@ -80,7 +83,7 @@ fn new_answer() -> NewAnswer {
     NewAnswer {
         model: "pebble".into(),
         settings: ChatSettings::default(),
-        owner: "1:1@test".into(),
+        owner: WRITER.into(),
     }
 }
 

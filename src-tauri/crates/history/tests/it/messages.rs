@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use history::{AnswerDelta, ControlRequests, Error, PartDelta};
 use protocol::{
-    AnswerState, ChatSettings, Content, EndedBy, ErrorCode, FinishReason, Notice, NoticeCode, Part, Position, Role, Thinking, Timing,
-    ToolCall, Usage,
+    AnswerState, ChatSettings, Content, EndedBy, ErrorCode, FinishReason, Notice, NoticeCode, Part, Position, Role, SpeculationUsage,
+    Thinking, Timing, ToolCall, Usage,
 };
 use sqlx::Connection;
 
-use crate::{asked, delta, new_answer, texts, words, Fresh};
+use crate::{asked, delta, new_answer, part, texts, words, Fresh, OWNER, WRITER};
 
 #[tokio::test]
 async fn a_turn_stores_the_question_and_an_empty_answer_below_it() {
@@ -158,7 +158,10 @@ async fn growth_adds_to_the_end_and_starts_new_parts() {
         },
     ];
     for delta in &all {
-        assert_eq!(fresh.history.append(&answer, delta).await.unwrap(), ControlRequests::default());
+        assert_eq!(
+            fresh.history.append(&answer, WRITER, delta).await.unwrap(),
+            ControlRequests::default()
+        );
     }
     let message = fresh.history.message(&answer).await.unwrap();
     let parts = [
@@ -196,7 +199,7 @@ async fn token_ids_of_all_bytes_survive_being_added() {
         .map(|byte| u32::from_le_bytes([byte as u8, 0, 255 - byte as u8, byte as u8]))
         .collect();
     for chunk in ids.chunks(7) {
-        fresh.history.append(&answer, &delta("x", chunk)).await.unwrap();
+        fresh.history.append(&answer, WRITER, &delta("x", chunk)).await.unwrap();
     }
     assert_eq!(fresh.history.tokens(&answer).await.unwrap(), ids);
 }
@@ -220,7 +223,7 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
         .await
         .unwrap()
         .answer;
-    fresh.history.append(&answer.id, &delta("partly", &[1, 2])).await.unwrap();
+    fresh.history.append(&answer.id, WRITER, &delta("partly", &[1, 2])).await.unwrap();
     answer.parts = vec![Part {
         content: words("partly and wholly"),
         started_at: 5,
@@ -246,6 +249,11 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
         prefilled_tokens: 3,
         completion_tokens: 4,
         thinking_tokens: Some(5),
+        speculation: Some(SpeculationUsage {
+            draft_tokens: 6,
+            accepted_draft_tokens: 3,
+            decode_steps: 1,
+        }),
     });
     answer.timing = Some(Timing {
         load_ms: 0.1,
@@ -254,13 +262,13 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
         decode_tokens_per_second: 1.0 / 3.0,
     });
     answer.thinking_ended = true;
-    assert_eq!(fresh.history.finish(&answer, &[1, 2, 3]).await.unwrap(), answer);
+    assert_eq!(fresh.history.finish(&answer, WRITER, &[1, 2, 3]).await.unwrap(), answer);
     assert_eq!(fresh.history.message(&answer.id).await.unwrap(), answer);
     let settings = answer.settings.as_ref().unwrap();
     assert_eq!((settings.model.as_deref(), settings.thinking_budget), (Some("pebble"), Some(20)));
     assert_eq!(fresh.history.tokens(&answer.id).await.unwrap(), [1, 2, 3]);
     assert!(matches!(
-        fresh.history.append(&answer.id, &delta("late", &[])).await,
+        fresh.history.append(&answer.id, WRITER, &delta("late", &[])).await,
         Err(Error::NotFound(_))
     ));
 }
@@ -303,8 +311,8 @@ async fn any_text_is_stored_as_it_is() {
             .await
             .unwrap();
         assert_eq!(turn.question.text(), text);
-        fresh.history.append(&turn.answer.id, &delta(text, &[])).await.unwrap();
-        fresh.history.append(&turn.answer.id, &delta(text, &[])).await.unwrap();
+        fresh.history.append(&turn.answer.id, WRITER, &delta(text, &[])).await.unwrap();
+        fresh.history.append(&turn.answer.id, WRITER, &delta(text, &[])).await.unwrap();
         assert_eq!(fresh.history.message(&turn.answer.id).await.unwrap().text(), text.repeat(2));
         fresh.end(&mut turn.answer, text).await;
     }
@@ -338,11 +346,11 @@ async fn only_an_answer_whose_owner_stayed_silent_is_interrupted() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let answer = fresh.streaming_answer(&chat).await;
-    fresh.history.append(&answer, &delta("half", &[1])).await.unwrap();
+    fresh.history.append(&answer, WRITER, &delta("half", &[1])).await.unwrap();
     let seen = fresh.history.running().await.unwrap().pop().unwrap();
-    assert_eq!((&seen.id, &seen.chat, seen.owner.as_str()), (&answer, &chat, "1:1@test"));
+    assert_eq!((&seen.id, &seen.chat, seen.owner.as_str()), (&answer, &chat, WRITER));
     tokio::time::sleep(Duration::from_millis(2)).await;
-    fresh.history.append(&answer, &AnswerDelta::default()).await.unwrap();
+    fresh.history.append(&answer, WRITER, &AnswerDelta::default()).await.unwrap();
     assert!(!fresh.history.interrupt(&seen).await.unwrap());
     let seen = fresh.history.running().await.unwrap().pop().unwrap();
     assert!(fresh.history.interrupt(&seen).await.unwrap());
@@ -352,20 +360,60 @@ async fn only_an_answer_whose_owner_stayed_silent_is_interrupted() {
 }
 
 #[tokio::test]
+async fn an_answer_that_another_process_took_over_is_written_by_that_one_alone() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let answer = fresh.streaming_answer(&chat).await;
+    fresh.history.append(&answer, WRITER, &delta("half", &[1])).await.unwrap();
+    let mut whole = fresh.history.message(&answer).await.unwrap();
+    let seen = fresh.history.running().await.unwrap().pop().unwrap();
+    assert!(fresh.history.interrupt(&seen).await.unwrap());
+    fresh.history.continue_answer(&answer, OWNER).await.unwrap();
+    let late = fresh.history.append(&answer, WRITER, &delta("late", &[2])).await;
+    assert!(matches!(late, Err(Error::NotFound(_))), "{late:?}");
+    whole.state = AnswerState::Complete;
+    let late = fresh.history.finish(&whole, WRITER, &[1, 2]).await;
+    assert!(matches!(late, Err(Error::NotFound(_))), "{late:?}");
+    fresh.history.append(&answer, OWNER, &delta(" and half", &[3])).await.unwrap();
+    assert_eq!(fresh.history.message(&answer).await.unwrap().text(), "half and half");
+    assert_eq!(fresh.history.tokens(&answer).await.unwrap(), [1, 3]);
+}
+
+#[tokio::test]
+async fn an_answer_whose_owner_was_only_slow_is_stored_whole() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let answer = fresh.streaming_answer(&chat).await;
+    let seen = fresh.history.running().await.unwrap().pop().unwrap();
+    assert!(fresh.history.interrupt(&seen).await.unwrap());
+    let mut whole = fresh.history.message(&answer).await.unwrap();
+    (whole.parts, whole.state) = (vec![part(words("all of it"))], AnswerState::Complete);
+    let stored = fresh.history.finish(&whole, WRITER, &[1, 2]).await.unwrap();
+    assert_eq!((stored.state, stored.text().as_str()), (AnswerState::Complete, "all of it"));
+}
+
+#[tokio::test]
 async fn a_stop_that_another_process_asks_for_reaches_the_owner() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let answer = fresh.streaming_answer(&chat).await;
     assert_eq!(
-        fresh.history.append(&answer, &AnswerDelta::default()).await.unwrap(),
+        fresh.history.append(&answer, WRITER, &AnswerDelta::default()).await.unwrap(),
         ControlRequests::default()
     );
     let other = history::History::open(&fresh.path()).await.unwrap();
     other.request_stop(&answer).await.unwrap();
-    let requests = fresh.history.append(&answer, &AnswerDelta::default()).await.unwrap();
+    let requests = fresh.history.append(&answer, WRITER, &AnswerDelta::default()).await.unwrap();
     assert_eq!((requests.stop, requests.answer_now), (true, false));
     other.request_answer_now(&answer).await.unwrap();
-    assert!(fresh.history.append(&answer, &AnswerDelta::default()).await.unwrap().answer_now);
+    assert!(
+        fresh
+            .history
+            .append(&answer, WRITER, &AnswerDelta::default())
+            .await
+            .unwrap()
+            .answer_now
+    );
 }
 
 #[tokio::test]
@@ -379,8 +427,8 @@ async fn an_unknown_message_is_not_found() {
         history.message("nothing").await.map(drop),
         history.branch("nothing").await.map(drop),
         history.begin_answer("nothing", &new_answer()).await.map(drop),
-        history.append("nothing", &AnswerDelta::default()).await.map(drop),
-        history.finish(&unknown, &[]).await.map(drop),
+        history.append("nothing", WRITER, &AnswerDelta::default()).await.map(drop),
+        history.finish(&unknown, WRITER, &[]).await.map(drop),
         history.request_stop("nothing").await,
         history.request_answer_now("nothing").await,
         history.show_branch("nothing").await.map(drop),

@@ -3,7 +3,7 @@
 use history::{Error, NOT_RUN};
 use protocol::{AnswerState, Content, FinishReason, Position, Role, StoredMessage, ToolCall};
 
-use crate::{asked, new_answer, part, texts, words, Fresh};
+use crate::{asked, new_answer, part, texts, words, Fresh, WRITER};
 
 fn call(id: &str) -> Content {
     Content::ToolCall {
@@ -27,7 +27,7 @@ impl Fresh {
         answer.parts = ids.iter().map(|id| part(call(id))).collect();
         answer.state = AnswerState::Complete;
         answer.finish_reason = Some(FinishReason::ToolCalls);
-        self.history.finish(&answer, &[]).await.unwrap()
+        self.history.finish(&answer, WRITER, &[]).await.unwrap()
     }
 }
 
@@ -90,7 +90,7 @@ async fn a_result_waits_for_the_end_of_its_answer() {
         }],
         ..history::AnswerDelta::default()
     };
-    fresh.history.append(&answer.id, &delta).await.unwrap();
+    fresh.history.append(&answer.id, WRITER, &delta).await.unwrap();
     assert!(matches!(
         fresh.history.add_tool_result(&answer.id, "aaaaaaaaa", &asked("4")).await,
         Err(Error::Busy)

@@ -72,11 +72,13 @@ impl Span {
 
     /// Appends what follows; after a gap a new stretch begins.
     pub(super) fn push(&mut self, text: &str, at: usize) {
-        if self.text.is_empty() || self.at + self.text.len() != at {
-            *self = Self::new(text, at);
-        } else {
-            self.text.push_str(text);
+        if self.at + self.text.len() != at {
+            self.text.clear();
         }
+        if self.text.is_empty() {
+            self.at = at;
+        }
+        self.text.push_str(text);
     }
 
     pub(super) fn clear(&mut self) {

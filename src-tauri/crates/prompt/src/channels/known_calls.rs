@@ -23,8 +23,13 @@ call!(APERTUS, "<|tools_prefix|>", "<|tools_suffix|>");
 call!(FUNCTION_GEMMA, "<start_function_call>", "<end_function_call>");
 call!(OLMO3, "<function_calls>", "</function_calls>");
 call!(DOTS, "<dots_function_call>", "</dots_function_call>");
-call!(INTERNLM2, "<|action_start|><|plugin|>", "<|action_end|>");
 call!(ATEM, "<atem:function_calls>", "</atem:function_calls>");
+/// InternLM 2's, whose template knows no tools; its tokenizer does.
+pub(super) const INTERNLM2: KnownFormat = KnownFormat {
+    needed: &["<|action_start|>", "<|plugin|>", "<|action_end|>"],
+    markers: &[(CallOpen, "<|action_start|><|plugin|>"), (CallClose, "<|action_end|>")],
+    ..ROW
+};
 /// Seed's, in Qwen3-Coder's words without its line ends.
 pub(super) const SEED: KnownFormat = KnownFormat {
     needed: &["<seed:tool_call>"],
@@ -171,6 +176,11 @@ pub(super) const FUNCTOOLS: KnownFormat = KnownFormat {
     markers: &[(CallWord, "functools[")],
     ..ROW
 };
+/// Phi 4 mini's template has no word for calls, only for the list of tools.
+pub(super) const PHI_4_MINI: KnownFormat = KnownFormat {
+    needed: &["<|tool|>", "<|/tool|>"],
+    ..FUNCTOOLS
+};
 
 /// Granite 20B's, which nothing closes.
 pub(super) const GRANITE_20B: KnownFormat = KnownFormat {
@@ -217,7 +227,7 @@ pub(super) const STEP3: KnownFormat = KnownFormat {
 };
 
 /// Ways of marking calls; all that are known count, unless one stands alone.
-pub(super) const CALLS: [&KnownFormat; 34] = [
+pub(super) const CALLS: [&KnownFormat; 35] = [
     &MINIMAX_M3,
     &HUNYUAN_3,
     &HUNYUAN_3_PREVIEW,
@@ -243,6 +253,7 @@ pub(super) const CALLS: [&KnownFormat; 34] = [
     &DEEPSEEK,
     &GIGACHAT_3,
     &FUNCTOOLS,
+    &PHI_4_MINI,
     &GRANITE_20B,
     &COMMAND_R,
     &XLAM,

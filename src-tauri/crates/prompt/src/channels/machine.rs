@@ -93,8 +93,8 @@ pub(super) struct Machine {
     after_thought: bool,
     /// Whether a call was closed and nothing was said since.
     after_call: bool,
-    /// What stood in the last call.
-    called: String,
+    /// What stood in the last call. It is shared with the states that trials keep.
+    called: Arc<str>,
     /// Whether the marker that closes the answer is expected.
     wrapped: bool,
     /// Whether the message goes to somebody who calls nothing, so that calls in it are quoted.
@@ -131,7 +131,7 @@ impl Machine {
             unknown_open: false,
             after_thought: false,
             after_call: false,
-            called: String::new(),
+            called: Arc::default(),
             wrapped: false,
             quoting: false,
             trim_newline: false,
@@ -209,7 +209,7 @@ impl Machine {
     /// What is sure by now.
     pub(super) fn take(&mut self) -> Vec<Event> {
         if self.trial.is_none() {
-            self.sure.append(&mut self.events);
+            self.settle();
         }
         std::mem::take(&mut self.sure)
     }

@@ -195,11 +195,19 @@ impl ChannelParser {
         }
     }
 
-    /// The ids that open a block where the answer may begin: a thought, if those show, and a call, if tools were offered.
+    /// The ids that open a thought where the answer may begin, if thoughts show.
+    pub fn thought_openers(&self) -> impl Iterator<Item = u32> + '_ {
+        let shows = self.splitter.machine.shows_thoughts();
+        let markers = self.splitter.format.markers.iter();
+        markers
+            .filter(move |marker| shows && marker.kind == MarkerKind::Open)
+            .filter_map(|marker| marker.id)
+    }
+
+    /// The ids that open something else there: a call, if tools were offered, and the answer, if the model wraps it.
     pub fn openers(&self) -> impl Iterator<Item = u32> + '_ {
         let machine = &self.splitter.machine;
         let opens = |kind: MarkerKind| match kind {
-            MarkerKind::Open => machine.shows_thoughts(),
             MarkerKind::CallOpen | MarkerKind::Section => machine.tools.any(),
             MarkerKind::AnswerOpen => true,
             _ => false,

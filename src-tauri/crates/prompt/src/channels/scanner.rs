@@ -4,8 +4,8 @@ use super::channel_format::{Marker, MarkerKind};
 
 /// A stretch of text or a marker in it, with its place in the source in bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Scanned {
-    Text(String, usize),
+pub(super) enum Scanned<'a> {
+    Text(&'a str, usize),
     Marker(MarkerKind, &'static str, usize),
 }
 
@@ -13,8 +13,8 @@ pub(super) enum Scanned {
 #[derive(Debug)]
 pub(super) struct Scanner {
     markers: Vec<Marker>,
-    /// The bytes of the longest marker.
-    longest: usize,
+    /// Whether a marker begins with this byte.
+    begins: [bool; 256],
     held: String,
     /// Where `held` begins in the source.
     at: usize,
@@ -23,9 +23,12 @@ pub(super) struct Scanner {
 impl Scanner {
     pub(super) fn new(markers: &[Marker]) -> Self {
         let markers: Vec<Marker> = markers.iter().filter(|marker| marker.id.is_none()).copied().collect();
+        let mut begins = [false; 256];
+        let first_bytes = markers.iter().filter_map(|marker| marker.text.bytes().next());
+        first_bytes.for_each(|byte| begins[usize::from(byte)] = true);
         Self {
-            longest: markers.iter().map(|marker| marker.text.len()).max().unwrap_or(0),
             markers,
+            begins,
             held: String::new(),
             at: 0,
         }
@@ -41,38 +44,48 @@ impl Scanner {
         self.flush();
     }
 
-    pub(super) fn push(&mut self, piece: &str) -> Vec<Scanned> {
-        let mut found = Vec::new();
-        let mut text = std::mem::take(&mut self.held);
-        text.push_str(piece);
-        let first = |text: &str| {
-            self.markers
-                .iter()
-                .filter_map(|marker| Some((text.find(marker.text)?, marker)))
-                .min_by_key(|(at, _)| *at)
-        };
-        while let Some((at, marker)) = first(&text) {
-            let rest = text.split_off(at + marker.text.len());
-            text.truncate(at);
-            if !text.is_empty() {
-                found.push(Scanned::Text(text, self.at));
+    /// Takes more of the text, and gives what is sure by now.
+    pub(super) fn push(&mut self, piece: &str, found: impl FnMut(Scanned<'_>)) {
+        if self.held.is_empty() {
+            let sure = self.scan(piece, found);
+            self.held.push_str(&piece[sure..]);
+            self.at += sure;
+        } else {
+            let mut text = std::mem::take(&mut self.held);
+            text.push_str(piece);
+            let sure = self.scan(&text, found);
+            text.drain(..sure);
+            self.held = text;
+            self.at += sure;
+        }
+    }
+
+    /// Gives the markers of a text and what stands before and between them, in one pass; the result is where the end begins that may become
+    /// a marker.
+    fn scan(&self, text: &str, mut found: impl FnMut(Scanned<'_>)) -> usize {
+        let bytes = text.as_bytes();
+        let (mut given, mut from, mut sure) = (0, 0, text.len());
+        while let Some(at) = bytes[from..].iter().position(|byte| self.begins[usize::from(*byte)]) {
+            let at = from + at;
+            let rest = &bytes[at..];
+            if let Some(marker) = self.markers.iter().find(|marker| rest.starts_with(marker.text.as_bytes())) {
+                if given < at {
+                    found(Scanned::Text(&text[given..at], self.at + given));
+                }
+                found(Scanned::Marker(marker.kind, marker.text, self.at + at));
+                from = at + marker.text.len();
+                given = from;
+            } else if self.markers.iter().any(|marker| marker.text.as_bytes().starts_with(rest)) {
+                sure = at;
+                break;
+            } else {
+                from = at + 1;
             }
-            found.push(Scanned::Marker(marker.kind, marker.text, self.at + at));
-            self.at += at + marker.text.len();
-            text = rest;
         }
-        let near = text.floor_char_boundary(text.len().saturating_sub(self.longest));
-        let begins_a_marker = |at: &usize| self.markers.iter().any(|marker| marker.text.starts_with(&text[*at..]));
-        let candidates = text[near..].char_indices().map(|(at, _)| near + at);
-        let start = self.at;
-        if let Some(at) = candidates.into_iter().find(begins_a_marker) {
-            self.held = text.split_off(at);
+        if given < sure {
+            found(Scanned::Text(&text[given..sure], self.at + given));
         }
-        self.at += text.len();
-        if !text.is_empty() {
-            found.push(Scanned::Text(text, start));
-        }
-        found
+        sure
     }
 
     /// What was held back and is text after all, and where it begins.

@@ -144,12 +144,11 @@ impl Splitter {
     }
 
     pub(super) fn scan(&mut self, text: &str) {
-        for found in self.scanner.push(text) {
-            match found {
-                Scanned::Text(text, at) => self.machine.text(&text, at),
-                Scanned::Marker(mark, spelled, at) => self.machine.mark(mark, spelled, at),
-            }
-        }
+        let machine = &mut self.machine;
+        self.scanner.push(text, |found| match found {
+            Scanned::Text(text, at) => machine.text(text, at),
+            Scanned::Marker(mark, spelled, at) => machine.mark(mark, spelled, at),
+        });
     }
 
     /// A marker that came as a token.
@@ -178,8 +177,7 @@ impl Splitter {
 
     /// Ends the trial that runs if a stop text has appeared in it: nothing follows that could tell.
     fn look_ahead(&mut self) {
-        let doubtful = self.machine.doubtful().filter(|_| !self.stop_text.is_empty());
-        let Some(events) = doubtful else {
+        let Some(events) = self.machine.doubtful() else {
             self.lookahead = None;
             return;
         };
@@ -195,6 +193,9 @@ impl Splitter {
     }
 
     pub(super) fn out(&mut self) -> Vec<Event> {
+        if self.stop_text.is_empty() {
+            return self.machine.take();
+        }
         self.look_ahead();
         let mut out = Vec::new();
         for event in self.machine.take() {

@@ -323,10 +323,9 @@ impl Elements {
                         return None;
                     }
                     let end = nesting.at();
-                    let after = skip_blank(text, end);
-                    match call.closed(&text[after..], at_end) {
+                    self.at = skip_blank(text, self.at.max(end));
+                    match call.closed(&text[self.at..], at_end) {
                         Fit::Whole(_) => {
-                            self.at = after;
                             self.state = State::Inside { call };
                             return Some(Found::Json(start..end));
                         }

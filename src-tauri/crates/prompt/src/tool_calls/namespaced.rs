@@ -12,6 +12,9 @@ use super::{Call, ParsedCalls, Tools, DEPTH};
 /// Stands before each tag.
 const SPACE: &str = "]<]minimax[>[";
 
+/// No name of an argument is longer; what is to close it is compared with what may do so each time that more is there.
+const LONGEST_NAME: usize = 1024;
+
 /// Whether the text begins with a call of this form; `Err` while more text will tell.
 pub(super) fn begins(text: &str, at_end: bool) -> Result<bool, ()> {
     match fit(text, &[SPACE], at_end) {
@@ -100,6 +103,7 @@ impl Namespaced {
                 return None;
             };
             (self.at, self.tag) = (end + 1, None);
+            self.broken = end - start > LONGEST_NAME;
             if text[start..end].starts_with('/') {
                 self.depth = self.depth.saturating_sub(1);
                 self.closed |= self.depth == 0;

@@ -5,7 +5,7 @@
 pub mod templates;
 pub mod writers;
 
-use prompt::{ChatProcessor, Event, Piece};
+use prompt::{ChatProcessor, Event, Piece, Splitter};
 use serde_json::{json, Value};
 
 /// A model whose tokens are these markers and single bytes.
@@ -32,6 +32,21 @@ pub fn byte_speaker(markers: &[&str], template: &str) -> (ChatProcessor, tokeniz
     std::fs::write(dir.path().join("chat_template.jinja"), template).unwrap();
     let library = tokenizers::Tokenizer::from_file(dir.path().join("tokenizer.json")).unwrap();
     (ChatProcessor::open(dir.path()).unwrap(), library)
+}
+
+/// A text in pieces of so many characters.
+pub fn pieces(text: &str, characters: usize) -> Vec<&str> {
+    let mut ends: Vec<usize> = text.char_indices().map(|(at, _)| at).step_by(characters).collect();
+    ends.push(text.len());
+    ends.windows(2).map(|ends| &text[ends[0]..ends[1]]).collect()
+}
+
+/// What is read of a text that comes in pieces of so many characters.
+pub fn split(mut splitter: Splitter, text: &str, characters: usize) -> Vec<Event> {
+    let pieces = pieces(text, characters);
+    let mut events: Vec<Event> = pieces.iter().flat_map(|piece| splitter.push(piece)).collect();
+    events.extend(splitter.finish());
+    events
 }
 
 /// Events as the fixture writes them, neighbours of one kind joined.

@@ -10,7 +10,7 @@ mod differences;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use common::byte_speaker;
+use common::{byte_speaker, split};
 use differences::Comparison;
 use prompt::{ChatProcessor, Event, Piece, Prompt, Splitter};
 use serde::Deserialize;
@@ -133,15 +133,7 @@ impl Speakers {
             if let Some(tools) = tools {
                 splitter = splitter.with_tools(tools);
             }
-            let mut events = Vec::new();
-            let mut rest = source;
-            while !rest.is_empty() {
-                let end = rest.char_indices().nth(size).map_or(rest.len(), |(at, _)| at);
-                events.extend(splitter.push(&rest[..end]));
-                rest = &rest[end..];
-            }
-            events.extend(splitter.finish());
-            return Some(Reading::of(events));
+            return Some(Reading::of(split(splitter, source, size)));
         }
         let (processor, library) = self.get(case.template.as_deref().unwrap());
         let ids = |text: &str| library.encode_fast(text, false).unwrap().get_ids().to_vec();

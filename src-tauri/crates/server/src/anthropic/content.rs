@@ -28,9 +28,7 @@ pub(crate) fn messages(fields: &Fields) -> Result<Vec<Message>> {
     if !instructions.is_empty() {
         messages.push(Message::text(Role::System, instructions));
     }
-    let Some(list) = fields.list("messages")? else {
-        return fields.refuse("messages", "this field is required");
-    };
+    let list = fields.required_list("messages")?;
     for (index, message) in list.iter().enumerate() {
         let message = Fields::of(message, format!("messages[{index}]"))?;
         match message.required_text("role")? {

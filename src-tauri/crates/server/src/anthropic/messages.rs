@@ -179,6 +179,7 @@ mod tests {
             (json!({"max_tokens": 9, "mcp_servers": [{"url": "http://a"}]}), "mcp_servers"),
             (json!({"max_tokens": 9, "thinking": {"type": "much"}}), "thinking.type"),
             (json!({"max_tokens": 9, "stop_sequences": 5}), "stop_sequences"),
+            (json!({"max_tokens": 9, "messages": []}), "messages"),
             (
                 json!({"max_tokens": 9, "stop_sequences": ["a"], "output_format": {"type": "json_schema", "schema": {}}}),
                 "stop_sequences",

@@ -23,9 +23,7 @@ const MOST_ANSWERS: i64 = 8;
 /// If a field makes no sense or cannot be honoured; the refusal names it.
 pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp) -> Result<Ask> {
     refuse_what_is_not_built(fields)?;
-    let Some(messages) = fields.list("messages")? else {
-        return fields.refuse("messages", "this field is required");
-    };
+    let messages = fields.required_list("messages")?;
     let mut request = Request::new(model.clone(), protocol::openai::messages(messages.to_vec())?);
     request.priority = Priority::Api;
     request.sampling = sampling(fields)?;
@@ -227,6 +225,7 @@ mod tests {
             ),
             ("messages", json!("hi"), "messages"),
             ("messages", Value::Null, "messages"),
+            ("messages", json!([]), "messages"),
         ] {
             assert_eq!(param(with(field, value)), place);
         }

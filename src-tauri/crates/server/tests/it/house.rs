@@ -139,6 +139,7 @@ pub fn done(finish_reason: FinishReason) -> EngineEvent {
             prefilled_tokens: 12,
             completion_tokens: 5,
             thinking_tokens: Some(2),
+            speculation: None,
         }),
         timing: Timing::default(),
         tokens: Vec::new(),

@@ -327,6 +327,11 @@ impl Decoder {
         Ok(model)
     }
 
+    /// Whether a position is read alike however many come with it.
+    pub fn reads_chunks_alike(&self) -> bool {
+        self.ropes.iter().all(|rope| !rope.is_dynamic())
+    }
+
     /// How many tokens its vocabulary has.
     pub fn vocabulary(&self) -> u32 {
         self.vocabulary

@@ -16,7 +16,13 @@ pub(super) struct Call {
     open: OpenCall,
     /// Whether the body begins with the first words of a call, because its opening marker is missing.
     unwrapped: bool,
+    /// How often it was read where a marker might have ended it, and how long it was then.
+    readings: u32,
+    read_to: usize,
 }
+
+/// A call that did not end at so many markers is read anew only once it is twice as long, so that all readings together cost no more than a few.
+const READINGS: u32 = 16;
 
 impl Call {
     /// The call of a tool that a header named; its arguments begin here.
@@ -36,6 +42,8 @@ impl Call {
             body: Span::new("", at + opening.len()),
             open: OpenCall::new(),
             unwrapped: false,
+            readings: 0,
+            read_to: 0,
         }
     }
 
@@ -68,6 +76,16 @@ impl Call {
     /// Whether no call is written like this.
     pub(super) fn is_hopeless(&self) -> bool {
         self.open.is_hopeless()
+    }
+
+    /// Whether it is to be read where a marker may end it.
+    fn is_worth_reading(&mut self) -> bool {
+        let worth = self.readings < READINGS || self.body.text.len() >= 2 * self.read_to;
+        if worth {
+            self.readings += 1;
+            self.read_to = self.body.text.len();
+        }
+        worth
     }
 
     /// What it says if it ends here.
@@ -114,8 +132,7 @@ impl Machine {
         if call.is_quoted() {
             return call.push(spelled, at);
         }
-        let State::Call(call) = &self.state else { return };
-        let ends = |call: &Call| call.is_closed() && call.read(self, true).is_some();
+        let named = call.name.is_some();
         match mark {
             MarkerKind::CallOpen => {
                 self.end_call(None);
@@ -134,13 +151,11 @@ impl Machine {
                 self.begin_header(spelled, at);
             }
             // What some formats never close ends before the next block.
-            MarkerKind::Open | MarkerKind::Close | MarkerKind::AnswerOpen | MarkerKind::AnswerClose
-                if call.name.is_none() && ends(call) =>
-            {
+            MarkerKind::Open | MarkerKind::Close | MarkerKind::AnswerOpen | MarkerKind::AnswerClose if !named && self.may_end_call() => {
                 self.end_call(Some(""));
                 self.read_mark(mark, spelled, at);
             }
-            MarkerKind::Channel if ends(call) => {
+            MarkerKind::Channel if self.may_end_call() => {
                 self.end_call(Some(""));
                 self.read_mark(mark, spelled, at);
             }
@@ -150,6 +165,16 @@ impl Machine {
                 }
             }
         }
+    }
+
+    /// Whether the call that is open would be whole if it ended here.
+    fn may_end_call(&mut self) -> bool {
+        let State::Call(call) = &mut self.state else { return false };
+        if !call.is_closed() || !call.is_worth_reading() {
+            return false;
+        }
+        let State::Call(call) = &self.state else { return false };
+        call.read(self, true).is_some()
     }
 
     /// Ends a call that nothing stands around as soon as it is over; what follows is read on.
@@ -190,7 +215,7 @@ impl Machine {
         }
         self.boundary();
         self.after_call = true;
-        self.called = body.text[..reading.end].trim().to_owned();
+        self.called = body.text[..reading.end].trim().into();
         if !body.text[reading.end..].trim().is_empty() {
             self.state = State::Answer;
             self.say(&body.text[reading.end..], end);
@@ -226,7 +251,7 @@ impl Machine {
         let State::Echo(read) = &mut self.state else { return false };
         let read = read.take();
         self.state = State::Answer;
-        let closed = mark == MarkerKind::CallClose && read.text.trim_end() == self.called;
+        let closed = mark == MarkerKind::CallClose && read.text.trim_end() == &*self.called;
         if closed {
             self.held.clear();
             self.pass_echo(read.at..at + spelled.len());

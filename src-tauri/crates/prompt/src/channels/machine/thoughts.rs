@@ -17,23 +17,17 @@ impl Machine {
 
     pub(super) fn thought(&mut self, text: &str, at: usize) {
         let State::Thought { begun } = &mut self.state else { return };
-        self.held.push(text, at);
-        let known = text.trim_end();
-        if known.is_empty() || self.ended {
-            return;
+        let words = text.trim_end();
+        if self.ended {
+            self.held.clear();
+        }
+        if words.is_empty() || self.ended {
+            return self.held.push(text, at);
         }
         // Only blanks are held, so that those after the words are the new text's.
-        let words = self.held.text.len() - (text.len() - known.len());
-        let at = self.held.at;
-        let rest = self.held.text.split_off(words);
-        let text = std::mem::replace(
-            &mut self.held,
-            Span {
-                text: rest,
-                at: at + words,
-            },
-        )
-        .text;
+        self.held.push(words, at);
+        let blanks = Span::new(&text[words.len()..], at + words.len());
+        let Span { text, at } = std::mem::replace(&mut self.held, blanks);
         let first = !std::mem::replace(begun, true);
         let newline = usize::from(first && self.trim_newline && text.starts_with('\n'));
         if self.thinking_on {
@@ -46,7 +40,8 @@ impl Machine {
                 self.events.push(Event { piece, source });
             }
             self.last_thought = true;
-            self.emit(Piece::Thinking(text[newline..].to_owned()), at + newline);
+            let text = if newline == 0 { text } else { text[newline..].to_owned() };
+            self.emit(Piece::Thinking(text), at + newline);
         } else if !std::mem::replace(&mut self.reported, true) {
             let message = "This model thought anyway; its thought is kept out of the answer.";
             self.notice(NoticeCode::ThoughtWhileOff, message, at);

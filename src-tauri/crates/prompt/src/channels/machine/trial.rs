@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Event, Machine, MarkerKind, Piece, Span, State};
+use super::{append, Event, Machine, MarkerKind, Piece, Span, State};
 use crate::tool_calls::{self, OpenCall};
 
 /// Why it is not sure that a call is one.
@@ -47,12 +47,21 @@ impl Machine {
         self.trial.as_ref().map(|_| self.events.as_slice())
     }
 
+    /// What was read is sure.
+    pub(super) fn settle(&mut self) {
+        if self.sure.is_empty() {
+            std::mem::swap(&mut self.sure, &mut self.events);
+        } else {
+            self.events.drain(..).for_each(|event| append(&mut self.sure, event));
+        }
+    }
+
     /// Begins a trial with this marker, unless one runs.
     pub(super) fn try_out(&mut self, doubt: Doubt, spelled: &str, at: usize) {
         if self.trial.is_some() {
             return;
         }
-        self.sure.append(&mut self.events);
+        self.settle();
         let sure = std::mem::take(&mut self.sure);
         let trial = Trial {
             doubt,
@@ -181,7 +190,7 @@ impl Machine {
 
     fn accept(&mut self) {
         self.trial = None;
-        self.sure.append(&mut self.events);
+        self.settle();
     }
 
     /// It was none: everything since is text, of the thought or of the answer.
