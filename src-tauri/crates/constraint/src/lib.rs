@@ -3,6 +3,7 @@
 
 mod answer_grammar;
 mod error;
+mod limits;
 mod schema;
 mod vocabulary;
 

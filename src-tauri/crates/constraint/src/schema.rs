@@ -4,13 +4,18 @@ use std::sync::LazyLock;
 
 use llguidance::api::TopLevelGrammar;
 use llguidance::toktrie::ApproximateTokEnv;
-use llguidance::ParserFactory;
-use serde_json::{json, Value};
+use llguidance::{ParserFactory, TokenParser};
+use serde_json::{json, Map, Value};
 
 use crate::error::{Error, Result};
+use crate::limits;
 
-/// Blanks between two parts of an answer; more is what a small model writes when it does not know how to go on.
-const BLANKS: &str = r"[\x20\x0A\x0D\x09]{1,64}";
+/// Blanks between two parts of an answer, enough for a line end and an indentation; more is what a small model writes when it does
+/// not know how to go on.
+const BLANKS: &str = r"[\x20\x0A\x0D\x09]{1,16}";
+
+/// States of an answer's lexer, of one to two kB each.
+const MOST_STATES: usize = 50_000;
 
 /// llguidance's own options stand in a schema under this name.
 const OPTIONS: &str = "x-guidance";
@@ -23,7 +28,9 @@ static BYTES: LazyLock<std::result::Result<ParserFactory, String>> =
 pub(crate) fn factory(tokens: &llguidance::toktrie::TokEnv) -> anyhow::Result<ParserFactory> {
     let mut factory = ParserFactory::new_simple(tokens)?;
     factory.quiet();
-    factory.limits_mut().verbose_errors = false;
+    let limits = factory.limits_mut();
+    limits.verbose_errors = false;
+    limits.max_lexer_states = MOST_STATES;
     Ok(factory)
 }
 
@@ -42,25 +49,50 @@ pub fn check(schema: &Value) -> Result<()> {
 }
 
 /// A parser of answers in the form of this schema.
-pub(crate) fn parser(factory: &ParserFactory, schema: &Value) -> Result<llguidance::TokenParser> {
-    let mut schema = match schema {
-        Value::Object(schema) => schema.clone(),
-        Value::Bool(true) => serde_json::Map::new(),
+pub(crate) fn parser(factory: &ParserFactory, schema: &Value) -> Result<TokenParser> {
+    compile(factory, || Ok(TopLevelGrammar::from_json_schema(checked(schema)?)))
+}
+
+/// Compiles a grammar on a stack that the deepest one fits on.
+fn compile(factory: &ParserFactory, grammar: impl FnOnce() -> Result<TopLevelGrammar> + Send) -> Result<TokenParser> {
+    let compile = || {
+        let parser = factory.create_parser(grammar()?);
+        parser.map_err(|error| Error::Schema(reason(&error.to_string())))
+    };
+    let compiled = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("schema".into()).stack_size(limits::STACK);
+        thread.spawn_scoped(scope, compile).map(|thread| thread.join())
+    });
+    match compiled {
+        Ok(Ok(parser)) => parser,
+        Ok(Err(_)) | Err(_) => Err(Error::Schema("it cannot be compiled".into())),
+    }
+}
+
+/// A schema as llguidance takes it.
+///
+/// # Errors
+/// [`Error::Schema`] if it costs too much or says nothing that can be followed.
+fn checked(schema: &Value) -> Result<Value> {
+    let mut keywords = match schema {
+        Value::Object(keywords) => keywords.clone(),
+        Value::Bool(true) => Map::new(),
         Value::Bool(false) => return Err(Error::Schema("`false` allows no answer".into())),
         _ => return Err(Error::Schema("it is not an object".into())),
     };
-    if schema.contains_key(OPTIONS) {
+    if keywords.contains_key(OPTIONS) {
         return Err(Error::Schema(format!("\"{OPTIONS}\" is not a keyword of JSON Schema")));
     }
-    schema.insert(OPTIONS.into(), json!({"whitespace_pattern": BLANKS}));
-    let grammar = TopLevelGrammar::from_json_schema(schema.into());
-    factory
-        .create_parser(grammar)
-        .map_err(|error| Error::Schema(reason(&error.to_string())))
+    limits::check(schema)?;
+    keywords.insert(OPTIONS.into(), json!({"whitespace_pattern": BLANKS}));
+    Ok(keywords.into())
 }
 
 /// What llguidance says, in one line.
 fn reason(message: &str) -> String {
     let words = message.lines().next().unwrap_or_default();
+    if words.starts_with("panic:") {
+        return "it cannot be compiled".into();
+    }
     words.replace("Unimplemented keys:", "keywords that are not supported:")
 }

@@ -1,5 +1,7 @@
 //! Random schemas, bounded in size, and a judge of what was written under them that shares no code with the grammar.
 
+#![allow(dead_code)]
+
 use serde_json::{json, Map, Value};
 
 /// A stream of random numbers that a seed repeats (xorshift64*).
