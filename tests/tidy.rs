@@ -61,7 +61,8 @@ fn arrows_between_rooms_point_one_way() {
         ("files", &[]),
         ("prompt", &["protocol"]),
         ("checkpoint", &["protocol"]),
-        ("engine", &["checkpoint", "prompt", "protocol"]),
+        ("constraint", &["protocol"]),
+        ("engine", &["checkpoint", "constraint", "prompt", "protocol"]),
         ("history", &["protocol"]),
         ("chat", &["history", "protocol"]),
         ("hub", &["checkpoint", "files", "net", "prompt", "protocol"]),
@@ -69,7 +70,7 @@ fn arrows_between_rooms_point_one_way() {
         ("net", &["files", "protocol"]),
         ("remote", &["net", "prompt", "protocol"]),
         ("random-models", &["protocol"]),
-        ("server", &["protocol"]),
+        ("server", &["constraint", "protocol"]),
         (
             "cli",
             &[

@@ -8,6 +8,7 @@ import sys
 
 import anthropic
 import openai
+import pydantic
 
 URL, ENGINE = sys.argv[1], sys.argv[2]
 MODEL = "pebble"
@@ -23,6 +24,13 @@ ANSWER, ARGUMENTS, REPORT = {
 
 openai_client = openai.OpenAI(base_url=f"{URL}/v1", api_key="local", max_retries=0, timeout=120)
 anthropic_client = anthropic.Anthropic(base_url=URL, api_key="local", max_retries=0, timeout=120)
+
+
+class Sum(pydantic.BaseModel):
+    """What an answer is asked to be."""
+
+    sum: int
+    sure: bool
 
 
 class Chat:
@@ -196,6 +204,36 @@ def stop_text(surface, stream, thinking):
     assert "5" not in told["text"] and told["end"] == surface.ends["stop_text"], told
 
 
+def structured(surface, stream, thinking):
+    """An answer that follows a schema, by the helper of each SDK that makes an object of it."""
+    if surface is Chat:
+        fields = {"model": MODEL, "messages": [{"role": "user", "content": SUM}], "response_format": Sum, "temperature": 0}
+        fields["extra_body"] = {"chat_template_kwargs": {"enable_thinking": thinking}}
+        if stream:
+            with openai_client.chat.completions.stream(**fields) as events:
+                whole = events.until_done().get_final_completion()
+        else:
+            whole = openai_client.chat.completions.parse(**fields)
+        parsed = whole.choices[0].message.parsed
+    elif surface is Responses:
+        fields = {"model": MODEL, "input": SUM, "text_format": Sum, "temperature": 0, "reasoning": {"effort": "high" if thinking else "none"}}
+        if stream:
+            with openai_client.responses.stream(**fields) as events:
+                parsed = events.until_done().get_final_response().output_parsed
+        else:
+            parsed = openai_client.responses.parse(**fields).output_parsed
+    else:
+        fields = {"model": MODEL, "messages": [{"role": "user", "content": SUM}], "max_tokens": 1000, "output_format": Sum, "extra_body": {"temperature": 0}}
+        fields["thinking"] = {"type": "adaptive"} if thinking else {"type": "disabled"}
+        if stream:
+            with anthropic_client.messages.stream(**fields) as events:
+                events.until_done()
+                parsed = events.get_final_message().parsed_output
+        else:
+            parsed = anthropic_client.messages.parse(**fields).parsed_output
+    assert isinstance(parsed, Sum), parsed
+
+
 def raises(kind, ask):
     try:
         ask()
@@ -216,6 +254,10 @@ def errors(surface, stream, thinking):
     raises(sdk.NotFoundError, lambda: create(**{**fields, "model": "other"}))
     raises(sdk.BadRequestError, lambda: create(**fields, extra_body={"temperature": -1}))
     raises(sdk.BadRequestError, lambda: create(**{**fields, names[surface.name]: [{"role": "user", "content": [{"type": "sound"}]}]}))
+    wrong = {"type": "json_schema", "schema": {"type": "array", "uniqueItems": True}, "name": "wrong"}
+    asked = {"chat": {"response_format": {"type": "json_schema", "json_schema": wrong}}, "responses": {"text": {"format": wrong}},
+             "messages": {"output_config": {"format": wrong}}}
+    raises(sdk.BadRequestError, lambda: create(**fields, extra_body=asked[surface.name]))
     if ENGINE == "pebble":
         long = [{"role": "user", "content": "one two three " * 4000}]
         raises(sdk.BadRequestError, lambda: create(**{**fields, names[surface.name]: long}))
@@ -262,7 +304,7 @@ def cell(name, run):
 
 cases = [answer, tool_call, tool_result, errors]
 if ENGINE == "pebble":
-    cases += [length, stop_text]
+    cases += [length, stop_text, structured]
 for surface in [Chat, Responses, Messages]:
     for stream in [False, True]:
         for thinking in [False, True]:

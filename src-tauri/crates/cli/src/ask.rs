@@ -35,6 +35,9 @@ pub struct AskArgs {
     /// Tools the model may call, as a JSON list in the OpenAI form
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
+    /// A JSON Schema; the answer is JSON that follows it
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
     #[command(flatten)]
     sampling: SamplingArgs,
     /// At most this many tokens, thinking included
@@ -64,12 +67,14 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
     let messages = conversation(&args)?;
     let answer_prefix: Option<AnswerPrefix> = args.answer_prefix.as_deref().map(answer_prefix::read).transpose()?;
     let tools = args.tools.as_deref().map(messages::read_tools).transpose()?.unwrap_or_default();
+    let schema = args.schema.as_deref().map(messages::read_schema).transpose()?;
     let (engine, model) = engine_and_model(args.model.model.as_deref()).await?;
     if let Some(folder) = model.folder() {
         hub::ModelFolder::open().used(&folder.reference);
     }
     let mut request = Request::new(model, messages);
     request.tools = tools;
+    request.schema = schema;
     request.thinking = args.thinking.map(Into::into);
     request.sampling = args.sampling.sampling();
     request.max_tokens = args.max_tokens;

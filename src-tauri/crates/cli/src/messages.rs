@@ -27,6 +27,15 @@ pub fn read_tools(path: &Path) -> Result<Vec<Value>> {
     openai::tools(serde_json::from_str(&text).with_context(refused)?).with_context(refused)
 }
 
+/// Reads `--schema FILE`: a JSON Schema.
+///
+/// # Errors
+/// When the file cannot be read or is not JSON.
+pub fn read_schema(path: &Path) -> Result<Value> {
+    let text = fs::read_to_string(path).with_context(|| format!("the schema file {} cannot be read", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is not a JSON Schema", path.display()))
+}
+
 /// Reads `--context FILE`: the variables of a chat template.
 ///
 /// # Errors

@@ -47,6 +47,27 @@ fn a_thought_that_leaks_is_kept_out_and_reported() {
 }
 
 #[test]
+fn an_answer_follows_a_schema() {
+    let home = tempfile::tempdir().expect("a folder");
+    let file = home.path().join("schema.json");
+    let path = file.to_str().expect("text");
+    let schema = json!({"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"], "additionalProperties": false});
+    fs::write(&file, schema.to_string()).expect("written");
+    for thinking in ["on", "off"] {
+        let events = ask(home.path(), &["--thinking", thinking, "--schema", path, "What is 347 + 589?"]);
+        let answer: Value = serde_json::from_str(&joined(&events, "text")).expect("JSON");
+        assert!(
+            answer["sum"].is_i64() && answer.as_object().expect("an object").len() == 1,
+            "{answer}"
+        );
+        assert_eq!(joined(&events, "thinking").is_empty(), thinking == "off");
+    }
+    fs::write(&file, r#"{"type": "array", "uniqueItems": true}"#).expect("written");
+    let refused = run(home.path(), &["ask", "--json", "--schema", path, "Hi"]);
+    assert!(String::from_utf8_lossy(&refused.stdout).contains("uniqueItems"), "{refused:?}");
+}
+
+#[test]
 fn a_tool_is_called_and_its_answer_becomes_a_sentence() {
     let home = tempfile::tempdir().expect("a folder");
     let (tools, messages) = (home.path().join("tools.json"), home.path().join("messages.json"));

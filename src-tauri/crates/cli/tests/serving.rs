@@ -114,7 +114,7 @@ fn the_official_sdks_talk_with_pebble() {
     let cells: Vec<Value> = lines(&output);
     let wrong: Vec<&Value> = cells.iter().filter(|cell| cell["ok"] != true).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
-    let all = if embedder.is_some() { 74 } else { 73 };
+    let all = if embedder.is_some() { 86 } else { 85 };
     assert_eq!(cells.len(), all, "{}", String::from_utf8_lossy(&output.stderr));
 }
 

@@ -22,6 +22,14 @@ pub fn check(request: &Request) -> Result<()> {
             logprobs::MOST
         )));
     }
+    if let Some(schema) = &request.schema {
+        constraint::check(schema)?;
+        if !request.stop.is_empty() {
+            return Err(Error::BadRequest(
+                "an answer that follows a JSON schema ends when it is whole; leave the stop texts out".into(),
+            ));
+        }
+    }
     if request.max_tokens == Some(0) {
         return Err(Error::BadRequest(
             "an answer of at most 0 tokens was asked for; ask for 1 or more".into(),

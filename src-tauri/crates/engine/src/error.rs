@@ -13,6 +13,9 @@ pub enum Error {
     /// The tokenizer or the chat template cannot be used, or refused.
     #[error(transparent)]
     Prompt(#[from] prompt::Error),
+    /// The JSON schema cannot be honoured, or was left.
+    #[error(transparent)]
+    Constraint(#[from] constraint::Error),
     /// A file of weights is missing or unreadable.
     #[error("cannot read {file}: {reason}; the model's folder is incomplete, fetch or repair it")]
     Unreadable {
@@ -167,6 +170,7 @@ impl From<Error> for protocol::Error {
         let code = match error {
             Error::Checkpoint(error) => return error.into(),
             Error::Prompt(error) => return error.into(),
+            Error::Constraint(error) => return error.into(),
             Error::MemoryShort(error) => return error,
             Error::Unreadable { .. } | Error::BrokenFile { .. } | Error::MissingTensor(_) | Error::WrongShape { .. } => {
                 ErrorCode::ModelBroken
@@ -202,6 +206,7 @@ impl From<Error> for protocol::Error {
             Error::Mlx(reason) | Error::Panicked(reason) => message.with("reason", reason),
             Error::Checkpoint(_)
             | Error::Prompt(_)
+            | Error::Constraint(_)
             | Error::MemoryShort(_)
             | Error::BadRequest(_)
             | Error::NotForChat

@@ -1,5 +1,6 @@
 //! One answer in the making: what is known of its tokens, what the model has read of them, and what becomes of each new one.
 
+mod constrained;
 mod pausing;
 
 use std::rc::Rc;
@@ -9,6 +10,7 @@ use checkpoint::memory::Workload;
 use protocol::{Done, EndedBy, EngineEvent, Notice, NoticeCode, Priority, RawPrompt, Request, Stage};
 
 use crate::answer::{pauses, render_request, thinks, PreparedPrompt};
+use crate::answer_constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::job::JobContext;
 use crate::load::LoadedModel;
@@ -121,7 +123,8 @@ impl Generation {
             None => processor.parser(&prompt, thinks(request.thinking, &info.thinking), &request.stop),
         };
         let thinking = ThinkingBudget::new(processor.thinking_terminator().cloned(), request.thinking_budget);
-        let mut output = OutputStream::new(parser.with_tools(&request.tools), thinking, job.clone());
+        let constraint = request.schema.clone().map(|schema| Constraint::begin(&loaded, schema));
+        let mut output = OutputStream::new(parser.with_tools(&request.tools), thinking, job.clone()).constrained(constraint);
         let mut repetitions = RepetitionDetector::default();
         let mut tokens = prompt.ids.clone();
         if let Some(prefix) = &prefix {
@@ -143,7 +146,9 @@ impl Generation {
         };
         // What ends a thought drops a draw that is in flight, and a draft has none.
         let exact = sampler_config.is_greedy() || request.thinking_budget.is_none();
-        let drafts = Drafts::new(exact && request.top_logprobs.is_none() && model.reads_chunks_alike());
+        // What a schema allows is known one token at a time.
+        let single = request.top_logprobs.is_some() || request.schema.is_some();
+        let drafts = Drafts::new(exact && !single && model.reads_chunks_alike());
         Ok(Self {
             sequence: None,
             sampler_config,

@@ -5,6 +5,7 @@
 //! from that thread carry text, numbers and events, never an array: [`tensor::Tensor`] cannot be sent.
 
 mod answer;
+mod answer_constraint;
 mod answer_prefix;
 mod bench;
 mod blas;
@@ -33,6 +34,7 @@ mod repetition_detector;
 mod sampler;
 mod scheduler;
 mod sequence;
+mod step;
 mod tensor;
 #[cfg(feature = "test-support")]
 pub mod test_support;

@@ -12,6 +12,7 @@ use prompt::ChatProcessor;
 use protocol::{FolderSource, ModelInfo, ModelKind, ThinkingControl};
 use sha2::{Digest, Sha256};
 
+use crate::answer_constraint::LazyVocabulary;
 use crate::cache::PrefixCache;
 use crate::embedding::EmbeddingHead;
 use crate::error::{Error, Result};
@@ -89,6 +90,8 @@ pub struct LoadedModel {
     pub head: Option<EmbeddingHead>,
     /// Copies of what it has read.
     pub prefix_cache: RefCell<PrefixCache>,
+    /// Its tokens, for answers that follow a schema.
+    pub vocabulary: LazyVocabulary,
     /// For the windows.
     pub info: ModelInfo,
 }
@@ -142,6 +145,7 @@ impl LoadedModel {
             model,
             head,
             prefix_cache: RefCell::new(PrefixCache::new()?),
+            vocabulary: LazyVocabulary::default(),
             info,
             files,
         })

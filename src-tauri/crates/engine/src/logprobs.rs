@@ -53,7 +53,9 @@ impl Logprobs {
             bytes: processor.token_bytes(token),
             logprob: *logprob,
         };
-        let mut top: Vec<TopLogprob> = ids.into_iter().zip(values).map(likely).collect();
+        // What a schema does not allow has no likelihood.
+        let possible = ids.into_iter().zip(values).filter(|(_, logprob)| logprob.is_finite());
+        let mut top: Vec<TopLogprob> = possible.map(likely).collect();
         top.sort_by(|a, b| b.logprob.total_cmp(&a.logprob).then(a.token.cmp(&b.token)));
         Ok(TokenLogprobs {
             token,

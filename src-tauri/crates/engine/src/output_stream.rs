@@ -5,9 +5,11 @@ use std::rc::Rc;
 use prompt::{ChannelParser, Piece, StopToken};
 use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, Notice, NoticeCode, TokenLogprobs, ToolCall, Usage};
 
+use crate::answer_constraint::Constraint;
 use crate::answer_prefix::PrefixTokens;
 use crate::error::{Error, Result};
 use crate::job::JobContext;
+use crate::sampler::Mask;
 use crate::sequence::{GenerationTimes, LoopEnd};
 use crate::thinking_budget::{ForcedEnd, ThinkingBudget};
 
@@ -20,6 +22,8 @@ enum Read {
 /// Turns the token ids of an answer into events.
 pub struct OutputStream {
     parser: ChannelParser,
+    /// What the answer follows.
+    constraint: Option<Constraint>,
     job: Rc<JobContext>,
     /// Ids that no event has carried yet.
     unsent: Vec<u32>,
@@ -37,6 +41,7 @@ impl OutputStream {
     pub fn new(parser: ChannelParser, thinking: ThinkingBudget, job: Rc<JobContext>) -> Self {
         Self {
             parser,
+            constraint: None,
             job,
             unsent: Vec::new(),
             logprobs: Vec::new(),
@@ -44,6 +49,27 @@ impl OutputStream {
             calls: 0,
             thinking,
             ended_by: None,
+        }
+    }
+
+    /// Lets the answer follow a schema.
+    pub fn constrained(self, constraint: Option<Constraint>) -> Self {
+        Self { constraint, ..self }
+    }
+
+    /// What may come next; `None` if anything may.
+    ///
+    /// # Errors
+    /// If what was written does not follow the schema.
+    pub fn mask(&mut self) -> Result<Option<Mask>> {
+        let mask = self.constraint.as_mut().map(|constraint| constraint.mask(&self.parser));
+        mask.transpose().map(Option::flatten)
+    }
+
+    fn parse(&mut self, id: u32) -> Vec<Piece> {
+        match &mut self.constraint {
+            Some(constraint) => constraint.read(&mut self.parser, id),
+            None => self.parser.push(id),
         }
     }
 
@@ -62,7 +88,7 @@ impl OutputStream {
             if prefix.thinking_ended && self.parser.is_thinking() {
                 self.thinking.find_ending(&mut self.parser, &prefix.tokens[at..]);
             }
-            pieces.extend(self.parser.push(*id));
+            pieces.extend(self.parse(*id));
         }
         if let Some(text) = self.parser.stop_text() {
             return Err(Error::BadRequest(format!(
@@ -133,7 +159,7 @@ impl OutputStream {
     pub fn push(&mut self, id: u32) -> bool {
         self.tokens += 1;
         self.unsent.push(id);
-        let pieces = self.parser.push(id);
+        let pieces = self.parse(id);
         self.send(pieces);
         if let Some(text) = self.parser.stop_text() {
             self.ended_by = Some(EndedBy::StopText { text: text.to_owned() });

@@ -98,6 +98,14 @@ impl SamplerConfig {
     }
 }
 
+/// Which tokens may come next.
+pub enum Mask {
+    /// All but these.
+    Without(Vec<u32>),
+    /// Those of the vocabulary that are true.
+    Only(Vec<bool>),
+}
+
 /// Chooses the tokens of one sequence. All of it happens on the device: nothing waits for the token that is still being
 /// computed.
 pub struct Sampler {
@@ -109,6 +117,8 @@ pub struct Sampler {
     recent: Option<Tensor>,
     /// Tokens that XTC never removes, `[1, count]`.
     xtc_protected: Option<Tensor>,
+    /// What the next choice is limited to.
+    mask: Option<Mask>,
 }
 
 /// What a sampler carries on from token to token.
@@ -139,13 +149,19 @@ impl Sampler {
             bias,
             recent,
             xtc_protected,
+            mask: None,
             config,
         })
     }
 
+    /// Limits the next choice alone.
+    pub fn limit(&mut self, mask: Option<Mask>) {
+        self.mask = mask;
+    }
+
     /// Whether the likeliest token is taken, whatever came before: then rows of several sequences may be looked at together.
     pub fn takes_likeliest(&self) -> bool {
-        self.bias.is_none() && self.recent.is_none() && self.config.is_greedy()
+        self.mask.is_none() && self.bias.is_none() && self.recent.is_none() && self.config.is_greedy()
     }
 
     /// The token `[1]` that follows `input` `[1]`, whose logits are `[1, vocabulary]`.
@@ -154,7 +170,7 @@ impl Sampler {
         self.choose(logits)
     }
 
-    /// The logits `[1, vocabulary]` after bias and penalties; `input` `[1]` is the token before.
+    /// The logits `[1, vocabulary]` after bias, penalties and mask; `input` `[1]` is the token before.
     pub fn process(&mut self, input: &Tensor, logits: Tensor) -> Result<Tensor> {
         let mut logits = logits;
         if let Some(bias) = &self.bias {
@@ -167,7 +183,10 @@ impl Sampler {
             logits = self.penalise(logits, &recent)?;
             self.recent = Some(recent);
         }
-        Ok(logits)
+        match self.mask.take() {
+            Some(mask) => mask.apply(&logits),
+            None => Ok(logits),
+        }
     }
 
     /// The token `[1]` that is chosen by these logits `[1, vocabulary]`.
@@ -264,6 +283,17 @@ impl Sampler {
             logits = frequency(&logits, recent, frequency_penalty)?;
         }
         Ok(logits)
+    }
+}
+
+impl Mask {
+    /// The logits `[1, vocabulary]`, of tokens that may not come minus infinity.
+    fn apply(&self, logits: &Tensor) -> Result<Tensor> {
+        let never = number(f32::NEG_INFINITY, logits)?;
+        match self {
+            Self::Without(tokens) => logits.put_along(&row_of(tokens), &never.reshape(&[1, 1])?, -1),
+            Self::Only(allowed) => Tensor::from_bool(allowed, &[1, allowed.len() as i32]).select(logits, &never),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Decodes all admitted answers of a model together: each tick is one decode step for those whose prompts were read, and one
 //! chunk of a prompt. One step is always in flight while the tokens of the one before it are read.
 
+mod constrained;
 mod embeddings;
 mod pausing;
 mod speculation;
@@ -19,7 +20,8 @@ use crate::memory;
 use crate::ops::concatenate;
 use crate::pace::Pace;
 use crate::prompt_lookup::{PromptLookup, Tuner};
-use crate::sequence::{clear_after_chunk, decode_step, ids_tensor, DecodedStep, LoopEnd, Sequence};
+use crate::sequence::{clear_after_chunk, decode_logits, decode_step, ids_tensor, LoopEnd, Sequence};
+use crate::step::{Choice, Step};
 use crate::tensor::{async_eval, Tensor};
 
 use embeddings::EmbeddingQueue;
@@ -74,17 +76,6 @@ struct Running {
     id: u64,
     generation: Generation,
     admitted: Instant,
-}
-
-/// A step whose tokens are being computed.
-struct Step {
-    /// Tokens `[rows]`.
-    decoded: DecodedStep,
-    /// Whose row each is; `None` if its token is not wanted any more.
-    rows: Vec<Option<u64>>,
-    /// Whether a chat answer takes part, and others.
-    chat: bool,
-    others: bool,
 }
 
 impl Scheduler {
@@ -209,6 +200,9 @@ impl Scheduler {
         if let Some(previous) = previous {
             self.accept(&previous, next.as_mut())?;
         }
+        if let Some(next) = &mut next {
+            self.choose(next)?;
+        }
         self.in_flight = next;
         Ok(())
     }
@@ -251,7 +245,7 @@ impl Scheduler {
     fn begin_step(&mut self, members: &[(u64, Option<usize>)], previous: Option<&Step>) -> Result<Step> {
         let input = self.input(members, previous)?;
         let rows: Vec<Option<u64>> = members.iter().map(|(id, _)| Some(*id)).collect();
-        let (mut chat, mut others) = (false, false);
+        let (mut chat, mut others, mut waits) = (false, false, false);
         let mut sequences: Vec<&mut Sequence> = Vec::with_capacity(members.len());
         // Members stand in the same order.
         for running in self.running.iter_mut().filter(|running| rows.contains(&Some(running.id))) {
@@ -259,13 +253,22 @@ impl Scheduler {
                 Priority::Chat => chat = true,
                 Priority::Api | Priority::Background => others = true,
             }
+            waits |= running.generation.constrained();
             sequences.push(running.generation.sequence());
         }
-        let decoded = decode_step(&self.loaded.model, &input, &mut sequences)?;
-        async_eval(decoded.tensors())?;
+        let choice = if waits {
+            let logits = decode_logits(&self.loaded.model, &input, &mut sequences)?;
+            async_eval([&logits])?;
+            let members = rows.iter().copied().flatten().collect();
+            Choice::Waiting { input, logits, members }
+        } else {
+            let decoded = decode_step(&self.loaded.model, &input, &mut sequences)?;
+            async_eval(decoded.tensors())?;
+            Choice::Made(decoded)
+        };
         self.count_step()?;
         Ok(Step {
-            decoded,
+            choice,
             rows,
             chat,
             others,
@@ -285,7 +288,7 @@ impl Scheduler {
         if let Some(previous) = previous {
             let same = members.len() == previous.rows.len() && members.iter().enumerate().all(|(index, (_, row))| *row == Some(index));
             if same {
-                return Ok(previous.decoded.tokens.clone());
+                return Ok(previous.made()?.tokens.clone());
             }
         }
         let known = |id: u64| {
@@ -295,7 +298,7 @@ impl Scheduler {
         let parts = members
             .iter()
             .map(|(id, row)| match (row, previous) {
-                (Some(row), Some(step)) => step.decoded.tokens.slice(0, *row as i32, *row as i32 + 1),
+                (Some(row), Some(step)) => step.made()?.tokens.slice(0, *row as i32, *row as i32 + 1),
                 _ => {
                     let ids = ids_tensor(known(*id).as_slice());
                     if members.len() == 1 {
@@ -315,13 +318,14 @@ impl Scheduler {
     /// Waits for the tokens of a step, once for all, and hands them out. A row of the step after it is dropped if its answer has
     /// ended or goes on with other tokens than sampled ones.
     fn accept(&mut self, step: &Step, mut next: Option<&mut Step>) -> Result<()> {
-        let tokens = step.decoded.tokens.to_u32()?;
+        let decoded = step.made()?;
+        let tokens = decoded.tokens.to_u32()?;
         self.record_step(step);
         for (row, (id, token)) in step.rows.iter().zip(tokens).enumerate() {
             let Some(running) = self.running.iter_mut().find(|running| Some(running.id) == *id) else {
                 continue;
             };
-            let logprobs = step.decoded.logprobs.get(row).and_then(Option::as_ref);
+            let logprobs = decoded.logprobs.get(row).and_then(Option::as_ref);
             let end = running.generation.accept(token, logprobs)?;
             let wanted = end.is_none() && running.generation.in_step();
             if let Some(row) = next.as_mut().and_then(|next| next.rows.iter_mut().find(|row| *row == id)) {

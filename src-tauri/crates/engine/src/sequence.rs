@@ -12,7 +12,7 @@ use crate::logprobs::Logprobs;
 use crate::memory;
 use crate::models::Model;
 use crate::parameters::Parameters;
-use crate::sampler::Sampler;
+use crate::sampler::{Mask, Sampler};
 use crate::tensor::{device, eval, Device, Tensor};
 pub use verify::verify;
 
@@ -113,6 +113,22 @@ impl Sequence {
         Self { top_logprobs, ..self }
     }
 
+    /// Limits what is chosen next.
+    pub fn limit(&mut self, mask: Option<Mask>) {
+        self.sampler.limit(mask);
+    }
+
+    /// The token `[1]` that follows `input` `[1]`, whose logits are `[1, vocabulary]`, and its log probabilities if they are asked for.
+    pub fn choose(&mut self, input: &Tensor, logits: Tensor) -> Result<(Tensor, Option<Logprobs>)> {
+        let Some(top) = self.top_logprobs else {
+            return Ok((self.sampler.sample(input, logits)?, None));
+        };
+        let logits = self.sampler.process(input, logits)?;
+        let token = self.sampler.choose(logits.clone())?;
+        let logprobs = Logprobs::new(&logits, &token, top)?;
+        Ok((token, Some(logprobs)))
+    }
+
     /// Its sampler, which has seen all that was read.
     pub fn into_sampler(self) -> Sampler {
         self.sampler
@@ -143,12 +159,7 @@ impl DecodedStep {
 /// Describes one decode step: the tokens `[sequences]` that follow the tokens `input` `[sequences]`, which may themselves still be
 /// computed. Nothing is evaluated.
 pub fn decode_step(model: &Model, input: &Tensor, sequences: &mut [&mut Sequence]) -> Result<DecodedStep> {
-    let mut caches: Vec<&mut [Cache]> = Vec::with_capacity(sequences.len());
-    for sequence in &mut *sequences {
-        sequence.state.offset += 1;
-        caches.push(&mut sequence.state.caches);
-    }
-    let logits = model.logits(&model.forward(input, &mut caches)?)?;
+    let logits = decode_logits(model, input, sequences)?;
     let likeliest = |sequence: &&mut Sequence| sequence.top_logprobs.is_none() && sequence.sampler.takes_likeliest();
     if sequences.iter().all(likeliest) {
         return Ok(DecodedStep {
@@ -156,20 +167,36 @@ pub fn decode_step(model: &Model, input: &Tensor, sequences: &mut [&mut Sequence
             logprobs: Vec::new(),
         });
     }
+    choose_rows(input, &logits, sequences.iter_mut().map(|sequence| Some(&mut **sequence)))
+}
+
+/// The logits `[sequences, vocabulary]` of what follows the tokens `input` `[sequences]`. Nothing is evaluated.
+pub fn decode_logits(model: &Model, input: &Tensor, sequences: &mut [&mut Sequence]) -> Result<Tensor> {
+    let mut caches: Vec<&mut [Cache]> = Vec::with_capacity(sequences.len());
+    for sequence in &mut *sequences {
+        sequence.state.offset += 1;
+        caches.push(&mut sequence.state.caches);
+    }
+    model.logits(&model.forward(input, &mut caches)?)
+}
+
+/// The choice of each row by its sequence; of a row whose sequence is gone, any token.
+pub fn choose_rows<'a>(
+    input: &Tensor,
+    logits: &Tensor,
+    sequences: impl ExactSizeIterator<Item = Option<&'a mut Sequence>>,
+) -> Result<DecodedStep> {
     let alone = sequences.len() == 1;
     let (mut tokens, mut logprobs) = (Vec::with_capacity(sequences.len()), Vec::new());
-    for (sequence, row) in sequences.iter_mut().zip(0..) {
+    for (sequence, row) in sequences.zip(0..) {
         let row_of = |x: &Tensor| if alone { Ok(x.clone()) } else { x.slice(0, row, row + 1) };
-        let (input, logits) = (row_of(input)?, row_of(&logits)?);
-        let Some(top) = sequence.top_logprobs else {
-            tokens.push(sequence.sampler.sample(&input, logits)?);
-            logprobs.push(None);
-            continue;
+        let (input, logits) = (row_of(input)?, row_of(logits)?);
+        let (token, reported) = match sequence {
+            Some(sequence) => sequence.choose(&input, logits)?,
+            None => (logits.argmax(-1, false)?, None),
         };
-        let logits = sequence.sampler.process(&input, logits)?;
-        let token = sequence.sampler.choose(logits.clone())?;
-        logprobs.push(Some(Logprobs::new(&logits, &token, top)?));
         tokens.push(token);
+        logprobs.push(reported);
     }
     let tokens = join_sequences(tokens)?;
     Ok(DecodedStep { tokens, logprobs })

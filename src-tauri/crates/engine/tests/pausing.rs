@@ -13,6 +13,7 @@ use protocol::{
     Engine, EngineEvent, ErrorCode, FinishReason, FolderSource, JobHandle, KvBits, LocalEngine, MemoryGuard, Priority, Request, Sampling,
     Stage, Thinking,
 };
+use serde_json::json;
 
 /// So much memory for reading as a test says.
 #[derive(Debug)]
@@ -64,9 +65,10 @@ fn programs() -> Vec<(&'static str, Request)> {
     let requests = vec![
         ("plain", story(150)),
         (
-            "sampled",
+            "sampled under a schema",
             Request {
                 sampling: sampled.clone(),
+                schema: Some(json!({"type": "array", "items": {"type": "integer"}, "minItems": 200})),
                 ..story(150)
             },
         ),

@@ -18,7 +18,7 @@ mod tokenizer;
 mod tool_calls;
 mod tool_conventions;
 
-pub use channels::{ChannelParser, Event, Piece, Splitter, ThinkingTerminator};
+pub use channels::{ChannelParser, Event, Piece, Place, Splitter, ThinkingTerminator};
 pub use chat_processor::{ChatProcessor, Prompt};
 pub use conversation::RenderRequest;
 pub use detokenizer::Detokenizer;

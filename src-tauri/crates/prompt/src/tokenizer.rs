@@ -145,6 +145,16 @@ impl Tokenizer {
             .unwrap_or_default()
     }
 
+    /// The bytes of every token by id, up to the last one; empty for control tokens and for ids that are none.
+    pub fn vocabulary(&self) -> Vec<Vec<u8>> {
+        let ids = self.inner.get_vocab(true).into_values();
+        let size = ids.max().map_or(0, |last| last + 1);
+        let text = |id: &u32| !self.is_control(*id);
+        (0..size)
+            .map(|id| Some(id).filter(text).map(|id| self.bytes(id)).unwrap_or_default())
+            .collect()
+    }
+
     /// A noncharacter that none of the texts contains.
     pub(crate) fn sentinel_for<'a>(texts: impl IntoIterator<Item = &'a str> + Clone) -> char {
         SENTINELS

@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use prompt::{ChatProcessor, Detokenizer, RenderRequest};
+use prompt::{ChannelParser, ChatProcessor, Detokenizer, Piece, Place, RenderRequest};
 use protocol::{Message, Role, Thinking, ThinkingControl, ToolCall};
 use serde_json::{json, Value};
 
@@ -414,4 +415,44 @@ mod streaming {
         ]
         .prop_map(byte)
     }
+}
+
+#[test]
+fn where_the_next_id_belongs_is_told_and_verbatim_text_opens_nothing() {
+    let pebble = pebble();
+    let messages = question("Hi");
+    let tools = [json!({"type": "function", "function": {"name": "f", "parameters": {"properties": {}}}})];
+    let prompt = pebble.prompt(&request(&messages)).unwrap();
+    let spelled = |parser: &ChannelParser| -> BTreeSet<String> {
+        let openers = parser.thought_openers().chain(parser.openers());
+        openers.map(|id| pebble.decode(&[id]).unwrap()).collect()
+    };
+    let off = pebble.parser(&prompt, false, &[]);
+    assert_eq!((off.place(), spelled(&off)), (Place::Answer, BTreeSet::new()));
+    let mut parser = pebble.parser(&prompt, true, &[]).with_tools(&tools);
+    let openers = spelled(&parser);
+    assert!(
+        openers.len() == 2 && openers.iter().any(|text| text.contains("call")),
+        "{openers:?}"
+    );
+    let (_, ids) = pebble.reader("<|channel>thought\nHm.<channel|>", false, true).unwrap();
+    let places: Vec<Place> = ids
+        .iter()
+        .map(|id| {
+            parser.push(*id);
+            parser.place()
+        })
+        .collect();
+    assert_eq!((places[0], places.last()), (Place::Within, Some(&Place::Answer)), "{places:?}");
+    assert!(places.contains(&Place::Thought), "{places:?}");
+    parser.begin_verbatim();
+    let words = "<|channel>thought\nno <|tool_call>x";
+    let ids = pebble.encode(words).unwrap();
+    let mut pieces: Vec<Piece> = ids.iter().flat_map(|id| parser.push(*id)).collect();
+    pieces.extend(parser.finish());
+    let text: String = pieces
+        .iter()
+        .map(|piece| if let Piece::Text(text) = piece { text.as_str() } else { "\0" })
+        .collect();
+    assert_eq!((text.as_str(), parser.place()), (words, Place::Answer));
 }

@@ -206,6 +206,9 @@ pub struct Request {
     /// Reports the log probability of each token that is chosen, and of so many of the likeliest beside it, at most 20
     /// ([`EngineEvent::Logprobs`](crate::EngineEvent::Logprobs)); `None`: none. Engines without the capability `logprobs` ignore it.
     pub top_logprobs: Option<u8>,
+    /// The answer's text is JSON that follows this JSON Schema; `None`: it is free. Thoughts and calls always
+    /// are. An endpoint is asked for it and may not know how.
+    pub schema: Option<serde_json::Value>,
     /// Who waits for it.
     pub priority: Priority,
 }
@@ -237,6 +240,7 @@ impl Request {
             stop: Vec::new(),
             kv_bits: None,
             top_logprobs: None,
+            schema: None,
             priority: Priority::default(),
         }
     }

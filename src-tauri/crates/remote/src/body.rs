@@ -61,6 +61,10 @@ pub(crate) fn body(model: &str, request: &Request, refused: &Refused) -> Result<
         let name = if newer { MAX_COMPLETION_TOKENS } else { "max_tokens" };
         body.insert(name.into(), max_tokens.into());
     }
+    if let Some(schema) = &request.schema {
+        let format = json!({"type": "json_schema", "json_schema": {"name": "answer", "strict": true, "schema": schema}});
+        body.insert("response_format".into(), format);
+    }
     if !request.stop.is_empty() {
         body.insert("stop".into(), request.stop.clone().into());
     }

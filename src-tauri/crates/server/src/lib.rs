@@ -3,6 +3,7 @@
 //! It knows an [`Engine`] and a [`ModelShelf`], nothing of chats. Each surface is translated in files of its own without a socket:
 //! a request to [`protocol::Request`], what the engine says to wire events. Contents are never logged.
 
+mod answer_format;
 mod anthropic;
 mod catalogue;
 mod client_setups;

@@ -41,6 +41,19 @@ pub struct ChannelParser {
     held_ids: u32,
     /// Ids of what is a thought unless it turns out to be a call.
     doubtful_ids: u32,
+    /// Whether all that follows is the answer's text, whatever it looks like.
+    verbatim: bool,
+}
+
+/// What the next id of an answer may belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A thought.
+    Thought,
+    /// The answer's text; a block may open here if nothing was said yet.
+    Answer,
+    /// A call, a label, a header, or a marker whose spelling has begun.
+    Within,
 }
 
 impl ChannelParser {
@@ -52,6 +65,7 @@ impl ChannelParser {
             terminating: false,
             held_ids: 0,
             doubtful_ids: 0,
+            verbatim: false,
         };
         parser.begin(&tokenizer, prompt);
         parser
@@ -121,6 +135,10 @@ impl ChannelParser {
         if self.splitter.stopped_by_text() {
             return Vec::new();
         }
+        if self.verbatim {
+            let text = self.detokenizer.push(id);
+            return self.splitter.say(&text);
+        }
         let was_inside = self.splitter.machine.in_thought();
         let marker = self.splitter.format.markers.iter().find(|marker| marker.id == Some(id)).copied();
         if let Some(marker) = marker {
@@ -143,6 +161,9 @@ impl ChannelParser {
     /// The same, with the place of every piece in the text that the ids are.
     pub fn finish_events(&mut self) -> Vec<Event> {
         let broken = self.detokenizer.finish();
+        if self.verbatim {
+            return self.splitter.say(&broken);
+        }
         if !self.splitter.stopped_by_text() {
             self.splitter.scan(&broken);
         }
@@ -162,6 +183,43 @@ impl ChannelParser {
     /// Whether the next id continues a thought, be it shown or not.
     pub fn is_thinking(&self) -> bool {
         self.splitter.machine.in_thought() && !self.splitter.stopped_by_text()
+    }
+
+    /// Where the next id belongs.
+    pub fn place(&self) -> Place {
+        match () {
+            () if self.verbatim => Place::Answer,
+            () if self.is_thinking() => Place::Thought,
+            () if self.splitter.machine.in_answer() && !self.splitter.scanner.holds() => Place::Answer,
+            () => Place::Within,
+        }
+    }
+
+    /// The ids that open a thought where the answer may begin, if thoughts show.
+    pub fn thought_openers(&self) -> impl Iterator<Item = u32> + '_ {
+        let shows = self.splitter.machine.shows_thoughts();
+        let markers = self.splitter.format.markers.iter();
+        markers
+            .filter(move |marker| shows && marker.kind == MarkerKind::Open)
+            .filter_map(|marker| marker.id)
+    }
+
+    /// The ids that open something else there: a call, if tools were offered, and the answer, if the model wraps it.
+    pub fn openers(&self) -> impl Iterator<Item = u32> + '_ {
+        let machine = &self.splitter.machine;
+        let opens = |kind: MarkerKind| match kind {
+            MarkerKind::CallOpen | MarkerKind::Section => machine.tools.any(),
+            MarkerKind::AnswerOpen => true,
+            _ => false,
+        };
+        let markers = self.splitter.format.markers.iter();
+        markers.filter(move |marker| opens(marker.kind)).filter_map(|marker| marker.id)
+    }
+
+    /// From here on everything is the answer's text: what is spelled in it opens neither a thought nor a call. Stop texts are
+    /// not looked for any more.
+    pub fn begin_verbatim(&mut self) {
+        self.verbatim = true;
     }
 
     /// What would end the thought at this place. Blanks that the thought ends with, and those that would stand after the

@@ -158,6 +158,18 @@ impl Splitter {
         self.machine.mark(marker.kind, marker.text, at);
     }
 
+    /// Text that is the answer's, whatever it looks like.
+    pub(super) fn say(&mut self, text: &str) -> Vec<Event> {
+        let at = self.scanner.pass(text);
+        let mut out = Vec::new();
+        let event = Event {
+            piece: Piece::Text(text.to_owned()),
+            source: at..at + text.len(),
+        };
+        append(&mut out, event);
+        out
+    }
+
     fn flush(&mut self) {
         let (held, at) = self.scanner.flush();
         self.machine.text(&held, at);

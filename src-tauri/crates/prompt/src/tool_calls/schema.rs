@@ -26,6 +26,11 @@ impl Tools {
         }
     }
 
+    /// Whether tools were offered.
+    pub(crate) fn any(&self) -> bool {
+        self.properties.as_ref().is_some_and(|tools| !tools.is_empty())
+    }
+
     /// Whether a tool of this name is known to exist.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.properties.as_ref().is_some_and(|tools| tools.contains_key(name))

@@ -2,6 +2,7 @@
 
 use protocol::{AnswerPrefix, ModelSource, Priority, Request, Role, Thinking};
 
+use crate::answer_format::{refuse_stops, schema};
 use crate::anthropic::content;
 use crate::anthropic::messages_reply::MessagesReply;
 use crate::conversation::normalise;
@@ -25,6 +26,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
     }
     request.sampling = sampling(fields)?;
     request.stop = stop_texts(fields, "stop_sequences")?;
+    refuse_stops(fields, "stop_sequences", &request)?;
     let ears = Ask::ears(&request, parallel);
     Ok(Ask {
         ears,
@@ -44,22 +46,18 @@ pub(crate) fn count(fields: &Fields, model: &ModelSource) -> Result<Request> {
 
 /// What of a request is read by the model, and whether several tools may be called at once.
 fn conversation(fields: &Fields, model: &ModelSource) -> Result<(Request, bool)> {
-    if let Some(config) = fields.object("output_config")? {
-        if config.get("format").is_some() {
-            return config.refuse("format", "structured output is not supported yet");
-        }
-    }
-    for name in ["output_format", "mcp_servers"] {
-        if fields.list(name).is_ok_and(|list| list.is_some_and(<[_]>::is_empty)) {
-            continue;
-        }
-        if fields.get(name).is_some() {
-            return fields.refuse(name, "this is not supported");
-        }
+    let servers = fields.list("mcp_servers").is_ok_and(|list| list.is_some_and(<[_]>::is_empty));
+    if fields.get("mcp_servers").is_some() && !servers {
+        return fields.refuse("mcp_servers", "this is not supported");
     }
     let mut request = Request::new(model.clone(), content::messages(fields)?);
     request.priority = Priority::Api;
     (request.thinking, request.thinking_budget) = thinking(fields)?;
+    // The name that the field had before.
+    request.schema = schema(fields, "output_format", None)?;
+    if let Some(config) = fields.object("output_config")? {
+        request.schema = schema(&config, "format", None)?.or(request.schema);
+    }
     let (choice, parallel) = content::tool_choice(fields)?;
     let tools = Tools {
         declarations: content::tools(fields)?,
@@ -176,12 +174,16 @@ mod tests {
             (json!({}), "max_tokens"),
             (
                 json!({"max_tokens": 9, "output_config": {"format": {"type": "json_schema"}}}),
-                "output_config.format",
+                "output_config.format.schema",
             ),
             (json!({"max_tokens": 9, "mcp_servers": [{"url": "http://a"}]}), "mcp_servers"),
             (json!({"max_tokens": 9, "thinking": {"type": "much"}}), "thinking.type"),
             (json!({"max_tokens": 9, "stop_sequences": 5}), "stop_sequences"),
             (json!({"max_tokens": 9, "messages": []}), "messages"),
+            (
+                json!({"max_tokens": 9, "stop_sequences": ["a"], "output_format": {"type": "json_schema", "schema": {}}}),
+                "stop_sequences",
+            ),
         ] {
             assert_eq!(asked(body).err().unwrap().param.as_deref(), Some(place));
         }

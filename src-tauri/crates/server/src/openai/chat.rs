@@ -2,6 +2,7 @@
 
 use protocol::{ModelSource, Priority, Request, Thinking};
 
+use crate::answer_format::{refuse_stops, schema};
 use crate::conversation::normalise;
 use crate::fields::Fields;
 use crate::openai::chat_reply::{ChatOptions, ChatReply};
@@ -27,6 +28,8 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
     request.priority = Priority::Api;
     request.sampling = sampling(fields)?;
     request.stop = stop_texts(fields, "stop")?;
+    request.schema = schema(fields, "response_format", Some("json_schema"))?;
+    refuse_stops(fields, "stop", &request)?;
     request.max_tokens = max_tokens(fields, &["max_completion_tokens", "max_tokens"])?;
     request.thinking = thinking(fields, effort(fields, "reasoning_effort")?)?;
     request.top_logprobs = logprobs(fields)?;
@@ -94,11 +97,6 @@ pub(crate) fn thinking(fields: &Fields, by_effort: Option<Thinking>) -> Result<O
 }
 
 fn refuse_what_is_not_built(fields: &Fields) -> Result<()> {
-    if let Some(format) = fields.object("response_format")? {
-        if format.text("type")?.is_some_and(|kind| kind != "text") {
-            return fields.refuse("response_format", "structured output is not supported yet; only type \"text\" is");
-        }
-    }
     for (name, hint) in [
         ("functions", "use `tools`"),
         ("function_call", "use `tool_choice`"),
@@ -170,6 +168,14 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_may_have_to_follow_a_schema() {
+        let mut body = with("response_format", json!({"type": "json_object"}));
+        assert_eq!(asked(body.clone()).unwrap().requests[0].schema, Some(json!({"type": "object"})));
+        body["stop"] = json!("END");
+        assert_eq!(param(body), "stop");
+    }
+
+    #[test]
     fn log_probabilities_are_asked_for() {
         let mut body = with("logprobs", json!(true));
         assert_eq!(asked(body.clone()).unwrap().requests[0].top_logprobs, Some(0));
@@ -205,10 +211,10 @@ mod tests {
             ("top_logprobs", json!(21), "top_logprobs"),
             (
                 "response_format",
-                json!({"type": "json_schema", "json_schema": {}}),
-                "response_format",
+                json!({"type": "json_schema", "json_schema": {"name": "a", "schema": {"not": {}}}}),
+                "response_format.json_schema.schema",
             ),
-            ("response_format", json!({"type": "json_object"}), "response_format"),
+            ("response_format", json!({"type": "grammar"}), "response_format.type"),
             ("functions", json!([]), "functions"),
             ("modalities", json!(["text", "audio"]), "modalities"),
             (

@@ -3,6 +3,7 @@
 use protocol::{Message, ModelSource, Priority, Request, Role, Thinking};
 use serde_json::{json, Map, Value};
 
+use crate::answer_format::{refuse_stops, schema};
 use crate::conversation::normalise;
 use crate::fields::Fields;
 use crate::openai::chat::thinking;
@@ -31,6 +32,10 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
     request.priority = Priority::Api;
     request.sampling = sampling(fields)?;
     request.stop = stop_texts(fields, "stop")?;
+    if let Some(text) = fields.object("text")? {
+        request.schema = schema(&text, "format", None)?;
+    }
+    refuse_stops(fields, "stop", &request)?;
     request.max_tokens = max_tokens(fields, &["max_output_tokens"])?;
     request.top_logprobs = logprobs(fields)?;
     let reasoning = fields.object("reasoning")?;
@@ -98,13 +103,6 @@ fn logprobs(fields: &Fields) -> Result<Option<u8>> {
 }
 
 fn refuse_what_is_not_built(fields: &Fields) -> Result<()> {
-    if let Some(text) = fields.object("text")? {
-        if let Some(format) = text.object("format")? {
-            if format.text("type")?.is_some_and(|kind| kind != "text") {
-                return text.refuse("format", "structured output is not supported yet; only type \"text\" is");
-            }
-        }
-    }
     if fields.boolean("background")?.unwrap_or(false) {
         return fields.refuse("background", "answers are made while the client waits; leave this out");
     }
@@ -169,7 +167,7 @@ mod tests {
     #[test]
     fn what_cannot_be_honoured_is_refused_by_name() {
         for (body, place) in [
-            (json!({"text": {"format": {"type": "json_schema"}}}), "text.format"),
+            (json!({"text": {"format": {"type": "json_schema"}}}), "text.format.schema"),
             (json!({"background": true}), "background"),
             (json!({"conversation": "c"}), "conversation"),
             (json!({"prompt": {"id": "p"}}), "prompt"),

@@ -5,6 +5,16 @@ use protocol::NoticeCode;
 use super::{Doubt, Event, Machine, MarkerKind, Origin, Piece, Span, State};
 
 impl Machine {
+    /// Whether the next text is the answer's, as far as it is no marker.
+    pub(in crate::channels) fn in_answer(&self) -> bool {
+        matches!(self.state, State::Answer) && self.trial.is_none()
+    }
+
+    /// Whether a thought that opens now would show.
+    pub(in crate::channels) fn shows_thoughts(&self) -> bool {
+        self.thinking_on && !self.ended
+    }
+
     pub(super) fn thought(&mut self, text: &str, at: usize) {
         let State::Thought { begun } = &mut self.state else { return };
         let words = text.trim_end();

@@ -1,0 +1,86 @@
+//! How far an answer has come in its grammar, and what may come next.
+
+use std::sync::Arc;
+
+use llguidance::Matcher;
+
+use crate::error::{Error, Result};
+
+/// The grammar of one answer. Tokens of its text go through [`take`](Self::take), what ends it does not.
+pub struct AnswerGrammar {
+    matcher: Matcher,
+    stops: Arc<[u32]>,
+    rows: usize,
+}
+
+impl AnswerGrammar {
+    pub(crate) fn new(matcher: Matcher, stops: Arc<[u32]>, rows: usize) -> Self {
+        Self { matcher, stops, rows }
+    }
+
+    /// Takes the next token, if it may come here; returns whether it did.
+    ///
+    /// # Errors
+    /// [`Error::TooComplex`].
+    pub fn take(&mut self, id: u32) -> Result<bool> {
+        Ok(!self.stops.contains(&id) && self.take_all(&[id])?)
+    }
+
+    /// Takes text that came as other tokens, if it may come here as a whole; returns whether it may. After text that may not the
+    /// grammar is of no use.
+    ///
+    /// # Errors
+    /// [`Error::TooComplex`].
+    pub fn take_text(&mut self, text: &str) -> Result<bool> {
+        let tokens = self.matcher.tok_env().map_err(too_complex)?;
+        let tokens = tokens.tok_trie().greedy_tokenize(text.as_bytes());
+        self.take_all(&tokens)
+    }
+
+    fn take_all(&mut self, ids: &[u32]) -> Result<bool> {
+        if self.matcher.is_stopped() {
+            return match self.matcher.stop_reason().is_ok() {
+                true => Ok(false),
+                false => Err(too_complex(self.matcher.stop_reason())),
+            };
+        }
+        Ok(self.matcher.try_consume_tokens(ids).map_err(too_complex)? == ids.len())
+    }
+
+    /// Whether each of the model's tokens may come next, `rows` of them; what ends an answer may where it is whole.
+    ///
+    /// # Errors
+    /// [`Error::TooComplex`].
+    pub fn mask(&mut self) -> Result<Vec<bool>> {
+        let mut mask = vec![false; self.rows];
+        let allowed = self.matcher.compute_mask_or_eos().map_err(too_complex)?;
+        allowed.iter_set_entries(|id| {
+            if let Some(allowed) = mask.get_mut(id) {
+                *allowed = true;
+            }
+        });
+        Ok(mask)
+    }
+
+    /// Whether the answer is whole.
+    ///
+    /// # Errors
+    /// [`Error::TooComplex`].
+    pub fn is_whole(&mut self) -> Result<bool> {
+        match self.matcher.is_stopped() {
+            true => Ok(self.matcher.stop_reason().is_ok()),
+            false => self.matcher.is_accepting().map_err(too_complex),
+        }
+    }
+}
+
+/// What llguidance says, in one line; parser states and what was written are left out.
+fn too_complex(reason: impl std::fmt::Display) -> Error {
+    Error::TooComplex(reason.to_string().lines().next().unwrap_or_default().to_owned())
+}
+
+impl std::fmt::Debug for AnswerGrammar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AnswerGrammar").field("rows", &self.rows).finish_non_exhaustive()
+    }
+}

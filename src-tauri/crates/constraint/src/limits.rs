@@ -1,0 +1,192 @@
+//! What a schema may cost to compile. llguidance bounds grammars and masks; what it does before there is a grammar is bounded here.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+
+/// Bytes of a schema as JSON.
+const MOST_BYTES: usize = 256 << 10;
+
+/// Schemas within each other, through references too.
+const MOST_DEPTH: usize = 1000;
+
+/// Bytes of a schema whose references are put in place wherever schemas are merged.
+const MOST_WORK: u64 = 2 << 20;
+
+/// What comparing two branches of `oneOf` costs, in bytes.
+const BRANCHES: u64 = 10;
+
+/// What comparing two patterns of `patternProperties` costs, in bytes.
+const PATTERNS: u64 = 1000;
+
+/// Stack for the deepest schema: llguidance goes down through references as it does through the text.
+pub(crate) const STACK: usize = 64 << 20;
+
+/// Refuses a schema that would cost too much.
+///
+/// # Errors
+/// [`Error::Schema`] says of what there is too much.
+pub(crate) fn check(schema: &Value) -> Result<()> {
+    if schema.to_string().len() > MOST_BYTES {
+        return Err(Error::Schema(format!("it is longer than {MOST_BYTES} bytes")));
+    }
+    let mut survey = Survey {
+        root: schema,
+        known: HashMap::new(),
+        level: 0,
+        too_deep: false,
+    };
+    let cost = survey.schema(schema, false);
+    if survey.too_deep || cost.depth > MOST_DEPTH {
+        return Err(Error::Schema(format!("\"$ref\": schemas nest deeper than {MOST_DEPTH}")));
+    }
+    if cost.work > MOST_WORK {
+        return Err(Error::Schema(
+            "it becomes too large where \"$ref\", \"allOf\", \"anyOf\", \"oneOf\" or \"patternProperties\" merge or compare schemas".into(),
+        ));
+    }
+    Ok(())
+}
+
+/// What a schema costs, and how deep it is.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    work: u64,
+    depth: usize,
+}
+
+impl Cost {
+    fn add(&mut self, inner: Cost) {
+        self.work = self.work.saturating_add(inner.work);
+        self.depth = self.depth.max(inner.depth + 1);
+    }
+}
+
+struct Survey<'a> {
+    root: &'a Value,
+    /// What references cost that were followed, where schemas are merged or not; nothing while they are being followed.
+    known: HashMap<(&'a str, bool), Cost>,
+    level: usize,
+    too_deep: bool,
+}
+
+impl<'a> Survey<'a> {
+    /// The cost of a schema, which is copied wherever it is named if it is to be merged with another.
+    fn schema(&mut self, schema: &'a Value, merged: bool) -> Cost {
+        let Value::Object(keywords) = schema else {
+            return Cost { work: 1, depth: 0 };
+        };
+        if self.level > MOST_DEPTH {
+            self.too_deep = true;
+            return Cost::default();
+        }
+        self.level += 1;
+        let merged = merged || merges(keywords);
+        let mut cost = Cost { work: 1, depth: 0 };
+        for (keyword, value) in keywords {
+            self.keyword(&mut cost, keyword, value, merged);
+        }
+        self.level -= 1;
+        cost
+    }
+
+    fn keyword(&mut self, cost: &mut Cost, keyword: &str, value: &'a Value, merged: bool) {
+        match (keyword, value) {
+            ("$ref", Value::String(target)) => cost.add(self.reference(target, merged)),
+            ("properties" | "patternProperties", Value::Object(inner)) => {
+                if keyword == "patternProperties" {
+                    cost.work = cost.work.saturating_add(pairs(inner.len(), PATTERNS));
+                }
+                for (name, schema) in inner {
+                    cost.work += name.len() as u64;
+                    cost.add(self.schema(schema, merged));
+                }
+            }
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(inner)) => {
+                if keyword == "oneOf" {
+                    cost.work = cost.work.saturating_add(pairs(inner.len(), BRANCHES));
+                }
+                for schema in inner {
+                    cost.add(self.schema(schema, merged));
+                }
+            }
+            ("items" | "additionalProperties" | "additionalItems", inner) => cost.add(self.schema(inner, merged)),
+            ("const" | "enum" | "pattern" | "required", value) => cost.work += value.to_string().len() as u64,
+            _ => {}
+        }
+    }
+
+    fn reference(&mut self, target: &'a str, merged: bool) -> Cost {
+        if let Some(cost) = self.known.get(&(target, merged)) {
+            // Named alone it is compiled once.
+            return if merged { *cost } else { Cost::default() };
+        }
+        self.known.insert((target, merged), Cost::default());
+        let cost = match target
+            .strip_prefix('#')
+            .and_then(|pointer| self.root.pointer(&percent_decoded(pointer)))
+        {
+            Some(schema) => self.schema(schema, merged),
+            // By an anchor or an address: whatever is meant, it is a part of the whole.
+            None => Cost {
+                work: self.root.to_string().len() as u64,
+                depth: 0,
+            },
+        };
+        self.known.insert((target, merged), cost);
+        cost
+    }
+}
+
+/// What comparing each of so many with each other costs.
+fn pairs(count: usize, cost: u64) -> u64 {
+    let count = count as u64;
+    (count * count.saturating_sub(1) / 2).saturating_mul(cost)
+}
+
+/// Whether several of these keywords say what a value is, so that the schemas that they name become one.
+fn merges(keywords: &Map<String, Value>) -> bool {
+    const APPLICATORS: [&str; 4] = ["$ref", "allOf", "anyOf", "oneOf"];
+    const ANNOTATIONS: [&str; 11] = [
+        "$anchor",
+        "$comment",
+        "$defs",
+        "$id",
+        "$schema",
+        "default",
+        "definitions",
+        "description",
+        "examples",
+        "id",
+        "title",
+    ];
+    let applies = APPLICATORS.iter().any(|name| keywords.contains_key(*name));
+    let says = keywords.keys().filter(|name| !ANNOTATIONS.contains(&name.as_str())).count();
+    let all = keywords.get("allOf").and_then(Value::as_array).is_some_and(|all| all.len() > 1);
+    all || (applies && says > 1)
+}
+
+/// A fragment as a JSON pointer.
+fn percent_decoded(fragment: &str) -> String {
+    let mut bytes = Vec::with_capacity(fragment.len());
+    let mut rest = fragment.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        match code
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
+            .filter(|_| *first == b'%')
+        {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,98 @@
+//! JSON schemas as grammars.
+
+use std::sync::LazyLock;
+
+use llguidance::api::TopLevelGrammar;
+use llguidance::toktrie::ApproximateTokEnv;
+use llguidance::{ParserFactory, TokenParser};
+use serde_json::{json, Map, Value};
+
+use crate::error::{Error, Result};
+use crate::limits;
+
+/// Blanks between two parts of an answer, enough for a line end and an indentation; more is what a small model writes when it does
+/// not know how to go on.
+const BLANKS: &str = r"[\x20\x0A\x0D\x09]{1,16}";
+
+/// States of an answer's lexer, of one to two kB each.
+const MOST_STATES: usize = 50_000;
+
+/// llguidance's own options stand in a schema under this name.
+const OPTIONS: &str = "x-guidance";
+
+/// Compiles schemas for their errors alone; its tokens are the 256 bytes.
+static BYTES: LazyLock<std::result::Result<ParserFactory, String>> =
+    LazyLock::new(|| factory(&ApproximateTokEnv::single_byte_env()).map_err(|error| error.to_string()));
+
+/// A factory of parsers that write nothing to standard error, and no answers into their errors.
+pub(crate) fn factory(tokens: &llguidance::toktrie::TokEnv) -> anyhow::Result<ParserFactory> {
+    let mut factory = ParserFactory::new_simple(tokens)?;
+    factory.quiet();
+    let limits = factory.limits_mut();
+    limits.verbose_errors = false;
+    limits.max_lexer_states = MOST_STATES;
+    Ok(factory)
+}
+
+/// The schema of any JSON object, which `json_object` asks for.
+pub fn any_object() -> Value {
+    json!({"type": "object"})
+}
+
+/// Refuses a schema that cannot be honoured, before a model is loaded for it.
+///
+/// # Errors
+/// [`Error::Schema`] names the keyword.
+pub fn check(schema: &Value) -> Result<()> {
+    let factory = BYTES.as_ref().map_err(|error| Error::Schema(error.clone()))?;
+    parser(factory, schema).map(drop)
+}
+
+/// A parser of answers in the form of this schema.
+pub(crate) fn parser(factory: &ParserFactory, schema: &Value) -> Result<TokenParser> {
+    compile(factory, || Ok(TopLevelGrammar::from_json_schema(checked(schema)?)))
+}
+
+/// Compiles a grammar on a stack that the deepest one fits on.
+fn compile(factory: &ParserFactory, grammar: impl FnOnce() -> Result<TopLevelGrammar> + Send) -> Result<TokenParser> {
+    let compile = || {
+        let parser = factory.create_parser(grammar()?);
+        parser.map_err(|error| Error::Schema(reason(&error.to_string())))
+    };
+    let compiled = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("schema".into()).stack_size(limits::STACK);
+        thread.spawn_scoped(scope, compile).map(|thread| thread.join())
+    });
+    match compiled {
+        Ok(Ok(parser)) => parser,
+        Ok(Err(_)) | Err(_) => Err(Error::Schema("it cannot be compiled".into())),
+    }
+}
+
+/// A schema as llguidance takes it.
+///
+/// # Errors
+/// [`Error::Schema`] if it costs too much or says nothing that can be followed.
+fn checked(schema: &Value) -> Result<Value> {
+    let mut keywords = match schema {
+        Value::Object(keywords) => keywords.clone(),
+        Value::Bool(true) => Map::new(),
+        Value::Bool(false) => return Err(Error::Schema("`false` allows no answer".into())),
+        _ => return Err(Error::Schema("it is not an object".into())),
+    };
+    if keywords.contains_key(OPTIONS) {
+        return Err(Error::Schema(format!("\"{OPTIONS}\" is not a keyword of JSON Schema")));
+    }
+    limits::check(schema)?;
+    keywords.insert(OPTIONS.into(), json!({"whitespace_pattern": BLANKS}));
+    Ok(keywords.into())
+}
+
+/// What llguidance says, in one line.
+fn reason(message: &str) -> String {
+    let words = message.lines().next().unwrap_or_default();
+    if words.starts_with("panic:") {
+        return "it cannot be compiled".into();
+    }
+    words.replace("Unimplemented keys:", "keywords that are not supported:")
+}
