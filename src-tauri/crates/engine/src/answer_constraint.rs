@@ -36,8 +36,11 @@ enum Grammar {
 
 impl Constraint {
     /// Begins to compile a schema for an answer of this model.
-    pub fn begin(loaded: &LoadedModel, schema: Value) -> Self {
-        let processor = &loaded.files.processor;
+    ///
+    /// # Errors
+    /// If the model is not one that chats.
+    pub fn begin(loaded: &LoadedModel, schema: Value) -> Result<Self> {
+        let processor = loaded.files.chat()?;
         let stops: Vec<u32> = processor.stops().ids.keys().copied().collect();
         let (tokenizer, rows) = (processor.tokenizer().clone(), loaded.model.vocabulary() as usize);
         let (vocabulary, ends) = (loaded.vocabulary.clone(), stops.clone());
@@ -46,13 +49,13 @@ impl Constraint {
             vocabulary.as_ref().map_err(Clone::clone)?.grammar(&schema)
         };
         let thread = std::thread::Builder::new().name("schema".into()).spawn(compile);
-        Self {
+        Ok(Self {
             grammar: Grammar::Compiling(thread.ok()),
             stops,
             begun: false,
             called: false,
             thought: false,
-        }
+        })
     }
 
     /// Lets the parser read the next id. What does not follow the schema shows when the next mask is asked for.

@@ -123,7 +123,11 @@ impl Generation {
             None => processor.parser(&prompt, thinks(request.thinking, &info.thinking), &request.stop),
         };
         let thinking = ThinkingBudget::new(processor.thinking_terminator().cloned(), request.thinking_budget);
-        let constraint = request.schema.clone().map(|schema| Constraint::begin(&loaded, schema));
+        let constraint = request
+            .schema
+            .clone()
+            .map(|schema| Constraint::begin(&loaded, schema))
+            .transpose()?;
         let mut output = OutputStream::new(parser.with_tools(&request.tools), thinking, job.clone()).constrained(constraint);
         let mut repetitions = RepetitionDetector::default();
         let mut tokens = prompt.ids.clone();

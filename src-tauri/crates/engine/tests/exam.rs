@@ -106,6 +106,7 @@ async fn pebble_passes_its_exam() {
                 EngineEvent::Failed(error) => panic!("the engine failed: {error}"),
                 EngineEvent::Delta { .. }
                 | EngineEvent::Progress { .. }
+                | EngineEvent::Waiting { .. }
                 | EngineEvent::Started { .. }
                 | EngineEvent::Continued { .. }
                 | EngineEvent::Logprobs(_)
