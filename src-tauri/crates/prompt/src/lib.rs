@@ -2,6 +2,7 @@
 //! detokenizer, stop set and channel parser. No MLX, network or database.
 
 mod answer_prefix;
+mod call_form;
 mod channels;
 mod chat_processor;
 mod conversation;
@@ -17,6 +18,7 @@ mod tokenizer;
 mod tool_calls;
 mod tool_conventions;
 
+pub use call_form::{CallBody, CallForm};
 pub use channels::{ChannelParser, Event, Piece, Place, Splitter, ThinkingTerminator};
 pub use chat_processor::{ChatProcessor, Prompt};
 pub use conversation::RenderRequest;
