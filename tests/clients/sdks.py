@@ -1,7 +1,8 @@
 """The official SDKs of OpenAI and Anthropic for Python as clients of our server: every surface, whole and streamed, with and without
 thinking. Their stream helpers put answers together and raise if an event is missing or out of order. Prints a JSON line for each cell.
 
-    sdks.py URL ENGINE    where ENGINE is `fake` (protocol's fake engine, scripted by server/tests) or `pebble`"""
+    sdks.py URL ENGINE [EMBEDDER]    where ENGINE is `fake` (protocol's fake engine, scripted by server/tests) or `pebble`, and EMBEDDER
+                                     an embedding model, if there is one"""
 import json
 import sys
 
@@ -280,6 +281,18 @@ def others():
         assert all(len(entry.top_logprobs) == 3 and entry.logprob <= 0 for entry in entries)
 
 
+def embeddings(model):
+    create, texts = openai_client.embeddings.create, ["w7 w8", "w9"]
+    # The SDK asks for base64 unless it is told otherwise.
+    made, numbers = create(model=model, input=texts), create(model=model, input=texts, encoding_format="float")
+    assert [entry.embedding for entry in made.data] == [entry.embedding for entry in numbers.data], (made, numbers)
+    assert [entry.index for entry in made.data] == [0, 1] and made.usage.prompt_tokens > 2 and made.model == model
+    assert len(create(model=model, input=[[7, 8], [9]]).data) == 2 and len(create(model=model, input="w7").data) == 1
+    raises(openai.BadRequestError, lambda: create(model=MODEL, input="a"))
+    raises(openai.BadRequestError, lambda: create(model=model, input=""))
+    raises(openai.NotFoundError, lambda: create(model="other", input="a"))
+
+
 def cell(name, run):
     try:
         run()
@@ -299,3 +312,5 @@ for surface in [Chat, Responses, Messages]:
                 name = f"{surface.name} {'streamed' if stream else 'whole'} {'thinking' if thinking else 'plain'} {case.__name__}"
                 cell(name, lambda case=case, surface=surface, stream=stream, thinking=thinking: case(surface, stream, thinking))
 cell("others", others)
+if len(sys.argv) > 3:
+    cell("embeddings", lambda: embeddings(sys.argv[3]))

@@ -51,6 +51,32 @@ describe('asking', () => {
     expect(the('thought-text').textContent).toContain('So the sum is 936.');
   });
 
+  it('says for whom an answer waits that does not fit into memory beside others, until it begins', async () => {
+    host.waitsFor = ['mlx-community/gpt-oss-20b'];
+    await open('chat');
+    await ask('What is 347 + 589?');
+    await pass(500);
+    expect(the('answer-progress').textContent).toBe('Waits for gpt-oss 20B to finish its answer: both models do not fit into memory together.');
+    host.waitsFor = [];
+    await pass(5000);
+    expect([all('answer-progress'), all('stop-waiting')]).toEqual([[], []]);
+    expect(the('message-assistant').dataset.state).toBe('complete');
+  });
+
+  it.each([
+    [['pebble'], 'Waits for another answer to end: both do not fit into memory together.'],
+    [['a/one', 'a/two'], 'Waits for the answers of one, two to end: they and this model do not fit into memory together.'],
+  ])('stops waiting for %s when it is asked to', async (models, words) => {
+    host.waitsFor = models;
+    await open('chat');
+    await ask('What is 347 + 589?');
+    await pass(100);
+    expect(the('answer-progress').textContent).toBe(words);
+    await click('stop-waiting');
+    await pass(100);
+    expect(the('message-assistant').dataset.state).toBe('stopped');
+  });
+
   it('keeps a thought open that the user opened', async () => {
     await open('chat');
     await ask('What is 347 + 589?');

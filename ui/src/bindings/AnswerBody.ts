@@ -20,7 +20,11 @@ done: number,
 /**
  * Units in all.
  */
-total: number, } | { "type": "continued", 
+total: number, } | { "type": "waiting", 
+/**
+ * The models that answer, by their references; its own may be among them.
+ */
+models: Array<string>, } | { "type": "continued", 
 /**
  * Its parts.
  */

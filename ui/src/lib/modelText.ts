@@ -41,7 +41,13 @@ export function hubSummary(model: HubModel): string {
 
 /** The tags of a model on this computer. */
 export function localTags(model: LocalModel, loaded: boolean): string[] {
-  return joined(model.quantization, thinkingTag(model.thinking), model.built_in && t('tag.builtIn'), loaded && t('tag.loaded'));
+  return joined(
+    model.quantization,
+    model.kind === 'embedding' && t('tag.embedding'),
+    thinkingTag(model.thinking),
+    model.built_in && t('tag.builtIn'),
+    loaded && t('tag.loaded'),
+  );
 }
 
 /** How a download goes at this time: `1.3 of 2.3 GB · 18 MB/s · 2 min left · file 1 of 2`. */

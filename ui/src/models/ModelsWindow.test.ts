@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { all, click, host, open, pass, the, useWindow, watched, write } from '../testing/window';
 
@@ -338,6 +338,30 @@ describe('Downloads', () => {
     expect(the('toast').textContent).toContain('Qwen3 4B 4bit is here and ready.');
     await click('model-picker');
     expect([...document.querySelectorAll('[role=option]')].map((option) => option.textContent).join()).toContain('Qwen3 4B');
+  });
+});
+
+describe('an embedding model', () => {
+  beforeEach(() => {
+    const [pebble] = host.local;
+    if (!pebble) throw new Error('the fake has models');
+    host.local = [...host.local, { ...pebble, reference: 'ada/bge', name: 'bge', kind: 'embedding', built_in: false, thinking: null }];
+  });
+
+  it('is listed as what it is', async () => {
+    await open('models');
+    await click('tab-local');
+    const listed = all('model-row').find((other) => other.dataset.reference === 'ada/bge');
+    expect(listed?.textContent).toContain('for embeddings');
+  });
+
+  it('is offered to no chat', async () => {
+    await open('chat');
+    await click('model-picker');
+    await pass(0);
+    const options = [...document.querySelectorAll('[role=option]')].map((option) => option.textContent).join();
+    expect(options).toContain('Pebble');
+    expect(options).not.toContain('bge');
   });
 });
 

@@ -232,6 +232,31 @@ export const cases: readonly Case[] = [
     },
   },
   {
+    name: 'the server is off until it is switched on, remembers its port, and is set by its own calls alone',
+    async run(host) {
+      const { settings: before, state } = await host.serverStatus();
+      same([before.on, state.kind, before.key_made_at], [false, 'off', null], 'the server at first');
+      await refused('bad_request', () => host.setServer(true, 0, false));
+      await refused('bad_request', () => host.changeSettings({ server: { ...before, on: true } }));
+      const on = await host.setServer(true, 18231, false);
+      same([on.settings.on, on.settings.port, on.address], [true, 18231, 'http://127.0.0.1:18231'], 'what was set');
+      same((await host.settings()).server, on.settings, 'the setting');
+      same((await host.setServer(true, 18231, true)).state.kind, 'key_needed', 'the server for other computers without a key');
+      same(await host.serverKey(), null, 'its key');
+      const off = await host.setServer(false, before.port, false);
+      same([off.state.kind, off.clients.length, off.settings], ['off', 0, before], 'the server, as before');
+    },
+  },
+  {
+    name: 'a set-up names the address and the model',
+    async run(host) {
+      holds((await host.servedModels()).includes(PEBBLE), 'the built-in model is served');
+      const setups = await host.clientSetups(PEBBLE, true);
+      const { address } = await host.serverStatus();
+      holds(setups.length > 8 && setups.every(({ text }) => text.includes(address) && text.includes(PEBBLE)), 'each has both');
+    },
+  },
+  {
     name: 'the chat window remembers',
     async run(host) {
       const before = await host.chatWindowState();

@@ -20,7 +20,7 @@ import type { Position } from '../bindings/Position';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import { appendContent, textOf } from '../lib/parts';
 import type { WindowName } from '../bindings/WindowName';
-import { FakeEndpoints } from './fakeEndpoints';
+import { FakeServer } from './fakeServer';
 import { pieces, restOf, scriptFor } from './fakeText';
 import { DEFAULT_CHAT_SETTINGS, type Platform } from './types';
 
@@ -42,7 +42,7 @@ interface RunningAnswer {
 }
 
 /** A host with these chats; `pace` is the time between two pieces, in milliseconds. */
-export class FakeHost extends FakeEndpoints implements Platform {
+export class FakeHost extends FakeServer implements Platform {
   readonly #chats = new Map<string, Chat>();
   readonly #running = new Map<string, RunningAnswer>();
   readonly #chatListeners = new Set<() => void>();
@@ -50,6 +50,8 @@ export class FakeHost extends FakeEndpoints implements Platform {
   #next = 1;
   /** Calls of this name are rejected. */
   refuse: { call: 'createChat' | 'send' | 'regenerate' | 'renameChat' | 'continueAnswer'; error: HostError } | null = null;
+  /** While there are any, no answer begins, because there is no memory for it beside answers of these models. */
+  waitsFor: readonly string[] = [];
   /** Streams break off after this many events, once. */
   detachAfter: number | null = null;
   /** Every link that was opened. */
@@ -256,6 +258,8 @@ export class FakeHost extends FakeEndpoints implements Platform {
     const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, this.pace));
     let message = answer;
     let state: AnswerState = 'complete';
+    if (this.waitsFor.length > 0) emit({ type: 'waiting', models: [...this.waitsFor] });
+    while (this.waitsFor.length > 0 && !run.stop) await pause();
     for (let done = 0; done <= 800 && !run.stop; done += 200) {
       emit({ type: 'progress', stage: 'prefill', done, total: 800 });
       await pause();

@@ -6,6 +6,7 @@ import type { Part } from '../bindings/Part';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import { FakeHost, textPart } from './fake';
 import { fillHub } from './fakeHub';
+import { fillServer } from './fakeServer';
 import { scriptFor } from './fakeText';
 import { DEFAULT_CHAT_SETTINGS, type Platform } from './types';
 
@@ -16,6 +17,8 @@ export function fakePlatform(): Platform {
   const asked = new URLSearchParams(location.search);
   const host = new FakeHost(Number(asked.get('pace') ?? 35));
   fillHub(host, asked);
+  void fillServer(host, asked.get('server'));
+  host.waitsFor = asked.getAll('waits');
   void host.addEndpoint('lab', 'https://lab.example/v1', 'secret');
   void host.addEndpoint('desk', 'http://127.0.0.1:8080/v1', null);
   void host.addEndpoint('cellar', 'http://192.168.1.20:8000/v1', 'sk-old');

@@ -47,7 +47,7 @@ export class FakeHub implements HubPlatform {
   /** What was shown in the file manager. */
   readonly revealed: string[] = [];
   /** What is set for the whole app. */
-  app: Settings = { default_model: 'pebble', model_folders: [], endpoints: [], thinking: null, thinking_budget: null };
+  app: Settings = { default_model: 'pebble', model_folders: [], endpoints: [], thinking: null, thinking_budget: null, server: { on: false, port: 8231, network: false, key_made_at: null } };
   protected readonly modelListeners = new Set<() => void>();
   readonly #settingsListeners = new Set<(settings: Settings) => void>();
   readonly #networkListeners = new Set<() => void>();
@@ -291,7 +291,7 @@ export class FakeHub implements HubPlatform {
   #arrived(download: Download): Download {
     const model = this.catalog.find((other) => other.id === download.id);
     if (model && !this.local.some((other) => other.reference === model.id)) {
-      this.local = [...this.local, { reference: model.id, name: model.name, built_in: false, path: `/models/${model.id}`, revision: '9b02', family: model.family, quantization: model.quantization, bytes: download.total, context: model.context, thinking: model.thinking, thought: null, problem: null, incomplete: false, place: 'cache', last_used_at: null, revisions: [] }];
+      this.local = [...this.local, { reference: model.id, name: model.name, kind: 'chat', built_in: false, path: `/models/${model.id}`, revision: '9b02', family: model.family, quantization: model.quantization, bytes: download.total, context: model.context, thinking: model.thinking, thought: null, problem: null, incomplete: false, place: 'cache', last_used_at: null, revisions: [] }];
     }
     this.modelsChanged();
     return withFiles({ ...download, state: 'done', bytes_per_second: 0, seconds_left: null });

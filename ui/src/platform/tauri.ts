@@ -79,6 +79,14 @@ export const tauri: Platform = {
   setToken: (token) => invoke('set_token', { token }),
   outboundRequests: () => invoke('outbound_requests'),
 
+  serverStatus: () => invoke('server_status'),
+  setServer: (on, port, network) => invoke('set_server', { on, port, network }),
+  newServerKey: () => invoke('new_server_key'),
+  forgetServerKey: () => invoke('forget_server_key'),
+  serverKey: () => invoke('server_key'),
+  servedModels: () => invoke('served_models'),
+  clientSetups: (model, withKey) => invoke('client_setups', { model, withKey }),
+
   settings: () => invoke('settings'),
   changeSettings: (change) => invoke('change_settings', { change }),
   chatWindowState: () => invoke('chat_window_state'),

@@ -6,6 +6,7 @@ import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
 import type { Content } from '../bindings/Content';
+import type { ClientSetup } from '../bindings/ClientSetup';
 import type { ChatWindowState } from '../bindings/ChatWindowState';
 import type { ErrorCode } from '../bindings/ErrorCode';
 import type { EndpointAddress } from '../bindings/EndpointAddress';
@@ -15,6 +16,7 @@ import type { EngineStatus } from '../bindings/EngineStatus';
 import type { Error as HostError } from '../bindings/Error';
 import type { LocalModel } from '../bindings/LocalModel';
 import type { Position } from '../bindings/Position';
+import type { ServerStatus } from '../bindings/ServerStatus';
 import type { Settings } from '../bindings/Settings';
 import type { Turn } from '../bindings/Turn';
 import type { WindowName } from '../bindings/WindowName';
@@ -82,6 +84,21 @@ export interface Platform extends HubPlatform {
   /** Replaces the key, or removes it. */
   setEndpointKey(name: string, key: string | null): Promise<void>;
   removeEndpoint(name: string): Promise<void>;
+
+  /** The server that answers other programs, as it is now. */
+  serverStatus(): Promise<ServerStatus>;
+  /** Switches the server on or off, or sets it up otherwise. That it could not be started is told by its state. */
+  setServer(on: boolean, port: number, network: boolean): Promise<ServerStatus>;
+  /** Makes another key, which clients must send from now on. */
+  newServerKey(): Promise<ServerStatus>;
+  /** Removes the key. */
+  forgetServerKey(): Promise<ServerStatus>;
+  /** The key; `null` if there is none. */
+  serverKey(): Promise<string | null>;
+  /** The models that the server lists, by the names that clients use. */
+  servedModels(): Promise<string[]>;
+  /** How other programs are told to ask for a model, with the server's key or with dots in its place. */
+  clientSetups(model: string, withKey: boolean): Promise<ClientSetup[]>;
 
   /** What is set for the whole app. */
   settings(): Promise<Settings>;

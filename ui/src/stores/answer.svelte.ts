@@ -16,8 +16,8 @@ import type { Platform } from '../platform';
 /** Runs something before the next frame is drawn. */
 export type RequestFrame = (run: () => void) => void;
 
-/** What is waited for before the first word. */
-export type Progress = Extract<AnswerBody, { type: 'progress' }>;
+/** What is waited for before the first word: the model and the prompt, or answers of others. */
+export type Progress = Extract<AnswerBody, { type: 'progress' | 'waiting' }>;
 
 /** How an answer left this window: with its last message, or because it can no longer be followed. */
 export type FollowOutcome = { kind: 'finished'; message: StoredMessage } | { kind: 'lost'; reason: unknown };
@@ -111,7 +111,7 @@ export class LiveAnswer {
       if (seq <= this.#seen) continue;
       this.#seen = seq;
       this.#retries = 0;
-      if (body.type === 'progress') {
+      if (body.type === 'progress' || body.type === 'waiting') {
         progress = body;
       } else {
         progress = null;

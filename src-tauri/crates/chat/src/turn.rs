@@ -135,6 +135,7 @@ async fn drive_engine(history: History, engine: Arc<dyn Engine>, running: Arc<Li
 fn apply(running: &LiveAnswer, event: Option<EngineEvent>) -> Option<Outcome> {
     match event.unwrap_or_else(EngineEvent::abandoned) {
         EngineEvent::Progress { stage, done, total } => running.tell(AnswerBody::Progress { stage, done, total }),
+        EngineEvent::Waiting { models } => running.tell(AnswerBody::Waiting { models }),
         EngineEvent::Started {
             prompt_tokens: _,
             model_revision,

@@ -3,9 +3,11 @@
 
 use std::path::Path;
 
+use protocol::ModelKind;
 use serde_json::Value;
 
-use crate::{is_weight_file, Error, ModelConfig};
+use crate::embedding::MODULES;
+use crate::{is_weight_file, Error, Family, ModelConfig};
 
 /// A model's repository or folder, as far as it is known.
 #[derive(Debug, Clone, Copy)]
@@ -28,17 +30,24 @@ pub fn check_compatibility(listing: &FileListing<'_>) -> Result<ModelConfig, Err
     if let Some(file) = config.get("model_file").and_then(Value::as_str) {
         return Err(Error::CustomCode(format!("`{file}`")));
     }
-    let parsed = ModelConfig::parse(listing.config).map_err(|error| match error {
+    let mut parsed = ModelConfig::parse(listing.config).map_err(|error| match error {
         // Families that are known are built here, whatever code transformers once needed for them.
         Error::UnknownFamily(name) if config.get("auto_map").is_some_and(|map| !map.is_null()) => {
             Error::CustomCode(format!("models of type `{name}`"))
         }
         error => error,
     })?;
-    if let Some(task) = other_task(&config) {
+    if listing.files.iter().any(|file| file == MODULES) {
+        if matches!(parsed.family, Family::Gemma4(_)) {
+            return Err(Error::Unsupported(format!("embeddings of models of type `{}`", parsed.model_type)));
+        }
+        parsed = parsed.for_embeddings();
+    }
+    let embeds = parsed.kind == ModelKind::Embedding;
+    if let Some(task) = other_task(&config).filter(|_| !embeds) {
         return Err(Error::NotGenerative(task));
     }
-    check_files(listing)?;
+    check_files(listing, embeds)?;
     Ok(parsed)
 }
 
@@ -75,7 +84,7 @@ fn other_task(config: &Value) -> Option<String> {
     }
 }
 
-fn check_files(listing: &FileListing<'_>) -> Result<(), Error> {
+fn check_files(listing: &FileListing<'_>, embeds: bool) -> Result<(), Error> {
     let has = |name: &str| listing.files.iter().any(|file| file == name);
     let ends = |end: &str| listing.files.iter().any(|file| file.ends_with(end));
     if !listing.files.iter().any(|file| is_weight_file(file)) {
@@ -90,7 +99,7 @@ fn check_files(listing: &FileListing<'_>) -> Result<(), Error> {
             .find(|name| has(name));
         return Err(other.map_or(Error::MissingFile("tokenizer.json"), Error::TokenizerFormat));
     }
-    if has("chat_template.jinja") || has("chat_template.json") {
+    if embeds || has("chat_template.jinja") || has("chat_template.json") {
         return Ok(());
     }
     let inside = match listing.tokenizer_config {
@@ -137,6 +146,22 @@ mod tests {
         assert_eq!(verdict(PEBBLE, None, &FILES).unwrap().model_type, "gemma4");
         let own_code_of_old = with("auto_map", r#"{"AutoModel": "modeling_x.X"}"#);
         assert!(verdict(&own_code_of_old, None, &FILES).is_ok());
+    }
+
+    #[test]
+    fn a_model_with_modules_makes_embeddings_and_needs_no_template() {
+        let qwen = r#"{"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 64, "num_hidden_layers": 1,
+            "intermediate_size": 64, "num_attention_heads": 2, "vocab_size": 64, "tie_word_embeddings": true}"#;
+        let files = ["config.json", "model.safetensors", "tokenizer.json"];
+        assert!(matches!(verdict(qwen, None, &files), Err(Error::NoTemplate)));
+        let with_modules = [&files[..], &["modules.json"]].concat();
+        assert_eq!(verdict(qwen, None, &with_modules).unwrap().kind, ModelKind::Embedding);
+        let named = qwen.replace("Qwen3ForCausalLM", "Qwen3Model");
+        assert_eq!(verdict(&named, None, &with_modules).unwrap().kind, ModelKind::Embedding);
+        let bert = r#"{"architectures": ["BertModel"], "model_type": "bert", "hidden_size": 64, "num_hidden_layers": 1,
+            "intermediate_size": 64, "num_attention_heads": 2, "vocab_size": 64}"#;
+        assert_eq!(verdict(bert, None, &files).unwrap().kind, ModelKind::Embedding);
+        assert_eq!(verdict(PEBBLE, None, &FILES).unwrap().kind, ModelKind::Chat);
     }
 
     #[test]

@@ -52,6 +52,14 @@ pub enum Error {
     /// A file that every model needs is not there.
     #[error("the model has no {0}; if its folder is incomplete, fetch or repair it")]
     MissingFile(&'static str),
+    /// A file that says how embeddings are made cannot be used.
+    #[error("{file} is broken: {reason}; the model's folder is broken, fetch it again")]
+    InvalidModule {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The index of the weights is not one.
     #[error("model.safetensors.index.json {0}; fetch or repair the model")]
     InvalidIndex(String),
@@ -94,6 +102,7 @@ impl From<Error> for protocol::Error {
             | Error::MissingField(_)
             | Error::InvalidField { .. }
             | Error::InvalidIndex(_)
+            | Error::InvalidModule { .. }
             | Error::Truncated { .. }
             | Error::NotSafetensors { .. }
             | Error::MissingFile(_) => ErrorCode::ModelBroken,
@@ -102,7 +111,9 @@ impl From<Error> for protocol::Error {
         match error {
             Error::Unreadable { path, source } => message.with("path", path.display().to_string()).with("reason", source.to_string()),
             Error::NotJson(reason) | Error::InvalidIndex(reason) => message.with("reason", reason),
-            Error::Truncated { file, reason } | Error::NotSafetensors { file, reason } => message.with("file", file).with("reason", reason),
+            Error::Truncated { file, reason } | Error::NotSafetensors { file, reason } | Error::InvalidModule { file, reason } => {
+                message.with("file", file).with("reason", reason)
+            }
             Error::UnknownFamily(family) => message.with("family", family),
             Error::MissingField(field) => message.with("field", field),
             Error::InvalidField { field, reason } => message.with("field", field).with("reason", reason),

@@ -5,12 +5,14 @@ pub mod config;
 pub mod memory;
 
 mod compatibility;
+pub mod embedding;
 mod error;
 mod safetensors;
 mod weight_files;
 
 pub use compatibility::{check_compatibility, check_folder, FileListing};
-pub use config::{DecoderConfig, Family, Gemma4Config, Mode, ModelConfig, Quantization, KNOWN_MODEL_TYPES};
+pub use config::{DecoderConfig, EncoderConfig, Family, Gemma4Config, Mode, ModelConfig, Quantization, KNOWN_MODEL_TYPES};
+pub use embedding::EmbeddingConfig;
 pub use error::{Error, Result};
 pub use safetensors::Header;
 pub use weight_files::{is_weight_file, weight_files, weight_files_of_repository, weight_map, MAX_INDEX_BYTES, WEIGHT_INDEX};

@@ -180,6 +180,7 @@ impl Printer {
                 notices.iter().try_for_each(|notice| self.remark(&notice.message))?;
             }
             EngineEvent::Progress { .. }
+            | EngineEvent::Waiting { .. }
             | EngineEvent::Started { .. }
             | EngineEvent::Logprobs(_)
             | EngineEvent::ThinkingEnded

@@ -1,5 +1,6 @@
 //! `ponder bench --gaps`: how long a person waits for the next token of a chat, alone and while programs' long prompts are read.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, Result};
@@ -13,6 +14,9 @@ use crate::output;
 
 /// Programs whose prompts are read beside the chat.
 const PROGRAMS: usize = 4;
+
+/// Tokens that are words in every tokenizer; answers are drawn from them.
+const WORDS: Range<u32> = 1000..1064;
 
 /// What is measured.
 pub struct GapsRun {
@@ -56,10 +60,11 @@ pub async fn run(engine: &MlxEngine, model: &FolderSource, run: &GapsRun) -> Res
             .collect();
         Request {
             thinking: Some(Thinking::Off),
-            // A model of random weights says something only if its tokens are drawn.
+            // Models of random weights have more tokens than their tokenizers have words, so that most would say nothing.
             sampling: Sampling {
                 temperature: Some(1.0),
                 seed: Some(salt as u64),
+                logit_bias: WORDS.map(|token| (token, 100.0)).collect(),
                 ..Sampling::default()
             },
             // These come with every token, also with those that say nothing yet.

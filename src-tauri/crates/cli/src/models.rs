@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use protocol::{LocalModel, ThinkingControl};
+use protocol::{LocalModel, ModelKind, ThinkingControl};
 use serde_json::json;
 
 use crate::app::App;
@@ -92,7 +92,12 @@ fn row(model: &LocalModel, width: usize) -> String {
         .context
         .map(|context| format!("{context} tokens of context"))
         .unwrap_or_default();
+    let kind = match model.kind {
+        ModelKind::Chat => "",
+        ModelKind::Embedding => "makes embeddings",
+    };
     let facts: Vec<&str> = [
+        kind,
         model.family.as_deref().unwrap_or(""),
         model.quantization.as_deref().unwrap_or(""),
         &context,

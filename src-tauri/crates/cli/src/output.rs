@@ -71,6 +71,7 @@ impl Answer {
                 };
                 vec![json!({"type": "progress", "stage": stage, "done": done, "total": total})]
             }
+            EngineEvent::Waiting { models } => vec![json!({"type": "waiting", "models": models})],
             EngineEvent::Started { model_revision, .. } => {
                 self.model_revision = model_revision.clone();
                 Vec::new()

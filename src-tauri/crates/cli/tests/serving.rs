@@ -3,37 +3,21 @@
 
 mod ponder;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use ponder::{command, lines, run};
+use ponder::serving::{scripts, Serving};
+use ponder::{lines, run};
 use serde_json::{json, Value};
-use tempfile::TempDir;
 
-/// A server on a free port; it ends with this.
-struct Serving {
-    process: Child,
-    port: u16,
-    _home: TempDir,
+/// What is asked of a server without any client.
+trait Asked {
+    fn ask(&self, path: &str, body: &Value) -> (u16, String);
 }
 
-impl Serving {
-    fn start(args: &[&str]) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let mut serve = command(home.path(), &["serve", "--port", "0", "--json"]);
-        let mut process = serve.args(args).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let listening: Value = serde_json::from_str(&line).unwrap();
-        Self {
-            process,
-            port: listening["port"].as_u64().unwrap().try_into().unwrap(),
-            _home: home,
-        }
-    }
-
+impl Asked for Serving {
     /// Posts a body, or gets if it is null: the status and the body of the answer.
     fn ask(&self, path: &str, body: &Value) -> (u16, String) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
@@ -51,14 +35,6 @@ impl Serving {
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
@@ -100,8 +76,13 @@ fn what_keeps_it_from_serving_is_said_in_one_line() {
     let serving = Serving::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let port = serving.port.to_string();
+    // Linux tells who has it.
+    let holder = match cfg!(target_os = "linux") {
+        true => format!("is taken by ponder (process {})", serving.process.id()),
+        false => "is taken by another program".to_owned(),
+    };
     for (args, word) in [
-        (vec!["serve", "--port", &port, "--json"], "is taken by another program"),
+        (vec!["serve", "--port", &port, "--json"], holder.as_str()),
         (vec!["serve", "--host", "0.0.0.0", "--json"], "a key is needed"),
         (vec!["serve", "--host", "example.test", "--json"], "127.0.0.1"),
         (vec!["serve", "--port", "0", "--model", "none/here", "--json"], "none/here"),
@@ -120,12 +101,38 @@ fn the_official_sdks_talk_with_pebble() {
         println!("skipped: PONDER_CLIENTS_PYTHON names no Python with the SDKs; `./dev test` provides one");
         return;
     };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/clients/sdks.py");
-    let serving = Serving::start(&[]);
-    let url = format!("http://127.0.0.1:{}", serving.port);
-    let output = Command::new(python).arg(script).arg(url).arg("pebble").output().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let embedder = import_embedder(home.path());
+    let serving = Serving::at(home, &[]);
+    let mut asking = Command::new(python);
+    asking
+        .arg(scripts().join("sdks.py"))
+        .arg(serving.url())
+        .arg("pebble")
+        .args(embedder);
+    let output = asking.output().unwrap();
     let cells: Vec<Value> = lines(&output);
     let wrong: Vec<&Value> = cells.iter().filter(|cell| cell["ok"] != true).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(cells.len(), 85, "{}", String::from_utf8_lossy(&output.stderr));
+    let all = if embedder.is_some() { 86 } else { 85 };
+    assert_eq!(cells.len(), all, "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Puts a tiny random embedding model among the models of a data folder and returns what clients call it; `None` if there is nothing to
+/// write it with.
+fn import_embedder(home: &Path) -> Option<&'static str> {
+    let Some(python) = std::env::var_os("PONDER_ORACLE_PYTHON") else {
+        println!("without embeddings: PONDER_ORACLE_PYTHON names no Python with MLX; `./dev test` provides one");
+        return None;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = Command::new(python);
+    writer.env_remove("LD_LIBRARY_PATH").arg(scripts().join("../oracle/embeddings.py"));
+    let written = writer.arg("--out").arg(folder.path()).args(["--only", "minilm"]).output().unwrap();
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    let imported = run(home, &["import", folder.path().join("minilm").to_str().unwrap()]);
+    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    let listed = run(home, &["models"]);
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("makes embeddings"));
+    Some("minilm")
 }

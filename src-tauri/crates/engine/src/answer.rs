@@ -79,7 +79,7 @@ impl PreparedPrompt {
 /// # Errors
 /// If the request cannot be rendered or no answer fits after it.
 pub fn prepare(files: &ModelFiles, request: &Request) -> Result<PreparedPrompt> {
-    let prompt = read_prompt(&files.processor, request)?;
+    let prompt = read_prompt(files.chat()?, request)?;
     if prompt.ids.len() >= files.config.context as usize {
         return Err(Error::ContextFull {
             prompt: prompt.ids.len(),

@@ -37,7 +37,7 @@ impl PrefixTokens {
             Some(AnswerPrefix::Text { thinking, text }) => {
                 let words = |words: &Option<String>| words.clone().unwrap_or_default();
                 Self {
-                    tokens: files.processor.encode_answer_prefix(prompt, &words(thinking), &words(text))?,
+                    tokens: files.chat()?.encode_answer_prefix(prompt, &words(thinking), &words(text))?,
                     ..Self::default()
                 }
             }
@@ -45,7 +45,7 @@ impl PrefixTokens {
         if let Some(revision) = &files.source.revision {
             prefix.check_revision(revision)?;
         }
-        let stops = &files.processor.stops().ids;
+        let stops = &files.chat()?.stops().ids;
         if let Some(stop) = prefix.tokens.last().and_then(|id| stops.get(id)) {
             return Err(Error::BadRequest(format!(
                 "the model ended this answer with {}, so it cannot be continued; ask again or send a message",

@@ -71,6 +71,52 @@ pub enum Error {
     /// The request makes no sense.
     #[error("{0}")]
     BadRequest(String),
+    /// A conversation was sent to an embedding model.
+    #[error("this model makes embeddings and writes no answers; choose one that chats")]
+    NotForChat,
+    /// Embeddings were asked of a model that chats.
+    #[error("this model makes no embeddings; choose an embedding model, such as one with a `modules.json`")]
+    NotForEmbeddings,
+    /// An input holds nothing.
+    #[error("there is nothing in it to embed")]
+    EmptyInput {
+        /// Which.
+        index: usize,
+    },
+    /// An input is longer than the model reads.
+    #[error("it has {tokens} tokens and this embedding model reads at most {most}; nothing was cut off, send shorter texts")]
+    InputTooLong {
+        /// Which.
+        index: usize,
+        /// Its tokens.
+        tokens: usize,
+        /// Tokens that the model reads.
+        most: u32,
+    },
+    /// The inputs of a request are too much for one.
+    #[error("the inputs have more than {most} tokens together; send several requests")]
+    TooManyTokens {
+        /// What a request takes.
+        most: usize,
+    },
+    /// An input holds an id that is none.
+    #[error("there is no token {id}: the model knows {vocabulary}")]
+    UnknownToken {
+        /// Which input.
+        index: usize,
+        /// The id.
+        id: u32,
+        /// Tokens of the vocabulary.
+        vocabulary: u32,
+    },
+    /// Vectors cannot be cut to so many numbers.
+    #[error("{wanted} numbers were asked for, and this model's vectors have {width} and are not made to be cut so")]
+    Dimensions {
+        /// What was asked for.
+        wanted: u32,
+        /// What there is.
+        width: u32,
+    },
     /// The model is in no folder of this computer.
     #[error("{0} is served by another program, and this engine only answers with models of this computer")]
     NotAFolder(String),
@@ -131,8 +177,14 @@ impl From<Error> for protocol::Error {
             }
             Error::NotAFolder(_) => ErrorCode::ModelNotFound,
             Error::Unsupported(_) | Error::WrongProducts(_) => ErrorCode::ModelUnsupported,
-            Error::BadRequest(_) => ErrorCode::BadRequest,
-            Error::ContextFull { .. } | Error::AnswerFull { .. } => ErrorCode::ContextFull,
+            Error::BadRequest(_)
+            | Error::NotForChat
+            | Error::NotForEmbeddings
+            | Error::EmptyInput { .. }
+            | Error::TooManyTokens { .. }
+            | Error::UnknownToken { .. }
+            | Error::Dimensions { .. } => ErrorCode::BadRequest,
+            Error::InputTooLong { .. } | Error::ContextFull { .. } | Error::AnswerFull { .. } => ErrorCode::ContextFull,
             Error::Mlx(_) | Error::Panicked(_) => ErrorCode::Engine,
             Error::Busy { .. } => ErrorCode::Busy,
             Error::Cancelled | Error::WorkerGone => ErrorCode::EngineGone,
@@ -146,6 +198,10 @@ impl From<Error> for protocol::Error {
             Error::Unsupported(feature) | Error::WrongProducts(feature) => message.with("feature", feature),
             Error::ContextFull { prompt, context } => message.with("prompt", prompt).with("context", context),
             Error::AnswerFull { written, context } => message.with("written", written).with("context", context),
+            Error::EmptyInput { index } | Error::UnknownToken { index, .. } => message.with("input", index),
+            Error::InputTooLong { index, tokens, most } => message.with("input", index).with("prompt", tokens).with("context", most),
+            Error::Dimensions { wanted, .. } => message.with("dimensions", wanted),
+            Error::TooManyTokens { most } => message.with("tokens", most),
             Error::Busy { retry_after, .. } => message.with("retry_after", retry_after),
             Error::Mlx(reason) | Error::Panicked(reason) => message.with("reason", reason),
             Error::Checkpoint(_)
@@ -153,6 +209,8 @@ impl From<Error> for protocol::Error {
             | Error::Constraint(_)
             | Error::MemoryShort(_)
             | Error::BadRequest(_)
+            | Error::NotForChat
+            | Error::NotForEmbeddings
             | Error::Cancelled
             | Error::WorkerGone => message,
         }

@@ -92,7 +92,7 @@ impl Generation {
     /// If the model cannot answer this.
     pub fn begin(loaded: Rc<LoadedModel>, request: Request, prepared: PreparedPrompt, load_ms: f64, job: Rc<JobContext>) -> Result<Self> {
         let LoadedModel { model, files, info, .. } = &*loaded;
-        let processor = &files.processor;
+        let processor = files.chat()?;
         let sampler_config = SamplerConfig::new(&request.sampling, processor.generation_defaults(), model.vocabulary())?;
         let PreparedPrompt { prompt, prefix } = prepared;
         // A row that the embedding does not have would be read from whatever follows it in memory.
@@ -325,7 +325,7 @@ impl Generation {
 
     /// Continues from the longest prefix that the cache holds, and returns its length.
     fn look_up(&mut self) -> Result<usize> {
-        let (model, processor) = (&self.loaded.model, &self.loaded.files.processor);
+        let (model, processor) = (&self.loaded.model, self.loaded.files.chat()?);
         let mut sampler = match self.sampler.take() {
             Some(sampler) => sampler,
             None => {
@@ -363,16 +363,16 @@ impl Generation {
     /// # Errors
     /// If MLX fails.
     pub fn accept(&mut self, token: u32, logprobs: Option<&Logprobs>) -> Result<Option<LoopEnd>> {
-        let logprobs = logprobs
-            .map(|logprobs| logprobs.read(token, &self.loaded.files.processor))
-            .transpose()?;
+        let loaded = self.loaded.clone();
+        let processor = loaded.files.chat()?;
+        let logprobs = logprobs.map(|logprobs| logprobs.read(token, processor)).transpose()?;
         self.suspect = false;
         self.written += 1;
         if self.times.record(self.started.elapsed().as_secs_f64()) {
             self.report_prefill(self.prefilled);
         }
         self.tokens.push(token);
-        if let Some(stop) = self.loaded.files.processor.stops().ids.get(&token) {
+        if let Some(stop) = processor.stops().ids.get(&token) {
             self.output.stop_token(token, stop);
             return Ok(Some(LoopEnd::Stopped));
         }

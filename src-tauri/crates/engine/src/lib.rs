@@ -12,6 +12,7 @@ mod blas;
 mod cache;
 mod call_constraint;
 mod count;
+mod embedding;
 mod error;
 mod generation;
 mod job;
@@ -51,13 +52,14 @@ use std::thread::JoinHandle;
 
 use futures::future::BoxFuture;
 use protocol::{
-    AnswerNowFlag, CancelFlag, Capabilities, Engine, FolderSource, JobHandle, KvBits, LoadEvent, LocalEngine, MemoryFigures, MemoryGuard,
-    ModelInfo, ModelSource, Receiver, Request, TokenCount,
+    AnswerNowFlag, CancelFlag, CancelOnDrop, Capabilities, EmbeddingRequest, Embeddings, Engine, FolderSource, JobHandle, KvBits,
+    LoadEvent, LocalEngine, MemoryFigures, MemoryGuard, ModelInfo, ModelSource, Receiver, Request, TokenCount,
 };
 use tokio::sync::oneshot;
 
 pub use bench::{bench_prompt, BatchFigures, BenchFigures, LookupFigures};
 use count::Counter;
+use embedding::{EmbeddingJob, InputReader};
 use error::catch_panic;
 pub use error::Error;
 use job::{JobContext, PendingPrefetch, Shared};
@@ -85,6 +87,7 @@ struct Handle {
     thread: Mutex<Option<JoinHandle<()>>>,
     shared: Arc<Shared>,
     counter: Counter,
+    inputs: InputReader,
 }
 
 impl MlxEngine {
@@ -113,6 +116,7 @@ impl MlxEngine {
             thread: Mutex::new(thread),
             shared,
             counter: Counter::default(),
+            inputs: InputReader::default(),
         }))
     }
 
@@ -258,6 +262,18 @@ impl Engine for MlxEngine {
 
     fn count(&self, request: Request) -> BoxFuture<'static, protocol::Result<TokenCount>> {
         self.0.counter.count(request)
+    }
+
+    fn embed(&self, request: EmbeddingRequest) -> BoxFuture<'static, protocol::Result<Embeddings>> {
+        let cancel = CancelFlag::default();
+        let (job, answer) = EmbeddingJob::new(cancel.clone(), self.0.shared.clone());
+        self.0.inputs.read(request, job, self.0.commands.clone());
+        let cancel = CancelOnDrop(cancel);
+        Box::pin(async move {
+            let result = answer.await.unwrap_or(Err(Error::WorkerGone));
+            drop(cancel);
+            Ok(result?)
+        })
     }
 
     fn local(&self) -> Option<&dyn LocalEngine> {

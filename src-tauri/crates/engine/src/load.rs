@@ -7,12 +7,13 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
-use checkpoint::{check_folder, weight_files, ModelConfig};
+use checkpoint::{check_folder, weight_files, EmbeddingConfig, ModelConfig};
 use prompt::ChatProcessor;
-use protocol::{FolderSource, ModelInfo};
+use protocol::{FolderSource, ModelInfo, ModelKind, ThinkingControl};
 use sha2::{Digest, Sha256};
 
 use crate::cache::PrefixCache;
+use crate::embedding::EmbeddingHead;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::models::Model;
@@ -22,24 +23,55 @@ use crate::sequence::{ids_tensor, SequenceState};
 use crate::tensor::{device, eval, Device};
 use crate::weights::{LoadProgress, Weights};
 
-/// The small files of a model, read before its weights: enough to render a conversation and count its tokens.
+/// The small files of a model, read before its weights: enough to render a conversation and count its tokens, or to know what
+/// vectors it makes.
 pub struct ModelFiles {
     /// Where it came from.
     pub source: FolderSource,
     /// Its shapes.
     pub config: ModelConfig,
+    purpose: Purpose,
+}
+
+/// What the small files say beside the shapes, by what the model is for.
+enum Purpose {
     /// Tokenizer and chat template.
-    pub processor: ChatProcessor,
+    Chat(Box<ChatProcessor>),
+    /// How states become a vector.
+    Embedding(EmbeddingConfig),
 }
 
 impl ModelFiles {
     /// Reads the small files of a model's folder.
     pub fn open(source: &FolderSource) -> Result<Self> {
+        let config = check_folder(&source.path)?;
         Ok(Self {
-            config: check_folder(&source.path)?,
-            processor: ChatProcessor::open(&source.path)?,
+            purpose: match config.kind {
+                ModelKind::Chat => Purpose::Chat(Box::new(ChatProcessor::open(&source.path)?)),
+                ModelKind::Embedding => Purpose::Embedding(EmbeddingConfig::read(&source.path, &config)?),
+            },
+            config,
             source: source.clone(),
         })
+    }
+
+    /// Tokenizer and chat template.
+    ///
+    /// # Errors
+    /// [`Error::NotForChat`] if the model makes embeddings.
+    pub fn chat(&self) -> Result<&ChatProcessor> {
+        match &self.purpose {
+            Purpose::Chat(processor) => Ok(processor),
+            Purpose::Embedding(_) => Err(Error::NotForChat),
+        }
+    }
+
+    /// How the states of a text become a vector; `None` if the model chats.
+    pub fn embedding(&self) -> Option<&EmbeddingConfig> {
+        match &self.purpose {
+            Purpose::Chat(_) => None,
+            Purpose::Embedding(config) => Some(config),
+        }
     }
 
     /// Whether these are the files of this model.
@@ -54,6 +86,8 @@ pub struct LoadedModel {
     pub files: Rc<ModelFiles>,
     /// The weights.
     pub model: Model,
+    /// What makes vectors of its states, if it makes embeddings.
+    pub head: Option<EmbeddingHead>,
     /// Copies of what it has read.
     pub prefix_cache: RefCell<PrefixCache>,
     /// Its tokens, for answers that follow a schema.
@@ -66,19 +100,29 @@ impl LoadedModel {
     /// Loads the weights of a model; `progress` gets resident and total bytes.
     pub fn load(files: Rc<ModelFiles>, products: &mut ProductChecks, progress: &mut LoadProgress<'_>) -> Result<Self> {
         let start = Instant::now();
-        let ModelFiles { source, config, processor } = &*files;
+        let ModelFiles { source, config, .. } = &*files;
         let dir = &source.path;
         let before = memory::figures()?.active;
         let mut weights = Weights::open(dir, products, progress)?;
         let model = Model::load(config, &mut weights)?;
         let (dequantised, parameters) = (weights.dequantised(), weights.parameters());
+        let embedding = files.embedding().cloned();
+        let head = embedding.map(|config| EmbeddingHead::load(config, dir, &mut weights)).transpose()?;
         weights.finish()?;
+        let head = match head {
+            Some((mut head, apart)) => {
+                head.load_apart(&apart, dir, products)?;
+                Some(head)
+            }
+            None => None,
+        };
         let wrong_products = products.take_wrong();
         // Measured rather than summed: a tied output layer shares the bytes of the embedding.
         let resident_bytes = memory::figures()?.active.saturating_sub(before);
-        if device() != Device::Cpu {
+        if device() != Device::Cpu && head.is_none() {
             warm_up(&model)?;
         }
+        let chat = files.chat().ok();
         let info = ModelInfo {
             reference: source.reference.clone(),
             revision: match &source.revision {
@@ -92,13 +136,14 @@ impl LoadedModel {
             parameters,
             resident_bytes,
             context: config.context,
-            thinking: processor.thinking_control(),
-            template_hash: processor.template_hash().to_owned(),
+            thinking: chat.map_or(ThinkingControl::Never, ChatProcessor::thinking_control),
+            template_hash: chat.map(|chat| chat.template_hash().to_owned()).unwrap_or_default(),
             device: device().name().into(),
             load_ms: start.elapsed().as_secs_f64() * 1000.0,
         };
         Ok(Self {
             model,
+            head,
             prefix_cache: RefCell::new(PrefixCache::new()?),
             vocabulary: LazyVocabulary::default(),
             info,

@@ -52,6 +52,8 @@ methods! {
     sigmoid => mlx_sigmoid () ();
     /// The hyperbolic tangent.
     tanh => mlx_tanh () ();
+    /// The error function.
+    erf => mlx_erf () ();
     /// Minus every element.
     negative => mlx_negative () ();
     /// Whether elements are smaller.
@@ -76,6 +78,8 @@ methods! {
     argsort => mlx_argsort_axis () (axis: i32);
     /// The smaller of two, element by element.
     minimum => mlx_minimum (other) ();
+    /// The greater of two, element by element.
+    maximum => mlx_maximum (other) ();
     /// Elements that leave the range between the two are moved to its ends.
     clip => mlx_clip (low, high) ();
     /// Whole quotients, element by element.
@@ -192,6 +196,11 @@ impl Tensor {
     /// Root mean square norm over the last axis in one kernel.
     pub fn fast_rms_norm(&self, weight: Option<&Tensor>, eps: f32) -> Result<Tensor> {
         op!(mlx_fast_rms_norm, self.raw(), maybe(weight), eps)
+    }
+
+    /// Norm by mean and variance over the last axis in one kernel.
+    pub fn fast_layer_norm(&self, weight: &Tensor, bias: &Tensor, eps: f32) -> Result<Tensor> {
+        op!(mlx_fast_layer_norm, self.raw(), weight.raw(), bias.raw(), eps)
     }
 
     /// Rotary positions in one kernel: of the last axis the first `dims` numbers turn, halves against each other, or

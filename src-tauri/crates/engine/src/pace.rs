@@ -10,6 +10,9 @@ const FIRST_CHUNK: usize = 16;
 /// Fewer tokens are never read at once: a chunk costs about as much as a step, however short it is.
 const MIN_CHUNK: usize = 8;
 
+/// The share of a gap that is planned for: what a chunk takes is known from the one before it alone.
+const PLANNED: f64 = 0.7;
+
 /// The share of its rate alone that a chat answer keeps while others decode beside it.
 const CHAT_SHARE: f64 = 0.8;
 
@@ -35,7 +38,7 @@ impl Pace {
             return FIRST_CHUNK;
         };
         // What a step takes is part of the gap, but reading goes on even if steps are slow.
-        let left = (gap - self.step()).max(gap / 4.0);
+        let left = (PLANNED * gap - self.step()).max(gap / 4.0);
         let fitting = (left / seconds.max(1e-9)) as usize;
         // A GPU's first chunks compile kernels, and short ones are slow for their length.
         fitting.min(last.max(FIRST_CHUNK) * 2).clamp(MIN_CHUNK, most)
@@ -163,15 +166,15 @@ mod tests {
         let mut pace = Pace::default();
         assert_eq!(pace.chunk(None), prefill_chunk());
         assert_eq!(pace.chunk(Some(GAP)), FIRST_CHUNK);
-        // 1 ms per token, steps of 10 ms: 40 tokens fit, but sizes at most double.
-        pace.record_step(true, Duration::from_millis(10));
-        pace.record_chunk(16, Duration::from_millis(16));
+        // Half a millisecond per token, steps of 5: 60 tokens are planned, but sizes at most double.
+        pace.record_step(true, Duration::from_millis(5));
+        pace.record_chunk(16, Duration::from_millis(8));
         assert_eq!(pace.chunk(Some(GAP)), 32);
         pace.record_chunk(32, Duration::from_millis(32));
-        assert_eq!(pace.chunk(Some(GAP)), 40);
+        assert_eq!(pace.chunk(Some(GAP)), 30);
         // After a whole chunk too, and at least a few tokens when everything is slow.
         pace.record_chunk(512, Duration::from_millis(512));
-        assert_eq!(pace.chunk(Some(GAP)), 40);
+        assert_eq!(pace.chunk(Some(GAP)), 30);
         pace.record_chunk(40, Duration::from_secs(40));
         assert_eq!(pace.chunk(Some(GAP)), MIN_CHUNK);
     }

@@ -33,7 +33,7 @@ impl Prefetch {
     /// Renders the conversation as it will be when a question follows; `None` if all of that is in the prefix cache.
     fn begin(loaded: &LoadedModel, request: &Request) -> Result<Option<Self>> {
         // If the template refuses, the request that follows will say so.
-        let Ok(next_prompt) = loaded.files.processor.next_prompt(&render_request(request)) else {
+        let Ok(next_prompt) = loaded.files.chat()?.next_prompt(&render_request(request)) else {
             return Ok(None);
         };
         if next_prompt.ids.len() >= loaded.files.config.context as usize {

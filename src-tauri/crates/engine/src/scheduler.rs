@@ -2,6 +2,7 @@
 //! chunk of a prompt. One step is always in flight while the tokens of the one before it are read.
 
 mod constrained;
+mod embeddings;
 mod pausing;
 mod speculation;
 
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use protocol::{EngineEvent, Priority};
 
-use crate::cache::common_prefix;
+use crate::cache::{common_prefix, max_composed};
 use crate::error::{catch_panic, Error, Result};
 use crate::generation::Generation;
 use crate::job::JobContext;
@@ -23,6 +24,7 @@ use crate::sequence::{clear_after_chunk, decode_logits, decode_step, ids_tensor,
 use crate::step::{Choice, Step};
 use crate::tensor::{async_eval, Tensor};
 
+use embeddings::EmbeddingQueue;
 pub use pausing::{Candidate, Pauses, Seniority};
 
 /// Sequences that decode together at most.
@@ -55,6 +57,7 @@ pub struct Scheduler {
     loaded: Rc<LoadedModel>,
     /// By class, then in the order of admission.
     running: Vec<Running>,
+    embeddings: EmbeddingQueue,
     in_flight: Option<Step>,
     /// Who takes part in the steps that are being described or in flight.
     stepping: Vec<u64>,
@@ -81,6 +84,7 @@ impl Scheduler {
         Self {
             loaded,
             running: Vec::new(),
+            embeddings: EmbeddingQueue::default(),
             in_flight: None,
             stepping: Vec::new(),
             pace: Pace::default(),
@@ -112,8 +116,9 @@ impl Scheduler {
 
     /// The class of the prompt whose turn it is to be read, and since when it has read nothing.
     pub fn reads(&self) -> Option<(Priority, Instant)> {
-        let reader = self.running.iter().find(|running| running.generation.reading())?;
-        Some((reader.generation.priority(), reader.generation.last_chunk()))
+        let reader = self.running.iter().find(|running| running.generation.reading());
+        let answer = reader.map(|reader| (reader.generation.priority(), reader.generation.last_chunk()));
+        answer.or(self.embeddings.reads())
     }
 
     /// The bytes that the caches of the admitted answers will grow by, without those that are paused.
@@ -122,14 +127,14 @@ impl Scheduler {
         made.map(|running| running.generation.cache_growth()).sum()
     }
 
-    /// How many answers are admitted.
+    /// How many answers and embedding jobs are admitted.
     pub fn len(&self) -> usize {
-        self.running.len()
+        self.running.len() + self.embeddings.len()
     }
 
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
-        self.running.is_empty()
+        self.running.is_empty() && self.embeddings.is_empty()
     }
 
     /// Mean seconds of an answer, from admission to end.
@@ -164,7 +169,9 @@ impl Scheduler {
         if let Err(error) = catch_panic(|| step(self)) {
             self.step_failed(error);
         }
-        if beside.may_read {
+        if beside.may_read && !self.embeddings.is_empty() {
+            self.embed(beside);
+        } else if beside.may_read {
             self.prefill(beside.decoding);
         }
         if self.running.is_empty() {
@@ -174,6 +181,7 @@ impl Scheduler {
 
     /// Ends those that were cancelled.
     pub fn end_cancelled(&mut self) {
+        self.embeddings.end_cancelled();
         let cancelled = |running: &&Running| running.generation.cancelled();
         let ids: Vec<u64> = self.running.iter().filter(cancelled).map(|running| running.id).collect();
         ids.into_iter().for_each(|id| self.end(id, Ok(LoopEnd::Cancelled)));
@@ -378,6 +386,10 @@ impl Scheduler {
             return;
         };
         let generation = &mut running.generation;
+        let most = match gap {
+            Some(_) => most.min(max_composed(generation.read().unwrap_or(0))),
+            None => most,
+        };
         let read = catch_panic(|| {
             let read = generation.prefill_chunk(most)?;
             if gap.is_none() && read > 0 {

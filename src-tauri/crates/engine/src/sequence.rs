@@ -7,7 +7,7 @@ use protocol::{KvBits, Timing};
 
 use crate::cache::Cache;
 use crate::error::Result;
-use crate::layers::join_sequences;
+use crate::layers::{forget_dequantized, join_sequences};
 use crate::logprobs::Logprobs;
 use crate::memory;
 use crate::models::Model;
@@ -53,6 +53,11 @@ impl SequenceState {
         self.offset
     }
 
+    /// So many tokens were read with its caches.
+    pub fn advance_by(&mut self, tokens: usize) {
+        self.offset += tokens;
+    }
+
     /// The caches.
     pub fn caches(&mut self) -> &mut [Cache] {
         &mut self.caches
@@ -69,7 +74,9 @@ impl SequenceState {
     pub fn prefill(&mut self, model: &Model, ids: &[u32]) -> Result<()> {
         self.offset += ids.len();
         model.forward(&ids_tensor(ids), &mut [&mut self.caches])?;
-        eval(self.caches.iter().flat_map(Parameters::tensors))
+        eval(self.caches.iter().flat_map(Parameters::tensors))?;
+        forget_dequantized();
+        Ok(())
     }
 }
 

@@ -57,7 +57,16 @@ impl MlxEngine {
     /// Counts what the worker holds.
     pub fn inspect(&self) -> protocol::Result<Inspection> {
         self.call(|worker| {
-            let tensors: Vec<_> = worker.loaded().flat_map(|loaded| loaded.model.tensors()).collect();
+            let of_model = |loaded: &'_ std::rc::Rc<crate::load::LoadedModel>| {
+                loaded
+                    .model
+                    .tensors()
+                    .into_iter()
+                    .chain(loaded.head.iter().flat_map(Parameters::tensors))
+                    .cloned()
+                    .collect::<Vec<_>>()
+            };
+            let tensors: Vec<_> = worker.loaded().flat_map(of_model).collect();
             let available = tensors
                 .iter()
                 .map(|tensor| tensor.is_available())

@@ -3,9 +3,10 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use protocol::{FolderSource, LoadEvent, Priority, Request, Sender};
+use protocol::{EngineEvent, FolderSource, LoadEvent, Priority, Request, Sender};
 use tokio::sync::oneshot;
 
+use crate::embedding::{EmbeddingJob, PreparedTexts};
 use crate::error::Result;
 use crate::job::JobContext;
 use crate::worker::Worker;
@@ -33,6 +34,8 @@ pub enum Work {
     Load(FolderSource, Sender<LoadEvent>),
     /// Admit an answer.
     Generate(Box<Request>, Rc<JobContext>),
+    /// Admit an embedding job.
+    Embed(Box<PreparedTexts>, EmbeddingJob),
     /// Free a model of this reference.
     Unload(String, oneshot::Sender<Result<()>>),
     /// Any other call, when no answer runs.
@@ -61,6 +64,7 @@ impl Waiting {
         match &self.work {
             Work::Generate(request, _) if request.priority == Priority::Background && self.since.elapsed() > PATIENCE => Priority::Api,
             Work::Generate(request, _) => request.priority,
+            Work::Embed(texts, _) => texts.priority,
             Work::Load(..) | Work::Unload(..) | Work::Call(_) => Priority::Chat,
         }
     }
@@ -70,12 +74,17 @@ impl Waiting {
         match &self.work {
             Work::Load(source, _) => Some(source),
             Work::Generate(request, _) => request.model.folder(),
+            Work::Embed(texts, _) => Some(&texts.model),
             Work::Unload(..) | Work::Call(_) => None,
         }
     }
 
-    /// Lets it wait until an answer ends, or memory may have become free otherwise.
+    /// Lets it wait until an answer ends, or memory may have become free otherwise, and tells whose answers are waited for.
     pub fn wait_on(&mut self, in_the_way: Vec<FolderSource>) {
+        if let (Work::Generate(_, job), true) = (&self.work, self.in_the_way != in_the_way) {
+            let models = in_the_way.iter().map(|model| model.reference.clone()).collect();
+            job.send(EngineEvent::Waiting { models });
+        }
         self.in_the_way = in_the_way;
         self.retry = Instant::now() + RETRY;
     }

@@ -1,16 +1,20 @@
 //! The one thread that touches MLX: it takes commands, loads models, and lets them compute in between, also while another one
 //! loads.
 
+mod embeddings;
+mod listener;
+
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use protocol::{Done, EndedBy, EngineEvent, FinishReason, FolderSource, LoadEvent, Priority, Request, Sender, Stage};
+use protocol::{Done, EndedBy, EngineEvent, FinishReason, FolderSource, LoadEvent, Priority, Request, Sender};
 use tokio::sync::oneshot;
 
 use crate::answer::{self, PreparedPrompt};
+use crate::embedding::{EmbeddingJob, PreparedTexts};
 use crate::error::{catch_panic, Error, Result};
 use crate::generation::{planned_workload, Generation};
 use crate::job::{JobContext, MemoryQuery, PendingPrefetch, Shared};
@@ -21,6 +25,7 @@ use crate::product_check::ProductChecks;
 use crate::tensor::{device, Device};
 use crate::waiting::{Waiting, Work};
 use crate::{blas, folder, kernels, memory, tensor};
+use listener::Listener;
 
 /// Requests of programs that wait at most; more are refused.
 const MAX_WAITING: usize = 32;
@@ -41,6 +46,8 @@ pub enum Command {
         /// Where it sends its events.
         job: JobContext,
     },
+    /// Make vectors of texts.
+    Embed(Box<PreparedTexts>, EmbeddingJob),
     /// Read, at idle priority, what the next prompt of this conversation will begin with.
     Prefetch(Box<Request>, PendingPrefetch),
     /// Answer the queries for the memory; keeps one of them alive.
@@ -49,37 +56,6 @@ pub enum Command {
     Unload(String, oneshot::Sender<Result<()>>),
     /// Any other call, when no answer runs; it answers by itself and does not panic.
     Call(Box<dyn FnOnce(&mut Worker) + Send>),
-}
-
-/// Who hears how far a load is.
-enum Listener<'a> {
-    Job(&'a JobContext),
-    Load(&'a Sender<LoadEvent>),
-    Nobody,
-}
-
-impl Listener<'_> {
-    fn progress(&self, done: u64, total: u64) {
-        match self {
-            Self::Job(job) => job.send(EngineEvent::Progress {
-                stage: Stage::Load,
-                done,
-                total,
-            }),
-            Self::Load(events) => events.send(LoadEvent::Progress { done, total }),
-            Self::Nobody => {}
-        }
-    }
-
-    /// Whether its job was cancelled, which is told at once.
-    fn has_left(&self) -> bool {
-        let Self::Job(job) = self else { return false };
-        let cancelled = job.cancelled();
-        if cancelled {
-            job.send(cancelled_event());
-        }
-        cancelled
-    }
 }
 
 /// What lives on the thread. It holds tensors and therefore cannot leave.
@@ -160,11 +136,18 @@ impl Worker {
                 return;
             }
             Command::Generate { request, job } => {
-                if let Err(error) = self.check_queue(&request) {
+                if let Err(error) = self.check_queue(request.priority) {
                     job.send(EngineEvent::Failed(error.into()));
                     return;
                 }
                 Work::Generate(request, Rc::new(job))
+            }
+            Command::Embed(texts, job) => {
+                if let Err(error) = self.check_queue(texts.priority) {
+                    job.end(Err(error));
+                    return;
+                }
+                Work::Embed(texts, job)
             }
             Command::Load { source, events } => Work::Load(source, events),
             Command::Unload(reference, done) => Work::Unload(reference, done),
@@ -183,10 +166,14 @@ impl Worker {
     }
 
     /// Refuses a program's request if too many wait.
-    fn check_queue(&self, request: &Request) -> Result<()> {
-        let by_programs = |waiting: &&Waiting| matches!(&waiting.work, Work::Generate(request, _) if request.priority != Priority::Chat);
+    fn check_queue(&self, priority: Priority) -> Result<()> {
+        let by_programs = |waiting: &&Waiting| match &waiting.work {
+            Work::Generate(request, _) => request.priority != Priority::Chat,
+            Work::Embed(..) => true,
+            Work::Load(..) | Work::Unload(..) | Work::Call(_) => false,
+        };
         let waiting = self.waiting.iter().filter(by_programs).count();
-        if request.priority == Priority::Chat || waiting < MAX_WAITING {
+        if priority == Priority::Chat || waiting < MAX_WAITING {
             return Ok(());
         }
         let seconds = self.models.mean_seconds() * waiting as f64 / self.slots() as f64;
@@ -202,6 +189,7 @@ impl Worker {
         while let Some(waiting) = self.next().and_then(|index| self.waiting.remove(index)) {
             match waiting.work {
                 Work::Generate(..) => self.begin(waiting),
+                Work::Embed(texts, job) => self.begin_embeddings(*texts, job),
                 Work::Load(source, events) => self.load(&source, &events),
                 Work::Unload(reference, done) => {
                     self.unload(&reference);
@@ -232,6 +220,7 @@ impl Worker {
                 job.send(cancelled_event());
                 false
             }
+            Work::Embed(_, job) => !job.cancelled(),
             _ => true,
         });
     }
@@ -432,7 +421,7 @@ impl Worker {
             match &waiting.work {
                 Work::Generate(_, job) => Listener::Job(job).progress(done, total),
                 Work::Load(_, events) => Listener::Load(events).progress(done, total),
-                Work::Unload(..) | Work::Call(_) => {}
+                Work::Embed(..) | Work::Unload(..) | Work::Call(_) => {}
             }
         }
         self.shared.answer_memory_queries();

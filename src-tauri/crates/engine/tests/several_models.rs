@@ -167,7 +167,10 @@ async fn a_model_waits_until_the_answers_of_another_have_ended() {
     let setting = Setting::new(2, 1).await;
     let mut story = setting.ask(setting.story(0, 120));
     first_token(&mut story).await;
-    let waiting = setting.ask(setting.story(1, 3));
+    let mut waiting = setting.ask(setting.story(1, 3));
+    // It says at once for whom it waits, and once.
+    let models = vec![setting.copies[0].reference.clone()];
+    assert_eq!(waiting.events.recv().await, Some(EngineEvent::Waiting { models }));
     let given_up = setting.ask(setting.story(1, 3));
     given_up.cancel.cancel();
     hear(given_up).await.done();
@@ -223,10 +226,12 @@ async fn a_sequence_that_does_not_fit_beside_the_others_waits() {
     setting.room.reading.store(both - 1, Ordering::Relaxed);
     let mut running = setting.ask(setting.story(0, 150));
     first_token(&mut running).await;
-    let second = setting.ask(Request {
+    let mut second = setting.ask(Request {
         priority: Priority::Api,
         ..setting.story(0, 150)
     });
+    let models = vec![setting.copies[0].reference.clone()];
+    assert_eq!(second.events.recv().await, Some(EngineEvent::Waiting { models }));
     // What needs less goes on.
     let small = hear(setting.ask(setting.story(0, 2))).await;
     assert_eq!(small.ends.len(), 1);

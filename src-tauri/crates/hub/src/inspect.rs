@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
-use checkpoint::{check_folder, ModelConfig};
-use prompt::ChatProcessor;
-use protocol::{FolderSource, LocalModel, ModelPlace};
+use checkpoint::embedding::MODULES;
+use checkpoint::{check_folder, EmbeddingConfig, ModelConfig};
+use prompt::{ChatProcessor, TextEncoder};
+use protocol::{FolderSource, LocalModel, ModelKind, ModelPlace};
 use serde::{Deserialize, Serialize};
 
 use crate::folder::BUILT_IN;
@@ -172,13 +173,21 @@ pub(crate) fn bytes(folder: &Path) -> u64 {
 fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
     let readable = |name: &str| fs::metadata(model.path.join(name)).is_ok_and(|meta| oversize(name, meta.len()).is_none());
     let config = readable("config.json").then(|| ModelConfig::read(&model.path).ok()).flatten();
+    let embeds = model.path.join(MODULES).exists() || config.as_ref().is_some_and(|config| config.kind == ModelKind::Embedding);
     let missing = fault.map(Fault::sentence);
     let thinking = match missing {
         // A folder with a fault is not read further: its tokenizer may be the fault.
         Some(_) => Err(String::new()),
-        None => talk(&model.path),
+        None if embeds => read_tokenizer(&model.path).map(|()| None),
+        None => talk(&model.path).map(Some),
     };
-    let unfit = || check_folder(&model.path).err().map(|reason| reason.to_string());
+    let unfit = || {
+        let fit = check_folder(&model.path).and_then(|config| match config.kind {
+            ModelKind::Chat => Ok(()),
+            ModelKind::Embedding => EmbeddingConfig::read(&model.path, &config).map(|_| ()),
+        });
+        fit.err().map(|reason| reason.to_string())
+    };
     let incomplete = missing.is_some();
     let problem = match &config {
         // A family that is not known stays unknown when its files are whole.
@@ -188,11 +197,13 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
     let problem = problem.or_else(|| thinking.as_ref().err().cloned());
     let (thinking, thought) = thinking
         .ok()
+        .flatten()
         .filter(|_| problem.is_none())
         .map_or((None, None), |(control, thought)| (Some(control), thought));
     LocalModel {
         reference: model.reference.clone(),
         name: name_of(&model.reference),
+        kind: if embeds { ModelKind::Embedding } else { ModelKind::Chat },
         built_in: false,
         path: model.path.display().to_string(),
         revision: model.revision.clone(),
@@ -222,6 +233,13 @@ fn talk(path: &Path) -> Result<Talk, String> {
             .map_err(|error| error.to_string())
     })
     .unwrap_or_else(|_| Err("tokenizer.json cannot be read; fetch the model again".into()))
+}
+
+/// Whether the tokenizer of an embedding model can be used.
+fn read_tokenizer(path: &Path) -> Result<(), String> {
+    let path = path.to_owned();
+    catch_unwind(move || TextEncoder::open(&path, false).map(drop).map_err(|error| error.to_string()))
+        .unwrap_or_else(|_| Err("tokenizer.json cannot be read; fetch the model again".into()))
 }
 
 /// The quantisation without its grouping, which only says something to those who make models.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use checkpoint::embedding::MODULES;
 use checkpoint::{weight_files_of_repository, WEIGHT_INDEX};
 
 /// Names at the top of a repository that a model is read from, or that say what may be done with it.
@@ -22,11 +23,19 @@ const NAMES: [&str; 9] = [
 pub fn model_files<'a>(paths: impl IntoIterator<Item = &'a str>) -> BTreeSet<&'a str> {
     let paths: BTreeSet<&str> = paths.into_iter().collect();
     let weights = weight_files_of_repository(&paths);
+    let embeds = paths.contains(MODULES);
     paths
         .iter()
         .copied()
-        .filter(|path| weights.contains(path) || describes(path))
+        .filter(|path| weights.contains(path) || describes(path) || (embeds && is_of_module(path)))
         .collect()
+}
+
+/// Whether a file belongs to what follows an embedding model, such as `1_Pooling/config.json` and `2_Dense/model.safetensors`.
+fn is_of_module(path: &str) -> bool {
+    let numbered = |folder: &str| folder.split_once('_').is_some_and(|(number, _)| number.parse::<u8>().is_ok());
+    path.split_once('/')
+        .is_some_and(|(folder, name)| numbered(folder) && matches!(name, "config.json" | "model.safetensors"))
 }
 
 /// Whether a file that is not weights is wanted.
@@ -77,6 +86,28 @@ mod tests {
             [".gitattributes"]
         );
         assert_eq!(left_out(&["config.json", "weights.00.safetensors"]), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn an_embedding_model_is_fetched_with_its_modules() {
+        let paths = [
+            "1_Pooling/config.json",
+            "2_Dense/config.json",
+            "2_Dense/model.safetensors",
+            "2_Dense/pytorch_model.bin",
+            "config.json",
+            "config_sentence_transformers.json",
+            "model.safetensors",
+            "modules.json",
+            "onnx/config.json",
+            "tokenizer.json",
+        ];
+        assert_eq!(left_out(&paths), ["2_Dense/pytorch_model.bin", "onnx/config.json"]);
+        // In other repositories such folders say nothing of the model.
+        assert_eq!(
+            left_out(&["1_Pooling/config.json", "config.json", "model.safetensors"]),
+            ["1_Pooling/config.json"]
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! From a conversation to token ids and from token ids back to an answer: tokenizer, chat template, streaming
-//! detokenizer, stop set and channel parser. No MLX, network or database.
+//! detokenizer, stop set and channel parser; and from texts to the ids that embedding models read. No MLX, network or database.
 
 mod answer_prefix;
 mod call_form;
@@ -13,6 +13,7 @@ mod raw_prompt;
 mod stop_strings;
 mod stop_tokens;
 mod template;
+mod text_encoder;
 mod thinking_control;
 mod tokenizer;
 mod tool_calls;
@@ -27,6 +28,7 @@ pub use error::{Error, Result};
 pub use next_prompt::NextPrompt;
 pub use stop_tokens::{StopSet, StopToken};
 pub use template::Template;
+pub use text_encoder::TextEncoder;
 pub use tokenizer::Tokenizer;
 
 /// A JSON file of a model; `null` if it is missing.

@@ -29,6 +29,15 @@ pub struct Tokenizer {
 impl Tokenizer {
     /// Reads `tokenizer.json` in `dir`. `config` is tokenizer_config.json, `template` the chat template's source.
     pub fn open(dir: &Path, config: &Value, template: &str) -> Result<Self> {
+        Self::open_with(dir, config, template, Spelling::of)
+    }
+
+    /// The same for a model that writes nothing, so that its tokens may be spelled in any way.
+    pub(crate) fn open_to_encode(dir: &Path, config: &Value) -> Result<Self> {
+        Self::open_with(dir, config, "", |decoder| Ok(Spelling::of(decoder).unwrap_or_default()))
+    }
+
+    fn open_with(dir: &Path, config: &Value, template: &str, spelling: impl Fn(&Value) -> Result<Spelling>) -> Result<Self> {
         let path = dir.join("tokenizer.json");
         let bytes = std::fs::read(&path).map_err(|source| Error::File {
             path: path.clone(),
@@ -40,7 +49,7 @@ impl Tokenizer {
         inner.with_truncation(None).map_err(broken)?.with_padding(None);
         add_configured_tokens(&mut inner, config)?;
 
-        let spelling = Spelling::of(&serde_json::to_value(inner.get_decoder()).unwrap_or_default())?;
+        let spelling = spelling(&serde_json::to_value(inner.get_decoder()).unwrap_or_default())?;
         let mut control: HashMap<char, Vec<String>> = HashMap::new();
         let mut control_ids = HashMap::new();
         for (id, token) in inner.get_added_tokens_decoder() {
@@ -81,8 +90,13 @@ impl Tokenizer {
 
     /// Encodes a rendered template, control tokens and all. A `sentinel` in it splits the text and gets no id.
     pub(crate) fn encode_rendered(&self, text: &str, sentinel: Option<char>) -> Result<Vec<u32>> {
+        self.encode_guarded(text, sentinel, false)
+    }
+
+    /// The same; `framed`: with what the tokenizer puts before and after every text.
+    fn encode_guarded(&self, text: &str, sentinel: Option<char>, framed: bool) -> Result<Vec<u32>> {
         let Some(sentinel) = sentinel.filter(|sentinel| text.contains(*sentinel)) else {
-            return Ok(self.inner.encode_fast(text, false).map_err(broken)?.get_ids().to_vec());
+            return Ok(self.inner.encode_fast(text, framed).map_err(broken)?.get_ids().to_vec());
         };
         let one_off;
         let guarded = if sentinel == *SENTINELS.start() {
@@ -92,7 +106,7 @@ impl Tokenizer {
             &one_off
         };
         let split = guarded.token_to_id(sentinel.encode_utf8(&mut [0; 4]));
-        let encoding = guarded.encode_fast(text, false).map_err(broken)?;
+        let encoding = guarded.encode_fast(text, framed).map_err(broken)?;
         Ok(encoding.get_ids().iter().copied().filter(|id| Some(*id) != split).collect())
     }
 
@@ -100,6 +114,13 @@ impl Tokenizer {
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         let sentinel = Self::sentinel_for([text]);
         self.encode_rendered(&self.escape_control_tokens(text, sentinel), Some(sentinel))
+    }
+
+    /// Encodes plain text with what the tokenizer puts before and after every text; control tokens spelled in it become the text they
+    /// look like.
+    pub(crate) fn encode_framed(&self, text: &str) -> Result<Vec<u32>> {
+        let sentinel = Self::sentinel_for([text]);
+        self.encode_guarded(&self.escape_control_tokens(text, sentinel), Some(sentinel), true)
     }
 
     /// Encodes text as it is, with what the tokenizer puts before and after every text; control tokens spelled in it are control
@@ -268,6 +289,16 @@ enum Spelling {
         replace: Vec<(String, String)>,
         byte_fallback: bool,
     },
+}
+
+impl Default for Spelling {
+    /// Tokens as they are written.
+    fn default() -> Self {
+        Self::Pieces {
+            replace: Vec::new(),
+            byte_fallback: false,
+        }
+    }
 }
 
 impl Spelling {

@@ -226,6 +226,11 @@ pub enum AnswerBody {
         #[ts(type = "number")]
         total: u64,
     },
+    /// The answer is not begun yet, because there is no memory for it beside the answers of these models.
+    Waiting {
+        /// The models that answer, by their references; its own may be among them.
+        models: Vec<String>,
+    },
     /// An answer is continued: its content so far, which replaces what was shown.
     Continued {
         /// Its parts.

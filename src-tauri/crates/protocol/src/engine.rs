@@ -7,8 +7,8 @@ use futures::future::BoxFuture;
 use tokio::sync::Notify;
 
 use crate::{
-    Capabilities, EngineEvent, FolderSource, LoadEvent, LocalModel, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result,
-    TokenCount,
+    Capabilities, EmbeddingRequest, Embeddings, EngineEvent, Error, ErrorCode, FolderSource, LoadEvent, LocalModel, MemoryFigures,
+    ModelInfo, ModelSource, Receiver, Request, Result, TokenCount,
 };
 
 /// Asks a job to end; it is looked at between prefill chunks and between tokens. Clones ask the same job.
@@ -95,6 +95,20 @@ pub trait Engine: Send + Sync + 'static {
     /// How many tokens the prompt of a request has. Nothing is loaded for it and no running answer is waited for; an engine
     /// that does not have the model's tokenizer estimates. Fails as [`Engine::generate`] does before the first token.
     fn count(&self, request: Request) -> BoxFuture<'static, Result<TokenCount>>;
+
+    /// Makes a vector of each input. The model is loaded first if it is not loaded; dropping the future ends the job.
+    ///
+    /// # Errors
+    /// `BadRequest` if the model makes no vectors, or not of these dimensions, or an input is empty or holds what is no token;
+    /// `ContextFull`, with the input's index, if one is longer than the model reads; what loading a model may fail with. An engine
+    /// without embedding models refuses everything.
+    fn embed(&self, request: EmbeddingRequest) -> BoxFuture<'static, Result<Embeddings>> {
+        let message = format!(
+            "{} cannot be asked for embeddings; choose an embedding model of this computer",
+            request.model.reference()
+        );
+        Box::pin(std::future::ready(Err(Error::new(ErrorCode::BadRequest, message))))
+    }
 
     /// The engine of this computer, if this is one or sends to one.
     fn local(&self) -> Option<&dyn LocalEngine> {

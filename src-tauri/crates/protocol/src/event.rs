@@ -113,7 +113,7 @@ pub struct Timing {
 }
 
 /// The end of an answer that did not fail.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Done {
     /// Why it ended.
     pub finish_reason: FinishReason,
@@ -129,7 +129,7 @@ pub struct Done {
 
 /// A token that was chosen, and how likely it was. Log probabilities are natural logarithms of the model's distribution, after
 /// logit bias and penalties and before temperature and what cuts the distribution, as mlx-lm reports them.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TokenLogprobs {
     /// The token's id.
     pub token: u32,
@@ -142,7 +142,7 @@ pub struct TokenLogprobs {
 }
 
 /// One of the likeliest tokens at a position.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TopLogprob {
     /// The token's id.
     pub token: u32,
@@ -153,7 +153,8 @@ pub struct TopLogprob {
 }
 
 /// One event of a job. `Done` or `Failed` comes last, exactly once.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EngineEvent {
     /// How far loading or prefill has come.
     Progress {
@@ -163,6 +164,12 @@ pub enum EngineEvent {
         done: u64,
         /// Units in all.
         total: u64,
+    },
+    /// The answer is not begun yet, because there is no memory for it beside the answers of these models. It begins when they have
+    /// ended; the next event of another kind says that the wait is over.
+    Waiting {
+        /// The models that answer, by their references; its own may be among them.
+        models: Vec<String>,
     },
     /// The prompt is rendered and generation is about to begin.
     Started {
@@ -208,7 +215,7 @@ pub enum EngineEvent {
 }
 
 impl Coalesce for EngineEvent {
-    /// Two pieces of one text become one, a newer progress of one stage replaces the older.
+    /// Two pieces of one text become one, a newer progress of one stage or a newer wait replaces the older.
     fn coalesce(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
             (
@@ -245,6 +252,10 @@ impl Coalesce for EngineEvent {
                 (*done, *total) = (now, of);
                 None
             }
+            (EngineEvent::Waiting { models }, EngineEvent::Waiting { models: now }) => {
+                *models = now;
+                None
+            }
             (_, next) => Some(next),
         }
     }
@@ -262,7 +273,8 @@ impl Coalesce for EngineEvent {
 }
 
 /// One event of loading a model. `Ready` or `Failed` comes last, exactly once.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LoadEvent {
     /// Bytes made resident of bytes in all.
     Progress {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::future::BoxFuture;
 
 use crate::{
-    mailbox, AnswerNowFlag, AnswerState, CancelFlag, Capabilities, Engine, EngineEvent, Error, ErrorCode, FolderSource, JobHandle,
-    LoadEvent, LocalEngine, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result, Role, Sender, StoredMessage, ThinkingControl,
-    TokenCount,
+    mailbox, AnswerNowFlag, AnswerState, CancelFlag, Capabilities, EmbeddingInput, EmbeddingRequest, Embeddings, Engine, EngineEvent,
+    Error, ErrorCode, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result,
+    Role, Sender, StoredMessage, ThinkingControl, TokenCount,
 };
 
 /// A complete, empty message, for tests that name only the fields they are about.
@@ -125,6 +125,23 @@ impl Engine for FakeEngine {
         Box::pin(std::future::ready(Ok(TokenCount {
             tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
             estimated: request.model.folder().is_none(),
+        })))
+    }
+
+    /// Three numbers for each input: how many tokens it has, 1 and 0. A text has a token for each byte.
+    fn embed(&self, request: EmbeddingRequest) -> BoxFuture<'static, Result<Embeddings>> {
+        let tokens = |input: &EmbeddingInput| match input {
+            EmbeddingInput::Text(text) => text.len(),
+            EmbeddingInput::Tokens(ids) => ids.len(),
+        };
+        let counts: Vec<usize> = request.inputs.iter().map(tokens).collect();
+        let width = request.dimensions.map_or(3, |dimensions| dimensions as usize);
+        Box::pin(std::future::ready(Ok(Embeddings {
+            vectors: counts
+                .iter()
+                .map(|count| vec![*count as f32, 1.0, 0.0].into_iter().take(width).collect())
+                .collect(),
+            prompt_tokens: counts.iter().sum::<usize>() as u32,
         })))
     }
 

@@ -4,12 +4,14 @@
 //! Types marked `#[ts(export)]` are written to `ui/src/bindings` by `cargo test -p protocol`.
 
 mod conversation;
+mod embedding;
 mod endpoint;
 mod engine;
 mod error;
 mod event;
 pub mod fake;
 mod hub;
+mod local_server;
 mod mailbox;
 mod message;
 mod model;
@@ -24,6 +26,7 @@ mod window;
 pub use conversation::{
     AnswerBody, AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Part, Position, Role, RunningAnswer, StoredMessage, Turn,
 };
+pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use endpoint::{Endpoint, EndpointAddress, EndpointInfo, EndpointModels, KeySource, RemoteModel};
 pub use engine::{AnswerNowFlag, CancelFlag, CancelOnDrop, Engine, JobHandle, LocalEngine, MemoryGuard, ModelShelf};
 pub use error::{Error, ErrorCode, Result};
@@ -32,10 +35,11 @@ pub use hub::{
     Download, DownloadFile, DownloadState, FitVerdict, HubModel, MachineMemory, MemoryFit, NetSettings, OutboundRequest, Purpose, Removal,
     SearchPage, SearchQuery, Sort, TokenSource, Update, Verification, VerifyProgress, WrongFile,
 };
+pub use local_server::{ClientSetup, InboundClient, PortHolder, ServerFigures, ServerSettings, ServerState, ServerStatus};
 pub use mailbox::{mailbox, Coalesce, Receiver, Sender};
 pub use message::{Content, Message, ToolCall};
 pub use model::{
-    Capabilities, EngineStatus, FolderSource, LocalModel, LocalRevision, MemoryFigures, ModelFolderEntry, ModelInfo, ModelPlace,
+    Capabilities, EngineStatus, FolderSource, LocalModel, LocalRevision, MemoryFigures, ModelFolderEntry, ModelInfo, ModelKind, ModelPlace,
     ModelSource, ThinkingControl, ThoughtMarkers, TokenCount,
 };
 pub use model_users::{ModelUsage, ModelUsers};

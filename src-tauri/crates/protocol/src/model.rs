@@ -182,6 +182,18 @@ pub struct ModelInfo {
     pub load_ms: f64,
 }
 
+/// What a model is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum ModelKind {
+    /// It answers conversations.
+    #[default]
+    Chat,
+    /// It makes vectors of texts, and writes nothing.
+    Embedding,
+}
+
 /// A model on this computer, as the Models window lists it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
@@ -190,6 +202,8 @@ pub struct LocalModel {
     pub reference: String,
     /// A short name for people.
     pub name: String,
+    /// What it is for.
+    pub kind: ModelKind,
     /// Whether it came with the app.
     pub built_in: bool,
     /// The folder, for people.

@@ -125,7 +125,8 @@ impl From<KvBits> for u8 {
 }
 
 /// What an answer already says that is to be continued.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AnswerPrefix {
     /// The ids that the model wrote, those of markers and of what ended its thought included, the stop token not. The answer goes on
     /// exactly as if it had never been interrupted.
@@ -147,7 +148,8 @@ pub enum AnswerPrefix {
 }
 
 /// A prompt that is no conversation: it is read without a chat template, and all that follows it is text.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RawPrompt {
     /// Text to be continued. Control tokens spelled in it are control tokens.
     Text(String),
@@ -163,7 +165,8 @@ pub enum RawPrompt {
 }
 
 /// Who waits for an answer: what comes first is served first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Priority {
     /// A person in front of a window.
     #[default]
@@ -175,7 +178,7 @@ pub enum Priority {
 }
 
 /// One answer to be made.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// The model that answers.
     pub model: ModelSource,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use crate::{Capabilities, Engine, JobHandle, LocalEngine, ModelSource, Request, Result, TokenCount};
+use crate::{Capabilities, EmbeddingRequest, Embeddings, Engine, JobHandle, LocalEngine, ModelSource, Request, Result, TokenCount};
 
 /// One engine made of two: models in folders go to this computer's engine, models behind endpoints to the other.
 #[derive(Clone)]
@@ -39,6 +39,13 @@ impl Engine for EngineRouter {
         match request.model {
             ModelSource::Folder(_) => self.local.count(request),
             ModelSource::Remote { .. } => self.remote.count(request),
+        }
+    }
+
+    fn embed(&self, request: EmbeddingRequest) -> BoxFuture<'static, Result<Embeddings>> {
+        match request.model {
+            ModelSource::Folder(_) => self.local.embed(request),
+            ModelSource::Remote { .. } => self.remote.embed(request),
         }
     }
 

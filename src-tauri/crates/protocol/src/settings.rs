@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use ts_rs::TS;
 
-use crate::{ChatSettings, Endpoint, Error, ErrorCode, Result, Thinking};
+use crate::{ChatSettings, Endpoint, Error, ErrorCode, Result, ServerSettings, Thinking};
 
 /// What a person has set for the whole app. What is stored leaves out what was never changed, so a new field needs a default
 /// here and nothing else. Not in here: the offline switch, which `net` keeps in a file of its own that fails closed; keys, which
@@ -23,6 +23,8 @@ pub struct Settings {
     pub thinking: Option<Thinking>,
     /// The most tokens a thought may take in new chats; `None`: as many as it wants.
     pub thinking_budget: Option<u32>,
+    /// The server that answers other programs.
+    pub server: ServerSettings,
 }
 
 impl Default for Settings {
@@ -33,6 +35,7 @@ impl Default for Settings {
             endpoints: Vec::new(),
             thinking: None,
             thinking_budget: None,
+            server: ServerSettings::default(),
         }
     }
 }
@@ -123,9 +126,14 @@ mod tests {
         );
         assert_eq!(Settings::from_stored(stored), after);
 
-        let strange = object(json!({"thinking_budget": "much", "colour": "green", "default_model": "a/b"}));
+        // A server that a newer version set up otherwise stays off.
+        let server = json!({"on": true, "only_from": "10.0.0.1"});
+        let strange = object(json!({"thinking_budget": "much", "colour": "green", "default_model": "a/b", "server": server}));
         let read = Settings::from_stored(strange);
-        assert_eq!((read.default_model.as_str(), read.thinking_budget), ("a/b", None));
+        assert_eq!(
+            (read.default_model.as_str(), read.thinking_budget, read.server.on),
+            ("a/b", None, false)
+        );
     }
 
     #[test]

@@ -75,14 +75,27 @@ pub fn write(folder: &Path, config: &Value, entries: &[Entry]) -> Result<()> {
             "tokenizer.json",
             json!({"version": "1.0", "truncation": null, "padding": null, "added_tokens": [
                        {"id": 1, "content": "<eos>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}],
-                   "normalizer": null, "pre_tokenizer": null, "post_processor": null, "decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false},
-                   "model": {"type": "WordLevel", "vocab": {"<unk>": 0, "<eos>": 1}, "unk_token": "<unk>"}}),
+                   "normalizer": null, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+                       {"type": "WhitespaceSplit"}, {"type": "Digits", "individual_digits": true}]},
+                   "post_processor": null, "decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false},
+                   "model": {"type": "WordLevel", "vocab": vocabulary(), "unk_token": "<unk>"}}),
         ),
     ];
     for (name, value) in files {
         std::fs::write(folder.join(name), value.to_string())?;
     }
     std::fs::write(folder.join("complete"), "")
+}
+
+/// The ten digits, and some words that answers are drawn from; other text is unknown.
+fn vocabulary() -> Map<String, Value> {
+    const WORDS: u32 = 1100;
+    let special = ["<unk>".to_owned(), "<eos>".to_owned()];
+    let words = special
+        .into_iter()
+        .chain((0..10).map(|digit| digit.to_string()))
+        .chain((12..WORDS).map(|id| format!("word{id}")));
+    words.zip(0..).map(|(word, id)| (word, Value::from(id))).collect()
 }
 
 /// The tensors that stand for one entry: a quantised matrix has up to three.

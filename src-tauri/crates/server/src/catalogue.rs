@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use protocol::{LocalModel, ModelShelf, ModelSource};
+use protocol::{LocalModel, ModelKind, ModelShelf, ModelSource};
 use serde_json::{json, Value};
 
 use crate::refusal::{Dialect, Kind, Refusal};
@@ -40,6 +40,8 @@ pub(crate) struct Named {
     /// How it is listed.
     pub(crate) id: String,
     pub(crate) source: ModelSource,
+    /// What it is for.
+    pub(crate) kind: ModelKind,
     /// Tokens its context holds, if that is known.
     pub(crate) context: Option<u32>,
 }
@@ -54,8 +56,8 @@ impl Catalogue {
         }
     }
 
-    /// All models that can be used.
-    pub(crate) async fn list(&self) -> Arc<Vec<Entry>> {
+    /// All models that can be used, as they were a moment ago.
+    async fn list(&self) -> Arc<Vec<Entry>> {
         if let Some((at, list)) = &*self.known() {
             if at.elapsed() < FRESH {
                 return list.clone();
@@ -77,20 +79,19 @@ impl Catalogue {
             entry = found(&list, name);
         }
         let entry = entry.or_else(|| found(&list, self.fallback.as_deref()?));
-        let Some(entry) = entry else {
-            return Err(unknown(name, &list));
+        let (id, reference, kind, context) = match (entry, &self.fallback) {
+            (Some(Entry { id, model }), _) => (id, model.reference, model.kind, model.context),
+            // A folder that is on no list; the engine says so if it is for something else than conversations.
+            (None, Some(folder)) => (short_name(folder).to_owned(), folder.clone(), ModelKind::Chat, None),
+            (None, None) => return Err(unknown(name, &list)),
         };
-        let (shelf, reference) = (self.shelf.clone(), entry.model.reference.clone());
+        let shelf = self.shelf.clone();
         let resolved = tokio::task::spawn_blocking(move || shelf.resolve(&reference)).await;
         let source = match resolved {
             Ok(resolved) => resolved?,
             Err(_) => return Err(Refusal::new(Kind::Internal, "the list of models could not be read")),
         };
-        Ok(Named {
-            id: entry.id,
-            source,
-            context: entry.model.context,
-        })
+        Ok(Named { id, source, kind, context })
     }
 
     /// Notes that a model answers, for the list of models on this computer.
@@ -136,24 +137,34 @@ impl Catalogue {
     }
 
     fn entry(&self, entry: &Entry, dialect: Dialect) -> Value {
+        let model = &entry.model;
+        self.told((&entry.id, &model.name), model.kind, model.context, dialect)
+    }
+
+    fn told(&self, (id, name): (&str, &str), kind: ModelKind, context: Option<u32>, dialect: Dialect) -> Value {
         match dialect {
-            Dialect::OpenAi => json!({"id": entry.id, "object": "model", "created": self.since.as_second(), "owned_by": "ponder"}),
+            Dialect::OpenAi => json!({"id": id, "object": "model", "created": self.since.as_second(), "owned_by": "ponder", "kind": kind}),
             Dialect::Anthropic => {
                 let at = self.since.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-                json!({"type": "model", "id": entry.id, "display_name": entry.model.name, "created_at": at,
-                    "max_input_tokens": entry.model.context})
+                json!({"type": "model", "id": id, "display_name": name, "created_at": at, "max_input_tokens": context})
             }
         }
     }
 
-    /// The list of a dialect.
+    /// The list of a dialect, as it is now.
     pub(crate) async fn body(&self, dialect: Dialect) -> Value {
-        let list = self.list().await;
-        let data: Vec<Value> = list.iter().map(|entry| self.entry(entry, dialect)).collect();
+        let list = self.look().await;
+        let mut data: Vec<Value> = list.iter().map(|entry| self.entry(entry, dialect)).collect();
+        let unlisted = self
+            .fallback
+            .iter()
+            .filter(|folder| !list.iter().any(|entry| entry.is_called(folder)));
+        data.extend(unlisted.map(|folder| self.told((short_name(folder), short_name(folder)), ModelKind::Chat, None, dialect)));
         match dialect {
             Dialect::OpenAi => json!({"object": "list", "data": data}),
             Dialect::Anthropic => {
-                let (first, last) = (list.first().map(|entry| &entry.id), list.last().map(|entry| &entry.id));
+                let id = |model: Option<&Value>| model.map(|model| model["id"].clone());
+                let (first, last) = (id(data.first()), id(data.last()));
                 json!({"data": data, "has_more": false, "first_id": first, "last_id": last})
             }
         }
@@ -166,18 +177,42 @@ impl Entry {
     }
 }
 
+/// The last part of a folder as it is written on disk, since the name for people has spaces for dashes; other references as they are.
+fn short_name(reference: &str) -> &str {
+    let path = Path::new(reference);
+    let last = path.file_name().and_then(|name| name.to_str());
+    last.filter(|_| path.is_absolute()).unwrap_or(reference)
+}
+
+/// A model as clients name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedModel {
+    /// How clients call it.
+    pub id: String,
+    /// How this computer calls it.
+    pub reference: String,
+    /// Tokens its context holds, if that is known.
+    pub context: Option<u32>,
+}
+
+/// The models of a shelf that answer conversations, as clients name them, in the order of `/v1/models`. Reads files.
+pub fn served_models(shelf: &dyn ModelShelf) -> Vec<ServedModel> {
+    let served = |Entry { id, model }| ServedModel {
+        id,
+        reference: model.reference,
+        context: model.context,
+    };
+    let listed = entries(shelf.list()).into_iter();
+    listed.filter(|entry| entry.model.kind == ModelKind::Chat).map(served).collect()
+}
+
 /// Usable models with what clients call them: a folder by its own name if no other model has that.
 fn entries(models: Vec<LocalModel>) -> Vec<Entry> {
     let usable: Vec<LocalModel> = models.into_iter().filter(|model| model.problem.is_none()).collect();
+    let alone = |name: &str| usable.iter().filter(|other| short_name(&other.reference) == name).count() == 1;
     let id = |model: &LocalModel| {
-        let short = Path::new(&model.reference).is_absolute() && !model.name.is_empty();
-        let alone = |name: &str| usable.iter().filter(|other| other.name == name || other.reference == name).count() == 1;
-        if short && alone(&model.name) {
-            &model.name
-        } else {
-            &model.reference
-        }
-        .clone()
+        let short = short_name(&model.reference);
+        if alone(short) { short } else { &model.reference }.to_owned()
     };
     let ids: Vec<String> = usable.iter().map(id).collect();
     ids.into_iter().zip(usable).map(|(id, model)| Entry { id, model }).collect()
@@ -207,6 +242,7 @@ pub(crate) mod tests {
         LocalModel {
             reference: reference.into(),
             name: name.into(),
+            kind: ModelKind::Chat,
             built_in: false,
             path: format!("/models/{name}"),
             revision: None,
@@ -228,7 +264,7 @@ pub(crate) mod tests {
 
     impl ModelShelf for Shelf {
         fn resolve(&self, reference: &str) -> protocol::Result<ModelSource> {
-            let known = self.0.iter().any(|model| model.reference == reference);
+            let known = self.0.iter().any(|model| model.reference == reference) || reference == "/elsewhere/one";
             assert!(known, "{reference} is not on the list");
             if reference.contains("broken") {
                 return Err(Error::new(ErrorCode::ModelBroken, "broken"));
@@ -255,7 +291,7 @@ pub(crate) mod tests {
             model("pebble", "Pebble"),
             model("org/model", "model"),
             unusable,
-            model("/home/a/own", "own"),
+            model("/home/a/own-4bit", "own 4bit"),
             model("/home/a/twin", "twin"),
             model("/home/b/twin", "twin"),
             model("org/broken", "broken"),
@@ -273,17 +309,31 @@ pub(crate) mod tests {
             .iter()
             .map(|model| model["id"].as_str().unwrap())
             .collect();
-        assert_eq!(ids, ["pebble", "org/model", "own", "/home/a/twin", "/home/b/twin", "org/broken"]);
+        assert_eq!(
+            ids,
+            ["pebble", "org/model", "own-4bit", "/home/a/twin", "/home/b/twin", "org/broken"]
+        );
         for id in &ids[..5] {
             assert_eq!(catalogue.find(id).await.unwrap().id, *id);
         }
-        assert_eq!(catalogue.find("/home/a/own").await.unwrap().id, "own");
+        assert_eq!(catalogue.find("/home/a/own-4bit").await.unwrap().id, "own-4bit");
         assert_eq!(catalogue.find("org/broken").await.unwrap_err().kind, Kind::Internal);
         let anthropic = catalogue.body(Dialect::Anthropic).await;
         assert_eq!(
             (&anthropic["first_id"], &anthropic["data"][0]["max_input_tokens"]),
             (&json!("pebble"), &json!(4096))
         );
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_is_on_no_list_is_served_if_it_was_named() {
+        let catalogue = catalogue(Some("/elsewhere/one"));
+        for name in ["one", "haiku", "/elsewhere/one"] {
+            assert_eq!(catalogue.find(name).await.unwrap().source.reference(), "/elsewhere/one");
+        }
+        assert_eq!(catalogue.find("pebble").await.unwrap().id, "pebble");
+        let body = catalogue.body(Dialect::Anthropic).await;
+        assert_eq!((&body["last_id"], &body["data"][6]["id"]), (&json!("one"), &json!("one")));
     }
 
     #[tokio::test]

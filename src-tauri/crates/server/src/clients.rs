@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use serde::Serialize;
+use protocol::InboundClient;
 
 use crate::said::Tokens;
 
@@ -26,21 +26,6 @@ const KNOWN: [(&str, &str); 9] = [
     ("OpenAI/JS", "OpenAI SDK for JavaScript"),
     ("Anthropic/Python", "Anthropic SDK for Python"),
 ];
-
-/// A program that has asked since the server started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct InboundClient {
-    /// What it calls itself.
-    pub name: String,
-    /// How often it has asked for something.
-    pub requests: u64,
-    /// Tokens that it sent.
-    pub prompt_tokens: u64,
-    /// Tokens that it was sent.
-    pub completion_tokens: u64,
-    /// When it last asked, in milliseconds since 1970.
-    pub last_seen_at: i64,
-}
 
 /// The list.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use protocol::ErrorCode;
+use protocol::{ErrorCode, PortHolder};
 
 /// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -11,8 +11,13 @@ pub enum Error {
     #[error("{0} can be reached from other computers, so a key is needed; set one (--api-key, or PONDER_API_KEY), or listen on 127.0.0.1")]
     NeedsKey(SocketAddr),
     /// Another program listens there.
-    #[error("port {} is taken by another program, perhaps by another Ponder; end that one, or choose another port (--port)", .0.port())]
-    PortTaken(SocketAddr),
+    #[error("port {} is taken by {}; end that one, or choose another port (--port)", address.port(), holder(by.as_ref()))]
+    PortTaken {
+        /// The address.
+        address: SocketAddr,
+        /// That program, if it is known.
+        by: Option<PortHolder>,
+    },
     /// The address cannot be listened on.
     #[error("{address} cannot be listened on: {reason}")]
     Address {
@@ -21,6 +26,13 @@ pub enum Error {
         /// What the system says.
         reason: std::io::Error,
     },
+}
+
+fn holder(by: Option<&PortHolder>) -> String {
+    match by {
+        Some(PortHolder { name, process }) => format!("{name} (process {process})"),
+        None => "another program, perhaps by another Ponder".to_owned(),
+    }
 }
 
 /// A result of the server.

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::conversation::merge_neighbours;
 use crate::refusal::Refusal;
 use crate::reply::{Ask, Frame, Reply};
-use crate::said::{Heard, Listener, Said};
+use crate::said::{Heard, Listener, Said, Tokens};
 use crate::state::State;
 
 /// How long an error of the engine is waited for before a stream begins, so that it comes with a status of its own.
@@ -90,7 +90,7 @@ impl Job {
 }
 
 /// Counts a request as in flight for as long as it lives.
-struct InFlight {
+pub(crate) struct InFlight {
     state: Arc<State>,
     answers: usize,
     finished: bool,
@@ -102,7 +102,7 @@ impl InFlight {
     /// # Errors
     /// If as many are made or waited for as may. The engine would say so too, but while it loads a model that comes too late for a
     /// status.
-    fn new(state: &Arc<State>, answers: usize) -> Result<Self, Refusal> {
+    pub(crate) fn new(state: &Arc<State>, answers: usize) -> Result<Self, Refusal> {
         let most = state.most_answers;
         let room = |now: usize| (now + answers <= most).then_some(now + answers);
         let Err(now) = state.metrics.answers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room) else {
@@ -119,6 +119,17 @@ impl InFlight {
             format!("{now} answers are being made or waited for already; try again later"),
         );
         Err(error.with("retry_after", seconds.ceil().clamp(1.0, 60.0) as u64).into())
+    }
+
+    /// Notes the end of a request that read so many tokens and wrote none.
+    pub(crate) fn finish(mut self, prompt: u32, client: &str) {
+        self.finished = true;
+        let tokens = Tokens {
+            prompt,
+            ..Tokens::default()
+        };
+        self.state.metrics.tokens_read(tokens);
+        self.state.clients.answered(client, tokens);
     }
 }
 
@@ -220,8 +231,11 @@ impl Exchange {
         if running.is_empty() {
             return None;
         }
-        let ((answer, heard), ..) = select_all(running).await;
-        Some(heard.map(|heard| (answer, heard)))
+        tokio::select! {
+            biased;
+            () = self.state.stop.cancelled() => Some(Err(switched_off())),
+            ((answer, heard), ..) = select_all(running) => Some(heard.map(|heard| (answer, heard))),
+        }
     }
 
     fn tell(&mut self, answer: usize, heard: Heard) -> Vec<Frame> {
@@ -243,6 +257,11 @@ impl Exchange {
             self.state.responses.keep(response);
         }
     }
+}
+
+/// What a client is told whose answer the end of the server ends.
+fn switched_off() -> Refusal {
+    Error::new(ErrorCode::Stopped, "the server was switched off before the answer was complete").into()
 }
 
 /// A stream that is being written.

@@ -6,6 +6,7 @@
 mod answer_format;
 mod anthropic;
 mod catalogue;
+mod client_setups;
 mod clients;
 mod connection;
 mod conversation;
@@ -18,6 +19,7 @@ mod json_body;
 mod listener;
 mod metrics;
 mod openai;
+mod port_holder;
 mod refusal;
 mod reply;
 mod responses_store;
@@ -25,6 +27,7 @@ mod routes;
 mod said;
 mod sampling;
 mod state;
+mod switch;
 mod tools;
 
 use std::io::ErrorKind;
@@ -32,14 +35,15 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::{Engine, ModelShelf};
+use protocol::{Engine, InboundClient, ModelShelf, ServerFigures, ServerSettings};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-pub use clients::InboundClient;
+pub use catalogue::{served_models, ServedModel};
+pub use client_setups::client_setups;
 pub use error::{Error, Result};
-pub use metrics::ServerFigures;
+pub use switch::{new_key, ServerSwitch};
 
 use catalogue::Catalogue;
 use clients::Clients;
@@ -51,7 +55,7 @@ use responses_store::ResponsesStore;
 use state::State;
 
 /// The port that is listened on unless another one is chosen.
-pub const DEFAULT_PORT: u16 = 8231;
+pub const DEFAULT_PORT: u16 = ServerSettings::PORT;
 
 /// How many answers may wait for their turn, beside those that are made.
 pub const WAITING: usize = 32;
@@ -130,7 +134,6 @@ impl Default for Limits {
 /// A running server. It stops when this is dropped.
 pub struct Server {
     state: Arc<State>,
-    stop: CancellationToken,
     listening: JoinHandle<()>,
 }
 
@@ -145,7 +148,10 @@ impl Server {
             return Err(Error::NeedsKey(config.address));
         }
         let listener = TcpListener::bind(config.address).await.map_err(|reason| match reason.kind() {
-            ErrorKind::AddrInUse => Error::PortTaken(config.address),
+            ErrorKind::AddrInUse => Error::PortTaken {
+                address: config.address,
+                by: port_holder::of(config.address.port()),
+            },
             _ => Error::Address {
                 address: config.address,
                 reason,
@@ -153,7 +159,7 @@ impl Server {
         })?;
         // Port 0 has become another one.
         let address = listener.local_addr().unwrap_or(config.address);
-        let limits = config.limits;
+        let (limits, stop) = (config.limits, CancellationToken::new());
         let state = Arc::new(State {
             engine,
             catalogue: Catalogue::new(models, config.fallback_model),
@@ -171,10 +177,11 @@ impl Server {
                 time: limits.body_time,
             },
             address,
+            stop,
         });
-        let (stop, router) = (CancellationToken::new(), routes::router(state.clone()));
-        let listening = tokio::spawn(listener::listen(listener, state.clone(), router, limits, stop.clone()));
-        Ok(Self { state, stop, listening })
+        let router = routes::router(state.clone());
+        let listening = tokio::spawn(listener::listen(listener, state.clone(), router, limits));
+        Ok(Self { state, listening })
     }
 
     /// Where it listens.
@@ -192,9 +199,10 @@ impl Server {
         self.state.metrics.figures()
     }
 
-    /// Stops to listen, ends the answers that run, and waits until the port is free.
+    /// Stops to listen, ends the answers that run with an error of their surface, and waits until the port is free and the
+    /// connections are closed, about a second at most.
     pub async fn stop(mut self) {
-        self.stop.cancel();
+        self.state.stop.cancel();
         // It ends by itself and does not panic.
         let _ = (&mut self.listening).await;
     }
@@ -202,6 +210,6 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.stop.cancel();
+        self.state.stop.cancel();
     }
 }

@@ -16,7 +16,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio_util::sync::CancellationToken;
+use tokio::task::JoinSet;
 use tower_service::Service;
 
 use crate::connection::Impatient;
@@ -31,20 +31,21 @@ const CLOSING: Duration = Duration::from_secs(1);
 /// What a client beyond the most connections is told.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 1\r\nconnection: close\r\n\r\n";
 
-/// Takes connections until it is stopped.
-pub(crate) async fn listen(listener: TcpListener, state: Arc<State>, router: Router, limits: Limits, stop: CancellationToken) {
+/// Takes connections until the server is stopped, and ends when all are closed then.
+pub(crate) async fn listen(listener: TcpListener, state: Arc<State>, router: Router, limits: Limits) {
+    let mut open = JoinSet::new();
     loop {
         let accepted = tokio::select! {
-            () = stop.cancelled() => return,
+            () = state.stop.cancelled() => break,
             accepted = listener.accept() => accepted,
+            Some(_) = open.join_next() => continue,
         };
         match accepted {
             Ok((stream, _)) if state.metrics.connections.load(Ordering::Relaxed) >= limits.connections => {
                 tokio::spawn(turn_away(stream));
             }
             Ok((stream, _)) => {
-                let open = OpenConnection::new(&state);
-                tokio::spawn(serve(stream, open, router.clone(), limits, stop.clone()));
+                open.spawn(serve(stream, OpenConnection::new(&state), router.clone(), limits));
             }
             // Such as too many open files: others may end soon.
             Err(error) => {
@@ -53,6 +54,8 @@ pub(crate) async fn listen(listener: TcpListener, state: Arc<State>, router: Rou
             }
         }
     }
+    drop(listener);
+    while open.join_next().await.is_some() {}
 }
 
 async fn turn_away(mut stream: TcpStream) {
@@ -80,10 +83,11 @@ impl Drop for OpenConnection {
     }
 }
 
-async fn serve(stream: TcpStream, open: OpenConnection, router: Router, limits: Limits, stop: CancellationToken) {
+async fn serve(stream: TcpStream, open: OpenConnection, router: Router, limits: Limits) {
     // Tokens are small and must not wait for each other.
     let _ = stream.set_nodelay(true);
     let state = open.0.clone();
+    let stop = state.stop.clone();
     let service = service_fn(move |request| pass(state.clone(), router.clone(), request));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use protocol::ServerFigures;
 
 use crate::said::Tokens;
 
@@ -15,19 +15,6 @@ const RATE_SECONDS: u64 = 10;
 
 /// Upper ends of the buckets of times, in seconds.
 const BUCKETS: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0];
-
-/// What the server does at the moment.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ServerFigures {
-    /// Requests that are being answered.
-    pub in_flight: usize,
-    /// Open connections.
-    pub connections: usize,
-    /// Tokens written per second, over the last ten seconds.
-    pub tokens_per_second: f64,
-    /// Requests since the start.
-    pub requests: u64,
-}
 
 /// The counts.
 #[derive(Debug)]
@@ -127,6 +114,11 @@ impl Metrics {
         counts.completion += u64::from(tokens.completion);
         counts.reasoning += u64::from(tokens.reasoning);
         counts.whole_answer.add(time);
+    }
+
+    /// Notes what a request read that is no answer.
+    pub(crate) fn tokens_read(&self, tokens: Tokens) {
+        self.counts().prompt += u64::from(tokens.prompt);
     }
 
     /// How long a request took on average to its end.

@@ -51,6 +51,13 @@ pub(crate) enum Retry {
     Never,
 }
 
+/// A message in words that each dialect's clients look for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Worded {
+    openai: String,
+    anthropic: String,
+}
+
 /// What a client is told instead of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
@@ -62,8 +69,8 @@ pub(crate) struct Refusal {
     /// For the client's program, such as `model_not_found`.
     pub(crate) code: Option<&'static str>,
     pub(crate) retry: Retry,
-    /// The message where Anthropic's clients act on its wording.
-    anthropic_message: Option<String>,
+    /// The messages where clients act on their wording.
+    worded: Option<Worded>,
 }
 
 impl Refusal {
@@ -74,7 +81,7 @@ impl Refusal {
             param: None,
             code: None,
             retry: Retry::ByStatus,
-            anthropic_message: None,
+            worded: None,
         }
     }
 
@@ -151,11 +158,14 @@ impl Refusal {
 
     /// The body in this dialect.
     pub(crate) fn body(&self, dialect: Dialect, request_id: &str) -> Value {
-        let kind = self.kind_name(dialect);
+        let (kind, worded) = (self.kind_name(dialect), self.worded.as_ref());
         match dialect {
-            Dialect::OpenAi => json!({"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}),
+            Dialect::OpenAi => {
+                let message = worded.map_or(&self.message, |worded| &worded.openai);
+                json!({"error": {"message": message, "type": kind, "param": self.param, "code": self.code}})
+            }
             Dialect::Anthropic => {
-                let message = self.anthropic_message.as_ref().unwrap_or(&self.message);
+                let message = worded.map_or(&self.message, |worded| &worded.anthropic);
                 json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": request_id})
             }
         }
@@ -177,10 +187,15 @@ impl From<Error> for Refusal {
         let message = error.message.clone();
         match error.code {
             ErrorCode::ContextFull => {
-                // Claude Code reads the figures out of this wording and cuts its conversation down.
                 let tokens = number("prompt").or(number("written")).zip(number("context"));
+                let worded = tokens.map(|(prompt, context)| Worded {
+                    // litellm and aider know a full context by these first words alone.
+                    openai: format!("This model's maximum context length is {context} tokens: {message}"),
+                    // Claude Code reads the figures out of this wording and cuts its conversation down.
+                    anthropic: format!("prompt is too long: {prompt} tokens > {context} maximum"),
+                });
                 Self {
-                    anthropic_message: tokens.map(|(prompt, context)| format!("prompt is too long: {prompt} tokens > {context} maximum")),
+                    worded,
                     ..Self::new(Kind::BadRequest, message).code("context_length_exceeded")
                 }
             }
@@ -214,7 +229,9 @@ mod tests {
             .with("context", 8192u32);
         let refusal = Refusal::from(error);
         assert_eq!((refusal.status(Dialect::OpenAi), refusal.status(Dialect::Anthropic)), (400, 400));
-        assert_eq!(refusal.body(Dialect::OpenAi, "r")["error"]["code"], "context_length_exceeded");
+        let openai = &refusal.body(Dialect::OpenAi, "r")["error"];
+        assert_eq!(openai["code"], "context_length_exceeded");
+        assert_eq!(openai["message"], "This model's maximum context length is 8192 tokens: too long");
         assert_eq!(
             refusal.body(Dialect::Anthropic, "r"),
             json!({"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 9000 tokens > 8192 maximum"},

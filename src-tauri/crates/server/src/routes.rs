@@ -9,16 +9,16 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
-use protocol::{Argument, Error, ErrorCode, Request};
+use protocol::{Argument, Error, ErrorCode, ModelKind, Request};
 use serde_json::{json, Value};
 
 use crate::anthropic::messages;
 use crate::catalogue::Named;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, InFlight};
 use crate::fields::Fields;
 use crate::ids::fresh;
 use crate::json_body;
-use crate::openai::{chat, completions as text_completions, responses};
+use crate::openai::{chat, completions as text_completions, embeddings as vectors, responses};
 use crate::refusal::{Dialect, Kind, Refusal, Retry};
 use crate::reply::{Ask, Stamp};
 use crate::state::State;
@@ -115,9 +115,22 @@ impl Call {
         json_body::read(&self.headers, body, self.state.body).await
     }
 
-    /// The model that a body names.
+    /// The model that a body names, which has to answer.
     async fn model(&self, fields: &Fields<'_>) -> Result<Named> {
-        self.state.catalogue.named(fields.text("model")?).await
+        let model = self.state.catalogue.named(fields.text("model")?).await?;
+        match model.kind {
+            ModelKind::Chat => Ok(model),
+            ModelKind::Embedding => fields.refuse("model", format!("{:?} makes embeddings and writes no answers", model.id)),
+        }
+    }
+
+    /// The model that a body names, which has to make embeddings.
+    async fn embedding_model(&self, fields: &Fields<'_>) -> Result<Named> {
+        let model = self.state.catalogue.named(fields.text("model")?).await?;
+        match model.kind {
+            ModelKind::Embedding => Ok(model),
+            ModelKind::Chat => fields.refuse("model", format!("{:?} makes no embeddings; choose an embedding model", model.id)),
+        }
     }
 
     /// Makes the answer.
@@ -244,9 +257,23 @@ async fn count_tokens(Shared(state): Shared<Arc<State>>, request: HttpRequest) -
 }
 
 async fn embeddings(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
-    let (call, _) = Call::new(state, request);
-    let refusal = Refusal::new(Kind::BadRequest, "embeddings are not supported yet");
-    call.finish(Err(refusal))
+    let (call, body) = Call::new(state, request);
+    let outcome = async {
+        let body = call.json(body).await?;
+        let fields = Fields::of(&body, "")?;
+        let model = call.embedding_model(&fields).await?;
+        let asked = vectors::ask(&fields, &model.source)?;
+        call.state.catalogue.used(&model).await;
+        let in_flight = InFlight::new(&call.state, 1)?;
+        // Dropped with this request if the client leaves, which ends the job.
+        let made = call.state.engine.embed(asked.request.clone()).await;
+        let tokens = made.as_ref().map_or(0, |made| made.prompt_tokens);
+        in_flight.finish(tokens, &call.client);
+        let made = made.map_err(|error| asked.refusal(error))?;
+        Ok(json_response(StatusCode::OK, &vectors::body(&model.id, &made, asked.encoding)))
+    }
+    .await;
+    call.finish(outcome)
 }
 
 async fn one_response(Shared(state): Shared<Arc<State>>, Path(id): Path<String>, request: HttpRequest) -> Response {

@@ -161,9 +161,11 @@ impl Listener {
                 ..Heard::default()
             }),
             EngineEvent::Failed(error) => Err(error.into()),
-            EngineEvent::Progress { .. } | EngineEvent::Started { .. } | EngineEvent::ThinkingEnded | EngineEvent::Notice(_) => {
-                Ok(Heard::default())
-            }
+            EngineEvent::Progress { .. }
+            | EngineEvent::Waiting { .. }
+            | EngineEvent::Started { .. }
+            | EngineEvent::ThinkingEnded
+            | EngineEvent::Notice(_) => Ok(Heard::default()),
         }
     }
 

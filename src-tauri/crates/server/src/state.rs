@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use protocol::Engine;
+use tokio_util::sync::CancellationToken;
 
 use crate::catalogue::Catalogue;
 use crate::clients::Clients;
@@ -26,4 +27,6 @@ pub(crate) struct State {
     pub(crate) most_answers: usize,
     pub(crate) body: BodyLimits,
     pub(crate) address: SocketAddr,
+    /// Ends everything.
+    pub(crate) stop: CancellationToken,
 }

@@ -71,6 +71,24 @@ async fn whoever_attaches_after_any_event_gets_the_rest_without_gap_or_repeat() 
     assert_eq!(answer.text(), joined(&seen, &Content::text("")));
 }
 
+#[tokio::test]
+async fn for_whom_an_answer_waits_is_told_and_the_wait_can_be_ended() {
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let (message, job) = harness.ask(&chat, "question").await;
+    let mut window = harness.chat.attach(&message, 0).await.unwrap();
+    let models = vec!["other".to_owned()];
+    job.events.send(EngineEvent::Waiting { models: models.clone() });
+    assert_eq!(next(&mut window).await.body, AnswerBody::Waiting { models });
+    let (stopped, ()) = tokio::join!(harness.chat.stop(&message), async {
+        job.cancel.cancelled().await;
+        job.events.send(done(FinishReason::Cancelled));
+    });
+    stopped.unwrap();
+    let answer = finished(&next(&mut window).await);
+    assert_eq!((answer.state, answer.parts.len()), (AnswerState::Stopped, 0));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn windows_that_come_and_go_while_tokens_pour_miss_nothing() {
     let harness = Harness::new().await;

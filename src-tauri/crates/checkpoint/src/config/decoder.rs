@@ -38,6 +38,9 @@ pub struct DecoderConfig {
     pub embedding_multiplier: Option<f32>,
     /// What a mixer or feed gives is multiplied by this before it is added (Granite).
     pub residual_multiplier: Option<f32>,
+    /// Whether attention looks both ways, so that a text is read as a whole and nothing is written (EmbeddingGemma). Windows
+    /// then reach to both sides.
+    pub bidirectional: bool,
     /// Whether the residual stream is kept from leaving what 16 bit floats with a small exponent can hold (Gemma 3).
     pub clip_residual: bool,
     /// Logits are divided by this (Granite).
@@ -76,6 +79,8 @@ pub enum LmHead {
     Untied,
     /// `lm_head` if the weights have one, else the embedding: for families whose configs do not tell.
     UntiedIfPresent,
+    /// Nowhere: the model makes embeddings, whatever else the weights hold.
+    Absent,
 }
 
 /// One layer.
@@ -378,7 +383,7 @@ pub(super) fn check_head(field: &'static str, width: u32) -> Result<(), Error> {
 }
 
 /// Refuses a width that no model has.
-pub(super) fn check_width(field: &'static str, width: u64) -> Result<(), Error> {
+pub(crate) fn check_width(field: &'static str, width: u64) -> Result<(), Error> {
     if width <= WIDEST {
         return Ok(());
     }

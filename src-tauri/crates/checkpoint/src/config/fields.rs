@@ -7,10 +7,10 @@ use crate::Error;
 
 /// One JSON object of a config.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fields<'a>(&'a Map<String, Value>);
+pub(crate) struct Fields<'a>(&'a Map<String, Value>);
 
 /// A number that a config may hold.
-pub(super) trait Number: Sized {
+pub(crate) trait Number: Sized {
     fn from_f64(value: f64) -> Option<Self>;
 }
 
@@ -27,7 +27,7 @@ impl Number for f32 {
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn new(object: &'a Map<String, Value>) -> Self {
+    pub(crate) fn new(object: &'a Map<String, Value>) -> Self {
         Self(object)
     }
 
@@ -36,20 +36,20 @@ impl<'a> Fields<'a> {
     }
 
     /// The objects among its fields.
-    pub(super) fn objects(self) -> impl Iterator<Item = Fields<'a>> {
+    pub(crate) fn objects(self) -> impl Iterator<Item = Fields<'a>> {
         self.0.values().filter_map(Value::as_object).map(Fields)
     }
 
-    pub(super) fn has(self, field: &str) -> bool {
+    pub(crate) fn has(self, field: &str) -> bool {
         self.get(field).is_some()
     }
 
     /// Whether the field is there and `null`, for the few where that is not the same as absent.
-    pub(super) fn says_null(self, field: &str) -> bool {
+    pub(crate) fn says_null(self, field: &str) -> bool {
         self.0.get(field).is_some_and(Value::is_null)
     }
 
-    pub(super) fn number<T: Number>(self, field: &'static str) -> Result<Option<T>, Error> {
+    pub(crate) fn number<T: Number>(self, field: &'static str) -> Result<Option<T>, Error> {
         let Some(value) = self.get(field) else { return Ok(None) };
         let tagged = || {
             value
@@ -64,7 +64,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    pub(super) fn required(self, field: &'static str) -> Result<u32, Error> {
+    pub(crate) fn required(self, field: &'static str) -> Result<u32, Error> {
         match self.number(field)? {
             Some(0) => Err(Error::InvalidField {
                 field,
@@ -75,7 +75,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn flag(self, field: &'static str) -> Result<Option<bool>, Error> {
+    pub(crate) fn flag(self, field: &'static str) -> Result<Option<bool>, Error> {
         match self.get(field) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
@@ -86,7 +86,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn text(self, field: &'static str) -> Result<Option<String>, Error> {
+    pub(crate) fn text(self, field: &'static str) -> Result<Option<String>, Error> {
         match self.get(field) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -97,7 +97,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn texts(self, field: &'static str) -> Result<Option<Vec<&'a str>>, Error> {
+    pub(crate) fn texts(self, field: &'static str) -> Result<Option<Vec<&'a str>>, Error> {
         let Some(value) = self.get(field) else { return Ok(None) };
         let texts = value.as_array().and_then(|items| items.iter().map(Value::as_str).collect());
         texts.map(Some).ok_or_else(|| Error::InvalidField {
@@ -107,7 +107,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A list of numbers, or one number as a list of one.
-    pub(super) fn numbers(self, field: &'static str) -> Result<Option<Vec<f32>>, Error> {
+    pub(crate) fn numbers(self, field: &'static str) -> Result<Option<Vec<f32>>, Error> {
         let Some(value) = self.get(field) else { return Ok(None) };
         let numbers = match value {
             Value::Array(items) => items.iter().map(|item| item.as_f64().map(|number| number as f32)).collect(),
@@ -119,7 +119,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    pub(super) fn object(self, field: &'static str) -> Result<Option<Fields<'a>>, Error> {
+    pub(crate) fn object(self, field: &'static str) -> Result<Option<Fields<'a>>, Error> {
         match self.get(field) {
             None => Ok(None),
             Some(Value::Object(object)) => Ok(Some(Fields(object))),

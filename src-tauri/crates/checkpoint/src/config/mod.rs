@@ -2,6 +2,7 @@
 //! list of models shows it.
 
 pub mod decoder;
+pub mod encoder;
 mod families;
 mod fields;
 pub mod gemma4;
@@ -12,13 +13,15 @@ pub mod rope;
 
 use std::path::Path;
 
+use protocol::ModelKind;
 use serde_json::Value;
 
 use crate::Error;
 pub use decoder::DecoderConfig;
+pub use encoder::EncoderConfig;
 use families::Source;
 pub use families::KNOWN_MODEL_TYPES;
-use fields::Fields;
+pub(crate) use fields::Fields;
 pub use gemma4::Gemma4Config;
 pub use quantization::{Mode, Quantization};
 
@@ -51,6 +54,8 @@ pub enum Family {
     Gemma4(Gemma4Config),
     /// Any family that the parametric decoder covers.
     Decoder(Box<DecoderConfig>),
+    /// BERT and its kin, which make embeddings.
+    Encoder(Box<EncoderConfig>),
 }
 
 impl Family {
@@ -58,10 +63,20 @@ impl Family {
     /// with the context they start from.
     fn context(&self, written: u32) -> u32 {
         let factor = match self {
+            Self::Encoder(encoder) => return encoder.context(),
             Self::Gemma4(_) => None,
             Self::Decoder(decoder) => decoder.ropes.iter().find_map(|rope| rope.dynamic.map(|dynamic| dynamic.factor)),
         };
         (f64::from(written) * factor.unwrap_or(1.0)) as u32
+    }
+
+    /// Whether a position sees what comes after it, so that the model can only make embeddings.
+    fn looks_both_ways(&self) -> bool {
+        match self {
+            Self::Gemma4(_) => false,
+            Self::Decoder(decoder) => decoder.bidirectional,
+            Self::Encoder(_) => true,
+        }
     }
 
     /// A window that nothing can fall out of is none, and its cache need not be kept as a ring.
@@ -87,6 +102,8 @@ pub struct ModelConfig {
     pub dtype: Option<String>,
     /// The family and its shapes.
     pub family: Family,
+    /// What the model is for, as far as this file tells; [`check_compatibility`](crate::check_compatibility) knows more.
+    pub kind: ModelKind,
 }
 
 impl ModelConfig {
@@ -109,15 +126,27 @@ impl ModelConfig {
         let mut family = families::parse(&model_type, Source { top, text })?;
         let context = family.context(text.number("max_position_embeddings")?.unwrap_or(131_072));
         family.drop_windows(context);
-        Ok(Self {
+        let both_ways = family.looks_both_ways();
+        let config = Self {
             context,
+            kind: ModelKind::Chat,
             quantization: Quantization::parse(top, text)?,
             dtype: [top, text]
                 .iter()
                 .find_map(|fields| ["dtype", "torch_dtype"].iter().find_map(|name| fields.text(name).ok().flatten())),
             family,
             model_type,
-        })
+        };
+        Ok(if both_ways { config.for_embeddings() } else { config })
+    }
+
+    /// The same model without an output layer.
+    pub(crate) fn for_embeddings(mut self) -> Self {
+        self.kind = ModelKind::Embedding;
+        if let Family::Decoder(decoder) = &mut self.family {
+            decoder.lm_head = decoder::LmHead::Absent;
+        }
+        self
     }
 
     /// The quantisation for people, such as `8 bit, groups of 64`, or the type of plain weights.

@@ -15,6 +15,9 @@ pub const KV_GROUP_SIZES: [u32; 2] = [64, 32];
 /// Bytes of all caches once the context is full. While a prompt is read the window of sliding layers is followed by a whole
 /// chunk, which is more than they keep later.
 pub(super) fn bytes(shapes: &Shapes, workload: &Workload) -> u64 {
+    if !shapes.cached {
+        return 0;
+    }
     let layers = shapes
         .layers
         .iter()

@@ -25,8 +25,8 @@ impl Prefill<'_> {
         self.norm(hidden, true);
         for feed in &layer.feed_forwards {
             match feed {
-                FeedForward::Dense { width, activation } => {
-                    self.product(hidden, 2 * width);
+                FeedForward::Dense { width, gated, activation } => {
+                    self.product(hidden, if *gated { 2 * width } else { *width });
                     self.gated(*width, *activation, self.rows);
                     self.product(*width, hidden);
                 }

@@ -16,6 +16,7 @@ use protocol::KvBits;
 
 pub use cache::{CACHE_STEP, KV_GROUP_SIZES};
 pub use feed_forward::dequantises_experts;
+pub use prefill::{dequantises_rows, MAX_DEQUANTIZED_AHEAD};
 pub use weights::{MAX_DEQUANTIZED_EMBEDDING, MAX_DEQUANTIZED_EXPERTS};
 
 use crate::ModelConfig;

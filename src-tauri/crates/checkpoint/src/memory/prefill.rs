@@ -14,6 +14,18 @@ use crate::config::decoder::QkNorm;
 /// Batches whose results live at once: ten that run ahead, and the one that is handed over.
 const BATCHES: usize = 11;
 
+/// From this many rows on, CUDA multiplies dequantised matrices faster than packed ones: the first token of qwen3-4b (4 bits) on an
+/// H200 comes after 77 instead of 169 ms at 2,048 tokens of prompt, after 26 instead of 36 at 256.
+const MIN_DEQUANTIZED_ROWS: u64 = 256;
+
+/// After so many bytes of dequantised matrices the thread waits for the device, so that no more of them live at once.
+pub const MAX_DEQUANTIZED_AHEAD: u64 = 1 << 30;
+
+/// Whether CUDA multiplies so many rows with the numbers of a quantised matrix instead of its packed ones.
+pub fn dequantises_rows(rows: u64) -> bool {
+    rows >= MIN_DEQUANTIZED_ROWS
+}
+
 /// When a batch is full.
 struct Batch {
     /// Operations.
@@ -62,6 +74,8 @@ pub(super) struct Prefill<'a> {
     steps: Vec<Step>,
     /// What lives from the first layer to the last.
     held: u64,
+    /// Bytes of matrices that were dequantised since the thread waited.
+    dequantized: u64,
 }
 
 impl<'a> Prefill<'a> {
@@ -70,11 +84,15 @@ impl<'a> Prefill<'a> {
         let mut pass = Self {
             shapes,
             workload,
-            rows: u64::from(workload.backend.prefill_chunk()).min(positions),
+            rows: match shapes.cached {
+                true => u64::from(workload.backend.prefill_chunk()).min(positions),
+                false => positions,
+            },
             positions,
             element: cache::element(shapes, workload.backend),
             steps: Vec::new(),
             held: 0,
+            dequantized: 0,
         };
         pass.read();
         pass
@@ -197,7 +215,18 @@ impl<'a> Prefill<'a> {
             }
             _ => inputs * outputs,
         };
-        self.take(self.rows * outputs * self.element, self.rows * inputs + weights);
+        let packed = self.workload.backend == Backend::Cuda && self.shapes.quantization.is_some();
+        if !packed || !dequantises_rows(self.rows) {
+            return self.take(self.rows * outputs * self.element, self.rows * inputs + weights);
+        }
+        let bytes = inputs * outputs * self.element;
+        self.take(bytes, weights);
+        self.take(self.rows * outputs * self.element, self.rows * inputs + inputs * outputs);
+        self.dequantized += bytes;
+        if self.dequantized >= MAX_DEQUANTIZED_AHEAD {
+            self.dequantized = 0;
+            self.wait();
+        }
     }
 
     /// A norm of so many numbers for every token. Kernels of our own make those of the stream with the sum before them.

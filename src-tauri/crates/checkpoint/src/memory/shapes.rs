@@ -5,7 +5,7 @@ use crate::config::decoder::{
 };
 use crate::config::gemma4::{Attention as Kind, Gemma4Config};
 use crate::config::mla::MlaConfig;
-use crate::{DecoderConfig, Family, Mode, ModelConfig, Quantization};
+use crate::{DecoderConfig, EncoderConfig, Family, Mode, ModelConfig, Quantization};
 
 /// A whole model.
 pub(super) struct Shapes {
@@ -13,10 +13,14 @@ pub(super) struct Shapes {
     pub(super) vocabulary: u64,
     /// Whether the output layer is the embedding.
     pub(super) tied: bool,
+    /// Whether there is no output layer.
+    pub(super) headless: bool,
     pub(super) quantization: Option<Quantization>,
     /// Bytes of a number of the weights that are not quantised, and of what is computed on a GPU.
     pub(super) element: u64,
     pub(super) layers: Vec<Layer>,
+    /// Whether keys and values are kept for what comes later; else a text is read at once.
+    pub(super) cached: bool,
     /// A table with inputs for every layer: its tokens, and the width of one layer's.
     pub(super) inputs: Option<(u64, u64)>,
 }
@@ -65,6 +69,8 @@ pub(super) enum Keys {
 pub(super) enum FeedForward {
     Dense {
         width: u64,
+        /// Whether what the activation gives is multiplied by a second projection.
+        gated: bool,
         activation: Activation,
     },
     Moe {
@@ -93,6 +99,7 @@ impl Shapes {
         let mut shapes = match &config.family {
             Family::Gemma4(gemma4) => Self::gemma4(gemma4),
             Family::Decoder(decoder) => Self::decoder(decoder),
+            Family::Encoder(encoder) => Self::encoder(encoder),
         };
         shapes.quantization = config.quantization;
         shapes.element = match config.dtype.as_deref() {
@@ -122,11 +129,13 @@ impl Shapes {
             feed_forwards: match &layer.feed_forward {
                 FeedForwardConfig::Dense(dense) => vec![FeedForward::Dense {
                     width: dense.width.into(),
+                    gated: true,
                     activation: dense.activation,
                 }],
                 FeedForwardConfig::Moe(experts) => {
                     let shared = experts.shared.map(|shared| FeedForward::Dense {
                         width: shared.width.into(),
+                        gated: true,
                         activation: experts.activation,
                     });
                     let experts = FeedForward::Moe {
@@ -145,9 +154,43 @@ impl Shapes {
             hidden: config.hidden_size.into(),
             vocabulary: config.vocab_size.into(),
             tied: config.lm_head != LmHead::Untied,
+            headless: config.lm_head == LmHead::Absent,
+            cached: !config.bidirectional,
             quantization: None,
             element: 2,
             layers: layers.collect(),
+            inputs: None,
+        }
+    }
+
+    fn encoder(config: &EncoderConfig) -> Self {
+        let layer = || Layer {
+            mixer: Mixer::Attention(Attention {
+                heads: config.heads.into(),
+                key_heads: config.heads.into(),
+                width: config.head_dim().into(),
+                window: None,
+                keys: Keys::Own,
+                norm: QkNorm::None,
+                output_gate: false,
+                sinks: false,
+            }),
+            feed_forwards: vec![FeedForward::Dense {
+                width: config.width.into(),
+                gated: config.gated,
+                activation: Activation::GeluTanh,
+            }],
+            normed_after: true,
+        };
+        Self {
+            hidden: config.hidden_size.into(),
+            vocabulary: config.vocab_size.into(),
+            tied: true,
+            headless: true,
+            cached: false,
+            quantization: None,
+            element: 2,
+            layers: (0..config.layers).map(|_| layer()).collect(),
             inputs: None,
         }
     }
@@ -163,6 +206,7 @@ impl Shapes {
             let activation = Activation::GeluTanh;
             let dense = FeedForward::Dense {
                 width: config.mlp_width(index).into(),
+                gated: true,
                 activation,
             };
             let experts = config.experts.map(|experts| FeedForward::Moe {
@@ -191,6 +235,8 @@ impl Shapes {
             hidden: config.hidden_size.into(),
             vocabulary: config.vocab_size.into(),
             tied: config.tie_word_embeddings,
+            headless: false,
+            cached: true,
             quantization: None,
             element: 2,
             layers: (0..config.layers.len()).map(layer).collect(),

@@ -64,7 +64,7 @@ pub(super) fn widened(shapes: &Shapes) -> u64 {
     let parts: u64 = all(shapes).iter().map(|part| part.widened(shapes)).sum();
     let table = Part::table(shapes.vocabulary, shapes.hidden);
     // A tied embedding that is widened is there once more, turned for the product.
-    let turned = match shapes.tied && (shapes.bits().is_none() || table.numbers * 4 <= table.limit) {
+    let turned = match shapes.tied && !shapes.headless && (shapes.bits().is_none() || table.numbers * 4 <= table.limit) {
         true => table.numbers * 4,
         false => 0,
     };
@@ -125,7 +125,10 @@ fn of_layer(shapes: &Shapes, layer: &Layer) -> Vec<Part> {
     };
     for feed in &layer.feed_forwards {
         match feed {
-            FeedForward::Dense { width, .. } => parts.extend([Part::matrix(2 * width, hidden), Part::matrix(hidden, *width)]),
+            FeedForward::Dense { width, gated, .. } => {
+                let inner = if *gated { 2 * width } else { *width };
+                parts.extend([Part::matrix(inner, hidden), Part::matrix(hidden, *width)]);
+            }
             FeedForward::Moe { count, width, .. } => {
                 let stack = || Part {
                     limit: MAX_DEQUANTIZED_EXPERTS,

@@ -1,6 +1,8 @@
 //! `ponder` as a process, with its data in a folder of its own.
 #![allow(dead_code)]
 
+pub mod serving;
+
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 

@@ -22,7 +22,7 @@ pub use rotating::RotatingCache;
 use crate::error::Result;
 use crate::ops::{Mask, QuantizedTensor};
 use crate::parameters::Parameters;
-use crate::tensor::Tensor;
+use crate::tensor::{device, Device, Tensor};
 
 /// The keys and values that a query may look at, as their cache keeps them.
 #[derive(Clone)]
@@ -143,10 +143,52 @@ impl Cache {
     pub fn mask(&self, length: usize) -> Result<Mask> {
         match self {
             _ if length == 1 => Ok(Mask::None),
-            Self::Plain(_) | Self::Mla(_) | Self::Quantized(_) | Self::Recurrent(_) => Ok(Mask::Causal),
+            Self::Plain(_) | Self::Mla(_) | Self::Quantized(_) => {
+                let before = self.offset();
+                match composes(length, before + length) {
+                    true => seen(before as i32, length as i32, None).map(Mask::Array),
+                    false => Ok(Mask::Causal),
+                }
+            }
+            Self::Recurrent(_) => Ok(Mask::Causal),
             Self::Rotating(cache) => cache.mask(length),
         }
     }
+}
+
+/// Fewer queries have a kernel of MLX's own.
+const MIN_COMPOSED: usize = 4;
+
+/// For more queries cuDNN saves more than its plan costs.
+const MAX_COMPOSED: usize = 256;
+
+/// Scores that are written to memory for each head.
+const MAX_SCORES: usize = 1 << 19;
+
+/// Whether so many queries attend to so many positions by plain products: cuDNN plans a kernel for each new pair of these numbers,
+/// which takes 55 ms on an H200 and would be the gap between two tokens of an answer beside which a prompt is read.
+pub fn composes(length: usize, positions: usize) -> bool {
+    device() == Device::Cuda && (MIN_COMPOSED..=MAX_COMPOSED).contains(&length) && length * positions <= MAX_SCORES
+}
+
+/// The most tokens that may be read after so many positions without a plan of cuDNN's.
+pub fn max_composed(before: usize) -> usize {
+    match device() {
+        Device::Cuda => (MAX_SCORES / (before + MAX_COMPOSED)).clamp(MIN_COMPOSED, MAX_COMPOSED),
+        Device::Cpu | Device::Metal => usize::MAX,
+    }
+}
+
+/// Marks the positions that each of `length` positions sees after `before` others: those up to its own, or the last `window` of
+/// them; `[length, before + length]`. Made on the device: for a chunk of 2,048 positions there are millions of marks.
+fn seen(before: i32, length: i32, window: Option<i32>) -> Result<Tensor> {
+    let positions: Vec<i32> = (0..before + length).collect();
+    let keys = Tensor::from_i32(&positions, &[1, before + length]);
+    let queries = Tensor::from_i32(&positions[before as usize..], &[length, 1]);
+    let past = queries.greater_equal(&keys)?;
+    let Some(window) = window else { return Ok(past) };
+    let oldest = queries.sub(&Tensor::from_i32(&[window], &[1, 1]))?;
+    past.mul(&keys.greater(&oldest)?)
 }
 
 /// The caches of one layer, one per sequence.

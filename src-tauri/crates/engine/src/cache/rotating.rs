@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::cache::{Block, ByteCounter};
+use crate::cache::{composes, Block, ByteCounter};
 use crate::error::Result;
 use crate::ops::{concatenate, Mask};
 use crate::parameters::Parameters;
@@ -63,16 +63,10 @@ impl RotatingCache {
     pub fn mask(&self, length: usize) -> Result<Mask> {
         let (length, window) = (length as i32, self.window);
         let before = self.offset.min(window - 1);
-        if before + length <= window {
+        if before + length <= window && !composes(length as usize, (before + length) as usize) {
             return Ok(Mask::Causal);
         }
-        // Made on the device: for a chunk of 2,048 positions there are millions of marks.
-        let positions: Vec<i32> = (0..before + length).collect();
-        let keys = Tensor::from_i32(&positions, &[1, before + length]);
-        let queries = Tensor::from_i32(&positions[before as usize..], &[length, 1]);
-        let oldest = queries.sub(&Tensor::from_i32(&[window], &[1, 1]))?;
-        let sees = queries.greater_equal(&keys)?.mul(&keys.greater(&oldest)?)?;
-        Ok(Mask::Array(sees))
+        super::seen(before, length, Some(window)).map(Mask::Array)
     }
 
     fn append(&mut self, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {

@@ -1,6 +1,6 @@
 //! Scaled dot-product attention with shared key heads, over whatever form the cache keeps its keys and values in.
 
-use crate::cache::KvView;
+use crate::cache::{composes, KvView};
 use crate::error::Result;
 use crate::kernels;
 use crate::ops::{concatenate, Mask, QuantizedTensor};
@@ -42,13 +42,49 @@ pub fn scaled_dot_product_attention(queries: &Tensor, view: &KvView, scale: f32,
             return Ok(attended);
         }
     }
-    let attended = queries.fast_attention(keys, values, scale, mask, sinks)?;
+    let attended = match mask {
+        Mask::Array(seen) if composes(length as usize, keys.dim(2) as usize) => {
+            attend_composed(queries, (keys, values), scale, seen, sinks)?
+        }
+        mask => queries.fast_attention(keys, values, scale, mask, sinks)?,
+    };
     let ordered = if length == 1 {
         attended
     } else {
         attended.transpose(&[0, 2, 1, 3])?
     };
     ordered.reshape(&[length, heads * value_width])
+}
+
+/// Queries `[1, heads, length, width]` against keys and values `[1, key heads, positions, width]` of which they see those marked in
+/// `seen` `[length, positions]`; the result is `[1, heads, length, value width]`.
+fn attend_composed(
+    queries: &Tensor,
+    (keys, values): (&Tensor, &Tensor),
+    scale: f32,
+    seen: &Tensor,
+    sinks: Option<&Tensor>,
+) -> Result<Tensor> {
+    let &[_, heads, length, width] = queries.shape() else {
+        unreachable!("queries have four axes")
+    };
+    let (key_heads, positions) = (keys.dim(1), keys.dim(2));
+    // Queries that share a key head become the rows of one product.
+    let rows = heads / key_heads * length;
+    let scaled = queries.mul(&Tensor::scalar(scale, queries.dtype())?)?;
+    let scores = scaled.reshape(&[1, key_heads, rows, width])?.matmul(&keys.swapaxes(2, 3)?)?;
+    let scores = scores.reshape(&[1, heads, length, positions])?;
+    let scores = seen.select(&scores, &Tensor::scalar(f32::NEG_INFINITY, scores.dtype())?)?;
+    let shares = match sinks {
+        None => scores.softmax(-1, true)?,
+        Some(sinks) => {
+            let logits = sinks.astype(scores.dtype())?.reshape(&[1, heads, 1, 1])?;
+            let logits = logits.broadcast(&[1, heads, length, 1])?;
+            concatenate(&[&scores, &logits], 3)?.softmax(-1, true)?.slice(3, 0, positions)?
+        }
+    };
+    let attended = shares.reshape(&[1, key_heads, rows, positions])?.matmul(values)?;
+    attended.reshape(&[1, heads, length, values.dim(3)])
 }
 
 /// One query for each head `[1, heads, 1, width]` against packed keys and values, all of which it sees: two products with

@@ -1,6 +1,9 @@
 //! Projections.
 
+use std::cell::RefCell;
 use std::ops::Range;
+
+use checkpoint::memory::{dequantises_rows, MAX_DEQUANTIZED_AHEAD};
 
 use crate::error::Result;
 use crate::kernels::{self, Epilogue, GateKernel};
@@ -8,7 +11,7 @@ use crate::layers::{Activation, Gelu, ResidualStream, RmsNorm};
 use crate::ops::{concatenate, QuantizedTensor};
 use crate::parameters::Parameters;
 use crate::product_check::Layout;
-use crate::tensor::{device, Device, Tensor};
+use crate::tensor::{async_eval, device, eval, Device, Tensor};
 use crate::weights::{Matrix, Weights};
 
 /// A projection, or several of one input that were joined at load: their outputs stand side by side.
@@ -272,8 +275,45 @@ impl LinearWeight {
 pub fn packed_product(x: &Tensor, matrix: &QuantizedTensor) -> Result<Tensor> {
     match kernels::linear(x, matrix, None)? {
         Some(product) => Ok(product),
+        None if device() == Device::Cuda && dequantises_rows(x.dim(0) as u64) => dequantized_product(x, matrix),
         None => x.quantized_matmul(matrix, true),
     }
+}
+
+/// Matrices that were dequantised ahead of the device.
+#[derive(Default)]
+struct DequantizedAhead {
+    /// Their bytes since `last`.
+    bytes: u64,
+    /// A product that the device was last asked for.
+    last: Option<Tensor>,
+}
+
+thread_local! {
+    static DEQUANTIZED: RefCell<DequantizedAhead> = RefCell::default();
+}
+
+/// Lets go of the product that [`packed_product`] would wait for next. Called when a chunk has been read.
+pub fn forget_dequantized() {
+    DEQUANTIZED.take();
+}
+
+/// The same with the matrix as numbers, for many rows. The device is asked for what is there at each half of
+/// [`MAX_DEQUANTIZED_AHEAD`], and the half before is waited for, so that it always has something to do.
+fn dequantized_product(x: &Tensor, matrix: &QuantizedTensor) -> Result<Tensor> {
+    let numbers = matrix.dequantize()?;
+    let product = x.matmul(&numbers.swapaxes(0, 1)?)?;
+    let mut ahead = DEQUANTIZED.take();
+    ahead.bytes += numbers.nbytes() as u64;
+    if ahead.bytes >= MAX_DEQUANTIZED_AHEAD / 2 {
+        async_eval([&product])?;
+        ahead.bytes = 0;
+        if let Some(last) = ahead.last.replace(product.clone()) {
+            eval([&last])?;
+        }
+    }
+    DEQUANTIZED.set(ahead);
+    Ok(product)
 }
 
 /// The biases of joined projections, `[1, outputs]`, with zeros for parts that have none.

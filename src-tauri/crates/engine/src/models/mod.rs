@@ -1,15 +1,18 @@
-//! Models: the parametric decoder, and the families that need more than it can describe.
+//! Models: the parametric decoder, the families that need more than it can describe, and encoders.
 
 mod decoder;
+mod encoder;
 mod gemma4;
+mod pass;
 
 use checkpoint::{Family, ModelConfig};
 
 use crate::cache::Cache;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
+pub use pass::{spans, Pass};
 
 /// A model of any family.
 pub enum Model {
@@ -17,6 +20,8 @@ pub enum Model {
     Gemma4(Box<gemma4::Gemma4>),
     /// Any family that the parametric decoder covers.
     Decoder(Box<decoder::Decoder>),
+    /// BERT and its kin, which make embeddings.
+    Encoder(Box<encoder::Encoder>),
 }
 
 impl Model {
@@ -25,6 +30,7 @@ impl Model {
         match &config.family {
             Family::Gemma4(config) => Ok(Self::Gemma4(Box::new(gemma4::Gemma4::load(config, weights)?))),
             Family::Decoder(config) => Ok(Self::Decoder(Box::new(decoder::Decoder::load(config, weights)?))),
+            Family::Encoder(config) => Ok(Self::Encoder(Box::new(encoder::Encoder::load(config, weights)?))),
         }
     }
 
@@ -33,6 +39,7 @@ impl Model {
         match self {
             Self::Gemma4(model) => model.caches(),
             Self::Decoder(model) => model.caches(),
+            Self::Encoder(_) => Vec::new(),
         }
     }
 
@@ -43,6 +50,7 @@ impl Model {
         match self {
             Self::Gemma4(model) => model.forward(ids, sequences),
             Self::Decoder(model) => model.forward(ids, sequences),
+            Self::Encoder(_) => Err(Error::NotForChat),
         }
     }
 
@@ -51,13 +59,14 @@ impl Model {
         match self {
             Self::Gemma4(model) => model.logits(states),
             Self::Decoder(model) => model.logits(states),
+            Self::Encoder(_) => Err(Error::NotForChat),
         }
     }
 
     /// Whether a position is read alike however many come with it; not if the base of its rotary positions grows with the sequence.
     pub fn reads_chunks_alike(&self) -> bool {
         match self {
-            Self::Gemma4(_) => true,
+            Self::Gemma4(_) | Self::Encoder(_) => true,
             Self::Decoder(model) => model.reads_chunks_alike(),
         }
     }
@@ -67,6 +76,61 @@ impl Model {
         match self {
             Self::Gemma4(model) => model.vocabulary(),
             Self::Decoder(model) => model.vocabulary(),
+            Self::Encoder(model) => model.vocabulary(),
+        }
+    }
+
+    /// Whether a text has to be read at once, because its tokens see what comes after them.
+    pub fn looks_both_ways(&self) -> bool {
+        match self {
+            Self::Gemma4(_) => false,
+            Self::Decoder(model) => model.looks_both_ways(),
+            Self::Encoder(_) => true,
+        }
+    }
+
+    /// Whether several texts may go through it in one pass.
+    pub fn packs(&self) -> bool {
+        match self {
+            Self::Gemma4(_) => false,
+            Self::Decoder(model) => model.packs(),
+            Self::Encoder(_) => true,
+        }
+    }
+
+    /// How many layers a pass goes through.
+    pub fn layers(&self) -> usize {
+        match self {
+            Self::Gemma4(_) => 0,
+            Self::Decoder(model) => model.layers(),
+            Self::Encoder(model) => model.layers(),
+        }
+    }
+
+    /// Begins to read texts of these lengths, whose tokens are `ids` one after another; several only if it [packs](Self::packs).
+    pub fn begin_pass(&self, ids: &[u32], lengths: &[usize]) -> Result<Pass> {
+        match self {
+            Self::Gemma4(_) => Err(Error::NotForEmbeddings),
+            Self::Decoder(model) => model.begin(ids, lengths),
+            Self::Encoder(model) => model.begin(ids, lengths),
+        }
+    }
+
+    /// Takes a pass through the next `count` layers; nothing is evaluated.
+    pub fn advance_pass(&self, pass: &mut Pass, count: usize) -> Result<()> {
+        match self {
+            Self::Gemma4(_) => Err(Error::NotForEmbeddings),
+            Self::Decoder(model) => model.advance(pass, count),
+            Self::Encoder(model) => model.advance(pass, count),
+        }
+    }
+
+    /// What embeddings are made of, by states `[rows, width]` after the last layer.
+    pub fn last_hidden_states(&self, states: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Gemma4(_) => Err(Error::NotForEmbeddings),
+            Self::Decoder(model) => model.normed(states),
+            Self::Encoder(_) => Ok(states.clone()),
         }
     }
 }
@@ -76,6 +140,7 @@ impl Parameters for Model {
         match self {
             Self::Gemma4(model) => model.visit(visitor),
             Self::Decoder(model) => model.visit(visitor),
+            Self::Encoder(model) => model.visit(visitor),
         }
     }
 }

@@ -109,7 +109,7 @@ pub async fn hear(mut job: JobHandle) -> Heard {
                 done,
                 ..
             } => heard.prefill.push(done),
-            EngineEvent::Progress { .. } => {}
+            EngineEvent::Progress { .. } | EngineEvent::Waiting { .. } => {}
             EngineEvent::Started { prompt_tokens, .. } => heard.started = prompt_tokens,
             EngineEvent::Continued { parts, notices, tokens } => {
                 parts.into_iter().for_each(|content| heard.hear(content));

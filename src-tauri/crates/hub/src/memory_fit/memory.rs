@@ -5,6 +5,9 @@ use sysinfo::System;
 
 use crate::Error;
 
+/// The variable that gives models less memory than the computer has, in bytes.
+const LIMIT: &str = "PONDER_MEMORY_LIMIT";
+
 /// Memory in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
@@ -29,6 +32,9 @@ impl Memory {
         // A container has less than its computer.
         if let Some(limits) = system.cgroup_limits().filter(|limits| limits.total_memory < total) {
             (total, free, swap) = (limits.total_memory, free.min(limits.free_memory), swap.min(limits.free_swap));
+        }
+        if let Some(limit) = std::env::var(LIMIT).ok().and_then(|limit| limit.parse().ok()) {
+            total = total.min(limit);
         }
         Ok(Self {
             total: ceiling(backend, total),

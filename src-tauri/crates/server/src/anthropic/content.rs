@@ -10,7 +10,7 @@ use crate::tools::{declaration, ToolChoice};
 
 type Result<T> = std::result::Result<T, Refusal>;
 
-/// How Claude Code's first block of instructions begins: a hash that differs between prompts, and so would cost the cached prefix.
+/// How the first line of Claude Code's instructions begins: a hash that differs between prompts, and so would cost the cached prefix.
 const BILLING: &str = "x-anthropic-billing-header:";
 
 /// The conversation of a request, its instructions first.
@@ -19,12 +19,7 @@ const BILLING: &str = "x-anthropic-billing-header:";
 /// If a block makes no sense or cannot be read; the refusal names its place.
 pub(crate) fn messages(fields: &Fields) -> Result<Vec<Message>> {
     let mut messages = Vec::new();
-    let instructions = lines(
-        texts(fields, "system")?
-            .iter()
-            .map(String::as_str)
-            .filter(|text| !text.starts_with(BILLING)),
-    );
+    let instructions = lines(texts(fields, "system")?.iter().map(|text| without_billing(text)));
     if !instructions.is_empty() {
         messages.push(Message::text(Role::System, instructions));
     }
@@ -42,6 +37,14 @@ pub(crate) fn messages(fields: &Fields) -> Result<Vec<Message>> {
         }
     }
     Ok(messages)
+}
+
+/// Instructions without the line, which mostly is a block of its own.
+fn without_billing(text: &str) -> &str {
+    if !text.starts_with(BILLING) {
+        return text;
+    }
+    text.split_once('\n').map_or("", |(_, rest)| rest)
 }
 
 /// Results of tools come before what the person says beside them, because they belong to the answer before.
@@ -203,6 +206,22 @@ mod tests {
                 (Role::System, "Agents: none".to_owned())
             ]
         );
+    }
+
+    #[test]
+    fn the_hash_line_takes_no_instructions_with_it() {
+        for (system, said) in [
+            ("x-anthropic-billing-header: cch=1;\nYou code.", vec!["You code.", "hi"]),
+            ("x-anthropic-billing-header: cch=1;", vec!["hi"]),
+            (
+                "No x-anthropic-billing-header: here.",
+                vec!["No x-anthropic-billing-header: here.", "hi"],
+            ),
+        ] {
+            let read = read(json!({"system": system, "messages": [{"role": "user", "content": "hi"}]})).unwrap();
+            let texts: Vec<_> = read.iter().map(|message| message.text_with_placeholders()).collect();
+            assert_eq!(texts, said);
+        }
     }
 
     #[test]

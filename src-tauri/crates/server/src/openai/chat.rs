@@ -31,7 +31,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
     request.schema = schema(fields, "response_format", Some("json_schema"))?;
     refuse_stops(fields, "stop", &request)?;
     request.max_tokens = max_tokens(fields, &["max_completion_tokens", "max_tokens"])?;
-    request.thinking = thinking(fields)?;
+    request.thinking = thinking(fields, effort(fields, "reasoning_effort")?)?;
     request.top_logprobs = logprobs(fields)?;
     let tools = Tools {
         declarations: tools(fields, true)?,
@@ -70,8 +70,7 @@ pub(crate) fn answers_of(request: &Request, answers: u32) -> Vec<Request> {
 }
 
 /// The Thinking switch: an effort, or what local servers pass to the chat template.
-fn thinking(fields: &Fields) -> Result<Option<Thinking>> {
-    let by_effort = effort(fields, "reasoning_effort")?;
+pub(crate) fn thinking(fields: &Fields, by_effort: Option<Thinking>) -> Result<Option<Thinking>> {
     let Some(template) = fields.object("chat_template_kwargs")? else {
         return Ok(by_effort);
     };

@@ -4,6 +4,7 @@ pub(crate) mod chat;
 pub(crate) mod chat_reply;
 pub(crate) mod completions;
 pub(crate) mod completions_reply;
+pub(crate) mod embeddings;
 pub(crate) mod logprobs;
 pub(crate) mod responses;
 pub(crate) mod responses_input;

@@ -6,6 +6,7 @@ use serde_json::{json, Map, Value};
 use crate::answer_format::{refuse_stops, schema};
 use crate::conversation::normalise;
 use crate::fields::Fields;
+use crate::openai::chat::thinking;
 use crate::openai::logprobs::MOST;
 use crate::openai::responses_input;
 use crate::openai::responses_reply::{Answered, ResponsesReply};
@@ -38,10 +39,11 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
     request.max_tokens = max_tokens(fields, &["max_output_tokens"])?;
     request.top_logprobs = logprobs(fields)?;
     let reasoning = fields.object("reasoning")?;
-    request.thinking = match &reasoning {
+    let by_effort = match &reasoning {
         Some(reasoning) => effort(reasoning, "effort")?,
         None => None,
     };
+    request.thinking = thinking(fields, by_effort)?;
     let summary = match &reasoning {
         Some(reasoning) => reasoning.text("summary")?.or(reasoning.text("generate_summary")?),
         None => None,
@@ -142,6 +144,16 @@ mod tests {
         assert_eq!((request.messages.len(), request.messages[0].role), (2, Role::System));
         assert_eq!(request.tools[0]["function"]["name"], "add");
         assert_eq!(request.priority, Priority::Api);
+    }
+
+    #[test]
+    fn the_template_is_told_of_thinking_too() {
+        let thinking = |body: Value| asked(body).unwrap().requests[0].thinking;
+        let kwargs = |on: bool| json!({"input": "hi", "reasoning": {"effort": "high"}, "chat_template_kwargs": {"enable_thinking": on}});
+        assert_eq!(
+            (thinking(kwargs(true)), thinking(kwargs(false))),
+            (Some(Thinking::High), Some(Thinking::Off))
+        );
     }
 
     #[test]

@@ -108,11 +108,14 @@ impl ResponsesReply {
         let id = open.id.clone();
         frames.push(self.item_added(open.item("in_progress", false)));
         match kind {
-            Growing::Reasoning if self.request.summary => {
-                let part = json!({"summary_index": 0, "part": {"type": "summary_text", "text": ""}});
-                frames.push(self.item_event("response.reasoning_summary_part.added", &id, part));
+            Growing::Reasoning => {
+                let part = json!({"content_index": 0, "part": {"type": "reasoning_text", "text": ""}});
+                frames.push(self.item_event("response.content_part.added", &id, part));
+                if self.request.summary {
+                    let part = json!({"summary_index": 0, "part": {"type": "summary_text", "text": ""}});
+                    frames.push(self.item_event("response.reasoning_summary_part.added", &id, part));
+                }
             }
-            Growing::Reasoning => {}
             Growing::Message => {
                 let part = json!({"content_index": 0, "part": output_text("", &[])});
                 frames.push(self.item_event("response.content_part.added", &id, part));
@@ -152,6 +155,8 @@ impl ResponsesReply {
         match open.kind {
             Growing::Reasoning => {
                 frames.push(self.item_event("response.reasoning_text.done", id, json!({"content_index": 0, "text": text})));
+                let part = json!({"content_index": 0, "part": {"type": "reasoning_text", "text": text}});
+                frames.push(self.item_event("response.content_part.done", id, part));
                 if self.request.summary {
                     let done = json!({"summary_index": 0, "text": text});
                     frames.push(self.item_event("response.reasoning_summary_text.done", id, done));
@@ -376,9 +381,11 @@ mod tests {
                 "response.created",
                 "response.in_progress",
                 "response.output_item.added",
+                "response.content_part.added",
                 "response.reasoning_text.delta",
                 "response.reasoning_text.delta",
                 "response.reasoning_text.done",
+                "response.content_part.done",
                 "response.output_item.done",
                 "response.output_item.added",
                 "response.content_part.added",

@@ -312,7 +312,7 @@ async fn a_server_that_cannot_start_says_why() {
     };
     let taken = start(house.address, None).await.err().unwrap();
     assert!(
-        matches!(taken, Error::PortTaken(_)) && taken.to_string().contains("--port"),
+        matches!(taken, Error::PortTaken { .. }) && taken.to_string().contains("--port"),
         "{taken}"
     );
     let everywhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use protocol::fake::{FakeEngine, FakeJob};
 use protocol::{
-    Content, Done, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, FolderSource, LocalModel, ModelPlace, ModelShelf, ModelSource,
-    Role, Timing, ToolCall, Usage,
+    Content, Done, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, FolderSource, LocalModel, ModelKind, ModelPlace, ModelShelf,
+    ModelSource, Role, Timing, ToolCall, Usage,
 };
 use serde_json::json;
 use server::{Limits, Server, ServerConfig};
 
-/// Two models.
+/// Two models that chat, and one that makes embeddings.
 pub struct Shelf;
 
 impl ModelShelf for Shelf {
     fn resolve(&self, reference: &str) -> protocol::Result<ModelSource> {
-        if !["pebble", "org/model"].contains(&reference) {
+        if !["pebble", "org/model", "org/embedder"].contains(&reference) {
             return Err(Error::new(ErrorCode::ModelNotFound, "no such model"));
         }
         Ok(FolderSource {
@@ -32,6 +32,10 @@ impl ModelShelf for Shelf {
         let model = |reference: &str| LocalModel {
             reference: reference.into(),
             name: reference.into(),
+            kind: match reference {
+                "org/embedder" => ModelKind::Embedding,
+                _ => ModelKind::Chat,
+            },
             built_in: false,
             path: "/models".into(),
             revision: None,
@@ -47,7 +51,7 @@ impl ModelShelf for Shelf {
             last_used_at: None,
             revisions: Vec::new(),
         };
-        vec![model("pebble"), model("org/model")]
+        vec![model("pebble"), model("org/model"), model("org/embedder")]
     }
 }
 

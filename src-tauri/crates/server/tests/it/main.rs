@@ -3,9 +3,11 @@
 
 mod answers;
 mod client;
+mod embeddings;
 mod hostile;
 mod house;
 mod recorded;
 mod sdks;
+mod switching;
 mod told;
 mod waiting;

@@ -32,11 +32,12 @@ impl Sent {
 
     async fn send(&self, house: &House) -> Response {
         let headers: Vec<(&str, &str)> = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let body = if self.body.is_null() {
-            String::new()
-        } else {
-            self.body.to_string()
-        };
+        let mut body = self.body.clone();
+        if self.surface() == "/v1/embeddings" {
+            // The clients were recorded with one model for everything.
+            body["model"] = "org/embedder".into();
+        }
+        let body = if body.is_null() { String::new() } else { body.to_string() };
         ask(&self.method, house.address, &self.path, &headers, body.as_bytes()).await
     }
 
@@ -78,8 +79,7 @@ async fn every_recorded_request_gets_a_well_formed_reply() {
         for sent in &recorded.requests {
             let what = format!("{} {}", recorded.client, sent.path);
             let response = sent.send(&house).await;
-            let expected = if sent.surface() == "/v1/embeddings" { 400 } else { 200 };
-            assert_eq!(response.head.status, expected, "{what}: {}", response.body);
+            assert_eq!(response.head.status, 200, "{what}: {}", response.body);
             if ![CHAT, RESPONSES, MESSAGES].contains(&sent.surface()) {
                 others += 1;
                 continue;

@@ -20,7 +20,7 @@ async fn the_official_sdks_accept_every_answer() {
         std::process::Command::new(python)
             .arg(script)
             .arg(url)
-            .arg("fake")
+            .args(["fake", "org/embedder"])
             .output()
             .unwrap()
     });
@@ -30,7 +30,7 @@ async fn the_official_sdks_accept_every_answer() {
     let cells: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let wrong: Vec<&Value> = cells.iter().filter(|cell| cell["ok"] != true).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(cells.len(), 49, "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(cells.len(), 50, "{}", String::from_utf8_lossy(&output.stderr));
     let clients = house.server.clients();
     let names: Vec<&str> = clients.iter().map(|client| client.name.as_str()).collect();
     assert!(

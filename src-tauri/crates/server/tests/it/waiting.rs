@@ -148,19 +148,6 @@ async fn a_reader_that_takes_nothing_is_cut() {
 }
 
 #[tokio::test]
-async fn stopping_ends_what_runs_and_frees_the_port() {
-    let house = house().await;
-    let mut connection = ask(&house, "/v1/messages", &question("/v1/messages")).await;
-    let job = house.job().await;
-    connection.head().await.unwrap();
-    let address = house.address;
-    house.server.stop().await;
-    tokio::time::timeout(Duration::from_secs(5), job.cancel.cancelled()).await.unwrap();
-    assert!(connection.is_closed().await);
-    assert!(std::net::TcpListener::bind(address).is_ok());
-}
-
-#[tokio::test]
 async fn a_stopped_answer_of_this_computer_is_an_error() {
     let house = house().await;
     let mut body = question("/v1/messages");

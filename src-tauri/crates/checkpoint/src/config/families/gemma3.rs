@@ -37,11 +37,10 @@ pub(super) fn wrapper(source: Source<'_>) -> Result<Family, Error> {
 }
 
 fn decoder(text: Fields<'_>, vocab_size: u32, heads: u32, key_heads: u32) -> Result<DecoderConfig, Error> {
-    for field in ["attn_logit_softcapping", "use_bidirectional_attention"] {
-        if text.has(field) && text.flag(field).ok().flatten() != Some(false) {
-            return Err(Error::Unsupported(format!("`{field}`")));
-        }
+    if text.has("attn_logit_softcapping") && text.flag("attn_logit_softcapping").ok().flatten() != Some(false) {
+        return Err(Error::Unsupported("`attn_logit_softcapping`".into()));
     }
+    let bidirectional = text.flag("use_bidirectional_attention")?.unwrap_or(false);
     let shapes = Shapes {
         hidden_size: text.required("hidden_size")?,
         vocab_size,
@@ -63,10 +62,12 @@ fn decoder(text: Fields<'_>, vocab_size: u32, heads: u32, key_heads: u32) -> Res
         Some(windows) => windows,
         None => pattern(text, shapes.layers)?,
     };
+    // Half of the window lies before a position that looks both ways, half after it.
+    let reach = |window: u32| if bidirectional { window / 2 + 1 } else { window };
     let layers = windows.into_iter().map(|window| LayerConfig {
         norms: NormPlacement::Sandwich,
         mixer: Mixer::Attention(AttentionConfig {
-            window,
+            window: window.map(reach),
             rope: Some(if window.is_some() { SLIDING } else { FULL }),
             ..attention.clone()
         }),
@@ -92,6 +93,7 @@ fn decoder(text: Fields<'_>, vocab_size: u32, heads: u32, key_heads: u32) -> Res
             ..decoder.norm
         },
         embedding_multiplier: Some(rounded_to_bf16((shapes.hidden_size as f32).sqrt())),
+        bidirectional,
         clip_residual: true,
         logits_softcap: text.number("final_logit_softcapping")?,
         ..decoder

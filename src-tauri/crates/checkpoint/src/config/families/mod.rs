@@ -1,5 +1,6 @@
 //! From `model_type` to the shapes of a model: one small file per family and one table of the names they go by.
 
+mod bert;
 mod deepseek;
 mod ernie4_5;
 mod exaone4;
@@ -12,6 +13,7 @@ mod lfm2;
 mod llama;
 mod mistral;
 mod mixtral;
+mod nomic_bert;
 mod olmo;
 mod phi3;
 mod qwen;
@@ -38,6 +40,7 @@ type Parse = fn(Source<'_>) -> Result<Family, Error>;
 
 /// Every `model_type` that can be loaded, and who reads its config.
 const FAMILIES: &[(&str, Parse)] = &[
+    ("bert", bert::bert),
     ("deepseek_v2", deepseek::deepseek),
     ("deepseek_v3", deepseek::deepseek),
     ("dots1", glm4_moe::dots1),
@@ -64,6 +67,7 @@ const FAMILIES: &[(&str, Parse)] = &[
     ("mistral", mistral::mistral),
     ("mistral3", mistral::wrapper),
     ("mixtral", mixtral::parse),
+    ("nomic_bert", nomic_bert::parse),
     ("olmo2", olmo::olmo2),
     ("olmo3", olmo::olmo3),
     ("olmoe", olmo::olmoe),
@@ -77,8 +81,10 @@ const FAMILIES: &[(&str, Parse)] = &[
     ("qwen3_5_text", qwen_hybrid::qwen3_5),
     ("qwen3_moe", qwen_moe::qwen3_moe),
     ("qwen3_next", qwen_hybrid::qwen3_next),
+    ("roberta", bert::roberta),
     ("seed_oss", seed_oss::parse),
     ("smollm3", smollm3::parse),
+    ("xlm-roberta", bert::roberta),
     ("xverse", llama::parse),
 ];
 
@@ -156,6 +162,7 @@ impl Shapes {
             },
             embedding_multiplier: None,
             residual_multiplier: None,
+            bidirectional: false,
             clip_residual: false,
             logits_divisor: None,
             logits_softcap: None,

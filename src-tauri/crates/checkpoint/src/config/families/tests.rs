@@ -5,6 +5,7 @@ use serde_json::{json, Map, Value};
 
 use super::KNOWN_MODEL_TYPES;
 use crate::config::decoder::{Activation, FeedForward, LmHead, Mixer, NormPlacement, QkNorm};
+use crate::config::encoder::{EncoderActivation, Positions};
 use crate::{DecoderConfig, Error, Family, ModelConfig};
 
 /// What any of the families asks for.
@@ -36,7 +37,7 @@ fn parse(config: &Value) -> Result<ModelConfig, Error> {
 fn decoder(config: &Value) -> DecoderConfig {
     match parse(config).unwrap().family {
         Family::Decoder(decoder) => *decoder,
-        Family::Gemma4(_) => panic!("it is no plain decoder"),
+        Family::Gemma4(_) | Family::Encoder(_) => panic!("it is no plain decoder"),
     }
 }
 
@@ -295,4 +296,48 @@ fn configs_as_they_are_published_mean_what_transformers_makes_of_them() {
     let rope = |layer: usize| &olmo3.ropes[attention(&olmo3, layer).rope.unwrap()];
     assert_eq!((rope(0).amplitude, rope(0).periods[1]), (1.0, 5e5f64.powf(1.0 / 16.0) as f32));
     assert!((rope(3).amplitude - 1.207_944).abs() < 1e-5);
+}
+
+#[test]
+fn encoders_read_as_many_positions_as_their_tables_have_left() {
+    let encoder = |text: Value| match parse(&text).unwrap() {
+        ModelConfig {
+            family: Family::Encoder(encoder),
+            context,
+            kind: protocol::ModelKind::Embedding,
+            ..
+        } => (*encoder, context),
+        other => panic!("{other:?}"),
+    };
+    let minilm = json!({"architectures": ["BertModel"], "hidden_act": "gelu", "hidden_size": 384, "intermediate_size": 1536,
+        "layer_norm_eps": 1e-12, "max_position_embeddings": 512, "model_type": "bert", "num_attention_heads": 12,
+        "num_hidden_layers": 6, "type_vocab_size": 2, "vocab_size": 30522, "position_embedding_type": "absolute"});
+    let (config, context) = encoder(minilm);
+    assert_eq!((config.head_dim(), config.activation, context), (32, EncoderActivation::Gelu, 512));
+    let e5 = json!({"hidden_size": 1024, "intermediate_size": 4096, "max_position_embeddings": 514, "model_type": "xlm-roberta",
+        "num_attention_heads": 16, "num_hidden_layers": 24, "pad_token_id": 1, "type_vocab_size": 1, "vocab_size": 250002});
+    assert_eq!(encoder(e5).1, 512);
+    let nomic = json!({"activation_function": "swiglu", "layer_norm_epsilon": 1e-12, "mlp_fc1_bias": false, "mlp_fc2_bias": false,
+        "model_type": "nomic_bert", "n_embd": 768, "n_head": 12, "n_inner": 3072, "n_layer": 12, "n_positions": 8192,
+        "prenorm": false, "qkv_proj_bias": false, "rotary_emb_base": 1000, "rotary_emb_fraction": 1.0,
+        "rotary_emb_interleaved": false, "rotary_scaling_factor": null, "type_vocab_size": 2, "use_rms_norm": false,
+        "vocab_size": 30528});
+    let (config, context) = encoder(nomic);
+    assert!(config.gated && !config.bias && context == 8192);
+    let Positions::Rotary { rope, .. } = config.positions else {
+        panic!("{:?}", config.positions)
+    };
+    assert_eq!((rope.dims, rope.periods[1].round()), (64, 1000f32.powf(2.0 / 64.0).round()));
+}
+
+#[test]
+fn a_gemma_that_looks_both_ways_makes_embeddings() {
+    let mut text = config("gemma3_text");
+    text["use_bidirectional_attention"] = json!(true);
+    let parsed = parse(&text).unwrap();
+    assert_eq!(parsed.kind, protocol::ModelKind::Embedding);
+    let gemma = decoder(&text);
+    assert!(gemma.bidirectional && gemma.lm_head == LmHead::Absent);
+    // 16 positions: 8 before, 8 after, and itself.
+    assert_eq!(attention(&gemma, 0).window, Some(9));
 }

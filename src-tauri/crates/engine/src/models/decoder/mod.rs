@@ -9,13 +9,15 @@ mod delta_net;
 mod gated_conv;
 mod mla;
 mod mlp;
+mod residual_add;
 mod sparse_moe;
+mod whole;
 
 use checkpoint::config::decoder::{self, DecoderConfig, LayerConfig, LmHead, NormPlacement, QueryScaling};
 use mlx_rs::Dtype;
 
 use crate::cache::{of_layer, Cache, RecurrentCache};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layers::{norm_weight, Embedding, Linear, ResidualStream, RmsNorm, Rope, Rotation};
 use crate::ops::Mask;
 use crate::parameters::Parameters;
@@ -26,6 +28,7 @@ use delta_net::DeltaNet;
 use gated_conv::GatedConv;
 use mla::Mla;
 use mlp::Mlp;
+use residual_add::ResidualAdd;
 use sparse_moe::SparseMoe;
 
 /// What the parts of a layer need in addition to their own config while they are loaded.
@@ -197,59 +200,6 @@ impl Layer {
     }
 }
 
-/// How the parts of a layer are added to the residual stream.
-#[derive(Default)]
-struct ResidualAdd {
-    /// What they are multiplied by before.
-    factor: Option<Tensor>,
-    /// The least and the greatest number that may come out, as 32 bit floats, for types that end early.
-    bounds: Option<(Tensor, Tensor)>,
-}
-
-impl ResidualAdd {
-    fn new(config: &DecoderConfig, dtype: Dtype) -> Result<Self> {
-        /// The greatest finite float of 16 bits with 5 bits of exponent.
-        const GREATEST: f32 = 65504.0;
-        let bound = |value| Tensor::scalar(value, Dtype::Float32);
-        Ok(Self {
-            factor: config.residual_multiplier.map(|value| Tensor::scalar(value, dtype)).transpose()?,
-            bounds: match config.clip_residual && dtype == Dtype::Float16 {
-                true => Some((bound(-GREATEST)?, bound(GREATEST)?)),
-                false => None,
-            },
-        })
-    }
-
-    /// Adds `norm(part)`.
-    fn add<'a>(&self, stream: &mut ResidualStream<'a>, part: Tensor, norm: Option<&'a RmsNorm>) -> Result<()> {
-        if self.factor.is_none() && self.bounds.is_none() {
-            return stream.add(part, norm, None);
-        }
-        let part = norm.map_or_else(|| Ok(part.clone()), |norm| norm.forward(&part))?;
-        match (&self.factor, &self.bounds) {
-            (Some(factor), _) => stream.add(part.mul(factor)?, None, None),
-            (None, Some((least, greatest))) => {
-                let h = stream.sum()?;
-                let sum = h.astype(Dtype::Float32)?.add(&part.astype(Dtype::Float32)?)?;
-                *stream = ResidualStream::new(sum.clip(least, greatest)?.astype(h.dtype())?);
-                Ok(())
-            }
-            (None, None) => stream.add(part, None, None),
-        }
-    }
-}
-
-impl Parameters for ResidualAdd {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { factor, bounds } = self;
-        factor.visit(visitor);
-        if let Some((least, greatest)) = bounds {
-            visitor(least);
-            visitor(greatest);
-        }
-    }
-}
-
 /// The whole model.
 pub struct Decoder {
     vocabulary: u32,
@@ -262,7 +212,11 @@ pub struct Decoder {
     windows: Vec<usize>,
     query_scaling: Option<QueryScaling>,
     norm: RmsNorm,
-    lm_head: Linear,
+    /// `None` if the model makes embeddings.
+    lm_head: Option<Linear>,
+    /// Whether several texts may be read one after another at once.
+    packs: bool,
+    bidirectional: bool,
     logits_factor: Option<Tensor>,
     softcap: Option<Tensor>,
 }
@@ -277,16 +231,12 @@ impl Decoder {
         let dtype = weights.dtype_of_matrix("embed_tokens").unwrap_or(norm.dtype());
         let scalar = |value: Option<f32>| value.map(|value| Tensor::scalar(value, dtype)).transpose();
         let embed_tokens = Embedding::load(weights, "embed_tokens", vocabulary, hidden)?;
-        let tied = match config.lm_head {
-            LmHead::Tied => true,
-            LmHead::Untied => false,
-            LmHead::UntiedIfPresent => !weights.has("lm_head.weight"),
-        };
         // Before the layers, because dequantising and transposing it takes the most memory of all, which is free while little else is loaded.
-        let lm_head = if tied {
-            embed_tokens.as_linear(weights)?
-        } else {
-            Linear::load(weights, "lm_head", hidden, vocabulary)?
+        let lm_head = match config.lm_head {
+            LmHead::Absent => None,
+            LmHead::Untied => Some(Linear::load(weights, "lm_head", hidden, vocabulary)?),
+            LmHead::UntiedIfPresent if weights.has("lm_head.weight") => Some(Linear::load(weights, "lm_head", hidden, vocabulary)?),
+            LmHead::Tied | LmHead::UntiedIfPresent => Some(embed_tokens.as_linear(weights)?),
         };
         weights.materialize(lm_head.tensors())?;
         let ropes = ropes(config, dtype)?;
@@ -306,6 +256,8 @@ impl Decoder {
             .collect::<Result<_>>()?;
         let model = Self {
             vocabulary: config.vocab_size,
+            packs: whole::packs(config),
+            bidirectional: config.bidirectional,
             lm_head,
             embed_tokens,
             embedding_multiplier: scalar(config.embedding_multiplier)?,
@@ -345,16 +297,21 @@ impl Decoder {
     /// States `[rows, hidden]` of the tokens `ids` `[rows]`, which come next in the sequence of these caches; or one of them in
     /// each sequence.
     pub fn forward(&self, ids: &Tensor, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
-        let mut h = self.embed_tokens.forward(ids)?;
-        if let Some(factor) = &self.embedding_multiplier {
-            h = h.mul(factor)?;
-        }
         let step = self.step(ids.size() / sequences.len(), sequences)?;
-        let mut stream = ResidualStream::new(h);
+        let mut stream = ResidualStream::new(self.embed(ids)?);
         for (index, layer) in self.layers.iter().enumerate() {
             layer.forward(&mut stream, &step, &self.residual_add, &mut of_layer(sequences, index))?;
         }
         Ok(stream.sum()?.clone())
+    }
+
+    /// The stream `[rows, hidden]` before the first layer.
+    fn embed(&self, ids: &Tensor) -> Result<Tensor> {
+        let h = self.embed_tokens.forward(ids)?;
+        match &self.embedding_multiplier {
+            Some(factor) => h.mul(factor),
+            None => Ok(h),
+        }
     }
 
     /// For sequences whose next `length` positions come.
@@ -384,7 +341,8 @@ impl Decoder {
 
     /// Logits `[length, vocabulary]` of states.
     pub fn logits(&self, states: &Tensor) -> Result<Tensor> {
-        let mut logits = self.lm_head.forward(&self.norm.forward(states)?)?;
+        let lm_head = self.lm_head.as_ref().ok_or(Error::NotForChat)?;
+        let mut logits = lm_head.forward(&self.norm.forward(states)?)?;
         if let Some(factor) = &self.logits_factor {
             logits = logits.mul(factor)?;
         }
@@ -484,6 +442,8 @@ impl Parameters for Decoder {
             query_scaling: _,
             norm,
             lm_head,
+            packs: _,
+            bidirectional: _,
             logits_factor,
             softcap,
         } = self;

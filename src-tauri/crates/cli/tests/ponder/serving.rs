@@ -1,0 +1,77 @@
+//! `ponder serve` as a process, and the scripts that ask it.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::command;
+
+/// A server on a free port; it ends with this.
+pub struct Serving {
+    pub process: Child,
+    pub port: u16,
+    _home: TempDir,
+}
+
+impl Serving {
+    /// With Pebble alone.
+    pub fn start(args: &[&str]) -> Self {
+        Self::at(tempfile::tempdir().expect("a folder"), args)
+    }
+
+    /// With its data in this folder.
+    pub fn at(home: TempDir, args: &[&str]) -> Self {
+        let mut serve = command(home.path(), &["serve", "--port", "0", "--json"]);
+        let mut process = serve.args(args).stdout(Stdio::piped()).spawn().expect("ponder starts");
+        let mut line = String::new();
+        let output = process.stdout.take().expect("its output");
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        let listening: Value = serde_json::from_str(&line).expect("JSON");
+        Self {
+            process,
+            port: listening["port"].as_u64().and_then(|port| port.try_into().ok()).expect("a port"),
+            _home: home,
+        }
+    }
+
+    /// Where it listens.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The folder of the scripts that ask.
+pub fn scripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/clients")
+}
+
+/// Runs a script of that folder and returns its cells. It must end well: cells that are not right are no error of the script.
+pub fn cells(program: &Path, script: &str, args: &[&str]) -> Vec<Value> {
+    let mut asking = Command::new(program);
+    // Compiled scripts would lie in the checkout.
+    asking.env("PYTHONDONTWRITEBYTECODE", "1").env_remove("LD_LIBRARY_PATH");
+    let output = asking.arg(scripts().join(script)).args(args).output().expect("the script starts");
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    let printed = String::from_utf8(output.stdout).expect("text");
+    // Some clients print warnings of their own.
+    let cells = printed.lines().filter(|line| line.starts_with("{\"client\""));
+    cells.map(|line| serde_json::from_str(line).expect("a JSON line")).collect()
+}
+
+/// Asserts that all cells are right, and that there are so many.
+pub fn assert_right(cells: &[Value], expected: usize) {
+    let wrong: Vec<&Value> = cells.iter().filter(|cell| cell["ok"] != true).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(cells.len(), expected);
+}

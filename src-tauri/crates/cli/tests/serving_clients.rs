@@ -1,0 +1,217 @@
+//! `ponder serve` with Pebble, asked by the programs that people use and by scripts (tests/clients): recorded requests, every surface in every
+//! situation, cases of other servers' tests, load and attack. Each prints a table of its cells, all of them right.
+#![allow(clippy::unwrap_used)]
+
+mod ponder;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ponder::serving::{assert_right, cells, scripts, Serving};
+use serde_json::Value;
+
+/// A program that a variable names; `./dev test` provides it.
+fn provided(variable: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    if path.is_none() {
+        println!("report: skipped: {variable} is not set; `./dev test` sets it if what it names could be installed");
+    }
+    path
+}
+
+/// Python without anything, for scripts that ask over raw HTTP.
+fn python() -> Option<PathBuf> {
+    provided("PONDER_ORACLE_PYTHON")
+}
+
+fn is_full() -> bool {
+    std::env::var_os("PONDER_FULL").is_some()
+}
+
+fn fixtures() -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../server/tests/fixtures");
+    folder.to_str().unwrap().to_owned()
+}
+
+/// Prints how many cells of each name are right, in columns by what `split` makes of a cell: its row and its column.
+fn report(title: &str, cells: &[Value], split: impl Fn(&Value) -> (String, String)) {
+    let mut columns: Vec<String> = Vec::new();
+    let mut rows: BTreeMap<String, BTreeMap<String, (usize, usize)>> = BTreeMap::new();
+    for cell in cells {
+        let (row, column) = split(cell);
+        if !columns.contains(&column) {
+            columns.push(column.clone());
+        }
+        let count = rows.entry(row).or_default().entry(column).or_default();
+        count.0 += usize::from(cell["ok"] == true);
+        count.1 += 1;
+    }
+    let right = cells.iter().filter(|cell| cell["ok"] == true).count();
+    println!("report: {title}: {right} of {} cells right", cells.len());
+    println!("report: | | {} |", columns.join(" | "));
+    for (row, counts) in rows {
+        let of = |column: &String| counts.get(column).map_or("".into(), |(right, all)| format!("{right}/{all}"));
+        let counts: Vec<String> = columns.iter().map(of).collect();
+        println!("report: | {row} | {} |", counts.join(" | "));
+    }
+}
+
+fn text(cell: &Value, field: &str) -> String {
+    cell[field].as_str().unwrap_or_default().to_owned()
+}
+
+fn print_notes(cells: &[Value]) {
+    for cell in cells.iter().filter(|cell| cell["note"].is_string()) {
+        println!("report: {}: {}", text(cell, "cell"), text(cell, "note"));
+    }
+}
+
+#[test]
+fn what_eleven_clients_sent_is_answered_in_order() {
+    let Some(python) = python() else { return };
+    let serving = Serving::start(&[]);
+    let cells = cells(&python, "replay.py", &[&serving.url(), &fixtures()]);
+    let by = |cell: &Value| (text(cell, "note"), "right".to_owned());
+    report("recorded requests", &cells, by);
+    assert_right(&cells, 40);
+}
+
+#[test]
+fn every_surface_is_right_in_every_situation() {
+    let Some(python) = python() else { return };
+    let serving = Serving::start(&[]);
+    let cells = cells(&python, "matrix.py", &[&serving.url()]);
+    report("surfaces x streamed or whole x thinking x situation", &cells, |cell| {
+        let name = text(cell, "cell");
+        let (mode, situation) = name.rsplit_once(", ").unwrap();
+        (situation.to_owned(), mode.to_owned())
+    });
+    assert_right(&cells, 84);
+}
+
+#[test]
+fn cases_of_other_servers_tests_hold_or_differ_for_a_reason() {
+    let Some(python) = python() else { return };
+    let serving = Serving::start(&[]);
+    let mut all = cells(&python, "restated_anthropic.py", &[&serving.url()]);
+    all.extend(cells(&python, "restated_openai.py", &[&serving.url()]));
+    report("re-stated cases", &all, |cell| {
+        let way = if cell["note"].is_string() { "ours differs" } else { "the same" };
+        (text(cell, "client"), way.to_owned())
+    });
+    if is_full() {
+        print_notes(&all);
+    }
+    let differ = all.iter().filter(|cell| cell["note"].is_string()).count();
+    assert_eq!(differ, 26);
+    assert_right(&all, 87);
+}
+
+#[test]
+fn sdks_and_frameworks_talk_with_pebble() {
+    let (python, node) = (provided("PONDER_CLIENTS_PYTHON"), provided("PONDER_CLIENTS_NODE"));
+    let serving = Serving::start(&[]);
+    let url = serving.url();
+    let run = |program: Option<PathBuf>, scripts: &[(&str, usize)]| {
+        let Some(program) = program else { return (Vec::new(), 0) };
+        let ask = |(script, _): &(&str, usize)| cells(&program, script, &[&url]);
+        let told: Vec<Value> = scripts.iter().flat_map(ask).collect();
+        (told, scripts.iter().map(|(_, count)| count).sum::<usize>())
+    };
+    // Side by side, so that their answers are made in one batch.
+    let (all, expected) = std::thread::scope(|scope| {
+        let asked_by_python = scope.spawn(|| {
+            run(
+                python,
+                &[
+                    ("with_langchain.py", 12),
+                    ("with_litellm.py", 8),
+                    ("with_llm.py", 4),
+                    ("with_pydantic_ai.py", 12),
+                ],
+            )
+        });
+        let (mut all, mut expected) = run(
+            node.map(|_| "node".into()),
+            &[("with_openai.mjs", 8), ("with_anthropic.mjs", 4), ("with_ai_sdk.mjs", 12)],
+        );
+        let (others, more) = asked_by_python.join().unwrap();
+        all.extend(others);
+        expected += more;
+        (all, expected)
+    });
+    report("clients", &all, |cell| (text(cell, "client"), text(cell, "cell")));
+    assert_right(&all, expected);
+}
+
+#[test]
+fn under_load_nothing_is_wrong_or_lost() {
+    let Some(python) = python() else { return };
+    let serving = Serving::start(&[]);
+    let (seconds, connections) = if is_full() { ("60", "64") } else { ("5", "48") };
+    let process = serving.process.id().to_string();
+    let cells = cells(&python, "load.py", &[&serving.url(), &process, seconds, connections]);
+    print_notes(&cells);
+    assert_right(&cells, 1);
+}
+
+#[test]
+fn hostile_requests_break_nothing() {
+    let Some(python) = python() else { return };
+    let serving = Serving::start(&[]);
+    let (changed, slow, expected) = if is_full() { ("2000", "60", 6) } else { ("120", "0", 5) };
+    let process = serving.process.id().to_string();
+    let cells = cells(&python, "attack.py", &[&serving.url(), &process, &fixtures(), changed, slow]);
+    print_notes(&cells);
+    assert_right(&cells, expected);
+}
+
+#[test]
+fn agents_talk_with_pebble_and_with_models_of_a_long_context() {
+    if !is_full() {
+        return;
+    }
+    let Some(python) = python() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let pebble = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model");
+    let call = |tool: &str, argument: &str| {
+        format!(
+            r#"{{"question": ["<|tool_call>", "call:{tool}{{{argument}:", "<|\"|>pwd<|\"|>}}", "<tool_call|>"], "result": ["The result is here."]}}"#
+        )
+    };
+    for (name, script) in [
+        (
+            "says",
+            r#"{"question": ["Hello from Ponder."], "result": ["The result is here."]}"#.to_owned(),
+        ),
+        (
+            "thinks",
+            r#"{"question": ["<|channel>", "thought\n", "I think.\n", "<channel|>", "Hello from Ponder."], "result": ["The result is here."]}"#
+                .to_owned(),
+        ),
+        ("calls", call("Bash", "command")),
+        ("runs", call("bash", "command")),
+        ("executes", call("exec_command", "cmd")),
+    ] {
+        let folder = home.path().join("models").join(name);
+        let mut writing = Command::new(&python);
+        let written = writing
+            .arg(scripts().join("scripted_model.py"))
+            .arg(folder)
+            .arg(&pebble)
+            .arg(script);
+        assert!(written.status().unwrap().success());
+    }
+    let (serving, scripted) = (Serving::start(&[]), Serving::at(home, &[]));
+    let agents = provided("PONDER_AGENTS").map_or(Vec::new(), |_| vec![("claude", 5), ("codex", 4), ("opencode", 4)]);
+    let aider = provided("PONDER_AIDER").map(|_| ("aider", 3));
+    let (mut all, mut expected) = (Vec::new(), 0);
+    for (agent, count) in agents.into_iter().chain(aider) {
+        all.extend(cells(&python, "agents.py", &[&serving.url(), &scripted.url(), agent]));
+        expected += count;
+    }
+    report("agents", &all, |cell| (text(cell, "client"), text(cell, "cell")));
+    print_notes(&all);
+    assert_right(&all, expected);
+}

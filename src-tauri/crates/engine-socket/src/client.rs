@@ -1,0 +1,245 @@
+//! The side that uses the engine of another process.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use protocol::{
+    mailbox, AnswerNowFlag, CancelFlag, Capabilities, Coalesce, Engine, EngineEvent, Error, ErrorCode, FolderSource, JobHandle, LoadEvent,
+    LocalEngine, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result, Sender, TokenCount,
+};
+use serde::de::DeserializeOwned;
+use tokio::net::UnixStream;
+use tokio::runtime::Handle;
+
+use crate::wire::{self, Call, Control, Greeting, VERSION};
+
+/// How long a process is waited for that has an engine, for what it knows without thinking.
+const SOON: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether somebody wants a thought to end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Makes an engine of this process.
+type MakeEngine = dyn Fn() -> Arc<dyn LocalEngine> + Send + Sync;
+
+/// The engine of another process of this user, while one shares its own; else one of this process, which is made when it is first
+/// needed and used from then on.
+#[derive(Clone)]
+pub struct SharedEngine {
+    socket: PathBuf,
+    runtime: Handle,
+    own: Arc<OnceLock<Arc<dyn LocalEngine>>>,
+    make: Arc<MakeEngine>,
+}
+
+impl SharedEngine {
+    /// The engine that a process shares in this data folder, or the one that `make` makes. Answers are followed on this runtime.
+    pub fn new(data_dir: &Path, runtime: Handle, make: impl Fn() -> Arc<dyn LocalEngine> + Send + Sync + 'static) -> Self {
+        Self {
+            socket: wire::socket(&wire::folder(data_dir)),
+            runtime,
+            own: Arc::default(),
+            make: Arc::new(make),
+        }
+    }
+
+    /// Whether another process shares its engine at the moment, and what that can do.
+    fn greeting(&self) -> Option<Greeting> {
+        let greeting: Greeting = ask_now(&self.socket, &Call::Greet).ok()?;
+        // Another version may mean something else by the same words.
+        (greeting.version == VERSION).then_some(greeting)
+    }
+
+    /// Whether this process has an engine of its own, or would have to make one.
+    pub fn is_own(&self) -> bool {
+        self.own.get().is_some() || self.greeting().is_none()
+    }
+
+    /// The engine of this process, if it has one or has to have one because nobody shares any.
+    fn own(&self) -> Option<&dyn LocalEngine> {
+        let own = match self.is_own() {
+            true => self.own.get_or_init(|| (self.make)()),
+            false => return None,
+        };
+        Some(own.as_ref())
+    }
+
+    fn ask<T: DeserializeOwned + Send + 'static>(&self, call: Call) -> BoxFuture<'static, Result<T>> {
+        let socket = self.socket.clone();
+        Box::pin(async move {
+            let asked = async {
+                let (mut lines, mut to) = wire::split(UnixStream::connect(socket).await?);
+                wire::send(&mut to, &call).await?;
+                lines.next::<Result<T>>().await
+            };
+            asked.await.ok().flatten().unwrap_or_else(|| Err(gone()))
+        })
+    }
+}
+
+impl Engine for SharedEngine {
+    fn generate(&self, request: Request) -> JobHandle {
+        if let Some(own) = self.own() {
+            return own.generate(request);
+        }
+        let (sender, events) = mailbox();
+        let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
+        let (socket, flags) = (self.socket.clone(), (cancel.clone(), end_thinking.clone()));
+        self.runtime.spawn(async move {
+            // A sender that is dropped before the last event says that the engine is gone.
+            let followed = follow(&socket, request, &sender, flags).await;
+            if let Err(error) = followed {
+                tracing::warn!(%error, "the process whose engine was used is gone");
+            }
+        });
+        JobHandle {
+            events,
+            cancel,
+            end_thinking,
+        }
+    }
+
+    fn capabilities(&self, model: &ModelSource) -> Capabilities {
+        let shared = self.own.get().is_none().then(|| self.greeting()).flatten();
+        match (shared, model) {
+            (Some(shared), ModelSource::Folder(_)) => shared.capabilities,
+            (Some(_), ModelSource::Remote { .. }) => Capabilities::default(),
+            (None, _) => self.own.get_or_init(|| (self.make)()).capabilities(model),
+        }
+    }
+
+    fn count(&self, request: Request) -> BoxFuture<'static, Result<TokenCount>> {
+        if let Some(own) = self.own() {
+            return own.count(request);
+        }
+        self.ask(Call::Count(Box::new(request)))
+    }
+
+    fn local(&self) -> Option<&dyn LocalEngine> {
+        Some(self)
+    }
+}
+
+impl LocalEngine for SharedEngine {
+    fn load(&self, model: FolderSource) -> Receiver<LoadEvent> {
+        if let Some(own) = self.own() {
+            return own.load(model);
+        }
+        let (sender, events) = mailbox();
+        let socket = self.socket.clone();
+        self.runtime.spawn(async move {
+            // As for an answer.
+            let _ = hear(&socket, &Call::Load(model), &sender).await;
+        });
+        events
+    }
+
+    fn prefetch(&self, request: Request) {
+        if let Some(own) = self.own() {
+            return own.prefetch(request);
+        }
+        let socket = self.socket.clone();
+        self.runtime.spawn(async move {
+            // It saves time, and nobody waits for it.
+            let stream = UnixStream::connect(socket).await?;
+            wire::send(&mut wire::split(stream).1, &Call::Prefetch(Box::new(request))).await
+        });
+    }
+
+    fn unload(&self, reference: &str) -> BoxFuture<'static, Result<()>> {
+        if let Some(own) = self.own() {
+            return own.unload(reference);
+        }
+        self.ask(Call::Unload(reference.to_owned()))
+    }
+
+    fn unload_all(&self) -> BoxFuture<'static, Result<()>> {
+        if let Some(own) = self.own() {
+            return own.unload_all();
+        }
+        self.ask(Call::UnloadAll)
+    }
+
+    fn loaded(&self) -> Vec<ModelInfo> {
+        if let Some(own) = self.own() {
+            return own.loaded();
+        }
+        ask_now(&self.socket, &Call::Loaded).unwrap_or_default()
+    }
+
+    fn memory(&self) -> BoxFuture<'static, Result<MemoryFigures>> {
+        if let Some(own) = self.own() {
+            return own.memory();
+        }
+        self.ask(Call::Memory)
+    }
+}
+
+/// Follows an answer to its end, and passes on that it, or its thought, is to end.
+async fn follow(
+    socket: &Path,
+    request: Request,
+    sender: &Sender<EngineEvent>,
+    (cancel, end_thinking): (CancelFlag, AnswerNowFlag),
+) -> io::Result<()> {
+    let (mut lines, mut to) = wire::split(UnixStream::connect(socket).await?);
+    wire::send(&mut to, &Call::Generate(Box::new(request))).await?;
+    let (mut cancelled, mut thinking_ended) = (false, false);
+    let mut look = tokio::time::interval(LOOK);
+    loop {
+        tokio::select! {
+            event = lines.next::<EngineEvent>() => {
+                let Some(event) = event? else { return Ok(()) };
+                let last = event.is_last();
+                sender.send(event);
+                if last {
+                    return Ok(());
+                }
+            }
+            () = cancel.cancelled(), if !cancelled => {
+                cancelled = true;
+                wire::send(&mut to, &Control::Cancel).await?;
+            }
+            _ = look.tick(), if !thinking_ended => if end_thinking.is_asked() {
+                thinking_ended = true;
+                wire::send(&mut to, &Control::EndThinking).await?;
+            },
+        }
+    }
+}
+
+/// Passes events on, up to the last one.
+async fn hear<T: Coalesce + DeserializeOwned>(socket: &Path, call: &Call, sender: &Sender<T>) -> io::Result<()> {
+    let (mut lines, mut to) = wire::split(UnixStream::connect(socket).await?);
+    wire::send(&mut to, call).await?;
+    while let Some(event) = lines.next::<T>().await? {
+        let last = event.is_last();
+        sender.send(event);
+        if last {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Asks for what is known at once.
+fn ask_now<T: DeserializeOwned>(socket: &Path, call: &Call) -> io::Result<T> {
+    let mut stream = BlockingStream::connect(socket)?;
+    stream.set_read_timeout(Some(SOON))?;
+    stream.set_write_timeout(Some(SOON))?;
+    stream.write_all(&wire::line(call)?)?;
+    let mut line = Vec::new();
+    BufReader::new(stream).read_until(b'\n', &mut line)?;
+    Ok(serde_json::from_slice(&line)?)
+}
+
+fn gone() -> Error {
+    Error::new(
+        ErrorCode::EngineGone,
+        "the Ponder whose engine was used has ended; please try again",
+    )
+}

@@ -1,0 +1,39 @@
+//! Norms by mean and variance.
+
+use crate::error::Result;
+use crate::parameters::Parameters;
+use crate::tensor::Tensor;
+use crate::weights::Weights;
+
+/// `(x - mean) / sqrt(variance + eps) · weight + bias` over the last axis.
+pub struct LayerNorm {
+    weight: Tensor,
+    bias: Tensor,
+    eps: f32,
+}
+
+impl LayerNorm {
+    /// Loads `path.weight` and `path.bias` `[width]`.
+    pub fn load(weights: &mut Weights<'_>, path: &str, width: i32, eps: f32) -> Result<Self> {
+        let norm = Self {
+            weight: weights.take(&format!("{path}.weight"), &[width])?,
+            bias: weights.take(&format!("{path}.bias"), &[width])?,
+            eps,
+        };
+        weights.materialize(norm.tensors())?;
+        Ok(norm)
+    }
+
+    /// Same shape as `x`.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        x.fast_layer_norm(&self.weight, &self.bias, self.eps)
+    }
+}
+
+impl Parameters for LayerNorm {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self { weight, bias, eps: _ } = self;
+        visitor(weight);
+        visitor(bias);
+    }
+}

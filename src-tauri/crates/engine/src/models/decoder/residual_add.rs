@@ -1,0 +1,62 @@
+//! How the parts of a layer join the residual stream.
+
+use checkpoint::config::decoder::DecoderConfig;
+use mlx_rs::Dtype;
+
+use crate::error::Result;
+use crate::layers::{ResidualStream, RmsNorm};
+use crate::parameters::Parameters;
+use crate::tensor::Tensor;
+
+/// How the parts of a layer are added to the residual stream.
+#[derive(Default)]
+pub(super) struct ResidualAdd {
+    /// What they are multiplied by before.
+    factor: Option<Tensor>,
+    /// The least and the greatest number that may come out, as 32 bit floats, for types that end early.
+    bounds: Option<(Tensor, Tensor)>,
+}
+
+impl ResidualAdd {
+    pub(super) fn new(config: &DecoderConfig, dtype: Dtype) -> Result<Self> {
+        /// The greatest finite float of 16 bits with 5 bits of exponent.
+        const GREATEST: f32 = 65504.0;
+        let bound = |value| Tensor::scalar(value, Dtype::Float32);
+        Ok(Self {
+            factor: config.residual_multiplier.map(|value| Tensor::scalar(value, dtype)).transpose()?,
+            bounds: match config.clip_residual && dtype == Dtype::Float16 {
+                true => Some((bound(-GREATEST)?, bound(GREATEST)?)),
+                false => None,
+            },
+        })
+    }
+
+    /// Adds `norm(part)`.
+    pub(super) fn add<'a>(&self, stream: &mut ResidualStream<'a>, part: Tensor, norm: Option<&'a RmsNorm>) -> Result<()> {
+        if self.factor.is_none() && self.bounds.is_none() {
+            return stream.add(part, norm, None);
+        }
+        let part = norm.map_or_else(|| Ok(part.clone()), |norm| norm.forward(&part))?;
+        match (&self.factor, &self.bounds) {
+            (Some(factor), _) => stream.add(part.mul(factor)?, None, None),
+            (None, Some((least, greatest))) => {
+                let h = stream.sum()?;
+                let sum = h.astype(Dtype::Float32)?.add(&part.astype(Dtype::Float32)?)?;
+                *stream = ResidualStream::new(sum.clip(least, greatest)?.astype(h.dtype())?);
+                Ok(())
+            }
+            (None, None) => stream.add(part, None, None),
+        }
+    }
+}
+
+impl Parameters for ResidualAdd {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self { factor, bounds } = self;
+        factor.visit(visitor);
+        if let Some((least, greatest)) = bounds {
+            visitor(least);
+            visitor(greatest);
+        }
+    }
+}

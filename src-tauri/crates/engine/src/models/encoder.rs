@@ -1,0 +1,337 @@
+//! Encoders: BERT and its kin. Names of tensors are those of transformers' newer encoders; families with other names say so in
+//! [`EncoderConfig::renames`].
+
+use checkpoint::config::encoder::{EncoderActivation, EncoderConfig, Positions};
+use mlx_rs::Dtype;
+
+use crate::error::Result;
+use crate::layers::{Embedding, Gelu, LayerNorm, Linear, Rope};
+use crate::models::pass::{mask, spans, Pass};
+use crate::ops::{concatenate, Mask};
+use crate::parameters::Parameters;
+use crate::sequence::ids_tensor;
+use crate::tensor::{device, Device, Tensor};
+use crate::weights::Weights;
+
+/// Queries that look at a long text together, so that no device has to hold the scores of all.
+const QUERIES: i32 = 1024;
+
+/// The whole encoder.
+pub struct Encoder {
+    vocabulary: u32,
+    heads: i32,
+    word_embeddings: Embedding,
+    positions: PositionTable,
+    /// What is added to every token for its type, `[1, width]`.
+    token_type: Option<Tensor>,
+    norm: LayerNorm,
+    layers: Vec<Layer>,
+}
+
+/// How positions enter.
+enum PositionTable {
+    Learned {
+        rows: Embedding,
+        /// The row of the first position.
+        first: u32,
+    },
+    Rotary(Rope),
+}
+
+struct Layer {
+    qkv_proj: Linear,
+    o_proj: Linear,
+    post_attention_layernorm: LayerNorm,
+    mlp: Mlp,
+    post_mlp_layernorm: LayerNorm,
+}
+
+/// `down(activation(up(x)))`, or `down(activation(gate(x)) · up(x))`.
+struct Mlp {
+    activation: Activation,
+    /// up_proj, or gate_proj and up_proj side by side.
+    up_proj: Linear,
+    gated: bool,
+    down_proj: Linear,
+}
+
+/// An activation function with its constants, in the type of what goes through it.
+enum Activation {
+    Gelu { root: Tensor, one: Tensor, half: Tensor },
+    GeluTanh(Gelu),
+    Relu { zero: Tensor },
+    Silu,
+}
+
+impl Activation {
+    fn new(kind: EncoderActivation, dtype: Dtype) -> Result<Self> {
+        let scalar = |value| Tensor::scalar(value, dtype);
+        Ok(match kind {
+            EncoderActivation::Gelu => Self::Gelu {
+                root: scalar(std::f32::consts::FRAC_1_SQRT_2)?,
+                one: scalar(1.0)?,
+                half: scalar(0.5)?,
+            },
+            EncoderActivation::GeluTanh => Self::GeluTanh(Gelu::new(dtype)?),
+            EncoderActivation::Relu => Self::Relu { zero: scalar(0.0)? },
+            EncoderActivation::Silu => Self::Silu,
+        })
+    }
+
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Gelu { root, one, half } => x.mul(root)?.erf()?.add(one)?.mul(half)?.mul(x),
+            Self::GeluTanh(gelu) => gelu.forward(x),
+            Self::Relu { zero } => x.maximum(zero),
+            Self::Silu => x.sigmoid()?.mul(x),
+        }
+    }
+}
+
+impl Mlp {
+    fn load(config: &EncoderConfig, path: &str, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Self> {
+        let (hidden, width) = (config.hidden_size as i32, config.width as i32);
+        let up = (format!("{path}.up_proj"), width);
+        let parts = match config.gated {
+            true => vec![(format!("{path}.gate_proj"), width), up],
+            false => vec![up],
+        };
+        let down = format!("{path}.down_proj");
+        if config.bias {
+            for part in parts.iter().map(|(part, _)| part).chain([&down]) {
+                weights.require(&format!("{part}.bias"))?;
+            }
+        }
+        Ok(Self {
+            activation: Activation::new(config.activation, dtype)?,
+            up_proj: Linear::load_joined(weights, &parts, hidden)?,
+            gated: config.gated,
+            down_proj: Linear::load(weights, &down, width, hidden)?,
+        })
+    }
+
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let inner = self.up_proj.forward(x)?;
+        let inner = match self.gated {
+            true => {
+                let width = inner.dim(-1) / 2;
+                self.activation
+                    .forward(&inner.slice(1, 0, width)?)?
+                    .mul(&inner.slice(1, width, 2 * width)?)?
+            }
+            false => self.activation.forward(&inner)?,
+        };
+        self.down_proj.forward(&inner)
+    }
+}
+
+impl Layer {
+    fn load(config: &EncoderConfig, layer: usize, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Self> {
+        let (hidden, path) = (config.hidden_size as i32, format!("layers.{layer}"));
+        let attention = |name: &str| format!("{path}.self_attn.{name}");
+        let joined = attention("qkv_proj");
+        let parts = match weights.has(&format!("{joined}.weight")) {
+            true => vec![(joined, 3 * hidden)],
+            false => ["q_proj", "k_proj", "v_proj"].map(|name| (attention(name), hidden)).to_vec(),
+        };
+        let output = attention("o_proj");
+        if config.bias {
+            for part in parts.iter().map(|(part, _)| part).chain([&output]) {
+                weights.require(&format!("{part}.bias"))?;
+            }
+        }
+        let norm = |weights: &mut Weights<'_>, name: &str| LayerNorm::load(weights, &format!("{path}.{name}"), hidden, config.norm_eps);
+        Ok(Self {
+            qkv_proj: Linear::load_joined(weights, &parts, hidden)?,
+            o_proj: Linear::load(weights, &output, hidden, hidden)?,
+            post_attention_layernorm: norm(weights, "post_attention_layernorm")?,
+            mlp: Mlp::load(config, &format!("{path}.mlp"), dtype, weights)?,
+            post_mlp_layernorm: norm(weights, "post_mlp_layernorm")?,
+        })
+    }
+
+    /// States `[rows, hidden]` to the same; `mask` says what each row sees if the texts are not taken apart.
+    fn forward(&self, h: &Tensor, heads: i32, rope: Option<&Rope>, lengths: &[usize], mask: Option<&Mask>) -> Result<Tensor> {
+        let (rows, hidden) = (h.dim(0), h.dim(1));
+        let width = hidden / heads;
+        let all = self.qkv_proj.forward(h)?;
+        let split = |part: i32| {
+            let part = all.slice(1, part * hidden, (part + 1) * hidden)?;
+            part.reshape(&[1, rows, heads, width])?.swapaxes(1, 2)
+        };
+        let (mut queries, mut keys, values) = (split(0)?, split(1)?, split(2)?);
+        if let Some(rope) = rope {
+            // Scores depend on the distance of two positions alone, so texts may begin anywhere.
+            let rotation = rope.at(0, rows as usize);
+            (queries, keys) = (rope.forward(&queries, &rotation)?, rope.forward(&keys, &rotation)?);
+        }
+        let scale = (width as f32).powf(-0.5);
+        let mut attended = Vec::new();
+        if let Some(mask) = mask {
+            attended.push(queries.fast_attention(&keys, &values, scale, mask, None)?);
+        } else {
+            for (start, end) in spans(lengths) {
+                let (keys, values) = (keys.slice(2, start, end)?, values.slice(2, start, end)?);
+                for first in (start..end).step_by(QUERIES as usize) {
+                    let queries = queries.slice(2, first, end.min(first + QUERIES))?;
+                    attended.push(queries.fast_attention(&keys, &values, scale, &Mask::None, None)?);
+                }
+            }
+        }
+        let attended = match &attended[..] {
+            [one] => one.clone(),
+            several => concatenate(&several.iter().collect::<Vec<_>>(), 2)?,
+        };
+        let attended = attended.transpose(&[0, 2, 1, 3])?.reshape(&[rows, hidden])?;
+        let h = self.post_attention_layernorm.forward(&h.add(&self.o_proj.forward(&attended)?)?)?;
+        self.post_mlp_layernorm.forward(&h.add(&self.mlp.forward(&h)?)?)
+    }
+}
+
+impl Encoder {
+    /// Builds the model; every tensor of it is computed when this returns.
+    pub fn load(config: &EncoderConfig, weights: &mut Weights<'_>) -> Result<Self> {
+        config.renames.iter().for_each(|table| weights.rename(table));
+        let hidden = config.hidden_size as i32;
+        let norm = LayerNorm::load(weights, "embeddings.LayerNorm", hidden, config.norm_eps)?;
+        let dtype = weights.dtype_of_matrix("embeddings.word_embeddings").unwrap_or(Dtype::Float32);
+        let table = |weights: &mut Weights<'_>, name: &str, rows: u32| {
+            Embedding::load(weights, &format!("embeddings.{name}_embeddings"), rows as i32, hidden)
+        };
+        let word_embeddings = table(weights, "word", config.vocab_size)?;
+        let positions = match &config.positions {
+            Positions::Learned { rows, first } => PositionTable::Learned {
+                rows: table(weights, "position", *rows)?,
+                first: *first,
+            },
+            Positions::Rotary { rope, .. } => PositionTable::Rotary(Rope::new(rope, config.head_dim(), dtype)?),
+        };
+        let token_type = match config.token_types {
+            0 => None,
+            rows => Some(table(weights, "token_type", rows)?.forward(&ids_tensor(&[0]))?),
+        };
+        let layers = (0..config.layers as usize).map(|layer| Layer::load(config, layer, dtype, weights));
+        let model = Self {
+            vocabulary: config.vocab_size,
+            heads: config.heads as i32,
+            word_embeddings,
+            positions,
+            token_type,
+            norm,
+            layers: layers.collect::<Result<_>>()?,
+        };
+        weights.materialize(model.tensors())?;
+        Ok(model)
+    }
+
+    /// How many tokens its vocabulary has.
+    pub fn vocabulary(&self) -> u32 {
+        self.vocabulary
+    }
+
+    /// How many layers it has.
+    pub fn layers(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// Begins to read texts of these lengths, whose tokens are `ids` one after another.
+    pub fn begin(&self, ids: &[u32], lengths: &[usize]) -> Result<Pass> {
+        let mut h = self.word_embeddings.forward(&ids_tensor(ids))?;
+        if let Some(token_type) = &self.token_type {
+            h = h.add(token_type)?;
+        }
+        if let PositionTable::Learned { rows, first } = &self.positions {
+            let places: Vec<u32> = lengths.iter().flat_map(|length| *first..*first + *length as u32).collect();
+            h = h.add(&rows.forward(&ids_tensor(&places))?)?;
+        }
+        // A GPU takes one product with a mask in the time of a few short ones; the CPU computes what the mask leaves out.
+        let masks = match lengths.len() > 1 && device() != Device::Cpu {
+            true => vec![mask(lengths, None, true)],
+            false => Vec::new(),
+        };
+        Ok(Pass::new(lengths, self.norm.forward(&h)?, masks))
+    }
+
+    /// Takes a pass through the next `count` layers; nothing is evaluated.
+    pub fn advance(&self, pass: &mut Pass, count: usize) -> Result<()> {
+        let rope = match &self.positions {
+            PositionTable::Learned { .. } => None,
+            PositionTable::Rotary(rope) => Some(rope),
+        };
+        for layer in self.layers.iter().skip(pass.layer).take(count) {
+            pass.states = layer.forward(&pass.states, self.heads, rope, &pass.lengths, pass.masks.first())?;
+            pass.layer += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Parameters for PositionTable {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::Learned { rows, first: _ } => rows.visit(visitor),
+            Self::Rotary(rope) => rope.visit(visitor),
+        }
+    }
+}
+
+impl Parameters for Activation {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::Gelu { root, one, half } => [root, one, half].into_iter().for_each(visitor),
+            Self::GeluTanh(gelu) => gelu.visit(visitor),
+            Self::Relu { zero } => visitor(zero),
+            Self::Silu => {}
+        }
+    }
+}
+
+impl Parameters for Mlp {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            activation,
+            up_proj,
+            gated: _,
+            down_proj,
+        } = self;
+        activation.visit(visitor);
+        up_proj.visit(visitor);
+        down_proj.visit(visitor);
+    }
+}
+
+impl Parameters for Layer {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            qkv_proj,
+            o_proj,
+            post_attention_layernorm,
+            mlp,
+            post_mlp_layernorm,
+        } = self;
+        qkv_proj.visit(visitor);
+        o_proj.visit(visitor);
+        post_attention_layernorm.visit(visitor);
+        mlp.visit(visitor);
+        post_mlp_layernorm.visit(visitor);
+    }
+}
+
+impl Parameters for Encoder {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            vocabulary: _,
+            heads: _,
+            word_embeddings,
+            positions,
+            token_type,
+            norm,
+            layers,
+        } = self;
+        word_embeddings.visit(visitor);
+        positions.visit(visitor);
+        token_type.visit(visitor);
+        norm.visit(visitor);
+        layers.visit(visitor);
+    }
+}

@@ -1,0 +1,65 @@
+//! Texts that are read at once, one after another in the rows of one pass, so that nothing is padded; layer by layer, so that a
+//! long text does not hold up who waits.
+
+use crate::ops::Mask;
+use crate::tensor::Tensor;
+
+/// A pass that has gone through some of a model's layers.
+pub struct Pass {
+    /// How many tokens each text has.
+    pub lengths: Vec<usize>,
+    /// States `[rows, width]` after the layers so far.
+    pub states: Tensor,
+    /// The next layer.
+    pub layer: usize,
+    /// One for each window of the model, if it needs any.
+    pub masks: Vec<Mask>,
+}
+
+impl Pass {
+    /// Before the first layer.
+    pub fn new(lengths: &[usize], states: Tensor, masks: Vec<Mask>) -> Self {
+        Self {
+            lengths: lengths.to_vec(),
+            states,
+            layer: 0,
+            masks,
+        }
+    }
+
+    /// Tokens of all texts.
+    pub fn rows(&self) -> usize {
+        self.lengths.iter().sum()
+    }
+}
+
+/// The rows of each text, first to last.
+pub fn spans(lengths: &[usize]) -> impl Iterator<Item = (i32, i32)> + '_ {
+    lengths.iter().scan(0, |end, length| {
+        let start = *end;
+        *end += *length as i32;
+        Some((start, *end))
+    })
+}
+
+/// What each row sees: rows of its own text, those up to itself unless `both_ways`, and of these the ones less than `window` away.
+pub fn mask(lengths: &[usize], window: Option<u32>, both_ways: bool) -> Mask {
+    let window = window.map_or(i32::MAX, |window| window as i32);
+    if let [length] = lengths {
+        match (both_ways, *length as i32 <= window) {
+            (true, true) => return Mask::None,
+            (false, true) => return Mask::Causal,
+            _ => {}
+        }
+    }
+    let rows: usize = lengths.iter().sum();
+    let mut sees = vec![false; rows * rows];
+    for (start, end) in spans(lengths) {
+        for row in start..end {
+            let first = start.max(row.saturating_sub(window - 1));
+            let last = if both_ways { end.min(row.saturating_add(window)) } else { row + 1 };
+            sees[row as usize * rows..][first as usize..last as usize].fill(true);
+        }
+    }
+    Mask::Array(Tensor::from_bool(&sees, &[rows as i32, rows as i32]))
+}

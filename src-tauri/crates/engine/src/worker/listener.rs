@@ -1,0 +1,43 @@
+//! Who waits for a load.
+
+use protocol::{EngineEvent, LoadEvent, Sender, Stage};
+
+use super::cancelled_event;
+use crate::embedding::EmbeddingJob;
+use crate::job::JobContext;
+
+/// Who hears how far a load is.
+pub(super) enum Listener<'a> {
+    Job(&'a JobContext),
+    Embedding(&'a EmbeddingJob),
+    Load(&'a Sender<LoadEvent>),
+    Nobody,
+}
+
+impl Listener<'_> {
+    pub(super) fn progress(&self, done: u64, total: u64) {
+        match self {
+            Self::Job(job) => job.send(EngineEvent::Progress {
+                stage: Stage::Load,
+                done,
+                total,
+            }),
+            Self::Load(events) => events.send(LoadEvent::Progress { done, total }),
+            Self::Embedding(_) | Self::Nobody => {}
+        }
+    }
+
+    /// Whether its job was cancelled, which is told at once.
+    pub(super) fn has_left(&self) -> bool {
+        let job = match self {
+            Self::Job(job) => job,
+            Self::Embedding(job) => return job.cancelled(),
+            Self::Load(_) | Self::Nobody => return false,
+        };
+        let cancelled = job.cancelled();
+        if cancelled {
+            job.send(cancelled_event());
+        }
+        cancelled
+    }
+}

@@ -1,0 +1,239 @@
+//! `POST /v1/embeddings`: the request, and the body that comes of the vectors.
+
+use protocol::{Argument, EmbeddingInput, EmbeddingRequest, Embeddings, Error, ModelSource, Priority};
+use serde_json::{json, Value};
+
+use crate::fields::Fields;
+use crate::refusal::Refusal;
+
+type Result<T> = std::result::Result<T, Refusal>;
+
+/// The most inputs of a request, as in OpenAI's API.
+const MOST_INPUTS: usize = 2048;
+
+/// How numbers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// A list of numbers.
+    Float,
+    /// Base64 of 32 bit floats, the least byte first, as the official SDKs ask unless they are told otherwise.
+    Base64,
+}
+
+/// A request as it was understood.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) request: EmbeddingRequest,
+    pub(crate) encoding: Encoding,
+    /// Whether the inputs came as a list, so that a place among them has a number.
+    list: bool,
+}
+
+/// Translates a request for this model.
+///
+/// # Errors
+/// If a field makes no sense or cannot be honoured; the refusal names it.
+pub(crate) fn ask(fields: &Fields, model: &ModelSource) -> Result<Asked> {
+    let encoding = match fields.text("encoding_format")? {
+        None | Some("float") => Encoding::Float,
+        Some("base64") => Encoding::Base64,
+        Some(other) => return fields.refuse("encoding_format", format!("{other:?} is neither \"float\" nor \"base64\"")),
+    };
+    let dimensions = fields.integer("dimensions", 1..=i64::from(u32::MAX))?;
+    let (inputs, list) = inputs(fields)?;
+    if inputs.len() > MOST_INPUTS {
+        return fields.refuse(
+            "input",
+            format!("there are {} inputs, and a request takes {MOST_INPUTS}", inputs.len()),
+        );
+    }
+    Ok(Asked {
+        request: EmbeddingRequest {
+            model: model.clone(),
+            inputs,
+            dimensions: dimensions.map(|dimensions| dimensions as u32),
+            priority: Priority::Api,
+        },
+        encoding,
+        list,
+    })
+}
+
+/// A text, ids, or a list of either; and whether it is a list.
+fn inputs(fields: &Fields) -> Result<(Vec<EmbeddingInput>, bool)> {
+    let Some(input) = fields.get("input") else {
+        return fields.refuse("input", "this field is required");
+    };
+    if let Some(one) = one(input) {
+        refuse_empty(&one, || "input".to_owned())?;
+        return Ok((vec![one], false));
+    }
+    let Some(list) = input.as_array() else {
+        return fields.refuse("input", "this is neither a text, nor token ids, nor a list of either");
+    };
+    if list.is_empty() {
+        return fields.refuse("input", "this list is empty, and at least one is needed");
+    }
+    let mut inputs = Vec::with_capacity(list.len());
+    for (index, value) in list.iter().enumerate() {
+        let place = || format!("input[{index}]");
+        let input = one(value).ok_or_else(|| Refusal::field(place(), "this is neither a text nor a list of token ids"))?;
+        refuse_empty(&input, place)?;
+        inputs.push(input);
+    }
+    Ok((inputs, true))
+}
+
+/// A text, or a list of ids, which may be an empty one only inside of a list.
+fn one(value: &Value) -> Option<EmbeddingInput> {
+    match value {
+        Value::String(text) => Some(EmbeddingInput::Text(text.clone())),
+        Value::Array(ids) if !ids.is_empty() => {
+            let id = |id: &Value| id.as_u64().and_then(|id| u32::try_from(id).ok());
+            ids.iter().map(id).collect::<Option<_>>().map(EmbeddingInput::Tokens)
+        }
+        _ => None,
+    }
+}
+
+fn refuse_empty(input: &EmbeddingInput, place: impl Fn() -> String) -> Result<()> {
+    match input {
+        EmbeddingInput::Text(text) if text.is_empty() => Err(Refusal::field(place(), "there is nothing in it to embed")),
+        _ => Ok(()),
+    }
+}
+
+impl Asked {
+    /// What a client is told if the engine fails: the place in the request that the engine speaks of by a number.
+    pub(crate) fn refusal(&self, error: Error) -> Refusal {
+        let number = |name: &str| match error.arguments.get(name) {
+            Some(Argument::Number(number)) => Some(*number),
+            _ => None,
+        };
+        let place = match (number("input"), number("dimensions"), number("tokens")) {
+            (Some(index), ..) if self.list => Some(format!("input[{index}]")),
+            (Some(_), ..) | (None, None, Some(_)) => Some("input".to_owned()),
+            (None, Some(_), _) => Some("dimensions".to_owned()),
+            (None, None, None) => None,
+        };
+        let mut refusal = Refusal::from(error);
+        if let Some(place) = place {
+            refusal.message = format!("{place}: {}", refusal.message);
+            refusal = refusal.at(place);
+        }
+        refusal
+    }
+}
+
+/// The body of an answer by the model that the client calls `name`.
+pub(crate) fn body(name: &str, embeddings: &Embeddings, encoding: Encoding) -> Value {
+    let entry = |(index, vector): (usize, &Vec<f32>)| {
+        let embedding = match encoding {
+            Encoding::Float => json!(vector),
+            Encoding::Base64 => json!(base64(vector)),
+        };
+        json!({"object": "embedding", "index": index, "embedding": embedding})
+    };
+    let data: Vec<Value> = embeddings.vectors.iter().enumerate().map(entry).collect();
+    let tokens = embeddings.prompt_tokens;
+    json!({"object": "list", "data": data, "model": name, "usage": {"prompt_tokens": tokens, "total_tokens": tokens}})
+}
+
+/// Base64 of the numbers' bytes (RFC 4648, padded).
+fn base64(numbers: &[f32]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for part in bytes.chunks(3) {
+        let byte = |index: usize| u32::from(part.get(index).copied().unwrap_or(0));
+        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            if place <= part.len() {
+                text.push(char::from(ALPHABET[(word >> (18 - 6 * place)) as usize & 63]));
+            } else {
+                text.push('=');
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::ErrorCode;
+
+    use super::*;
+    use crate::reply::tests::pebble;
+
+    fn asked(body: Value) -> Result<Asked> {
+        ask(&Fields::of(&body, "")?, &pebble())
+    }
+
+    #[test]
+    fn an_input_is_a_text_ids_or_several() {
+        let inputs = |body: Value| asked(body).unwrap().request.inputs;
+        let text = |text: &str| EmbeddingInput::Text(text.into());
+        assert_eq!(inputs(json!({"input": "a"})), [text("a")]);
+        assert_eq!(inputs(json!({"input": ["a", "b"]})), [text("a"), text("b")]);
+        assert_eq!(inputs(json!({"input": [1, 2]})), [EmbeddingInput::Tokens(vec![1, 2])]);
+        assert_eq!(
+            inputs(json!({"input": [[1], [2, 3]]})),
+            [EmbeddingInput::Tokens(vec![1]), EmbeddingInput::Tokens(vec![2, 3])]
+        );
+        let asked = asked(json!({"input": "a", "encoding_format": "base64", "dimensions": 64, "user": "x"})).unwrap();
+        assert_eq!((asked.encoding, asked.request.dimensions), (Encoding::Base64, Some(64)));
+        assert_eq!(asked.request.priority, Priority::Api);
+    }
+
+    #[test]
+    fn what_cannot_be_honoured_is_refused_by_name() {
+        let many = vec!["a"; MOST_INPUTS + 1];
+        for (body, place) in [
+            (json!({}), "input"),
+            (json!({"input": ""}), "input"),
+            (json!({"input": []}), "input"),
+            (json!({"input": 7}), "input"),
+            (json!({"input": ["a", ""]}), "input[1]"),
+            (json!({"input": [[1], []]}), "input[1]"),
+            (json!({"input": [1, "a"]}), "input[0]"),
+            (json!({"input": [[-1]]}), "input[0]"),
+            (json!({"input": many}), "input"),
+            (json!({"input": "a", "encoding_format": "int8"}), "encoding_format"),
+            (json!({"input": "a", "dimensions": 0}), "dimensions"),
+            (json!({"input": "a", "dimensions": "many"}), "dimensions"),
+        ] {
+            let shown = body.to_string().chars().take(60).collect::<String>();
+            assert_eq!(asked(body).err().unwrap().param.as_deref(), Some(place), "{shown}");
+        }
+    }
+
+    #[test]
+    fn the_engine_speaks_of_inputs_by_number_and_clients_hear_their_place() {
+        let error = |name: &str| Error::new(ErrorCode::BadRequest, "no").with(name, 1u32);
+        let several = asked(json!({"input": ["a", "b"]})).unwrap();
+        assert_eq!(several.refusal(error("input")).param.as_deref(), Some("input[1]"));
+        assert_eq!(several.refusal(error("dimensions")).message, "dimensions: no");
+        assert_eq!(several.refusal(error("tokens")).param.as_deref(), Some("input"));
+        let single = asked(json!({"input": "a"})).unwrap();
+        assert_eq!(single.refusal(error("input")).param.as_deref(), Some("input"));
+    }
+
+    #[test]
+    fn vectors_are_written_as_numbers_or_as_base64_of_their_bytes() {
+        let embeddings = Embeddings {
+            vectors: vec![vec![1.0, -2.5], vec![0.0, 0.5]],
+            prompt_tokens: 9,
+        };
+        let whole = body("m", &embeddings, Encoding::Float);
+        assert_eq!(
+            whole,
+            json!({"object": "list", "model": "m", "usage": {"prompt_tokens": 9, "total_tokens": 9},
+                "data": [{"object": "embedding", "index": 0, "embedding": [1.0, -2.5]},
+                    {"object": "embedding", "index": 1, "embedding": [0.0, 0.5]}]})
+        );
+        // python3: base64.b64encode(struct.pack("<2f", 1, -2.5))
+        assert_eq!(body("m", &embeddings, Encoding::Base64)["data"][0]["embedding"], "AACAPwAAIMA=");
+        assert_eq!(base64(&[1.0]), "AACAPw==");
+        assert_eq!(base64(&[1.0, 2.0, 3.0]), "AACAPwAAAEAAAEBA");
+    }
+}

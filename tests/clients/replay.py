@@ -1,0 +1,54 @@
+"""What eleven clients sent (server/tests/fixtures), sent again to a server with Pebble: each reply is well formed and its events come in
+order. Requests for embeddings are refused in the client's own form by a model that cannot embed.
+
+    replay.py URL FOLDER"""
+import json
+import sys
+from pathlib import Path
+
+from cells import cells, url
+from wire import SURFACES, send
+
+URL = url()
+BY_PATH = {surface.path: (surface, limit) for surface, limit in zip(SURFACES, ["max_completion_tokens", "max_output_tokens", "max_tokens"])}
+# What is said to Pebble is long and not for it; the form of its answers is looked at, not their end.
+MOST = 24
+
+
+def again(sent):
+    path, body = sent["path"].split("?")[0], sent["body"]
+    surface, limit = BY_PATH.get(path, (None, None))
+    if surface:
+        body = body | {limit: MOST}
+    reply = send(URL, sent["method"], sent["path"], body, sent["headers"])
+    if path == "/v1/embeddings":
+        assert reply.status == 400 and reply.json()["error"]["type"] == "invalid_request_error", reply
+        return "refused"
+    assert reply.status == 200, f"{reply.status} {reply.body[:500]}"
+    if path == "/v1/messages/count_tokens":
+        assert reply.json()["input_tokens"] > 0
+        return "counted"
+    if not surface:
+        assert sent["method"] == "HEAD" or reply.json()["data"], reply
+        return "listed"
+    # A call that is broken is told as the text that it is; what belongs to a thought is never told.
+    assert b"channel" not in reply.body, reply.body[:500]
+    if body.get("stream"):
+        whole = surface.whole(reply.events(), bool((body.get("stream_options") or {}).get("include_usage")))
+    else:
+        whole = reply.json()
+    told = surface.told(whole)
+    assert told.prompt > 0 and told.completion > 0, told
+    if not told.text and not told.calls:
+        assert told.thought, told
+    return "answered"
+
+
+def runs():
+    for file in sorted(Path(sys.argv[2]).glob("*.json")):
+        recorded = json.loads(file.read_text())
+        for number, sent in enumerate(recorded["requests"], 1):
+            yield f"{recorded['client'].partition(';')[0]}, {number}: {sent['method']} {sent['path']}", lambda sent=sent: again(sent)
+
+
+cells("replay", dict(runs()), at_once=4)

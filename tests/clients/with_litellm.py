@@ -1,0 +1,71 @@
+"""litellm over chat completions and over messages.
+
+    with_litellm.py URL"""
+import os
+
+# It would fetch a list of prices otherwise.
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+
+import json
+
+import litellm
+
+from cells import ABOUT, ARGUMENTS, FIVE, RESULT, SCHEMA, SUM, TOLD, WEATHER, cells, raises, url
+
+litellm.suppress_debug_info = True
+URL = url()
+PROVIDERS = {
+    "chat": ({"model": "openai/pebble", "api_base": f"{URL}/v1"}, {"reasoning_effort": "high", "allowed_openai_params": ["reasoning_effort"]}),
+    "messages": ({"model": "anthropic/pebble", "api_base": URL}, {"thinking": {"type": "enabled", "budget_tokens": 1024}, "allowed_openai_params": ["thinking"]}),
+}
+TOOLS = [{"type": "function", "function": {"name": "get_weather", "description": ABOUT, "parameters": SCHEMA}}]
+
+
+def answer(stream, messages, **fields):
+    given = {"api_key": "local", "max_tokens": 1500, "temperature": 0, "num_retries": 0} | fields
+    if not stream:
+        return litellm.completion(messages=messages, **given)
+    chunks = list(litellm.completion(messages=messages, stream=True, stream_options={"include_usage": True}, **given))
+    whole = litellm.stream_chunk_builder(chunks, messages=messages)
+    # The builder looks for the reason in the last chunk alone, which tells the usage.
+    [whole.choices[0].finish_reason] = [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices[0].finish_reason]
+    return whole
+
+
+def runs(base, thinking):
+    def question():
+        for stream in [False, True]:
+            told = answer(stream, [{"role": "user", "content": SUM}], **base)
+            assert FIVE in told.choices[0].message.content and told.choices[0].finish_reason == "stop", told
+            assert told.usage.prompt_tokens > 5 and told.usage.completion_tokens > 0, told.usage
+
+    def tools():
+        for stream in [False, True]:
+            messages = [{"role": "user", "content": WEATHER}]
+            called = answer(stream, messages, tools=TOOLS, **base).choices[0]
+            [call] = called.message.tool_calls
+            assert (call.function.name, json.loads(call.function.arguments)) == ("get_weather", ARGUMENTS), called
+            assert called.finish_reason == "tool_calls", called
+            messages += [called.message.model_dump(exclude_none=True), {"role": "tool", "tool_call_id": call.id, "content": RESULT}]
+            told = answer(stream, messages, tools=TOOLS, **base)
+            assert TOLD in told.choices[0].message.content, (messages, told)
+
+    def thinks():
+        for stream in [False, True]:
+            fields = base | thinking
+            message = answer(stream, [{"role": "user", "content": SUM}], **fields).choices[0].message
+            assert message.reasoning_content and FIVE in message.content and len(message.content) < 60, message
+
+    def error():
+        for stream in [False, True]:
+            other = base | {"model": base["model"].replace("pebble", "other")}
+            raises(litellm.NotFoundError, lambda: answer(stream, [{"role": "user", "content": SUM}], **other))
+            long = [{"role": "user", "content": "one two " * 6000}]
+            # It has a class of its own for a full context, which it knows by code or wording.
+            raises(litellm.ContextWindowExceededError, lambda: answer(stream, long, **base))
+
+    return {"question": question, "tools": tools, "thinking": thinks, "error": error}
+
+
+for name, (base, thinking) in PROVIDERS.items():
+    cells(f"litellm, {name}", runs(base, thinking))
