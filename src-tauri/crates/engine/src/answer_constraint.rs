@@ -1,7 +1,7 @@
 //! An answer that follows a schema: where its grammar is awake, and what may come next. The grammar sleeps through thoughts, headers and
 //! calls, which the channel parser knows.
 
-use prompt::{ChannelParser, Piece, Place};
+use prompt::{ChannelParser, ChatProcessor, Piece, Place};
 use serde_json::Value;
 
 use crate::error::Result;
@@ -23,10 +23,10 @@ pub struct AnswerConstraint {
 
 impl AnswerConstraint {
     /// Begins to compile a schema for an answer of this model.
-    pub fn begin(loaded: &LoadedModel, schema: Value) -> Self {
+    pub fn begin(loaded: &LoadedModel, processor: &ChatProcessor, schema: Value) -> Self {
         Self {
-            grammar: LazyGrammar::begin(loaded, move |vocabulary| vocabulary.grammar(&schema)),
-            stops: loaded.files.processor.stops().ids.keys().copied().collect(),
+            grammar: LazyGrammar::begin(loaded, processor, move |vocabulary| vocabulary.grammar(&schema)),
+            stops: processor.stops().ids.keys().copied().collect(),
             begun: false,
             called: false,
             thought: false,

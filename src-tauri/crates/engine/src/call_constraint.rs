@@ -2,7 +2,7 @@
 //! declares.
 
 use constraint::{AnswerGrammar, CallForm};
-use prompt::{CallBody, ChannelParser, Piece, Place};
+use prompt::{CallBody, ChannelParser, ChatProcessor, Piece, Place};
 use protocol::Request;
 
 use crate::error::Result;
@@ -33,8 +33,7 @@ pub struct CallConstraint {
 impl CallConstraint {
     /// Begins to compile what the tools declare; `None` if no call is required, or no grammar can say how this model writes those of
     /// these tools.
-    pub fn begin(loaded: &LoadedModel, request: &Request) -> Option<Self> {
-        let processor = &loaded.files.processor;
+    pub fn begin(loaded: &LoadedModel, processor: &ChatProcessor, request: &Request) -> Option<Self> {
         let written = processor
             .call_form()
             .filter(|_| request.call_required && !request.tools.is_empty())?;
@@ -54,7 +53,7 @@ impl CallConstraint {
         Some(Self {
             opening,
             closing,
-            grammar: LazyGrammar::begin(loaded, move |vocabulary| vocabulary.call_grammar(&form, &tools)),
+            grammar: LazyGrammar::begin(loaded, processor, move |vocabulary| vocabulary.call_grammar(&form, &tools)),
             open: None,
             called: false,
             thought: false,

@@ -123,7 +123,7 @@ impl Generation {
             None => processor.parser(&prompt, thinks(request.thinking, &info.thinking), &request.stop),
         };
         let thinking = ThinkingBudget::new(processor.thinking_terminator().cloned(), request.thinking_budget);
-        let constraint = output_constraint::begin(&loaded, &request);
+        let constraint = output_constraint::begin(&loaded, processor, &request);
         let mut output = OutputStream::new(parser.with_tools(&request.tools), thinking, job.clone()).limited(constraint);
         let mut repetitions = RepetitionDetector::default();
         let mut tokens = prompt.ids.clone();

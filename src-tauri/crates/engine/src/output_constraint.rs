@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use constraint::{AnswerGrammar, Vocabulary};
-use prompt::{ChannelParser, Piece};
+use prompt::{ChannelParser, ChatProcessor, Piece};
 use protocol::Request;
 
 use crate::answer_constraint::AnswerConstraint;
@@ -26,12 +26,12 @@ pub trait OutputConstraint {
 }
 
 /// What the answer to a request is limited to.
-pub fn begin(loaded: &LoadedModel, request: &Request) -> Option<Box<dyn OutputConstraint>> {
-    if let Some(calls) = CallConstraint::begin(loaded, request) {
+pub fn begin(loaded: &LoadedModel, processor: &ChatProcessor, request: &Request) -> Option<Box<dyn OutputConstraint>> {
+    if let Some(calls) = CallConstraint::begin(loaded, processor, request) {
         return Some(Box::new(calls));
     }
     let schema = request.schema.clone()?;
-    Some(Box::new(AnswerConstraint::begin(loaded, schema)))
+    Some(Box::new(AnswerConstraint::begin(loaded, processor, schema)))
 }
 
 /// The vocabulary of a model, made when an answer first has to follow a grammar.
@@ -49,8 +49,11 @@ pub enum LazyGrammar {
 
 impl LazyGrammar {
     /// Begins to compile a grammar over this model's vocabulary.
-    pub fn begin(loaded: &LoadedModel, compile: impl FnOnce(&Vocabulary) -> constraint::Result<AnswerGrammar> + Send + 'static) -> Self {
-        let processor = &loaded.files.processor;
+    pub fn begin(
+        loaded: &LoadedModel,
+        processor: &ChatProcessor,
+        compile: impl FnOnce(&Vocabulary) -> constraint::Result<AnswerGrammar> + Send + 'static,
+    ) -> Self {
         let stops: Vec<u32> = processor.stops().ids.keys().copied().collect();
         let (tokenizer, rows) = (processor.tokenizer().clone(), loaded.model.vocabulary() as usize);
         let vocabulary = loaded.vocabulary.clone();
