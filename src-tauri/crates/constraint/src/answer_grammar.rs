@@ -11,11 +11,31 @@ pub struct AnswerGrammar {
     matcher: Matcher,
     stops: Arc<[u32]>,
     rows: usize,
+    /// What its lexer has cost so far, in llguidance's units; about a hundred bytes stay of each.
+    spent: u64,
 }
 
+/// What the lexer of one answer may cost: a pattern that never repeats itself would fill the memory.
+const MOST_SPENT: u64 = 3_000_000;
+
 impl AnswerGrammar {
+    /// The same grammar, as far as this one has come.
+    pub fn copy(&self) -> Self {
+        Self {
+            matcher: self.matcher.deep_clone(),
+            stops: self.stops.clone(),
+            rows: self.rows,
+            spent: self.spent,
+        }
+    }
+
     pub(crate) fn new(matcher: Matcher, stops: Arc<[u32]>, rows: usize) -> Self {
-        Self { matcher, stops, rows }
+        Self {
+            matcher,
+            stops,
+            rows,
+            spent: 0,
+        }
     }
 
     /// Takes the next token, if it may come here; returns whether it did.
@@ -54,12 +74,21 @@ impl AnswerGrammar {
     pub fn mask(&mut self) -> Result<Vec<bool>> {
         let mut mask = vec![false; self.rows];
         let allowed = self.matcher.compute_mask_or_eos().map_err(too_complex)?;
+        self.spent += self.matcher.last_step_stats().map_err(too_complex)?.lexer_cost;
+        if self.spent > MOST_SPENT {
+            return Err(too_complex("a \"pattern\" takes too much work"));
+        }
         allowed.iter_set_entries(|id| {
             if let Some(allowed) = mask.get_mut(id) {
                 *allowed = true;
             }
         });
         Ok(mask)
+    }
+
+    /// What its lexer has cost so far, in llguidance's units.
+    pub fn spent(&self) -> u64 {
+        self.spent
     }
 
     /// Whether the answer is whole.

@@ -2,12 +2,15 @@
 //! tokenizer; the grammar engine is llguidance.
 
 mod answer_grammar;
+mod call_grammar;
 mod error;
+mod gemma_arguments;
 mod limits;
 mod schema;
 mod vocabulary;
 
 pub use answer_grammar::AnswerGrammar;
+pub use call_grammar::CallForm;
 pub use error::{Error, Result};
-pub use schema::{any_object, check};
+pub use schema::{any_object, check, check_calls};
 pub use vocabulary::Vocabulary;

@@ -21,6 +21,9 @@ const BRANCHES: u64 = 10;
 /// What comparing two patterns of `patternProperties` costs, in bytes.
 const PATTERNS: u64 = 1000;
 
+/// Patterns that one text has to match: llguidance looks at all combinations of what each of them may go on with.
+const MOST_PATTERNS: u64 = 8;
+
 /// Stack for the deepest schema: llguidance goes down through references as it does through the text.
 pub(crate) const STACK: usize = 64 << 20;
 
@@ -42,6 +45,11 @@ pub(crate) fn check(schema: &Value) -> Result<()> {
     if survey.too_deep || cost.depth > MOST_DEPTH {
         return Err(Error::Schema(format!("\"$ref\": schemas nest deeper than {MOST_DEPTH}")));
     }
+    if cost.patterns > MOST_PATTERNS {
+        return Err(Error::Schema(format!(
+            "a text has to match more than {MOST_PATTERNS} of \"pattern\" and \"format\" at once"
+        )));
+    }
     if cost.work > MOST_WORK {
         return Err(Error::Schema(
             "it becomes too large where \"$ref\", \"allOf\", \"anyOf\", \"oneOf\" or \"patternProperties\" merge or compare schemas".into(),
@@ -55,12 +63,27 @@ pub(crate) fn check(schema: &Value) -> Result<()> {
 struct Cost {
     work: u64,
     depth: usize,
+    /// Patterns that one value may have to match.
+    patterns: u64,
 }
 
 impl Cost {
-    fn add(&mut self, inner: Cost) {
-        self.work = self.work.saturating_add(inner.work);
-        self.depth = self.depth.max(inner.depth + 1);
+    const ONE: Self = Self {
+        work: 1,
+        depth: 0,
+        patterns: 0,
+    };
+
+    /// Adds what the same value has to follow too.
+    fn add(&mut self, other: Cost) {
+        self.patterns = self.patterns.saturating_add(other.patterns);
+        self.beside(other);
+    }
+
+    /// Adds what another value has to follow.
+    fn beside(&mut self, other: Cost) {
+        self.work = self.work.saturating_add(other.work);
+        self.depth = self.depth.max(other.depth + 1);
     }
 }
 
@@ -76,7 +99,7 @@ impl<'a> Survey<'a> {
     /// The cost of a schema, which is copied wherever it is named if it is to be merged with another.
     fn schema(&mut self, schema: &'a Value, merged: bool) -> Cost {
         let Value::Object(keywords) = schema else {
-            return Cost { work: 1, depth: 0 };
+            return Cost::ONE;
         };
         if self.level > MOST_DEPTH {
             self.too_deep = true;
@@ -84,15 +107,18 @@ impl<'a> Survey<'a> {
         }
         self.level += 1;
         let merged = merged || merges(keywords);
-        let mut cost = Cost { work: 1, depth: 0 };
+        let (mut cost, mut inside) = (Cost::ONE, 0);
         for (keyword, value) in keywords {
-            self.keyword(&mut cost, keyword, value, merged);
+            self.keyword(&mut cost, &mut inside, keyword, value, merged);
         }
+        // Where objects or lists are merged, so are their parts.
+        cost.patterns = cost.patterns.saturating_add(inside);
         self.level -= 1;
         cost
     }
 
-    fn keyword(&mut self, cost: &mut Cost, keyword: &str, value: &'a Value, merged: bool) {
+    /// Adds a keyword to the cost of its schema; `inside` is the most of what the parts of a value have to match.
+    fn keyword(&mut self, cost: &mut Cost, inside: &mut u64, keyword: &str, value: &'a Value, merged: bool) {
         match (keyword, value) {
             ("$ref", Value::String(target)) => cost.add(self.reference(target, merged)),
             ("properties" | "patternProperties", Value::Object(inner)) => {
@@ -101,19 +127,45 @@ impl<'a> Survey<'a> {
                 }
                 for (name, schema) in inner {
                     cost.work += name.len() as u64;
+                    let part = self.schema(schema, merged);
+                    cost.beside(part);
+                    *inside = part.patterns.max(*inside);
+                }
+            }
+            ("allOf", Value::Array(all)) => {
+                for schema in all {
                     cost.add(self.schema(schema, merged));
                 }
             }
-            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(inner)) => {
+            ("anyOf" | "oneOf", Value::Array(branches)) => {
                 if keyword == "oneOf" {
-                    cost.work = cost.work.saturating_add(pairs(inner.len(), BRANCHES));
+                    cost.work = cost.work.saturating_add(pairs(branches.len(), BRANCHES));
                 }
-                for schema in inner {
-                    cost.add(self.schema(schema, merged));
+                let mut most = 0;
+                for schema in branches {
+                    let branch = self.schema(schema, merged);
+                    cost.beside(branch);
+                    most = branch.patterns.max(most);
+                }
+                cost.patterns = cost.patterns.saturating_add(most);
+            }
+            ("prefixItems" | "items", Value::Array(parts)) => {
+                for schema in parts {
+                    let part = self.schema(schema, merged);
+                    cost.beside(part);
+                    *inside = part.patterns.max(*inside);
                 }
             }
-            ("items" | "additionalProperties" | "additionalItems", inner) => cost.add(self.schema(inner, merged)),
-            ("const" | "enum" | "pattern" | "required", value) => cost.work += value.to_string().len() as u64,
+            ("items" | "additionalProperties" | "additionalItems", part) => {
+                let part = self.schema(part, merged);
+                cost.beside(part);
+                *inside = part.patterns.max(*inside);
+            }
+            ("format", _) => cost.patterns += 1,
+            ("const" | "enum" | "pattern" | "required", value) => {
+                cost.work += value.to_string().len() as u64;
+                cost.patterns += u64::from(keyword == "pattern");
+            }
             _ => {}
         }
     }
@@ -133,6 +185,7 @@ impl<'a> Survey<'a> {
             None => Cost {
                 work: self.root.to_string().len() as u64,
                 depth: 0,
+                patterns: 0,
             },
         };
         self.known.insert((target, merged), cost);

@@ -7,6 +7,7 @@ use llguidance::toktrie::ApproximateTokEnv;
 use llguidance::{ParserFactory, TokenParser};
 use serde_json::{json, Map, Value};
 
+use crate::call_grammar::{self, CallForm};
 use crate::error::{Error, Result};
 use crate::limits;
 
@@ -48,23 +49,45 @@ pub fn check(schema: &Value) -> Result<()> {
     parser(factory, schema).map(drop)
 }
 
+/// Refuses tools whose calls cannot be held to what they declare, before a model is loaded for them.
+///
+/// # Errors
+/// [`Error::Schema`] names the tool and the keyword.
+pub fn check_calls(form: &CallForm, tools: &[Value]) -> Result<()> {
+    on_deep_stack(|| call_grammar::lark(form, tools).map(drop))?;
+    match form {
+        CallForm::Json { .. } => tools.iter().try_for_each(|tool| check(&call_grammar::parameters(tool))),
+        // Its rules were checked while they were written.
+        CallForm::Gemma { .. } => Ok(()),
+    }
+}
+
 /// A parser of answers in the form of this schema.
 pub(crate) fn parser(factory: &ParserFactory, schema: &Value) -> Result<TokenParser> {
     compile(factory, || Ok(TopLevelGrammar::from_json_schema(checked(schema)?)))
 }
 
-/// Compiles a grammar on a stack that the deepest one fits on.
+/// A parser of calls in this form of these tools.
+pub(crate) fn call_parser(factory: &ParserFactory, form: &CallForm, tools: &[Value]) -> Result<TokenParser> {
+    compile(factory, || Ok(TopLevelGrammar::from_lark(call_grammar::lark(form, tools)?)))
+}
+
+/// Compiles a grammar.
 fn compile(factory: &ParserFactory, grammar: impl FnOnce() -> Result<TopLevelGrammar> + Send) -> Result<TokenParser> {
-    let compile = || {
+    on_deep_stack(|| {
         let parser = factory.create_parser(grammar()?);
         parser.map_err(|error| Error::Schema(reason(&error.to_string())))
-    };
-    let compiled = std::thread::scope(|scope| {
+    })
+}
+
+/// Runs this on a stack that the deepest schema fits on.
+fn on_deep_stack<T: Send>(run: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let result = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("schema".into()).stack_size(limits::STACK);
-        thread.spawn_scoped(scope, compile).map(|thread| thread.join())
+        thread.spawn_scoped(scope, run).map(|thread| thread.join())
     });
-    match compiled {
-        Ok(Ok(parser)) => parser,
+    match result {
+        Ok(Ok(result)) => result,
         Ok(Err(_)) | Err(_) => Err(Error::Schema("it cannot be compiled".into())),
     }
 }
@@ -73,7 +96,7 @@ fn compile(factory: &ParserFactory, grammar: impl FnOnce() -> Result<TopLevelGra
 ///
 /// # Errors
 /// [`Error::Schema`] if it costs too much or says nothing that can be followed.
-fn checked(schema: &Value) -> Result<Value> {
+pub(crate) fn checked(schema: &Value) -> Result<Value> {
     let mut keywords = match schema {
         Value::Object(keywords) => keywords.clone(),
         Value::Bool(true) => Map::new(),
@@ -86,6 +109,11 @@ fn checked(schema: &Value) -> Result<Value> {
     limits::check(schema)?;
     keywords.insert(OPTIONS.into(), json!({"whitespace_pattern": BLANKS}));
     Ok(keywords.into())
+}
+
+/// A text as a literal of a grammar.
+pub(crate) fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
 }
 
 /// What llguidance says, in one line.

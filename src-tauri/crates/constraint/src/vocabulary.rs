@@ -7,8 +7,9 @@ use llguidance::{Matcher, ParserFactory};
 use serde_json::Value;
 
 use crate::answer_grammar::AnswerGrammar;
+use crate::call_grammar::CallForm;
 use crate::error::{Error, Result};
-use crate::schema::{factory, parser};
+use crate::schema::{call_parser, factory, parser};
 
 /// A model's tokens, sorted by their bytes. Made once for a tokenizer: it takes half a second for 150,000 tokens.
 pub struct Vocabulary {
@@ -41,6 +42,15 @@ impl Vocabulary {
     /// [`Error::Schema`] for a schema that cannot be honoured.
     pub fn grammar(&self, schema: &Value) -> Result<AnswerGrammar> {
         let matcher = Matcher::new(Ok(parser(&self.factory, schema)?));
+        Ok(AnswerGrammar::new(matcher, self.stops.clone(), self.rows))
+    }
+
+    /// The grammar of one call of one of these tools, without its markers. What ends an answer may come where the call is whole.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] if the arguments of a tool cannot be honoured.
+    pub fn call_grammar(&self, form: &CallForm, tools: &[Value]) -> Result<AnswerGrammar> {
+        let matcher = Matcher::new(Ok(call_parser(&self.factory, form, tools)?));
         Ok(AnswerGrammar::new(matcher, self.stops.clone(), self.rows))
     }
 

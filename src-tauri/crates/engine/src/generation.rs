@@ -10,12 +10,12 @@ use checkpoint::memory::Workload;
 use protocol::{Done, EndedBy, EngineEvent, Notice, NoticeCode, Priority, RawPrompt, Request, Stage};
 
 use crate::answer::{pauses, render_request, thinks, PreparedPrompt};
-use crate::answer_constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::job::JobContext;
 use crate::load::LoadedModel;
 use crate::logprobs::Logprobs;
 use crate::memory;
+use crate::output_constraint;
 use crate::output_stream::OutputStream;
 use crate::prompt_lookup::{Drafts, Tuner};
 use crate::repetition_detector::RepetitionDetector;
@@ -123,12 +123,8 @@ impl Generation {
             None => processor.parser(&prompt, thinks(request.thinking, &info.thinking), &request.stop),
         };
         let thinking = ThinkingBudget::new(processor.thinking_terminator().cloned(), request.thinking_budget);
-        let constraint = request
-            .schema
-            .clone()
-            .map(|schema| Constraint::begin(&loaded, schema))
-            .transpose()?;
-        let mut output = OutputStream::new(parser.with_tools(&request.tools), thinking, job.clone()).constrained(constraint);
+        let constraint = output_constraint::begin(&loaded, processor, &request);
+        let mut output = OutputStream::new(parser.with_tools(&request.tools), thinking, job.clone()).limited(constraint);
         let mut repetitions = RepetitionDetector::default();
         let mut tokens = prompt.ids.clone();
         if let Some(prefix) = &prefix {
@@ -150,8 +146,8 @@ impl Generation {
         };
         // What ends a thought drops a draw that is in flight, and a draft has none.
         let exact = sampler_config.is_greedy() || request.thinking_budget.is_none();
-        // What a schema allows is known one token at a time.
-        let single = request.top_logprobs.is_some() || request.schema.is_some();
+        // What a grammar allows is known one token at a time.
+        let single = request.top_logprobs.is_some() || output.is_limited();
         let drafts = Drafts::new(exact && !single && model.reads_chunks_alike());
         Ok(Self {
             sequence: None,

@@ -12,12 +12,12 @@ use prompt::ChatProcessor;
 use protocol::{FolderSource, ModelInfo, ModelKind, ThinkingControl};
 use sha2::{Digest, Sha256};
 
-use crate::answer_constraint::LazyVocabulary;
 use crate::cache::PrefixCache;
 use crate::embedding::EmbeddingHead;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::models::Model;
+use crate::output_constraint::LazyVocabulary;
 use crate::product_check::ProductChecks;
 use crate::sequence::{ids_tensor, SequenceState};
 use crate::tensor::{device, eval, Device};

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use prompt::{ChannelParser, Piece, StopToken};
 use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, Notice, NoticeCode, TokenLogprobs, ToolCall, Usage};
 
-use crate::answer_constraint::Constraint;
 use crate::answer_prefix::PrefixTokens;
 use crate::error::{Error, Result};
 use crate::job::JobContext;
+use crate::output_constraint::OutputConstraint;
 use crate::sampler::Mask;
 use crate::sequence::{GenerationTimes, LoopEnd};
 use crate::thinking_budget::{ForcedEnd, ThinkingBudget};
@@ -22,8 +22,8 @@ enum Read {
 /// Turns the token ids of an answer into events.
 pub struct OutputStream {
     parser: ChannelParser,
-    /// What the answer follows.
-    constraint: Option<Constraint>,
+    /// What limits the answer.
+    constraint: Option<Box<dyn OutputConstraint>>,
     job: Rc<JobContext>,
     /// Ids that no event has carried yet.
     unsent: Vec<u32>,
@@ -52,15 +52,20 @@ impl OutputStream {
         }
     }
 
-    /// Lets the answer follow a schema.
-    pub fn constrained(self, constraint: Option<Constraint>) -> Self {
+    /// Limits the answer.
+    pub fn limited(self, constraint: Option<Box<dyn OutputConstraint>>) -> Self {
         Self { constraint, ..self }
+    }
+
+    /// Whether what may come next depends on what was written.
+    pub fn is_limited(&self) -> bool {
+        self.constraint.is_some()
     }
 
     /// What may come next; `None` if anything may.
     ///
     /// # Errors
-    /// If what was written does not follow the schema.
+    /// If what was written does not follow the grammar.
     pub fn mask(&mut self) -> Result<Option<Mask>> {
         let mask = self.constraint.as_mut().map(|constraint| constraint.mask(&self.parser));
         mask.transpose().map(Option::flatten)

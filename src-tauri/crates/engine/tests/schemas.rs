@@ -1,4 +1,4 @@
-//! Answers that follow JSON schemas: Pebble and random models, alone and in a batch, with and without a thought.
+//! Answers that follow JSON schemas, and calls that are required: Pebble and random models, alone and in a batch, with and without a thought.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -82,6 +82,129 @@ async fn a_call_is_still_possible_beside_a_schema() {
         "{heard:?}"
     );
     assert_eq!(heard.calls[0].arguments, json!({"city": "Oslo"}));
+}
+
+fn tools() -> Vec<Value> {
+    let tool = |name: &str, parameters: Value| json!({"type": "function", "function": {"name": name, "description": "", "parameters": parameters}});
+    vec![tool("set_alarm", alarm()), tool("add_task", task())]
+}
+
+fn alarm() -> Value {
+    json!({"type": "object", "properties": {"hour": {"type": "integer", "minimum": 0, "maximum": 23}, "label": {"enum": ["work", "home"]}},
+        "required": ["hour", "label"], "additionalProperties": false})
+}
+
+fn task() -> Value {
+    json!({"type": "object", "properties": {"words": {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 8}, "minItems": 1,
+        "maxItems": 2}, "done": {"type": "boolean"}}, "required": ["words"], "additionalProperties": false})
+}
+
+fn judge(heard: &Heard) {
+    assert_eq!(heard.done().finish_reason, FinishReason::ToolCalls, "{heard:?}");
+    assert_eq!(heard.text.trim(), "");
+    for call in &heard.calls {
+        let schema = if call.name == "set_alarm" { alarm() } else { task() };
+        assert_eq!(fault(&schema, &schema, &call.arguments), None, "{heard:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_required_call_is_made_and_follows_its_tool_whatever_was_asked() {
+    let (engine, mut otherwise) = (MlxEngine::start(), 0);
+    for thinking in [Thinking::Off, Thinking::On] {
+        for text in ["Tell me a story.", "What is 2 + 3?"] {
+            let free = Request {
+                tools: tools(),
+                max_tokens: Some(600),
+                ..question(text, thinking)
+            };
+            let required = Request {
+                call_required: true,
+                // The answer's schema has nothing to say of a call.
+                schema: Some(sum()),
+                ..free.clone()
+            };
+            judge(&hear(engine.generate(required)).await);
+            otherwise += usize::from(hear(engine.generate(free)).await.calls.is_empty());
+        }
+    }
+    println!("report: {otherwise} of 4 questions are answered without a call if none is required");
+    assert!(otherwise > 0);
+}
+
+/// Pebble's weights behind Hermes' markers and template: a model that has never seen what it has to write.
+fn hermes() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(common::pebble_dir()).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+    }
+    let file = folder.path().join("tokenizer.json");
+    let mut tokenizer = std::fs::read_to_string(&file).unwrap();
+    for (from, to) in [
+        ("<|tool_call>", "<tool_call>"),
+        ("<tool_call|>", "</tool_call>"),
+        ("<|channel>", "<think>"),
+        ("<channel|>", "</think>"),
+    ] {
+        tokenizer = tokenizer.replace(from, to);
+    }
+    std::fs::write(file, tokenizer).unwrap();
+    let template = r#"{% for m in messages %}<|turn>{{ m.role }}
+{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>
+{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}
+</tool_call>{% endfor %}<turn|>
+{% endfor %}{% if add_generation_prompt %}<|turn>model
+{% endif %}"#;
+    std::fs::write(folder.path().join("chat_template.jinja"), template).unwrap();
+    folder
+}
+
+#[tokio::test]
+async fn calls_in_hermes_form_are_required_of_a_model_that_never_saw_it() {
+    let (engine, folder) = (MlxEngine::start(), hermes());
+    let jobs: Vec<JobHandle> = (0..8)
+        .map(|seed| {
+            engine.generate(Request {
+                tools: tools(),
+                call_required: true,
+                thinking: Some(Thinking::Off),
+                max_tokens: Some(300),
+                sampling: Sampling {
+                    temperature: Some(1.0),
+                    seed: Some(seed),
+                    ..Sampling::default()
+                },
+                priority: Priority::Api,
+                ..Request::new(source(folder.path()), vec![Message::text(Role::User, "Wake me at seven.")])
+            })
+        })
+        .collect();
+    let (mut whole, mut cut) = (0, 0);
+    for heard in join_all(jobs.into_iter().map(hear)).await {
+        if heard.done().finish_reason == FinishReason::Length {
+            cut += 1;
+        } else {
+            judge(&heard);
+            whole += 1;
+        }
+    }
+    println!("report: calls in Hermes' form by Pebble's weights: {whole} whole, {cut} cut at their length");
+    assert!(whole > 0);
+}
+
+#[tokio::test]
+async fn a_call_whose_tool_cannot_be_honoured_is_required_in_words_alone() {
+    let engine = MlxEngine::start();
+    let tool = json!({"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"not": {}}}}}});
+    let request = |call_required| Request {
+        tools: vec![tool.clone()],
+        call_required,
+        ..question("What is 2 + 3?", Thinking::Off)
+    };
+    let required = hear(engine.generate(request(true))).await;
+    assert_eq!(required.tokens, hear(engine.generate(request(false))).await.tokens);
+    required.done();
 }
 
 #[tokio::test]

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use protocol::{Sampling, ThinkingControl, ThoughtMarkers};
 use serde_json::{Map, Value};
 
+use crate::call_form::CallForm;
 use crate::channels::{ChannelFormat, ChannelParser, ThinkingTerminator};
 use crate::conversation::{map_texts, texts};
 use crate::thinking_control::capability;
@@ -36,6 +37,7 @@ pub struct ChatProcessor {
     format: ChannelFormat,
     terminator: Option<ThinkingTerminator>,
     generation_defaults: Sampling,
+    call_form: OnceLock<Option<CallForm>>,
 }
 
 impl ChatProcessor {
@@ -57,6 +59,7 @@ impl ChatProcessor {
             terminator: ThinkingTerminator::of(&template, &format, &tokenizer)?,
             format,
             generation_defaults: generation_defaults(&generation_config),
+            call_form: OnceLock::new(),
             tokenizer,
             template,
         })
@@ -205,6 +208,12 @@ impl ChatProcessor {
     /// else what is known of its format. `None` for a model without thoughts.
     pub fn thinking_terminator(&self) -> Option<&ThinkingTerminator> {
         self.terminator.as_ref()
+    }
+
+    /// How the model writes calls, as its template writes them; `None` if a grammar cannot say it.
+    pub fn call_form(&self) -> Option<&CallForm> {
+        let find = || CallForm::of(&self.template, &self.format, &self.tokenizer);
+        self.call_form.get_or_init(find).as_ref()
     }
 
     /// The tokens XTC never removes: the ends and those of a line's end.

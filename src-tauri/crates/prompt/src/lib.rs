@@ -2,6 +2,7 @@
 //! detokenizer, stop set and channel parser; and from texts to the ids that embedding models read. No MLX, network or database.
 
 mod answer_prefix;
+mod call_form;
 mod channels;
 mod chat_processor;
 mod conversation;
@@ -18,6 +19,7 @@ mod tokenizer;
 mod tool_calls;
 mod tool_conventions;
 
+pub use call_form::{CallBody, CallForm};
 pub use channels::{ChannelParser, Event, Piece, Place, Splitter, ThinkingTerminator};
 pub use chat_processor::{ChatProcessor, Prompt};
 pub use conversation::RenderRequest;

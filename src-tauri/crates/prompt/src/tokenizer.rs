@@ -155,6 +155,11 @@ impl Tokenizer {
             .collect()
     }
 
+    /// Where the first control token is spelled in a text.
+    pub(crate) fn first_control(&self, text: &str) -> Option<usize> {
+        self.control_tokens().values().filter_map(|control| text.find(control)).min()
+    }
+
     /// A noncharacter that none of the texts contains.
     pub(crate) fn sentinel_for<'a>(texts: impl IntoIterator<Item = &'a str> + Clone) -> char {
         SENTINELS

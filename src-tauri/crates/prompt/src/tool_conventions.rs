@@ -46,18 +46,24 @@ impl ToolConventions {
     }
 }
 
+/// The tool of a call on trial.
+pub(crate) const TOOL: &str = "get_weather";
+
+/// The name and the value of its argument.
+pub(crate) const ARGUMENT: (&str, &str) = ("city", "Oslo");
+
 /// A call with this id and its result, rendered; `None` if the template refuses them.
-fn trial(template: &Template, id: &str, result: &Value) -> Option<String> {
-    let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+pub(crate) fn trial(template: &Template, id: &str, result: &Value) -> Option<String> {
+    let parameters = json!({"type": "object", "properties": {(ARGUMENT.0): {"type": "string"}}, "required": [ARGUMENT.0]});
     let variables = json!({
         "messages": [
             {"role": "user", "content": "How is it in Oslo?"},
             {"role": "assistant", "content": "", "tool_calls": [
-                {"type": "function", "id": id, "function": {"name": "get_weather", "arguments": {"city": "Oslo"}}},
+                {"type": "function", "id": id, "function": {"name": TOOL, "arguments": {(ARGUMENT.0): ARGUMENT.1}}},
             ]},
-            {"role": "tool", "name": "get_weather", "tool_call_id": id, "content": result},
+            {"role": "tool", "name": TOOL, "tool_call_id": id, "content": result},
         ],
-        "tools": [{"type": "function", "function": {"name": "get_weather", "description": "The weather.", "parameters": parameters}}],
+        "tools": [{"type": "function", "function": {"name": TOOL, "description": "The weather.", "parameters": parameters}}],
         "documents": null,
         "add_generation_prompt": true,
     });

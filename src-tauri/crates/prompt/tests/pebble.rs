@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use prompt::{ChannelParser, ChatProcessor, Detokenizer, Piece, Place, RenderRequest};
+use prompt::{CallBody, ChannelParser, ChatProcessor, Detokenizer, Piece, Place, RenderRequest};
 use protocol::{Message, Role, Thinking, ThinkingControl, ToolCall};
 use serde_json::{json, Value};
 
@@ -415,6 +415,19 @@ mod streaming {
         ]
         .prop_map(byte)
     }
+}
+
+#[test]
+fn a_trial_tells_how_calls_are_written() {
+    let pebble = pebble();
+    let form = pebble.call_form().unwrap();
+    let spelled = |id: u32| pebble.decode(&[id]).unwrap();
+    assert_eq!(
+        (spelled(form.opening), form.closing.map(spelled)),
+        ("<|tool_call>".into(), Some("<tool_call|>".into()))
+    );
+    let CallBody::Gemma { quote } = form.body else { panic!("{form:?}") };
+    assert_eq!(spelled(quote), "<|\"|>");
 }
 
 #[test]

@@ -209,6 +209,9 @@ pub struct Request {
     /// The answer's text is JSON that follows this JSON Schema; `None`: it is free. Thoughts and calls always
     /// are. An endpoint is asked for it and may not know how.
     pub schema: Option<serde_json::Value>,
+    /// The answer has to be a call of one of the tools. Engines hold those models to it whose calls they can say in a grammar; others
+    /// are asked for it in words, if at all.
+    pub call_required: bool,
     /// Who waits for it.
     pub priority: Priority,
 }
@@ -241,6 +244,7 @@ impl Request {
             kv_bits: None,
             top_logprobs: None,
             schema: None,
+            call_required: false,
             priority: Priority::default(),
         }
     }

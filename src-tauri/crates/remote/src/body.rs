@@ -61,6 +61,9 @@ pub(crate) fn body(model: &str, request: &Request, refused: &Refused) -> Result<
         let name = if newer { MAX_COMPLETION_TOKENS } else { "max_tokens" };
         body.insert(name.into(), max_tokens.into());
     }
+    if request.call_required && !request.tools.is_empty() {
+        body.insert("tool_choice".into(), "required".into());
+    }
     if let Some(schema) = &request.schema {
         let format = json!({"type": "json_schema", "json_schema": {"name": "answer", "strict": true, "schema": schema}});
         body.insert("response_format".into(), format);

@@ -33,7 +33,8 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// Puts the tools into a request, and what the choice asks for at the end of its conversation, where no cached prompt changes.
+    /// Puts the tools into a request, and what the choice asks for at the end of its conversation, where no cached prompt changes:
+    /// not every model can be held to a call, and those that are held to one choose better if they know.
     pub(crate) fn apply(&self, param: &str, request: &mut Request) -> Result<()> {
         let instruction = match &self.choice {
             ToolChoice::None => return Ok(()),
@@ -54,6 +55,7 @@ impl Tools {
             }
             _ => self.declarations.clone(),
         };
+        request.call_required = instruction.is_some();
         request.messages.extend(instruction.map(|text| Message::text(Role::System, text)));
         Ok(())
     }
@@ -174,13 +176,16 @@ mod tests {
                         .iter()
                         .map(|tool| tool["function"]["name"].as_str().unwrap().to_owned())
                         .collect();
-                    (names.join(" "), request.messages.len())
+                    (names.join(" "), request.messages.len(), request.call_required)
                 })
         };
-        assert_eq!(applied(json!("none")), Ok((String::new(), 1)));
-        assert_eq!(applied(json!("auto")), Ok(("a b".into(), 1)));
-        assert_eq!(applied(json!("required")), Ok(("a b".into(), 2)));
-        assert_eq!(applied(json!({"type": "function", "function": {"name": "b"}})), Ok(("b".into(), 2)));
+        assert_eq!(applied(json!("none")), Ok((String::new(), 1, false)));
+        assert_eq!(applied(json!("auto")), Ok(("a b".into(), 1, false)));
+        assert_eq!(applied(json!("required")), Ok(("a b".into(), 2, true)));
+        assert_eq!(
+            applied(json!({"type": "function", "function": {"name": "b"}})),
+            Ok(("b".into(), 2, true))
+        );
         let unknown = applied(json!({"type": "function", "function": {"name": "c"}}));
         assert_eq!(unknown.unwrap_err().param.as_deref(), Some("tool_choice"));
         assert!(tools(&json!({"tool_choice": "some"})).is_err());

@@ -89,7 +89,8 @@ pub fn fault(root: &Value, schema: &Value, value: &Value) -> Option<String> {
         && schema["enum"].as_array().is_none_or(|all| all.contains(value))
         && match (schema["type"].as_str(), value) {
             (None, _) | (Some("boolean"), Value::Bool(_)) | (Some("null"), Value::Null) => true,
-            (Some("integer"), Value::Number(number)) => number.as_i64().is_some() && within(schema, number.as_f64()?),
+            // What is written as -0 is read as a fraction.
+            (Some("integer"), Value::Number(number)) => number.as_f64()?.fract() == 0.0 && within(schema, number.as_f64()?),
             (Some("number"), Value::Number(number)) => within(schema, number.as_f64()?),
             (Some("string"), Value::String(text)) => {
                 let length = text.chars().count() as u64;

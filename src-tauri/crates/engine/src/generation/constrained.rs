@@ -1,4 +1,4 @@
-//! An answer that follows a schema.
+//! An answer whose tokens are limited by a grammar.
 
 use super::Generation;
 use crate::error::Result;
@@ -6,13 +6,13 @@ use crate::error::Result;
 impl Generation {
     /// Whether what may come next depends on its last token.
     pub fn constrained(&self) -> bool {
-        self.request.schema.is_some()
+        self.output.is_limited()
     }
 
     /// Limits what is chosen next, after its last token.
     ///
     /// # Errors
-    /// If what was written does not follow the schema.
+    /// If what was written does not follow the grammar.
     pub fn limit_choice(&mut self) -> Result<()> {
         let mask = self.output.mask()?;
         if let Some(sequence) = &mut self.sequence {

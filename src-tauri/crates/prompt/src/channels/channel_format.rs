@@ -152,6 +152,21 @@ impl ChannelFormat {
         closing.map(|marker| marker.text)
     }
 
+    /// The markers that open calls, as far as they are tokens.
+    pub(crate) fn call_openings(&self) -> impl Iterator<Item = (&'static str, u32)> + '_ {
+        self.tokens(MarkerKind::CallOpen)
+    }
+
+    /// The markers that close calls, as far as they are tokens.
+    pub(crate) fn call_closings(&self) -> impl Iterator<Item = (&'static str, u32)> + '_ {
+        self.tokens(MarkerKind::CallClose)
+    }
+
+    fn tokens(&self, kind: MarkerKind) -> impl Iterator<Item = (&'static str, u32)> + '_ {
+        let markers = self.markers.iter().filter(move |marker| marker.kind == kind);
+        markers.filter_map(|marker| Some((marker.text, marker.id?)))
+    }
+
     /// How a prompt opens a thought that nothing was said in, whole.
     pub(crate) fn opened(&self) -> Option<String> {
         match self.headers {

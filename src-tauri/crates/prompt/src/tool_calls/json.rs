@@ -68,7 +68,7 @@ fn list(text: &str, tools: &Tools) -> Option<ParsedCalls> {
 }
 
 /// The object a text begins with and where it ends.
-pub(super) fn object(text: &str) -> Option<(Value, usize)> {
+pub(crate) fn object(text: &str) -> Option<(Value, usize)> {
     first(text).filter(|(value, _)| value.is_object())
 }
 

@@ -18,6 +18,7 @@ mod tags;
 
 use serde_json::{Map, Value};
 
+pub(crate) use json::object;
 use nesting::Notation;
 pub(crate) use open_call::OpenCall;
 use open_call::Shape;

@@ -1,0 +1,127 @@
+//! An answer that has to be a call: nothing but a thought comes before its opening marker, and every call follows what its tool
+//! declares.
+
+use constraint::{AnswerGrammar, CallForm};
+use prompt::{CallBody, ChannelParser, ChatProcessor, Piece, Place};
+use protocol::Request;
+
+use crate::error::Result;
+use crate::load::LoadedModel;
+use crate::output_constraint::{LazyGrammar, OutputConstraint};
+use crate::sampler::Mask;
+
+/// The calls of one answer and how far they have come.
+pub struct CallConstraint {
+    /// The tokens around a call; without one that closes it, the answer ends with it.
+    opening: u32,
+    closing: Option<u32>,
+    /// Of a call that has not begun.
+    grammar: LazyGrammar,
+    /// Of the call that is open.
+    open: Option<LazyGrammar>,
+    /// Whether something was called.
+    called: bool,
+    /// Whether there was a thought.
+    thought: bool,
+    /// What ends the answer.
+    stops: Vec<u32>,
+    /// Line ends, which stand between calls.
+    breaks: Vec<u32>,
+    rows: usize,
+}
+
+impl CallConstraint {
+    /// Begins to compile what the tools declare; `None` if no call is required, or no grammar can say how this model writes those of
+    /// these tools.
+    pub fn begin(loaded: &LoadedModel, processor: &ChatProcessor, request: &Request) -> Option<Self> {
+        let written = processor
+            .call_form()
+            .filter(|_| request.call_required && !request.tools.is_empty())?;
+        let form = match &written.body {
+            CallBody::Json { before, between, after } => CallForm::Json {
+                before: before.clone(),
+                between: between.clone(),
+                after: after.clone(),
+            },
+            CallBody::Gemma { quote } => CallForm::Gemma { quote: *quote },
+        };
+        if let Err(error) = constraint::check_calls(&form, &request.tools) {
+            tracing::info!(%error, "a call is required in words alone");
+            return None;
+        }
+        let (opening, closing, tools) = (written.opening, written.closing, request.tools.clone());
+        Some(Self {
+            opening,
+            closing,
+            grammar: LazyGrammar::begin(loaded, processor, move |vocabulary| vocabulary.call_grammar(&form, &tools)),
+            open: None,
+            called: false,
+            thought: false,
+            stops: processor.stops().ids.keys().copied().collect(),
+            breaks: processor.encode("\n").unwrap_or_default(),
+            rows: loaded.model.vocabulary() as usize,
+        })
+    }
+
+    /// A mask of these tokens alone.
+    fn only(&self, ids: impl Iterator<Item = u32>) -> Mask {
+        let mut mask = vec![false; self.rows];
+        allow(&mut mask, ids);
+        Mask::Only(mask)
+    }
+}
+
+fn allow(mask: &mut [bool], ids: impl Iterator<Item = u32>) {
+    for id in ids {
+        if let Some(allowed) = mask.get_mut(id as usize) {
+            *allowed = true;
+        }
+    }
+}
+
+impl OutputConstraint for CallConstraint {
+    fn read(&mut self, parser: &mut ChannelParser, id: u32) -> Vec<Piece> {
+        match &mut self.open {
+            Some(_) if self.closing == Some(id) => {
+                self.open = None;
+                self.called = true;
+            }
+            Some(open) => open.take(|grammar| grammar.take(id)),
+            None if id == self.opening && parser.place() != Place::Thought => {
+                let begun = self.grammar.get().map(|grammar| grammar.copy());
+                self.open = Some(match begun {
+                    Ok(grammar) => LazyGrammar::Ready(Box::new(grammar)),
+                    Err(error) => LazyGrammar::Failed(error),
+                });
+            }
+            None => {}
+        }
+        parser.push(id)
+    }
+
+    fn mask(&mut self, parser: &ChannelParser) -> Result<Option<Mask>> {
+        if let Some(open) = &mut self.open {
+            let grammar: &mut AnswerGrammar = open.get()?;
+            let (mut mask, whole) = (grammar.mask()?, grammar.is_whole()?);
+            if let Some(closing) = self.closing {
+                for stop in &self.stops {
+                    if let Some(allowed) = mask.get_mut(*stop as usize) {
+                        *allowed = false;
+                    }
+                }
+                allow(&mut mask, Some(closing).filter(|_| whole).into_iter());
+            }
+            return Ok(Some(Mask::Only(mask)));
+        }
+        self.thought |= parser.place() == Place::Thought;
+        let calls = std::iter::once(self.opening);
+        let thoughts = parser.thought_openers().filter(|_| !self.thought);
+        Ok(match parser.place() {
+            _ if self.called => Some(self.only(calls.chain(self.stops.iter().chain(&self.breaks).copied()))),
+            // A thought has to end before anything is called.
+            Place::Thought => Some(Mask::Without(self.stops.iter().copied().chain(calls).collect())),
+            Place::Within => None,
+            Place::Answer => Some(self.only(calls.chain(thoughts))),
+        })
+    }
+}
