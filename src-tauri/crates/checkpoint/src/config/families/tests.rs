@@ -338,6 +338,9 @@ fn a_gemma_that_looks_both_ways_makes_embeddings() {
     assert_eq!(parsed.kind, protocol::ModelKind::Embedding);
     let gemma = decoder(&text);
     assert!(gemma.bidirectional && gemma.lm_head == LmHead::Absent);
+    let Mixer::Attention(attention) = &gemma.layers[0].mixer else {
+        panic!("its layers have attention")
+    };
     // 16 positions: 8 before, 8 after, and itself.
-    assert_eq!(attention(&gemma, 0).window, Some(9));
+    assert_eq!(attention.window, Some(9));
 }
