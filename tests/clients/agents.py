@@ -48,7 +48,7 @@ def aider(home, server, model, message, *more):
     # It would fetch a list of prices otherwise.
     prices = home / ".aider" / "caches" / "model_prices_and_context_window.json"
     prices.parent.mkdir(parents=True, exist_ok=True)
-    prices.write_text("{}")
+    prices.write_text(json.dumps({"openai/pebble": {}}))
     command = [os.environ["PONDER_AIDER"], "--model", f"openai/{model}", *AIDER, *more, "--message", message]
     return run(home, command, OPENAI_API_BASE=f"{server}/v1", OPENAI_API_KEY="local", LITELLM_LOCAL_MODEL_COST_MAP="True")
 

@@ -189,8 +189,8 @@ impl From<Error> for Refusal {
             ErrorCode::ContextFull => {
                 let tokens = number("prompt").or(number("written")).zip(number("context"));
                 let worded = tokens.map(|(prompt, context)| Worded {
-                    // litellm and aider know a full context by these first words alone.
-                    openai: format!("This model's maximum context length is {context} tokens: {message}"),
+                    // litellm and aider know a full context by the first words alone, LangChain by the code among them.
+                    openai: format!("This model's maximum context length is {context} tokens (context_length_exceeded): {message}"),
                     // Claude Code reads the figures out of this wording and cuts its conversation down.
                     anthropic: format!("prompt is too long: {prompt} tokens > {context} maximum"),
                 });
@@ -231,7 +231,10 @@ mod tests {
         assert_eq!((refusal.status(Dialect::OpenAi), refusal.status(Dialect::Anthropic)), (400, 400));
         let openai = &refusal.body(Dialect::OpenAi, "r")["error"];
         assert_eq!(openai["code"], "context_length_exceeded");
-        assert_eq!(openai["message"], "This model's maximum context length is 8192 tokens: too long");
+        assert_eq!(
+            openai["message"],
+            "This model's maximum context length is 8192 tokens (context_length_exceeded): too long"
+        );
         assert_eq!(
             refusal.body(Dialect::Anthropic, "r"),
             json!({"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 9000 tokens > 8192 maximum"},
