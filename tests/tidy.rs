@@ -62,6 +62,7 @@ fn arrows_between_rooms_point_one_way() {
         ("prompt", &["protocol"]),
         ("checkpoint", &["protocol"]),
         ("engine", &["checkpoint", "prompt", "protocol"]),
+        ("engine-socket", &["protocol"]),
         ("history", &["protocol"]),
         ("chat", &["history", "protocol"]),
         ("hub", &["checkpoint", "files", "net", "prompt", "protocol"]),
@@ -76,6 +77,7 @@ fn arrows_between_rooms_point_one_way() {
                 "chat",
                 "checkpoint",
                 "engine",
+                "engine-socket",
                 "hub",
                 "net",
                 "prompt",
@@ -85,7 +87,10 @@ fn arrows_between_rooms_point_one_way() {
                 "server",
             ],
         ),
-        ("ponder-app", &["chat", "engine", "hub", "net", "protocol", "remote"]),
+        (
+            "ponder-app",
+            &["chat", "engine", "engine-socket", "hub", "net", "protocol", "remote", "server"],
+        ),
     ]);
     let only_room: BTreeMap<&str, &str> = BTreeMap::from([
         ("mlx-rs", "engine"),

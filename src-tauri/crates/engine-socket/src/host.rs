@@ -39,7 +39,11 @@ impl EngineSocket {
         // One that was there may be open to others.
         made.and_then(|()| fs::set_permissions(&folder, Permissions::from_mode(0o700)))
             .map_err(unusable)?;
-        let lock = File::options().create(true).truncate(false).write(true).open(folder.join("engine.lock"));
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(folder.join("engine.lock"));
         let lock = lock.map_err(unusable)?;
         match lock.try_lock() {
             Ok(()) => {}

@@ -103,6 +103,8 @@ impl Lines {
         if line.is_empty() {
             return Ok(None);
         }
-        serde_json::from_slice(&line).map(Some).map_err(|error| Error::new(ErrorKind::InvalidData, error))
+        serde_json::from_slice(&line)
+            .map(Some)
+            .map_err(|error| Error::new(ErrorKind::InvalidData, error))
     }
 }

@@ -142,7 +142,10 @@ async fn an_answer_and_its_thought_are_ended_from_the_other_side() {
 async fn the_other_calls_are_the_engines_own() {
     let sharing = share();
     let count = sharing.used.count(request()).await.unwrap();
-    assert_eq!((count.tokens, count.estimated), (request().messages[0].text_with_placeholders().len() as u32, false));
+    assert_eq!(
+        (count.tokens, count.estimated),
+        (request().messages[0].text_with_placeholders().len() as u32, false)
+    );
     let mut load = sharing.used.load(model());
     assert!(matches!(load.recv().await, Some(LoadEvent::Ready(info)) if info.reference == "pebble"));
     let used = sharing.used.clone();
@@ -167,7 +170,9 @@ async fn a_side_that_vanishes_ends_the_answer_on_the_other_which_then_uses_its_o
     let first = job(&sharing.fake).await;
     assert!(!sharing.used.is_own() && sharing.own.take_job().is_none());
     drop(sharing.socket);
-    let Some(EngineEvent::Failed(error)) = answer.events.recv().await else { panic!("it is an error") };
+    let Some(EngineEvent::Failed(error)) = answer.events.recv().await else {
+        panic!("it is an error")
+    };
     assert_eq!(error.code, ErrorCode::EngineGone);
     first.cancel.cancelled().await;
     assert!(!sharing.folder.join("engine.sock").exists());
@@ -175,7 +180,9 @@ async fn a_side_that_vanishes_ends_the_answer_on_the_other_which_then_uses_its_o
     drop(sharing.used.generate(request()));
     assert_eq!(job(&sharing.own).await.request, request());
     // Its weights are loaded now, so it stays with it.
-    let _again = EngineSocket::listen(sharing.home.path(), Arc::new(sharing.fake.clone())).unwrap().unwrap();
+    let _again = EngineSocket::listen(sharing.home.path(), Arc::new(sharing.fake.clone()))
+        .unwrap()
+        .unwrap();
     assert!(sharing.used.is_own());
 }
 
