@@ -96,10 +96,12 @@ fn it_is_switched_on_asked_and_switched_off() {
     let text = answer["choices"][0]["message"]["content"].as_str().expect("an answer");
     assert!(text.contains('5'), "{answer}");
     window.wait_until("the client is listed", || window.newest("client").contains("aider"));
-    let row = window.newest("client");
-    for count in [&answer["usage"]["prompt_tokens"], &answer["usage"]["completion_tokens"]] {
-        assert!(row.contains(&count.to_string()), "{row}: {answer}");
-    }
+    // The tokens are counted when the answer has ended, a moment later.
+    let counts = [&answer["usage"]["prompt_tokens"], &answer["usage"]["completion_tokens"]].map(Value::to_string);
+    window.wait_until("its tokens are counted", || {
+        let row = window.newest("client");
+        counts.iter().all(|count| row.contains(count))
+    });
 
     // The models are those of the window at this moment.
     assert_eq!(models(port), 1);
