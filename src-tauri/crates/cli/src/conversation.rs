@@ -150,6 +150,10 @@ async fn print_answer(app: &App, message: &str) -> Result<()> {
                     _ => Ok(()),
                 };
             }
+            Some(AnswerBody::Waiting { models }) => printer.remark(&format!(
+                "it waits for {} to finish: they do not fit into memory together; Ctrl+C stops waiting",
+                models.join(", ")
+            ))?,
             Some(AnswerBody::Progress { .. } | AnswerBody::Continued { .. }) => {}
             Some(AnswerBody::Detached) | None => {
                 return Err(Error::new(ErrorCode::Engine, "the answer was cut off; what arrived is in the history").into())
