@@ -9,11 +9,15 @@ mod contract;
 #[cfg(target_os = "linux")]
 mod models_window;
 #[cfg(target_os = "linux")]
+mod server_window;
+#[cfg(target_os = "linux")]
 mod settings_window;
 #[cfg(target_os = "linux")]
 mod support;
 #[cfg(target_os = "linux")]
 mod thinking_window;
 mod tidy;
+#[cfg(target_os = "linux")]
+mod two_models;
 #[cfg(target_os = "linux")]
 mod window;

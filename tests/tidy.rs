@@ -63,6 +63,7 @@ fn arrows_between_rooms_point_one_way() {
         ("checkpoint", &["protocol"]),
         ("constraint", &["protocol"]),
         ("engine", &["checkpoint", "constraint", "prompt", "protocol"]),
+        ("engine-socket", &["protocol"]),
         ("history", &["protocol"]),
         ("chat", &["history", "protocol"]),
         ("hub", &["checkpoint", "files", "net", "prompt", "protocol"]),
@@ -77,6 +78,7 @@ fn arrows_between_rooms_point_one_way() {
                 "chat",
                 "checkpoint",
                 "engine",
+                "engine-socket",
                 "hub",
                 "net",
                 "prompt",
@@ -86,7 +88,10 @@ fn arrows_between_rooms_point_one_way() {
                 "server",
             ],
         ),
-        ("ponder-app", &["chat", "engine", "hub", "net", "protocol", "remote"]),
+        (
+            "ponder-app",
+            &["chat", "engine", "engine-socket", "hub", "net", "protocol", "remote", "server"],
+        ),
     ]);
     let only_room: BTreeMap<&str, &str> = BTreeMap::from([
         ("mlx-rs", "engine"),

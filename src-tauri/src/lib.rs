@@ -3,6 +3,7 @@
 
 mod commands;
 mod failure;
+mod local_server;
 mod logging;
 mod navigation;
 mod state;
@@ -105,9 +106,13 @@ fn forward_changes(app: tauri::AppHandle) {
 fn forward_settings(app: tauri::AppHandle) {
     let mut settings = app.state::<App>().chat.follow_settings();
     tauri::async_runtime::spawn(async move {
+        // The server may have been on when the app ended.
+        let now = settings.borrow_and_update().clone();
+        app.state::<App>().server.apply(&now.server).await;
         while settings.changed().await.is_ok() {
             let settings = settings.borrow_and_update().clone();
             app.state::<App>().apply(&settings);
+            app.state::<App>().server.apply(&settings.server).await;
             if let Err(error) = app.emit(commands::SETTINGS_CHANGED, settings) {
                 tracing::warn!("a window missed a change of the settings: {error}");
             }

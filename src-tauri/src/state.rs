@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use chat::Chat;
 use engine::{EngineOptions, MlxEngine};
+use engine_socket::EngineSocket;
 use hub::memory_fit::SystemMemoryGuard;
 use hub::{Hub, ModelFolder};
 use net::Net;
@@ -14,6 +15,8 @@ use remote::{EndpointShelf, RemoteEngine};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+
+use crate::local_server::LocalServer;
 
 /// How long the end of the app waits for the engine.
 const ENGINE_SHUTDOWN: Duration = Duration::from_secs(2);
@@ -33,6 +36,10 @@ pub struct App {
     pub engine: Arc<dyn LocalEngine>,
     /// What answers with models behind endpoints.
     pub remote: RemoteEngine,
+    /// What answers other programs, with the models of this computer alone.
+    pub server: LocalServer,
+    /// Lets commands such as `ponder ask` answer with this engine; `None` if another process shares its own already.
+    _sharing: Option<EngineSocket>,
     /// The folder of all data, the web views' own included.
     pub data_dir: PathBuf,
     /// Ends checks that are under way when the app does.
@@ -48,14 +55,20 @@ impl App {
     /// When the history cannot be opened.
     pub async fn open(data_dir: &Path) -> protocol::Result<Self> {
         let started = Instant::now();
-        let engine: Arc<dyn LocalEngine> = Arc::new(MlxEngine::with_options(EngineOptions {
+        let mlx = MlxEngine::with_options(EngineOptions {
             memory_guard: Some(Arc::new(SystemMemoryGuard::new(data_dir))),
             cache_dir: Some(data_dir.join("mlx")),
             ..EngineOptions::default()
-        }));
+        });
+        let engine: Arc<dyn LocalEngine> = Arc::new(mlx.clone());
+        let sharing = EngineSocket::listen(data_dir, engine.clone()).unwrap_or_else(|error| {
+            tracing::warn!(%error, "other programs load the weights a second time");
+            None
+        });
         let models = ModelFolder::open();
         let net = Net::open(net::Settings::of_this_computer(data_dir));
         let hub = Hub::open(net.clone(), models.clone(), data_dir);
+        let server = LocalServer::new(Arc::new(mlx), Arc::new(models.clone()), net.clone());
         // What is set, endpoints and folders among it, stands in the history, which is opened with the engine.
         let remote = RemoteEngine::new(net, Handle::current(), Vec::new());
         let router = EngineRouter::new(engine.clone(), Arc::new(remote.clone()));
@@ -67,6 +80,8 @@ impl App {
             hub,
             engine,
             remote,
+            server,
+            _sharing: sharing,
             data_dir: data_dir.to_owned(),
             stop: CancellationToken::new(),
             started,
@@ -156,7 +171,8 @@ impl App {
     /// ends while MLX computes may crash at its very end.
     pub async fn shut_down(&self) {
         self.stop.cancel();
-        if timeout(DOWNLOADS_SUSPEND, self.hub.suspend()).await.is_err() {
+        let (suspended, ()) = tokio::join!(timeout(DOWNLOADS_SUSPEND, self.hub.suspend()), self.server.stop());
+        if suspended.is_err() {
             tracing::warn!("a download was still at work when the app ended; the next start reads it again");
         }
         self.chat.shut_down().await;

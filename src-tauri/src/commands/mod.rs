@@ -9,6 +9,7 @@ mod hub;
 mod library;
 mod models;
 mod network;
+mod server;
 mod settings;
 mod windows;
 
@@ -84,6 +85,13 @@ pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
         network::set_offline,
         network::set_token,
         network::outbound_requests,
+        server::server_status,
+        server::set_server,
+        server::new_server_key,
+        server::forget_server_key,
+        server::server_key,
+        server::served_models,
+        server::client_setups,
         settings::settings,
         settings::change_settings,
         settings::chat_window_state,

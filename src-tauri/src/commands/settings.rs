@@ -11,8 +11,8 @@ pub async fn settings(app: State<'_, App>) -> Result<Settings> {
     app.chat.settings().await
 }
 
-/// Settings with commands of their own, which check what they are set to: where keys are sent, and which folders are read.
-const OWN_COMMANDS: [&str; 2] = ["endpoints", "model_folders"];
+/// Settings with commands of their own, which check what they are set to: where keys are sent, which folders are read, and who may ask.
+const OWN_COMMANDS: [&str; 3] = ["endpoints", "model_folders", "server"];
 
 /// Sets some of them by their keys; every window is told.
 #[tauri::command]

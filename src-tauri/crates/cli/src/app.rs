@@ -1,14 +1,15 @@
 //! The app, put together for one command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
 use chat::Chat;
 use engine::{EngineOptions, MlxEngine};
+use engine_socket::SharedEngine;
 use hub::{Hub, ModelFolder};
 use net::Net;
-use protocol::{Engine, EngineRouter, Error, ErrorCode, FolderSource, ModelShelf, ModelSource, Settings};
+use protocol::{Engine, EngineRouter, Error, ErrorCode, FolderSource, LocalEngine, ModelShelf, ModelSource, Settings};
 use remote::{EndpointShelf, RemoteEngine};
 use tokio::runtime::Handle;
 
@@ -23,8 +24,6 @@ pub struct App {
     pub models: ModelFolder,
     /// The models on this computer and behind endpoints.
     pub shelf: Arc<dyn ModelShelf>,
-    /// What answers with models of this computer; nothing is loaded until it is asked.
-    pub engine: MlxEngine,
     /// What answers with models behind endpoints.
     pub remote: RemoteEngine,
     /// Both, for any model.
@@ -38,11 +37,10 @@ impl App {
     /// When the history cannot be opened.
     pub async fn open() -> Result<Self> {
         let data = hub::data_dir()?;
-        let engine = engine()?;
         let models = ModelFolder::open();
         // What is set, endpoints and folders among it, stands in the history, which is opened with the engine.
         let remote = RemoteEngine::new(Net::open(net::Settings::of_this_computer(&data)), Handle::current(), Vec::new());
-        let router = EngineRouter::new(Arc::new(engine.clone()), Arc::new(remote.clone()));
+        let router = EngineRouter::new(Arc::new(shared_engine()?), Arc::new(remote.clone()));
         let shelf: Arc<dyn ModelShelf> = Arc::new(EndpointShelf::new(Arc::new(models.clone()), remote.clone()));
         let chat = Chat::open(&data.join(HISTORY), Arc::new(router.clone()), shelf.clone()).await?;
         let settings = chat.settings().await?;
@@ -52,7 +50,6 @@ impl App {
             chat,
             models,
             shelf,
-            engine,
             remote,
             router,
         })
@@ -134,11 +131,26 @@ pub async fn model(reference: Option<&str>) -> Result<FolderSource> {
 /// # Errors
 /// When this computer names no place for its data.
 pub fn engine() -> Result<MlxEngine> {
-    let data_dir = hub::data_dir()?;
-    Ok(MlxEngine::with_options(EngineOptions {
-        memory_guard: Some(Arc::new(hub::memory_fit::SystemMemoryGuard::new(&data_dir))),
+    Ok(engine_of(&hub::data_dir()?))
+}
+
+fn engine_of(data_dir: &Path) -> MlxEngine {
+    MlxEngine::with_options(EngineOptions {
+        memory_guard: Some(Arc::new(hub::memory_fit::SystemMemoryGuard::new(data_dir))),
         cache_dir: Some(data_dir.join("mlx")),
         ..EngineOptions::default()
+    })
+}
+
+/// The engine of a running Ponder, if there is one; else one of this process, which is made when it is first asked.
+///
+/// # Errors
+/// As [`engine`].
+pub fn shared_engine() -> Result<SharedEngine> {
+    let data_dir = hub::data_dir()?;
+    let own = data_dir.clone();
+    Ok(SharedEngine::new(&data_dir, Handle::current(), move || -> Arc<dyn LocalEngine> {
+        Arc::new(engine_of(&own))
     }))
 }
 
@@ -149,7 +161,7 @@ pub fn engine() -> Result<MlxEngine> {
 /// When there is no such model, or the history cannot be opened.
 pub async fn engine_and_model(reference: Option<&str>) -> Result<(Arc<dyn Engine>, ModelSource)> {
     match reference {
-        Some(named) if ModelSource::remote(named).is_none() => Ok((Arc::new(engine()?), model(reference).await?.into())),
+        Some(named) if ModelSource::remote(named).is_none() => Ok((Arc::new(shared_engine()?), model(reference).await?.into())),
         _ => {
             let app = App::open().await?;
             let model = app.model(reference).await?;
@@ -158,17 +170,11 @@ pub async fn engine_and_model(reference: Option<&str>) -> Result<(Arc<dyn Engine
     }
 }
 
-/// The engine of this computer, and [`model`].
+/// An engine of this process, and [`model`]; for what looks into it.
 ///
 /// # Errors
 /// As [`model`].
 pub async fn local_engine_and_model(reference: Option<&str>) -> Result<(MlxEngine, FolderSource)> {
-    match reference {
-        Some(_) => Ok((engine()?, model(reference).await?)),
-        None => {
-            let app = App::open().await?;
-            let model = app.folder(None).await?;
-            Ok((app.engine, model))
-        }
-    }
+    let model = model(reference).await?;
+    Ok((engine()?, model))
 }

@@ -141,10 +141,6 @@ async fn print_answer(app: &App, message: &str) -> Result<()> {
                 print_part(&mut printer, &content)?;
             }
             Some(AnswerBody::Notice { notice }) => printer.remark(&notice.message)?,
-            Some(AnswerBody::Waiting { models }) if !models.is_empty() => {
-                let models = models.join(" and ");
-                printer.remark(&format!("waits for {models}, which answers: both do not fit into memory together"))?;
-            }
             Some(AnswerBody::Finished { message }) => {
                 printer.end()?;
                 return match (message.state, message.error) {
@@ -154,7 +150,11 @@ async fn print_answer(app: &App, message: &str) -> Result<()> {
                     _ => Ok(()),
                 };
             }
-            Some(AnswerBody::Progress { .. } | AnswerBody::Continued { .. } | AnswerBody::Waiting { .. }) => {}
+            Some(AnswerBody::Waiting { models }) => printer.remark(&format!(
+                "it waits for {} to finish: they do not fit into memory together; Ctrl+C stops waiting",
+                models.join(", ")
+            ))?,
+            Some(AnswerBody::Progress { .. } | AnswerBody::Continued { .. }) => {}
             Some(AnswerBody::Detached) | None => {
                 return Err(Error::new(ErrorCode::Engine, "the answer was cut off; what arrived is in the history").into())
             }

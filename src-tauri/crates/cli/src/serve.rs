@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
-use engine::MlxEngine;
+use engine_socket::EngineSocket;
 use protocol::{FolderSource, LoadEvent, LocalEngine, ModelShelf};
 use serde_json::json;
 use server::{Limits, Server, ServerConfig, DEFAULT_PORT, WAITING};
@@ -54,12 +54,24 @@ fn host(text: &str) -> std::result::Result<IpAddr, String> {
 /// # Errors
 /// When the model is not here or cannot be loaded, or the address cannot be listened on.
 pub async fn run(args: ServeArgs) -> Result<()> {
-    let (engine, models) = (app::engine()?, app::models().await);
+    let (shared, models) = (app::shared_engine()?, app::models().await);
     let mut limits = Limits::default();
-    if let Some(most) = args.max_sequences {
-        engine.set_max_sequences(most.into());
-        limits.answers = WAITING + usize::from(most);
-    }
+    // Limits of its own need an engine of its own.
+    let engine: Arc<dyn LocalEngine> = if shared.is_own() || args.max_sequences.is_some() {
+        let own = app::engine()?;
+        if let Some(most) = args.max_sequences {
+            own.set_max_sequences(most.into());
+            limits.answers = WAITING + usize::from(most);
+        }
+        Arc::new(own)
+    } else {
+        Arc::new(shared)
+    };
+    // While it runs, other commands answer with its engine. If another Ponder shares its own already, or it cannot be shared, each has one.
+    let _sharing = EngineSocket::listen(&hub::data_dir()?, engine.clone()).unwrap_or_else(|error| {
+        output::warn(&error.to_string());
+        None
+    });
     let model = args.model.as_deref().map(|reference| models.find(reference)).transpose();
     let model = model.map_err(protocol::Error::from)?;
     let config = ServerConfig {
@@ -73,9 +85,7 @@ pub async fn run(args: ServeArgs) -> Result<()> {
     // Signals are caught before anybody can know that it listens.
     let (mut interrupted, mut terminated) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let shelf: Arc<dyn ModelShelf> = Arc::new(models);
-    let server = Server::start(config, Arc::new(engine.clone()), shelf)
-        .await
-        .map_err(protocol::Error::from)?;
+    let server = Server::start(config, engine.clone(), shelf).await.map_err(protocol::Error::from)?;
     let address = server.address();
     if args.json {
         output::line(&json!({"type": "listening", "address": address.to_string(), "port": address.port()}))?;
@@ -85,7 +95,7 @@ pub async fn run(args: ServeArgs) -> Result<()> {
         ))?;
     }
     let outcome = tokio::select! {
-        failed = load(&engine, model) => failed,
+        failed = load(engine.as_ref(), model) => failed,
         _ = interrupted.recv() => Ok(()),
         _ = terminated.recv() => Ok(()),
     };
@@ -94,7 +104,7 @@ pub async fn run(args: ServeArgs) -> Result<()> {
 }
 
 /// Loads the model, if there is one; ends only if that fails.
-async fn load(engine: &MlxEngine, model: Option<FolderSource>) -> Result<()> {
+async fn load(engine: &dyn LocalEngine, model: Option<FolderSource>) -> Result<()> {
     let Some(model) = model else { return std::future::pending().await };
     let mut events = engine.load(model);
     while let Some(event) = events.recv().await {

@@ -6,10 +6,10 @@ mod ponder;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use ponder::serving::{scripts, Serving};
-use ponder::{lines, run};
+use ponder::{command, lines, run};
 use serde_json::{json, Value};
 
 /// What is asked of a server without any client.
@@ -135,4 +135,66 @@ fn import_embedder(home: &Path) -> Option<&'static str> {
     let listed = run(home, &["models"]);
     assert!(String::from_utf8_lossy(&listed.stdout).contains("makes embeddings"));
     Some("minilm")
+}
+
+/// What a command prints, and the most memory that it took, in bytes.
+#[cfg(target_os = "linux")]
+fn run_and_weigh(home: &Path, args: &[&str]) -> (Vec<Value>, u64) {
+    let mut process = command(home, args).stdout(Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", process.id());
+    let mut peak = 0;
+    while process.try_wait().unwrap().is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let most = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = most.and_then(|most| most.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        peak = kilobytes.map_or(peak, |kilobytes| kilobytes * 1024);
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    (lines(&process.wait_with_output().unwrap()), peak)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ask_answers_with_the_weights_of_a_ponder_that_runs() {
+    let serving = Serving::start(&[]);
+    let home = serving.home.path();
+    let ask = [
+        "ask",
+        "--json",
+        "--model",
+        "pebble",
+        "--thinking",
+        "off",
+        "--temperature",
+        "0",
+        "What is 2 + 3?",
+    ];
+    let alone = tempfile::tempdir().unwrap();
+    let (own, own_bytes) = run_and_weigh(alone.path(), &ask);
+    let (_, _) = run_and_weigh(home, &ask);
+    let (shared, shared_bytes) = run_and_weigh(home, &ask);
+    let text = |lines: &[Value]| -> String { lines.iter().filter_map(|line| line["text"].as_str()).collect() };
+    assert!(text(&own).contains('5') && text(&shared) == text(&own), "{shared:?}");
+    let done = |lines: &[Value]| lines.last().unwrap().clone();
+    assert_eq!(done(&shared)["type"], "done", "{shared:?}");
+    assert_eq!(done(&shared)["tokens"], done(&own)["tokens"]);
+    // It was loaded by the question before, in another process.
+    assert!(done(&own)["timing"]["load_ms"].as_f64().unwrap() > 0.0);
+    assert_eq!(done(&shared)["timing"]["load_ms"], 0.0);
+    assert!(done(&shared)["usage"]["cached_tokens"].as_u64().unwrap() > 0);
+    println!("report: ponder ask takes {own_bytes} bytes with an engine of its own and {shared_bytes} with that of a running Ponder");
+    assert!(shared_bytes * 2 < own_bytes, "{shared_bytes} {own_bytes}");
+}
+
+#[test]
+fn what_a_killed_server_left_keeps_nobody_from_answering() {
+    let mut serving = Serving::start(&[]);
+    serving.process.kill().unwrap();
+    serving.process.wait().unwrap();
+    assert!(serving.home.path().join("run/engine.sock").exists());
+    let asked = run(
+        serving.home.path(),
+        &["ask", "--json", "--model", "pebble", "--max-tokens", "3", "Hello"],
+    );
+    assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
 }

@@ -13,7 +13,8 @@ use super::command;
 pub struct Serving {
     pub process: Child,
     pub port: u16,
-    _home: TempDir,
+    /// Its data.
+    pub home: TempDir,
 }
 
 impl Serving {
@@ -33,7 +34,7 @@ impl Serving {
         Self {
             process,
             port: listening["port"].as_u64().and_then(|port| port.try_into().ok()).expect("a port"),
-            _home: home,
+            home,
         }
     }
 

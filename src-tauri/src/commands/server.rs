@@ -1,0 +1,91 @@
+//! The server that answers other programs.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use protocol::{ClientSetup, Error, ErrorCode, Result, ServerSettings, ServerStatus};
+use serde_json::{json, Map};
+use tauri::State;
+
+use crate::state::App;
+
+/// What stands for the key where it is not shown.
+const HIDDEN: &str = "••••••••";
+
+#[tauri::command]
+pub async fn server_status(app: State<'_, App>) -> Result<ServerStatus> {
+    Ok(app.server.status())
+}
+
+/// Switches the server on or off, or sets it up otherwise. That it could not be started is told by its state.
+#[tauri::command]
+pub async fn set_server(app: State<'_, App>, on: bool, port: u16, network: bool) -> Result<ServerStatus> {
+    if port == 0 {
+        return Err(Error::new(ErrorCode::BadRequest, "a port is a number from 1 to 65535"));
+    }
+    let key_made_at = app.chat.settings().await?.server.key_made_at;
+    let settings = ServerSettings {
+        on,
+        port,
+        network,
+        key_made_at,
+    };
+    store(&app, settings).await
+}
+
+/// Makes another key, which clients must send from now on.
+#[tauri::command]
+pub async fn new_server_key(app: State<'_, App>) -> Result<ServerStatus> {
+    app.server.make_key().await?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let key_made_at = i64::try_from(now.as_millis()).ok();
+    let settings = app.chat.settings().await?.server;
+    store(&app, ServerSettings { key_made_at, ..settings }).await
+}
+
+/// Removes the key: from now on clients need none, and other computers may not ask.
+#[tauri::command]
+pub async fn forget_server_key(app: State<'_, App>) -> Result<ServerStatus> {
+    app.server.forget_key().await?;
+    let settings = app.chat.settings().await?.server;
+    let without = ServerSettings {
+        key_made_at: None,
+        ..settings
+    };
+    store(&app, without).await
+}
+
+/// The key, to be shown or copied.
+#[tauri::command]
+pub async fn server_key(app: State<'_, App>) -> Result<Option<String>> {
+    app.server.key(&app.chat.settings().await?.server).await
+}
+
+/// The models that the server lists, by the names that clients use.
+#[tauri::command]
+pub async fn served_models(app: State<'_, App>) -> Result<Vec<String>> {
+    let models = app.models.clone();
+    let served = app.run_blocking(move || Ok(server::served_models(&models))).await?;
+    Ok(served.into_iter().map(|model| model.id).collect())
+}
+
+/// How other programs are told to ask the server for a model, with its key or with dots in its place.
+#[tauri::command]
+pub async fn client_setups(app: State<'_, App>, model: String, with_key: bool) -> Result<Vec<ClientSetup>> {
+    let status = app.server.status();
+    let key = match (status.key, with_key) {
+        (protocol::KeySource::None, _) => None,
+        (_, false) => Some(HIDDEN.to_owned()),
+        (_, true) => app.server.key(&status.settings).await?,
+    };
+    let models = app.models.clone();
+    let served = app.run_blocking(move || Ok(server::served_models(&models))).await?;
+    let context = served.iter().find(|served| served.id == model).and_then(|served| served.context);
+    Ok(server::client_setups(&status.address, &model, key.as_deref(), context))
+}
+
+async fn store(app: &App, server: ServerSettings) -> Result<ServerStatus> {
+    let change = Map::from_iter([("server".to_owned(), json!(server))]);
+    let settings = app.chat.change_settings(&change).await?;
+    app.server.apply(&settings.server).await;
+    Ok(app.server.status())
+}

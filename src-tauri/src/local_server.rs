@@ -1,0 +1,95 @@
+//! The server of the window: it answers other programs with the app's own engine and models while it is switched on.
+
+use std::sync::Arc;
+
+use net::Net;
+use protocol::{Engine, Error, ErrorCode, KeySource, ModelShelf, Result, ServerSettings, ServerStatus};
+use server::ServerSwitch;
+
+/// How the keychain calls the key that clients must send.
+const KEY: &str = "server";
+
+/// The variable of the environment that goes before the keychain, as for `ponder serve`.
+const VARIABLE: &str = "PONDER_API_KEY";
+
+/// The server, and where its key lies.
+pub struct LocalServer {
+    switch: ServerSwitch,
+    net: Net,
+}
+
+impl LocalServer {
+    /// A server that is off, for the models of this computer.
+    pub fn new(engine: Arc<dyn Engine>, models: Arc<dyn ModelShelf>, net: Net) -> Self {
+        let switch = ServerSwitch::new(engine, models);
+        Self { switch, net }
+    }
+
+    /// Starts it, stops it, or sets it up otherwise.
+    pub async fn apply(&self, settings: &ServerSettings) {
+        self.switch.set(settings, self.key(settings)).await;
+    }
+
+    /// Stops it at the end of the app.
+    pub async fn stop(&self) {
+        self.switch.stop().await;
+    }
+
+    /// What the window shows of it.
+    pub fn status(&self) -> ServerStatus {
+        let mut status = self.switch.status(KeySource::None);
+        status.key = match (of_environment(), status.settings.key_made_at) {
+            (Some(_), _) => KeySource::Environment,
+            (None, Some(_)) => KeySource::Keychain,
+            (None, None) => KeySource::None,
+        };
+        status
+    }
+
+    /// The key that clients must send, if there is one. The keychain is asked only if a key was made.
+    ///
+    /// # Errors
+    /// If the keychain does not answer.
+    pub async fn key(&self, settings: &ServerSettings) -> Result<Option<String>> {
+        match (of_environment(), settings.key_made_at) {
+            (Some(key), _) => Ok(Some(key)),
+            (None, None) => Ok(None),
+            (None, Some(_)) => self.net.secret(KEY).await.map_err(of_keychain),
+        }
+    }
+
+    /// Makes a key in place of the one that was there; it holds once the settings say when it was made.
+    ///
+    /// # Errors
+    /// If the keychain does not take it.
+    pub async fn make_key(&self) -> Result<()> {
+        let key = server::new_key()?;
+        self.net.set_secret(KEY, &key).await.map_err(of_keychain)
+    }
+
+    /// Forgets the key.
+    ///
+    /// # Errors
+    /// If the keychain does not answer.
+    pub async fn forget_key(&self) -> Result<()> {
+        self.net.forget_secret(KEY).await.map_err(of_keychain)
+    }
+}
+
+fn of_environment() -> Option<String> {
+    std::env::var(VARIABLE).ok().filter(|key| !key.trim().is_empty())
+}
+
+/// What helps without a keychain is another variable than for the hub's token, which net's own words name.
+fn of_keychain(error: net::Error) -> Error {
+    match error {
+        net::Error::Keychain { reason } => {
+            let message = format!(
+                "this computer's keychain cannot be used ({reason}); a key can also be given in the environment variable {VARIABLE}, before \
+                 Ponder is started"
+            );
+            Error::new(ErrorCode::Storage, message).with("reason", reason)
+        }
+        other => other.into(),
+    }
+}

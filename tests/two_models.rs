@@ -1,0 +1,82 @@
+//! Two models of which only one fits into memory, in the real window: the second answer says for whom it waits, and can be given up.
+
+use serde_json::{json, Value};
+
+use crate::server_window::copy_pebble;
+use crate::support::driver::Window;
+
+/// Memory for one Pebble with its whole context, and not for two, in bytes.
+const ROOM_FOR_ONE: &str = "200000000";
+
+/// Begins another chat, with this model.
+fn new_chat(window: &Window, model: &str) {
+    window.click("new-chat");
+    window.click("model-picker");
+    let choose = "const option = [...document.querySelectorAll('[role=option]')].find((option) => option.querySelector('.label').textContent === arguments[0]);
+        if (option) option.click(); return Boolean(option)";
+    window.wait_until("the model is offered", || window.run(choose, json!([model])) == Value::Bool(true));
+}
+
+/// Whether the sidebar marks a chat as being answered.
+fn running(window: &Window) -> bool {
+    window.run(
+        "return document.querySelector('[data-testid=chat-item] [aria-label=\"An answer is being written\"]') !== null",
+        json!([]),
+    ) == Value::Bool(true)
+}
+
+#[test]
+fn an_answer_that_waits_for_another_model_says_so() {
+    let home = tempfile::tempdir().expect("a folder");
+    let own = home.path().join("my-models");
+    copy_pebble(&own.join("twin"));
+    for (theme, picture) in [("Adwaita", "waits-for-a-model"), ("Adwaita:dark", "waits-for-a-model-dark")] {
+        let window = Window::open_with(home.path(), &[("PONDER_MEMORY_LIMIT", ROOM_FOR_ONE), ("GTK_THEME", theme)]);
+        window.type_into("composer", "\u{e009},");
+        window.switch_to("Settings");
+        window.click("tab-folders");
+        window.wait_for("shared-folder");
+        if window.count("own-folder") == 0 {
+            window.click("add-folder");
+            window.type_into("folder-path", &format!("{}\u{e007}", own.display()));
+            window.wait_for("own-folder");
+        }
+        window.switch_to("Ponder");
+
+        new_chat(&window, "Pebble");
+        window.ask("Count from 1 to 400");
+        window.wait_until("it is being written", || !window.answer().is_empty());
+        new_chat(&window, "twin");
+        window.ask("What is 2 + 3?");
+        let said = "Waits for Pebble to finish its answer: both models do not fit into memory together.";
+        window.wait_until("it says for whom it waits", || window.newest("answer-progress") == said);
+        window.picture(picture);
+        window.click("stop-waiting");
+        window.wait_until_answer_is("stopped");
+        window.close();
+    }
+}
+
+#[test]
+fn two_models_that_fit_answer_at_the_same_time() {
+    let home = tempfile::tempdir().expect("a folder");
+    let own = home.path().join("my-models");
+    copy_pebble(&own.join("twin"));
+    let window = Window::open(home.path());
+    window.type_into("composer", "\u{e009},");
+    window.switch_to("Settings");
+    window.click("tab-folders");
+    window.click("add-folder");
+    window.type_into("folder-path", &format!("{}\u{e007}", own.display()));
+    window.wait_for("own-folder");
+    window.switch_to("Ponder");
+    new_chat(&window, "Pebble");
+    window.ask("Count from 1 to 400");
+    window.wait_until("it is being written", || !window.answer().is_empty());
+    new_chat(&window, "twin");
+    window.ask("What is 2 + 3?");
+    window.wait_until_answer_is("complete");
+    assert!(window.answer().contains('5'));
+    assert!(running(&window), "the first answer goes on meanwhile");
+    window.close();
+}
