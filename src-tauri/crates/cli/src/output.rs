@@ -21,6 +21,11 @@ pub fn fail(error: &anyhow::Error, json: bool) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// Says what keeps nothing from going on.
+pub fn warn(message: &str) {
+    eprintln!("ponder: {message}");
+}
+
 /// Prints one JSON object as a line, at once.
 ///
 /// # Errors
