@@ -70,7 +70,7 @@ pub(crate) struct Refusal {
     pub(crate) code: Option<&'static str>,
     pub(crate) retry: Retry,
     /// The messages where clients act on their wording.
-    worded: Option<Worded>,
+    worded: Option<Box<Worded>>,
 }
 
 impl Refusal {
@@ -195,7 +195,7 @@ impl From<Error> for Refusal {
                     anthropic: format!("prompt is too long: {prompt} tokens > {context} maximum"),
                 });
                 Self {
-                    worded,
+                    worded: worded.map(Box::new),
                     ..Self::new(Kind::BadRequest, message).code("context_length_exceeded")
                 }
             }
