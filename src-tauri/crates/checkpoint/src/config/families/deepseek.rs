@@ -96,7 +96,7 @@ mod tests {
         config.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
         match ModelConfig::parse(&config.to_string())?.family {
             Family::Decoder(config) => Ok(config),
-            Family::Gemma4(_) => panic!("another family"),
+            Family::Gemma4(_) | Family::Encoder(_) => panic!("another family"),
         }
     }
 

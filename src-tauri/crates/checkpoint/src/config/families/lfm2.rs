@@ -178,7 +178,7 @@ mod tests {
         text[field] = value;
         match ModelConfig::parse(&text.to_string())?.family {
             Family::Decoder(config) => Ok(*config),
-            Family::Gemma4(_) => panic!("another family"),
+            Family::Gemma4(_) | Family::Encoder(_) => panic!("another family"),
         }
     }
 
