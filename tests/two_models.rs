@@ -27,20 +27,18 @@ fn running(window: &Window) -> bool {
 
 #[test]
 fn an_answer_that_waits_for_another_model_says_so() {
-    let home = tempfile::tempdir().expect("a folder");
-    let own = home.path().join("my-models");
-    copy_pebble(&own.join("twin"));
     for (theme, picture) in [("Adwaita", "waits-for-a-model"), ("Adwaita:dark", "waits-for-a-model-dark")] {
+        let home = tempfile::tempdir().expect("a folder");
+        let own = home.path().join("my-models");
+        copy_pebble(&own.join("twin"));
         let window = Window::open_with(home.path(), &[("PONDER_MEMORY_LIMIT", ROOM_FOR_ONE), ("GTK_THEME", theme)]);
         window.type_into("composer", "\u{e009},");
         window.switch_to("Settings");
         window.click("tab-folders");
         window.wait_for("shared-folder");
-        if window.count("own-folder") == 0 {
-            window.click("add-folder");
-            window.type_into("folder-path", &format!("{}\u{e007}", own.display()));
-            window.wait_for("own-folder");
-        }
+        window.click("add-folder");
+        window.type_into("folder-path", &format!("{}\u{e007}", own.display()));
+        window.wait_for("own-folder");
         window.switch_to("Ponder");
 
         new_chat(&window, "Pebble");
