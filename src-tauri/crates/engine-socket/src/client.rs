@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use protocol::{
-    mailbox, AnswerNowFlag, CancelFlag, Capabilities, Coalesce, Engine, EngineEvent, Error, ErrorCode, FolderSource, JobHandle, LoadEvent,
-    LocalEngine, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result, Sender, TokenCount,
+    mailbox, AnswerNowFlag, CancelFlag, Capabilities, Coalesce, EmbeddingRequest, Embeddings, Engine, EngineEvent, Error, ErrorCode,
+    FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result, Sender, TokenCount,
 };
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
@@ -117,6 +117,13 @@ impl Engine for SharedEngine {
             return own.count(request);
         }
         self.ask(Call::Count(Box::new(request)))
+    }
+
+    fn embed(&self, request: EmbeddingRequest) -> BoxFuture<'static, Result<Embeddings>> {
+        if let Some(own) = self.own() {
+            return own.embed(request);
+        }
+        self.ask(Call::Embed(Box::new(request)))
     }
 
     fn local(&self) -> Option<&dyn LocalEngine> {

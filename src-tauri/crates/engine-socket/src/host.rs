@@ -110,6 +110,11 @@ async fn answer(stream: UnixStream, engine: &dyn LocalEngine) -> io::Result<()> 
         Call::Greet => wire::send(&mut to, &greeting(engine)).await,
         Call::Generate(request) => generate(engine, *request, lines, to).await,
         Call::Count(request) => wire::send(&mut to, &engine.count(*request).await).await,
+        Call::Embed(request) => tokio::select! {
+            embedded = engine.embed(*request) => wire::send(&mut to, &embedded).await,
+            // Nothing is said meanwhile, so the other side has gone; what is dropped here ends.
+            _ = lines.next::<Control>() => Ok(()),
+        },
         Call::Load(model) => tell(engine.load(model), &mut to).await,
         Call::Prefetch(request) => {
             engine.prefetch(*request);

@@ -3,7 +3,7 @@
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 
-use protocol::{Capabilities, FolderSource, Request};
+use protocol::{Capabilities, EmbeddingRequest, FolderSource, Request};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -23,6 +23,8 @@ pub enum Call {
     Generate(Box<Request>),
     /// Answered by a count, or an error.
     Count(Box<Request>),
+    /// Answered by vectors, or an error.
+    Embed(Box<EmbeddingRequest>),
     /// Answered by events, until the last one.
     Load(FolderSource),
     /// Not answered.

@@ -11,8 +11,8 @@ use std::time::Duration;
 use engine_socket::{EngineSocket, Error, SharedEngine};
 use protocol::fake::{FakeEngine, FakeJob};
 use protocol::{
-    Content, Done, EndedBy, Engine, EngineEvent, ErrorCode, FinishReason, FolderSource, LoadEvent, LocalEngine, Message, Priority, Request,
-    Role, Stage, Timing, TokenLogprobs, Usage,
+    Content, Done, EmbeddingInput, EmbeddingRequest, EndedBy, Engine, EngineEvent, ErrorCode, FinishReason, FolderSource, LoadEvent,
+    LocalEngine, Message, Priority, Request, Role, Stage, Timing, TokenLogprobs, Usage,
 };
 use tempfile::TempDir;
 use tokio::runtime::Handle;
@@ -145,6 +145,17 @@ async fn the_other_calls_are_the_engines_own() {
     assert_eq!(
         (count.tokens, count.estimated),
         (request().messages[0].text_with_placeholders().len() as u32, false)
+    );
+    let texts = EmbeddingRequest {
+        model: model().into(),
+        inputs: vec![EmbeddingInput::Text("four".into()), EmbeddingInput::Tokens(vec![1, 2])],
+        dimensions: Some(2),
+        priority: Priority::Api,
+    };
+    let embedded = sharing.used.embed(texts).await.unwrap();
+    assert_eq!(
+        (embedded.vectors, embedded.prompt_tokens),
+        (vec![vec![4.0, 1.0], vec![2.0, 1.0]], 6)
     );
     let mut load = sharing.used.load(model());
     assert!(matches!(load.recv().await, Some(LoadEvent::Ready(info)) if info.reference == "pebble"));

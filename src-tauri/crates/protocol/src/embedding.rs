@@ -1,9 +1,11 @@
 //! Texts as vectors: what an embedding model is asked for and what it gives.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{ModelSource, Priority};
 
 /// Texts that are to become vectors.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EmbeddingRequest {
     /// The embedding model.
     pub model: ModelSource,
@@ -16,7 +18,7 @@ pub struct EmbeddingRequest {
 }
 
 /// One thing to be embedded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EmbeddingInput {
     /// A text, which gets the tokens that the model's tokenizer puts around every text; control tokens spelled in it stay text.
     Text(String),
@@ -25,7 +27,7 @@ pub enum EmbeddingInput {
 }
 
 /// The vectors of an [`EmbeddingRequest`].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Embeddings {
     /// One for each input, in order.
     pub vectors: Vec<Vec<f32>>,
