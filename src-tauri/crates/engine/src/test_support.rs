@@ -57,16 +57,13 @@ impl MlxEngine {
     /// Counts what the worker holds.
     pub fn inspect(&self) -> protocol::Result<Inspection> {
         self.call(|worker| {
-            let of_model = |loaded: &'_ std::rc::Rc<crate::load::LoadedModel>| {
-                loaded
-                    .model
-                    .tensors()
-                    .into_iter()
-                    .chain(loaded.head.iter().flat_map(Parameters::tensors))
-                    .cloned()
-                    .collect::<Vec<_>>()
-            };
-            let tensors: Vec<_> = worker.loaded().flat_map(of_model).collect();
+            let tensors: Vec<_> = worker
+                .loaded()
+                .flat_map(|loaded| {
+                    let head = loaded.head.iter().flat_map(Parameters::tensors);
+                    loaded.model.tensors().into_iter().chain(head)
+                })
+                .collect();
             let available = tensors
                 .iter()
                 .map(|tensor| tensor.is_available())
