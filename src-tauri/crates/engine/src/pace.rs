@@ -168,13 +168,15 @@ mod tests {
         assert_eq!(pace.chunk(Some(GAP)), FIRST_CHUNK);
         // Half a millisecond per token, steps of 5: 60 tokens are planned, but sizes at most double.
         pace.record_step(true, Duration::from_millis(5));
+        // What is planned may be rounded down.
+        let planned = 29..=30;
         pace.record_chunk(16, Duration::from_millis(8));
         assert_eq!(pace.chunk(Some(GAP)), 32);
         pace.record_chunk(32, Duration::from_millis(32));
-        assert_eq!(pace.chunk(Some(GAP)), 30);
+        assert!(planned.contains(&pace.chunk(Some(GAP))));
         // After a whole chunk too, and at least a few tokens when everything is slow.
         pace.record_chunk(512, Duration::from_millis(512));
-        assert_eq!(pace.chunk(Some(GAP)), 30);
+        assert!(planned.contains(&pace.chunk(Some(GAP))));
         pace.record_chunk(40, Duration::from_secs(40));
         assert_eq!(pace.chunk(Some(GAP)), MIN_CHUNK);
     }
