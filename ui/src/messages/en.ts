@@ -138,6 +138,7 @@ export const en = {
 
   'answer.label': 'Answer',
   'answer.loading': 'Loading the model…',
+  'answer.kernels': 'Preparing this graphics card, once…',
   'answer.loadingPercent': 'Loading the model… {percent} %',
   'answer.prefill': 'Reading your message… {done} of {total} tokens',
   'answer.waitsForModel': 'Waits for {model} to finish its answer: both models do not fit into memory together.',

@@ -72,6 +72,7 @@ impl Answer {
                 self.progress = Some(now);
                 let stage = match stage {
                     Stage::Load => "load",
+                    Stage::Kernels => "kernels",
                     Stage::Prefill => "prefill",
                 };
                 vec![json!({"type": "progress", "stage": stage, "done": done, "total": total})]

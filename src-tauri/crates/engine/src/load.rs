@@ -15,13 +15,14 @@ use sha2::{Digest, Sha256};
 use crate::cache::PrefixCache;
 use crate::embedding::EmbeddingHead;
 use crate::error::{Error, Result};
+use crate::kernels;
 use crate::memory;
 use crate::models::Model;
 use crate::output_constraint::LazyVocabulary;
-use crate::product_check::ProductChecks;
+use crate::product_check;
 use crate::sequence::{ids_tensor, SequenceState};
 use crate::tensor::{device, eval, Device};
-use crate::weights::{LoadProgress, Weights};
+use crate::weights::{LoadProgress, LoadStep, Weights};
 
 /// The small files of a model, read before its weights: enough to render a conversation and count its tokens, or to know what
 /// vectors it makes.
@@ -97,13 +98,13 @@ pub struct LoadedModel {
 }
 
 impl LoadedModel {
-    /// Loads the weights of a model; `progress` gets resident and total bytes.
-    pub fn load(files: Rc<ModelFiles>, products: &mut ProductChecks, progress: &mut LoadProgress<'_>) -> Result<Self> {
+    /// Loads the weights of a model.
+    pub fn load(files: Rc<ModelFiles>, progress: &mut LoadProgress<'_>) -> Result<Self> {
         let start = Instant::now();
         let ModelFiles { source, config, .. } = &*files;
         let dir = &source.path;
         let before = memory::figures()?.active;
-        let mut weights = Weights::open(dir, products, progress)?;
+        let mut weights = Weights::open(dir, progress)?;
         let model = Model::load(config, &mut weights)?;
         let (dequantised, parameters) = (weights.dequantised(), weights.parameters());
         let embedding = files.embedding().cloned();
@@ -111,15 +112,18 @@ impl LoadedModel {
         weights.finish()?;
         let head = match head {
             Some((mut head, apart)) => {
-                head.load_apart(&apart, dir, products)?;
+                head.load_apart(&apart, dir)?;
                 Some(head)
             }
             None => None,
         };
-        let wrong_products = products.take_wrong();
+        let wrong_products = product_check::take_wrong();
         // Measured rather than summed: a tied output layer shares the bytes of the embedding.
         let resident_bytes = memory::figures()?.active.saturating_sub(before);
         if device() != Device::Cpu && head.is_none() {
+            if kernels::are_missing() {
+                progress(LoadStep::Kernels)?;
+            }
             warm_up(&model)?;
         }
         let chat = files.chat().ok();

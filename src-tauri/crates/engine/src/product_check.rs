@@ -2,6 +2,7 @@
 //! product of the numbers themselves; one that is wrong is not used: the weights are dequantised. So a fault of MLX or of a driver
 //! costs speed and memory, and never an answer.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
@@ -45,9 +46,43 @@ pub enum Layout {
     Heads,
 }
 
+thread_local! {
+    static CHECKS: RefCell<ProductChecks> = RefCell::default();
+}
+
+/// Begins with what `folder` remembers of this version of MLX, this device and this driver; nothing is remembered without a folder. Before
+/// that, this thread knows nothing and remembers nothing.
+pub fn open(folder: Option<&Path>) {
+    CHECKS.set(ProductChecks::open(folder));
+}
+
+/// Whether products with this matrix were compared, here or in an earlier process.
+pub fn is_known(matrix: &QuantizedTensor, layout: Layout) -> bool {
+    CHECKS.with_borrow(|checks| checks.verdicts.contains_key(&Kind::of(matrix, layout).to_string()))
+}
+
+/// The numbers of `matrix` if its products would be wrong here, in the type that they are computed in; `None` if it may stay
+/// packed.
+///
+/// # Errors
+/// [`Error::WrongProducts`] if there is no memory for the numbers.
+pub fn replacement(matrix: &QuantizedTensor, layout: Layout) -> Result<Option<Tensor>> {
+    CHECKS.with_borrow_mut(|checks| checks.replacement(matrix, layout))
+}
+
+/// Begins a load: returns and forgets what was wrong in the one before it.
+pub fn take_wrong() -> Vec<String> {
+    CHECKS.with_borrow_mut(|checks| std::mem::take(&mut checks.wrong))
+}
+
+/// Whether something else that is made of packed products is right: `difference` compares it, once.
+pub fn is_right(name: &str, difference: impl FnOnce() -> Result<f32>) -> Result<bool> {
+    CHECKS.with_borrow_mut(|checks| checks.is_right(name, difference))
+}
+
 /// What was found out about products, per kind; kept in a file from run to run, because a GPU compiles a kernel for each.
 #[derive(Default)]
-pub struct ProductChecks {
+struct ProductChecks {
     file: Option<PathBuf>,
     platform: String,
     verdicts: BTreeMap<String, bool>,
@@ -65,8 +100,7 @@ struct Stored {
 }
 
 impl ProductChecks {
-    /// What `folder` remembers of this version of MLX, this device and this driver; nothing is remembered without a folder.
-    pub fn open(folder: Option<&Path>) -> Self {
+    fn open(folder: Option<&Path>) -> Self {
         let platform = platform();
         let file = folder.map(|folder| folder.join("packed-products.json"));
         let stored = file.as_ref().and_then(|file| fs::read(file).ok());
@@ -82,22 +116,12 @@ impl ProductChecks {
         }
     }
 
-    /// Begins a load: returns and forgets what was wrong in the one before it.
-    pub fn take_wrong(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.wrong)
-    }
-
-    /// The numbers of `matrix` if its products would be wrong here, in the type that they are computed in; `None` if it may stay
-    /// packed.
-    ///
-    /// # Errors
-    /// [`Error::WrongProducts`] if there is no memory for the numbers.
-    pub fn replacement(&mut self, matrix: &QuantizedTensor, layout: Layout) -> Result<Option<Tensor>> {
+    fn replacement(&mut self, matrix: &QuantizedTensor, layout: Layout) -> Result<Option<Tensor>> {
         let kind = Kind::of(matrix, layout);
-        if self.is_right(&kind, matrix)? {
+        let name = kind.to_string();
+        if self.is_right(&name, || kind.difference(matrix))? {
             return Ok(None);
         }
-        let name = kind.to_string();
         let needed = matrix.numbers() as u64 * 2;
         if memory::figures()?.active + needed > memory::limit()? {
             return Err(Error::WrongProducts(name));
@@ -108,13 +132,12 @@ impl ProductChecks {
         matrix.dequantize().map(Some)
     }
 
-    fn is_right(&mut self, kind: &Kind, matrix: &QuantizedTensor) -> Result<bool> {
-        let name = kind.to_string();
-        if let Some(right) = self.verdicts.get(&name) {
+    fn is_right(&mut self, name: &str, difference: impl FnOnce() -> Result<f32>) -> Result<bool> {
+        if let Some(right) = self.verdicts.get(name) {
             return Ok(*right);
         }
         let start = Instant::now();
-        let difference = match kind.difference(matrix) {
+        let difference = match difference() {
             Ok(difference) => difference,
             Err(Error::Mlx(error)) => {
                 tracing::warn!(kind = name, error, "MLX cannot compute these packed products here");
@@ -136,7 +159,7 @@ impl ProductChecks {
                 "MLX computes these packed products wrongly here; they are dequantised"
             );
         }
-        self.verdicts.insert(name, right);
+        self.verdicts.insert(name.to_owned(), right);
         self.store();
         Ok(right)
     }
@@ -278,7 +301,7 @@ impl Kind {
 }
 
 /// Numbers between −1 and 1 without a pattern, the same every time.
-fn activations(shape: &[i32], dtype: Dtype) -> Result<Tensor> {
+pub fn activations(shape: &[i32], dtype: Dtype) -> Result<Tensor> {
     let count = shape.iter().product::<i32>() as u32;
     let number = |index: u32| {
         // The finaliser of MurmurHash3.
@@ -290,7 +313,7 @@ fn activations(shape: &[i32], dtype: Dtype) -> Result<Tensor> {
 }
 
 /// The largest difference, relative to the greatest right value; not a number if any of them is none.
-fn relative(found: &Tensor, right: &Tensor) -> Result<f32> {
+pub fn relative(found: &Tensor, right: &Tensor) -> Result<f32> {
     let (found, right) = (found.astype(Dtype::Float32)?.to_f32()?, right.to_f32()?);
     let greatest = right.iter().fold(0.0, |greatest: f32, value| greatest.max(value.abs()));
     let differences = found.iter().zip(&right).map(|(found, right)| (found - right).abs());
@@ -370,8 +393,7 @@ mod tests {
         let mut checks = ProductChecks::open(Some(folder.path()));
         let numbers = checks.replacement(&matrix, Layout::Rows).unwrap().unwrap();
         assert_eq!(numbers.shape(), [256, 64]);
-        assert_eq!(checks.take_wrong(), ["affine 8 bit, groups of 64, 64 to 256, Float32"]);
-        assert!(checks.take_wrong().is_empty());
+        assert_eq!(checks.wrong, ["affine 8 bit, groups of 64, 64 to 256, Float32"]);
 
         plant_wrong_products(0);
         let mut remembered = ProductChecks::open(Some(folder.path()));

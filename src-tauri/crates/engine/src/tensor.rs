@@ -138,21 +138,30 @@ pub fn version() -> Result<String> {
 
 /// What MLX calls the device that computes on this thread, such as `NVIDIA H200`; empty if it has no name for it.
 pub fn device_name() -> String {
+    device_info(c"device_name")
+}
+
+/// What the device's machine code is called, such as `sm_90`; empty if it is not known.
+pub fn architecture() -> String {
+    device_info(c"architecture")
+}
+
+fn device_info(key: &CStr) -> String {
     // SAFETY: plain queries with valid out-pointers; what is made here is freed once, and the text is copied before.
     unsafe {
         let mut device = mlx_sys::mlx_device_new();
         let mut info = mlx_sys::mlx_device_info_new();
-        let mut name: *const c_char = std::ptr::null();
+        let mut text: *const c_char = std::ptr::null();
         let told = mlx_sys::mlx_get_default_device(&mut device) == 0
             && mlx_sys::mlx_device_info_get(&mut info, device) == 0
-            && mlx_sys::mlx_device_info_get_string(&mut name, info, c"device_name".as_ptr()) == 0;
-        let name = match told && !name.is_null() {
-            true => CStr::from_ptr(name).to_string_lossy().into_owned(),
+            && mlx_sys::mlx_device_info_get_string(&mut text, info, key.as_ptr()) == 0;
+        let text = match told && !text.is_null() {
+            true => CStr::from_ptr(text).to_string_lossy().into_owned(),
             false => String::new(),
         };
         mlx_sys::mlx_device_info_free(info);
         mlx_sys::mlx_device_free(device);
-        name
+        text
     }
 }
 
@@ -180,7 +189,7 @@ pub fn plant_wrong_products(inputs: i32) {
 #[cfg(feature = "test-support")]
 pub(crate) fn is_planted_wrong(rows: &Tensor, matrix: &crate::ops::QuantizedTensor) -> bool {
     let axes = rows.shape().len();
-    WRONG_INPUTS.get() == rows.dim(-1) && axes > 1 && rows.dim(-2) > 1 && matrix.scales.shape().len() == 2
+    WRONG_INPUTS.get() == rows.dim(-1) && axes > 1 && rows.dim(-2) > 1 && matrix.scales.shape().len() != 3
 }
 
 /// Whether kernels of our own can be launched on this thread; `PONDER_KERNELS=0` says no.

@@ -11,13 +11,27 @@ use mlx_rs::{Array, Dtype};
 
 use crate::error::{Error, Result};
 use crate::ops::{QuantizationFormat, QuantizedTensor};
-use crate::product_check::ProductChecks;
+use crate::product_check::{self, Layout};
 use crate::tensor::{self, device, eval, Device, Tensor};
 
 pub use experts::ExpertShape;
 
 /// Gets resident and total bytes between two pieces of a load; an error from it ends the load.
-pub type LoadProgress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
+pub type LoadProgress<'a> = dyn FnMut(LoadStep) -> Result<()> + 'a;
+
+/// What a load is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoadStep {
+    /// So many bytes are resident.
+    Weights {
+        /// Bytes done.
+        done: u64,
+        /// Bytes in all.
+        total: u64,
+    },
+    /// The device's kernels are compiled and compared, once on a computer.
+    Kernels,
+}
 
 /// A tensor of the checkpoint: plain, or quantised with its parameters inferred from the shapes.
 pub enum Matrix {
@@ -42,13 +56,12 @@ pub struct Weights<'a> {
     resident: u64,
     dequantised: bool,
     parameters: u64,
-    products: &'a mut ProductChecks,
     progress: &'a mut LoadProgress<'a>,
 }
 
 impl<'a> Weights<'a> {
     /// Opens every shard of a folder. Nothing is read but the headers; `progress` gets resident and total bytes.
-    pub fn open(dir: &Path, products: &'a mut ProductChecks, progress: &'a mut LoadProgress<'a>) -> Result<Self> {
+    pub fn open(dir: &Path, progress: &'a mut LoadProgress<'a>) -> Result<Self> {
         let mut files = Vec::new();
         for name in weight_files(dir)? {
             let path = dir.join(name);
@@ -67,13 +80,13 @@ impl<'a> Weights<'a> {
                 }
             }
         }
-        progress(0, total)?;
-        let mut weights = Self::of(tensors, products, progress);
+        progress(LoadStep::Weights { done: 0, total })?;
+        let mut weights = Self::of(tensors, progress);
         weights.total = total;
         Ok(weights)
     }
 
-    fn of(tensors: HashMap<String, Tensor>, products: &'a mut ProductChecks, progress: &'a mut LoadProgress<'a>) -> Self {
+    fn of(tensors: HashMap<String, Tensor>, progress: &'a mut LoadProgress<'a>) -> Self {
         Self {
             tensors,
             total: 0,
@@ -81,7 +94,6 @@ impl<'a> Weights<'a> {
             resident: 0,
             dequantised: false,
             parameters: 0,
-            products,
             progress,
         }
     }
@@ -213,12 +225,19 @@ impl<'a> Weights<'a> {
     pub fn materialize<'t>(&mut self, tensors: impl IntoIterator<Item = &'t Tensor>) -> Result<()> {
         eval(tensors)?;
         self.resident += std::mem::take(&mut self.taken);
-        (self.progress)(self.resident, self.total)
+        (self.progress)(LoadStep::Weights {
+            done: self.resident,
+            total: self.total,
+        })
     }
 
-    /// What is known of products with packed numbers.
-    pub fn products(&mut self) -> &mut ProductChecks {
-        self.products
+    /// The numbers of `matrix` if this device would multiply it wrongly, as [`product_check::replacement`].
+    pub fn replacement(&mut self, matrix: &QuantizedTensor, layout: Layout) -> Result<Option<Tensor>> {
+        // Elsewhere products are compiled already, or soon.
+        if device() == Device::Cuda && !product_check::is_known(matrix, layout) {
+            (self.progress)(LoadStep::Kernels)?;
+        }
+        product_check::replacement(matrix, layout)
     }
 
     /// Whether any quantised matrix was dequantised.
@@ -237,7 +256,8 @@ impl<'a> Weights<'a> {
             tracing::debug!(count = self.tensors.len(), "tensors that this model does not use");
         }
         drop(self.tensors);
-        (self.progress)(self.total, self.total)?;
+        let total = self.total;
+        (self.progress)(LoadStep::Weights { done: total, total })?;
         tensor::synchronize()
     }
 

@@ -21,9 +21,10 @@ use crate::job::{JobContext, MemoryQuery, PendingPrefetch, Shared};
 use crate::load::{LoadedModel, ModelFiles};
 use crate::loaded_models::{LoadedModels, Room};
 use crate::prefetch::Prefetches;
-use crate::product_check::ProductChecks;
+use crate::product_check;
 use crate::tensor::{device, Device};
 use crate::waiting::{Waiting, Work};
+use crate::weights::LoadStep;
 use crate::{blas, folder, kernels, memory, tensor};
 use listener::Listener;
 
@@ -68,8 +69,6 @@ pub struct Worker {
     loading: bool,
     /// What is read while there is nothing else to do.
     prefetches: Prefetches,
-    /// What is known of this device's products; `None` before the first load.
-    products: Option<ProductChecks>,
     shared: Arc<Shared>,
 }
 
@@ -81,13 +80,13 @@ impl Worker {
             Ok((device, mlx)) => tracing::info!(mlx, device = device.name(), blas = blas::set_up(), "the engine started"),
             Err(error) => tracing::error!(%error, "MLX cannot be used"),
         }
+        product_check::open(shared.cache_dir());
         let mut worker = Self {
             models: LoadedModels::new(shared.clone()),
             commands,
             waiting: VecDeque::new(),
             loading: false,
             prefetches: Prefetches::default(),
-            products: None,
             shared,
         };
         while worker.take_commands() {
@@ -388,13 +387,11 @@ impl Worker {
         memory::reset_peak()?;
         let source = files.source.clone();
         let (mut taken_by_others, mut next_tick) = (0, Instant::now());
-        let products = self.products.take();
-        let mut products = products.unwrap_or_else(|| ProductChecks::open(self.shared.cache_dir()));
         self.loading = true;
         let loaded = catch_panic(|| {
-            LoadedModel::load(files, &mut products, &mut |done, total| {
-                listener.progress(done, total);
-                taken_by_others += self.serve_while_loading(&source, (done, total), &mut next_tick)?;
+            LoadedModel::load(files, &mut |step| {
+                listener.progress(step);
+                taken_by_others += self.serve_while_loading(&source, step, &mut next_tick)?;
                 let wanted = |waiting: &Waiting| waiting.model() == Some(&source);
                 if self.shared.closing() || (listener.has_left() && !self.waiting.iter().any(wanted)) {
                     return Err(Error::Cancelled);
@@ -403,7 +400,6 @@ impl Worker {
             })
         });
         self.loading = false;
-        self.products = Some(products);
         // What was loaded of a model that is given up is freed now.
         let mut loaded = loaded.inspect_err(|_| memory::recover())?;
         let resident = loaded.info.resident_bytes;
@@ -415,12 +411,12 @@ impl Worker {
 
     /// Lets the loaded models go on between two tensors of one that is being loaded, half of the time; returns the bytes that they
     /// took.
-    fn serve_while_loading(&mut self, source: &FolderSource, (done, total): (u64, u64), next_tick: &mut Instant) -> Result<i64> {
+    fn serve_while_loading(&mut self, source: &FolderSource, step: LoadStep, next_tick: &mut Instant) -> Result<i64> {
         self.take_commands();
         for waiting in self.waiting.iter().filter(|waiting| waiting.model() == Some(source)) {
             match &waiting.work {
-                Work::Generate(_, job) => Listener::Job(job).progress(done, total),
-                Work::Load(_, events) => Listener::Load(events).progress(done, total),
+                Work::Generate(_, job) => Listener::Job(job).progress(step),
+                Work::Load(_, events) => Listener::Load(events).progress(step),
                 Work::Embed(..) | Work::Unload(..) | Work::Call(_) => {}
             }
         }

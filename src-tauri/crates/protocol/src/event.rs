@@ -13,6 +13,8 @@ use crate::{Content, Error, ModelInfo, Notice};
 pub enum Stage {
     /// The model is read and made resident; counted in bytes.
     Load,
+    /// The graphics card's kernels are compiled and compared with what they should compute, once on a computer; not counted.
+    Kernels,
     /// The prompt is read; counted in tokens.
     Prefill,
 }

@@ -11,7 +11,6 @@ use crate::layers::Linear;
 use crate::models::spans;
 use crate::ops::concatenate;
 use crate::parameters::Parameters;
-use crate::product_check::ProductChecks;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -57,10 +56,10 @@ impl EmbeddingHead {
     }
 
     /// Loads the projections that have folders of their own, after the model.
-    pub fn load_apart(&mut self, apart: &[DenseConfig], dir: &Path, products: &mut ProductChecks) -> Result<()> {
+    pub fn load_apart(&mut self, apart: &[DenseConfig], dir: &Path) -> Result<()> {
         for dense in apart {
-            let mut progress = |_, _| Ok(());
-            let mut weights = Weights::open(&dir.join(&dense.folder), products, &mut progress)?;
+            let mut progress = |_| Ok(());
+            let mut weights = Weights::open(&dir.join(&dense.folder), &mut progress)?;
             self.projections.push(load_dense(dense, "linear", &mut weights)?);
             weights.finish()?;
         }

@@ -119,18 +119,20 @@ __device__ __forceinline__ void ponder_whole(
 template <class Shapes, class Steps>
 __device__ __forceinline__ void ponder_split(
     const Shapes& p_shape, const void* a, const void* b, const Shapes& b_shape, const Steps& b_strides, const void* c,
-    const Steps& c_strides, float* partial, float* weights) {
+    const Steps& c_strides, void* partial, void* weights) {
   const auto number = [&](int place) { return ponder_number(p_shape, place); };
   const T* a_ = reinterpret_cast<const T*>(a);
   const T* b_ = reinterpret_cast<const T*>(b);
   const T* c_ = reinterpret_cast<const T*>(c);
   const int width = number(1), heads = number(2), key_heads = number(3);
   const float factor = __int_as_float(number(4));
+  float* partial_ = reinterpret_cast<float*>(partial);
+  float* weights_ = reinterpret_cast<float*>(weights);
   if (width == 256) {
-    ponder_attend<256, true>(a_, b_, c_, nullptr, partial, weights, heads, key_heads, b_shape[2], b_strides[1], b_strides[2], c_strides[1],
+    ponder_attend<256, true>(a_, b_, c_, nullptr, partial_, weights_, heads, key_heads, b_shape[2], b_strides[1], b_strides[2], c_strides[1],
         c_strides[2], factor);
   } else {
-    ponder_attend<512, true>(a_, b_, c_, nullptr, partial, weights, heads, key_heads, b_shape[2], b_strides[1], b_strides[2], c_strides[1],
+    ponder_attend<512, true>(a_, b_, c_, nullptr, partial_, weights_, heads, key_heads, b_shape[2], b_strides[1], b_strides[2], c_strides[1],
         c_strides[2], factor);
   }
 }

@@ -1,4 +1,4 @@
-// What all kernels use. T is the type of activations, `Shape` and `Strides` are MLX's.
+// What all kernels use. T is the type of activations.
 #define NOTHING __int_as_float(0xff800000)
 __device__ __forceinline__ float ponder_float(T value) { return static_cast<float>(value); }
 __device__ __forceinline__ float ponder_round(float value) { return static_cast<float>(static_cast<T>(value)); }

@@ -2,13 +2,15 @@
 //! much as it has launches. Every kernel is compared with the operations it stands for before it is used the first time;
 //! one that cannot be compiled or differs is left out, and its caller composes.
 //!
-//! A program takes a second to compile, most of it for headers, so there are few of them, by their number of results, and
-//! sizes are no constants. They come as the shape of an array of one element, which the device gets without reading memory.
+//! A program takes a second to compile, so there are few of them, by their number of results, and sizes are no constants: they
+//! come as the shape of an array of one element, which the device gets without reading memory. What was compiled is
+//! [kept](compiler) from process to process.
 //!
 //! Reason for unsafe code: handles of MLX's C interface are passed, as in `ops.rs`.
 #![allow(unsafe_code)]
 
 mod attend;
+mod compiler;
 mod gate;
 mod heads;
 mod linear;
@@ -18,21 +20,20 @@ mod residual;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use mlx_rs::Dtype;
 use mlx_sys::{mlx_fast_cuda_kernel, mlx_vector_string};
 
 pub use attend::attend;
+pub use compiler::keep_compiled;
 pub use gate::{gate, GateKernel};
 pub use heads::{heads, HeadShape, Split};
 pub use linear::linear;
 pub use norm_linear::{norm_linear, Epilogue, ResidualInput};
 pub use residual::{add_norm, Norm};
+
+use compiler::Module;
 
 use crate::error::{Error, Result};
 use crate::tensor::{check, eval, has_kernels, stream, Handles, Tensor};
@@ -98,14 +99,48 @@ impl Program {
     }
 
     /// Its device functions.
-    fn functions(self) -> String {
-        let (common, layers, linear) = (include_str!("common.cuh"), include_str!("layers.cuh"), include_str!("linear.cuh"));
+    fn functions(self) -> &'static [&'static str] {
+        const LAYERS: &str = include_str!("layers.cuh");
+        const LINEAR: &str = include_str!("linear.cuh");
         match self {
-            Self::One => [common, layers, linear, include_str!("one.cuh")].concat(),
-            Self::Two | Self::Three => [common, layers].concat(),
-            Self::Attend | Self::Parts => [common, include_str!("attend.cuh")].concat(),
-            Self::NormLinear => [common, linear, include_str!("norm_linear.cuh")].concat(),
+            Self::One => &[LAYERS, LINEAR, include_str!("one.cuh")],
+            Self::Two | Self::Three => &[LAYERS],
+            Self::Attend | Self::Parts => &[include_str!("attend.cuh")],
+            Self::NormLinear => &[LINEAR, include_str!("norm_linear.cuh")],
         }
+    }
+
+    /// What MLX launches for activations of this type: one function that gets, for each input, its address and those of shape and
+    /// strides that the call names, then the addresses of the results.
+    fn module(self, dtype: Dtype) -> Result<Module> {
+        let element = match dtype {
+            Dtype::Bfloat16 => "BFloat16",
+            Dtype::Float16 => "Float16",
+            Dtype::Float32 => "float",
+            other => return Err(Error::Unsupported(format!("a kernel for {other:?}"))),
+        };
+        let (inputs, outputs, call) = self.call();
+        let call = call.to_string_lossy();
+        let mut parameters = Vec::new();
+        for input in inputs {
+            parameters.push(format!("const void* {input}"));
+            for (suffix, kind) in [("shape", "Shape"), ("strides", "Strides")] {
+                let name = format!("{input}_{suffix}");
+                if call.contains(&name) {
+                    parameters.push(format!("const __grid_constant__ {kind} {name}"));
+                }
+            }
+        }
+        parameters.extend(outputs.iter().map(|output| format!("void* {output}")));
+        let source = format!(
+            "#define T {element}\n{}{}{}extern \"C\" __global__ void {}({}) {{ {call} }}\n",
+            include_str!("types.cuh"),
+            include_str!("common.cuh"),
+            self.functions().concat(),
+            compiler::FUNCTION,
+            parameters.join(", "),
+        );
+        Ok(Module::new(&format!("{self:?}_{element}").to_lowercase(), source))
     }
 }
 
@@ -146,15 +181,6 @@ thread_local! {
     static KERNELS: RefCell<KernelCache> = RefCell::default();
 }
 
-/// Lets MLX keep the kernels that it compiles for an NVIDIA card in `cache_dir`, where its default is a temporary folder: each takes
-/// 10 to 30 seconds. A folder named in the environment stays. Called before MLX computes for the first time.
-pub fn keep_compiled(cache_dir: &Path) {
-    const VARIABLE: &str = "MLX_PTX_CACHE_DIR";
-    if cfg!(target_os = "linux") && std::env::var_os(VARIABLE).is_none() {
-        std::env::set_var(VARIABLE, cache_dir.join("cuda-kernels"));
-    }
-}
-
 /// Lets MLX compute for as long as it is asked to: on CUDA it refuses every further step once it has seen 800 graphs that were not in
 /// its cache, which it takes for thrashing but counts since the start of the process. Called before MLX computes for the first time.
 pub fn disable_cache_thrashing_check() {
@@ -162,6 +188,12 @@ pub fn disable_cache_thrashing_check() {
     if cfg!(target_os = "linux") && std::env::var_os(VARIABLE).is_none() {
         std::env::set_var(VARIABLE, "0");
     }
+}
+
+/// Whether no kernel for any type of activations was compiled on this computer and for this card, so that a load will take longer.
+pub fn are_missing() -> bool {
+    let kept = |dtype| Program::One.module(dtype).is_ok_and(|module| module.is_kept());
+    has_kernels() && ![Dtype::Bfloat16, Dtype::Float16, Dtype::Float32].into_iter().any(kept)
 }
 
 /// Drops this thread's kernels.
@@ -194,6 +226,10 @@ fn find(key: Key, differs: impl FnOnce(&Kernel) -> Result<f32>) -> Option<Rc<Ker
         }
         Err(error) => {
             tracing::warn!(?key, %error, "a kernel cannot be used; the operations it stands for are");
+            // What was kept may be damaged; the next process compiles it anew.
+            if let Some(program) = KERNELS.with_borrow(|known| known.programs.get(&(key.program, key.dtype)).cloned()) {
+                program.module.forget();
+            }
             None
         }
     };
@@ -248,32 +284,24 @@ impl Kernel {
     }
 }
 
-/// A program as MLX keeps it. For every launch MLX puts the source together and compares it with what it has compiled, so the
-/// source is one call; the functions stand in a file that the compiler reads with the first launch.
+/// A program as MLX keeps it.
 struct Compiled {
     handle: mlx_fast_cuda_kernel,
-    functions: PathBuf,
+    module: Module,
 }
 
 impl Compiled {
     fn new(program: Program, dtype: Dtype) -> Result<Self> {
-        let element = match dtype {
-            Dtype::Bfloat16 => "__nv_bfloat16",
-            Dtype::Float16 => "__half",
-            Dtype::Float32 => "float",
-            other => return Err(Error::Unsupported(format!("a kernel for {other:?}"))),
-        };
-        let text = |text: String| CString::new(text).map_err(|error| Error::Mlx(error.to_string()));
-        let name = format!("ponder_{program:?}_{element}").to_lowercase();
-        let functions = write_functions(&name, &format!("#define T {element}\n{}", program.functions()))
-            .map_err(|error| Error::Mlx(format!("the source of a kernel cannot be written: {error}")))?;
-        let header = text(format!("#include \"{}\"\n", functions.display()))?;
+        let module = program.module(dtype)?;
+        module.compile()?;
         let (inputs, outputs, call) = program.call();
-        let (name, inputs, outputs) = (text(name)?, Names::new(inputs)?, Names::new(outputs)?);
+        let name = CString::new(module.name()).map_err(|error| Error::Mlx(error.to_string()))?;
+        let (inputs, outputs) = (Names::new(inputs)?, Names::new(outputs)?);
+        // MLX finds the module by its name; of the source it reads which shapes and strides are passed.
         // SAFETY: the strings live during the call, which copies them.
         let handle =
-            unsafe { mlx_sys::mlx_fast_cuda_kernel_new(name.as_ptr(), inputs.0, outputs.0, call.as_ptr(), header.as_ptr(), false, 0) };
-        let compiled = Self { handle, functions };
+            unsafe { mlx_sys::mlx_fast_cuda_kernel_new(name.as_ptr(), inputs.0, outputs.0, call.as_ptr(), c"".as_ptr(), false, 0) };
+        let compiled = Self { handle, module };
         if handle.ctx.is_null() {
             check(1)?;
         }
@@ -281,20 +309,10 @@ impl Compiled {
     }
 }
 
-/// A new file that nobody else wrote.
-fn write_functions(name: &str, text: &str) -> std::io::Result<PathBuf> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let path = std::env::temp_dir().join(format!("{name}-{}-{}.cuh", std::process::id(), since.as_nanos()));
-    File::create_new(&path)?.write_all(text.as_bytes())?;
-    Ok(path)
-}
-
 impl Drop for Compiled {
     fn drop(&mut self) {
         // SAFETY: made by `new`, freed once.
         unsafe { mlx_sys::mlx_fast_cuda_kernel_free(self.handle) };
-        // What is left in the temporary folder does no harm.
-        let _ = std::fs::remove_file(&self.functions);
     }
 }
 

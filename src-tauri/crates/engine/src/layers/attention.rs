@@ -1,9 +1,15 @@
 //! Scaled dot-product attention with shared key heads, over whatever form the cache keeps its keys and values in.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use mlx_rs::Dtype;
+
 use crate::cache::{composes, KvView};
 use crate::error::Result;
 use crate::kernels;
-use crate::ops::{concatenate, Mask, QuantizedTensor};
+use crate::ops::{concatenate, Mask, QuantizationFormat, QuantizedTensor};
+use crate::product_check;
 use crate::tensor::{device, Device, Tensor};
 
 /// Queries `[1, heads, length, width]` against what they may see; the result is `[length, heads · value width]`. `sinks`
@@ -12,7 +18,7 @@ pub fn scaled_dot_product_attention(queries: &Tensor, view: &KvView, scale: f32,
     let dequantized;
     let (keys, values) = match view {
         KvView::Plain { keys, values } => (keys, values),
-        KvView::Quantized { keys, values } if queries.dim(2) == 1 && device() != Device::Cpu => {
+        KvView::Quantized { keys, values } if queries.dim(2) == 1 && device() != Device::Cpu && packed_is_right(queries, keys, values)? => {
             return attend_packed(queries, keys, values, scale, sinks);
         }
         // Many queries pay for unpacking once and then have the kernel that writes no scores to memory. The CPU's product
@@ -87,6 +93,50 @@ fn attend_composed(
     attended.reshape(&[1, heads, length, values.dim(3)])
 }
 
+thread_local! {
+    /// Whether attention over packed keys and values is right here: bits, query heads, key heads, their widths, and the type.
+    static PACKED: RefCell<HashMap<(i32, [i32; 4], Dtype), bool>> = RefCell::default();
+}
+
+/// Whether [`attend_packed`] may be used here: it is compared once with the same attention over dequantised keys and values, as
+/// the products with weights are.
+fn packed_is_right(queries: &Tensor, keys: &QuantizedTensor, values: &QuantizedTensor) -> Result<bool> {
+    let (bits, dtype) = (keys.format.bits, queries.dtype());
+    let width = |packed: &QuantizedTensor| packed.scales.dim(3) * packed.format.group_size;
+    let shape = [queries.dim(1), keys.scales.dim(1), width(keys), width(values)];
+    if let Some(right) = PACKED.with_borrow(|known| known.get(&(bits, shape, dtype)).copied()) {
+        return Ok(right);
+    }
+    let [heads, key_heads, key_width, value_width] = shape;
+    let name = format!("attention, {bits} bit, {heads} heads of {key_width} and {value_width} over {key_heads}, {dtype:?}");
+    let right = product_check::is_right(&name, || packed_difference(shape, dtype, [keys.format, values.format]))?;
+    PACKED.with_borrow_mut(|known| known.insert((bits, shape, dtype), right));
+    Ok(right)
+}
+
+fn packed_difference(shape: [i32; 4], dtype: Dtype, [of_keys, of_values]: [QuantizationFormat; 2]) -> Result<f32> {
+    let [heads, key_heads, key_width, value_width] = shape;
+    let scale = (key_width as f32).sqrt().recip();
+    let queries = product_check::activations(&[1, heads, 1, key_width], dtype)?;
+    let mut worst: f32 = 0.0;
+    for positions in [5, 130, 1030] {
+        let packed =
+            |width, format| QuantizedTensor::quantize(&product_check::activations(&[1, key_heads, positions, width], dtype)?, format);
+        let (keys, values) = (packed(key_width, of_keys)?, packed(value_width, of_values)?);
+        let wide = |packed: &QuantizedTensor| packed.dequantize()?.astype(Dtype::Float32);
+        let right = queries
+            .astype(Dtype::Float32)?
+            .fast_attention(&wide(&keys)?, &wide(&values)?, scale, &Mask::None, None)?;
+        let found = attend_packed(&queries, &keys, &values, scale, None)?;
+        let difference = product_check::relative(&found, &right.reshape(&[1, heads * value_width])?)?;
+        if difference.is_nan() {
+            return Ok(difference);
+        }
+        worst = worst.max(difference);
+    }
+    Ok(worst)
+}
+
 /// One query for each head `[1, heads, 1, width]` against packed keys and values, all of which it sees: two products with
 /// packed numbers, so that what is read from memory stays small.
 fn attend_packed(queries: &Tensor, keys: &QuantizedTensor, values: &QuantizedTensor, scale: f32, sinks: Option<&Tensor>) -> Result<Tensor> {
@@ -109,4 +159,42 @@ fn attend_packed(queries: &Tensor, keys: &QuantizedTensor, values: &QuantizedTen
     };
     // The last axis of packed values counts words, so the width comes from the result.
     shares.quantized_matmul(values, false)?.reshape(&[1, -1])
+}
+
+#[cfg(test)]
+mod tests {
+    use mlx_rs::Dtype;
+
+    use super::scaled_dot_product_attention;
+    use crate::cache::KvView;
+    use crate::ops::{Mask, QuantizationFormat, QuantizedTensor};
+    use crate::product_check::{activations, relative};
+    use crate::tensor::{connect, plant_wrong_products, pretend_gpu};
+
+    #[test]
+    fn wrong_products_with_packed_keys_are_made_of_numbers() {
+        connect().unwrap();
+        pretend_gpu();
+        let format = |group_size| QuantizationFormat {
+            group_size,
+            bits: 8,
+            mode: c"affine",
+        };
+        for (heads, width, wrong) in [(6, 64, 0), (4, 64, 64), (8, 64, 64)] {
+            plant_wrong_products(wrong);
+            let queries = activations(&[1, heads, 1, width], Dtype::Float32).unwrap();
+            let kept = activations(&[1, 2, 40, width], Dtype::Float32).unwrap();
+            let packed = || QuantizedTensor::quantize(&kept, format(64)).unwrap();
+            let view = KvView::Quantized {
+                keys: packed(),
+                values: packed(),
+            };
+            let found = scaled_dot_product_attention(&queries, &view, 0.125, &Mask::None, None).unwrap();
+            plant_wrong_products(0);
+            let right = queries.fast_attention(&kept, &kept, 0.125, &Mask::None, None).unwrap();
+            let right = right.reshape(&[1, heads * width]).unwrap();
+            let difference = relative(&found, &right).unwrap();
+            assert!(difference < 0.02, "{heads} heads: {difference}");
+        }
+    }
 }

@@ -112,7 +112,7 @@ impl ExpertsWeight {
     fn checked(self, weights: &mut Weights<'_>) -> Result<Self> {
         match self {
             Self::Plain(stack) => Ok(Self::Plain(stack)),
-            Self::Quantized(stack) => match weights.products().replacement(&stack, Layout::Experts)? {
+            Self::Quantized(stack) => match weights.replacement(&stack, Layout::Experts)? {
                 Some(numbers) => Ok(Self::Plain(turn(&[&numbers])?)),
                 None => Ok(Self::Quantized(stack)),
             },

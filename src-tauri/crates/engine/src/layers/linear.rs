@@ -223,7 +223,7 @@ impl LinearWeight {
     fn checked(self, weights: &mut Weights<'_>) -> Result<Self> {
         match self {
             Self::Plain(weight) => Ok(Self::Plain(weight)),
-            Self::Quantized(quantized) => match weights.products().replacement(&quantized, Layout::Rows)? {
+            Self::Quantized(quantized) => match weights.replacement(&quantized, Layout::Rows)? {
                 Some(rows) => Self::from_rows(&rows),
                 None => Ok(Self::Quantized(quantized)),
             },

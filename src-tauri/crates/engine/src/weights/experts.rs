@@ -209,7 +209,6 @@ fn by_turns_to_halves(x: Tensor) -> Result<Tensor> {
 mod tests {
     use super::*;
     use crate::ops::concatenate;
-    use crate::product_check::ProductChecks;
     use crate::tensor::{connect, pretend_gpu};
 
     const SHAPE: ExpertShape = ExpertShape {
@@ -231,10 +230,9 @@ mod tests {
 
     /// What a layer reads from tensors of these names: gate and up joined, then down, each flat.
     fn read(tensors: Vec<(&str, Tensor)>) -> [Vec<f32>; 2] {
-        let mut progress = |_: u64, _: u64| Ok(());
+        let mut progress = |_| Ok(());
         let named = tensors.into_iter().map(|(name, tensor)| (format!("mlp.{name}"), tensor)).collect();
-        let mut products = ProductChecks::default();
-        let mut weights = Weights::of(named, &mut products, &mut progress);
+        let mut weights = Weights::of(named, &mut progress);
         let taken = weights.take_experts("mlp", SHAPE, u64::MAX).unwrap();
         let flat = |matrix: &Matrix| match matrix {
             Matrix::Plain(stack) => stack.clone(),
@@ -320,9 +318,9 @@ mod tests {
     fn experts_that_differ_or_are_missing_are_named() {
         connect().unwrap();
         let fails = |tensors: Vec<(&str, Tensor)>| {
-            let mut progress = |_: u64, _: u64| Ok(());
+            let mut progress = |_| Ok(());
             let named = tensors.into_iter().map(|(name, tensor)| (name.to_owned(), tensor)).collect();
-            let taken = Weights::of(named, &mut ProductChecks::default(), &mut progress).take_experts("mlp", SHAPE, u64::MAX);
+            let taken = Weights::of(named, &mut progress).take_experts("mlp", SHAPE, u64::MAX);
             taken.err().unwrap().to_string()
         };
         assert!(fails(Vec::new()).contains("mlp.switch_mlp.gate_proj.weight"));

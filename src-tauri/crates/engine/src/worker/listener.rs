@@ -5,6 +5,7 @@ use protocol::{EngineEvent, LoadEvent, Sender, Stage};
 use super::cancelled_event;
 use crate::embedding::EmbeddingJob;
 use crate::job::JobContext;
+use crate::weights::LoadStep;
 
 /// Who hears how far a load is.
 pub(super) enum Listener<'a> {
@@ -15,15 +16,20 @@ pub(super) enum Listener<'a> {
 }
 
 impl Listener<'_> {
-    pub(super) fn progress(&self, done: u64, total: u64) {
-        match self {
-            Self::Job(job) => job.send(EngineEvent::Progress {
+    pub(super) fn progress(&self, step: LoadStep) {
+        match (self, step) {
+            (Self::Job(job), LoadStep::Weights { done, total }) => job.send(EngineEvent::Progress {
                 stage: Stage::Load,
                 done,
                 total,
             }),
-            Self::Load(events) => events.send(LoadEvent::Progress { done, total }),
-            Self::Embedding(_) | Self::Nobody => {}
+            (Self::Job(job), LoadStep::Kernels) => job.send(EngineEvent::Progress {
+                stage: Stage::Kernels,
+                done: 0,
+                total: 0,
+            }),
+            (Self::Load(events), LoadStep::Weights { done, total }) => events.send(LoadEvent::Progress { done, total }),
+            (Self::Load(_), LoadStep::Kernels) | (Self::Embedding(_) | Self::Nobody, _) => {}
         }
     }
 

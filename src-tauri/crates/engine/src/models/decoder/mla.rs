@@ -224,7 +224,7 @@ impl HeadProjection {
         let (Self::QuantizedByHead(quantized) | Self::QuantizedByRank(quantized)) = &self else {
             return Ok(self);
         };
-        let Some(numbers) = weights.products().replacement(quantized, Layout::Heads)? else {
+        let Some(numbers) = weights.replacement(quantized, Layout::Heads)? else {
             return Ok(self);
         };
         Ok(Self::Plain(match self {
