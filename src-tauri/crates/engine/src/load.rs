@@ -161,14 +161,23 @@ impl LoadedModel {
     }
 }
 
-/// Reads a few tokens and generates two: a GPU compiles its kernels when they first run, and nobody waits for an answer here.
+/// Reads tokens and generates some: a GPU compiles its kernels, or fetches those that are compiled, when they first run, and nobody
+/// waits for an answer here. On CUDA there are others for a chunk of some tokens and of many, and for answers that decode together; Metal
+/// would only compute longer.
 fn warm_up(model: &Model) -> Result<()> {
-    let mut state = SequenceState::new(model, None);
-    state.prefill(model, &[0; 8])?;
-    for _ in 0..2 {
-        eval([&model.logits(&model.forward(&ids_tensor(&[0]), &mut [state.caches()])?)?])?;
+    let (chunks, batches): (&[usize], &[usize]) = match device() {
+        Device::Cuda => (&[8, 64, 300, 8], &[1, 1, 2, 4]),
+        Device::Cpu | Device::Metal => (&[8], &[1, 1]),
+    };
+    let mut states: Vec<_> = chunks.iter().map(|_| SequenceState::new(model, None)).collect();
+    for (state, tokens) in states.iter_mut().zip(chunks) {
+        state.prefill(model, &vec![0; *tokens])?;
     }
-    drop(state);
+    for count in batches {
+        let mut caches: Vec<_> = states.iter_mut().take(*count).map(SequenceState::caches).collect();
+        eval([&model.logits(&model.forward(&ids_tensor(&vec![0; *count]), &mut caches)?)?])?;
+    }
+    drop(states);
     memory::clear_cache()
 }
 

@@ -13,7 +13,7 @@ use crate::job::Shared;
 use crate::load::LoadedModel;
 use crate::memory;
 use crate::pace::ChatShare;
-use crate::scheduler::{Beside, Candidate, Scheduler, Seniority};
+use crate::scheduler::{Beside, Candidate, Scheduler, Precedence};
 use crate::sequence::backend;
 use crate::tensor::{device, Device};
 
@@ -115,8 +115,8 @@ impl LoadedModels {
 
     /// How many more answers of programs are made than there are slots beside those of chats. One always goes on.
     fn surplus(&self, slots: usize) -> isize {
-        let making = self.schedulers.iter().map(Scheduler::making);
-        let (chats, programs) = making.fold((0, 0), |sum, made| (sum.0 + made.0, sum.1 + made.1));
+        let counts = self.schedulers.iter().map(Scheduler::active_counts);
+        let (chats, programs) = counts.fold((0, 0), |sum, made| (sum.0 + made.0, sum.1 + made.1));
         programs as isize - slots.saturating_sub(chats).max(1) as isize
     }
 
@@ -175,19 +175,19 @@ impl LoadedModels {
             .flat_map(|(at, scheduler)| scheduler.candidates().map(move |candidate| (at, candidate)))
             .filter(|(_, candidate)| candidate.held + candidate.growth > 0)
             .collect();
-        candidates.sort_by_key(|(_, candidate)| std::cmp::Reverse(candidate.seniority));
+        candidates.sort_by_key(|(_, candidate)| std::cmp::Reverse(candidate.precedence));
         let mut freed = 0;
         let enough = candidates.iter().position(|(_, candidate)| {
             freed += candidate.held + candidate.growth;
             self.fits_after(more, freed)
         });
         let Some(last) = enough else { return false };
-        let paused: Vec<(usize, Seniority)> = candidates[..=last]
+        let paused: Vec<(usize, Precedence)> = candidates[..=last]
             .iter()
-            .map(|(at, candidate)| (*at, candidate.seniority))
+            .map(|(at, candidate)| (*at, candidate.precedence))
             .collect();
-        for (at, seniority) in paused {
-            self.schedulers[at].pause_and_drop(seniority);
+        for (at, precedence) in paused {
+            self.schedulers[at].pause_and_drop(precedence);
         }
         true
     }

@@ -25,7 +25,7 @@ use crate::step::{Choice, Step};
 use crate::tensor::{async_eval, Tensor};
 
 use embeddings::EmbeddingQueue;
-pub use pausing::{Candidate, Pauses, Seniority};
+pub use pausing::{Candidate, Pauses, Precedence};
 
 /// Sequences that decode together at most.
 const MAX_BATCH: usize = 16;
@@ -404,7 +404,7 @@ impl Scheduler {
                     self.end(id, Ok(LoopEnd::Limit));
                 }
             }
-            Err(error) if self.gives_way(id, &error) => {}
+            Err(error) if self.preempt_for_chat(id, &error) => {}
             Err(error) => self.end(id, Err(error)),
         }
     }

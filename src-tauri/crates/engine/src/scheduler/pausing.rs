@@ -10,7 +10,7 @@ use crate::memory;
 use crate::scheduler::{Running, Scheduler};
 
 /// By which paused answers are compared: the class, then the moment of admission, then the number.
-pub type Seniority = (Priority, Instant, u64);
+pub type Precedence = (Priority, Instant, u64);
 
 /// How often answers were paused so far, and how often their caches were dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Pauses {
 /// What pausing an answer and dropping its caches would free.
 pub struct Candidate {
     /// Its class, and since when it has been admitted.
-    pub seniority: Seniority,
+    pub precedence: Precedence,
     /// The bytes of its caches.
     pub held: u64,
     /// The bytes that they will grow by, if it is not paused already.
@@ -37,8 +37,8 @@ impl Scheduler {
         self.running.iter().filter(|running| running.generation.paused()).count()
     }
 
-    /// How many answers of chats and of programs are being made.
-    pub fn making(&self) -> (usize, usize) {
+    /// How many answers of chats and of programs are running and not paused.
+    pub fn active_counts(&self) -> (usize, usize) {
         let made = self.running.iter().filter(|running| !running.generation.paused());
         let (chats, programs): (Vec<_>, Vec<_>) = made.partition(|running| is_chat(&running.generation));
         (chats.len(), programs.len())
@@ -51,23 +51,23 @@ impl Scheduler {
     }
 
     /// The answer of a program that is paused first: of the last class the youngest.
-    pub fn first_to_pause(&self) -> Option<Seniority> {
+    pub fn first_to_pause(&self) -> Option<Precedence> {
         let made = self.running.iter().filter(|running| !running.generation.paused());
-        made.filter(|running| !is_chat(&running.generation)).map(Running::seniority).max()
+        made.filter(|running| !is_chat(&running.generation)).map(Running::precedence).max()
     }
 
     /// The paused answer that goes on first, and the bytes that it will take then.
-    pub fn first_to_resume(&self) -> Option<(Seniority, u64)> {
+    pub fn first_to_resume(&self) -> Option<(Precedence, u64)> {
         let paused = self.running.iter().filter(|running| running.generation.paused());
-        let first = paused.min_by_key(|running| running.seniority())?;
-        Some((first.seniority(), first.generation.resume_bytes()))
+        let first = paused.min_by_key(|running| running.precedence())?;
+        Some((first.precedence(), first.generation.resume_bytes()))
     }
 
     /// The answers of programs that hold or will hold memory.
     pub fn candidates(&self) -> impl Iterator<Item = Candidate> + '_ {
         let programs = self.running.iter().filter(|running| !is_chat(&running.generation));
         programs.map(|running| Candidate {
-            seniority: running.seniority(),
+            precedence: running.precedence(),
             held: running.generation.cache_bytes(),
             growth: match running.generation.paused() {
                 true => 0,
@@ -77,7 +77,7 @@ impl Scheduler {
     }
 
     /// Pauses an answer, which keeps its tokens and its caches.
-    pub fn pause(&mut self, (_, _, id): Seniority) {
+    pub fn pause(&mut self, (_, _, id): Precedence) {
         if let Some(running) = self.running.iter_mut().find(|running| running.id == id) {
             self.pauses.paused += usize::from(!running.generation.paused());
             running.generation.pause();
@@ -85,9 +85,9 @@ impl Scheduler {
     }
 
     /// Pauses an answer and drops its caches; its tokens will be read again.
-    pub fn pause_and_drop(&mut self, seniority: Seniority) {
-        self.pause(seniority);
-        let id = Some(seniority.2);
+    pub fn pause_and_drop(&mut self, precedence: Precedence) {
+        self.pause(precedence);
+        let id = Some(precedence.2);
         if self.in_flight.as_ref().is_some_and(|step| step.rows.contains(&id)) {
             // A token of it is being computed, which will be known after the next step.
             if let Err(error) = catch_panic(|| self.step()) {
@@ -106,18 +106,18 @@ impl Scheduler {
     }
 
     /// Lets a paused answer go on.
-    pub fn resume(&mut self, (_, _, id): Seniority) {
+    pub fn resume(&mut self, (_, _, id): Precedence) {
         if let Some(running) = self.running.iter_mut().find(|running| running.id == id) {
             running.generation.resume();
         }
     }
 
-    /// Whether an answer of a program was paused because there was no memory for what a chat has to read.
-    pub(super) fn gives_way(&mut self, id: u64, error: &Error) -> bool {
+    /// Pauses an answer of a program if there was no memory for what a chat has to read; whether it did.
+    pub(super) fn preempt_for_chat(&mut self, id: u64, error: &Error) -> bool {
         let mut by_chat = self.running.iter().filter(|running| running.id == id);
         let short = matches!(error, Error::MemoryShort(_)) && by_chat.any(|running| is_chat(&running.generation));
         let holding = self.candidates().filter(|candidate| candidate.held > 0);
-        let Some(youngest) = holding.map(|candidate| candidate.seniority).max().filter(|_| short) else {
+        let Some(youngest) = holding.map(|candidate| candidate.precedence).max().filter(|_| short) else {
             return false;
         };
         self.pause_and_drop(youngest);
@@ -126,7 +126,7 @@ impl Scheduler {
 }
 
 impl Running {
-    fn seniority(&self) -> Seniority {
+    fn precedence(&self) -> Precedence {
         (self.generation.priority(), self.admitted, self.id)
     }
 }
