@@ -13,7 +13,7 @@ use crate::job::Shared;
 use crate::load::LoadedModel;
 use crate::memory;
 use crate::pace::ChatShare;
-use crate::scheduler::{Beside, Candidate, Scheduler, Precedence};
+use crate::scheduler::{Beside, Candidate, Precedence, Scheduler};
 use crate::sequence::backend;
 use crate::tensor::{device, Device};
 

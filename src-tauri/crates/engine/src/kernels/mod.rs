@@ -18,7 +18,7 @@ mod norm_linear;
 mod residual;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
 use std::rc::Rc;
 
@@ -33,7 +33,7 @@ pub use linear::linear;
 pub use norm_linear::{norm_linear, Epilogue, ResidualInput};
 pub use residual::{add_norm, Norm};
 
-use compiler::Module;
+use compiler::{Entry, Module};
 
 use crate::error::{Error, Result};
 use crate::tensor::{check, eval, has_kernels, stream, Handles, Tensor};
@@ -110,8 +110,7 @@ impl Program {
         }
     }
 
-    /// What MLX launches for activations of this type: one function that gets, for each input, its address and those of shape and
-    /// strides that the call names, then the addresses of the results.
+    /// What is compiled for activations of this type.
     fn module(self, dtype: Dtype) -> Result<Module> {
         let element = match dtype {
             Dtype::Bfloat16 => "BFloat16",
@@ -119,28 +118,16 @@ impl Program {
             Dtype::Float32 => "float",
             other => return Err(Error::Unsupported(format!("a kernel for {other:?}"))),
         };
-        let (inputs, outputs, call) = self.call();
-        let call = call.to_string_lossy();
-        let mut parameters = Vec::new();
-        for input in inputs {
-            parameters.push(format!("const void* {input}"));
-            for (suffix, kind) in [("shape", "Shape"), ("strides", "Strides")] {
-                let name = format!("{input}_{suffix}");
-                if call.contains(&name) {
-                    parameters.push(format!("const __grid_constant__ {kind} {name}"));
-                }
-            }
-        }
-        parameters.extend(outputs.iter().map(|output| format!("void* {output}")));
-        let source = format!(
-            "#define T {element}\n{}{}{}extern \"C\" __global__ void {}({}) {{ {call} }}\n",
+        let functions = format!(
+            "{}#define T {element}\n{}{}",
             include_str!("types.cuh"),
             include_str!("common.cuh"),
-            self.functions().concat(),
-            compiler::FUNCTION,
-            parameters.join(", "),
+            self.functions().concat()
         );
-        Ok(Module::new(&format!("{self:?}_{element}").to_lowercase(), source))
+        let (inputs, outputs, call) = self.call();
+        let call = call.to_str().map_err(|error| Error::Mlx(error.to_string()))?;
+        let entry = Entry { inputs, outputs, call };
+        Ok(Module::new(&format!("{self:?}_{element}").to_lowercase(), entry, functions))
     }
 }
 
@@ -265,6 +252,7 @@ impl Kernel {
         blocks: (i32, i32),
         threads: i32,
     ) -> Result<[Tensor; O]> {
+        self.program.prepare(&inputs, outputs.map(|(_, dtype)| dtype))?;
         let inputs = Handles::new(std::iter::once(&self.numbers).chain(inputs));
         // SAFETY: the configuration is made and freed here; shapes and handles live during the calls.
         let made = unsafe {
@@ -288,24 +276,43 @@ impl Kernel {
 struct Compiled {
     handle: mlx_fast_cuda_kernel,
     module: Module,
+    /// The types of inputs and results that it was launched with, by their hash.
+    prepared: RefCell<HashSet<u64>>,
 }
 
 impl Compiled {
     fn new(program: Program, dtype: Dtype) -> Result<Self> {
         let module = program.module(dtype)?;
-        module.compile()?;
         let (inputs, outputs, call) = program.call();
-        let name = CString::new(module.name()).map_err(|error| Error::Mlx(error.to_string()))?;
+        let text = |text: &str| CString::new(text).map_err(|error| Error::Mlx(error.to_string()));
+        let (name, header) = (text(module.name())?, text(&module.header()?)?);
         let (inputs, outputs) = (Names::new(inputs)?, Names::new(outputs)?);
-        // MLX finds the module by its name; of the source it reads which shapes and strides are passed.
         // SAFETY: the strings live during the call, which copies them.
         let handle =
-            unsafe { mlx_sys::mlx_fast_cuda_kernel_new(name.as_ptr(), inputs.0, outputs.0, call.as_ptr(), c"".as_ptr(), false, 0) };
-        let compiled = Self { handle, module };
+            unsafe { mlx_sys::mlx_fast_cuda_kernel_new(name.as_ptr(), inputs.0, outputs.0, call.as_ptr(), header.as_ptr(), false, 0) };
+        let compiled = Self {
+            handle,
+            module,
+            prepared: RefCell::default(),
+        };
         if handle.ctx.is_null() {
             check(1)?;
         }
         Ok(compiled)
+    }
+}
+
+impl Compiled {
+    /// Sees to it that MLX finds the program when it is launched with inputs and results of these types.
+    fn prepare<const O: usize>(&self, inputs: &[&Tensor], outputs: [Dtype; O]) -> Result<()> {
+        let types = inputs.iter().map(|input| input.dtype()).chain(outputs);
+        let hash = types.clone().fold(0, |hash: u64, dtype| hash * 31 + dtype as u64);
+        if self.prepared.borrow_mut().insert(hash) {
+            // The first input are the numbers.
+            self.module
+                .prepare(&std::iter::once(Dtype::Int32).chain(types).collect::<Vec<_>>())?;
+        }
+        Ok(())
     }
 }
 
