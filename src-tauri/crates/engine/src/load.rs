@@ -12,7 +12,7 @@ use prompt::ChatProcessor;
 use protocol::{FolderSource, ModelInfo, ModelKind, ThinkingControl};
 use sha2::{Digest, Sha256};
 
-use crate::cache::PrefixCache;
+use crate::cache::{Cache, PrefixCache};
 use crate::embedding::EmbeddingHead;
 use crate::error::{Error, Result};
 use crate::kernels;
@@ -162,20 +162,26 @@ impl LoadedModel {
 }
 
 /// Reads tokens and generates some: a GPU compiles its kernels, or fetches those that are compiled, when they first run, and nobody
-/// waits for an answer here. On CUDA there are others for a chunk of some tokens and of many, and for answers that decode together; Metal
-/// would only compute longer.
+/// waits for an answer here. CUDA has others for chunks of few, some and many tokens, for a draft, for answers that decode together and for
+/// caches that grow, as the first one does here;
+/// Metal would only compute longer.
 fn warm_up(model: &Model) -> Result<()> {
+    const DRAFT: usize = 4;
     let (chunks, batches): (&[usize], &[usize]) = match device() {
-        Device::Cuda => (&[8, 64, 300, 8], &[1, 1, 2, 4]),
+        Device::Cuda => (&[255, 24, 64, 300], &[1, 1, 2, 3, 4]),
         Device::Cpu | Device::Metal => (&[8], &[1, 1]),
     };
     let mut states: Vec<_> = chunks.iter().map(|_| SequenceState::new(model, None)).collect();
     for (state, tokens) in states.iter_mut().zip(chunks) {
         state.prefill(model, &vec![0; *tokens])?;
     }
+    let step = |ids: &[u32], caches: &mut [&mut [Cache]]| eval([&model.logits(&model.forward(&ids_tensor(ids), caches)?)?]);
     for count in batches {
         let mut caches: Vec<_> = states.iter_mut().take(*count).map(SequenceState::caches).collect();
-        eval([&model.logits(&model.forward(&ids_tensor(&vec![0; *count]), &mut caches)?)?])?;
+        step(&vec![0; *count], &mut caches)?;
+    }
+    if device() == Device::Cuda {
+        step(&[0; DRAFT], &mut [states[0].caches()])?;
     }
     drop(states);
     memory::clear_cache()

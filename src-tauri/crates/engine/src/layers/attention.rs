@@ -98,12 +98,19 @@ thread_local! {
     static PACKED: RefCell<HashMap<(i32, [i32; 4], Dtype), bool>> = RefCell::default();
 }
 
+/// Positions that are compared: which kernel MLX takes depends on their number and on what divides it.
+const COMPARED: [i32; 8] = [3, 8, 20, 64, 130, 512, 1030, 1280];
+
 /// Whether [`attend_packed`] may be used here: it is compared once with the same attention over dequantised keys and values, as
 /// the products with weights are.
 fn packed_is_right(queries: &Tensor, keys: &QuantizedTensor, values: &QuantizedTensor) -> Result<bool> {
     let (bits, dtype) = (keys.format.bits, queries.dtype());
     let width = |packed: &QuantizedTensor| packed.scales.dim(3) * packed.format.group_size;
     let shape = [queries.dim(1), keys.scales.dim(1), width(keys), width(values)];
+    // MLX's kernel for keys that are no wider than a group is wrong for some numbers of positions, and for others it stops the device.
+    if device() == Device::Cuda && width(keys) <= keys.format.group_size {
+        return Ok(false);
+    }
     if let Some(right) = PACKED.with_borrow(|known| known.get(&(bits, shape, dtype)).copied()) {
         return Ok(right);
     }
@@ -119,7 +126,7 @@ fn packed_difference(shape: [i32; 4], dtype: Dtype, [of_keys, of_values]: [Quant
     let scale = (key_width as f32).sqrt().recip();
     let queries = product_check::activations(&[1, heads, 1, key_width], dtype)?;
     let mut worst: f32 = 0.0;
-    for positions in [5, 130, 1030] {
+    for positions in COMPARED {
         let packed =
             |width, format| QuantizedTensor::quantize(&product_check::activations(&[1, key_heads, positions, width], dtype)?, format);
         let (keys, values) = (packed(key_width, of_keys)?, packed(value_width, of_values)?);
@@ -175,12 +182,13 @@ mod tests {
     fn wrong_products_with_packed_keys_are_made_of_numbers() {
         connect().unwrap();
         pretend_gpu();
+        // Wider than a group, because those that are not are never multiplied packed on CUDA.
         let format = |group_size| QuantizationFormat {
             group_size,
             bits: 8,
             mode: c"affine",
         };
-        for (heads, width, wrong) in [(6, 64, 0), (4, 64, 64), (8, 64, 64)] {
+        for (heads, width, wrong) in [(6, 128, 0), (4, 128, 128), (8, 128, 128), (4, 64, 64)] {
             plant_wrong_products(wrong);
             let queries = activations(&[1, heads, 1, width], Dtype::Float32).unwrap();
             let kept = activations(&[1, 2, 40, width], Dtype::Float32).unwrap();
