@@ -49,6 +49,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use protocol::{
@@ -295,6 +296,12 @@ impl LocalEngine for MlxEngine {
     fn unload(&self, reference: &str) -> BoxFuture<'static, protocol::Result<()>> {
         let (done, unloaded) = oneshot::channel();
         self.send(Command::Unload(reference.to_owned(), done));
+        Box::pin(async move { Ok(unloaded.await.unwrap_or(Err(Error::WorkerGone))?) })
+    }
+
+    fn unload_idle(&self, reference: &str, idle: Duration) -> BoxFuture<'static, protocol::Result<bool>> {
+        let (done, unloaded) = oneshot::channel();
+        self.send(Command::UnloadIdle(reference.to_owned(), idle, done));
         Box::pin(async move { Ok(unloaded.await.unwrap_or(Err(Error::WorkerGone))?) })
     }
 

@@ -66,6 +66,8 @@ pub struct Scheduler {
     steps: usize,
     /// When the tokens of the last step were known, unless something else was computed since.
     last_step: Option<Instant>,
+    /// When the model last had something to do.
+    pub last_used: Instant,
     last_id: u64,
     /// Mean seconds from admission to end.
     mean_seconds: f64,
@@ -91,6 +93,7 @@ impl Scheduler {
             tuner: Tuner::new(prompt_lookup),
             steps: 0,
             last_step: None,
+            last_used: Instant::now(),
             last_id: 0,
             mean_seconds: 5.0,
             pauses: Pauses::default(),
