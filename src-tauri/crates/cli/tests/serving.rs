@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use ponder::serving::{scripts, Serving};
 use ponder::{command, lines, run};
@@ -197,4 +198,41 @@ fn what_a_killed_server_left_keeps_nobody_from_answering() {
         &["ask", "--json", "--model", "pebble", "--max-tokens", "3", "Hello"],
     );
     assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
+}
+
+/// How many models are in memory, as the server tells Prometheus.
+fn models_loaded(serving: &Serving) -> usize {
+    let (status, text) = serving.ask("/metrics", &Value::Null);
+    assert_eq!(status, 200);
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("ponder_models_loaded "))
+        .expect("the gauge");
+    line.rsplit(' ').next().and_then(|count| count.parse().ok()).expect("a number")
+}
+
+#[test]
+fn pebble_leaves_memory_when_nobody_asks_it_and_comes_back_when_somebody_does() {
+    let serving = Serving::start(&["--keep-alive", "1s"]);
+    assert_eq!(models_loaded(&serving), 0);
+    for round in 0..2 {
+        let (status, body) = serving.ask("/v1/chat/completions", &question("What is 2 + 3?"));
+        assert_eq!(status, 200, "{body}");
+        assert_eq!(models_loaded(&serving), 1, "{round}");
+        let begun = Instant::now();
+        while models_loaded(&serving) > 0 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it stays");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert!(begun.elapsed() > Duration::from_millis(500), "{:?}", begun.elapsed());
+    }
+    // What a request says holds for its model from then on.
+    let mut longer = question("What is 2 + 3?");
+    longer["keep_alive"] = json!("1h");
+    assert_eq!(serving.ask("/v1/chat/completions", &longer).0, 200);
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(models_loaded(&serving), 1);
+    let pebble = json!({"model": "pebble"});
+    assert_eq!(serving.ask("/v1/models/unload", &pebble), (200, "{\"success\":true}".to_owned()));
+    assert_eq!(models_loaded(&serving), 0);
 }
