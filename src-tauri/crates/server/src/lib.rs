@@ -5,6 +5,8 @@
 
 mod answer_format;
 mod anthropic;
+mod broken_call;
+mod call;
 mod catalogue;
 mod client_setups;
 mod clients;

@@ -150,9 +150,12 @@ pub(crate) async fn unload_idle_models(state: Arc<State>) {
         }
         for (reference, time) in leaving {
             let Some(engine) = state.engine.local() else { return };
+            // Taken out before, so that who asks while it is unloaded puts it in again.
+            let Some(keep) = state.unloading.served().remove(&reference) else { continue };
             if let Ok(true) = engine.unload_idle(&reference, time).await {
-                state.unloading.served().remove(&reference);
                 tracing::info!(model = reference, "unloaded, because nobody asked for it");
+            } else {
+                state.unloading.served().entry(reference).or_insert(keep);
             }
         }
     }

@@ -23,7 +23,7 @@ pub(crate) enum Encoding {
 
 /// A request as it was understood.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct EmbeddingsCall {
     pub(crate) request: EmbeddingRequest,
     pub(crate) encoding: Encoding,
     /// Whether the inputs came as a list, so that a place among them has a number.
@@ -34,7 +34,7 @@ pub(crate) struct Asked {
 ///
 /// # Errors
 /// If a field makes no sense or cannot be honoured; the refusal names it.
-pub(crate) fn ask(fields: &Fields, model: &ModelSource) -> Result<Asked> {
+pub(crate) fn ask(fields: &Fields, model: &ModelSource) -> Result<EmbeddingsCall> {
     let encodings = [("float", Encoding::Float), ("base64", Encoding::Base64)];
     let encoding = fields.word("encoding_format", &encodings)?.unwrap_or(Encoding::Float);
     let dimensions = fields.integer("dimensions", 1..=i64::from(u32::MAX))?;
@@ -45,7 +45,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource) -> Result<Asked> {
             format!("there are {} inputs, and a request takes {MOST_INPUTS}", inputs.len()),
         );
     }
-    Ok(Asked {
+    Ok(EmbeddingsCall {
         request: EmbeddingRequest {
             model: model.clone(),
             inputs,
@@ -99,7 +99,7 @@ fn refuse_empty(input: &EmbeddingInput, place: impl Fn() -> String) -> Result<()
     }
 }
 
-impl Asked {
+impl EmbeddingsCall {
     /// What a client is told if the engine fails: the place in the request that the engine speaks of by a number.
     pub(crate) fn refusal(&self, error: Error) -> Refusal {
         let number = |name: &str| match error.arguments.get(name) {
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::reply::tests::pebble;
 
-    fn asked(body: Value) -> Result<Asked> {
+    fn asked(body: Value) -> Result<EmbeddingsCall> {
         ask(&Fields::of(&body, "")?, &pebble())
     }
 

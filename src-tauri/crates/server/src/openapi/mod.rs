@@ -225,6 +225,7 @@ mod tests {
             include_str!("../sampling.rs"),
             include_str!("../tools.rs"),
             include_str!("../unloading.rs"),
+            include_str!("../call.rs"),
             include_str!("../routes.rs"),
         ];
         let readers = [
