@@ -12,7 +12,7 @@ use crate::sampler::SamplerConfig;
 /// The least distance of two boundaries at which reading pauses: reading fewer tokens again costs less than a pause.
 const MIN_BOUNDARY_DISTANCE: usize = 32;
 
-/// Refuses what no model can do, before one is loaded for it.
+/// Refuses what no model can do, before one is loaded for it. Schemas were checked before the worker was asked.
 pub fn check(request: &Request) -> Result<()> {
     // The model's vocabulary is not known yet.
     SamplerConfig::new(&request.sampling, &Sampling::default(), u32::MAX)?;
@@ -22,13 +22,10 @@ pub fn check(request: &Request) -> Result<()> {
             logprobs::MOST
         )));
     }
-    if let Some(schema) = &request.schema {
-        constraint::check(schema)?;
-        if !request.stop.is_empty() {
-            return Err(Error::BadRequest(
-                "an answer that follows a JSON schema ends when it is whole; leave the stop texts out".into(),
-            ));
-        }
+    if request.schema.is_some() && !request.stop.is_empty() {
+        return Err(Error::BadRequest(
+            "an answer that follows a JSON schema ends when it is whole; leave the stop texts out".into(),
+        ));
     }
     if request.max_tokens == Some(0) {
         return Err(Error::BadRequest(

@@ -99,6 +99,10 @@ impl OutputConstraint for CallConstraint {
         parser.push(id)
     }
 
+    fn compiling(&self) -> bool {
+        self.grammar.compiling()
+    }
+
     fn mask(&mut self, parser: &ChannelParser) -> Result<Option<Mask>> {
         if let Some(open) = &mut self.open {
             let grammar: &mut AnswerGrammar = open.get()?;

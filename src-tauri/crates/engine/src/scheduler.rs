@@ -30,6 +30,9 @@ pub use pausing::{Candidate, Pauses, Seniority};
 /// Sequences that decode together at most.
 const MAX_BATCH: usize = 16;
 
+/// How long nothing is done if all wait for their grammars.
+const AWAIT_GRAMMAR: Duration = Duration::from_millis(1);
+
 /// How long a token of a running answer may be kept waiting by what others read: of a chat answer, and of others.
 const GAPS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(200)];
 
@@ -196,6 +199,9 @@ impl Scheduler {
         let members = self.members(previous.as_ref());
         self.stepping = members.iter().map(|(id, _)| *id).collect();
         self.stepping.extend(previous.iter().flat_map(|step| step.rows.iter().flatten()));
+        if self.stepping.is_empty() && self.running.iter().any(|running| running.generation.awaits_grammar()) {
+            std::thread::sleep(AWAIT_GRAMMAR);
+        }
         let mut next = match members.is_empty() {
             true => None,
             false => Some(self.begin_step(&members, previous.as_ref())?),

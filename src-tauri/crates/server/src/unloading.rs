@@ -151,7 +151,9 @@ pub(crate) async fn unload_idle_models(state: Arc<State>) {
         for (reference, time) in leaving {
             let Some(engine) = state.engine.local() else { return };
             // Taken out before, so that who asks while it is unloaded puts it in again.
-            let Some(keep) = state.unloading.served().remove(&reference) else { continue };
+            let Some(keep) = state.unloading.served().remove(&reference) else {
+                continue;
+            };
             if let Ok(true) = engine.unload_idle(&reference, time).await {
                 tracing::info!(model = reference, "unloaded, because nobody asked for it");
             } else {

@@ -59,8 +59,8 @@ async fn a_model_leaves_when_nobody_asked_it_for_so_long() {
     assert_eq!(asked(&house, json!({})).await, 200);
     assert!(!leaves(&house, Duration::from_millis(700)).await);
     // The time of a request counts from then on.
-    assert_eq!(asked(&house, json!({"keep_alive": "5m"})).await, 200);
-    assert!(leaves(&house, Duration::from_secs(60)).await);
+    assert_eq!(asked(&house, json!({"keep_alive": "2s"})).await, 200);
+    assert!(leaves(&house, Duration::from_secs(10)).await);
 }
 
 #[tokio::test]
