@@ -26,7 +26,7 @@ export function thinkingTag(control: ThinkingControl | null): string | null {
 
 /** The tags of a model on the hub. */
 export function hubTags(model: HubModel): string[] {
-  return joined(model.quantization, thinkingTag(model.thinking), model.gated && t('tag.licence'));
+  return joined(model.quantization, model.kind === 'embedding' && t('tag.embedding'), thinkingTag(model.thinking), model.gated && t('tag.licence'));
 }
 
 /** `mlx-community · 4.2 GB · 128 k context · 1.9 M downloads` */

@@ -8,7 +8,7 @@ import { errorText, noticeText } from './host';
 import { chooseLanguage, language, number, t, translation, useCatalogue, type Key, type Message } from '.';
 
 const COMPONENTS = import.meta.glob<string>('../**/*.svelte', { query: '?raw', import: 'default', eager: true });
-const SCRIPTS = import.meta.glob<string>(['../**/*.ts', '!../**/*.test.ts', '!../bindings/**', '!./en.ts'], { query: '?raw', import: 'default', eager: true });
+const SCRIPTS = import.meta.glob<string>(['../**/*.ts', '!../**/*.test.ts', '!../bindings/**', '!./en.ts', '!./en.*.ts'], { query: '?raw', import: 'default', eager: true });
 
 /** Names, and parts of addresses and tokens, that are the same in every language. */
 const NAMES = ['Ponder', '/settings/tokens', 'hf_'];

@@ -91,6 +91,13 @@ describe('Discover', () => {
     expect(row('mlx-community/gemma-4-26b-a4b-it-4bit').textContent).toContain('needs');
   });
 
+  it('marks what makes embeddings, so that nobody gets it to chat with', async () => {
+    await open('models');
+    await click('browse');
+    expect(row('mlx-community/Qwen3-Embedding-0.6B-4bit-DWQ').querySelector('h3')?.textContent).toContain('for embeddings');
+    expect(row(QWEN).querySelector('h3')?.textContent).not.toContain('for embeddings');
+  });
+
   it('gets a model, pauses it, goes on, and it is here', async () => {
     await open('models');
     await click('browse');

@@ -24,7 +24,7 @@ function model(id: string, name: string, gb: number, more: Partial<HubModel> = {
   const context = more.context ?? 131_072;
   const bytes = Math.round(gb * GB);
   return {
-    id, name, author: id.split('/')[0] ?? '', downloads: 800_000, likes: 120, updated_at: Date.now() - 40 * 86_400_000, bytes, quantization: '4 bit', context,
+    id, name, author: id.split('/')[0] ?? '', kind: 'chat', downloads: 800_000, likes: 120, updated_at: Date.now() - 40 * 86_400_000, bytes, quantization: '4 bit', context,
     licence: 'apache-2.0', family: 'qwen3', gated: false, thinking: { kind: 'switch', default_on: true }, problem: null, described: true, commit: '9b02',
     fit: fitAt(bytes, 16_384, context), here: false, note: null, cached_at: null, ...more,
   };
@@ -40,6 +40,7 @@ export function hubModels(): HubModel[] {
     model('meta-llama/Llama-3.2-3B-Instruct-4bit', 'Llama 3.2 3B', 1.8, { gated: true, licence: 'llama3.2', thinking: { kind: 'never' }, family: 'llama' }),
     model('mlx-community/mystery-7b', 'Mystery 7B', 3.9, { downloads: 1200, thinking: null, context: null, fit: null, problem: 'The family “mystery” is not known to this version of Ponder.', family: 'mystery' }),
     model('mlx-community/Mistral-Small-3.2-24B-Instruct-2506-4bit', 'Mistral Small 3.2 24B Instruct 2506', 13.3, { downloads: 88_000, thinking: { kind: 'never' } }),
+    model('mlx-community/Qwen3-Embedding-0.6B-4bit-DWQ', 'Qwen3 Embedding 0.6B', 0.4, { kind: 'embedding', downloads: 21_000, thinking: null }),
     model('mlx-community/Qwen3-235B-A22B-4bit', 'Qwen3 235B-A22B', 132, { downloads: 9400 }),
     model('someone/a-very-long-name-that-somebody-gave-to-a-merge-of-seven-models-with-a-long-history-v2-final-4bit', 'a very long name that somebody gave to a merge of seven models with a long history v2 final', 6.4, { downloads: 12 }),
     model('mlx-community/SmolLM3-3B-4bit', 'SmolLM3 3B', 1.7, { thinking: { kind: 'by_request', default_on: true }, downloads: 74_000 }),

@@ -76,6 +76,8 @@ describe('the switch', () => {
     await openServer();
     await click('server-switch');
     expect(state()).toEqual(['port_taken', 'Port 8231 is taken by python3 (process 4711). End that program, or choose another port.']);
+    expect(the('server-switch').getAttribute('aria-checked')).toBe('false');
+    expect(host.app.server.on).toBe(true);
     await write('server-port', '8232');
     await submit('server-port');
     expect(state()).toEqual(['port_taken', 'Port 8232 is taken by another program. End that program, or choose another port.']);
@@ -83,6 +85,16 @@ describe('the switch', () => {
     await click('server-again');
     expect(state()[0]).toBe('on');
     expect(the('server-address').textContent).toBe('http://127.0.0.1:8232');
+    expect(the('server-switch').getAttribute('aria-checked')).toBe('true');
+  });
+
+  it('is left off if its port stays taken', async () => {
+    host.taken.set(8231, null);
+    await openServer();
+    await click('server-switch');
+    expect(state()[0]).toBe('port_taken');
+    await click('server-leave-off');
+    expect([state()[0], host.app.server.on, all('server-leave-off').length]).toEqual(['off', false, 0]);
   });
 
   it('says why it could not be started', async () => {

@@ -6,8 +6,8 @@ use std::path::Path;
 use protocol::ModelKind;
 use serde_json::Value;
 
-use crate::embedding::MODULES;
-use crate::{is_weight_file, Error, Family, ModelConfig};
+use crate::embedding::{MODULES, POOLED_BY_LAST_TOKEN};
+use crate::{is_weight_file, Error, Family, ModelCard, ModelConfig};
 
 /// A model's repository or folder, as far as it is known.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +18,8 @@ pub struct FileListing<'a> {
     pub tokenizer_config: Option<&'a str>,
     /// The names of all files.
     pub files: &'a [String],
+    /// What its card and its name say that it is for.
+    pub card: ModelKind,
 }
 
 /// The config of a model that will run.
@@ -40,6 +42,11 @@ pub fn check_compatibility(listing: &FileListing<'_>) -> Result<ModelConfig, Err
     if listing.files.iter().any(|file| file == MODULES) {
         if matches!(parsed.family, Family::Gemma4(_)) {
             return Err(Error::Unsupported(format!("embeddings of models of type `{}`", parsed.model_type)));
+        }
+        parsed = parsed.for_embeddings();
+    } else if listing.card == ModelKind::Embedding && matches!(parsed.family, Family::Decoder(_)) && parsed.kind == ModelKind::Chat {
+        if parsed.model_type != POOLED_BY_LAST_TOKEN {
+            return Err(Error::MissingFile(MODULES));
         }
         parsed = parsed.for_embeddings();
     }
@@ -67,6 +74,7 @@ pub fn check_folder(dir: &Path) -> Result<ModelConfig, Error> {
         config: &config,
         tokenizer_config: std::fs::read_to_string(dir.join("tokenizer_config.json")).ok().as_deref(),
         files: &files,
+        card: ModelCard::read(dir).kind(),
     })
 }
 
@@ -129,11 +137,16 @@ mod tests {
     ];
 
     fn verdict(config: &str, tokenizer_config: Option<&str>, files: &[&str]) -> Result<ModelConfig, Error> {
+        of_card(ModelKind::Chat, config, tokenizer_config, files)
+    }
+
+    fn of_card(card: ModelKind, config: &str, tokenizer_config: Option<&str>, files: &[&str]) -> Result<ModelConfig, Error> {
         let files: Vec<String> = files.iter().map(|&name| name.to_owned()).collect();
         check_compatibility(&FileListing {
             config,
             tokenizer_config,
             files: &files,
+            card,
         })
     }
 
@@ -162,6 +175,16 @@ mod tests {
             "intermediate_size": 64, "num_attention_heads": 2, "vocab_size": 64}"#;
         assert_eq!(verdict(bert, None, &files).unwrap().kind, ModelKind::Embedding);
         assert_eq!(verdict(PEBBLE, None, &FILES).unwrap().kind, ModelKind::Chat);
+    }
+
+    #[test]
+    fn a_card_tells_an_embedding_model_that_lost_its_modules() {
+        let qwen = r#"{"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 64, "num_hidden_layers": 1,
+            "intermediate_size": 64, "num_attention_heads": 2, "vocab_size": 64, "tie_word_embeddings": true}"#;
+        let by_card = |config: &str| of_card(ModelKind::Embedding, config, None, &FILES);
+        assert_eq!(by_card(qwen).unwrap().kind, ModelKind::Embedding);
+        // How others are pooled, only the file says.
+        assert!(matches!(by_card(&qwen.replace("qwen3", "llama")), Err(Error::MissingFile(MODULES))));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! How an embedding model makes one vector of the states of a text's tokens, by the files that sentence-transformers writes:
 //! `modules.json` and what it names (`1_Pooling/config.json`, `2_Dense/config.json`, …), `sentence_bert_config.json`. A model without
-//! `modules.json` is pooled as sentence-transformers would: by the mean.
+//! `modules.json` is pooled as sentence-transformers would: by the mean, but Qwen's as they were trained.
 
 use std::io::ErrorKind;
 use std::path::{Component, Path};
@@ -9,10 +9,13 @@ use serde_json::{Map, Value};
 
 use crate::config::decoder::check_width;
 use crate::config::Fields;
-use crate::{Error, Family, ModelConfig, Result};
+use crate::{Error, Family, ModelCard, ModelConfig, Result};
 
 /// The file that names the modules; who has it is an embedding model.
 pub const MODULES: &str = "modules.json";
+
+/// The family whose embedding models, if `modules.json` was lost, are pooled by the last token and normalised, as all of Qwen's are.
+pub(crate) const POOLED_BY_LAST_TOKEN: &str = "qwen3";
 
 /// More modules than any model has.
 const MOST_MODULES: usize = 32;
@@ -80,8 +83,8 @@ pub struct DenseConfig {
 pub enum Dimensions {
     /// All of them.
     Whole,
-    /// Any number of the first.
-    Any,
+    /// So many of the first or more.
+    AtLeast(u32),
     /// These numbers of the first.
     Listed(Vec<u32>),
 }
@@ -92,7 +95,7 @@ impl Dimensions {
         wanted == width
             || match self {
                 Self::Whole => false,
-                Self::Any => (1..width).contains(&wanted),
+                Self::AtLeast(fewest) => (*fewest..width).contains(&wanted),
                 Self::Listed(known) => known.contains(&wanted) && wanted < width,
             }
     }
@@ -113,14 +116,20 @@ impl EmbeddingConfig {
             dimensions: Dimensions::Whole,
         };
         let own = object(dir, "config.json")?.unwrap_or_default();
-        embedding.dimensions = dimensions(Fields::new(&own))?;
+        embedding.dimensions = dimensions(Fields::new(&own), &ModelCard::read(dir))?;
         if let Some(bounds) = object(dir, "sentence_bert_config.json")? {
             let bounds = Fields::new(&bounds);
             let most: Option<u32> = bounds.number("max_seq_length")?;
             embedding.max_tokens = most.map_or(config.context, |most| most.min(config.context));
             embedding.lower_case = bounds.flag("do_lower_case")?.unwrap_or(false);
         }
-        let Some(modules) = json(dir, MODULES)? else { return Ok(embedding) };
+        let Some(modules) = json(dir, MODULES)? else {
+            if config.model_type == POOLED_BY_LAST_TOKEN {
+                embedding.pooling = vec![Pooling::LastToken];
+                embedding.steps.push(EmbeddingStep::Normalize);
+            }
+            return Ok(embedding);
+        };
         let modules = modules.as_array().filter(|modules| modules.len() <= MOST_MODULES);
         let modules = modules.ok_or_else(|| unusable("it is not a list of modules"))?;
         let mut pooled = false;
@@ -176,8 +185,9 @@ fn hidden_size(config: &ModelConfig) -> u32 {
     }
 }
 
-/// `is_matryoshka` and `matryoshka_dimensions`, by which vLLM goes too.
-fn dimensions(config: Fields<'_>) -> Result<Dimensions> {
+/// `is_matryoshka` and `matryoshka_dimensions`, by which vLLM goes too; else the models whose authors say only in their cards that they
+/// were trained so.
+fn dimensions(config: Fields<'_>, card: &ModelCard) -> Result<Dimensions> {
     let listed = config.numbers("matryoshka_dimensions")?.unwrap_or_default();
     let listed: Vec<u32> = listed
         .into_iter()
@@ -186,7 +196,9 @@ fn dimensions(config: Fields<'_>) -> Result<Dimensions> {
         .collect();
     Ok(match config.flag("is_matryoshka")? {
         _ if !listed.is_empty() => Dimensions::Listed(listed),
-        Some(true) => Dimensions::Any,
+        Some(true) => Dimensions::AtLeast(1),
+        None if card.is_named("qwen3-embedding") => Dimensions::AtLeast(32),
+        None if card.is_named("embeddinggemma") => Dimensions::Listed(vec![128, 256, 512]),
         Some(false) | None => Dimensions::Whole,
     })
 }

@@ -109,10 +109,38 @@ fn vectors_are_cut_if_the_config_says_that_they_may_be() {
             .unwrap()
             .dimensions
     };
-    assert_eq!(with(r#""is_matryoshka": true"#), Dimensions::Any);
+    assert_eq!(with(r#""is_matryoshka": true"#), Dimensions::AtLeast(1));
     let listed = with(r#""matryoshka_dimensions": [64, 128]"#);
     assert!(listed.allow(64, 384) && listed.allow(384, 384) && !listed.allow(65, 384));
-    assert!(!Dimensions::Any.allow(0, 384) && !Dimensions::Any.allow(385, 384));
+    let any = Dimensions::AtLeast(1);
+    assert!(!any.allow(0, 384) && !any.allow(385, 384));
+}
+
+/// Qwen3-Embedding says "MRL support" and dimensions from 32 on in its card; EmbeddingGemma says 768, 512, 256 and 128.
+#[test]
+fn vectors_are_cut_if_the_model_is_known_to_be_trained_for_it() {
+    let of = |base: &str| {
+        let card = format!("---\nbase_model: {base}\n---\n");
+        read(&[("README.md", &card)]).unwrap().dimensions
+    };
+    assert_eq!(of("Qwen/Qwen3-Embedding-0.6B"), Dimensions::AtLeast(32));
+    assert_eq!(of("google/embeddinggemma-300m"), Dimensions::Listed(vec![128, 256, 512]));
+    assert_eq!(of("BAAI/bge-small-en-v1.5"), Dimensions::Whole);
+    let qwen = of("Qwen/Qwen3-Embedding-0.6B");
+    assert!(qwen.allow(32, 1024) && qwen.allow(1000, 1024) && !qwen.allow(31, 1024) && !qwen.allow(1025, 1024));
+}
+
+#[test]
+fn what_mlx_lm_leaves_of_qwens_embedding_models_is_pooled_as_with_its_modules() {
+    const QWEN: &str = r#"{"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 64, "num_hidden_layers": 1,
+        "intermediate_size": 64, "num_attention_heads": 2, "vocab_size": 64, "tie_word_embeddings": true}"#;
+    let pooling = r#"{"word_embedding_dimension": 64, "pooling_mode_mean_tokens": false, "pooling_mode_lasttoken": true}"#;
+    let whole = [
+        ("config.json", QWEN),
+        ("modules.json", &modules(NORMALIZE)),
+        ("1_Pooling/config.json", pooling),
+    ];
+    assert_eq!(read(&whole).unwrap(), read(&[("config.json", QWEN)]).unwrap());
 }
 
 #[test]

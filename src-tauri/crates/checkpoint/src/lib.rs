@@ -7,6 +7,7 @@ pub mod memory;
 mod compatibility;
 pub mod embedding;
 mod error;
+mod model_card;
 mod safetensors;
 mod weight_files;
 
@@ -14,5 +15,6 @@ pub use compatibility::{check_compatibility, check_folder, FileListing};
 pub use config::{DecoderConfig, EncoderConfig, Family, Gemma4Config, Mode, ModelConfig, Quantization, KNOWN_MODEL_TYPES};
 pub use embedding::EmbeddingConfig;
 pub use error::{Error, Result};
+pub use model_card::ModelCard;
 pub use safetensors::Header;
 pub use weight_files::{is_weight_file, weight_files, weight_files_of_repository, weight_map, MAX_INDEX_BYTES, WEIGHT_INDEX};

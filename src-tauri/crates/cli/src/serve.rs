@@ -8,7 +8,7 @@ use clap::Args;
 use engine_socket::EngineSocket;
 use protocol::{FolderSource, LoadEvent, LocalEngine, ModelShelf};
 use serde_json::json;
-use server::{Limits, Server, ServerConfig, DEFAULT_PORT, WAITING};
+use server::{KeepAlive, Limits, Server, ServerConfig, DEFAULT_PORT, WAITING};
 use tokio::signal::unix::{signal, SignalKind};
 
 use crate::{app, output};
@@ -30,6 +30,10 @@ pub struct ServeArgs {
     /// At most this many answers at once; more wait
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     max_sequences: Option<u16>,
+    /// How long a model that a client asked stays in memory after its last answer, such as 10m, 0 or -1 (until another one needs the
+    /// room, which is the default); a request may say otherwise
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    keep_alive: Option<KeepAlive>,
     /// A web page that may ask, such as http://localhost:3000
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
@@ -80,6 +84,7 @@ pub async fn run(args: ServeArgs) -> Result<()> {
         allow_origins: args.allow_origin,
         allow_hosts: args.allow_host,
         fallback_model: model.as_ref().map(|model| model.reference.clone()),
+        keep_alive: args.keep_alive.unwrap_or_default(),
         limits,
     };
     // Signals are caught before anybody can know that it listens.

@@ -7,17 +7,18 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use ponder::serving::{scripts, Serving};
 use ponder::{command, lines, run};
 use serde_json::{json, Value};
 
 /// What is asked of a server without any client.
-trait Asked {
+trait RawHttp {
     fn ask(&self, path: &str, body: &Value) -> (u16, String);
 }
 
-impl Asked for Serving {
+impl RawHttp for Serving {
     /// Posts a body, or gets if it is null: the status and the body of the answer.
     fn ask(&self, path: &str, body: &Value) -> (u16, String) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
@@ -197,4 +198,115 @@ fn what_a_killed_server_left_keeps_nobody_from_answering() {
         &["ask", "--json", "--model", "pebble", "--max-tokens", "3", "Hello"],
     );
     assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
+}
+
+#[test]
+fn a_message_begins_with_the_tokens_of_its_prompt() {
+    let serving = Serving::start(&[]);
+    let question = json!({"model": "pebble", "max_tokens": 8, "stream": true, "messages": [{"role": "user", "content": "What is 2 + 3?"}]});
+    // The second time the prompt is in the cache.
+    for _ in 0..2 {
+        let (status, body) = serving.ask("/v1/messages", &question);
+        assert_eq!(status, 200, "{body}");
+        let usage = |kind: &str| -> Value {
+            let lines = body.lines().filter_map(|line| line.strip_prefix("data: "));
+            let mut events = lines.map(|data| serde_json::from_str::<Value>(data).unwrap());
+            let event = events.find(|event| event["type"] == kind).unwrap();
+            if kind == "message_start" {
+                event["message"]["usage"].clone()
+            } else {
+                event["usage"].clone()
+            }
+        };
+        let (first, last) = (usage("message_start"), usage("message_delta"));
+        let count = |usage: &Value, name: &str| usage[name].as_u64().unwrap();
+        let whole = count(&last, "input_tokens") + count(&last, "cache_read_input_tokens");
+        assert!(whole > 0);
+        assert_eq!(count(&first, "input_tokens"), whole, "{body}");
+    }
+}
+
+/// A call that the token limit cuts is no text, least of all with its markers, on any surface, streamed or not.
+#[test]
+fn a_call_that_is_cut_is_told_as_one() {
+    let serving = Serving::start(&[]);
+    let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    let question = json!([{"role": "user", "content": "What is the weather in Paris? Use the tool."}]);
+    let chat = json!({"type": "function", "function": {"name": "get_weather", "parameters": parameters}});
+    let flat = json!({"type": "function", "name": "get_weather", "parameters": parameters});
+    let anthropic = json!({"name": "get_weather", "input_schema": parameters});
+    let off = json!({"enable_thinking": false});
+    let mut cut = 0;
+    for tokens in 1..14 {
+        for stream in [false, true] {
+            for (path, body, call, end) in [
+                (
+                    "/v1/chat/completions",
+                    json!({"messages": question, "max_tokens": tokens, "tools": [chat], "tool_choice": "required", "chat_template_kwargs": off}),
+                    "\"tool_calls\":[",
+                    "\"length\"",
+                ),
+                (
+                    "/v1/responses",
+                    json!({"input": question, "max_output_tokens": tokens, "tools": [flat], "tool_choice": "required", "chat_template_kwargs": off}),
+                    "\"function_call\"",
+                    "\"incomplete\"",
+                ),
+                (
+                    "/v1/messages",
+                    json!({"messages": question, "max_tokens": tokens, "tools": [anthropic], "tool_choice": {"type": "any"}}),
+                    "\"tool_use\"",
+                    "\"max_tokens\"",
+                ),
+            ] {
+                let mut body = body;
+                (body["model"], body["temperature"], body["stream"]) = (json!("pebble"), json!(0), json!(stream));
+                let (status, answer) = serving.ask(path, &body);
+                assert_eq!(status, 200, "{answer}");
+                assert!(
+                    !answer.contains("tool_call>") && !answer.contains("call:"),
+                    "{path} {tokens}: {answer}"
+                );
+                cut += usize::from(answer.contains(end) && answer.contains(call));
+            }
+        }
+    }
+    assert!(cut >= 12, "{cut}");
+}
+
+/// How many models are in memory, as the server tells Prometheus.
+fn models_loaded(serving: &Serving) -> usize {
+    let (status, text) = serving.ask("/metrics", &Value::Null);
+    assert_eq!(status, 200);
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("ponder_models_loaded "))
+        .expect("the gauge");
+    line.rsplit(' ').next().and_then(|count| count.parse().ok()).expect("a number")
+}
+
+#[test]
+fn pebble_leaves_memory_when_nobody_asks_it_and_comes_back_when_somebody_does() {
+    let serving = Serving::start(&["--keep-alive", "1s"]);
+    assert_eq!(models_loaded(&serving), 0);
+    for round in 0..2 {
+        let (status, body) = serving.ask("/v1/chat/completions", &question("What is 2 + 3?"));
+        assert_eq!(status, 200, "{body}");
+        assert_eq!(models_loaded(&serving), 1, "{round}");
+        let begun = Instant::now();
+        while models_loaded(&serving) > 0 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it stays");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert!(begun.elapsed() > Duration::from_millis(500), "{:?}", begun.elapsed());
+    }
+    // A request may say otherwise.
+    let mut longer = question("What is 2 + 3?");
+    longer["keep_alive"] = json!("1h");
+    assert_eq!(serving.ask("/v1/chat/completions", &longer).0, 200);
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(models_loaded(&serving), 1);
+    let pebble = json!({"model": "pebble"});
+    assert_eq!(serving.ask("/v1/models/unload", &pebble), (200, "{\"success\":true}".to_owned()));
+    assert_eq!(models_loaded(&serving), 0);
 }

@@ -164,6 +164,13 @@ impl LocalEngine for SharedEngine {
         self.ask(Call::Unload(reference.to_owned()))
     }
 
+    fn unload_idle(&self, reference: &str, idle: Duration) -> BoxFuture<'static, Result<bool>> {
+        if let Some(own) = self.own() {
+            return own.unload_idle(reference, idle);
+        }
+        self.ask(Call::UnloadIdle(reference.to_owned(), idle))
+    }
+
     fn unload_all(&self) -> BoxFuture<'static, Result<()>> {
         if let Some(own) = self.own() {
             return own.unload_all();

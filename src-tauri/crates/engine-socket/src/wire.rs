@@ -2,6 +2,7 @@
 
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use protocol::{Capabilities, EmbeddingRequest, FolderSource, Request};
 use serde::de::DeserializeOwned;
@@ -31,6 +32,8 @@ pub enum Call {
     Prefetch(Box<Request>),
     /// Answered by nothing, or an error.
     Unload(String),
+    /// Answered by whether it was done, or an error.
+    UnloadIdle(String, Duration),
     /// Answered by nothing, or an error.
     UnloadAll,
     /// Answered by a list.

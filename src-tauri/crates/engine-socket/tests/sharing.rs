@@ -166,6 +166,15 @@ async fn the_other_calls_are_the_engines_own() {
     while sharing.fake.take_prefetched().is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    sharing.fake.set_idle(Some(Duration::from_secs(1)));
+    assert!(!sharing.used.unload_idle("pebble", Duration::from_secs(2)).await.unwrap());
+    assert!(!sharing.used.unload_idle("other", Duration::ZERO).await.unwrap());
+    assert!(sharing.used.unload_idle("pebble", Duration::from_secs(1)).await.unwrap());
+    assert!(sharing.fake.loaded().is_empty());
+    drop(sharing.used.load(model()));
+    while sharing.fake.loaded().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     sharing.used.unload("pebble").await.unwrap();
     assert!(sharing.fake.loaded().is_empty());
     sharing.used.unload_all().await.unwrap();

@@ -12,7 +12,7 @@ use crate::sampler::SamplerConfig;
 /// The least distance of two boundaries at which reading pauses: reading fewer tokens again costs less than a pause.
 const MIN_BOUNDARY_DISTANCE: usize = 32;
 
-/// Refuses what no model can do, before one is loaded for it.
+/// Refuses what no model can do, before one is loaded for it. Schemas were checked before the worker was asked.
 pub fn check(request: &Request) -> Result<()> {
     // The model's vocabulary is not known yet.
     SamplerConfig::new(&request.sampling, &Sampling::default(), u32::MAX)?;
@@ -22,13 +22,10 @@ pub fn check(request: &Request) -> Result<()> {
             logprobs::MOST
         )));
     }
-    if let Some(schema) = &request.schema {
-        constraint::check(schema)?;
-        if !request.stop.is_empty() {
-            return Err(Error::BadRequest(
-                "an answer that follows a JSON schema ends when it is whole; leave the stop texts out".into(),
-            ));
-        }
+    if request.schema.is_some() && !request.stop.is_empty() {
+        return Err(Error::BadRequest(
+            "an answer that follows a JSON schema ends when it is whole; leave the stop texts out".into(),
+        ));
     }
     if request.max_tokens == Some(0) {
         return Err(Error::BadRequest(
@@ -106,14 +103,25 @@ pub fn pauses(boundaries: Vec<usize>, start: usize) -> Vec<usize> {
     kept
 }
 
-/// Whether a model is expected to think, given the switch and what its template can do.
+/// Whether thoughts are part of the answer: unless they were switched off and can be. A model that was left to itself may think although
+/// its template does not ask for it.
 pub fn thinks(asked: Option<Thinking>, control: &ThinkingControl) -> bool {
-    match (control, asked) {
-        (ThinkingControl::Switch { .. }, Some(asked)) => asked != Thinking::Off,
-        (ThinkingControl::Switch { default_on }, None) => *default_on,
-        (ThinkingControl::Levels { off: true, .. }, Some(Thinking::Off)) => false,
-        (ThinkingControl::Levels { default, .. }, None) => *default != Some(Thinking::Off),
-        // Even if nothing can be switched off, a thought is shown as one.
-        (ThinkingControl::Levels { .. } | ThinkingControl::Always | ThinkingControl::Never | ThinkingControl::ByRequest { .. }, _) => true,
+    let can_be_off = matches!(control, ThinkingControl::Switch { .. } | ThinkingControl::Levels { off: true, .. });
+    asked != Some(Thinking::Off) || !can_be_off
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thought_is_left_out_only_if_it_was_switched_off() {
+        for default_on in [true, false] {
+            let switch = ThinkingControl::Switch { default_on };
+            let of = |asked| thinks(asked, &switch);
+            assert_eq!((of(None), of(Some(Thinking::On)), of(Some(Thinking::Off))), (true, true, false));
+        }
+        // What cannot be switched off is shown as a thought.
+        assert!(thinks(Some(Thinking::Off), &ThinkingControl::Always));
     }
 }

@@ -71,6 +71,10 @@ impl OutputConstraint for AnswerConstraint {
         pieces
     }
 
+    fn compiling(&self) -> bool {
+        self.grammar.compiling()
+    }
+
     fn mask(&mut self, parser: &ChannelParser) -> Result<Option<Mask>> {
         self.thought |= parser.place() == Place::Thought;
         match parser.place() {

@@ -5,6 +5,7 @@ use constraint::{AnswerGrammar, CallForm};
 use prompt::{CallBody, ChannelParser, ChatProcessor, Piece, Place};
 use protocol::Request;
 
+use crate::answer_constraint::AnswerConstraint;
 use crate::error::Result;
 use crate::load::LoadedModel;
 use crate::output_constraint::{LazyGrammar, OutputConstraint};
@@ -17,6 +18,10 @@ pub struct CallConstraint {
     closing: Option<u32>,
     /// Of a call that has not begun.
     grammar: LazyGrammar,
+    /// Whether that cannot be, once it is known.
+    in_words: Option<bool>,
+    /// What limits the answer then.
+    otherwise: Option<AnswerConstraint>,
     /// Of the call that is open.
     open: Option<LazyGrammar>,
     /// Whether something was called.
@@ -45,21 +50,36 @@ impl CallConstraint {
             },
             CallBody::Gemma { quote } => CallForm::Gemma { quote: *quote },
         };
-        if let Err(error) = constraint::check_calls(&form, &request.tools) {
-            tracing::info!(%error, "a call is required in words alone");
-            return None;
-        }
+        let schema = request.schema.clone();
         let (opening, closing, tools) = (written.opening, written.closing, request.tools.clone());
         Some(Self {
             opening,
             closing,
-            grammar: LazyGrammar::begin(loaded, processor, move |vocabulary| vocabulary.call_grammar(&form, &tools)),
+            // Some tools take seconds to check, which other answers do not wait for.
+            grammar: LazyGrammar::begin(loaded, processor, move |vocabulary| {
+                constraint::check_calls(&form, &tools)?;
+                vocabulary.call_grammar(&form, &tools)
+            }),
+            in_words: None,
+            otherwise: schema.map(|schema| AnswerConstraint::begin(loaded, processor, schema)),
             open: None,
             called: false,
             thought: false,
             stops: processor.stops().ids.keys().copied().collect(),
             breaks: processor.encode("\n").unwrap_or_default(),
             rows: loaded.model.vocabulary() as usize,
+        })
+    }
+
+    /// Whether no grammar can say how these tools are called, so that a call is required in words alone; known once that was compiled.
+    fn in_words(&mut self) -> bool {
+        let grammar = &mut self.grammar;
+        *self.in_words.get_or_insert_with(|| match grammar.get() {
+            Ok(_) => false,
+            Err(error) => {
+                tracing::info!(%error, "a call is required in words alone");
+                true
+            }
         })
     }
 
@@ -81,6 +101,12 @@ fn allow(mask: &mut [bool], ids: impl Iterator<Item = u32>) {
 
 impl OutputConstraint for CallConstraint {
     fn read(&mut self, parser: &mut ChannelParser, id: u32) -> Vec<Piece> {
+        if self.in_words() {
+            return match &mut self.otherwise {
+                Some(answer) => answer.read(parser, id),
+                None => parser.push(id),
+            };
+        }
         match &mut self.open {
             Some(_) if self.closing == Some(id) => {
                 self.open = None;
@@ -99,7 +125,18 @@ impl OutputConstraint for CallConstraint {
         parser.push(id)
     }
 
+    fn compiling(&self) -> bool {
+        let otherwise = self.in_words == Some(true) && self.otherwise.as_ref().is_some_and(|answer| answer.compiling());
+        self.grammar.compiling() || otherwise
+    }
+
     fn mask(&mut self, parser: &ChannelParser) -> Result<Option<Mask>> {
+        if self.in_words() {
+            return match &mut self.otherwise {
+                Some(answer) => answer.mask(parser),
+                None => Ok(None),
+            };
+        }
         if let Some(open) = &mut self.open {
             let grammar: &mut AnswerGrammar = open.get()?;
             let (mut mask, whole) = (grammar.mask()?, grammar.is_whole()?);

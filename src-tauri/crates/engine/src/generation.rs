@@ -231,7 +231,7 @@ impl Generation {
 
     /// Whether the next step can read its last token, which nothing in flight has read.
     pub fn ready(&self) -> bool {
-        self.decoding() && self.read() == Some(self.tokens.len() - 1)
+        self.decoding() && self.read() == Some(self.tokens.len() - 1) && !self.awaits_grammar()
     }
 
     /// Whether one more token is wanted while one is still in flight.

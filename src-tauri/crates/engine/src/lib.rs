@@ -49,11 +49,12 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use protocol::{
-    AnswerNowFlag, CancelFlag, CancelOnDrop, Capabilities, EmbeddingRequest, Embeddings, Engine, FolderSource, JobHandle, KvBits,
-    LoadEvent, LocalEngine, MemoryFigures, MemoryGuard, ModelInfo, ModelSource, Receiver, Request, TokenCount,
+    AnswerNowFlag, CancelFlag, CancelOnDrop, Capabilities, EmbeddingRequest, Embeddings, Engine, EngineEvent, FolderSource, JobHandle,
+    KvBits, LoadEvent, LocalEngine, MemoryFigures, MemoryGuard, ModelInfo, ModelSource, Receiver, Request, TokenCount,
 };
 use tokio::sync::oneshot;
 
@@ -188,6 +189,7 @@ impl MlxEngine {
     }
 
     fn job(&self, request: Request, change: impl FnOnce(&mut JobContext)) -> JobHandle {
+        let is_limited = request.schema.is_some();
         let (sender, events) = protocol::mailbox();
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
         let mut job = JobContext {
@@ -199,10 +201,23 @@ impl MlxEngine {
             fails_after: None,
         };
         change(&mut job);
-        self.send(Command::Generate {
-            request: Box::new(request),
-            job,
-        });
+        let (commands, request) = (self.0.commands.clone(), Box::new(request));
+        let begin = move || {
+            let schema = request.schema.as_ref();
+            if let Err(error) = schema.map_or(Ok(()), constraint::check) {
+                return job.send(EngineEvent::Failed(Error::from(error).into()));
+            }
+            // As in `send`.
+            if let Some(commands) = commands {
+                let _ = commands.send(Command::Generate { request, job });
+            }
+        };
+        if is_limited {
+            // Some schemas take seconds to compile, which nobody else has to wait for. If there is no thread, the events end.
+            let _ = std::thread::Builder::new().name("schema".into()).spawn(begin);
+        } else {
+            begin();
+        }
         JobHandle {
             events,
             cancel,
@@ -295,6 +310,12 @@ impl LocalEngine for MlxEngine {
     fn unload(&self, reference: &str) -> BoxFuture<'static, protocol::Result<()>> {
         let (done, unloaded) = oneshot::channel();
         self.send(Command::Unload(reference.to_owned(), done));
+        Box::pin(async move { Ok(unloaded.await.unwrap_or(Err(Error::WorkerGone))?) })
+    }
+
+    fn unload_idle(&self, reference: &str, idle: Duration) -> BoxFuture<'static, protocol::Result<bool>> {
+        let (done, unloaded) = oneshot::channel();
+        self.send(Command::UnloadIdle(reference.to_owned(), idle, done));
         Box::pin(async move { Ok(unloaded.await.unwrap_or(Err(Error::WorkerGone))?) })
     }
 

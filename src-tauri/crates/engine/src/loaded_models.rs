@@ -74,7 +74,9 @@ impl LoadedModels {
             self.schedulers.push(used);
             self.publish();
         }
-        self.schedulers.last_mut()
+        let used = self.schedulers.last_mut()?;
+        used.last_used = Instant::now();
+        Some(used)
     }
 
     /// Adds a model that was loaded.
@@ -90,6 +92,16 @@ impl LoadedModels {
             .iter()
             .filter(|scheduler| scheduler.loaded().info.reference == reference);
         named.any(|scheduler| !scheduler.is_empty())
+    }
+
+    /// Whether a model of this reference is loaded, does not answer and was not used for so long.
+    pub fn is_idle(&self, reference: &str, idle: Duration) -> bool {
+        let mut named = self
+            .schedulers
+            .iter()
+            .filter(|scheduler| scheduler.loaded().info.reference == reference)
+            .peekable();
+        named.peek().is_some() && named.all(|scheduler| scheduler.is_empty() && scheduler.last_used.elapsed() >= idle)
     }
 
     /// The models that answer.
@@ -229,6 +241,7 @@ impl LoadedModels {
             if scheduler.is_empty() {
                 continue;
             }
+            scheduler.last_used = Instant::now();
             if chat && !scheduler.serves_chat() {
                 if !others_join {
                     scheduler.end_cancelled();

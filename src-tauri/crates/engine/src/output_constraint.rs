@@ -23,6 +23,9 @@ pub trait OutputConstraint {
     /// # Errors
     /// If what was written does not follow the grammar, or that grew too complex.
     fn mask(&mut self, parser: &ChannelParser) -> Result<Option<Mask>>;
+
+    /// Whether a mask would be waited for, because its grammar is still being compiled.
+    fn compiling(&self) -> bool;
 }
 
 /// What the answer to a request is limited to.
@@ -63,6 +66,11 @@ impl LazyGrammar {
         };
         let thread = std::thread::Builder::new().name("grammar".into()).spawn(compile);
         Self::Compiling(thread.ok())
+    }
+
+    /// Whether it is still being compiled.
+    pub fn compiling(&self) -> bool {
+        matches!(self, Self::Compiling(Some(thread)) if !thread.is_finished())
     }
 
     /// The grammar, which is waited for.

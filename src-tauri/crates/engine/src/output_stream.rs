@@ -62,6 +62,11 @@ impl OutputStream {
         self.constraint.is_some()
     }
 
+    /// Whether that is not known yet, because a grammar is still being compiled.
+    pub fn awaits_grammar(&self) -> bool {
+        self.constraint.as_ref().is_some_and(|constraint| constraint.compiling())
+    }
+
     /// What may come next; `None` if anything may.
     ///
     /// # Errors
@@ -188,7 +193,13 @@ impl OutputStream {
         self.job.send(EngineEvent::Notice(Notice::new(NoticeCode::Repetition, message)));
     }
 
-    fn send(&mut self, pieces: Vec<Piece>) {
+    fn send(&mut self, mut pieces: Vec<Piece>) {
+        // Who shows no markers has to know before the text comes that they stand in it.
+        for at in 1..pieces.len() {
+            if matches!(&pieces[at], Piece::Notice(notice) if notice.code == NoticeCode::BrokenToolCall) {
+                pieces.swap(at - 1, at);
+            }
+        }
         let thinking_tokens = Some(self.parser.thinking_tokens());
         for piece in pieces {
             let event = match self.read(piece) {

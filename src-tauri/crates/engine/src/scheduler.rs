@@ -30,6 +30,9 @@ pub use pausing::{Candidate, Pauses, Precedence};
 /// Sequences that decode together at most.
 const MAX_BATCH: usize = 16;
 
+/// How long nothing is done if all wait for their grammars.
+const AWAIT_GRAMMAR: Duration = Duration::from_millis(1);
+
 /// How long a token of a running answer may be kept waiting by what others read: of a chat answer, and of others.
 const GAPS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(200)];
 
@@ -66,6 +69,8 @@ pub struct Scheduler {
     steps: usize,
     /// When the tokens of the last step were known, unless something else was computed since.
     last_step: Option<Instant>,
+    /// When the model last had something to do.
+    pub last_used: Instant,
     last_id: u64,
     /// Mean seconds from admission to end.
     mean_seconds: f64,
@@ -91,6 +96,7 @@ impl Scheduler {
             tuner: Tuner::new(prompt_lookup),
             steps: 0,
             last_step: None,
+            last_used: Instant::now(),
             last_id: 0,
             mean_seconds: 5.0,
             pauses: Pauses::default(),
@@ -193,6 +199,9 @@ impl Scheduler {
         let members = self.members(previous.as_ref());
         self.stepping = members.iter().map(|(id, _)| *id).collect();
         self.stepping.extend(previous.iter().flat_map(|step| step.rows.iter().flatten()));
+        if self.stepping.is_empty() && self.running.iter().any(|running| running.generation.awaits_grammar()) {
+            std::thread::sleep(AWAIT_GRAMMAR);
+        }
         let mut next = match members.is_empty() {
             true => None,
             false => Some(self.begin_step(&members, previous.as_ref())?),

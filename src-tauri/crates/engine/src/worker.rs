@@ -55,6 +55,8 @@ pub enum Command {
     Memory(Arc<MemoryQuery>),
     /// Free the model of this reference, when its answers have ended.
     Unload(String, oneshot::Sender<Result<()>>),
+    /// Free the model of this reference, if it has been idle for so long.
+    UnloadIdle(String, Duration, oneshot::Sender<Result<bool>>),
     /// Any other call, when no answer runs; it answers by itself and does not panic.
     Call(Box<dyn FnOnce(&mut Worker) + Send>),
 }
@@ -150,6 +152,11 @@ impl Worker {
             }
             Command::Load { source, events } => Work::Load(source, events),
             Command::Unload(reference, done) => Work::Unload(reference, done),
+            Command::UnloadIdle(reference, idle, done) => {
+                // Nobody may wait any more.
+                let _ = done.send(Ok(self.unload_idle(&reference, idle)));
+                return;
+            }
             Command::Call(call) => Work::Call(call),
         };
         self.prefetches.stop();
@@ -439,6 +446,16 @@ impl Worker {
         self.prefetches.stop();
         self.models.unload(|loaded| loaded.info.reference == reference);
         memory::recover();
+    }
+
+    /// Frees the model of this reference if nobody waits for it and it was not used for so long; tells whether it did.
+    fn unload_idle(&mut self, reference: &str, idle: Duration) -> bool {
+        let mut asked = self.waiting.iter().filter_map(Waiting::model);
+        if self.loading || asked.any(|model| model.reference == reference) || !self.models.is_idle(reference, idle) {
+            return false;
+        }
+        self.unload(reference);
+        true
     }
 
     /// Frees every model; called when no answer runs.

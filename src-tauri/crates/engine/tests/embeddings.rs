@@ -126,7 +126,7 @@ async fn every_kind_of_model_makes_the_vectors_of_the_oracle() {
 }
 
 fn refused(result: protocol::Result<Embeddings>) -> Error {
-    result.err().expect("it is refused")
+    result.expect_err("it is refused")
 }
 
 #[tokio::test]

@@ -5,13 +5,15 @@ mod common;
 #[path = "../../constraint/tests/schemas/mod.rs"]
 mod random_schemas;
 
+use std::time::{Duration, Instant};
+
 use common::oracle::{computed, seed};
 use common::{hear, pebble, question, source, Heard};
 use engine::{EngineOptions, MlxEngine, PromptLookup};
 use futures::future::join_all;
 use protocol::{
-    AnswerPrefix, Engine, ErrorCode, FinishReason, FolderSource, JobHandle, LocalEngine, Message, Priority, Request, Role, Sampling,
-    Thinking,
+    AnswerPrefix, Engine, EngineEvent, ErrorCode, FinishReason, FolderSource, JobHandle, LocalEngine, Message, Priority, Request, Role,
+    Sampling, Thinking,
 };
 use random_schemas::{fault, Random};
 use serde_json::{json, Value};
@@ -55,6 +57,57 @@ async fn an_answer_follows_its_schema_after_a_thought_and_without_one() {
         // The grammar sleeps through the thought.
         assert_eq!(heard.thinking, free.thinking);
         assert_eq!(heard.tokens.len(), heard.done().usage.unwrap().completion_tokens as usize);
+    }
+}
+
+/// Much work for the compiler of grammars, twice as much with each level: it merges two copies of the next one.
+fn slow(levels: usize) -> Value {
+    let level = |next: usize| {
+        let next = json!({"$ref": format!("#/$defs/{next}"), "type": "object"});
+        json!({"type": "object", "properties": {"a": next, "b": next}})
+    };
+    let mut all: serde_json::Map<String, Value> = (0..levels).map(|n| (n.to_string(), level(n + 1))).collect();
+    all.insert(levels.to_string(), json!({"type": "integer"}));
+    json!({"$defs": all, "$ref": "#/$defs/0"})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_keeps_its_pace_while_the_schema_of_another_is_compiled() {
+    let engine = MlxEngine::start();
+    // One that is compiled in the end, and one that is given up.
+    for levels in [12, 14] {
+        let mut chat = engine.generate(Request {
+            max_tokens: Some(3000),
+            ..question("Count from 1 to 500.", Thinking::Off)
+        });
+        while !matches!(chat.events.recv().await, Some(EngineEvent::Delta { .. })) {}
+        let begun = Instant::now();
+        let mut limited = engine.generate(Request {
+            priority: Priority::Api,
+            ..under(slow(levels), question(SUM, Thinking::Off))
+        });
+        let (mut last, mut longest, mut heard) = (Instant::now(), Duration::ZERO, 0);
+        let first = loop {
+            tokio::select! {
+                event = limited.events.recv() => match event {
+                    Some(EngineEvent::Delta { .. } | EngineEvent::Failed(_)) => break event,
+                    Some(_) => {}
+                    None => panic!("the job ends without a word"),
+                },
+                event = chat.events.recv() => {
+                    assert!(!matches!(event, None | Some(EngineEvent::Done(_) | EngineEvent::Failed(_))), "{event:?}");
+                    heard += 1;
+                    longest = longest.max(last.elapsed());
+                    last = Instant::now();
+                }
+            }
+        };
+        let whole = begun.elapsed();
+        longest = longest.max(last.elapsed());
+        chat.cancel.cancel();
+        println!("report: the longest gap between two tokens is {longest:?} while a schema is compiled for {whole:?}");
+        assert_eq!(matches!(first, Some(EngineEvent::Failed(_))), levels == 14, "{first:?}");
+        assert!(heard > 10 && longest < whole / 3, "{heard} pieces, {longest:?} of {whole:?}");
     }
 }
 

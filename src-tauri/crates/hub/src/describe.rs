@@ -265,6 +265,7 @@ fn assess(snapshot: RepoSnapshot) -> (HubModel, Option<ModelConfig>) {
         config,
         tokenizer_config: snapshot.tokenizer_config.as_deref(),
         files: &snapshot.names,
+        card: snapshot.summary.kind,
     });
     let parsed = verdict.as_ref().ok().cloned().or_else(|| ModelConfig::parse(config).ok());
     let unread = snapshot.summary.gated && snapshot.config.is_none();
@@ -288,6 +289,7 @@ fn assess(snapshot: RepoSnapshot) -> (HubModel, Option<ModelConfig>) {
         bytes: (snapshot.bytes > 0).then_some(snapshot.bytes).or(snapshot.summary.bytes),
         quantization: parsed.as_ref().map(bits).or(snapshot.summary.quantization),
         context: parsed.as_ref().map(|config| config.context),
+        kind: parsed.as_ref().map_or(snapshot.summary.kind, |config| config.kind),
         family: parsed.as_ref().map(|config| config.model_type.clone()).or(snapshot.summary.family),
         thinking,
         problem,

@@ -1,7 +1,8 @@
 //! What the hub says of a model in a search or a description, before its files are asked for.
 
+use checkpoint::ModelCard;
 use jiff::Timestamp;
-use protocol::HubModel;
+use protocol::{HubModel, ModelKind};
 use serde_json::Value;
 
 use crate::inspect::name_of;
@@ -42,6 +43,7 @@ impl HubSummary {
             model: HubModel {
                 name: name_of(id.as_str()),
                 author: author.to_owned(),
+                kind: ModelCard::new(tags.iter().copied().chain(use_of), [id.as_str()]).kind(),
                 downloads: number("downloads"),
                 likes: number("likes"),
                 updated_at: summary["lastModified"]
@@ -67,6 +69,7 @@ pub(crate) fn blank(id: &str) -> HubModel {
         id: id.to_owned(),
         name: name_of(id),
         author: id.split_once('/').map(|(owner, _)| owner.to_owned()).unwrap_or_default(),
+        kind: ModelKind::Chat,
         downloads: 0,
         likes: 0,
         updated_at: None,
@@ -140,6 +143,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_embedding_model_is_told_from_one_to_chat_with() {
+        let kind = |id: &str, tags: Value| {
+            let summary = json!({"id": id, "pipeline_tag": "text-generation", "tags": tags});
+            HubSummary::read(&summary).unwrap().model.kind
+        };
+        let converted = json!(["mlx", "sentence-transformers", "base_model:Qwen/Qwen3-Embedding-0.6B"]);
+        assert_eq!(kind("mlx-community/a", converted), ModelKind::Embedding);
+        assert_eq!(kind("mlx-community/Qwen3-Embedding-8B-4bit", json!([])), ModelKind::Embedding);
+        assert_eq!(kind("mlx-community/Qwen3-8B-4bit", json!(["mlx"])), ModelKind::Chat);
+    }
 
     #[test]
     fn what_a_search_tells_is_read() {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tokio::sync::Notify;
@@ -129,6 +130,10 @@ pub trait LocalEngine: Engine {
 
     /// Frees the model of this reference and all its memory, after its running jobs have ended; changes nothing if it is not loaded.
     fn unload(&self, reference: &str) -> BoxFuture<'static, Result<()>>;
+
+    /// Frees the model of this reference if nobody waits for its answers and nothing was asked of it for so long; tells whether it
+    /// did. A model that answers stays, and so does one beside which another is being loaded; nothing is waited for.
+    fn unload_idle(&self, reference: &str, idle: Duration) -> BoxFuture<'static, Result<bool>>;
 
     /// Frees every model. Running jobs end first.
     fn unload_all(&self) -> BoxFuture<'static, Result<()>>;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 
@@ -58,6 +59,8 @@ struct State {
     jobs: VecDeque<FakeJob>,
     prefetched: Vec<Request>,
     loaded: Vec<ModelInfo>,
+    /// For how long what is loaded was asked nothing; `None` while it answers.
+    idle: Option<Duration>,
 }
 
 /// The fake. Clones share one state.
@@ -78,6 +81,11 @@ impl FakeEngine {
     /// What was prefetched since the test last asked.
     pub fn take_prefetched(&self) -> Vec<Request> {
         std::mem::take(&mut self.state().prefetched)
+    }
+
+    /// Says for how long what is loaded was asked nothing; `None` while it answers, as at first.
+    pub fn set_idle(&self, idle: Option<Duration>) {
+        self.state().idle = idle;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -180,6 +188,16 @@ impl LocalEngine for FakeEngine {
     fn unload(&self, reference: &str) -> BoxFuture<'static, Result<()>> {
         self.state().loaded.retain(|loaded| loaded.reference != reference);
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn unload_idle(&self, reference: &str, idle: Duration) -> BoxFuture<'static, Result<bool>> {
+        let mut state = self.state();
+        let at = state.loaded.iter().position(|loaded| loaded.reference == reference);
+        // It has no clock: what it has loaded is idle for as long as a test says.
+        let unloaded = at
+            .filter(|_| state.idle.is_some_and(|since| since >= idle))
+            .map(|at| state.loaded.remove(at));
+        Box::pin(std::future::ready(Ok(unloaded.is_some())))
     }
 
     fn unload_all(&self) -> BoxFuture<'static, Result<()>> {

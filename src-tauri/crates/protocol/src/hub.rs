@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{Error, ThinkingControl};
+use crate::{Error, ModelKind, ThinkingControl};
 
 /// Whether a model fits this computer's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -78,6 +78,9 @@ pub struct HubModel {
     pub name: String,
     /// The owner.
     pub author: String,
+    /// What it is for, as far as its tags, its name and its files tell.
+    #[serde(default)]
+    pub kind: ModelKind,
     /// Downloads of the last 30 days, as the hub counts.
     #[ts(type = "number")]
     pub downloads: u64,

@@ -53,7 +53,8 @@ pub enum NoticeCode {
     ThinkingTruncated,
     /// The thought was ended for the model: by its budget of `budget` tokens, or without that argument by the user.
     ThinkingEnded,
-    /// A tool call was begun and not written in full; it is shown as text.
+    /// A tool call was begun and not written in full; it is shown as text, which comes next and holds the marker `opening`, and `closing` if
+    /// the model closed the call.
     BrokenToolCall,
     /// The answer kept repeating itself and was ended.
     Repetition,

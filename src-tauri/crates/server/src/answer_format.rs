@@ -1,11 +1,19 @@
 //! The form of an answer that a request asks for, the same thing under three names.
 
-use serde_json::Value;
+use serde_json::{json, Value};
 
 use crate::fields::Fields;
 use crate::refusal::Refusal;
 
 type Result<T> = std::result::Result<T, Refusal>;
+
+/// The forms that an answer can be asked for in.
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    Text,
+    AnyObject,
+    Schema,
+}
 
 /// The JSON schema that the object `name` of these fields asks an answer to follow; `inner` is the field of it that holds the
 /// schema, if it does not do so itself.
@@ -14,11 +22,15 @@ type Result<T> = std::result::Result<T, Refusal>;
 /// If it asks for something else, or the schema cannot be honoured; then the keyword is named.
 pub(crate) fn schema(fields: &Fields, name: &str, inner: Option<&str>) -> Result<Option<Value>> {
     let Some(format) = fields.object(name)? else { return Ok(None) };
-    match format.required_text("type")? {
-        "text" => return Ok(None),
-        "json_object" => return Ok(Some(constraint::any_object())),
-        "json_schema" => {}
-        other => return format.refuse("type", format!("{other:?} is none of text, json_object, json_schema")),
+    let forms = [
+        ("text", Form::Text),
+        ("json_object", Form::AnyObject),
+        ("json_schema", Form::Schema),
+    ];
+    match format.required_word("type", &forms)? {
+        Form::Text => return Ok(None),
+        Form::AnyObject => return Ok(Some(constraint::any_object())),
+        Form::Schema => {}
     }
     let holder = match inner {
         None => Some(format.clone()),
@@ -27,13 +39,23 @@ pub(crate) fn schema(fields: &Fields, name: &str, inner: Option<&str>) -> Result
     let Some(holder) = holder else {
         return format.refuse(inner.unwrap_or(name), "this field is required");
     };
-    let Some(schema) = holder.get("schema") else {
-        return holder.refuse("schema", "this field is required");
-    };
+    let schema = holder.required_as("schema", || json!({"type": ["object", "boolean"]}))?;
     match constraint::check(schema) {
         Ok(()) => Ok(Some(schema.clone())),
         Err(error) => holder.refuse("schema", error),
     }
+}
+
+/// The place of the JSON schema that the answer to a body shall follow, if it holds one.
+pub(crate) fn schema_param(body: &Value) -> Option<&'static str> {
+    const PLACES: [(&str, &str); 4] = [
+        ("/response_format/json_schema/schema", "response_format.json_schema.schema"),
+        ("/text/format/schema", "text.format.schema"),
+        ("/output_config/format/schema", "output_config.format.schema"),
+        ("/output_format/schema", "output_format.schema"),
+    ];
+    let place = PLACES.into_iter().find(|(pointer, _)| body.pointer(pointer).is_some());
+    place.map(|(_, param)| param)
 }
 
 /// Refuses stop texts, in the field `name`, beside a schema: the answer ends when it is whole.
@@ -46,8 +68,6 @@ pub(crate) fn refuse_stops(fields: &Fields, name: &str, request: &protocol::Requ
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn asked(format: Value, inner: Option<&str>) -> Result<Option<Value>> {

@@ -130,20 +130,26 @@ impl Catalogue {
     ///
     /// # Errors
     /// If none is called so.
-    pub(crate) async fn entry_of(&self, name: &str, dialect: Dialect) -> Result<Value, Refusal> {
+    pub(crate) async fn entry_of(&self, name: &str, dialect: Dialect, loaded: &[String]) -> Result<Value, Refusal> {
         let list = self.look().await;
         let entry = list.iter().find(|entry| entry.is_called(name));
-        entry.map(|entry| self.entry(entry, dialect)).ok_or_else(|| unknown(name, &list))
+        entry
+            .map(|entry| self.entry(entry, dialect, loaded))
+            .ok_or_else(|| unknown(name, &list))
     }
 
-    fn entry(&self, entry: &Entry, dialect: Dialect) -> Value {
+    fn entry(&self, entry: &Entry, dialect: Dialect, loaded: &[String]) -> Value {
         let model = &entry.model;
-        self.told((&entry.id, &model.name), model.kind, model.context, dialect)
+        let names = (entry.id.as_str(), model.name.as_str());
+        self.told(names, model.kind, model.context, loaded.contains(&model.reference), dialect)
     }
 
-    fn told(&self, (id, name): (&str, &str), kind: ModelKind, context: Option<u32>, dialect: Dialect) -> Value {
+    fn told(&self, (id, name): (&str, &str), kind: ModelKind, context: Option<u32>, loaded: bool, dialect: Dialect) -> Value {
         match dialect {
-            Dialect::OpenAi => json!({"id": id, "object": "model", "created": self.since.as_second(), "owned_by": "ponder", "kind": kind}),
+            Dialect::OpenAi => {
+                let created = self.since.as_second();
+                json!({"id": id, "object": "model", "created": created, "owned_by": "ponder", "kind": kind, "loaded": loaded})
+            }
             Dialect::Anthropic => {
                 let at = self.since.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
                 json!({"type": "model", "id": id, "display_name": name, "created_at": at, "max_input_tokens": context})
@@ -152,14 +158,18 @@ impl Catalogue {
     }
 
     /// The list of a dialect, as it is now.
-    pub(crate) async fn body(&self, dialect: Dialect) -> Value {
+    pub(crate) async fn body(&self, dialect: Dialect, loaded: &[String]) -> Value {
         let list = self.look().await;
-        let mut data: Vec<Value> = list.iter().map(|entry| self.entry(entry, dialect)).collect();
+        let mut data: Vec<Value> = list.iter().map(|entry| self.entry(entry, dialect, loaded)).collect();
         let unlisted = self
             .fallback
             .iter()
             .filter(|folder| !list.iter().any(|entry| entry.is_called(folder)));
-        data.extend(unlisted.map(|folder| self.told((short_name(folder), short_name(folder)), ModelKind::Chat, None, dialect)));
+        let told = |folder: &String| {
+            let name = short_name(folder);
+            self.told((name, name), ModelKind::Chat, None, loaded.contains(folder), dialect)
+        };
+        data.extend(unlisted.map(told));
         match dialect {
             Dialect::OpenAi => json!({"object": "list", "data": data}),
             Dialect::Anthropic => {
@@ -302,7 +312,7 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn models_are_called_as_they_are_listed() {
         let catalogue = catalogue(None);
-        let body = catalogue.body(Dialect::OpenAi).await;
+        let body = catalogue.body(Dialect::OpenAi, &[]).await;
         let ids: Vec<&str> = body["data"]
             .as_array()
             .unwrap()
@@ -318,7 +328,7 @@ pub(crate) mod tests {
         }
         assert_eq!(catalogue.find("/home/a/own-4bit").await.unwrap().id, "own-4bit");
         assert_eq!(catalogue.find("org/broken").await.unwrap_err().kind, Kind::Internal);
-        let anthropic = catalogue.body(Dialect::Anthropic).await;
+        let anthropic = catalogue.body(Dialect::Anthropic, &[]).await;
         assert_eq!(
             (&anthropic["first_id"], &anthropic["data"][0]["max_input_tokens"]),
             (&json!("pebble"), &json!(4096))
@@ -332,7 +342,7 @@ pub(crate) mod tests {
             assert_eq!(catalogue.find(name).await.unwrap().source.reference(), "/elsewhere/one");
         }
         assert_eq!(catalogue.find("pebble").await.unwrap().id, "pebble");
-        let body = catalogue.body(Dialect::Anthropic).await;
+        let body = catalogue.body(Dialect::Anthropic, &[]).await;
         assert_eq!((&body["last_id"], &body["data"][6]["id"]), (&json!("one"), &json!("one")));
     }
 

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::future::select_all;
+use futures::future::{select_all, BoxFuture, OptionFuture};
 use futures::stream::{unfold, Stream};
 use futures::FutureExt;
-use protocol::{CancelOnDrop, Engine, EngineEvent, Error, ErrorCode, JobHandle, Request};
+use protocol::{CancelOnDrop, Engine, EngineEvent, Error, ErrorCode, JobHandle, Request, TokenCount};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::conversation::merge_neighbours;
 use crate::refusal::Refusal;
 use crate::reply::{Ask, Frame, Reply};
-use crate::said::{Heard, Listener, Said, Tokens};
+use crate::said::{EventReader, Heard, Said, Tokens};
 use crate::state::State;
 
 /// How long an error of the engine is waited for before a stream begins, so that it comes with a status of its own.
@@ -41,13 +41,13 @@ struct Job {
     /// Asked for if the template refuses the conversation as it is.
     merged: Option<Request>,
     handle: JobHandle,
-    listener: Listener,
+    reader: EventReader,
     ended: bool,
     cancel: CancelOnDrop,
 }
 
 impl Job {
-    fn start(engine: &Arc<dyn Engine>, request: Request, listener: Listener) -> Self {
+    fn start(engine: &Arc<dyn Engine>, request: Request, reader: EventReader) -> Self {
         let merged = merge_neighbours(&request.messages).map(|messages| Request {
             messages,
             ..request.clone()
@@ -56,7 +56,7 @@ impl Job {
         Self {
             engine: engine.clone(),
             merged,
-            listener,
+            reader,
             ended: false,
             cancel: CancelOnDrop(handle.cancel.clone()),
             handle,
@@ -77,11 +77,11 @@ impl Job {
                     }
                 }
                 event => {
-                    let heard = self.listener.hear(event)?;
+                    let heard = self.reader.hear(event)?;
                     if heard.enough {
                         self.cancel.0.cancel();
                     }
-                    self.ended = matches!(heard.said, Some(Said::End(_)));
+                    self.ended = matches!(heard.said.last(), Some(Said::End(_)));
                     return Ok(heard);
                 }
             }
@@ -154,6 +154,8 @@ pub(crate) struct Exchange {
     client: String,
     begun: Instant,
     first_token: bool,
+    /// The prompt's tokens, if the stream begins with them.
+    count: Option<BoxFuture<'static, protocol::Result<TokenCount>>>,
     in_flight: InFlight,
 }
 
@@ -164,7 +166,12 @@ impl Exchange {
     /// If too many are made or waited for already.
     pub(crate) fn start(state: &Arc<State>, ask: Ask, request_id: &str, client: &str) -> Result<Self, Refusal> {
         let in_flight = InFlight::new(state, ask.requests.len())?;
-        let start = |request: Request| Job::start(&state.engine, request, Listener::new(ask.ears));
+        let counted = ask.requests.first().filter(|_| ask.stream && ask.reply.begins_with_prompt_tokens());
+        let count = counted.map(|request| state.engine.count(request.clone()));
+        let start = |request: Request| {
+            let reader = EventReader::new(ask.ears).with_tools(&request.tools);
+            Job::start(&state.engine, request, reader)
+        };
         Ok(Self {
             state: state.clone(),
             jobs: ask.requests.into_iter().map(start).collect(),
@@ -174,6 +181,7 @@ impl Exchange {
             client: client.to_owned(),
             begun: Instant::now(),
             first_token: false,
+            count,
             in_flight,
         })
     }
@@ -201,7 +209,9 @@ impl Exchange {
     /// # Errors
     /// If the engine refuses before anything is sent.
     pub(crate) async fn stream(mut self) -> Result<impl Stream<Item = Result<Bytes, Infallible>> + Send, Refusal> {
-        if let Ok(Some(first)) = tokio::time::timeout(GRACE, self.next()).await {
+        let count = tokio::time::timeout(GRACE, OptionFuture::from(self.count.take()));
+        let (first, count) = tokio::join!(tokio::time::timeout(GRACE, self.next()), count);
+        if let Ok(Some(first)) = first {
             match first {
                 Ok(heard) => self.waiting.push_back(heard),
                 Err(refusal) => {
@@ -210,7 +220,8 @@ impl Exchange {
                 }
             }
         }
-        let begin = self.reply.begin();
+        let counted = count.ok().flatten().and_then(Result::ok).filter(|count| !count.estimated);
+        let begin = self.reply.begin(counted.map(|count| count.tokens));
         Ok(unfold(Some(Streaming::new(self, begin)), |streaming| async move {
             let mut streaming = streaming?;
             let frames = streaming.next().await?;
@@ -243,8 +254,7 @@ impl Exchange {
         if heard.tokens > 0 && !std::mem::replace(&mut self.first_token, true) {
             self.state.metrics.first_token(self.begun.elapsed());
         }
-        let Some(said) = heard.said else { return Vec::new() };
-        self.reply.say(answer, said)
+        heard.said.into_iter().flat_map(|said| self.reply.say(answer, said)).collect()
     }
 
     /// Notes the end of all answers.

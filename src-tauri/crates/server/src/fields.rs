@@ -2,8 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use serde_json::{Map, Value};
+use serde_json::{json, Map, Value};
 
+use crate::field_log::FieldLog;
 use crate::refusal::Refusal;
 
 type Result<T> = std::result::Result<T, Refusal>;
@@ -14,17 +15,35 @@ pub(crate) struct Fields<'a> {
     map: &'a Map<String, Value>,
     /// Where it stands; empty for the whole body.
     path: String,
+    /// Where it is noted what is read, and the number of this reading.
+    log: Option<(&'a FieldLog, usize)>,
 }
 
 impl<'a> Fields<'a> {
     /// The object at this place.
     pub(crate) fn of(value: &'a Value, path: impl Into<String>) -> Result<Self> {
-        let path = path.into();
+        Self::noted(value, path.into(), None)
+    }
+
+    /// A whole body, of which it is noted what is read.
+    pub(crate) fn logged(value: &'a Value, log: &'a FieldLog) -> Result<Self> {
+        Self::noted(value, String::new(), Some(log))
+    }
+
+    fn noted(value: &'a Value, path: String, log: Option<&'a FieldLog>) -> Result<Self> {
         match value {
-            Value::Object(map) => Ok(Self { map, path }),
+            Value::Object(map) => {
+                let log = log.map(|log| (log, log.visit(&path)));
+                Ok(Self { map, path, log })
+            }
             _ if path.is_empty() => Err(Refusal::new(crate::refusal::Kind::BadRequest, "the body is not a JSON object")),
             _ => Err(Refusal::field(path, "this is not an object")),
         }
+    }
+
+    /// The object at this place of the list `name`.
+    pub(crate) fn element(&self, name: &str, index: usize, value: &'a Value) -> Result<Self> {
+        Self::noted(value, self.path(&format!("{name}[{index}]")), self.log.map(|(log, _)| log))
     }
 
     /// The name of a field's place.
@@ -45,9 +64,54 @@ impl<'a> Fields<'a> {
         Err(Refusal::field(self.path(name), reason))
     }
 
-    /// A field that is set.
+    /// A field that is set, whatever it is.
     pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
+        self.get_as(name, || json!({}))
+    }
+
+    /// A field that is set, which the caller reads as this schema says.
+    pub(crate) fn get_as(&self, name: &str, schema: impl FnOnce() -> Value) -> Option<&'a Value> {
+        self.note(name, schema, false);
+        self.value(name)
+    }
+
+    /// A field that is set, a text or a list of what this schema says.
+    pub(crate) fn text_or_list(&self, name: &str, items: impl FnOnce() -> Value) -> Option<&'a Value> {
+        self.get_as(name, || {
+            let list = json!({"type": "array", "items": items()});
+            json!({"anyOf": [{"type": "string"}, list, {"type": "null"}]})
+        })
+    }
+
+    /// A field that is always set, as [`Fields::get_as`].
+    pub(crate) fn required_as(&self, name: &str, schema: impl FnOnce() -> Value) -> Result<&'a Value> {
+        self.note(name, schema, true);
+        self.value(name).map_or_else(|| self.refuse(name, "this field is required"), Ok)
+    }
+
+    /// Refuses a field that is set, with a hint.
+    pub(crate) fn unsupported(&self, name: &str, hint: &str) -> Result<()> {
+        let schema = || json!({"type": "null", "description": format!("Refused: {hint}.")});
+        self.note(name, schema, false);
+        match self.value(name) {
+            Some(_) => self.refuse(name, format!("this is not supported; {hint}")),
+            None => Ok(()),
+        }
+    }
+
+    /// A field that is set, to be repeated to the client.
+    pub(crate) fn as_sent(&self, name: &str) -> Option<&'a Value> {
+        self.value(name)
+    }
+
+    fn value(&self, name: &str) -> Option<&'a Value> {
         self.map.get(name).filter(|value| !value.is_null())
+    }
+
+    fn note(&self, name: &str, schema: impl FnOnce() -> Value, required: bool) {
+        if let Some((log, visit)) = self.log {
+            log.read(&self.path, name, visit, schema(), required);
+        }
     }
 
     /// The names of the fields that are set.
@@ -57,44 +121,90 @@ impl<'a> Fields<'a> {
 
     /// A text.
     pub(crate) fn text(&self, name: &str) -> Result<Option<&'a str>> {
-        self.read(name, "a text", Value::as_str)
+        self.read(name, "a text", || kind("string"), Value::as_str)
     }
 
     /// A text that must be there.
     pub(crate) fn required_text(&self, name: &str) -> Result<&'a str> {
-        self.text(name)?.map_or_else(|| self.refuse(name, "this field is required"), Ok)
+        self.note(name, || json!({"type": "string"}), true);
+        let text = self.text_of(name)?;
+        text.map_or_else(|| self.refuse(name, "this field is required"), Ok)
+    }
+
+    fn text_of(&self, name: &str) -> Result<Option<&'a str>> {
+        match self.value(name).map(Value::as_str) {
+            Some(None) => self.refuse(name, "this is not a text"),
+            text => Ok(text.flatten()),
+        }
+    }
+
+    /// What one of these words stands for.
+    pub(crate) fn word<T: Clone>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>> {
+        let known = || words.iter().map(|(word, _)| Value::from(*word)).chain([Value::Null]);
+        let schema = || json!({"type": ["string", "null"], "enum": known().collect::<Vec<_>>()});
+        self.note(name, schema, false);
+        self.meaning(name, words)
+    }
+
+    /// As [`Fields::word`], of a field that must be there.
+    pub(crate) fn required_word<T: Clone>(&self, name: &str, words: &[(&str, T)]) -> Result<T> {
+        let known = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>();
+        self.note(name, || json!({"type": "string", "enum": known()}), true);
+        self.meaning(name, words)?
+            .map_or_else(|| self.refuse(name, "this field is required"), Ok)
+    }
+
+    fn meaning<T: Clone>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>> {
+        let Some(said) = self.text_of(name)? else { return Ok(None) };
+        match words.iter().find(|(word, _)| *word == said) {
+            Some((_, meaning)) => Ok(Some(meaning.clone())),
+            None => {
+                let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                self.refuse(name, format!("{said:?} is none of {}", known.join(", ")))
+            }
+        }
     }
 
     /// True or false.
     pub(crate) fn boolean(&self, name: &str) -> Result<Option<bool>> {
-        self.read(name, "true or false", Value::as_bool)
+        self.read(name, "true or false", || kind("boolean"), Value::as_bool)
     }
 
     /// A list.
     pub(crate) fn list(&self, name: &str) -> Result<Option<&'a [Value]>> {
-        self.read(name, "a list", |value| value.as_array().map(Vec::as_slice))
+        self.read(name, "a list", || kind("array"), |value| value.as_array().map(Vec::as_slice))
     }
 
     /// A list that must be there and hold something.
     pub(crate) fn required_list(&self, name: &str) -> Result<&'a [Value]> {
-        match self.list(name)? {
+        let list = self.required_as(name, || json!({"type": "array", "minItems": 1}))?;
+        match list.as_array().map(Vec::as_slice) {
             Some([]) => self.refuse(name, "this list is empty, and at least one is needed"),
             Some(list) => Ok(list),
-            None => self.refuse(name, "this field is required"),
+            None => self.refuse(name, "this is not a list"),
         }
     }
 
     /// An object.
     pub(crate) fn object(&self, name: &str) -> Result<Option<Fields<'a>>> {
-        self.get(name).map(|value| Fields::of(value, self.path(name))).transpose()
+        let value = self.get_as(name, || kind("object"));
+        let log = self.log.map(|(log, _)| log);
+        value.map(|value| Fields::noted(value, self.path(name), log)).transpose()
     }
 
     /// A number in this range.
     pub(crate) fn number(&self, name: &str, range: RangeInclusive<f64>) -> Result<Option<f32>> {
-        let number = self.read(name, "a number", Value::as_f64)?;
-        match number {
+        let (from, to) = range.clone().into_inner();
+        let schema = || {
+            let mut schema = kind("number");
+            schema["minimum"] = from.into();
+            if to < f64::MAX {
+                schema["maximum"] = to.into();
+            }
+            schema
+        };
+        match self.read(name, "a number", schema, Value::as_f64)? {
             Some(number) if !range.contains(&number) => {
-                let (from, to) = range.into_inner();
                 let range = if to < f64::MAX {
                     format!("from {from} to {to}")
                 } else {
@@ -112,9 +222,19 @@ impl<'a> Fields<'a> {
             let float = || value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 9e15);
             value.as_i64().or_else(|| float().map(|number| number as i64))
         };
-        match self.read(name, "a whole number", whole)? {
+        let (from, to) = range.clone().into_inner();
+        let schema = || {
+            let mut schema = kind("integer");
+            if from > i64::MIN {
+                schema["minimum"] = from.into();
+            }
+            if to < i64::from(u32::MAX) {
+                schema["maximum"] = to.into();
+            }
+            schema
+        };
+        match self.read(name, "a whole number", schema, whole)? {
             Some(number) if !range.contains(&number) => {
-                let (from, to) = range.into_inner();
                 let range = if to < i64::from(u32::MAX) {
                     format!("from {from} to {to}")
                 } else {
@@ -126,8 +246,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn read<T>(&self, name: &str, what: &str, read: impl Fn(&'a Value) -> Option<T>) -> Result<Option<T>> {
-        match self.get(name) {
+    fn read<T>(&self, name: &str, what: &str, schema: impl FnOnce() -> Value, read: impl Fn(&'a Value) -> Option<T>) -> Result<Option<T>> {
+        match self.get_as(name, schema) {
             None => Ok(None),
             Some(value) => match read(value) {
                 None => self.refuse(name, format!("this is not {what}")),
@@ -135,6 +255,11 @@ impl<'a> Fields<'a> {
             },
         }
     }
+}
+
+/// The schema of a field that may be unset.
+fn kind(name: &str) -> Value {
+    json!({"type": [name, "null"]})
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 
 mod answer_format;
 mod anthropic;
+mod broken_call;
+mod call;
 mod catalogue;
 mod client_setups;
 mod clients;
@@ -12,6 +14,7 @@ mod connection;
 mod conversation;
 mod error;
 mod exchange;
+mod field_log;
 mod fields;
 mod guard;
 mod ids;
@@ -19,6 +22,7 @@ mod json_body;
 mod listener;
 mod metrics;
 mod openai;
+mod openapi;
 mod port_holder;
 mod refusal;
 mod reply;
@@ -29,6 +33,7 @@ mod sampling;
 mod state;
 mod switch;
 mod tools;
+mod unloading;
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -37,6 +42,7 @@ use std::time::Duration;
 
 use protocol::{Engine, InboundClient, ModelShelf, ServerFigures, ServerSettings};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +50,7 @@ pub use catalogue::{served_models, ServedModel};
 pub use client_setups::client_setups;
 pub use error::{Error, Result};
 pub use switch::{new_key, ServerSwitch};
+pub use unloading::KeepAlive;
 
 use catalogue::Catalogue;
 use clients::Clients;
@@ -53,12 +60,16 @@ use json_body::BodyLimits;
 use metrics::Metrics;
 use responses_store::ResponsesStore;
 use state::State;
+use unloading::Unloading;
 
 /// The port that is listened on unless another one is chosen.
 pub const DEFAULT_PORT: u16 = ServerSettings::PORT;
 
 /// How many answers may wait for their turn, beside those that are made.
 pub const WAITING: usize = 32;
+
+/// How many JSON schemas are checked at once.
+const SCHEMAS_AT_ONCE: usize = 2;
 
 /// How a server is set up.
 #[derive(Debug, Clone)]
@@ -73,6 +84,8 @@ pub struct ServerConfig {
     pub allow_hosts: Vec<String>,
     /// The model that answers to names that nobody here has; without one they are an error.
     pub fallback_model: Option<String>,
+    /// How long a model that was asked stays loaded, unless a request says otherwise.
+    pub keep_alive: KeepAlive,
     /// Limits.
     pub limits: Limits,
 }
@@ -85,6 +98,7 @@ impl Default for ServerConfig {
             allow_origins: Vec::new(),
             allow_hosts: Vec::new(),
             fallback_model: None,
+            keep_alive: KeepAlive::default(),
             limits: Limits::default(),
         }
     }
@@ -101,6 +115,8 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Time for a body.
     pub body_time: Duration,
+    /// Time for checking a JSON schema.
+    pub schema_time: Duration,
     /// Connections at once.
     pub connections: usize,
     /// Answers that may be made or waited for at once; more are told to come back later.
@@ -121,6 +137,8 @@ impl Default for Limits {
             header_time: Duration::from_secs(20),
             body_bytes: 32 << 20,
             body_time: Duration::from_secs(30),
+            // Those of real clients take milliseconds.
+            schema_time: Duration::from_secs(2),
             connections: 128,
             // As many as the engine makes at once on a CPU, and as it lets wait.
             answers: 4 + WAITING,
@@ -176,10 +194,14 @@ impl Server {
                 bytes: limits.body_bytes,
                 time: limits.body_time,
             },
+            schemas: Arc::new(Semaphore::new(SCHEMAS_AT_ONCE)),
+            schema_time: limits.schema_time,
+            unloading: Unloading::new(config.keep_alive),
             address,
             stop,
         });
         let router = routes::router(state.clone());
+        tokio::spawn(unloading::unload_idle_models(state.clone()));
         let listening = tokio::spawn(listener::listen(listener, state.clone(), router, limits));
         Ok(Self { state, listening })
     }

@@ -172,6 +172,7 @@ fn route(path: &str) -> &'static str {
         "/messages",
         "/messages/count_tokens",
         "/embeddings",
+        "/models/unload",
     ];
     if let Some(known) = known.into_iter().find(|known| *known == path) {
         return known;

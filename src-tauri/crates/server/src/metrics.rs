@@ -142,7 +142,7 @@ impl Metrics {
     }
 
     /// All counts in Prometheus' text form.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn text(&self, loaded: usize) -> String {
         let figures = self.figures();
         let counts = self.counts();
         let mut text = String::new();
@@ -171,6 +171,7 @@ impl Metrics {
                 "Requests that are being answered.",
                 figures.in_flight as f64,
             ),
+            ("ponder_models_loaded", "gauge", "Models in memory.", loaded as f64),
             ("ponder_connections", "gauge", "Open connections.", figures.connections as f64),
             (
                 "ponder_tokens_per_second",
@@ -234,7 +235,7 @@ mod tests {
             reasoning: 3,
         };
         metrics.finished(tokens, Duration::from_secs(2));
-        let text = metrics.text();
+        let text = metrics.text(1);
         for line in [
             "ponder_requests_total{route=\"/v1/messages\",status=\"200\"} 2",
             "ponder_requests_total{route=\"/v1/messages\",status=\"400\"} 1",

@@ -42,8 +42,13 @@ impl Frame {
 
 /// An answer in the form of a surface. It is told everything in order, whether it streams or not.
 pub(crate) trait Reply: Send {
-    /// What is sent before the engine has said anything.
-    fn begin(&mut self) -> Vec<Frame>;
+    /// Whether a stream begins with the tokens of its prompt.
+    fn begins_with_prompt_tokens(&self) -> bool {
+        false
+    }
+
+    /// What is sent before the engine has said anything; `prompt_tokens` if they are wanted and could be counted at once.
+    fn begin(&mut self, prompt_tokens: Option<u32>) -> Vec<Frame>;
 
     /// More of the answer of this number.
     fn say(&mut self, answer: usize, said: Said) -> Vec<Frame>;

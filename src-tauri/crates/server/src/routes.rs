@@ -1,29 +1,24 @@
 //! The routes. They decide nothing: they read a body, have it translated, and send what comes of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use axum::body::Body;
 use axum::extract::{Path, Request as HttpRequest, State as Shared};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post, MethodRouter};
 use axum::{Extension, Router};
-use protocol::{Argument, Error, ErrorCode, ModelKind, Request};
 use serde_json::{json, Value};
 
 use crate::anthropic::messages;
-use crate::catalogue::Named;
-use crate::exchange::{Exchange, InFlight};
+use crate::call::Call;
+use crate::exchange::InFlight;
 use crate::fields::Fields;
-use crate::ids::fresh;
-use crate::json_body;
 use crate::openai::{chat, completions as text_completions, embeddings as vectors, responses};
+use crate::openapi::{self, Body as BodyKind, Operation, Reply};
 use crate::refusal::{Dialect, Kind, Refusal, Retry};
-use crate::reply::{Ask, Stamp};
 use crate::state::State;
-
-type Result<T> = std::result::Result<T, Refusal>;
+use crate::unloading::{keep_alive, unload_now};
 
 /// The name of a request, for its answer's headers and for errors.
 #[derive(Debug, Clone)]
@@ -33,27 +28,81 @@ pub(crate) struct RequestId(pub(crate) String);
 #[derive(Debug, Clone)]
 pub(crate) struct ClientName(pub(crate) String);
 
-/// All routes, each with and without `/v1`.
+type Routes = Vec<(Operation, MethodRouter<Arc<State>>)>;
+
+fn operation(method: &'static str, path: &'static str, summary: &'static str, reply: Reply) -> Operation {
+    Operation {
+        method,
+        path,
+        summary,
+        body: None,
+        reply,
+    }
+}
+
+fn takes(method: &'static str, path: &'static str, summary: &'static str, body: BodyKind, reply: Reply) -> Operation {
+    Operation {
+        body: Some(body),
+        ..operation(method, path, summary, reply)
+    }
+}
+
+/// The routes that stand with and without `/v1`.
+#[rustfmt::skip]
+fn versioned() -> Routes {
+    use Reply::{Json, JsonOrEvents};
+    vec![
+        (takes("post", "/chat/completions", "OpenAI's chat completions.", BodyKind::Chat, JsonOrEvents("ChatCompletion")), post(chat_completions)),
+        (takes("post", "/completions", "Text as it is, without a chat template.", BodyKind::Completion, JsonOrEvents("Completion")), post(completions)),
+        (takes("post", "/responses", "OpenAI's responses.", BodyKind::Response, JsonOrEvents("Response")), post(create_response)),
+        (operation("get", "/responses/{id}", "A response of the last ones.", Json("Response")), get(one_response)),
+        (operation("delete", "/responses/{id}", "Forgets a response.", Json("DeletedResponse")), delete(delete_response)),
+        (takes("post", "/messages", "Anthropic's messages.", BodyKind::Message, JsonOrEvents("Message")), post(create_message)),
+        (takes("post", "/messages/count_tokens", "Counts the tokens of a request.", BodyKind::CountTokens, Json("TokenCount")), post(count_tokens)),
+        (takes("post", "/embeddings", "Vectors of texts.", BodyKind::Embeddings, Json("Embeddings")), post(embeddings)),
+        (operation("get", "/models", "The models; in Anthropic's form if `anthropic-version` is sent.", Json("Models")), get(models)),
+        (operation("get", "/models/{*id}", "One model.", Json("Model")), get(one_model)),
+        (takes("post", "/models/unload", "Frees the memory of a model that does not answer.", BodyKind::Unload, Json("Unloaded")), post(unload_model)),
+    ]
+}
+
+/// The routes that stand once.
+#[rustfmt::skip]
+fn unversioned() -> Routes {
+    use Reply::{Json, Text};
+    vec![
+        (operation("get", "/", "A page for people.", Text("text/html")), get(page)),
+        (operation("get", "/health", "Whether the server lives.", Json("Health")), get(health)),
+        (operation("get", "/metrics", "Counts for Prometheus.", Text("text/plain")), get(metrics)),
+        (operation("get", "/openapi.json", "This description.", Json("Description")), get(description)),
+    ]
+}
+
+/// All routes. None can be added without its description.
 pub(crate) fn router(state: Arc<State>) -> Router {
-    let versioned = Router::new()
-        .route("/chat/completions", post(chat_completions))
-        .route("/completions", post(completions))
-        .route("/responses", post(create_response))
-        .route("/responses/{id}", get(one_response).delete(delete_response))
-        .route("/messages", post(create_message))
-        .route("/messages/count_tokens", post(count_tokens))
-        .route("/embeddings", post(embeddings))
-        .route("/models", get(models))
-        .route("/models/{*id}", get(one_model));
-    Router::new()
-        .nest("/v1", versioned.clone())
-        .merge(versioned)
-        .route("/", get(page))
-        .route("/health", get(health))
-        .route("/metrics", get(metrics))
+    described_routes().with_state(state)
+}
+
+fn described_routes() -> Router<Arc<State>> {
+    let add =
+        |router: Router<Arc<State>>, (operation, handler): (Operation, MethodRouter<Arc<State>>)| router.route(operation.path, handler);
+    let with_version = versioned().into_iter().fold(Router::new(), add);
+    let routes = Router::new().nest("/v1", with_version.clone()).merge(with_version);
+    unversioned()
+        .into_iter()
+        .fold(routes, add)
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
-        .with_state(state)
+}
+
+async fn description() -> Response {
+    static DESCRIPTION: LazyLock<String> = LazyLock::new(|| {
+        let operations = |routes: Routes| routes.into_iter().map(|(operation, _)| operation).collect::<Vec<_>>();
+        openapi::document(&operations(versioned()), &operations(unversioned())).to_string()
+    });
+    // The first time, its examples are translated.
+    let text = tokio::task::spawn_blocking(|| DESCRIPTION.as_str()).await.unwrap_or_default();
+    ([(CONTENT_TYPE, "application/json")], text).into_response()
 }
 
 /// The dialect that a client of this path speaks.
@@ -83,121 +132,22 @@ pub(crate) fn refuse(refusal: &Refusal, dialect: Dialect, request_id: &str) -> R
     response
 }
 
-fn json_response(status: StatusCode, body: &Value) -> Response {
+pub(crate) fn json_response(status: StatusCode, body: &Value) -> Response {
     (status, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
-}
-
-/// A request as every route needs it.
-struct Call {
-    state: Arc<State>,
-    headers: HeaderMap,
-    request_id: String,
-    client: String,
-    dialect: Dialect,
-}
-
-impl Call {
-    fn new(state: Arc<State>, request: HttpRequest) -> (Self, Body) {
-        let (parts, body) = request.into_parts();
-        let request_id = parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
-        let client = parts.extensions.get::<ClientName>().map(|name| name.0.clone()).unwrap_or_default();
-        let call = Self {
-            state,
-            dialect: dialect(parts.uri.path(), &parts.headers),
-            headers: parts.headers,
-            request_id,
-            client,
-        };
-        (call, body)
-    }
-
-    async fn json(&self, body: Body) -> Result<Value> {
-        json_body::read(&self.headers, body, self.state.body).await
-    }
-
-    /// The model that a body names, which has to answer.
-    async fn model(&self, fields: &Fields<'_>) -> Result<Named> {
-        let model = self.state.catalogue.named(fields.text("model")?).await?;
-        match model.kind {
-            ModelKind::Chat => Ok(model),
-            ModelKind::Embedding => fields.refuse("model", format!("{:?} makes embeddings and writes no answers", model.id)),
-        }
-    }
-
-    /// The model that a body names, which has to make embeddings.
-    async fn embedding_model(&self, fields: &Fields<'_>) -> Result<Named> {
-        let model = self.state.catalogue.named(fields.text("model")?).await?;
-        match model.kind {
-            ModelKind::Embedding => Ok(model),
-            ModelKind::Chat => fields.refuse("model", format!("{:?} makes no embeddings; choose an embedding model", model.id)),
-        }
-    }
-
-    /// Makes the answer.
-    async fn answer(&self, ask: Ask, model: &Named) -> Result<Response> {
-        let stream = ask.stream;
-        let logprobs = ask.requests.iter().any(|request| request.top_logprobs.is_some());
-        if logprobs && !self.state.engine.capabilities(&model.source).logprobs {
-            return Err(Refusal::field("logprobs", "log probabilities are not told for this model"));
-        }
-        if let (true, Some(context), Some(request)) = (stream, model.context, ask.requests.first()) {
-            self.check_context(request, context).await?;
-        }
-        self.state.catalogue.used(model).await;
-        let exchange = Exchange::start(&self.state, ask, &self.request_id, &self.client)?;
-        if !stream {
-            return Ok(json_response(StatusCode::OK, &exchange.whole().await?));
-        }
-        let headers = [
-            (CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
-            (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        ];
-        Ok((headers, Body::from_stream(exchange.stream().await?)).into_response())
-    }
-
-    /// Refuses a long conversation that does not fit before a stream begins, because clients act on the status, and a model that is
-    /// not loaded yet would tell only after that.
-    async fn check_context(&self, request: &Request, context: u32) -> Result<()> {
-        // A token is a byte or more, and what templates add is small beside a context.
-        let said: usize = request.messages.iter().map(|message| message.text_with_placeholders().len()).sum();
-        let declared: usize = request.tools.iter().map(|tool| tool.to_string().len()).sum();
-        if said + declared < context as usize {
-            return Ok(());
-        }
-        match self.state.engine.count(request.clone()).await {
-            Ok(count) if count.tokens >= context && !count.estimated => {
-                let message = format!(
-                    "the conversation has {} tokens and the model's context holds {context}, so no answer fits; send less",
-                    count.tokens
-                );
-                let error = Error::new(ErrorCode::ContextFull, message);
-                Err(error.with("prompt", Argument::from(count.tokens)).with("context", context).into())
-            }
-            // What is wrong with it, the engine says in its own words.
-            _ => Ok(()),
-        }
-    }
-
-    fn stamp(prefix: &str) -> Stamp {
-        Stamp {
-            id: fresh(prefix),
-            created: jiff::Timestamp::now().as_second().unsigned_abs(),
-        }
-    }
-
-    fn finish(self, outcome: Result<Response>) -> Response {
-        outcome.unwrap_or_else(|refusal| refuse(&refusal, self.dialect, &self.request_id))
-    }
 }
 
 async fn chat_completions(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
     let (call, body) = Call::new(state, request);
     let outcome = async {
         let body = call.json(body).await?;
-        let fields = Fields::of(&body, "")?;
-        let model = call.model(&fields).await?;
-        let ask = chat::ask(&fields, &model.source, &model.id, Call::stamp("chatcmpl-"))?;
-        call.answer(ask, &model).await
+        let model = call.model(&Fields::of(&body, "")?).await?;
+        let named = model.clone();
+        let translate = move |fields: &Fields| {
+            let ask = chat::ask(fields, &named.source, &named.id, Call::stamp("chatcmpl-"))?;
+            Ok((ask, keep_alive(fields)?))
+        };
+        let (ask, keep_alive) = call.translate(body, translate).await?;
+        call.answer(ask, &model, keep_alive).await
     }
     .await;
     call.finish(outcome)
@@ -207,10 +157,14 @@ async fn completions(Shared(state): Shared<Arc<State>>, request: HttpRequest) ->
     let (call, body) = Call::new(state, request);
     let outcome = async {
         let body = call.json(body).await?;
-        let fields = Fields::of(&body, "")?;
-        let model = call.model(&fields).await?;
-        let ask = text_completions::ask(&fields, &model.source, &model.id, Call::stamp("cmpl-"))?;
-        call.answer(ask, &model).await
+        let model = call.model(&Fields::of(&body, "")?).await?;
+        let named = model.clone();
+        let translate = move |fields: &Fields| {
+            let ask = text_completions::ask(fields, &named.source, &named.id, Call::stamp("cmpl-"))?;
+            Ok((ask, keep_alive(fields)?))
+        };
+        let (ask, keep_alive) = call.translate(body, translate).await?;
+        call.answer(ask, &model, keep_alive).await
     }
     .await;
     call.finish(outcome)
@@ -220,10 +174,15 @@ async fn create_response(Shared(state): Shared<Arc<State>>, request: HttpRequest
     let (call, body) = Call::new(state, request);
     let outcome = async {
         let body = call.json(body).await?;
-        let fields = Fields::of(&body, "")?;
-        let model = call.model(&fields).await?;
-        let ask = responses::ask(&fields, &model.source, &model.id, Call::stamp("resp_"), &call.state.responses)?;
-        call.answer(ask, &model).await
+        let model = call.model(&Fields::of(&body, "")?).await?;
+        let named = model.clone();
+        let state = call.state.clone();
+        let translate = move |fields: &Fields| {
+            let ask = responses::ask(fields, &named.source, &named.id, Call::stamp("resp_"), &state.responses)?;
+            Ok((ask, keep_alive(fields)?))
+        };
+        let (ask, keep_alive) = call.translate(body, translate).await?;
+        call.answer(ask, &model, keep_alive).await
     }
     .await;
     call.finish(outcome)
@@ -233,10 +192,14 @@ async fn create_message(Shared(state): Shared<Arc<State>>, request: HttpRequest)
     let (call, body) = Call::new(state, request);
     let outcome = async {
         let body = call.json(body).await?;
-        let fields = Fields::of(&body, "")?;
-        let model = call.model(&fields).await?;
-        let ask = messages::ask(&fields, &model.source, &model.id, Call::stamp("msg_"))?;
-        call.answer(ask, &model).await
+        let model = call.model(&Fields::of(&body, "")?).await?;
+        let named = model.clone();
+        let translate = move |fields: &Fields| {
+            let ask = messages::ask(fields, &named.source, &named.id, Call::stamp("msg_"))?;
+            Ok((ask, keep_alive(fields)?))
+        };
+        let (ask, keep_alive) = call.translate(body, translate).await?;
+        call.answer(ask, &model, keep_alive).await
     }
     .await;
     call.finish(outcome)
@@ -246,9 +209,8 @@ async fn count_tokens(Shared(state): Shared<Arc<State>>, request: HttpRequest) -
     let (call, body) = Call::new(state, request);
     let outcome = async {
         let body = call.json(body).await?;
-        let fields = Fields::of(&body, "")?;
-        let model = call.model(&fields).await?;
-        let request = messages::count(&fields, &model.source)?;
+        let model = call.model(&Fields::of(&body, "")?).await?;
+        let request = call.translate(body, move |fields| messages::count(fields, &model.source)).await?;
         let count = call.state.engine.count(request).await?;
         Ok(json_response(StatusCode::OK, &json!({"input_tokens": count.tokens})))
     }
@@ -263,10 +225,12 @@ async fn embeddings(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> 
         let fields = Fields::of(&body, "")?;
         let model = call.embedding_model(&fields).await?;
         let asked = vectors::ask(&fields, &model.source)?;
+        let keep_alive = keep_alive(&fields)?;
         call.state.catalogue.used(&model).await;
         let in_flight = InFlight::new(&call.state, 1)?;
         // Dropped with this request if the client leaves, which ends the job.
         let made = call.state.engine.embed(asked.request.clone()).await;
+        call.state.unloading.asked(&model.source.reference(), keep_alive);
         let tokens = made.as_ref().map_or(0, |made| made.prompt_tokens);
         in_flight.finish(tokens, &call.client);
         let made = made.map_err(|error| asked.refusal(error))?;
@@ -302,13 +266,28 @@ fn no_such_response() -> Refusal {
 
 async fn models(Shared(state): Shared<Arc<State>>, headers: HeaderMap) -> Response {
     let dialect = dialect("/v1/models", &headers);
-    json_response(StatusCode::OK, &state.catalogue.body(dialect).await)
+    let loaded = state.loaded().await;
+    json_response(StatusCode::OK, &state.catalogue.body(dialect, &loaded).await)
 }
 
 async fn one_model(Shared(state): Shared<Arc<State>>, Path(id): Path<String>, request: HttpRequest) -> Response {
     let (call, _) = Call::new(state, request);
-    let entry = call.state.catalogue.entry_of(&id, call.dialect).await;
+    let loaded = call.state.loaded().await;
+    let entry = call.state.catalogue.entry_of(&id, call.dialect, &loaded).await;
     let outcome = entry.map(|entry| json_response(StatusCode::OK, &entry));
+    call.finish(outcome)
+}
+
+async fn unload_model(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
+    let (call, body) = Call::new(state, request);
+    let outcome = async {
+        let body = call.json(body).await?;
+        let name = Fields::of(&body, "")?.required_text("model")?.to_owned();
+        let model = call.state.catalogue.find(&name).await?;
+        unload_now(&call.state, &model.source.reference()).await?;
+        Ok(json_response(StatusCode::OK, &json!({"success": true})))
+    }
+    .await;
     call.finish(outcome)
 }
 
@@ -317,7 +296,12 @@ async fn health() -> Response {
 }
 
 async fn metrics(Shared(state): Shared<Arc<State>>) -> Response {
-    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics.text()).into_response()
+    let loaded = state.loaded().await.len();
+    (
+        [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
+        state.metrics.text(loaded),
+    )
+        .into_response()
 }
 
 async fn page(Shared(state): Shared<Arc<State>>) -> Response {
@@ -348,4 +332,30 @@ async fn no_such_path(Extension(id): Extension<RequestId>, request: HttpRequest)
 async fn no_such_method(Extension(id): Extension<RequestId>, request: HttpRequest) -> Response {
     let dialect = dialect(request.uri().path(), request.headers());
     refuse(&Refusal::new(Kind::Method, "this path takes another method"), dialect, &id.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A route that is added to the router by another way has no description.
+    #[test]
+    fn the_router_has_the_routes_that_are_described_and_no_other() {
+        let shown = format!("{:?}", described_routes());
+        // axum's own way to tell that nothing else fits.
+        let own = |text: &str| text.contains("__private");
+        let in_router = |text: &str| (text.starts_with('/') && !own(text)).then(|| text.to_owned());
+        let mut routed: Vec<String> = shown.split('"').filter_map(in_router).collect();
+        let with_version = |path: &str| ["", "/v1"].map(|before| format!("{before}{path}"));
+        let versioned = versioned().into_iter().flat_map(|(operation, _)| with_version(operation.path));
+        let mut described: Vec<String> = versioned
+            .chain(unversioned().into_iter().map(|(operation, _)| operation.path.to_owned()))
+            .collect();
+        for paths in [&mut routed, &mut described] {
+            paths.sort();
+            paths.dedup();
+        }
+        assert_eq!(routed, described);
+        assert!(routed.len() > 20, "{routed:?}");
+    }
 }

@@ -1,7 +1,9 @@
 //! What an engine says, as far as clients hear of it: the same for every surface, streamed or not.
 
-use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, TokenLogprobs, ToolCall, Usage};
+use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, NoticeCode, TokenLogprobs, ToolCall, Usage};
+use serde_json::Value;
 
+use crate::broken_call::{BrokenCall, CutCall};
 use crate::refusal::{Kind, Refusal};
 
 /// A piece of an answer, or its end.
@@ -17,6 +19,8 @@ pub(crate) enum Said {
     },
     /// A whole call.
     Call(ToolCall),
+    /// A call that the end of the answer cut.
+    CutCall(CutCall),
     /// The end.
     End(End),
 }
@@ -100,7 +104,7 @@ pub(crate) struct Ears {
 
 /// Turns the events of one job into what its client is told.
 #[derive(Debug)]
-pub(crate) struct Listener {
+pub(crate) struct EventReader {
     ears: Ears,
     /// Tokens of an answer that is continued, which the client sent.
     prefix: u32,
@@ -110,20 +114,21 @@ pub(crate) struct Listener {
     done: bool,
     /// How likely the tokens of the next piece were.
     logprobs: Vec<TokenLogprobs>,
+    broken_call: BrokenCall,
 }
 
 /// What is to be done after an event.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Heard {
-    /// What the client is told.
-    pub(crate) said: Option<Said>,
+    /// What the client is told, in order.
+    pub(crate) said: Vec<Said>,
     /// How many tokens came.
     pub(crate) tokens: u32,
     /// Whether the job should be ended, because nothing of what follows is told.
     pub(crate) enough: bool,
 }
 
-impl Listener {
+impl EventReader {
     pub(crate) fn new(ears: Ears) -> Self {
         Self {
             ears,
@@ -132,7 +137,14 @@ impl Listener {
             called: false,
             done: false,
             logprobs: Vec::new(),
+            broken_call: BrokenCall::default(),
         }
+    }
+
+    /// The same for a request that names these tools.
+    pub(crate) fn with_tools(mut self, tools: &[Value]) -> Self {
+        self.broken_call = BrokenCall::new(tools);
+        self
     }
 
     /// Hears one event.
@@ -148,7 +160,7 @@ impl Listener {
             EngineEvent::Delta { content, tokens, .. } => {
                 let tokens = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
                 self.written = self.written.saturating_add(tokens);
-                let said = self.say(content);
+                let said = self.say(content).into_iter().collect();
                 let enough = self.called && !self.ears.parallel_calls && !std::mem::replace(&mut self.done, self.called);
                 Ok(Heard { said, tokens, enough })
             }
@@ -156,9 +168,18 @@ impl Listener {
                 self.logprobs = logprobs;
                 Ok(Heard::default())
             }
-            EngineEvent::Done(done) => self.end(done).map(|end| Heard {
-                said: Some(Said::End(end)),
-                ..Heard::default()
+            EngineEvent::Notice(notice) if notice.code == NoticeCode::BrokenToolCall => {
+                self.broken_call.announce(&notice);
+                Ok(Heard::default())
+            }
+            EngineEvent::Done(done) => self.end(done).map(|end| {
+                let cut = matches!(end.reason, Reason::TokenLimit | Reason::Context);
+                let one_is_enough = self.called && !self.ears.parallel_calls;
+                let broken = self.broken_call.tell(cut).filter(|_| !one_is_enough);
+                Heard {
+                    said: broken.into_iter().chain([Said::End(end)]).collect(),
+                    ..Heard::default()
+                }
             }),
             EngineEvent::Failed(error) => Err(error.into()),
             EngineEvent::Progress { .. }
@@ -180,10 +201,14 @@ impl Listener {
                 self.called = true;
                 Some(Said::Call(call))
             }
-            other => other.as_text().filter(|text| !text.is_empty()).map(|text| Said::Text {
-                logprobs: of_text(logprobs, &text),
-                text: text.into_owned(),
-            }),
+            other => {
+                let text = other.as_text()?;
+                let text = self.broken_call.set_aside(&text);
+                (!text.is_empty()).then(|| Said::Text {
+                    logprobs: of_text(logprobs, &text),
+                    text,
+                })
+            }
         }
     }
 
@@ -288,8 +313,8 @@ pub(crate) mod tests {
     };
 
     fn said(ears: Ears, events: Vec<EngineEvent>) -> Vec<Said> {
-        let mut listener = Listener::new(ears);
-        events.into_iter().filter_map(|event| listener.hear(event).unwrap().said).collect()
+        let mut reader = EventReader::new(ears);
+        events.into_iter().flat_map(|event| reader.hear(event).unwrap().said).collect()
     }
 
     #[test]
@@ -314,14 +339,13 @@ pub(crate) mod tests {
             (vec!["4", "2x"], "42", vec!["4", "2x"]),
             (vec![], "42", vec![]),
         ] {
-            let mut listener = Listener::new(ALL);
-            listener
-                .hear(EngineEvent::Logprobs(tokens.into_iter().map(token).collect()))
-                .unwrap();
-            let Some(Said::Text { logprobs, .. }) = listener.hear(delta(Content::text(text))).unwrap().said else {
-                panic!("no text");
+            let mut reader = EventReader::new(ALL);
+            reader.hear(EngineEvent::Logprobs(tokens.into_iter().map(token).collect())).unwrap();
+            let said = reader.hear(delta(Content::text(text))).unwrap().said;
+            let [Said::Text { logprobs, .. }] = said.as_slice() else {
+                panic!("no text")
             };
-            assert_eq!(logprobs, expected.into_iter().map(token).collect::<Vec<_>>());
+            assert_eq!(*logprobs, expected.into_iter().map(token).collect::<Vec<_>>());
         }
     }
 
@@ -331,14 +355,13 @@ pub(crate) mod tests {
             parallel_calls: false,
             ..ALL
         };
-        let mut listener = Listener::new(one);
-        let first = listener.hear(delta(call("a"))).unwrap();
-        assert!(first.enough && matches!(first.said, Some(Said::Call(_))));
-        let second = listener.hear(delta(call("b"))).unwrap();
-        assert!(!second.enough && second.said.is_none());
-        let Some(Said::End(end)) = listener.hear(done(FinishReason::Cancelled, EndedBy::Cancelled)).unwrap().said else {
-            panic!("no end");
-        };
+        let mut reader = EventReader::new(one);
+        let first = reader.hear(delta(call("a"))).unwrap();
+        assert!(first.enough && matches!(first.said[..], [Said::Call(_)]));
+        let second = reader.hear(delta(call("b"))).unwrap();
+        assert!(!second.enough && second.said.is_empty());
+        let ended = reader.hear(done(FinishReason::Cancelled, EndedBy::Cancelled)).unwrap().said;
+        let [Said::End(end)] = ended.as_slice() else { panic!("no end") };
         assert_eq!(end.reason, Reason::ToolCalls);
         assert_eq!(said(ALL, vec![delta(call("a")), delta(call("b"))]).len(), 2);
     }
@@ -363,9 +386,9 @@ pub(crate) mod tests {
             let [Said::End(end)] = end.as_slice() else { panic!("{end:?}") };
             assert_eq!(end.reason, reason);
         }
-        let stopped = Listener::new(ALL).hear(done(FinishReason::Cancelled, EndedBy::Cancelled));
+        let stopped = EventReader::new(ALL).hear(done(FinishReason::Cancelled, EndedBy::Cancelled));
         assert_eq!(stopped.unwrap_err().kind, Kind::Unavailable);
-        let failed = Listener::new(ALL).hear(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken")));
+        let failed = EventReader::new(ALL).hear(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken")));
         assert_eq!(failed.unwrap_err().kind, Kind::Internal);
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use protocol::{Sampling, Thinking};
-use serde_json::Value;
+use serde_json::{json, Value};
 
 use crate::fields::Fields;
 use crate::refusal::Refusal;
@@ -60,7 +60,7 @@ fn logit_bias(fields: &Fields) -> Result<BTreeMap<u32, f32>> {
 
 /// Texts that end an answer: one, a list, or nothing. Empty ones would end it before it begins and mean nothing.
 pub(crate) fn stop_texts(fields: &Fields, name: &str) -> Result<Vec<String>> {
-    let texts: Vec<String> = match fields.get(name) {
+    let texts: Vec<String> = match fields.text_or_list(name, || json!({"type": "string"})) {
         None => Vec::new(),
         Some(Value::String(text)) => vec![text.clone()],
         Some(Value::Array(list)) => {
@@ -80,33 +80,30 @@ pub(crate) fn stop_texts(fields: &Fields, name: &str) -> Result<Vec<String>> {
 
 /// At most this many tokens, by the first of these names that is set. More than the context holds is as many as it holds.
 pub(crate) fn max_tokens(fields: &Fields, names: &[&str]) -> Result<Option<u32>> {
+    let mut first = None;
     for name in names {
-        if let Some(most) = fields.integer(name, 1..=i64::MAX)? {
-            return Ok(Some(u32::try_from(most).unwrap_or(u32::MAX)));
-        }
+        let most = fields.integer(name, 1..=i64::MAX)?;
+        first = first.or(most.map(|most| u32::try_from(most).unwrap_or(u32::MAX)));
     }
-    Ok(None)
+    Ok(first)
 }
 
 /// An effort of reasoning, by its word.
 pub(crate) fn effort(fields: &Fields, name: &str) -> Result<Option<Thinking>> {
-    Ok(Some(match fields.text(name)? {
-        None => return Ok(None),
-        Some("none") => Thinking::Off,
-        Some("minimal" | "low") => Thinking::Low,
-        Some("medium") => Thinking::Medium,
-        Some("high" | "xhigh" | "max") => Thinking::High,
-        Some(other) => {
-            let words = "none, minimal, low, medium, high, xhigh, max";
-            return fields.refuse(name, format!("{other:?} is none of {words}"));
-        }
-    }))
+    const EFFORTS: [(&str, Thinking); 7] = [
+        ("none", Thinking::Off),
+        ("minimal", Thinking::Low),
+        ("low", Thinking::Low),
+        ("medium", Thinking::Medium),
+        ("high", Thinking::High),
+        ("xhigh", Thinking::High),
+        ("max", Thinking::High),
+    ];
+    fields.word(name, &EFFORTS)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn of(body: &Value) -> Fields<'_> {

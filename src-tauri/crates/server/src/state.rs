@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use protocol::Engine;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalogue::Catalogue;
@@ -13,6 +15,7 @@ use crate::guard::Guard;
 use crate::json_body::BodyLimits;
 use crate::metrics::Metrics;
 use crate::responses_store::ResponsesStore;
+use crate::unloading::Unloading;
 
 /// What all requests share.
 pub(crate) struct State {
@@ -26,7 +29,25 @@ pub(crate) struct State {
     /// Answers that may be made or waited for.
     pub(crate) most_answers: usize,
     pub(crate) body: BodyLimits,
+    /// A permit for each schema that may be checked now.
+    pub(crate) schemas: Arc<Semaphore>,
+    /// How long that may take.
+    pub(crate) schema_time: Duration,
+    pub(crate) unloading: Unloading,
     pub(crate) address: SocketAddr,
     /// Ends everything.
     pub(crate) stop: CancellationToken,
+}
+
+impl State {
+    /// References of the models that are in memory.
+    pub(crate) async fn loaded(&self) -> Vec<String> {
+        let engine = self.engine.clone();
+        let loaded = move || {
+            let loaded = engine.local().map(|engine| engine.loaded()).unwrap_or_default();
+            loaded.into_iter().map(|model| model.reference).collect()
+        };
+        // An engine of another process is asked over a socket.
+        tokio::task::spawn_blocking(loaded).await.unwrap_or_default()
+    }
 }

@@ -82,7 +82,7 @@ pub(crate) fn declaration(name: &str, description: Option<&str>, parameters: Opt
 pub(crate) fn openai(fields: &Fields, nested: bool) -> Result<Vec<Value>> {
     let mut declarations = Vec::new();
     for (index, tool) in fields.list("tools")?.unwrap_or_default().iter().enumerate() {
-        let tool = Fields::of(tool, fields.path(&format!("tools[{index}]")))?;
+        let tool = fields.element("tools", index, tool)?;
         let kind = tool.text("type")?;
         if kind.is_some_and(|kind| kind != "function") {
             tracing::debug!("a tool that is no function was skipped");
@@ -101,16 +101,20 @@ pub(crate) fn openai(fields: &Fields, nested: bool) -> Result<Vec<Value>> {
 
 /// The choice of an OpenAI request; `nested` as in [`openai`].
 pub(crate) fn openai_choice(fields: &Fields, nested: bool) -> Result<ToolChoice> {
-    match fields.get("tool_choice") {
+    const WORDS: [&str; 3] = ["none", "auto", "required"];
+    let schema = || json!({"anyOf": [{"enum": WORDS}, {"type": "object"}, {"type": "null"}]});
+    match fields.get_as("tool_choice", schema) {
         None => Ok(ToolChoice::Auto),
         Some(Value::String(word)) => match word.as_str() {
             "none" => Ok(ToolChoice::None),
             "auto" => Ok(ToolChoice::Auto),
             "required" => Ok(ToolChoice::Required),
-            other => fields.refuse("tool_choice", format!("{other:?} is none of none, auto, required")),
+            other => fields.refuse("tool_choice", format!("{other:?} is none of {}", WORDS.join(", "))),
         },
-        Some(value) => {
-            let choice = Fields::of(value, fields.path("tool_choice"))?;
+        Some(_) => {
+            let Some(choice) = fields.object("tool_choice")? else {
+                return Ok(ToolChoice::Auto);
+            };
             match choice.text("type")? {
                 Some("function") => {
                     let function = if nested { choice.object("function")? } else { Some(choice.clone()) };

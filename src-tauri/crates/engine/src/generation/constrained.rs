@@ -9,6 +9,11 @@ impl Generation {
         self.output.is_limited()
     }
 
+    /// Whether its first step waits for its grammar, so that those of others do not.
+    pub fn awaits_grammar(&self) -> bool {
+        self.decoding() && self.output.awaits_grammar()
+    }
+
     /// Limits what is chosen next, after its last token.
     ///
     /// # Errors

@@ -25,15 +25,15 @@ pub(crate) fn messages(fields: &Fields) -> Result<Vec<Message>> {
     }
     let list = fields.required_list("messages")?;
     for (index, message) in list.iter().enumerate() {
-        let message = Fields::of(message, format!("messages[{index}]"))?;
-        match message.required_text("role")? {
-            "system" => {
+        let message = fields.element("messages", index, message)?;
+        let roles = [("user", Role::User), ("assistant", Role::Assistant), ("system", Role::System)];
+        match message.required_word("role", &roles)? {
+            Role::User => user(&message, &mut messages)?,
+            Role::Assistant => messages.push(assistant(&message)?),
+            Role::System | Role::Tool => {
                 let text = lines(texts(&message, "content")?.iter().map(String::as_str));
                 messages.push(Message::text(Role::System, text));
             }
-            "user" => user(&message, &mut messages)?,
-            "assistant" => messages.push(assistant(&message)?),
-            other => return message.refuse("role", format!("{other:?} is none of user, assistant, system")),
         }
     }
     Ok(messages)
@@ -49,7 +49,7 @@ fn without_billing(text: &str) -> &str {
 
 /// Results of tools come before what the person says beside them, because they belong to the answer before.
 fn user(message: &Fields, messages: &mut Vec<Message>) -> Result<()> {
-    if let Some(Value::String(text)) = message.get("content") {
+    if let Some(Value::String(text)) = message.text_or_list("content", block) {
         messages.push(Message::text(Role::User, text));
         return Ok(());
     }
@@ -79,7 +79,7 @@ fn user(message: &Fields, messages: &mut Vec<Message>) -> Result<()> {
 }
 
 fn assistant(message: &Fields) -> Result<Message> {
-    if let Some(Value::String(text)) = message.get("content") {
+    if let Some(Value::String(text)) = message.text_or_list("content", block) {
         return Ok(Message::text(Role::Assistant, text));
     }
     let (mut said, mut thoughts) = (Vec::new(), Vec::new());
@@ -96,7 +96,10 @@ fn assistant(message: &Fields) -> Result<Message> {
             "tool_use" => answer.tool_calls.push(ToolCall {
                 id: block.required_text("id")?.to_owned(),
                 name: block.required_text("name")?.to_owned(),
-                arguments: block.get("input").cloned().unwrap_or_else(|| json!({})),
+                arguments: block
+                    .get_as("input", || json!({"type": ["object", "null"]}))
+                    .cloned()
+                    .unwrap_or_else(|| json!({})),
             }),
             other => return unreadable(&block, other),
         }
@@ -114,18 +117,22 @@ fn unreadable<T>(block: &Fields, kind: &str) -> Result<T> {
     ))
 }
 
+fn block() -> Value {
+    json!({"type": "object"})
+}
+
 /// The blocks of a field that holds them.
 fn blocks<'a>(fields: &Fields<'a>, name: &str) -> Result<Vec<Fields<'a>>> {
-    let Some(Value::Array(list)) = fields.get(name) else {
+    let Some(Value::Array(list)) = fields.text_or_list(name, block) else {
         return fields.refuse(name, "this is neither a text nor a list of blocks");
     };
-    let block = |(index, block)| Fields::of(block, fields.path(&format!("{name}[{index}]")));
+    let block = |(index, block)| fields.element(name, index, block);
     list.iter().enumerate().map(block).collect()
 }
 
 /// The texts of a field that holds a text, blocks of text, or nothing.
 fn texts(fields: &Fields, name: &str) -> Result<Vec<String>> {
-    match fields.get(name) {
+    match fields.text_or_list(name, block) {
         None => Ok(Vec::new()),
         Some(Value::String(text)) => Ok(vec![text.clone()]),
         Some(_) => blocks(fields, name)?
@@ -145,7 +152,7 @@ fn texts(fields: &Fields, name: &str) -> Result<Vec<String>> {
 pub(crate) fn tools(fields: &Fields) -> Result<Vec<Value>> {
     let mut tools = Vec::new();
     for (index, tool) in fields.list("tools")?.unwrap_or_default().iter().enumerate() {
-        let tool = Fields::of(tool, format!("tools[{index}]"))?;
+        let tool = fields.element("tools", index, tool)?;
         if tool.text("type")?.is_some_and(|kind| kind != "custom") {
             tracing::debug!("a tool that Anthropic runs was skipped");
             continue;
@@ -168,12 +175,15 @@ pub(crate) fn tool_choice(fields: &Fields) -> Result<(ToolChoice, bool)> {
         return Ok((ToolChoice::Auto, true));
     };
     let parallel = !choice.boolean("disable_parallel_tool_use")?.unwrap_or(false);
-    let choice = match choice.required_text("type")? {
-        "auto" => ToolChoice::Auto,
-        "any" => ToolChoice::Required,
-        "none" => ToolChoice::None,
-        "tool" => ToolChoice::Named(choice.required_text("name")?.to_owned()),
-        other => return choice.refuse("type", format!("{other:?} is none of auto, any, tool, none")),
+    let kinds = [
+        ("auto", ToolChoice::Auto),
+        ("any", ToolChoice::Required),
+        ("tool", ToolChoice::Named(String::new())),
+        ("none", ToolChoice::None),
+    ];
+    let choice = match choice.required_word("type", &kinds)? {
+        ToolChoice::Named(_) => ToolChoice::Named(choice.required_text("name")?.to_owned()),
+        other => other,
     };
     Ok((choice, parallel))
 }

@@ -1,6 +1,7 @@
 //! `POST /v1/messages` and `/v1/messages/count_tokens`: the requests.
 
 use protocol::{AnswerPrefix, ModelSource, Priority, Request, Role, Thinking};
+use serde_json::json;
 
 use crate::answer_format::{refuse_stops, schema};
 use crate::anthropic::content;
@@ -20,10 +21,8 @@ type Result<T> = std::result::Result<T, Refusal>;
 /// If a field makes no sense or cannot be honoured; the refusal names it.
 pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp) -> Result<Ask> {
     let (mut request, parallel) = conversation(fields, model)?;
+    fields.required_as("max_tokens", || json!({}))?;
     request.max_tokens = max_tokens(fields, &["max_tokens"])?;
-    if request.max_tokens.is_none() {
-        return fields.refuse("max_tokens", "this field is required");
-    }
     request.sampling = sampling(fields)?;
     request.stop = stop_texts(fields, "stop_sequences")?;
     refuse_stops(fields, "stop_sequences", &request)?;
@@ -46,8 +45,8 @@ pub(crate) fn count(fields: &Fields, model: &ModelSource) -> Result<Request> {
 
 /// What of a request is read by the model, and whether several tools may be called at once.
 fn conversation(fields: &Fields, model: &ModelSource) -> Result<(Request, bool)> {
-    let servers = fields.list("mcp_servers").is_ok_and(|list| list.is_some_and(<[_]>::is_empty));
-    if fields.get("mcp_servers").is_some() && !servers {
+    let servers = fields.get_as("mcp_servers", || json!({"type": ["array", "null"], "maxItems": 0}));
+    if servers.is_some_and(|list| *list != json!([])) {
         return fields.refuse("mcp_servers", "this is not supported");
     }
     let mut request = Request::new(model.clone(), content::messages(fields)?);
@@ -95,20 +94,14 @@ fn thinking(fields: &Fields) -> Result<(Option<Thinking>, Option<u32>)> {
     let Some(thinking) = fields.object("thinking")? else {
         return Ok((Some(Thinking::Off), None));
     };
-    match thinking.required_text("type")? {
-        "enabled" => {
-            let budget = max_tokens(&thinking, &["budget_tokens"])?;
-            Ok((Some(on), budget))
-        }
-        "adaptive" => Ok((Some(on), None)),
-        "disabled" => Ok((Some(Thinking::Off), None)),
-        other => thinking.refuse("type", format!("{other:?} is none of enabled, adaptive, disabled")),
-    }
+    let budget = max_tokens(&thinking, &["budget_tokens"])?;
+    let switch = thinking.required_word("type", &[("enabled", on), ("adaptive", on), ("disabled", Thinking::Off)])?;
+    Ok((Some(switch), budget.filter(|_| switch != Thinking::Off)))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{json, Value};
+    use serde_json::Value;
 
     use super::*;
     use crate::reply::tests::{pebble, stamp};

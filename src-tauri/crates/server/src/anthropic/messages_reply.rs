@@ -2,7 +2,7 @@
 
 use serde_json::{json, Value};
 
-use crate::ids::call_id;
+use crate::ids::{call_id, fresh};
 use crate::refusal::{Dialect, Refusal};
 use crate::reply::{Frame, Reply, Stamp};
 use crate::said::{End, Reason, Said, Tokens};
@@ -16,6 +16,8 @@ pub(crate) struct MessagesReply {
     model: String,
     /// Whether the request thinks, so that the first block is likely a thought.
     thinks: bool,
+    /// The prompt's tokens, as they were counted beforehand.
+    counted: u32,
     /// Blocks that are whole.
     content: Vec<Value>,
     open: Option<Open>,
@@ -56,6 +58,7 @@ impl MessagesReply {
             stamp,
             model: model.to_owned(),
             thinks,
+            counted: 0,
             content: Vec::new(),
             open: None,
             end: None,
@@ -106,23 +109,27 @@ impl MessagesReply {
         frames
     }
 
-    fn call(&mut self, call: &protocol::ToolCall) -> Vec<Frame> {
+    /// A call; `input` is what is known of it when the answer is told whole.
+    fn call(&mut self, id: &str, name: &str, arguments: &str, input: &Value) -> Vec<Frame> {
         let mut frames = self.close();
-        let id = call_id("toolu_", &call.id);
-        let block = |input: &Value| json!({"type": "tool_use", "id": id, "name": call.name, "input": input});
+        let block = |input: &Value| json!({"type": "tool_use", "id": id, "name": name, "input": input});
         frames.push(self.start(block(&json!({}))));
-        let arguments = call.arguments.to_string();
         frames.push(self.delta(json!({"type": "input_json_delta", "partial_json": arguments})));
         frames.push(self.stop());
-        self.content.push(block(&call.arguments));
+        self.content.push(block(input));
         frames
     }
 
     fn usage(&self) -> Value {
         let tokens = self.tokens();
+        // How many of them are cached shows later; the last event tells all of it anew.
+        let uncached = self
+            .end
+            .as_ref()
+            .map_or(self.counted, |_| tokens.prompt.saturating_sub(tokens.cached));
         json!({
             // Clients add the cached tokens to these.
-            "input_tokens": tokens.prompt.saturating_sub(tokens.cached),
+            "input_tokens": uncached,
             "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": tokens.cached,
             "output_tokens": tokens.completion,
@@ -156,7 +163,12 @@ impl MessagesReply {
 }
 
 impl Reply for MessagesReply {
-    fn begin(&mut self) -> Vec<Frame> {
+    fn begins_with_prompt_tokens(&self) -> bool {
+        true
+    }
+
+    fn begin(&mut self, prompt_tokens: Option<u32>) -> Vec<Frame> {
+        self.counted = prompt_tokens.unwrap_or(0);
         vec![Frame::Event(json!({"type": "message_start", "message": self.message()}))]
     }
 
@@ -164,7 +176,13 @@ impl Reply for MessagesReply {
         match said {
             Said::Thinking(text) => self.grow(Growing::Thinking, &text),
             Said::Text { text, .. } => self.grow(Growing::Text, &text),
-            Said::Call(call) => self.call(&call),
+            Said::Call(call) => self.call(
+                &call_id("toolu_", &call.id),
+                &call.name,
+                &call.arguments.to_string(),
+                &call.arguments,
+            ),
+            Said::CutCall(call) => self.call(&fresh("toolu_"), &call.name, &call.arguments, &json!({})),
             Said::End(end) => {
                 self.end = Some(end);
                 self.close()
@@ -271,7 +289,7 @@ mod tests {
     #[test]
     fn blocks_open_grow_and_close_in_order() {
         let mut reply = reply();
-        let mut frames = reply.begin();
+        let mut frames = reply.begin(None);
         let call = ToolCall {
             id: "abcdefghi".into(),
             name: "add".into(),
@@ -303,9 +321,45 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_begins_with_the_prompts_tokens_if_they_are_known() {
+        for (counted, told) in [(Some(10), 10), (None, 0)] {
+            let mut reply = reply();
+            let mut frames = reply.begin(counted);
+            frames.extend(reply.say(0, end(Reason::Stop)));
+            frames.extend(reply.end());
+            let events = data(&frames);
+            let start = &events[0]["message"]["usage"];
+            assert_eq!(
+                (&start["input_tokens"], &start["cache_read_input_tokens"]),
+                (&json!(told), &json!(0))
+            );
+            let last = &events[events.len() - 2]["usage"];
+            assert_eq!((&last["input_tokens"], &last["cache_read_input_tokens"]), (&json!(6), &json!(4)));
+        }
+    }
+
+    #[test]
+    fn a_call_that_was_cut_is_a_block_whose_input_is_not_whole() {
+        let mut reply = reply();
+        let cut = crate::broken_call::CutCall {
+            name: "add".into(),
+            arguments: "{\"a\": 2".into(),
+        };
+        let mut frames = reply.say(0, Said::CutCall(cut));
+        frames.extend(reply.say(0, end(Reason::TokenLimit)));
+        let events = data(&frames);
+        assert_eq!(events[1]["delta"], json!({"type": "input_json_delta", "partial_json": "{\"a\": 2"}));
+        let whole = reply.whole();
+        assert_eq!(
+            (&whole["content"][0]["name"], &whole["content"][0]["input"], &whole["stop_reason"]),
+            (&json!("add"), &json!({}), &json!("max_tokens"))
+        );
+    }
+
+    #[test]
     fn a_client_that_waited_long_is_sent_empty_words_in_an_open_block() {
         let mut reply = reply();
-        let mut frames = reply.begin();
+        let mut frames = reply.begin(None);
         frames.extend(reply.keep_alive(false));
         assert_eq!(frames.len(), 2);
         frames.extend(reply.keep_alive(true));

@@ -76,17 +76,13 @@ pub(crate) fn thinking(fields: &Fields, by_effort: Option<Thinking>) -> Result<O
     };
     let by_template = effort(&template, "reasoning_effort")?;
     let mut switch = None;
-    for name in template.names() {
-        match name {
-            "enable_thinking" | "thinking" => switch = template.boolean(name)?,
-            "reasoning_effort" => {}
-            _ => {
-                return template.refuse(
-                    name,
-                    "only enable_thinking, thinking and reasoning_effort can be passed to the template",
-                )
-            }
-        }
+    for name in ["enable_thinking", "thinking"] {
+        switch = template.boolean(name)?.or(switch);
+    }
+    let known = ["enable_thinking", "thinking", "reasoning_effort"];
+    if let Some(other) = template.names().find(|name| !known.contains(name)) {
+        let reason = "only enable_thinking, thinking and reasoning_effort can be passed to the template";
+        return template.refuse(other, reason);
     }
     let effort = by_effort.or(by_template);
     Ok(match switch {
@@ -103,9 +99,7 @@ fn refuse_what_is_not_built(fields: &Fields) -> Result<()> {
         ("audio", "answers are text"),
         ("web_search_options", "nothing is searched on the web here"),
     ] {
-        if fields.get(name).is_some() {
-            return fields.refuse(name, format!("this is not supported; {hint}"));
-        }
+        fields.unsupported(name, hint)?;
     }
     match fields.list("modalities")? {
         Some(modalities) if modalities.iter().any(|kind| kind != "text") => fields.refuse("modalities", "answers are text"),

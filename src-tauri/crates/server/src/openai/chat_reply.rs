@@ -2,7 +2,7 @@
 
 use serde_json::{json, Map, Value};
 
-use crate::ids::call_id;
+use crate::ids::{call_id, fresh};
 use crate::openai::{logprobs, usage};
 use crate::refusal::{Dialect, Refusal};
 use crate::reply::{Frame, Reply, Stamp};
@@ -76,7 +76,7 @@ fn content(logprobs: Vec<Value>) -> Value {
 }
 
 impl Reply for ChatReply {
-    fn begin(&mut self) -> Vec<Frame> {
+    fn begin(&mut self, _prompt_tokens: Option<u32>) -> Vec<Frame> {
         let first = |index| Frame::Data(self.chunk(index, json!({"role": "assistant", "content": ""}), None));
         (0..self.choices.len()).map(first).collect()
     }
@@ -97,9 +97,14 @@ impl Reply for ChatReply {
                 let told = if self.options.logprobs { content(logprobs) } else { Value::Null };
                 return vec![Frame::Data(self.likely_chunk(answer, json!({"content": text}), told, None))];
             }
-            Said::Call(call) => {
-                let (index, id, arguments) = (choice.calls.len(), call_id("call_", &call.id), call.arguments.to_string());
-                let function = |arguments: &str| json!({"name": call.name, "arguments": arguments});
+            Said::Call(_) | Said::CutCall(_) => {
+                let (id, name, arguments) = match said {
+                    Said::Call(call) => (call_id("call_", &call.id), call.name, call.arguments.to_string()),
+                    Said::CutCall(call) => (fresh("call_"), call.name, call.arguments),
+                    _ => return Vec::new(),
+                };
+                let index = choice.calls.len();
+                let function = |arguments: &str| json!({"name": name, "arguments": arguments});
                 choice
                     .calls
                     .push(json!({"id": id, "type": "function", "function": function(&arguments)}));
@@ -212,7 +217,7 @@ mod tests {
     #[test]
     fn a_stream_begins_with_the_role_and_ends_with_reason_usage_and_done() {
         let mut reply = ChatReply::new(stamp("chatcmpl-1"), "pebble", 1, ChatOptions::default());
-        let mut frames = reply.begin();
+        let mut frames = reply.begin(None);
         for said in [Said::Thinking("hm".into()), Said::text("4"), call(), end(Reason::ToolCalls)] {
             frames.extend(reply.say(0, said));
         }
@@ -254,7 +259,7 @@ mod tests {
                 logprobs: false,
             },
         );
-        let mut frames = reply.begin();
+        let mut frames = reply.begin(None);
         frames.extend(reply.say(1, end(Reason::Stop)));
         frames.extend(reply.say(0, end(Reason::Context)));
         frames.extend(reply.end());

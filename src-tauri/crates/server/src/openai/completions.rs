@@ -7,6 +7,7 @@ use crate::fields::Fields;
 use crate::openai::chat::{answers_of, usage_chunk};
 use crate::openai::chat_reply::ChatOptions;
 use crate::openai::completions_reply::CompletionsReply;
+use crate::openai::text_or_ids;
 use crate::refusal::Refusal;
 use crate::reply::{Ask, Stamp};
 use crate::sampling::{max_tokens, sampling, stop_texts};
@@ -93,9 +94,7 @@ fn prompts(fields: &Fields, suffix: Option<&str>) -> Result<Vec<RawPrompt>> {
         Value::Array(list) if suffix.is_none() && !list.is_empty() => ids(list).map(RawPrompt::Tokens),
         _ => None,
     };
-    let Some(prompt) = fields.get("prompt") else {
-        return fields.refuse("prompt", "this field is required");
-    };
+    let prompt = fields.required_as("prompt", text_or_ids)?;
     if let Some(prompt) = one(prompt) {
         return Ok(vec![prompt]);
     }

@@ -85,7 +85,7 @@ impl CompletionsReply {
 }
 
 impl Reply for CompletionsReply {
-    fn begin(&mut self) -> Vec<Frame> {
+    fn begin(&mut self, _prompt_tokens: Option<u32>) -> Vec<Frame> {
         let first = |(index, choice): (usize, &Choice)| Frame::Data(self.chunk(index, &choice.echo, None, None));
         self.choices.iter().enumerate().map(first).collect()
     }
@@ -112,7 +112,7 @@ impl Reply for CompletionsReply {
                 vec![Frame::Data(chunk)]
             }
             // What follows a raw prompt is text alone.
-            Said::Thinking(_) | Said::Call(_) => Vec::new(),
+            Said::Thinking(_) | Said::Call(_) | Said::CutCall(_) => Vec::new(),
         }
     }
 
@@ -205,7 +205,7 @@ mod tests {
             logprobs: true,
         };
         let mut reply = CompletionsReply::new(stamp("cmpl-1"), "pebble", vec!["one ".into()], 1, options);
-        let mut frames = reply.begin();
+        let mut frames = reply.begin(None);
         for said in [text("two "), text("three"), end()] {
             frames.extend(reply.say(0, said));
         }

@@ -4,6 +4,7 @@ use protocol::{Argument, EmbeddingInput, EmbeddingRequest, Embeddings, Error, Mo
 use serde_json::{json, Value};
 
 use crate::fields::Fields;
+use crate::openai::text_or_ids;
 use crate::refusal::Refusal;
 
 type Result<T> = std::result::Result<T, Refusal>;
@@ -22,7 +23,7 @@ pub(crate) enum Encoding {
 
 /// A request as it was understood.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct EmbeddingsCall {
     pub(crate) request: EmbeddingRequest,
     pub(crate) encoding: Encoding,
     /// Whether the inputs came as a list, so that a place among them has a number.
@@ -33,12 +34,9 @@ pub(crate) struct Asked {
 ///
 /// # Errors
 /// If a field makes no sense or cannot be honoured; the refusal names it.
-pub(crate) fn ask(fields: &Fields, model: &ModelSource) -> Result<Asked> {
-    let encoding = match fields.text("encoding_format")? {
-        None | Some("float") => Encoding::Float,
-        Some("base64") => Encoding::Base64,
-        Some(other) => return fields.refuse("encoding_format", format!("{other:?} is neither \"float\" nor \"base64\"")),
-    };
+pub(crate) fn ask(fields: &Fields, model: &ModelSource) -> Result<EmbeddingsCall> {
+    let encodings = [("float", Encoding::Float), ("base64", Encoding::Base64)];
+    let encoding = fields.word("encoding_format", &encodings)?.unwrap_or(Encoding::Float);
     let dimensions = fields.integer("dimensions", 1..=i64::from(u32::MAX))?;
     let (inputs, list) = inputs(fields)?;
     if inputs.len() > MOST_INPUTS {
@@ -47,7 +45,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource) -> Result<Asked> {
             format!("there are {} inputs, and a request takes {MOST_INPUTS}", inputs.len()),
         );
     }
-    Ok(Asked {
+    Ok(EmbeddingsCall {
         request: EmbeddingRequest {
             model: model.clone(),
             inputs,
@@ -61,9 +59,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource) -> Result<Asked> {
 
 /// A text, ids, or a list of either; and whether it is a list.
 fn inputs(fields: &Fields) -> Result<(Vec<EmbeddingInput>, bool)> {
-    let Some(input) = fields.get("input") else {
-        return fields.refuse("input", "this field is required");
-    };
+    let input = fields.required_as("input", text_or_ids)?;
     if let Some(one) = one(input) {
         refuse_empty(&one, || "input".to_owned())?;
         return Ok((vec![one], false));
@@ -103,7 +99,7 @@ fn refuse_empty(input: &EmbeddingInput, place: impl Fn() -> String) -> Result<()
     }
 }
 
-impl Asked {
+impl EmbeddingsCall {
     /// What a client is told if the engine fails: the place in the request that the engine speaks of by a number.
     pub(crate) fn refusal(&self, error: Error) -> Refusal {
         let number = |name: &str| match error.arguments.get(name) {
@@ -165,7 +161,7 @@ mod tests {
     use super::*;
     use crate::reply::tests::pebble;
 
-    fn asked(body: Value) -> Result<Asked> {
+    fn asked(body: Value) -> Result<EmbeddingsCall> {
         ask(&Fields::of(&body, "")?, &pebble())
     }
 

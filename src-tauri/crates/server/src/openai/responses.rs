@@ -27,7 +27,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
     let input = responses_input::items(fields, store)?;
     let instructions = fields.text("instructions")?.filter(|text| !text.is_empty());
     let mut messages: Vec<Message> = instructions.map(|text| Message::text(Role::System, text)).into_iter().collect();
-    messages.extend(responses_input::messages(&input)?);
+    messages.extend(responses_input::messages(fields, &input)?);
     let mut request = Request::new(model.clone(), messages);
     request.priority = Priority::Api;
     request.sampling = sampling(fields)?;
@@ -86,7 +86,7 @@ fn echo(fields: &Fields) -> Map<String, Value> {
         ("top_p", Value::Null),
         ("user", Value::Null),
     ];
-    let said = |(name, default): (&str, Value)| (name.to_owned(), fields.get(name).cloned().unwrap_or(default));
+    let said = |(name, default): (&str, Value)| (name.to_owned(), fields.as_sent(name).cloned().unwrap_or(default));
     let mut echo: Map<String, Value> = defaults.into_iter().map(said).collect();
     echo.insert("background".into(), false.into());
     // Nothing is ever cut off a conversation.
@@ -110,9 +110,7 @@ fn refuse_what_is_not_built(fields: &Fields) -> Result<()> {
         ("conversation", "send the conversation as `input`, or use `previous_response_id`"),
         ("prompt", "there are no stored prompts here; use `instructions`"),
     ] {
-        if fields.get(name).is_some() {
-            return fields.refuse(name, format!("this is not supported; {hint}"));
-        }
+        fields.unsupported(name, hint)?;
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ pub(crate) fn items(fields: &Fields, store: &ResponsesStore) -> Result<Vec<Value
         items.extend_from_slice(previous.output());
         items.splice(0..0, previous.input);
     }
-    match fields.get("input") {
+    match fields.text_or_list("input", || json!({"type": "object"})) {
         None => {}
         Some(Value::String(text)) => items.push(json!({"type": "message", "role": "user", "content": text})),
         Some(Value::Array(list)) => {
@@ -63,10 +63,10 @@ fn gone(place: &str, reason: String) -> Refusal {
 ///
 /// # Errors
 /// If an item makes no sense or holds what cannot be read; the refusal names its place.
-pub(crate) fn messages(items: &[Value]) -> Result<Vec<Message>> {
+pub(crate) fn messages(fields: &Fields, items: &[Value]) -> Result<Vec<Message>> {
     let mut conversation = Conversation::default();
     for (index, item) in items.iter().enumerate() {
-        conversation.push(&Fields::of(item, format!("input[{index}]"))?)?;
+        conversation.push(&fields.element("input", index, item)?)?;
     }
     conversation.flush();
     Ok(conversation.messages)
@@ -117,15 +117,17 @@ impl Conversation {
 
     fn message(&mut self, item: &Fields) -> Result<()> {
         let content = content(item, "content")?;
-        let role = match item.required_text("role")? {
-            "system" | "developer" => Role::System,
-            "user" => Role::User,
-            "assistant" => {
-                join(&mut self.answer().content, content);
-                return Ok(());
-            }
-            other => return item.refuse("role", format!("{other:?} is none of system, developer, user, assistant")),
-        };
+        let roles = [
+            ("system", Role::System),
+            ("developer", Role::System),
+            ("user", Role::User),
+            ("assistant", Role::Assistant),
+        ];
+        let role = item.required_word("role", &roles)?;
+        if role == Role::Assistant {
+            join(&mut self.answer().content, content);
+            return Ok(());
+        }
         self.flush();
         self.messages.push(Message {
             content,
@@ -170,7 +172,7 @@ fn content(item: &Fields, name: &str) -> Result<Vec<Content>> {
             )
         }
     };
-    let texts: Vec<String> = match item.get(name) {
+    let texts: Vec<String> = match item.text_or_list(name, || json!({"type": "object"})) {
         None => Vec::new(),
         Some(Value::String(text)) => vec![text.clone()],
         Some(Value::Array(parts)) => parts.iter().enumerate().map(part).collect::<Result<_>>()?,
@@ -186,7 +188,7 @@ mod tests {
     use crate::responses_store::StoredResponse;
 
     fn read(items: Value) -> Result<Vec<Message>> {
-        messages(items.as_array().unwrap())
+        messages(&Fields::of(&json!({}), "")?, items.as_array().unwrap())
     }
 
     #[test]

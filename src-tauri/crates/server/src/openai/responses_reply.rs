@@ -175,15 +175,16 @@ impl ResponsesReply {
         frames
     }
 
-    fn call(&mut self, call: &protocol::ToolCall) -> Vec<Frame> {
+    /// A call; `status` says whether it is whole.
+    fn call(&mut self, call_id: &str, name: &str, arguments: &str, status: &str) -> Vec<Frame> {
         let mut frames = self.close("completed");
-        let (id, call_id, arguments) = (fresh("fc_"), call_id("call_", &call.id), call.arguments.to_string());
-        let item = |status: &str, arguments: &str| json!({"type": "function_call", "id": id, "call_id": call_id, "name": call.name, "arguments": arguments, "status": status});
+        let id = fresh("fc_");
+        let item = |status: &str, arguments: &str| json!({"type": "function_call", "id": id, "call_id": call_id, "name": name, "arguments": arguments, "status": status});
         frames.push(self.item_added(item("in_progress", "")));
         frames.push(self.item_event("response.function_call_arguments.delta", &id, json!({"delta": arguments})));
-        let done = json!({"arguments": arguments, "name": call.name});
+        let done = json!({"arguments": arguments, "name": name});
         frames.push(self.item_event("response.function_call_arguments.done", &id, done));
-        frames.push(self.item_done(item("completed", &arguments)));
+        frames.push(self.item_done(item(status, arguments)));
         frames
     }
 
@@ -255,7 +256,7 @@ fn output_text(text: &str, logprobs: &[Value]) -> Value {
 }
 
 impl Reply for ResponsesReply {
-    fn begin(&mut self) -> Vec<Frame> {
+    fn begin(&mut self, _prompt_tokens: Option<u32>) -> Vec<Frame> {
         vec![self.response_event("response.created"), self.response_event("response.in_progress")]
     }
 
@@ -271,7 +272,8 @@ impl Reply for ResponsesReply {
                 frames.extend(self.grow(&text, logprobs::entries(&logprobs)));
                 frames
             }
-            Said::Call(call) => self.call(&call),
+            Said::Call(call) => self.call(&call_id("call_", &call.id), &call.name, &call.arguments.to_string(), "completed"),
+            Said::CutCall(call) => self.call(&fresh("call_"), &call.name, &call.arguments, "incomplete"),
             Said::End(end) => {
                 self.end = Some(end);
                 let cut = self.is_cut();
@@ -352,7 +354,7 @@ mod tests {
 
     fn answer(summary: bool) -> (Vec<Value>, Value) {
         let mut reply = reply(summary);
-        let mut frames = reply.begin();
+        let mut frames = reply.begin(None);
         let call = ToolCall {
             id: "abcdefghi".into(),
             name: "add".into(),
@@ -466,7 +468,7 @@ mod tests {
     #[test]
     fn a_client_that_waited_long_is_sent_what_it_counts() {
         let mut reply = reply(false);
-        reply.begin();
+        reply.begin(None);
         assert_eq!(reply.keep_alive(false), [Frame::Comment]);
         let counted = data(&reply.keep_alive(true));
         assert_eq!(

@@ -3,11 +3,14 @@
 
 mod answers;
 mod client;
+mod description;
 mod embeddings;
 mod hostile;
 mod house;
 mod recorded;
+mod schemas;
 mod sdks;
 mod switching;
 mod told;
+mod unloading;
 mod waiting;

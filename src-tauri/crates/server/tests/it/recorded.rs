@@ -24,6 +24,16 @@ struct Sent {
     body: Value,
 }
 
+/// The path and the body of every recorded request that has one.
+pub fn every_recorded_request() -> Vec<(String, Value)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let files = std::fs::read_dir(folder).unwrap();
+    let all = files.flat_map(|file| recorded(file.unwrap().file_name().to_str().unwrap()).requests);
+    all.filter(|sent| sent.body.is_object())
+        .map(|sent| (sent.path, sent.body))
+        .collect()
+}
+
 impl Sent {
     /// The path without its question.
     fn surface(&self) -> &str {

@@ -1,6 +1,6 @@
 //! Calls of tools, between markers, after a header or without anything.
 
-use protocol::NoticeCode;
+use protocol::{Notice, NoticeCode};
 
 use super::{Doubt, Event, Machine, MarkerKind, Piece, Span, State};
 use crate::tool_calls::{self, BareCall, OpenCall, ParsedCalls, Surroundings};
@@ -199,7 +199,7 @@ impl Machine {
                 let text = format!("{}{}{}", call.opening, call.body.text, closing.unwrap_or_default());
                 let given_up = Span::new(&text, call.body.at - call.opening.len());
                 self.say(&given_up.text, given_up.at);
-                self.broken_call(&given_up);
+                self.broken_call(&given_up, call.opening, closing);
                 self.boundary();
             }
         }
@@ -261,9 +261,13 @@ impl Machine {
         closed
     }
 
-    pub(super) fn broken_call(&mut self, body: &Span) {
+    /// Says that a call is text, and between which markers it stands, for those who show none.
+    pub(super) fn broken_call(&mut self, body: &Span, opening: &str, closing: Option<&str>) {
         let message = "The model began to call a tool and did not write it in full; what it wrote is shown as text.";
-        self.notice(NoticeCode::BrokenToolCall, message, body.at + body.text.len());
+        let notice = Notice::new(NoticeCode::BrokenToolCall, message).with("opening", opening);
+        let notice = closing.into_iter().fold(notice, |notice, closing| notice.with("closing", closing));
+        let (piece, end) = (Piece::Notice(notice), body.at + body.text.len());
+        self.events.push(Event { piece, source: end..end });
     }
 
     /// Decides as soon as it can whether the answer is a call without markers.
@@ -303,7 +307,7 @@ impl Machine {
                 self.begin_words();
                 self.speak(&body.text, body.at);
                 if sure {
-                    self.broken_call(&body);
+                    self.broken_call(&body, "", None);
                 }
             }
         }

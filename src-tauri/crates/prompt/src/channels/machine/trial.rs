@@ -165,7 +165,7 @@ impl Machine {
         self.refuse();
         self.finish_state();
         if doubt != Doubt::InThought {
-            self.broken_call(&Span::new("", end));
+            self.broken_call(&Span::new("", end), "", None);
         }
     }
 

@@ -1,0 +1,114 @@
+//! Models leave memory after a while, or by request.
+
+use std::time::{Duration, Instant};
+
+use protocol::{FolderSource, LocalEngine};
+use serde_json::{json, Value};
+use server::{KeepAlive, ServerConfig};
+
+use crate::client::{get, post};
+use crate::house::House;
+use crate::told::CHAT;
+
+async fn house(keep_alive: KeepAlive) -> House {
+    let house = House::with(ServerConfig {
+        keep_alive,
+        ..ServerConfig::default()
+    })
+    .await;
+    let model = FolderSource {
+        reference: "pebble".into(),
+        path: "/models".into(),
+        revision: None,
+    };
+    drop(house.engine.load(model));
+    house
+}
+
+async fn asked(house: &House, more: Value) -> u16 {
+    let answering = house.answer_all();
+    let mut body = json!({"model": "pebble", "messages": [{"role": "user", "content": "hi"}]});
+    if let (Some(body), Some(more)) = (body.as_object_mut(), more.as_object()) {
+        body.extend(more.clone());
+    }
+    let status = post(house.address, CHAT, &body).await.head.status;
+    answering.abort();
+    status
+}
+
+fn loaded(house: &House) -> bool {
+    !house.engine.loaded().is_empty()
+}
+
+/// Whether the model leaves within so long.
+async fn leaves(house: &House, time: Duration) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < time {
+        if !loaded(house) {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    false
+}
+
+#[tokio::test]
+async fn a_model_leaves_when_nobody_asked_it_for_so_long() {
+    let house = house(KeepAlive::For(Duration::from_secs(600))).await;
+    house.engine.set_idle(Some(Duration::from_secs(599)));
+    assert_eq!(asked(&house, json!({})).await, 200);
+    assert!(!leaves(&house, Duration::from_millis(700)).await);
+    // The time of a request counts from then on.
+    assert_eq!(asked(&house, json!({"keep_alive": "2s"})).await, 200);
+    assert!(leaves(&house, Duration::from_secs(10)).await);
+}
+
+#[tokio::test]
+async fn a_model_stays_while_it_answers_and_if_it_is_told_to() {
+    let house = house(KeepAlive::For(Duration::ZERO)).await;
+    // It answers somebody else, such as the chat window.
+    house.engine.set_idle(None);
+    assert_eq!(asked(&house, json!({})).await, 200);
+    assert!(!leaves(&house, Duration::from_millis(700)).await);
+    let (status, body) = unload(&house, "pebble").await;
+    assert_eq!(status, 503, "{body}");
+    house.engine.set_idle(Some(Duration::ZERO));
+    assert!(leaves(&house, Duration::from_secs(5)).await);
+
+    let forever = self::house(KeepAlive::For(Duration::ZERO)).await;
+    forever.engine.set_idle(Some(Duration::MAX));
+    assert_eq!(asked(&forever, json!({"keep_alive": -1})).await, 200);
+    assert!(!leaves(&forever, Duration::from_millis(700)).await);
+    assert_eq!(asked(&forever, json!({"keep_alive": "soon"})).await, 400);
+}
+
+#[tokio::test]
+async fn a_model_that_the_server_was_not_asked_for_stays() {
+    let house = house(KeepAlive::For(Duration::ZERO)).await;
+    house.engine.set_idle(Some(Duration::MAX));
+    assert!(!leaves(&house, Duration::from_millis(700)).await);
+}
+
+async fn unload(house: &House, model: &str) -> (u16, Value) {
+    let response = post(house.address, "/v1/models/unload", &json!({ "model": model })).await;
+    (response.head.status, response.json())
+}
+
+#[tokio::test]
+async fn a_listed_model_is_unloaded_by_request() {
+    let house = house(KeepAlive::default()).await;
+    house.engine.set_idle(Some(Duration::ZERO));
+    let listed = |body: &Value| -> Vec<bool> {
+        let models = body["data"].as_array().unwrap();
+        models.iter().map(|model| model["loaded"].as_bool().unwrap()).collect()
+    };
+    assert_eq!(listed(&get(house.address, "/v1/models").await.json()), [true, false, false]);
+    assert!(get(house.address, "/metrics").await.body.contains("ponder_models_loaded 1"));
+    assert_eq!(unload(&house, "/etc").await.0, 404);
+    assert_eq!(unload(&house, "org/model").await, (200, json!({"success": true})));
+    assert!(loaded(&house));
+    assert_eq!(unload(&house, "pebble").await, (200, json!({"success": true})));
+    assert!(!loaded(&house));
+    assert_eq!(listed(&get(house.address, "/v1/models").await.json()), [false, false, false]);
+    assert!(get(house.address, "/metrics").await.body.contains("ponder_models_loaded 0"));
+}
