@@ -71,8 +71,10 @@ def aider_error(home):
     assert "NotFoundError" in done.stdout and "there is no model" in done.stdout, done
     (home / "project").mkdir(exist_ok=True)
     (home / "project" / "long.txt").write_text("one two three\n" * 3000)
+    asked = figure(PEBBLE, "ponder_answer_seconds_count")
     done = aider(home, PEBBLE, "pebble", "Say hello", "long.txt")
-    assert "ContextWindowExceededError" in done.stdout, done
+    # What it makes of ContextWindowExceededError, and of an answer that is cut: there was none.
+    assert "possibly exhausted context window" in done.stdout and figure(PEBBLE, "ponder_answer_seconds_count") == asked, done
 
 
 # ---- Claude Code ------------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,14 @@ import { createRequire } from 'node:module';
 
 export const need = createRequire(`${process.env.PONDER_CLIENTS_NODE}/package.json`);
 export const url = process.argv[2];
+/** An embedding model of the server, if it has one. */
+export const embedder = process.argv[3];
 export { assert };
+/** Whether an answer is streamed. What costs whole answers is asked both ways under `--full`, streamed else: sdks.py and matrix.py ask both. */
+export const MODES = [false, true];
+export const COSTLY_MODES = process.env.PONDER_FULL === undefined ? [true] : MODES;
+
+const { z } = need('zod');
 
 export const SUM = 'What is 2 + 3?';
 export const FIVE = '5';
@@ -18,9 +25,15 @@ export const SCHEMA = {
 	required: ['city'],
 };
 
-/** Runs a client's cells by name, one after another; a failure is told and the others go on. */
+/** What a structured answer is asked to be, and whether it is. */
+export const SUM_SCHEMA = z.object({ sum: z.number().int(), sure: z.boolean() });
+export function assertSum(given) {
+	assert.ok(Number.isInteger(given?.sum) && typeof given.sure === 'boolean' && Object.keys(given).length === 2, JSON.stringify(given));
+}
+
+/** Runs a client's cells by name, at once, so that their answers are made in one batch; a failure is told and the others go on. */
 export async function cells(client, runs) {
-	for (const [cell, run] of Object.entries(runs)) {
+	const tell = async ([cell, run]) => {
 		const begun = Date.now();
 		let outcome = { ok: true };
 		try {
@@ -29,7 +42,8 @@ export async function cells(client, runs) {
 			outcome = { ok: false, error: `${error?.name}: ${error?.stack ?? error}`.slice(0, 2000) };
 		}
 		console.log(JSON.stringify({ client, cell, ...outcome, seconds: (Date.now() - begun) / 1000 }));
-	}
+	};
+	await Promise.all(Object.entries(runs).map(tell));
 }
 
 /** Asks, and sees that exactly this class of error comes of it; the error. */

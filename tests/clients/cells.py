@@ -1,11 +1,16 @@
 """What the scripts beside this one share: a cell of the table of clients is run and told as a line of JSON."""
 import json
+import os
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 PRINTING = threading.Lock()
+FULL = "PONDER_FULL" in os.environ
+# Whether an answer is streamed. What costs whole answers is asked both ways under `--full`, streamed else: sdks.py and matrix.py ask both.
+MODES = [False, True]
+COSTLY_MODES = MODES if FULL else [True]
 
 # What Pebble can be asked, and what its answers hold.
 SUM, FIVE = "What is 2 + 3?", "5"
@@ -45,6 +50,11 @@ def raises(kind, ask):
         assert type(error).__name__.endswith(kind.__name__), type(error)
         return error
     raise AssertionError(f"{kind.__name__} was not raised")
+
+
+def embedder():
+    """What the server calls an embedding model, the second argument; `None` if it has none."""
+    return sys.argv[2] if len(sys.argv) > 2 else None
 
 
 def url():

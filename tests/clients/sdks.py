@@ -5,6 +5,7 @@ thinking. Their stream helpers put answers together and raise if an event is mis
                                      an embedding model, if there is one"""
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import anthropic
 import openai
@@ -299,18 +300,21 @@ def cell(name, run):
         outcome = {"ok": True}
     except Exception as error:  # noqa: BLE001: every failure of a client is a finding
         outcome = {"ok": False, "error": f"{type(error).__name__}: {error}"[:2000]}
-    print(json.dumps({"cell": name, **outcome}), flush=True)
+    # In one piece, because others write too.
+    print(json.dumps({"cell": name, **outcome}) + "\n", end="", flush=True)
 
 
 cases = [answer, tool_call, tool_result, errors]
 if ENGINE == "pebble":
     cases += [length, stop_text, structured]
-for surface in [Chat, Responses, Messages]:
-    for stream in [False, True]:
-        for thinking in [False, True]:
-            for case in cases:
-                name = f"{surface.name} {'streamed' if stream else 'whole'} {'thinking' if thinking else 'plain'} {case.__name__}"
-                cell(name, lambda case=case, surface=surface, stream=stream, thinking=thinking: case(surface, stream, thinking))
-cell("others", others)
-if len(sys.argv) > 3:
-    cell("embeddings", lambda: embeddings(sys.argv[3]))
+# Pebble's answers are made in one batch; the fake engine's script is one after another.
+with ThreadPoolExecutor(4 if ENGINE == "pebble" else 1) as pool:
+    for surface in [Chat, Responses, Messages]:
+        for stream in [False, True]:
+            for thinking in [False, True]:
+                for case in cases:
+                    name = f"{surface.name} {'streamed' if stream else 'whole'} {'thinking' if thinking else 'plain'} {case.__name__}"
+                    pool.submit(cell, name, lambda case=case, surface=surface, stream=stream, thinking=thinking: case(surface, stream, thinking))
+    pool.submit(cell, "others", others)
+    if len(sys.argv) > 3:
+        pool.submit(cell, "embeddings", lambda: embeddings(sys.argv[3]))

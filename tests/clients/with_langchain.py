@@ -1,14 +1,16 @@
 """LangChain: ChatOpenAI over chat completions and over responses, ChatAnthropic over messages.
 
-    with_langchain.py URL"""
+    with_langchain.py URL [EMBEDDER]"""
+import openai
+import pydantic
 from langchain_anthropic import ChatAnthropic
 from langchain_anthropic.chat_models import AnthropicContextOverflowError, AnthropicModelNotFoundError
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
-from langchain_openai import ChatOpenAI
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from langchain_openai.chat_models.base import OpenAIContextOverflowError, OpenAIModelNotFoundError
 
-from cells import ARGUMENTS, FIVE, RESULT, SUM, TOLD, WEATHER, cells, raises, url
+from cells import ARGUMENTS, COSTLY_MODES, FIVE, FULL, MODES, RESULT, SUM, TOLD, WEATHER, cells, embedder, raises, url
 
 URL = url()
 
@@ -41,6 +43,13 @@ def get_weather(city: str) -> str:
     return RESULT
 
 
+class Sum(pydantic.BaseModel):
+    """What an answer is asked to be."""
+
+    sum: int
+    sure: bool
+
+
 def answer(model, stream, said):
     if not stream:
         return model.invoke(said)
@@ -52,13 +61,13 @@ def answer(model, stream, said):
 
 def runs(name, make, thinking, errors):
     def question():
-        for stream in [False, True]:
+        for stream in MODES:
             told = answer(make(), stream, SUM)
             usage = told.usage_metadata
             assert FIVE in told.text and usage["input_tokens"] > 0 and usage["output_tokens"] > 0, told
 
     def tools():
-        for stream in [False, True]:
+        for stream in COSTLY_MODES:
             model, said = make().bind_tools([get_weather]), [HumanMessage(WEATHER)]
             called = answer(model, stream, said)
             [call] = called.tool_calls
@@ -67,20 +76,36 @@ def runs(name, make, thinking, errors):
             assert TOLD in answer(model, stream, said).text
 
     def thinks():
-        for stream in [False, True]:
+        for stream in COSTLY_MODES:
             told = answer(make(**thinking), stream, SUM)
             thoughts = [block for block in told.content_blocks if block["type"] == "reasoning"]
             # ChatOpenAI reads no thoughts from chat completions; its text must be free of them all the same.
             assert bool(thoughts) == (name != "chat") and FIVE in told.text and len(told.text) < 60, told
             assert name != "chat" or told.usage_metadata["output_token_details"]["reasoning"] > 0, told
 
+    def structured():
+        assert isinstance(make().with_structured_output(Sum, method="json_schema").invoke(SUM), Sum)
+
     def error():
-        for stream in [False, True]:
+        for stream in MODES:
             raises(errors[0], lambda: answer(make(model="other"), stream, SUM))
             raises(errors[1], lambda: answer(make(), stream, "one two " * 6000))
 
-    return {"question": question, "tools": tools, "thinking": thinks, "error": error}
+    return {"question": question, "tools": tools, "thinking": thinks, "error": error} | ({"structured": structured} if FULL else {})
 
 
 for name, (make, thinking, errors) in CHATS.items():
     cells(f"LangChain, {name}", runs(name, make, thinking, errors))
+
+
+def embeddings():
+    # Without the check it sends texts; with it, ids of OpenAI's tokenizer.
+    made = OpenAIEmbeddings(model=embedder(), base_url=f"{URL}/v1", api_key="local", check_embedding_ctx_length=False, max_retries=0)
+    first, second = made.embed_documents(["w7 w8", "w9"])
+    assert len(first) == len(second) > 1 and made.embed_query("w9") == second
+    other = OpenAIEmbeddings(model="other", base_url=f"{URL}/v1", api_key="local", check_embedding_ctx_length=False, max_retries=0)
+    raises(openai.NotFoundError, lambda: other.embed_query("w9"))
+
+
+if embedder():
+    cells("LangChain, embeddings", {"embeddings": embeddings})

@@ -1,4 +1,5 @@
-"""`llm`, the command line program, over chat completions.
+"""`llm`, the command line program, over chat completions: one question by its process, the others by its commands in this process, since it
+takes seconds to start.
 
     with_llm.py URL"""
 import os
@@ -7,7 +8,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cells import FIVE, SUM, TOLD, WEATHER, cells, url
+from click.testing import CliRunner
+from llm.cli import cli
+
+from cells import COSTLY_MODES, FIVE, SUM, TOLD, WEATHER, cells, url
 
 URL = url()
 # Models as its users declare them; one has a name that the server does not know.
@@ -21,28 +25,39 @@ def get_weather(city: str) -> str:
 '''
 
 
-def run(*arguments):
+def process(environment, arguments):
+    command = [Path(sys.executable).with_name("llm"), *arguments]
+    done = subprocess.run(command, env=os.environ | environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout, done.stderr
+
+
+def command(environment, arguments):
+    done = CliRunner(env=environment).invoke(cli, arguments)
+    return done.exit_code, done.stdout, done.stderr
+
+
+def run(*arguments, how=command):
+    """The exit status, standard output and standard error."""
     with tempfile.TemporaryDirectory() as home:
         Path(home, "extra-openai-models.yaml").write_text(MODELS)
-        environment = os.environ | {"LLM_USER_PATH": home, "OPENAI_API_KEY": "local", "HOME": home}
-        command = [Path(sys.executable).with_name("llm"), *arguments]
-        return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        return how({"LLM_USER_PATH": home, "OPENAI_API_KEY": "local", "HOME": home}, arguments)
 
 
-def told(*arguments):
-    done = run(*arguments)
-    assert done.returncode == 0, done
-    return done.stdout
+def told(*arguments, how=command):
+    done = run(*arguments, how=how)
+    assert done[0] == 0, done
+    return done[1]
 
 
 def question():
-    for stream in [[], ["--no-stream"]]:
-        assert FIVE in told("-m", "pebble", "-o", "temperature", "0", *stream, SUM)
+    assert FIVE in told("-m", "pebble", "-o", "temperature", "0", SUM, how=process)
+    assert FIVE in told("-m", "pebble", "-o", "temperature", "0", "--no-stream", SUM)
 
 
 def tools():
-    for stream in [[], ["--no-stream"]]:
-        assert TOLD in told("-m", "pebble", "-o", "temperature", "0", "--functions", WEATHER_TOOL, *stream, WEATHER)
+    for stream in COSTLY_MODES:
+        how = [] if stream else ["--no-stream"]
+        assert TOLD in told("-m", "pebble", "-o", "temperature", "0", "--functions", WEATHER_TOOL, *how, WEATHER)
 
 
 def thinking():
@@ -53,9 +68,9 @@ def thinking():
 
 def error():
     unknown = run("-m", "other", SUM)
-    assert unknown.returncode == 1 and "there is no model" in unknown.stderr, unknown
+    assert unknown[0] == 1 and "there is no model" in unknown[2], unknown
     long = run("-m", "pebble", "one two " * 6000)
-    assert long.returncode == 1 and "context" in long.stderr, long
+    assert long[0] == 1 and "context" in long[2], long
 
 
 cells("llm", {"question": question, "tools": tools, "thinking": thinking, "error": error})

@@ -1,7 +1,8 @@
 // The official SDK of OpenAI for Node: chat completions and responses, whole and through its stream helpers.
-import { ABOUT, FIVE, RESULT, SCHEMA, SUM, TOLD, WEATHER, assert, cells, need, raises, url } from './cells.mjs';
+import { ABOUT, COSTLY_MODES, FIVE, MODES, RESULT, SCHEMA, SUM, SUM_SCHEMA, TOLD, WEATHER, assert, assertSum, cells, embedder, need, raises, url } from './cells.mjs';
 
 const { default: OpenAI, NotFoundError, BadRequestError } = need('openai');
+const { zodResponseFormat, zodTextFormat } = need('openai/helpers/zod');
 const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'local', maxRetries: 0 });
 const base = { model: 'pebble', temperature: 0 };
 const ask = (content, more) => ({ ...base, messages: [{ role: 'user', content }], ...more });
@@ -20,7 +21,7 @@ await cells('openai (npm), chat', {
 		assert.equal(await stream.finalContent(), streamed.choices[0].message.content);
 	},
 	async tools() {
-		for (const stream of [false, true]) {
+		for (const stream of COSTLY_MODES) {
 			const asked = [];
 			const getWeather = {
 				name: 'get_weather',
@@ -46,8 +47,15 @@ await cells('openai (npm), chat', {
 		assert.equal(thought, whole.choices[0].message.reasoning_content);
 		assert.equal(text, whole.choices[0].message.content);
 	},
+	async structured() {
+		const body = ask(SUM, { response_format: zodResponseFormat(SUM_SCHEMA, 'sum'), reasoning_effort: 'none' });
+		for (const stream of COSTLY_MODES) {
+			const told = await (stream ? client.chat.completions.stream(body).finalChatCompletion() : client.chat.completions.parse(body));
+			assertSum(told.choices[0].message.parsed);
+		}
+	},
 	async error() {
-		for (const stream of [false, true]) {
+		for (const stream of MODES) {
 			const unknown = await raises(NotFoundError, () => client.chat.completions.create(ask(SUM, { model: 'other', stream })));
 			assert.deepEqual([unknown.status, unknown.code, unknown.param], [404, 'model_not_found', 'model']);
 			const wrong = await raises(BadRequestError, () => client.chat.completions.create(ask(SUM, { temperature: -1, stream })));
@@ -74,7 +82,7 @@ await cells('openai (npm), responses', {
 		assert.equal((await client.responses.retrieve(whole.id)).output_text, whole.output_text);
 	},
 	async tools() {
-		for (const stream of [false, true]) {
+		for (const stream of COSTLY_MODES) {
 			const finish = (body) => (stream ? client.responses.stream(body).finalResponse() : client.responses.create(body));
 			const called = await finish(input(WEATHER, { tools }));
 			const [call] = called.output.filter((item) => item.type === 'function_call');
@@ -94,8 +102,15 @@ await cells('openai (npm), responses', {
 			assert.ok(told.usage.output_tokens_details.reasoning_tokens > 0);
 		}
 	},
+	async structured() {
+		const body = input(SUM, { text: { format: zodTextFormat(SUM_SCHEMA, 'sum') }, reasoning: { effort: 'none' } });
+		for (const stream of COSTLY_MODES) {
+			const told = await (stream ? client.responses.stream(body).finalResponse() : client.responses.parse(body));
+			assertSum(told.output_parsed);
+		}
+	},
 	async error() {
-		for (const stream of [false, true]) {
+		for (const stream of MODES) {
 			await raises(NotFoundError, () => client.responses.create(input(SUM, { model: 'other', stream })));
 			const gone = await raises(NotFoundError, () => client.responses.create(input(SUM, { previous_response_id: 'resp_x', stream })));
 			assert.equal(gone.param, 'previous_response_id');
@@ -104,3 +119,19 @@ await cells('openai (npm), responses', {
 		}
 	},
 });
+
+if (embedder)
+	await cells('openai (npm), embeddings', {
+		async embeddings() {
+			const made = await client.embeddings.create({ model: embedder, input: ['w7 w8', 'w9'] });
+			const numbers = await client.embeddings.create({ model: embedder, input: ['w7 w8', 'w9'], encoding_format: 'float' });
+			// The SDK asks for base64 unless it is told otherwise.
+			assert.deepEqual(
+				made.data.map((entry) => Array.from(entry.embedding)),
+				numbers.data.map((entry) => entry.embedding),
+			);
+			assert.ok(made.usage.prompt_tokens > 2 && made.data[0].embedding.length > 1);
+			await raises(BadRequestError, () => client.embeddings.create({ model: 'pebble', input: 'a' }));
+			await raises(NotFoundError, () => client.embeddings.create({ model: 'other', input: 'a' }));
+		},
+	});

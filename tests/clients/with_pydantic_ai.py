@@ -1,17 +1,26 @@
 """pydantic-ai with its three models of ours: chat completions, responses and messages.
 
     with_pydantic_ai.py URL"""
-from pydantic_ai import Agent
+import pydantic
+from pydantic_ai import Agent, NativeOutput
 from pydantic_ai.exceptions import ModelContextWindowExceededError, ModelNotFoundError
 from pydantic_ai.messages import ThinkingPart
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from cells import FIVE, RESULT, SUM, TOLD, WEATHER, cells, raises, url
+from cells import COSTLY_MODES, FIVE, FULL, MODES, RESULT, SUM, TOLD, WEATHER, cells, raises, url
 
 URL = url()
+
+
+class Sum(pydantic.BaseModel):
+    """What an answer is asked to be."""
+
+    sum: int
+    sure: bool
 
 
 def openai(kind):
@@ -22,7 +31,11 @@ MODELS = {
     "chat": (openai(OpenAIChatModel), {"openai_reasoning_effort": "high"}),
     "responses": (openai(OpenAIResponsesModel), {"openai_reasoning_effort": "high", "openai_reasoning_summary": "auto"}),
     "messages": (
-        lambda name: AnthropicModel(name, provider=AnthropicProvider(base_url=URL, api_key="local")),
+        lambda name: AnthropicModel(
+            name, provider=AnthropicProvider(base_url=URL, api_key="local"),
+            # It takes a model whose name it does not know for one that follows no schema.
+            profile=ModelProfile(supports_json_schema_output=True),
+        ),
         {"anthropic_thinking": {"type": "enabled", "budget_tokens": 1024}},
     ),
 }
@@ -40,12 +53,12 @@ def answer(agent, stream, question, settings=SETTINGS):
 
 def runs(model, thinking):
     def question():
-        for stream in [False, True]:
+        for stream in MODES:
             text, _, usage = answer(Agent(model("pebble")), stream, SUM)
             assert FIVE in text and usage.input_tokens > 0 and usage.output_tokens > 0, (text, usage)
 
     def tools():
-        for stream in [False, True]:
+        for stream in COSTLY_MODES:
             agent, asked = Agent(model("pebble")), []
 
             @agent.tool_plain
@@ -62,19 +75,23 @@ def runs(model, thinking):
             assert asked == ["Oslo"] and TOLD in text, (asked, text)
 
     def thinks():
-        for stream in [False, True]:
+        for stream in COSTLY_MODES:
             text, messages, _ = answer(Agent(model("pebble")), stream, SUM, SETTINGS | thinking)
             thoughts = [part.content for part in messages[-1].parts if isinstance(part, ThinkingPart)]
             assert any(thoughts) and FIVE in text, messages
 
+    def structured():
+        agent = Agent(model("pebble"), output_type=NativeOutput(Sum))
+        assert isinstance(agent.run_sync(SUM, model_settings=SETTINGS).output, Sum)
+
     def error():
-        for stream in [False, True]:
+        for stream in MODES:
             unknown = raises(ModelNotFoundError, lambda: answer(Agent(model("other")), stream, SUM))
             assert unknown.status_code == 404, unknown
             long = raises(ModelContextWindowExceededError, lambda: answer(Agent(model("pebble")), stream, "one two " * 6000))
             assert long.status_code == 400, long
 
-    return {"question": question, "tools": tools, "thinking": thinks, "error": error}
+    return {"question": question, "tools": tools, "thinking": thinks, "error": error} | ({"structured": structured} if FULL else {})
 
 
 for name, (model, thinking) in MODELS.items():

@@ -50,17 +50,21 @@ def start(name, options, home):
         environment = os.environ | {"PONDER_HOME": home, "HF_HOME": f"{home}/hub"}
     else:
         command = [sys.executable, __file__, "--peer", "--model", options.model]
-        environment = dict(os.environ)
+        # Its wheel has an MLX of its own.
+        environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
         if preload := os.environ.get("PONDER_ORACLE_PRELOAD"):
             environment["LD_PRELOAD"] = preload
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    log = Path(home, f"{name}.log")
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log.open("w"), text=True)
     line = process.stdout.readline()
+    assert line, f"{name} did not start:\n{log.read_text()}"
     port = json.loads(line)["port"] if name == "ponder" else int(line)
     return process, port
 
 
 def answer(port, model, ends, number, tokens):
-    """One streamed answer to a question that nobody asked before: its tokens and the seconds to its first piece."""
+    """One streamed answer to a question that nobody asked before: its tokens and the seconds to its first piece, or to its end if no token of a
+    random model is text."""
     words = " ".join(WORDS[(number * 7 + at * (number % 5 + 1)) % len(WORDS)] for at in range(40))
     body = {"model": model, "stream": True, "stream_options": {"include_usage": True}, "max_tokens": tokens, "temperature": 0.8,
             "logit_bias": {str(end): -100 for end in ends}, "chat_template_kwargs": {"enable_thinking": False},
@@ -79,7 +83,7 @@ def answer(port, model, ends, number, tokens):
             first = time.monotonic() - begun
         usage = chunk.get("usage") or usage
     connection.close()
-    return usage["completion_tokens"], first
+    return usage["completion_tokens"], first or time.monotonic() - begun
 
 
 def together(ask, clients, number):
@@ -98,10 +102,13 @@ def together(ask, clients, number):
 
 def compare(options):
     ends = json.loads(Path(options.model, "config.json").read_text())["eos_token_id"]
+    ends = ends if isinstance(ends, list) else [ends]
     figures = {}
+    servers = {}
     with tempfile.TemporaryDirectory() as home:
-        servers = {name: start(name, options, home) for name in ("ponder", "mlx_lm.server")}
         try:
+            for name in ("ponder", "mlx_lm.server"):
+                servers[name] = start(name, options, home)
             number = 0
             for clients in [1, *options.clients]:
                 for turn in range(options.rounds):

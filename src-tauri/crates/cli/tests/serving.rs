@@ -3,13 +3,15 @@
 
 mod ponder;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use ponder::serving::{scripts, Serving};
+use ponder::serving::{import_embedder, scripts, Serving};
 use ponder::{command, lines, run};
 use serde_json::{json, Value};
 
@@ -119,25 +121,6 @@ fn the_official_sdks_talk_with_pebble() {
     assert_eq!(cells.len(), all, "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Puts a tiny random embedding model among the models of a data folder and returns what clients call it; `None` if there is nothing to
-/// write it with.
-fn import_embedder(home: &Path) -> Option<&'static str> {
-    let Some(python) = std::env::var_os("PONDER_ORACLE_PYTHON") else {
-        println!("without embeddings: PONDER_ORACLE_PYTHON names no Python with MLX; `./dev test` provides one");
-        return None;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let mut writer = Command::new(python);
-    writer.env_remove("LD_LIBRARY_PATH").arg(scripts().join("../oracle/embeddings.py"));
-    let written = writer.arg("--out").arg(folder.path()).args(["--only", "minilm"]).output().unwrap();
-    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
-    let imported = run(home, &["import", folder.path().join("minilm").to_str().unwrap()]);
-    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
-    let listed = run(home, &["models"]);
-    assert!(String::from_utf8_lossy(&listed.stdout).contains("makes embeddings"));
-    Some("minilm")
-}
-
 /// What a command prints, and the most memory that it took, in bytes.
 #[cfg(target_os = "linux")]
 fn run_and_weigh(home: &Path, args: &[&str]) -> (Vec<Value>, u64) {
@@ -149,7 +132,7 @@ fn run_and_weigh(home: &Path, args: &[&str]) -> (Vec<Value>, u64) {
         let most = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kilobytes = most.and_then(|most| most.trim().trim_end_matches(" kB").parse::<u64>().ok());
         peak = kilobytes.map_or(peak, |kilobytes| kilobytes * 1024);
-        std::thread::sleep(std::time::Duration::from_millis(2));
+        thread::sleep(std::time::Duration::from_millis(2));
     }
     (lines(&process.wait_with_output().unwrap()), peak)
 }
@@ -296,7 +279,7 @@ fn pebble_leaves_memory_when_nobody_asks_it_and_comes_back_when_somebody_does() 
         let begun = Instant::now();
         while models_loaded(&serving) > 0 {
             assert!(begun.elapsed() < Duration::from_secs(60), "it stays");
-            std::thread::sleep(Duration::from_millis(50));
+            thread::sleep(Duration::from_millis(50));
         }
         assert!(begun.elapsed() > Duration::from_millis(500), "{:?}", begun.elapsed());
     }
@@ -304,9 +287,97 @@ fn pebble_leaves_memory_when_nobody_asks_it_and_comes_back_when_somebody_does() 
     let mut longer = question("What is 2 + 3?");
     longer["keep_alive"] = json!("1h");
     assert_eq!(serving.ask("/v1/chat/completions", &longer).0, 200);
-    std::thread::sleep(Duration::from_secs(3));
+    thread::sleep(Duration::from_secs(3));
     assert_eq!(models_loaded(&serving), 1);
     let pebble = json!({"model": "pebble"});
     assert_eq!(serving.ask("/v1/models/unload", &pebble), (200, "{\"success\":true}".to_owned()));
     assert_eq!(models_loaded(&serving), 0);
+}
+
+/// What a client was told of a streamed answer.
+#[derive(Debug, Default, PartialEq)]
+struct Streamed {
+    text: String,
+    errors: Vec<String>,
+    done: bool,
+}
+
+/// Streams the answer to a question and tells `begun` when its first text is there.
+fn stream(port: u16, text: &str, begun: &mpsc::Sender<()>) -> Streamed {
+    let mut body = question(text);
+    body["stream"] = true.into();
+    let body = body.to_string();
+    let mut connection = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    // Without chunks, the events are lines.
+    let head = format!("POST /v1/chat/completions HTTP/1.0\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json");
+    write!(connection, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    let mut told = Streamed::default();
+    // A connection that is reset has ended too.
+    for line in BufReader::new(connection).lines().map_while(Result::ok) {
+        // Before a stream has begun, an error is the body.
+        let Some(data) = line.strip_prefix("data: ").or_else(|| line.starts_with('{').then_some(&line)) else {
+            continue;
+        };
+        assert!(!told.done && told.errors.is_empty(), "{data} came after the end");
+        let Ok(event) = serde_json::from_str::<Value>(data) else {
+            assert_eq!(data, "[DONE]");
+            told.done = true;
+            continue;
+        };
+        told.errors.extend(event["error"]["message"].as_str().map(str::to_owned));
+        if let Some(piece) = event["choices"][0]["delta"]["content"].as_str().filter(|piece| !piece.is_empty()) {
+            told.text.push_str(piece);
+            // Nobody may wait for it any more.
+            let _ = begun.send(());
+        }
+    }
+    told
+}
+
+#[test]
+fn a_server_whose_engine_was_killed_says_so_once_and_answers_with_its_own() {
+    const LONG: &str = "Count from 1 to 40";
+    let mut first = Serving::start(&[]);
+    let second = first.beside(&[]);
+    let third = first.beside(&[]);
+    let (begun, wait) = mpsc::channel();
+    let whole = stream(second.port, LONG, &begun);
+    assert!(whole.done && whole.text.len() > 100 && whole.errors.is_empty(), "{whole:?}");
+    wait.try_iter().for_each(drop);
+
+    // More answers than are made at once, by both that have no engine of their own and by the one that has.
+    let ports = [first.port, second.port, second.port, third.port, third.port];
+    let (told, cut) = thread::scope(|scope| {
+        let asked: Vec<_> = ports
+            .iter()
+            .map(|port| {
+                let begun = begun.clone();
+                scope.spawn(move || stream(*port, LONG, &begun))
+            })
+            .collect();
+        wait.recv().unwrap();
+        // On Unix this is SIGKILL.
+        first.process.kill().unwrap();
+        let mut told: Vec<Streamed> = asked.into_iter().map(|asked| asked.join().unwrap()).collect();
+        let cut = told.remove(0);
+        (told, cut)
+    });
+    assert!(!cut.done && cut.errors.is_empty(), "{cut:?}");
+    for told in &told {
+        assert!(!told.done && whole.text.starts_with(&told.text), "{told:?}");
+        assert!(matches!(&told.errors[..], [error] if error.contains("engine")), "{told:?}");
+    }
+    // Asked again, all at once, each has an engine of its own, and answers once and as before.
+    thread::scope(|scope| {
+        let again: Vec<_> = ports[1..]
+            .iter()
+            .map(|port| {
+                let begun = begun.clone();
+                scope.spawn(move || stream(*port, LONG, &begun))
+            })
+            .collect();
+        for told in again {
+            assert_eq!(told.join().unwrap(), whole);
+        }
+    });
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ponder::serving::{assert_right, cells, scripts, Serving};
+use ponder::serving::{assert_right, cells, import_embedder, scripts, Serving};
 use serde_json::Value;
 
 /// A program that a variable names; `./dev test` provides it.
@@ -80,7 +80,7 @@ fn what_eleven_clients_sent_is_answered_in_order() {
 #[test]
 fn every_surface_is_right_in_every_situation() {
     let Some(python) = python() else { return };
-    let serving = Serving::start(&[]);
+    let serving = Serving::start(&["--max-sequences", "8"]);
     let cells = cells(&python, "matrix.py", &[&serving.url()]);
     report("surfaces x streamed or whole x thinking x situation", &cells, |cell| {
         let name = text(cell, "cell");
@@ -111,35 +111,30 @@ fn cases_of_other_servers_tests_hold_or_differ_for_a_reason() {
 #[test]
 fn sdks_and_frameworks_talk_with_pebble() {
     let (python, node) = (provided("PONDER_CLIENTS_PYTHON"), provided("PONDER_CLIENTS_NODE"));
-    let serving = Serving::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let embedder = import_embedder(home.path());
+    let serving = Serving::at(home, &[]);
     let url = serving.url();
-    let run = |program: Option<PathBuf>, scripts: &[(&str, usize)]| {
-        let Some(program) = program else { return (Vec::new(), 0) };
-        let ask = |(script, _): &(&str, usize)| cells(&program, script, &[&url]);
-        let told: Vec<Value> = scripts.iter().flat_map(ask).collect();
-        (told, scripts.iter().map(|(_, count)| count).sum::<usize>())
+    let run = |program: Option<PathBuf>, all: &str, scripts: &[&str]| {
+        let arguments: Vec<&str> = [url.as_str(), embedder.unwrap_or_default()]
+            .iter()
+            .chain(scripts)
+            .copied()
+            .collect();
+        program.map_or(Vec::new(), |program| cells(&program, all, &arguments))
     };
+    let (mut by_python, by_node) = if embedder.is_some() { (38, 33) } else { (36, 30) };
+    // The frameworks' structured answers.
+    by_python += if is_full() { 8 } else { 0 };
+    let expected = python.iter().len() * by_python + node.iter().len() * by_node;
+    let python_scripts = ["with_langchain.py", "with_litellm.py", "with_llm.py", "with_pydantic_ai.py"];
+    let node_scripts = ["with_openai.mjs", "with_anthropic.mjs", "with_ai_sdk.mjs"];
     // Side by side, so that their answers are made in one batch.
-    let (all, expected) = std::thread::scope(|scope| {
-        let asked_by_python = scope.spawn(|| {
-            run(
-                python,
-                &[
-                    ("with_langchain.py", 12),
-                    ("with_litellm.py", 8),
-                    ("with_llm.py", 4),
-                    ("with_pydantic_ai.py", 12),
-                ],
-            )
-        });
-        let (mut all, mut expected) = run(
-            node.map(|_| "node".into()),
-            &[("with_openai.mjs", 8), ("with_anthropic.mjs", 4), ("with_ai_sdk.mjs", 12)],
-        );
-        let (others, more) = asked_by_python.join().unwrap();
-        all.extend(others);
-        expected += more;
-        (all, expected)
+    let all = std::thread::scope(|scope| {
+        let by_python = scope.spawn(|| run(python, "several.py", &python_scripts));
+        let mut all = run(node.map(|_| "node".into()), "several.mjs", &node_scripts);
+        all.extend(by_python.join().unwrap());
+        all
     });
     report("clients", &all, |cell| (text(cell, "client"), text(cell, "cell")));
     assert_right(&all, expected);
@@ -165,6 +160,21 @@ fn hostile_requests_break_nothing() {
     let cells = cells(&python, "attack.py", &[&serving.url(), &process, &fixtures(), changed, slow]);
     print_notes(&cells);
     assert_right(&cells, expected);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn pages_of_strangers_get_nothing_in_a_real_browser() {
+    let Some(python) = python() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let seconds = if is_full() { "20" } else { "2" };
+    let cells = cells(
+        &python,
+        "browser.py",
+        &[env!("CARGO_BIN_EXE_ponder"), home.path().to_str().unwrap(), seconds],
+    );
+    print_notes(&cells);
+    assert_right(&cells, 4);
 }
 
 #[test]

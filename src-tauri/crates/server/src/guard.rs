@@ -12,6 +12,9 @@ use crate::refusal::{Kind, Refusal};
 /// Paths that say nothing about anybody and need no key: Claude Code asks the first before it sends one.
 const OPEN_PATHS: [&str; 2] = ["/", "/health"];
 
+/// What a web page is told that is not listed.
+const PAGES: &str = "web pages may not ask this server, unless their origin is listed with --allow-origin";
+
 /// Who may ask.
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
@@ -47,6 +50,9 @@ impl Guard {
     pub(crate) fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         self.check_host(uri, headers)?;
         let origin = self.check_origin(headers)?;
+        if origin.is_none() && is_part_of_other_page(headers) {
+            return Err(Refusal::new(Kind::Forbidden, PAGES));
+        }
         // A browser asks for leave without a key.
         let preflight = method == Method::OPTIONS && origin.is_some();
         if preflight || OPEN_PATHS.contains(&uri.path()) {
@@ -99,10 +105,7 @@ impl Guard {
         }
         match self.listed_origin(headers) {
             Some(origin) if headers.get_all(ORIGIN).iter().count() == 1 => Ok(Some(origin)),
-            _ => Err(Refusal::new(
-                Kind::Forbidden,
-                "web pages may not ask this server, unless their origin is listed with --allow-origin",
-            )),
+            _ => Err(Refusal::new(Kind::Forbidden, PAGES)),
         }
     }
 
@@ -139,6 +142,14 @@ fn split_port(host: &str) -> (&str, Option<u16>) {
         }
         _ => (host, None),
     }
+}
+
+/// Whether a browser says that another site's page wants this for itself, as an image, a script or a frame: such requests have no Origin
+/// (<https://www.w3.org/TR/fetch-metadata/>). A link that a person follows is no part of the page.
+fn is_part_of_other_page(headers: &HeaderMap) -> bool {
+    let is = |name: &str, values: &[&str]| headers.get(name).is_some_and(|value| values.iter().any(|known| value == known));
+    let elsewhere = headers.contains_key("sec-fetch-site") && !is("sec-fetch-site", &["same-origin", "none"]);
+    elsewhere && !(is("sec-fetch-mode", &["navigate"]) && is("sec-fetch-dest", &["document"]))
 }
 
 #[cfg(test)]
@@ -208,6 +219,34 @@ mod tests {
             status(&guard, Method::GET, absolute, &[("host", "localhost:8231")]),
             Some(Kind::Forbidden)
         );
+    }
+
+    #[test]
+    fn what_a_page_of_another_site_embeds_is_refused_and_a_link_is_not() {
+        let guard = guard("127.0.0.1:8231", None);
+        let asked = |site: &str, mode: &str, dest: &str| {
+            let headers = [
+                ("host", "127.0.0.1:8231"),
+                ("sec-fetch-site", site),
+                ("sec-fetch-mode", mode),
+                ("sec-fetch-dest", dest),
+            ];
+            status(&guard, Method::GET, "/", &headers)
+        };
+        for site in ["cross-site", "same-site", ""] {
+            for (mode, dest) in [
+                ("no-cors", "image"),
+                ("no-cors", "script"),
+                ("navigate", "iframe"),
+                ("cors", "empty"),
+            ] {
+                assert_eq!(asked(site, mode, dest), Some(Kind::Forbidden), "{site} {mode} {dest}");
+            }
+            assert_eq!(asked(site, "navigate", "document"), None);
+        }
+        assert_eq!(asked("none", "navigate", "document"), None);
+        assert_eq!(asked("same-origin", "no-cors", "image"), None);
+        assert_eq!(status(&guard, Method::GET, "/", &[("host", "127.0.0.1:8231")]), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::command;
+use super::{command, run};
 
 /// A server on a free port; it ends with this.
 pub struct Serving {
@@ -25,17 +25,15 @@ impl Serving {
 
     /// With its data in this folder.
     pub fn at(home: TempDir, args: &[&str]) -> Self {
-        let mut serve = command(home.path(), &["serve", "--port", "0", "--json"]);
-        let mut process = serve.args(args).stdout(Stdio::piped()).spawn().expect("ponder starts");
-        let mut line = String::new();
-        let output = process.stdout.take().expect("its output");
-        BufReader::new(output).read_line(&mut line).expect("a line");
-        let listening: Value = serde_json::from_str(&line).expect("JSON");
-        Self {
-            process,
-            port: listening["port"].as_u64().and_then(|port| port.try_into().ok()).expect("a port"),
-            home,
-        }
+        let (process, port) = serve(home.path(), args);
+        Self { process, port, home }
+    }
+
+    /// Another one with the same data, in a process of its own.
+    pub fn beside(&self, args: &[&str]) -> Self {
+        let (process, port) = serve(self.home.path(), args);
+        let home = tempfile::tempdir().expect("a folder");
+        Self { process, port, home }
     }
 
     /// Where it listens.
@@ -44,12 +42,48 @@ impl Serving {
     }
 }
 
+/// The process, once it listens, and its port.
+fn serve(home: &Path, args: &[&str]) -> (Child, u16) {
+    let mut serve = command(home, &["serve", "--port", "0", "--json"]);
+    let mut process = serve.args(args).stdout(Stdio::piped()).spawn().expect("ponder starts");
+    let mut line = String::new();
+    let output = process.stdout.take().expect("its output");
+    BufReader::new(output).read_line(&mut line).expect("a line");
+    let listening: Value = serde_json::from_str(&line).expect("JSON");
+    let port = listening["port"].as_u64().and_then(|port| port.try_into().ok());
+    (process, port.expect("a port"))
+}
+
 impl Drop for Serving {
     fn drop(&mut self) {
         // It may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Puts a tiny random embedding model among the models of a data folder and returns what clients call it; `None` if there is nothing to
+/// write it with.
+pub fn import_embedder(home: &Path) -> Option<&'static str> {
+    let Some(python) = std::env::var_os("PONDER_ORACLE_PYTHON") else {
+        println!("without embeddings: PONDER_ORACLE_PYTHON names no Python with MLX; `./dev test` provides one");
+        return None;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut writer = Command::new(python);
+    writer.env_remove("LD_LIBRARY_PATH").arg(scripts().join("../oracle/embeddings.py"));
+    let written = writer
+        .arg("--out")
+        .arg(folder.path())
+        .args(["--only", "minilm"])
+        .output()
+        .expect("it starts");
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    let imported = run(home, &["import", folder.path().join("minilm").to_str().expect("text")]);
+    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    let listed = run(home, &["models"]);
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("makes embeddings"));
+    Some("minilm")
 }
 
 /// The folder of the scripts that ask.
