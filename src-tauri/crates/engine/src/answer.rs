@@ -103,25 +103,14 @@ pub fn pauses(boundaries: Vec<usize>, start: usize) -> Vec<usize> {
     kept
 }
 
-/// Whether thoughts are part of the answer: unless they were switched off and can be. A model that was left to itself may think although
-/// its template does not ask for it.
+/// Whether a model is expected to think, given the switch and what its template can do.
 pub fn thinks(asked: Option<Thinking>, control: &ThinkingControl) -> bool {
-    let can_be_off = matches!(control, ThinkingControl::Switch { .. } | ThinkingControl::Levels { off: true, .. });
-    asked != Some(Thinking::Off) || !can_be_off
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_thought_is_left_out_only_if_it_was_switched_off() {
-        for default_on in [true, false] {
-            let switch = ThinkingControl::Switch { default_on };
-            let of = |asked| thinks(asked, &switch);
-            assert_eq!((of(None), of(Some(Thinking::On)), of(Some(Thinking::Off))), (true, true, false));
-        }
-        // What cannot be switched off is shown as a thought.
-        assert!(thinks(Some(Thinking::Off), &ThinkingControl::Always));
+    match (control, asked) {
+        (ThinkingControl::Switch { .. }, Some(asked)) => asked != Thinking::Off,
+        (ThinkingControl::Switch { default_on }, None) => *default_on,
+        (ThinkingControl::Levels { off: true, .. }, Some(Thinking::Off)) => false,
+        (ThinkingControl::Levels { default, .. }, None) => *default != Some(Thinking::Off),
+        // Even if nothing can be switched off, a thought is shown as one.
+        (ThinkingControl::Levels { .. } | ThinkingControl::Always | ThinkingControl::Never | ThinkingControl::ByRequest { .. }, _) => true,
     }
 }
