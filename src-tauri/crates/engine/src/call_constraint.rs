@@ -126,7 +126,8 @@ impl OutputConstraint for CallConstraint {
     }
 
     fn compiling(&self) -> bool {
-        let otherwise = self.in_words == Some(true) && self.otherwise.as_ref().is_some_and(|answer| answer.compiling());
+        // Whether the schema is what counts is known once the tools were compiled.
+        let otherwise = self.in_words != Some(false) && self.otherwise.as_ref().is_some_and(|answer| answer.compiling());
         self.grammar.compiling() || otherwise
     }
 

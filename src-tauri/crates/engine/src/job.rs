@@ -26,6 +26,8 @@ pub struct Shared {
     options: EngineOptions,
     /// How many answers of programs are made at once; 0: as many as suits the device.
     max_sequences: AtomicUsize,
+    /// Held while a schema is compiled: one at a time, so that cores are left for answers.
+    schema_check: Mutex<()>,
 }
 
 /// Takes the answer about the memory, once.
@@ -43,6 +45,15 @@ impl Shared {
     /// What knows this computer's memory.
     pub fn memory_guard(&self) -> Option<&dyn MemoryGuard> {
         self.options.memory_guard.as_deref()
+    }
+
+    /// Whether an answer can follow a schema. Takes seconds for some.
+    ///
+    /// # Errors
+    /// What the schema has that cannot be honoured.
+    pub fn check_schema(&self, schema: &serde_json::Value) -> Result<()> {
+        let _turn = self.schema_check.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(constraint::check(schema)?)
     }
 
     /// The folder for what is found out once for this computer.

@@ -201,15 +201,15 @@ impl MlxEngine {
             fails_after: None,
         };
         change(&mut job);
-        let (commands, request) = (self.0.commands.clone(), Box::new(request));
+        // Whoever closes the engine does not wait for a schema.
+        let (handle, request) = (Arc::downgrade(&self.0), Box::new(request));
         let begin = move || {
             let schema = request.schema.as_ref();
-            if let Err(error) = schema.map_or(Ok(()), constraint::check) {
-                return job.send(EngineEvent::Failed(Error::from(error).into()));
+            if let Err(error) = schema.map_or(Ok(()), |schema| job.shared.check_schema(schema)) {
+                return job.send(EngineEvent::Failed(error.into()));
             }
-            // As in `send`.
-            if let Some(commands) = commands {
-                let _ = commands.send(Command::Generate { request, job });
+            if let Some(handle) = handle.upgrade() {
+                Self(handle).send(Command::Generate { request, job });
             }
         };
         if is_limited {

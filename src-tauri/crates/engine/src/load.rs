@@ -104,6 +104,8 @@ impl LoadedModel {
         let ModelFiles { source, config, .. } = &*files;
         let dir = &source.path;
         let before = memory::figures()?.active;
+        // What a load that was given up has left.
+        product_check::take_wrong();
         let mut weights = Weights::open(dir, progress)?;
         let model = Model::load(config, &mut weights)?;
         let (dequantised, parameters) = (weights.dequantised(), weights.parameters());
@@ -118,14 +120,25 @@ impl LoadedModel {
             None => None,
         };
         let wrong_products = product_check::take_wrong();
+        if device() != Device::Cpu && head.is_none() {
+            let resident = memory::figures()?.active.saturating_sub(before);
+            let step = match kernels::are_missing() {
+                true => LoadStep::Kernels,
+                false => LoadStep::Weights {
+                    done: resident,
+                    total: resident,
+                },
+            };
+            match warm_up(&model, || progress(step)) {
+                Err(Error::Cancelled) => return Err(Error::Cancelled),
+                // The first answer will wait for what is left, or say what is wrong.
+                Err(error) => tracing::warn!(%error, "the model was not warmed up"),
+                Ok(()) => {}
+            }
+            memory::clear_cache()?;
+        }
         // Measured rather than summed: a tied output layer shares the bytes of the embedding.
         let resident_bytes = memory::figures()?.active.saturating_sub(before);
-        if device() != Device::Cpu && head.is_none() {
-            if kernels::are_missing() {
-                progress(LoadStep::Kernels)?;
-            }
-            warm_up(&model)?;
-        }
         let chat = files.chat().ok();
         let info = ModelInfo {
             reference: source.reference.clone(),
@@ -162,10 +175,9 @@ impl LoadedModel {
 }
 
 /// Reads tokens and generates some: a GPU compiles its kernels, or fetches those that are compiled, when they first run, and nobody
-/// waits for an answer here. CUDA has others for chunks of few, some and many tokens, for a draft, for answers that decode together and for
-/// caches that grow, as the first one does here;
-/// Metal would only compute longer.
-fn warm_up(model: &Model) -> Result<()> {
+/// waits for an answer here. CUDA has others for chunks of few, some and many tokens, for a draft, for answers that decode together and
+/// for caches that grow, as the first one does here; Metal would only compute longer. `report` is called between any two.
+fn warm_up(model: &Model, mut report: impl FnMut() -> Result<()>) -> Result<()> {
     const DRAFT: usize = 4;
     // A test's pretended card has nothing to compile.
     let cuda = device() == Device::Cuda && !on_cpu();
@@ -175,18 +187,20 @@ fn warm_up(model: &Model) -> Result<()> {
     };
     let mut states: Vec<_> = chunks.iter().map(|_| SequenceState::new(model, None)).collect();
     for (state, tokens) in states.iter_mut().zip(chunks) {
+        report()?;
         state.prefill(model, &vec![0; *tokens])?;
     }
     let step = |ids: &[u32], caches: &mut [&mut [Cache]]| eval([&model.logits(&model.forward(&ids_tensor(ids), caches)?)?]);
     for count in batches {
+        report()?;
         let mut caches: Vec<_> = states.iter_mut().take(*count).map(SequenceState::caches).collect();
         step(&vec![0; *count], &mut caches)?;
     }
     if cuda {
+        report()?;
         step(&[0; DRAFT], &mut [states[0].caches()])?;
     }
-    drop(states);
-    memory::clear_cache()
+    Ok(())
 }
 
 /// The revision of a folder that no hub gave a commit: a hash of the config and of each weight file's size, first and last

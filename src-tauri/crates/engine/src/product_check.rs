@@ -3,7 +3,7 @@
 //! costs speed and memory, and never an answer.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ pub fn replacement(matrix: &QuantizedTensor, layout: Layout) -> Result<Option<Te
     CHECKS.with_borrow_mut(|checks| checks.replacement(matrix, layout))
 }
 
-/// Begins a load: returns and forgets what was wrong in the one before it.
+/// Returns and forgets the kinds that were found to be wrong since the last call.
 pub fn take_wrong() -> Vec<String> {
     CHECKS.with_borrow_mut(|checks| std::mem::take(&mut checks.wrong))
 }
@@ -86,6 +86,8 @@ struct ProductChecks {
     file: Option<PathBuf>,
     platform: String,
     verdicts: BTreeMap<String, bool>,
+    /// Kinds that MLX refused to compute. They are not used in this process, and tried again in the next: memory may have been short.
+    refused: BTreeSet<String>,
     /// Kinds that this load uses and must not.
     wrong: Vec<String>,
 }
@@ -112,7 +114,7 @@ impl ProductChecks {
                 .unwrap_or_default(),
             file,
             platform,
-            wrong: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -136,12 +138,21 @@ impl ProductChecks {
         if let Some(right) = self.verdicts.get(name) {
             return Ok(*right);
         }
+        if self.refused.contains(name) {
+            return Ok(false);
+        }
         let start = Instant::now();
         let difference = match difference() {
             Ok(difference) => difference,
             Err(Error::Mlx(error)) => {
-                tracing::warn!(kind = name, error, "MLX cannot compute these packed products here");
-                f32::NAN
+                tracing::warn!(
+                    kind = name,
+                    error,
+                    "MLX cannot compute these packed products here; they are dequantised"
+                );
+                self.refused.insert(name.to_owned());
+                memory::clear_cache()?;
+                return Ok(false);
             }
             Err(error) => return Err(error),
         };
@@ -322,7 +333,7 @@ pub fn relative(found: &Tensor, right: &Tensor) -> Result<f32> {
 }
 
 /// The greater of two differences, and not a number if one of them is none, which `max` would forget.
-fn worse(one: f32, other: f32) -> f32 {
+pub fn worse(one: f32, other: f32) -> f32 {
     if one.is_nan() || one > other {
         one
     } else {

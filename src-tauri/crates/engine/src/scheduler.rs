@@ -174,6 +174,8 @@ impl Scheduler {
         };
         if let Err(error) = catch_panic(|| step(self)) {
             self.step_failed(error);
+        } else if beside.alone && self.stepping.is_empty() && self.running.iter().any(|running| running.generation.awaits_grammar()) {
+            std::thread::sleep(AWAIT_GRAMMAR);
         }
         if beside.may_read && !self.embeddings.is_empty() {
             self.embed(beside);
@@ -199,9 +201,6 @@ impl Scheduler {
         let members = self.members(previous.as_ref());
         self.stepping = members.iter().map(|(id, _)| *id).collect();
         self.stepping.extend(previous.iter().flat_map(|step| step.rows.iter().flatten()));
-        if self.stepping.is_empty() && self.running.iter().any(|running| running.generation.awaits_grammar()) {
-            std::thread::sleep(AWAIT_GRAMMAR);
-        }
         let mut next = match members.is_empty() {
             true => None,
             false => Some(self.begin_step(&members, previous.as_ref())?),

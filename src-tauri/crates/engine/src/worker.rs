@@ -133,6 +133,10 @@ impl Worker {
                 return;
             }
             Command::Prefetch(request, pending) => {
+                // Who types is about to ask.
+                if let Some(folder) = request.model.folder() {
+                    self.models.use_now(folder);
+                }
                 self.prefetches.replace(request, pending);
                 return;
             }

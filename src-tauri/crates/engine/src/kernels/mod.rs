@@ -307,10 +307,11 @@ impl Compiled {
     fn prepare<const O: usize>(&self, inputs: &[&Tensor], outputs: [Dtype; O]) -> Result<()> {
         let types = inputs.iter().map(|input| input.dtype()).chain(outputs);
         let hash = types.clone().fold(0, |hash: u64, dtype| hash * 31 + dtype as u64);
-        if self.prepared.borrow_mut().insert(hash) {
+        if !self.prepared.borrow().contains(&hash) {
             // The first input are the numbers.
-            self.module
-                .prepare(&std::iter::once(Dtype::Int32).chain(types).collect::<Vec<_>>())?;
+            let types: Vec<_> = std::iter::once(Dtype::Int32).chain(types).collect();
+            self.module.prepare(&types)?;
+            self.prepared.borrow_mut().insert(hash);
         }
         Ok(())
     }

@@ -115,7 +115,10 @@ fn packed_is_right(queries: &Tensor, keys: &QuantizedTensor, values: &QuantizedT
         return Ok(right);
     }
     let [heads, key_heads, key_width, value_width] = shape;
-    let name = format!("attention, {bits} bit, {heads} heads of {key_width} and {value_width} over {key_heads}, {dtype:?}");
+    let group_size = keys.format.group_size;
+    let name = format!(
+        "attention, {bits} bit, groups of {group_size}, {heads} heads of {key_width} and {value_width} over {key_heads}, {dtype:?}"
+    );
     let right = product_check::is_right(&name, || packed_difference(shape, dtype, [keys.format, values.format]))?;
     PACKED.with_borrow_mut(|known| known.insert((bits, shape, dtype), right));
     Ok(right)
@@ -125,7 +128,7 @@ fn packed_difference(shape: [i32; 4], dtype: Dtype, [of_keys, of_values]: [Quant
     let [heads, key_heads, key_width, value_width] = shape;
     let scale = (key_width as f32).sqrt().recip();
     let queries = product_check::activations(&[1, heads, 1, key_width], dtype)?;
-    let mut worst: f32 = 0.0;
+    let mut worst = 0.0;
     for positions in COMPARED {
         let packed =
             |width, format| QuantizedTensor::quantize(&product_check::activations(&[1, key_heads, positions, width], dtype)?, format);
@@ -136,10 +139,7 @@ fn packed_difference(shape: [i32; 4], dtype: Dtype, [of_keys, of_values]: [Quant
             .fast_attention(&wide(&keys)?, &wide(&values)?, scale, &Mask::None, None)?;
         let found = attend_packed(&queries, &keys, &values, scale, None)?;
         let difference = product_check::relative(&found, &right.reshape(&[1, heads * value_width])?)?;
-        if difference.is_nan() {
-            return Ok(difference);
-        }
-        worst = worst.max(difference);
+        worst = product_check::worse(worst, difference);
     }
     Ok(worst)
 }
