@@ -1,12 +1,14 @@
 //! What a model's card and its name say of it, where its other files are silent: conversions by mlx-lm carry the card's tags over,
 //! but neither `modules.json` nor what else sentence-transformers needs.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use protocol::ModelKind;
 
 /// More of a card than any front matter takes, in bytes.
-const MOST_BYTES: usize = 64 << 10;
+const MOST_BYTES: u64 = 64 << 10;
 
 /// What is known of a model beside its config.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,8 +33,12 @@ impl ModelCard {
 
     /// Of the model in this folder: the front matter of README.md, and the folder's name or its repository's in the Hugging Face cache.
     pub fn read(dir: &Path) -> Self {
-        let text = std::fs::read(dir.join("README.md")).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text[..text.len().min(MOST_BYTES)]).into_owned();
+        let mut text = Vec::new();
+        if let Ok(file) = File::open(dir.join("README.md")) {
+            // What was read before a failure may say enough.
+            let _ = file.take(MOST_BYTES).read_to_end(&mut text);
+        }
+        let text = String::from_utf8_lossy(&text);
         let (tags, mut names) = front_matter(&text);
         let own = dir.components().rev().filter_map(|part| part.as_os_str().to_str());
         // `models--owner--name/snapshots/COMMIT`, or a folder of one's own.
