@@ -93,9 +93,12 @@ fn attend_composed(
     attended.reshape(&[1, heads, length, values.dim(3)])
 }
 
+/// What decides whether attention over packed keys and values is right: their bits, the numbers of query heads and key heads, their widths, and
+/// the type of the queries.
+type PackedKind = (i32, [i32; 4], Dtype);
+
 thread_local! {
-    /// Whether attention over packed keys and values is right here: bits, query heads, key heads, their widths, and the type.
-    static PACKED: RefCell<HashMap<(i32, [i32; 4], Dtype), bool>> = RefCell::default();
+    static PACKED: RefCell<HashMap<PackedKind, bool>> = RefCell::default();
 }
 
 /// Positions that are compared: which kernel MLX takes depends on their number and on what divides it.
