@@ -142,7 +142,9 @@ class Browser:
                 self.session += "/" + self.post("", {"capabilities": {"alwaysMatch": {"timeouts": {"script": 90_000}}}})["sessionId"]
                 return
             except OSError:
-                assert time.monotonic() < deadline, "no session with the browser"
+                if time.monotonic() > deadline:
+                    self.close()
+                    raise AssertionError("no session with the browser") from None
                 time.sleep(0.1)
 
     def post(self, path, body):
@@ -244,8 +246,9 @@ def still_answers():
     assert FIVE in ask(URL, Chat, Chat.body([("user", SUM)], False, False))[1].text
 
 
-outside, rebinding, browser, ponder = stranger(), stranger(), Browser(), None
+outside, rebinding, browser, ponder = stranger(), stranger(), None, None
 try:
+    browser = Browser()
     PORT = rebinding.server_address[1]
     URL = f"http://127.0.0.1:{PORT}"
     browser.open(f"http://rebind.localhost:{PORT}/")
@@ -255,7 +258,8 @@ try:
     ponder = start_ponder(PORT)
     cells("browser", {"a name that was pointed here": rebound, "pages of other origins": other_origins, "a storm": storm, "answers": still_answers})
 finally:
-    browser.close()
+    if browser:
+        browser.close()
     if ponder:
         ponder.kill()
         ponder.wait()

@@ -3,7 +3,7 @@
 
 mod ponder;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -250,7 +250,20 @@ fn a_call_that_is_cut_is_told_as_one() {
                     !answer.contains("tool_call>") && !answer.contains("call:"),
                     "{path} {tokens}: {answer}"
                 );
-                cut += usize::from(answer.contains(end) && answer.contains(call));
+                let is_cut = answer.contains(end) && answer.contains(call);
+                cut += usize::from(is_cut);
+                if is_cut && !stream && path != "/v1/messages" {
+                    // The conversation goes on without it.
+                    let answer: Value = serde_json::from_str(&answer).unwrap();
+                    let next = json!({"role": "user", "content": "What is 2 + 3?"});
+                    if path == "/v1/responses" {
+                        (body["previous_response_id"], body["input"]) = (answer["id"].clone(), json!([next]));
+                    } else {
+                        body["messages"] = json!([question[0], answer["choices"][0]["message"], next]);
+                    }
+                    let (status, answer) = serving.ask(path, &body);
+                    assert_eq!(status, 200, "{answer}");
+                }
             }
         }
     }
@@ -294,6 +307,9 @@ fn pebble_leaves_memory_when_nobody_asks_it_and_comes_back_when_somebody_does() 
     assert_eq!(models_loaded(&serving), 0);
 }
 
+/// After this long without a word an answer is lost.
+const LOST: Duration = Duration::from_secs(120);
+
 /// What a client was told of a streamed answer.
 #[derive(Debug, Default, PartialEq)]
 struct Streamed {
@@ -308,12 +324,19 @@ fn stream(port: u16, text: &str, begun: &mpsc::Sender<()>) -> Streamed {
     body["stream"] = true.into();
     let body = body.to_string();
     let mut connection = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    // Comments come every few seconds, so an answer that is silent for longer is lost.
+    connection.set_read_timeout(Some(LOST)).unwrap();
     // Without chunks, the events are lines.
     let head = format!("POST /v1/chat/completions HTTP/1.0\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json");
     write!(connection, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
     let mut told = Streamed::default();
-    // A connection that is reset has ended too.
-    for line in BufReader::new(connection).lines().map_while(Result::ok) {
+    for line in BufReader::new(connection).lines() {
+        let line = match line {
+            Ok(line) => line,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => panic!("nothing came: {told:?}"),
+            // A connection that is reset has ended too.
+            Err(_) => break,
+        };
         // Before a stream has begun, an error is the body.
         let Some(data) = line.strip_prefix("data: ").or_else(|| line.starts_with('{').then_some(&line)) else {
             continue;
@@ -355,7 +378,7 @@ fn a_server_whose_engine_was_killed_says_so_once_and_answers_with_its_own() {
                 scope.spawn(move || stream(*port, LONG, &begun))
             })
             .collect();
-        wait.recv().unwrap();
+        wait.recv_timeout(LOST).unwrap();
         // On Unix this is SIGKILL.
         first.process.kill().unwrap();
         let mut told: Vec<Streamed> = asked.into_iter().map(|asked| asked.join().unwrap()).collect();

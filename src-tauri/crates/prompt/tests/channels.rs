@@ -257,6 +257,24 @@ fn stop_texts_end_what_is_read_on_trial() {
 }
 
 #[test]
+fn a_broken_call_that_a_stop_text_cuts_is_told_as_one() {
+    let gemma = Speaker::gemma();
+    let answer = |text: &str| {
+        let answer = gemma.answer("", true, &["\n"], &gemma.ids(text));
+        (answer.parts, answer.notices)
+    };
+    let broken = vec![NoticeCode::BrokenToolCall];
+    for (text, told) in [
+        ("<|tool_call>hello\nyou", "A:<|tool_call>hello"),
+        ("<|tool_call>call:f{a:\n<tool_call|>c", "A:<|tool_call>call:f{a:"),
+    ] {
+        assert_eq!(answer(text), (vec![told.to_owned()], broken.clone()), "{text}");
+    }
+    // Of a call after the stop text nothing is told.
+    assert_eq!(answer("a\n<|tool_call>call:f{a:"), (vec!["A:a".to_owned()], Vec::new()));
+}
+
+#[test]
 fn stop_texts_cut_the_answer_alone() {
     let gemma = Speaker::gemma();
     let answer = gemma.answer(

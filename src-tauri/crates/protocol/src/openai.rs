@@ -1,6 +1,6 @@
 //! Conversations and tools in the form of OpenAI's chat API, as files and requests carry them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -61,11 +61,18 @@ struct WireFunction {
 }
 
 /// Reads a list of messages. `developer` is another word for `system`; a call without an id gets one, the same every time.
+/// A call whose arguments are no JSON is left out if nobody answered it: the end of an answer cut it, and nobody ran it.
 ///
 /// # Errors
 /// When something is not such a list; the error names the place.
 pub fn messages(list: Vec<Value>) -> Result<Vec<Message>> {
-    let mut calls = Calls::default();
+    let answered = list
+        .iter()
+        .filter_map(|message| message["tool_call_id"].as_str().map(str::to_owned));
+    let mut calls = Calls {
+        answered: answered.collect(),
+        ..Calls::default()
+    };
     let read = |(index, value)| {
         let param = format!("messages[{index}]");
         match WireMessage::deserialize(value) {
@@ -93,18 +100,24 @@ pub fn tools(list: Vec<Value>) -> Result<Vec<Value>> {
 struct Calls {
     /// The tool of each call id, because the form leaves its name out of the result.
     names: HashMap<String, String>,
+    /// The ids that results name.
+    answered: HashSet<String>,
     count: usize,
 }
 
 impl Calls {
-    fn read(&mut self, call: WireCall, param: &str) -> Result<ToolCall> {
+    /// `None` for a call that was cut.
+    fn read(&mut self, call: WireCall, param: &str) -> Result<Option<ToolCall>> {
         // This form carries arguments as a JSON text, Hugging Face's as an object.
         let arguments = match call.function.arguments {
             // Some servers write no arguments as no text.
             Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
-            Value::String(text) => {
-                serde_json::from_str(&text).or_else(|error| invalid(format!("{param}.function.arguments"), format!("no JSON: {error}")))?
-            }
+            Value::String(text) => match serde_json::from_str(&text) {
+                Ok(arguments) => arguments,
+                // Without an id, nobody can tell whether it was answered.
+                Err(_) if !call.id.is_empty() && !self.answered.contains(&call.id) => return Ok(None),
+                Err(error) => return invalid(format!("{param}.function.arguments"), format!("no JSON: {error}")),
+            },
             Value::Null => Value::Object(Map::new()),
             other => other,
         };
@@ -116,11 +129,11 @@ impl Calls {
         };
         self.count += 1;
         self.names.insert(id.clone(), call.function.name.clone());
-        Ok(ToolCall {
+        Ok(Some(ToolCall {
             id,
             name: call.function.name,
             arguments,
-        })
+        }))
     }
 }
 
@@ -140,7 +153,7 @@ impl WireMessage {
         };
         let tool_calls = self.tool_calls.unwrap_or_default().into_iter().enumerate();
         let tool_calls = tool_calls
-            .map(|(index, call)| calls.read(call, &format!("{param}.tool_calls[{index}]")))
+            .filter_map(|(index, call)| calls.read(call, &format!("{param}.tool_calls[{index}]")).transpose())
             .collect::<Result<_>>()?;
         let called = || calls.names.get(self.tool_call_id.as_ref()?).cloned();
         Ok(Message {
@@ -227,6 +240,18 @@ mod tests {
             .map(|call| call.id)
             .collect();
         assert_eq!(ids, ["call00000", "call00001", "call00002", "call00003"]);
+    }
+
+    #[test]
+    fn a_call_that_was_cut_is_left_out_unless_somebody_answered_it() {
+        let cut = r#"{"role":"assistant","content":"I look.","tool_calls":[
+            {"id":"a","function":{"name":"f","arguments":"{}"}},{"id":"b","function":{"name":"f","arguments":"{\"city\": \"Pa"}}]}"#;
+        let next = r#"{"role":"tool","tool_call_id":"a","content":"1"},{"role":"user","content":"Go on."}"#;
+        let messages = read(&format!("[{cut},{next}]")).unwrap();
+        let ids: Vec<&str> = messages[0].tool_calls.iter().map(|call| call.id.as_str()).collect();
+        assert_eq!((ids.as_slice(), messages.len()), (["a"].as_slice(), 3));
+        let answered = read(&format!(r#"[{cut},{next},{{"role":"tool","tool_call_id":"b","content":"2"}}]"#));
+        assert_eq!(answered.unwrap_err().param, "messages[0].tool_calls[1].function.arguments");
     }
 
     #[test]

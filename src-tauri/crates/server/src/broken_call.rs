@@ -1,4 +1,5 @@
-//! A call that is not whole: the token limit cut it, or the model wrote it wrongly. Its markers are shown to nobody.
+//! A call that is not whole: the token limit cut it, or the model wrote it wrongly. Clients are shown it without its markers,
+//! but for one that a stop text cut in two.
 
 use protocol::{Argument, Notice};
 use serde_json::Value;
@@ -13,14 +14,14 @@ pub(crate) struct CutCall {
     pub(crate) arguments: String,
 }
 
-/// Sets such a call aside until it is known why the answer ended.
+/// Takes the markers off such a call; one that nothing closed is set aside until it is known why the answer ended.
 #[derive(Debug, Default)]
 pub(crate) struct BrokenCall {
     /// The tools that may be called.
     tools: Vec<String>,
-    /// The markers of the call in the text that comes next.
-    markers: Option<(String, String)>,
-    /// The call without them.
+    /// The markers of the call in the text that comes; the closing one if it was written.
+    markers: Option<(String, Option<String>)>,
+    /// The call that nothing closed, without its marker.
     text: Option<String>,
 }
 
@@ -34,24 +35,36 @@ impl BrokenCall {
         }
     }
 
-    /// The text that comes next holds one.
+    /// The text that comes holds one. One without markers is text like any other.
     pub(crate) fn announce(&mut self, notice: &Notice) {
         let marker = |name: &str| match notice.arguments.get(name) {
-            Some(Argument::Text(marker)) => marker.clone(),
-            _ => String::new(),
+            Some(Argument::Text(marker)) => Some(marker.clone()),
+            _ => None,
         };
-        self.markers = Some((marker("opening"), marker("closing"))).filter(|(opening, _)| !opening.is_empty());
+        if let Some(opening) = marker("opening").filter(|opening| !opening.is_empty()) {
+            self.markers = Some((opening, marker("closing")));
+        }
     }
 
-    /// This text without the call that was announced in it.
+    /// What is told of this text: without the markers of the call that was announced in it, and without that call if nothing closed it.
     pub(crate) fn set_aside(&mut self, text: &str) -> String {
-        let Some((opening, closing)) = self.markers.take() else {
+        // The text before the call may come on its own.
+        let found = self.markers.as_ref().and_then(|(opening, _)| text.rfind(opening));
+        let (Some(at), Some((opening, closing))) = (found, self.markers.take_if(|_| found.is_some())) else {
             return text.to_owned();
         };
-        let Some(at) = text.rfind(&opening) else { return text.to_owned() };
-        let call = &text[at + opening.len()..];
-        self.text = Some(call.strip_suffix(&closing).unwrap_or(call).to_owned());
-        text[..at].to_owned()
+        let (before, call) = (&text[..at], &text[at + opening.len()..]);
+        let Some(closing) = closing else {
+            self.text = Some(call.to_owned());
+            return before.to_owned();
+        };
+        let (call, after) = call.rsplit_once(&closing).unwrap_or((call, ""));
+        [before, call.trim(), after].concat()
+    }
+
+    /// The call that was set aside, without its marker: something follows it, so the end of the answer did not cut it.
+    pub(crate) fn flush(&mut self) -> Option<Said> {
+        self.tell(false)
     }
 
     /// What is told of it at the end: as far as it came if it was `cut`, else the text without its markers.
@@ -137,10 +150,23 @@ mod tests {
     #[test]
     fn a_call_that_the_model_wrote_wrongly_is_text_without_its_markers() {
         let text = "<tool_call>{name: add}</tool_call>";
+        assert_eq!(told(text, Some("</tool_call>"), false), ("{name: add}".to_owned(), None));
+        // The limit cut the answer, not this call.
         assert_eq!(
-            told(text, Some("</tool_call>"), false),
-            (String::new(), Some(Said::text("{name: add}")))
+            told(&format!("I add. {text} Done."), Some("</tool_call>"), true),
+            ("I add. {name: add} Done.".to_owned(), None)
         );
         assert_eq!(told("a <tool_call>", None, false), ("a ".to_owned(), None));
+    }
+
+    #[test]
+    fn a_call_without_markers_changes_nothing_and_one_in_later_text_is_found() {
+        let broken = |opening: &str| Notice::new(NoticeCode::BrokenToolCall, "broken").with("opening", opening);
+        let mut call = BrokenCall::new(&[]);
+        call.announce(&broken("<tool_call>"));
+        call.announce(&broken(""));
+        assert_eq!(call.set_aside("\n\n"), "\n\n");
+        assert_eq!(call.set_aside("a<tool_call>{b"), "a");
+        assert_eq!((call.flush(), call.flush()), (Some(Said::text("{b")), None));
     }
 }

@@ -101,8 +101,10 @@ async fn description() -> Response {
         openapi::document(&operations(versioned()), &operations(unversioned())).to_string()
     });
     // The first time, its examples are translated.
-    let text = tokio::task::spawn_blocking(|| DESCRIPTION.as_str()).await.unwrap_or_default();
-    ([(CONTENT_TYPE, "application/json")], text).into_response()
+    match tokio::task::spawn_blocking(|| DESCRIPTION.as_str()).await {
+        Ok(text) => ([(CONTENT_TYPE, "application/json")], text).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
 }
 
 /// The dialect that a client of this path speaks.
@@ -229,8 +231,9 @@ async fn embeddings(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> 
         call.state.catalogue.used(&model).await;
         let in_flight = InFlight::new(&call.state, 1)?;
         // Dropped with this request if the client leaves, which ends the job.
-        let made = call.state.engine.embed(asked.request.clone()).await;
+        let embedding = call.state.engine.embed(asked.request.clone());
         call.state.unloading.asked(&model.source.reference(), keep_alive);
+        let made = embedding.await;
         let tokens = made.as_ref().map_or(0, |made| made.prompt_tokens);
         in_flight.finish(tokens, &call.client);
         let made = made.map_err(|error| asked.refusal(error))?;

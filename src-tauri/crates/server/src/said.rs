@@ -160,7 +160,7 @@ impl EventReader {
             EngineEvent::Delta { content, tokens, .. } => {
                 let tokens = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
                 self.written = self.written.saturating_add(tokens);
-                let said = self.say(content).into_iter().collect();
+                let said = self.say(content);
                 let enough = self.called && !self.ears.parallel_calls && !std::mem::replace(&mut self.done, self.called);
                 Ok(Heard { said, tokens, enough })
             }
@@ -190,11 +190,17 @@ impl EventReader {
         }
     }
 
-    fn say(&mut self, content: Content) -> Option<Said> {
+    fn say(&mut self, content: Content) -> Vec<Said> {
         let logprobs = std::mem::take(&mut self.logprobs);
         if self.called && !self.ears.parallel_calls {
-            return None;
+            return Vec::new();
         }
+        let says_something = content.as_text().is_none_or(|text| !text.is_empty());
+        let before = says_something.then(|| self.broken_call.flush()).flatten();
+        before.into_iter().chain(self.piece(content, logprobs)).collect()
+    }
+
+    fn piece(&mut self, content: Content, logprobs: Vec<TokenLogprobs>) -> Option<Said> {
         match content {
             Content::Thinking { text } => (self.ears.thoughts && !text.is_empty()).then_some(Said::Thinking(text)),
             Content::ToolCall { call } => {
@@ -267,7 +273,7 @@ fn of_text(mut logprobs: Vec<TokenLogprobs>, text: &str) -> Vec<TokenLogprobs> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use protocol::{Error, ErrorCode, Timing};
+    use protocol::{Error, ErrorCode, Notice, Timing};
     use serde_json::json;
 
     use super::*;
@@ -347,6 +353,28 @@ pub(crate) mod tests {
             };
             assert_eq!(*logprobs, expected.into_iter().map(token).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn broken_calls_are_told_in_their_order() {
+        let broken = || EngineEvent::Notice(Notice::new(NoticeCode::BrokenToolCall, "broken").with("opening", "<call>"));
+        let events = vec![
+            broken(),
+            delta(Content::text("<call>a")),
+            broken(),
+            delta(Content::text("<call>b")),
+            delta(call("c")),
+            delta(Content::text("d")),
+        ];
+        let told: Vec<Option<String>> = said(ALL, events)
+            .into_iter()
+            .map(|said| match said {
+                Said::Text { text, .. } => Some(text),
+                _ => None,
+            })
+            .collect();
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(told, [text("a"), text("b"), None, text("d")]);
     }
 
     #[test]

@@ -80,12 +80,12 @@ pub(crate) fn stop_texts(fields: &Fields, name: &str) -> Result<Vec<String>> {
 
 /// At most this many tokens, by the first of these names that is set. More than the context holds is as many as it holds.
 pub(crate) fn max_tokens(fields: &Fields, names: &[&str]) -> Result<Option<u32>> {
-    let mut first = None;
     for name in names {
-        let most = fields.integer(name, 1..=i64::MAX)?;
-        first = first.or(most.map(|most| u32::try_from(most).unwrap_or(u32::MAX)));
+        if let Some(most) = fields.integer(name, 1..=i64::MAX)? {
+            return Ok(Some(u32::try_from(most).unwrap_or(u32::MAX)));
+        }
     }
-    Ok(first)
+    Ok(None)
 }
 
 /// An effort of reasoning, by its word.
@@ -153,6 +153,8 @@ mod tests {
         );
         let body = json!({"max_completion_tokens": null, "max_tokens": 10_000_000_000_i64});
         assert_eq!(max_tokens(&of(&body), &["max_completion_tokens", "max_tokens"]), Ok(Some(u32::MAX)));
+        let body = json!({"max_completion_tokens": 100, "max_tokens": -1});
+        assert_eq!(max_tokens(&of(&body), &["max_completion_tokens", "max_tokens"]), Ok(Some(100)));
         assert!(max_tokens(&of(&json!({"max_tokens": 0})), &["max_tokens"]).is_err());
         for (word, thinking) in [
             ("none", Thinking::Off),

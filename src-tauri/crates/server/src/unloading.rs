@@ -1,11 +1,13 @@
 //! Models that nobody asks for any more leave memory: after a while, as `keep_alive` of a request or the server's own says, or by request.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{json, Value};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::fields::Fields;
 use crate::refusal::{Kind, Refusal, Retry};
@@ -14,6 +16,9 @@ use crate::state::State;
 /// How often models are looked at, at least and at most; between them a tenth of the shortest time.
 const SHORTEST_LOOK: Duration = Duration::from_millis(200);
 const LONGEST_LOOK: Duration = Duration::from_secs(30);
+
+/// A model that is not in memory this long after it was asked does not come there for that; no model takes so long to load.
+const FORGOTTEN: Duration = Duration::from_secs(30 * 60);
 
 /// How long a model stays loaded after its last answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -94,8 +99,15 @@ pub(crate) fn keep_alive(fields: &Fields) -> Result<Option<KeepAlive>, Refusal> 
 #[derive(Debug)]
 pub(crate) struct Unloading {
     default: KeepAlive,
-    served: Mutex<HashMap<String, KeepAlive>>,
+    served: Mutex<HashMap<String, Served>>,
     asked: Notify,
+}
+
+/// How long a model stays, and when it was asked last.
+#[derive(Debug, Clone, Copy)]
+struct Served {
+    keep: KeepAlive,
+    at: Instant,
 }
 
 impl Unloading {
@@ -110,13 +122,14 @@ impl Unloading {
     /// Notes that a model was asked; called after the engine was, so that it cannot be unloaded in between.
     pub(crate) fn asked(&self, reference: &str, keep_alive: Option<KeepAlive>) {
         let keep = keep_alive.unwrap_or(self.default);
-        let changed = self.served().insert(reference.to_owned(), keep) != Some(keep);
-        if changed {
+        let served = Served { keep, at: Instant::now() };
+        let before = self.served().insert(reference.to_owned(), served);
+        if before.is_none_or(|before| before.keep != keep) {
             self.asked.notify_one();
         }
     }
 
-    fn served(&self) -> MutexGuard<'_, HashMap<String, KeepAlive>> {
+    fn served(&self) -> MutexGuard<'_, HashMap<String, Served>> {
         // Each step leaves it right, so a poisoned one is too.
         self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -124,22 +137,32 @@ impl Unloading {
     /// The models that do not stay for ever.
     fn leaving(&self) -> Vec<(String, Duration)> {
         let served = self.served();
-        let leaving = served.iter().filter_map(|(reference, keep)| match keep {
-            KeepAlive::For(time) => Some((reference.clone(), *time)),
+        let leaving = served.iter().filter_map(|(reference, served)| match served.keep {
+            KeepAlive::For(time) => Some((reference.clone(), time)),
             KeepAlive::UntilReplaced => None,
         });
         leaving.collect()
+    }
+
+    /// Forgets a model that is not in memory, unless somebody asked for it since.
+    fn forget(&self, reference: &str, since: Instant) {
+        let mut served = self.served();
+        if served.get(reference).is_some_and(|served| served.at < since) {
+            served.remove(reference);
+        }
     }
 }
 
 /// Unloads models whose time is over, until the server stops. How long a model was idle, the engine says, which knows everybody who uses it.
 pub(crate) async fn unload_idle_models(state: Arc<State>) {
+    let mut looked = Instant::now();
     loop {
         let leaving = state.unloading.leaving();
         let shortest = leaving.iter().map(|(_, time)| *time).min();
         let look = async {
             match shortest {
-                Some(time) => tokio::time::sleep((time / 10).clamp(SHORTEST_LOOK, LONGEST_LOOK)).await,
+                // From the last look on, however many were asked since.
+                Some(time) => tokio::time::sleep_until(looked + (time / 10).clamp(SHORTEST_LOOK, LONGEST_LOOK)).await,
                 None => std::future::pending().await,
             }
         };
@@ -148,16 +171,23 @@ pub(crate) async fn unload_idle_models(state: Arc<State>) {
             () = state.unloading.asked.notified() => continue,
             () = look => {}
         }
+        looked = Instant::now();
+        let loaded = state.loaded().await;
+        let answers = state.metrics.answers.load(Ordering::Relaxed);
         for (reference, time) in leaving {
             let Some(engine) = state.engine.local() else { return };
-            // Taken out before, so that who asks while it is unloaded puts it in again.
-            let Some(keep) = state.unloading.served().remove(&reference) else {
-                continue;
-            };
-            if let Ok(true) = engine.unload_idle(&reference, time).await {
-                tracing::info!(model = reference, "unloaded, because nobody asked for it");
-            } else {
-                state.unloading.served().entry(reference).or_insert(keep);
+            if loaded.contains(&reference) {
+                if let Ok(true) = engine.unload_idle(&reference, time).await {
+                    tracing::info!(model = reference, "unloaded, because nobody asked for it");
+                    // An answer that the engine did not know of yet may be about to load it again.
+                    if state.metrics.answers.load(Ordering::Relaxed) == 0 {
+                        state.unloading.forget(&reference, looked);
+                    }
+                }
+            } else if answers == 0 {
+                if let Some(long_ago) = looked.checked_sub(FORGOTTEN) {
+                    state.unloading.forget(&reference, long_ago);
+                }
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use protocol::{Argument, NoticeCode};
+
 use super::channel_format::{ChannelFormat, Marker, MarkerKind};
 use super::event::{append, Event, Piece, SourceMap};
 use super::machine::Machine;
@@ -200,6 +202,10 @@ impl Splitter {
         let mut out = Vec::new();
         for event in self.machine.take() {
             if self.stop_text.matched() {
+                // The text of a call that is none may be shown without its markers, also if it was cut.
+                if tells_of(&event.piece, out.last()) {
+                    append(&mut out, event);
+                }
                 break;
             }
             if let Piece::Text(text) = &event.piece {
@@ -215,4 +221,15 @@ impl Splitter {
         }
         out
     }
+}
+
+/// Whether a notice says that this text holds a call that is none.
+fn tells_of(piece: &Piece, shown: Option<&Event>) -> bool {
+    let (Piece::Notice(notice), Some(Piece::Text(text))) = (piece, shown.map(|event| &event.piece)) else {
+        return false;
+    };
+    let Some(Argument::Text(opening)) = notice.arguments.get("opening") else {
+        return false;
+    };
+    notice.code == NoticeCode::BrokenToolCall && !opening.is_empty() && text.contains(opening.as_str())
 }

@@ -94,9 +94,13 @@ fn thinking(fields: &Fields) -> Result<(Option<Thinking>, Option<u32>)> {
     let Some(thinking) = fields.object("thinking")? else {
         return Ok((Some(Thinking::Off), None));
     };
-    let budget = max_tokens(&thinking, &["budget_tokens"])?;
     let switch = thinking.required_word("type", &[("enabled", on), ("adaptive", on), ("disabled", Thinking::Off)])?;
-    Ok((Some(switch), budget.filter(|_| switch != Thinking::Off)))
+    // Some clients switch it off with a budget of nothing.
+    let budget = match switch {
+        Thinking::Off => None,
+        _ => max_tokens(&thinking, &["budget_tokens"])?,
+    };
+    Ok((Some(switch), budget))
 }
 
 #[cfg(test)]
@@ -140,7 +144,9 @@ mod tests {
             (ask.requests[0].thinking, ask.requests[0].thinking_budget, ask.ears.thoughts)
         };
         assert_eq!(thinking(Value::Null), (Some(Thinking::Off), None, false));
-        assert_eq!(thinking(json!({"type": "disabled"})), (Some(Thinking::Off), None, false));
+        for off in [json!({"type": "disabled"}), json!({"type": "disabled", "budget_tokens": 0})] {
+            assert_eq!(thinking(off), (Some(Thinking::Off), None, false));
+        }
         assert_eq!(
             thinking(json!({"type": "enabled", "budget_tokens": 1024})),
             (Some(Thinking::On), Some(1024), true)

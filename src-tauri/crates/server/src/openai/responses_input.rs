@@ -1,5 +1,7 @@
 //! `POST /v1/responses`: its items as a conversation.
 
+use std::collections::HashSet;
+
 use protocol::{Content, Message, Role, ToolCall};
 use serde_json::{json, Value};
 
@@ -64,7 +66,11 @@ fn gone(place: &str, reason: String) -> Refusal {
 /// # Errors
 /// If an item makes no sense or holds what cannot be read; the refusal names its place.
 pub(crate) fn messages(fields: &Fields, items: &[Value]) -> Result<Vec<Message>> {
-    let mut conversation = Conversation::default();
+    let results = items.iter().filter(|item| item["type"] == "function_call_output");
+    let mut conversation = Conversation {
+        answered: results.filter_map(|item| item["call_id"].as_str()).collect(),
+        ..Conversation::default()
+    };
     for (index, item) in items.iter().enumerate() {
         conversation.push(&fields.element("input", index, item)?)?;
     }
@@ -73,13 +79,15 @@ pub(crate) fn messages(fields: &Fields, items: &[Value]) -> Result<Vec<Message>>
 }
 
 #[derive(Default)]
-struct Conversation {
+struct Conversation<'a> {
     messages: Vec<Message>,
     /// The answer that goes on.
     answer: Option<Message>,
+    /// The calls that have results.
+    answered: HashSet<&'a str>,
 }
 
-impl Conversation {
+impl Conversation<'_> {
     fn push(&mut self, item: &Fields) -> Result<()> {
         match item.text("type")?.unwrap_or("message") {
             "message" => self.message(item)?,
@@ -91,14 +99,20 @@ impl Conversation {
                 }
             }
             "function_call" => {
+                let (id, name) = (item.required_text("call_id")?, item.required_text("name")?);
                 let arguments = match item.text("arguments")?.unwrap_or_default().trim() {
-                    "" => json!({}),
-                    text => serde_json::from_str(text).or_else(|error| item.refuse("arguments", format!("no JSON: {error}")))?,
+                    "" => Ok(json!({})),
+                    text => serde_json::from_str(text),
                 };
+                let cut = arguments.is_err() || item.text("status")? == Some("incomplete");
+                if cut && !self.answered.contains(id) {
+                    // The end of an answer cut it, and nobody ran it.
+                    return Ok(());
+                }
                 let call = ToolCall {
-                    id: item.required_text("call_id")?.to_owned(),
-                    name: item.required_text("name")?.to_owned(),
-                    arguments,
+                    id: id.to_owned(),
+                    name: name.to_owned(),
+                    arguments: arguments.or_else(|error| item.refuse("arguments", format!("no JSON: {error}")))?,
                 };
                 self.answer().tool_calls.push(call);
             }
@@ -216,6 +230,21 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_was_cut_is_left_out() {
+        for arguments in ["{\"city\": \"Pa", "{"] {
+            let call =
+                json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": arguments, "status": "incomplete"});
+            let mut bare = call.clone();
+            bare["status"] = Value::Null;
+            for call in [call, bare] {
+                let read = read(json!([{"role": "user", "content": "q"}, call, {"role": "user", "content": "r"}])).unwrap();
+                let roles: Vec<Role> = read.iter().map(|message| message.role).collect();
+                assert_eq!(roles, [Role::User, Role::User]);
+            }
+        }
+    }
+
+    #[test]
     fn what_cannot_be_read_is_named_with_its_place() {
         for (items, place) in [
             (
@@ -224,7 +253,8 @@ mod tests {
             ),
             (json!([{"role": "robot", "content": "a"}]), "input[0].role"),
             (
-                json!([{"type": "function_call", "name": "f", "arguments": "{", "call_id": "c"}]),
+                json!([{"type": "function_call", "name": "f", "arguments": "{", "call_id": "c"},
+                    {"type": "function_call_output", "call_id": "c", "output": "a"}]),
                 "input[0].arguments",
             ),
             (json!([{"type": "function_call", "name": "f"}]), "input[0].call_id"),

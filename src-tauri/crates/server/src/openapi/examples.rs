@@ -22,7 +22,7 @@ pub(super) fn chat() -> Examples {
         (
             "a question",
             json!({"model": "pebble", "messages": messages(), "stream": true, "stream_options": {"include_usage": true},
-            "max_completion_tokens": 500, "temperature": 0.7, "seed": 1, "stop": ["END"]}),
+            "max_tokens": 500, "temperature": 0.7, "seed": 1, "stop": ["END"]}),
         ),
         (
             "tools",
@@ -31,7 +31,7 @@ pub(super) fn chat() -> Examples {
         ),
         (
             "a JSON schema",
-            json!({"model": "pebble", "messages": messages(), "max_tokens": 500,
+            json!({"model": "pebble", "messages": messages(), "max_completion_tokens": 500,
             "response_format": {"type": "json_schema", "json_schema": {"name": "sum", "schema": schema()}}}),
         ),
         (

@@ -152,6 +152,9 @@ impl Body {
     /// Translates a body as its route does.
     fn translate(self, body: &Value, log: &FieldLog) -> Result<(), Refusal> {
         let fields = &Fields::logged(body, log)?;
+        if self == Self::Unload {
+            return fields.required_text("model").map(drop);
+        }
         fields.text("model")?;
         let source = &protocol::FolderSource {
             reference: "model".into(),
