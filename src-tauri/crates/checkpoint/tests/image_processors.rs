@@ -9,9 +9,11 @@ const SIZES: [(u32, u32); 5] = [(224, 224), (1280, 720), (1920, 1080), (2940, 19
 
 /// A processor read from a folder with this `preprocessor_config.json`.
 fn read(file: Value, config: Value) -> Result<Option<ImageProcessor>, Error> {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("preprocessor_config.json"), file.to_string()).expect("a file");
-    ImageProcessor::read(folder.path(), &config)
+    thread_local!(static FOLDER: tempfile::TempDir = tempfile::tempdir().expect("a folder"));
+    FOLDER.with(|folder| {
+        std::fs::write(folder.path().join("preprocessor_config.json"), file.to_string()).expect("a file");
+        ImageProcessor::read(folder.path(), &config)
+    })
 }
 
 fn processor(file: Value, config: Value) -> ImageProcessor {
