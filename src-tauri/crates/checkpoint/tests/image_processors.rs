@@ -318,3 +318,20 @@ fn keys_differ_if_and_only_if_settings_do() {
     assert_eq!(with(896).key(), with(896).key());
     assert_ne!(with(896).key(), with(448).key());
 }
+
+#[test]
+fn what_does_not_fit_is_told_at_which_detail_it_would() {
+    let qwen = processor(
+        json!({"image_processor_type": "Qwen2VLImageProcessor", "max_pixels": 12845056}),
+        json!({}),
+    );
+    let size = (3024, 4032);
+    let patches = |detail| plan(&qwen, size, detail).most_patches();
+    assert!(patches(Quick) < patches(Normal) && patches(Normal) < patches(Full));
+    let less = |than, most| qwen.less_detail(size, than, |plan| plan.most_patches() <= most);
+    assert_eq!(less(Full, patches(Normal)), Some(Normal));
+    assert_eq!(less(Full, patches(Normal) - 1), Some(Quick));
+    assert_eq!(less(Normal, patches(Normal) - 1), Some(Quick));
+    assert_eq!(less(Full, 1), None);
+    assert_eq!(less(Quick, u64::MAX), None);
+}

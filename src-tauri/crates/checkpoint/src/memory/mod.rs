@@ -3,12 +3,11 @@
 //!
 //! Everything follows from the layers that the config describes: [`shapes`] brings both kinds of families to one form,
 //! [`cache`] counts what caches keep, [`weights`] what the weights are, and [`prefill`] plays through what a chunk of the prompt
-//! allocates on its way through the layers; [`pictures`] does so for a picture and its tower. `engine/tests/estimate.rs` compares the sums with what MLX measured.
+//! allocates on its way through the layers. `engine/tests/estimate.rs` compares the sums with what MLX measured.
 
 mod cache;
 mod feed_forward;
 mod mixers;
-mod pictures;
 mod prefill;
 mod shapes;
 mod weights;
@@ -17,7 +16,6 @@ use protocol::KvBits;
 
 pub use cache::{CACHE_STEP, KV_GROUP_SIZES};
 pub use feed_forward::dequantises_experts;
-pub use pictures::{plan_within, TowerSizes, MAX_TOWER_SCORES, TOWER_KERNEL_WIDTHS};
 pub use prefill::{dequantises_rows, MAX_DEQUANTIZED_AHEAD};
 pub use weights::{MAX_DEQUANTIZED_EMBEDDING, MAX_DEQUANTIZED_EXPERTS};
 
