@@ -64,17 +64,22 @@ def widen(model, folder):
     mx.save_safetensors(f"{folder}/model.safetensors", dict(tree_flatten(load_in_f32(model).parameters())), {"format": "mlx"})
 
 
+def peers_environment():
+    """Of a process whose wheel has an MLX of its own."""
+    environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    if preload := os.environ.get("PONDER_ORACLE_PRELOAD"):
+        environment["LD_PRELOAD"] = preload
+    return environment
+
+
 def start_vllm_mlx(options, home, log):
     """vllm-mlx, which takes no port 0 and does not say its port: one that was free a moment ago."""
-    # An MLX of its own and that of ours do not go into one process.
     wide = f"{home}/{Path(options.model).name}"
-    subprocess.run([sys.executable, __file__, "--widen", wide, "--model", options.model], check=True)
+    subprocess.run([sys.executable, __file__, "--widen", wide, "--model", options.model], env=peers_environment(), check=True)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"} | {"HF_HOME": home, "HF_HUB_OFFLINE": "1"}
-    if preload := os.environ.get("PONDER_ORACLE_PRELOAD"):
-        environment["LD_PRELOAD"] = preload
+    environment = peers_environment() | {"HF_HOME": home, "HF_HUB_OFFLINE": "1"}
     command = [options.vllm_mlx, "serve", wide, "--host", "127.0.0.1", "--port", str(port), "--continuous-batching",
                "--max-num-seqs", str(max(options.clients))]
     process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
@@ -99,10 +104,7 @@ def start(name, options, home):
         environment = os.environ | {"PONDER_HOME": home, "HF_HOME": f"{home}/hub"}
     else:
         command = [sys.executable, __file__, "--peer", "--model", options.model]
-        # Its wheel has an MLX of its own.
-        environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
-        if preload := os.environ.get("PONDER_ORACLE_PRELOAD"):
-            environment["LD_PRELOAD"] = preload
+        environment = peers_environment()
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
     line = process.stdout.readline()
     assert line, f"{name} did not start:\n{Path(log.name).read_text()}"
