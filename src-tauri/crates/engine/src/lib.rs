@@ -65,7 +65,7 @@ use error::catch_panic;
 pub use error::Error;
 use job::{JobContext, PendingPrefetch, Shared};
 pub use prompt_lookup::PromptLookup;
-pub use sequence::PromptImage;
+pub use sequence::{ImageViews, PromptImage};
 use worker::{Command, Worker};
 
 /// What a host gives its engine.
