@@ -1,7 +1,7 @@
 //! The sidebar, what a chat remembers, the trash.
 
 use history::{Error, NewAnswer};
-use protocol::{ChatSettings, ChatSummary, Position, Sampling, Thinking};
+use protocol::{ChatSettings, ChatSummary, ImageDetail, Position, Sampling, Thinking};
 
 use crate::{asked, new_answer, Fresh};
 
@@ -41,6 +41,7 @@ async fn a_chat_remembers_its_settings_and_draft() {
         thinking_budget: Some(512),
         system_prompt: "It's \"so\"; --".into(),
         sampling,
+        image_detail: ImageDetail::Quick,
     };
     fresh.history.set_chat_settings(&chat, &settings).await.unwrap();
     fresh.history.set_draft(&chat, &asked("half a thou\u{0}ght 猫")).await.unwrap();
