@@ -46,7 +46,9 @@ impl Chat {
     pub(crate) async fn exported_pictures(&self, chat: &str) -> Result<ExportedPictures> {
         let mut exported = ExportedPictures::new();
         for attachment in self.0.history.attachments_of(chat).await? {
-            let Ok(bytes) = self.attachment(&attachment.sha256).await else { continue };
+            let Ok(bytes) = self.attachment(&attachment.sha256).await else {
+                continue;
+            };
             match tokio::task::spawn_blocking(move || bare(&bytes)).await {
                 Ok(Ok(bare)) => drop(exported.insert(attachment.sha256, bare)),
                 Ok(Err(error)) => tracing::warn!(%error, "a picture was not exported"),

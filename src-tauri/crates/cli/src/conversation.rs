@@ -99,7 +99,10 @@ async fn show(app: &App, path: &str) -> Result<Content> {
     let (bytes, name) = pictures::read_file(std::path::Path::new(path))?;
     let picture = app.chat.add_attachment(bytes.to_vec(), &name).await?;
     if let Content::Image { width, height, .. } = &picture {
-        println!("{}", output::soft(&format!("{name}, {width} × {height}: shown with the next question")));
+        println!(
+            "{}",
+            output::soft(&format!("{name}, {width} × {height}: shown with the next question"))
+        );
     }
     Ok(picture)
 }
@@ -232,7 +235,11 @@ impl Input {
                 None | Some("/quit" | "/exit") => return Ok(None),
                 Some("") => {}
                 Some("/continue") => return Ok(Some(Line::Continue)),
-                Some(command) if command.strip_prefix("/image").is_some_and(|rest| rest.starts_with(char::is_whitespace)) => {
+                Some(command)
+                    if command
+                        .strip_prefix("/image")
+                        .is_some_and(|rest| rest.starts_with(char::is_whitespace)) =>
+                {
                     return Ok(Some(Line::Image(command["/image".len()..].trim().to_owned())));
                 }
                 Some(question) => return Ok(Some(Line::Question(question.to_owned()))),

@@ -104,11 +104,12 @@ impl Pictures {
     /// When it cannot be read or is no picture.
     fn read(&mut self, path: &Path) -> Result<Content> {
         let (bytes, name) = read_file(path)?;
-        self.add(bytes, &name).map_err(|error| {
-            let code = ErrorCode::PictureBroken;
-            Error { code, ..error.into() }
-        })
-        .with_context(|| path.display().to_string())
+        self.add(bytes, &name)
+            .map_err(|error| {
+                let code = ErrorCode::PictureBroken;
+                Error { code, ..error.into() }
+            })
+            .with_context(|| path.display().to_string())
     }
 
     /// The picture in a data URL of a conversation.
@@ -144,7 +145,9 @@ impl Pictures {
     pub fn plans(messages: &[Message], folder: &Path, detail: ImageDetail) -> Result<Vec<ImagePlan>> {
         let sizes = messages.iter().flat_map(|message| &message.content).filter_map(|part| match part {
             Content::Image { width, height, .. } => Some((*width, *height)),
-            Content::Text { .. } | Content::Thinking { .. } | Content::ToolCall { .. } | Content::Data { .. } | Content::File { .. } => None,
+            Content::Text { .. } | Content::Thinking { .. } | Content::ToolCall { .. } | Content::Data { .. } | Content::File { .. } => {
+                None
+            }
         });
         let sizes: Vec<(u32, u32)> = sizes.collect();
         if sizes.is_empty() {

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::cache::{Cache, FeatureCache, PrefixCache};
 use crate::embedding::EmbeddingHead;
 use crate::error::{Error, Result};
+use crate::images;
 use crate::kernels;
 use crate::memory;
 use crate::models::vision::{Between, Features, VisionTower};
@@ -171,7 +172,7 @@ impl LoadedModel {
             template_hash: chat.map(|chat| chat.template_hash().to_owned()).unwrap_or_default(),
             device: device().name().into(),
             load_ms: start.elapsed().as_secs_f64() * 1000.0,
-            sees: false,
+            sees: tower.is_some() && chat.is_some_and(ChatProcessor::takes_images) && images::sees(dir),
         };
         Ok(Self {
             model,

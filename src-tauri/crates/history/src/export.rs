@@ -77,7 +77,9 @@ fn markdown(view: &ChatView, pictures: &ExportedPictures) -> String {
 
 /// A picture's name between brackets, in which brackets and line ends would end it.
 fn label(alt: &str) -> String {
-    alt.chars().map(|c| if matches!(c, '[' | ']' | '\\') || c.is_control() { ' ' } else { c }).collect()
+    alt.chars()
+        .map(|c| if matches!(c, '[' | ']' | '\\') || c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 fn speaker(message: &StoredMessage) -> &str {

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use checkpoint::{ImagePlan, View};
-use proptest::prelude::*;
 use prompt::{ChatProcessor, Error, Prompt, RenderRequest};
+use proptest::prelude::*;
 use protocol::{Content, ErrorCode, Message, Role};
 use serde_json::{json, Value};
 
@@ -85,8 +85,23 @@ fn asked<'a>(messages: &'a [Message], images: &'a [ImagePlan]) -> RenderRequest<
 fn families() -> Vec<(&'static str, &'static str, Vec<&'static str>, ImagePlan, &'static str)> {
     let qwen = vec!["<|vision_start|>", "<|image_pad|>", "<|vision_end|>"];
     let gemma3 = vec!["<start_of_image>", "<image_soft_token>", "<end_of_image>"];
-    let idefics = vec!["<image>", "<fake_token_around_image>", "<global-img>", "<row_1_col_1>", "<row_1_col_2>", "<row_2_col_1>", "<row_2_col_2>"];
-    let lfm2 = vec!["<image>", "<|image_start|>", "<|image_end|>", "<|img_thumbnail|>", "<|img_row_1_col_1|>", "<|img_row_1_col_2|>"];
+    let idefics = vec![
+        "<image>",
+        "<fake_token_around_image>",
+        "<global-img>",
+        "<row_1_col_1>",
+        "<row_1_col_2>",
+        "<row_2_col_1>",
+        "<row_2_col_2>",
+    ];
+    let lfm2 = vec![
+        "<image>",
+        "<|image_start|>",
+        "<|image_end|>",
+        "<|img_thumbnail|>",
+        "<|img_row_1_col_1|>",
+        "<|img_row_1_col_2|>",
+    ];
     vec![
         (
             "qwen3_vl",
@@ -219,7 +234,9 @@ fn check_spans(model: &ChatProcessor, prompt: &Prompt, plans: &[ImagePlan], feat
         let places: Vec<usize> = span.features.iter().cloned().flatten().collect();
         assert_eq!(places.len(), plan.tokens());
         assert!(places.windows(2).all(|pair| pair[0] < pair[1]));
-        assert!(places.iter().all(|place| span.range.contains(place) && prompt.ids[*place] == feature));
+        assert!(places
+            .iter()
+            .all(|place| span.range.contains(place) && prompt.ids[*place] == feature));
     }
     let all = prompt.ids.iter().filter(|id| **id == feature).count();
     let marked: usize = plans.iter().map(ImagePlan::tokens).sum();
@@ -257,7 +274,11 @@ fn a_template_that_takes_texts_alone_is_given_one() {
         let prompt = model.prompt(&asked(&messages, &[plan])).unwrap();
         let run = run.trim_start();
         let said = spelled(&model, &prompt);
-        assert_eq!(said.replace("\n\n<start", "<start"), format!("<|user|>{run}Which?<|assistant|>That.<|user|>And now?"), "{model_type} {written}");
+        assert_eq!(
+            said.replace("\n\n<start", "<start"),
+            format!("<|user|>{run}Which?<|assistant|>That.<|user|>And now?"),
+            "{model_type} {written}"
+        );
     }
 }
 
@@ -279,7 +300,16 @@ fn pictures_are_counted_against_placeholders() {
     let seeing = model(model_type, &template(written), &marks);
     let question = [message(Role::User, vec![picture("a"), Content::text("?")])];
     let error = seeing.prompt(&asked(&question, &[plan.clone(), plan.clone()])).unwrap_err();
-    assert!(matches!(error, Error::PictureCount { pictures: 2, placeholders: 1 }), "{error}");
+    assert!(
+        matches!(
+            error,
+            Error::PictureCount {
+                pictures: 2,
+                placeholders: 1
+            }
+        ),
+        "{error}"
+    );
     assert_eq!(protocol::Error::from(error).code, ErrorCode::TemplateRefused);
     // A template of its own that writes a placeholder too many.
     let twice = model(model_type, &format!("{}<|image_pad|>", template(written)), &marks);
@@ -287,7 +317,10 @@ fn pictures_are_counted_against_placeholders() {
     assert!(matches!(error, Error::PictureCount { pictures: 1, .. }), "{error}");
     let blind = model("llama", &template(written), &marks);
     let error = blind.prompt(&asked(&question, &[plan])).unwrap_err();
-    assert_eq!((blind.takes_images(), protocol::Error::from(error).code), (false, ErrorCode::PictureNotSeen));
+    assert_eq!(
+        (blind.takes_images(), protocol::Error::from(error).code),
+        (false, ErrorCode::PictureNotSeen)
+    );
     let (model_type, written, marks, plan, _) = families().pop().unwrap();
     let one = model(model_type, &template(written), &marks);
     let two = [message(Role::User, vec![picture("a"), picture("b")])];
@@ -319,14 +352,23 @@ fn places_where_prompts_part_are_never_inside_a_picture() {
         assert!(boundaries.len() > 1 && boundaries.is_sorted(), "{model_type} {boundaries:?}");
         assert!(boundaries.iter().all(|at| *at < prompt.ids.len()));
         for span in &prompt.images {
-            assert!(!boundaries.iter().any(|at| span.range.start < *at && *at < span.range.end), "{model_type} {boundaries:?} {span:?}");
+            assert!(
+                !boundaries.iter().any(|at| span.range.start < *at && *at < span.range.end),
+                "{model_type} {boundaries:?} {span:?}"
+            );
         }
         // Up to a place, the ids of the next turn are the same.
         let mut next = messages.to_vec();
-        next.extend([message(Role::Assistant, vec![Content::text("Yes.")]), message(Role::User, vec![Content::text("More?")])]);
+        next.extend([
+            message(Role::Assistant, vec![Content::text("Yes.")]),
+            message(Role::User, vec![Content::text("More?")]),
+        ]);
         let later = model.prompt(&asked(&next, &plans)).unwrap();
         let common = prompt.ids.iter().zip(&later.ids).take_while(|(a, b)| a == b).count();
-        assert!(boundaries.iter().any(|at| *at <= common && *at >= prompt.images[2].range.end), "{model_type} {boundaries:?} {common}");
+        assert!(
+            boundaries.iter().any(|at| *at <= common && *at >= prompt.images[2].range.end),
+            "{model_type} {boundaries:?} {common}"
+        );
 
         // What is read ahead is what the next question begins with, pictures and all.
         let mut answered = messages.to_vec();
@@ -374,7 +416,13 @@ fn ids_are_those_of_transformers_processors() {
     let out = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/oracle/picture_prompts.py");
     let mut command = Command::new(python);
-    assert!(command.arg(script).arg(out.path()).env_remove("LD_LIBRARY_PATH").status().unwrap().success());
+    assert!(command
+        .arg(script)
+        .arg(out.path())
+        .env_remove("LD_LIBRARY_PATH")
+        .status()
+        .unwrap()
+        .success());
     let (mut families, mut equal) = (0, 0);
     for entry in std::fs::read_dir(out.path()).unwrap() {
         let folder = entry.unwrap().path();
@@ -396,7 +444,9 @@ fn ids_are_those_of_transformers_processors() {
         families += 1;
     }
     assert!(families >= 12 && equal >= 400, "{families} {equal}");
-    println!("report: pictures: {equal} conversations with pictures in {families} families get exactly the ids of transformers' processors");
+    println!(
+        "report: pictures: {equal} conversations with pictures in {families} families get exactly the ids of transformers' processors"
+    );
 }
 
 fn plan_of(plan: &Value) -> ImagePlan {

@@ -39,7 +39,9 @@ impl ImageBytes {
         if !scheme.eq_ignore_ascii_case("data:") {
             return Err("only data URLs are read: no address is opened, and no file. Send data:image/png;base64,…");
         }
-        let data = url.split_once(',').filter(|(head, _)| head.to_ascii_lowercase().ends_with(";base64"));
+        let data = url
+            .split_once(',')
+            .filter(|(head, _)| head.to_ascii_lowercase().ends_with(";base64"));
         data.and_then(|(_, data)| Self::from_base64(data.trim()))
             .ok_or("this data URL holds no base64; send data:image/png;base64,…")
     }
@@ -109,10 +111,23 @@ mod tests {
     fn only_data_urls_are_read() {
         let bytes = ImageBytes::from(b"abc".to_vec());
         assert_eq!(bytes.to_data_url("image/png"), "data:image/png;base64,YWJj");
-        for url in ["data:image/png;base64,YWJj", "DATA:;BASE64,YWJj", "data:image/png;charset=x;base64, YWJj\n"] {
+        for url in [
+            "data:image/png;base64,YWJj",
+            "DATA:;BASE64,YWJj",
+            "data:image/png;charset=x;base64, YWJj\n",
+        ] {
             assert_eq!(ImageBytes::from_data_url(url), Ok(bytes.clone()), "{url}");
         }
-        for url in ["http://a/b.png", "https://a/b.png", "file:///etc/passwd", "/etc/passwd", "", "datä:", "data:image/png,YWJj", "data:;base64,ü"] {
+        for url in [
+            "http://a/b.png",
+            "https://a/b.png",
+            "file:///etc/passwd",
+            "/etc/passwd",
+            "",
+            "datä:",
+            "data:image/png,YWJj",
+            "data:;base64,ü",
+        ] {
             assert!(ImageBytes::from_data_url(url).is_err(), "{url}");
         }
     }

@@ -188,7 +188,10 @@ fn content(value: Value, param: &str, picture: &mut dyn FnMut(&str, &str) -> Res
         }
         (kind, ..) => invalid(
             format!("{param}[{index}]"),
-            format!("a part of type {:?} is not supported; only text and image_url are", kind.unwrap_or("none")),
+            format!(
+                "a part of type {:?} is not supported; only text and image_url are",
+                kind.unwrap_or("none")
+            ),
         ),
     };
     match value {
@@ -234,7 +237,10 @@ mod tests {
         assert_eq!(read.unwrap()[0].text_with_placeholders(), "<picture>b<picture>");
         let place = |url: &str, part: u32| (url.to_owned(), format!("messages[0].content[{part}]"));
         assert_eq!(seen, [place("data:,a", 0), place("data:,c", 2)]);
-        assert_eq!(messages(serde_json::from_value(list).unwrap()).unwrap_err().param, "messages[0].content[0]");
+        assert_eq!(
+            messages(serde_json::from_value(list).unwrap()).unwrap_err().param,
+            "messages[0].content[0]"
+        );
     }
 
     #[test]

@@ -48,7 +48,11 @@ pub(crate) fn body(model: &str, request: &Request, pictures: &DataUrls, refused:
     if request.kv_bits.is_some() {
         return Err(Error::NotSupported("be told how to keep its keys and values"));
     }
-    let messages: Vec<Value> = request.messages.iter().map(|said| message(said, request.image_detail, pictures, refused)).collect();
+    let messages: Vec<Value> = request
+        .messages
+        .iter()
+        .map(|said| message(said, request.image_detail, pictures, refused))
+        .collect();
     let mut body = Map::new();
     body.insert("model".into(), model.into());
     body.insert("messages".into(), messages.into());
@@ -117,7 +121,15 @@ pub(crate) fn refused_field(body: &Value, refusal: &str) -> Option<&'static str>
 pub(crate) fn refuses_pictures(refusal: &str) -> bool {
     let words = refusal.to_lowercase();
     let pictures = ["image", "picture", "vision", "multimodal", "multi-modal", "mmproj"];
-    let none = ["only text", "text-only", "must be a string", "should be a valid string", "no vision", "not a multimodal", "is not multimodal"];
+    let none = [
+        "only text",
+        "text-only",
+        "must be a string",
+        "should be a valid string",
+        "no vision",
+        "not a multimodal",
+        "is not multimodal",
+    ];
     let unknown = UNKNOWN.iter().chain(&none).any(|word| words.contains(word));
     unknown && pictures.iter().any(|word| words.contains(word))
 }
@@ -371,7 +383,10 @@ mod tests {
         let urls = DataUrls::from([("a".to_owned(), "data:image/png;base64,AQ==".to_owned())]);
         let sent = |asked: &Request| body("m", asked, &urls, &Refused::new()).expect("it can be asked")["messages"][0]["content"].clone();
         let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AQ=="}});
-        let (words, name) = (json!({"type": "text", "text": "Which is it?"}), json!({"type": "text", "text": "[image: cat.png]"}));
+        let (words, name) = (
+            json!({"type": "text", "text": "Which is it?"}),
+            json!({"type": "text", "text": "[image: cat.png]"}),
+        );
         assert_eq!(sent(&asked), json!([image, words, name]));
         asked.image_detail = ImageDetail::Quick;
         assert_eq!(sent(&asked)[0]["image_url"]["detail"], "low");
@@ -413,6 +428,9 @@ mod tests {
             kv_bits: Some(protocol::KvBits::Four),
             ..request()
         };
-        assert!(matches!(body("m", &asked, &DataUrls::new(), &Refused::new()), Err(Error::NotSupported(_))));
+        assert!(matches!(
+            body("m", &asked, &DataUrls::new(), &Refused::new()),
+            Err(Error::NotSupported(_))
+        ));
     }
 }

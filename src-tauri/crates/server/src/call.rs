@@ -148,7 +148,10 @@ impl Call {
             true => "no model here can; leave the picture out".to_owned(),
             false => format!("models that can are {}", seeing.join(", ")),
         };
-        Err(Refusal::field(place, format!("the model {:?} cannot see pictures; {hint}", model.id)))
+        Err(Refusal::field(
+            place,
+            format!("the model {:?} cannot see pictures; {hint}", model.id),
+        ))
     }
 
     /// Refuses a long conversation that does not fit before a stream begins, because clients act on the status, and a model that is

@@ -43,7 +43,10 @@ async fn markdown_shows_the_branch_and_keeps_reasoning_apart() {
     answer.state = AnswerState::Complete;
     fresh.history.finish(&answer, WRITER, &[]).await.unwrap();
     let expected = "# Sums\n\n## Instructions\n\nBe brief.\n\n## You\n\nWhat is 1+1?\n\n## pebble\n\n> **Thought for 12 s**\n>\n> one\n> \n> and one\n\n**2**\n";
-    assert_eq!(fresh.history.export_markdown(&chat, &ExportedPictures::new()).await.unwrap(), expected);
+    assert_eq!(
+        fresh.history.export_markdown(&chat, &ExportedPictures::new()).await.unwrap(),
+        expected
+    );
 }
 
 #[tokio::test]

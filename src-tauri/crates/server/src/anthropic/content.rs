@@ -105,7 +105,10 @@ fn result(block: &Fields, images: &mut Images) -> Result<Message> {
         }
     }
     flush_texts(&mut content, &mut texts);
-    let told = content.iter().filter_map(Content::growing_text).any(|text| text.to_ascii_lowercase().contains("error"));
+    let told = content
+        .iter()
+        .filter_map(Content::growing_text)
+        .any(|text| text.to_ascii_lowercase().contains("error"));
     if block.boolean("is_error")?.unwrap_or(false) && !told {
         match content.first_mut() {
             Some(Content::Text { text }) => text.insert_str(0, "Error: "),

@@ -27,7 +27,10 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
     let messages = fields.required_list("messages")?;
     let mut images = Images::default();
     let conversation = protocol::openai::messages_with_pictures(messages.to_vec(), &mut |url, place| images.data_url(url, place))?;
-    for part in messages.iter().flat_map(|message| message["content"].as_array().into_iter().flatten()) {
+    for part in messages
+        .iter()
+        .flat_map(|message| message["content"].as_array().into_iter().flatten())
+    {
         if part["type"] == "image_url" {
             images.detail(part["image_url"]["detail"].as_str());
         }

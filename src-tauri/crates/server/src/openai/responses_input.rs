@@ -196,7 +196,10 @@ fn content(item: &Fields, name: &str, images: &mut Images) -> Result<Vec<Content
                 // Some programs send the object of the other interface.
                 let url = part["image_url"].as_str().or(part["image_url"]["url"].as_str());
                 let url = url.ok_or_else(|| {
-                    Refusal::field(place(), "there is no image_url; files that were uploaded are not kept here, so send a data URL")
+                    Refusal::field(
+                        place(),
+                        "there is no image_url; files that were uploaded are not kept here, so send a data URL",
+                    )
                 })?;
                 flush(&mut content, &mut texts);
                 content.push(images.data_url(url, &place())?);

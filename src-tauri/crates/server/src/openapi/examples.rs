@@ -126,7 +126,8 @@ pub(super) fn message() -> Examples {
             {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"a": 2, "b": 3}}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "5", "is_error": false}]}]);
     let source = json!({"type": "base64", "media_type": "image/png", "data": PICTURE});
-    let shown = json!([{"role": "user", "content": [{"type": "image", "source": source}, {"type": "text", "text": "Which colour is it?"}]}]);
+    let shown =
+        json!([{"role": "user", "content": [{"type": "image", "source": source}, {"type": "text", "text": "Which colour is it?"}]}]);
     vec![
         (
             "a question",

@@ -17,8 +17,14 @@ fn url() -> String {
 fn questions(chat: Value, response: Value, message: Value) -> [(&'static str, Value); 3] {
     let text = |kind: &str| json!({"type": kind, "text": "Which colour?"});
     [
-        ("/v1/chat/completions", json!({"model": "pebble", "messages": [{"role": "user", "content": [chat, text("text")]}]})),
-        ("/v1/responses", json!({"model": "pebble", "input": [{"role": "user", "content": [response, text("input_text")]}]})),
+        (
+            "/v1/chat/completions",
+            json!({"model": "pebble", "messages": [{"role": "user", "content": [chat, text("text")]}]}),
+        ),
+        (
+            "/v1/responses",
+            json!({"model": "pebble", "input": [{"role": "user", "content": [response, text("input_text")]}]}),
+        ),
         (
             "/v1/messages",
             json!({"model": "pebble", "max_tokens": 9, "messages": [{"role": "user", "content": [message, text("text")]}]}),
@@ -42,11 +48,21 @@ async fn a_picture_reaches_the_engine_by_every_interface() {
         let asking = tokio::spawn(async move { post(address, path, &body).await });
         let job = house.job().await;
         let request = &job.request;
-        let [Content::Image { attachment, media_type, width, height, .. }, Content::Text { text }] = request.messages[0].content.as_slice()
+        let [Content::Image {
+            attachment,
+            media_type,
+            width,
+            height,
+            ..
+        }, Content::Text { text }] = request.messages[0].content.as_slice()
         else {
             panic!("{path}: {:?}", request.messages[0].content)
         };
-        assert_eq!((media_type.as_str(), *width, *height, text.as_str()), ("image/png", 1, 1, "Which colour?"), "{path}");
+        assert_eq!(
+            (media_type.as_str(), *width, *height, text.as_str()),
+            ("image/png", 1, 1, "Which colour?"),
+            "{path}"
+        );
         assert_eq!(request.images[attachment].to_base64(), PICTURE, "{path}");
         drop(job);
         asking.await.unwrap();
@@ -67,7 +83,11 @@ async fn a_tool_may_give_a_picture() {
     let job = house.job().await;
     let result = &job.request.messages[2];
     assert_eq!(result.role, Role::Tool);
-    assert!(matches!(result.content.as_slice(), [Content::Text { .. }, Content::Image { .. }]), "{:?}", result.content);
+    assert!(
+        matches!(result.content.as_slice(), [Content::Text { .. }, Content::Image { .. }]),
+        "{:?}",
+        result.content
+    );
     assert_eq!(job.request.images.len(), 1);
     drop(job);
     asking.await.unwrap();
@@ -77,13 +97,20 @@ async fn a_tool_may_give_a_picture() {
 async fn a_model_that_does_not_see_refuses_the_field_and_names_those_that_do() {
     let house = House::open().await;
     house.engine.make_blind("pebble");
-    let places = ["messages[0].content[0]", "input[0].content[0]", "messages[0].content[0].source.data"];
+    let places = [
+        "messages[0].content[0]",
+        "input[0].content[0]",
+        "messages[0].content[0].source.data",
+    ];
     for ((path, body), place) in shown().into_iter().zip(places) {
         let refused = post(house.address, path, &body).await;
         assert_eq!(refused.head.status, 400, "{path}");
         let error = refused.json()["error"].clone();
         let message = error["message"].as_str().unwrap();
-        assert!(message.contains(place) && message.contains("cannot see") && message.contains("org/model"), "{path}: {message}");
+        assert!(
+            message.contains(place) && message.contains("cannot see") && message.contains("org/model"),
+            "{path}: {message}"
+        );
         assert!(house.engine.take_job().is_none());
     }
 }
@@ -91,7 +118,12 @@ async fn a_model_that_does_not_see_refuses_the_field_and_names_those_that_do() {
 #[tokio::test]
 async fn no_address_is_opened_and_no_file() {
     let house = House::open().await;
-    for address in ["http://127.0.0.1:1/a.png", "https://example.org/a.png", "file:///etc/passwd", "/etc/passwd"] {
+    for address in [
+        "http://127.0.0.1:1/a.png",
+        "https://example.org/a.png",
+        "file:///etc/passwd",
+        "/etc/passwd",
+    ] {
         let bodies = questions(
             json!({"type": "image_url", "image_url": {"url": address}}),
             json!({"type": "input_image", "image_url": address}),
