@@ -64,7 +64,7 @@ impl Chat {
     }
 
     /// Tokens that pictures of these sizes (width, height) take under the model of this reference, or under the default model, in the same
-    /// order; `None` if the model does not see, or that is not known.
+    /// order; `None` if that is not known.
     ///
     /// # Errors
     /// `ModelNotFound` and `ModelBroken` from the model folder.
@@ -147,11 +147,12 @@ pub(crate) fn attachments(content: &[Content]) -> BTreeSet<String> {
 
 /// A picture without what its file tells besides: the file itself without those words, or drawn anew if they cannot be taken out.
 fn bare(bytes: &[u8]) -> media::Result<(String, ImageBytes)> {
-    let kind = media::measure(bytes)?.kind;
-    let (kind, bare) = match media::strip_metadata(bytes) {
-        Ok(bare) => (kind, bare),
-        Err(_) => (media::Kind::Jpeg, media::thumbnail(&media::decode(bytes)?, u32::MAX)?),
+    let bare = match media::strip_metadata(bytes) {
+        Ok(bare) => bare,
+        Err(_) => media::thumbnail(&media::decode(bytes)?, u32::MAX)?,
     };
+    // What cannot be cut is written as another kind.
+    let kind = media::measure(&bare)?.kind;
     Ok((kind.media_type().to_owned(), bare.into()))
 }
 

@@ -178,8 +178,8 @@ pub trait ModelShelf: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Tokens that pictures of these sizes (width, height) take under a model, marks around them included, in the same order; `None` if
-    /// the model does not see, or nobody here knows. Reads files, and none of the pictures.
+    /// Tokens that pictures of these sizes (width, height) take under a model, marks between them left out, in the same order; `None` if
+    /// nobody here knows, as of a model without a description of its pictures. Reads files, and none of the pictures.
     fn image_tokens(&self, _model: &ModelSource, _sizes: &[(u32, u32)], _detail: ImageDetail) -> Option<Vec<u32>> {
         None
     }

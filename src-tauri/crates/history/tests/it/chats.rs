@@ -1,6 +1,6 @@
 //! The sidebar, what a chat remembers, the trash.
 
-use history::{Error, NewAnswer};
+use history::{Error, ExportedPictures, NewAnswer};
 use protocol::{ChatSettings, ChatSummary, ImageDetail, Position, Sampling, Thinking};
 
 use crate::{asked, new_answer, Fresh};
@@ -142,8 +142,8 @@ async fn an_unknown_chat_is_not_found() {
         history.set_draft(nothing, &asked("x")).await,
         history.trash_chat(nothing).await,
         history.restore_chat(nothing).await.map(drop),
-        history.export_markdown(nothing).await.map(drop),
-        history.export_json(nothing).await.map(drop),
+        history.export_markdown(nothing, &ExportedPictures::new()).await.map(drop),
+        history.export_json(nothing, &ExportedPictures::new()).await.map(drop),
         history
             .begin_turn(nothing, &asked("x"), &Position::End, "x", &new_answer())
             .await
