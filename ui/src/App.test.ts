@@ -267,12 +267,12 @@ describe('a model on another computer', () => {
     await pass(50);
     expect(the('model-picker').textContent).toContain('big');
     expect(all('leaves-computer')).toHaveLength(1);
-    expect(the('empty-state').textContent).toContain('Your words leave this computer.');
+    expect(the('empty-state').textContent).toContain('Your words and pictures leave this computer.');
   });
 
   it('is not offered what its engine cannot do', async () => {
     await host.addEndpoint('lab', 'https://lab.example/v1', null);
-    const chat = host.addChat('A chat', Date.now(), { model: REMOTE, thinking: null, thinking_budget: null, system_prompt: '', sampling: {} });
+    const chat = host.addChat('A chat', Date.now(), { model: REMOTE, thinking: null, thinking_budget: null, system_prompt: '', sampling: {}, image_detail: 'normal' });
     host.addTurn(chat, 'A question', { state: 'stopped', parts: [{ kind: 'text', text: 'Half', started_at: 0, ended_at: 0 }], model: REMOTE });
     await open('chat', chat.summary.id);
     expect(all('continue')).toEqual([]);

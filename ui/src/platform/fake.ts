@@ -163,7 +163,7 @@ export class FakeHost extends FakeServer implements Platform {
   }
   async engineStatus(): ReturnType<Platform['engineStatus']> {
     return {
-      loaded: [{ reference: 'pebble', revision: 'a0', family: 'gemma4_text', quantization: '8 bit, groups of 64', dequantised: true, wrong_products: [], parameters: 12_000_000, resident_bytes: 48_000_000, context: 2048, thinking: { kind: 'switch', default_on: true }, template_hash: 'e3b0', device: 'cpu', load_ms: 180 }],
+      loaded: [{ reference: 'pebble', revision: 'a0', family: 'gemma4_text', quantization: '8 bit, groups of 64', dequantised: true, wrong_products: [], parameters: 12_000_000, resident_bytes: 48_000_000, context: 2048, thinking: { kind: 'switch', default_on: true }, template_hash: 'e3b0', device: 'cpu', load_ms: 180, sees: false }],
       memory: { active: 52_000_000, peak: 61_000_000, cache: 4_000_000 },
     };
   }
