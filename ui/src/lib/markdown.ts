@@ -4,7 +4,7 @@
  * text is read once more). A text that is long when it is finished is read in a worker, see `markdownJobs.ts`.
  */
 
-import { draft, lex, loadResource as load, slotPattern, useNonce, visible, type BlockToken, type Draft, type Links, type Resource } from './markdownDraft';
+import { draft, lex, loadResource as load, MOST_BLOCKS, slotPattern, useNonce, visible, type BlockToken, type Draft, type Links, type Resource } from './markdownDraft';
 import { sanitizeAnswer, sanitizeOurs } from './sanitize';
 
 export type { Resource } from './markdownDraft';
@@ -16,11 +16,12 @@ export type Block = { source: string; open: boolean; missing: Resource[] } & (
   | { kind: 'plain'; html: null }
 );
 
-/** How much of a text that came all at once is read in one step. */
+/** How much of a text that came all at once is read in one step, in characters and in blocks. */
 export const STEP = 8192;
+export const STEP_BLOCKS = 200;
 
-/** The most blocks of a text that are drawn as Markdown; the rest is drawn as it is written. */
-export const MOST_BLOCKS = 2000;
+/** A longer text is read in a worker when it is finished; longer code has no colours before. */
+export const LONG_TEXT = 4000;
 
 /** Carried by the slots of this page's drafts. */
 export const NONCE = Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join('');
@@ -39,6 +40,11 @@ async function loadMathStyle(): Promise<void> {
 /** A text as it is written. */
 export function plainBlock(source: string, open = false): Block {
   return { kind: 'plain', source, open, missing: [], html: null };
+}
+
+/** A text whose lines end as Markdown's do. */
+export function withNewlines(text: string): string {
+  return text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text;
 }
 
 const finished = new WeakMap<Draft, Block>();
@@ -81,8 +87,8 @@ export class MarkdownText {
 
   /** The blocks of this text. Blocks that did not change are the same objects as before. */
   update(text: string, whole: boolean): Block[] {
-    const source = text.replace(/\r\n?/g, '\n');
-    if (whole) return this.replace(lex(source, {}).tokens.filter(visible).map((token) => draft(token)));
+    const source = withNewlines(text);
+    if (whole) return this.replace(lex(source, {}).tokens.filter(visible).map((token) => draft(token, false, LONG_TEXT)));
     if (!source.startsWith(this.#settledSource)) this.#reset();
 
     const unsettled = source.slice(this.#settledSource.length);
@@ -91,20 +97,22 @@ export class MarkdownText {
       this.#open = [plainBlock(unsettled, true)];
       return this.#all();
     }
-    const { tokens, links, taken } = lex(unsettled, this.#links, STEP);
+    const { tokens: read, links, taken } = lex(unsettled, this.#links, STEP);
     this.#links = links;
-    this.#behind = taken < unsettled.length;
+    this.#behind = taken < unsettled.length || read.length > STEP_BLOCKS;
+    const tokens = read.slice(0, STEP_BLOCKS);
     const shown = tokens.filter(visible);
     const last = shown.at(-1);
     // A first line that is not yet whole may still turn out to continue the block before: "2" after a list, then "2.".
     const open = this.#behind ? [] : shown.slice(last && !last.raw.includes('\n') ? -2 : -1);
+    const before = this.#settledSource.length;
     const settled = this.#behind ? tokens.length : open[0] ? tokens.indexOf(open[0]) : 0;
     for (const token of tokens.slice(0, settled)) {
       this.#settledSource += token.raw;
       if (visible(token)) this.#settled.push(this.#rendered(token, false));
     }
     this.#open = this.#behind
-      ? [plainBlock(unsettled.slice(taken), true)]
+      ? [plainBlock(unsettled.slice(this.#settledSource.length - before), true)]
       : open.map((token) => this.#rendered(token, token === last));
     return this.#all();
   }
@@ -125,7 +133,7 @@ export class MarkdownText {
   refresh(): Block[] {
     const rendered = (block: Block): Block => {
       const token = block.missing.length > 0 ? lex(block.source, this.#links).tokens.find(visible) : undefined;
-      return token ? blockOf(draft(token)) : block;
+      return token ? blockOf(draft(token, false, LONG_TEXT)) : block;
     };
     this.#settled = this.#settled.map(rendered);
     this.#open = this.#open.map(rendered);
@@ -137,7 +145,7 @@ export class MarkdownText {
   }
 
   #rendered(token: BlockToken, open: boolean): Block {
-    return this.#open.find((block) => block.source === token.raw && block.open === open) ?? blockOf(draft(token, open));
+    return this.#open.find((block) => block.source === token.raw && block.open === open) ?? blockOf(draft(token, open, LONG_TEXT));
   }
 
   #reset(): void {

@@ -7,6 +7,6 @@ import type { Job, JobDone } from './markdownJobs';
 self.onmessage = async ({ data }: MessageEvent<Job>) => {
   chooseLanguage([data.language]);
   useNonce(data.nonce);
-  const done: JobDone = { id: data.id, drafts: await draftWhole(data.text, data.many) };
+  const done: JobDone = { id: data.id, drafts: await draftWhole(data.text) };
   self.postMessage(done);
 };

@@ -41,7 +41,7 @@ export type Links = Lexer['tokens']['links'];
 export type BlockToken = Token | { type: 'plain'; raw: string };
 
 /** More definitions than this are not read, because each run of words is compared with them. */
-const MOST_LINKS = 500;
+const MOST_LINKS = 200;
 
 /** What a slot is sanitised around: `<span data-slot="NONCE-NUMBER"></span>`. */
 export function slotPattern(nonce: string): RegExp {
@@ -54,6 +54,7 @@ let nonce = '';
 let slots: Slot[] = [];
 let missing: Resource[] = [];
 let formulas = 0;
+let longestCode = Infinity;
 
 /** Lets slots carry this number. */
 export function useNonce(text: string): void {
@@ -97,6 +98,9 @@ const marked = new Marked(
   }),
 );
 
+/** The most blocks of a text that are drawn as Markdown; the rest is drawn as it is written. */
+export const MOST_BLOCKS = 2000;
+
 /**
  * The blocks of a text, with the definitions of links known so far. Sections are taken until `most` characters are;
  * `taken` says how many were.
@@ -108,9 +112,14 @@ export function lex(source: string, links: Links, most = Infinity): { tokens: Bl
   let taken = 0;
   for (const section of sectionsOf(source)) {
     if (taken > 0 && taken + section.source.length > most) break;
+    if (tokens.length >= 2 * MOST_BLOCKS) {
+      tokens.push({ type: 'plain', raw: source.slice(taken) });
+      taken = source.length;
+      break;
+    }
     taken += section.source.length;
     tokens.push(...((section.plain ? null : blocks(lexer, section.source)) ?? [{ type: 'plain', raw: section.source }]));
-    for (const label of Object.keys(known).slice(MOST_LINKS)) delete known[label];
+    if (section.source.includes(']:')) for (const label of Object.keys(known).slice(MOST_LINKS)) delete known[label];
   }
   for (const { src, tokens: words } of lexer.inlineQueue) {
     lexer.state.inRawBlock = false;
@@ -147,8 +156,9 @@ function isPlain(token: BlockToken): token is { type: 'plain'; raw: string } {
   return token.type === 'plain';
 }
 
-/** Renders one block; an open one may end in the middle of a word, a mark or a fence. */
-export function draft(token: BlockToken, open = false): Draft {
+/** Renders one block; an open one may end in the middle of a word, a mark or a fence. Longer code than `code` stays without colours. */
+export function draft(token: BlockToken, open: boolean, code: number): Draft {
+  longestCode = code;
   slots = [];
   missing = [];
   formulas = 0;
@@ -173,22 +183,23 @@ function parsed(tokens: Token[]): string | null {
   }
 }
 
-/** All blocks of a finished text, with all they need; what cannot be loaded stays plain, and what comes after so `many` of them. */
-export async function draftWhole(text: string, many: number): Promise<Draft[]> {
+/** All blocks of a finished text, with all they need; what cannot be loaded stays plain, and so does what comes after {@link MOST_BLOCKS}. */
+export async function draftWhole(text: string): Promise<Draft[]> {
   const all = lex(text, {}).tokens.filter(visible);
-  const rest = all.slice(many).map((token) => token.raw).join('\n\n');
-  const tokens: BlockToken[] = rest === '' ? all : [...all.slice(0, many), { type: 'plain', raw: rest }];
-  const drafts = tokens.map((token) => draft(token));
+  const rest = all.slice(MOST_BLOCKS).map((token) => token.raw).join('\n\n');
+  const tokens: BlockToken[] = rest === '' ? all : [...all.slice(0, MOST_BLOCKS), { type: 'plain', raw: rest }];
+  const drafts = tokens.map((token) => draft(token, false, Infinity));
   const wanted = new Map(drafts.flatMap((block) => block.missing).map((resource) => [resource.kind === 'math' ? '' : resource.name, resource]));
   if (wanted.size === 0) return drafts;
   await Promise.allSettled([...wanted.values()].map(loadResource));
   return drafts.map((block, index) => {
     const token = tokens[index];
-    return block.missing.length > 0 && token ? { ...draft(token), missing: [] } : block;
+    return block.missing.length > 0 && token ? { ...draft(token, false, Infinity), missing: [] } : block;
   });
 }
 
 function colours(code: string, label: string): string | null {
+  if (code.length > longestCode) return null;
   const grammar = grammarOf(label);
   const html = highlight(code, label);
   if (html === null && grammar !== null) missing.push({ kind: 'grammar', name: grammar });

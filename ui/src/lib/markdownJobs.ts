@@ -4,11 +4,9 @@
  */
 
 import { language } from '../messages';
-import { MOST_BLOCKS, NONCE } from './markdown';
+import { NONCE, withNewlines } from './markdown';
 import { draftWhole, type Draft } from './markdownDraft';
 
-/** A longer text is read in the worker when it is finished. */
-export const LONG_TEXT = 8000;
 /** A text that takes longer than this, in milliseconds, stays as it is written. */
 const PATIENCE = 10_000;
 
@@ -18,8 +16,6 @@ export interface Job {
   text: string;
   nonce: string;
   language: string;
-  /** The most blocks that are drawn as Markdown. */
-  many: number;
 }
 
 /** What it answers. */
@@ -36,8 +32,8 @@ const waiting = new Map<number, { job: Job; done: (drafts: Draft[] | null) => vo
 
 /** The blocks of a finished text; `null` if it stays as it is written. */
 export function readWhole(text: string): Promise<Draft[] | null> {
-  const job: Job = { id: next++, text: text.replace(/\r\n?/g, '\n'), nonce: NONCE, language, many: MOST_BLOCKS };
-  if (typeof Worker === 'undefined') return draftWhole(job.text, MOST_BLOCKS);
+  const job: Job = { id: next++, text: withNewlines(text), nonce: NONCE, language };
+  if (typeof Worker === 'undefined') return draftWhole(job.text);
   return new Promise((done) => {
     waiting.set(job.id, { job, done });
     worker ??= open();

@@ -24,6 +24,8 @@ export const DEEPEST = 20;
 export const LONGEST_FORMULA = 4000;
 /** The most of them in a section, whatever its runs. */
 const MOST_MARKS_IN_ALL = 4 * MOST_MARKS;
+/** How many formulas without an end are looked at in a section. */
+const MOST_UNCLOSED = 20;
 /** The longest gap between two words. */
 const WIDEST_GAP = 256;
 
@@ -61,6 +63,7 @@ export function* sectionsOf(source: string): Generator<Section> {
 function sectionEnd(source: string, start: number): { end: number; whole: boolean } {
   let listed = false;
   let blank = false;
+  let unclosed = 0;
   for (let at = start; at < source.length; ) {
     const next = lineEnd(source, at);
     // What decides stands at the beginning of a line.
@@ -75,7 +78,9 @@ function sectionEnd(source: string, start: number): { end: number; whole: boolea
     blank = false;
     // Inside a list what is indented may belong to an item.
     if (!listed || !indented) {
-      const end = rawEnd(source, at, line);
+      const formula = unclosed < MOST_UNCLOSED && FORMULA.test(line);
+      const end = rawEnd(source, at, line, formula);
+      unclosed += formula ? 1 : 0;
       if (end !== null) return at > start ? { end: at, whole: false } : end;
     }
     listed ||= LIST.test(line);
@@ -91,7 +96,7 @@ function continues(line: string, listed: boolean): boolean {
 }
 
 /** The end of what may hold blank lines, if such begins with this line. */
-function rawEnd(source: string, at: number, line: string): { end: number; whole: boolean } | null {
+function rawEnd(source: string, at: number, line: string, formula: boolean): { end: number; whole: boolean } | null {
   const fence = FENCE.exec(line);
   // The information after the mark may be longer than what was looked at.
   if (fence && (fence[2]?.[0] === '~' || !source.slice(at + fence[0].length, lineEnd(source, at)).includes('`'))) {
@@ -105,9 +110,8 @@ function rawEnd(source: string, at: number, line: string): { end: number; whole:
     const found = closing ? indexAfter(source, from, closing) : source.indexOf(close, raw[2] ? from - 2 : from);
     return { end: found < 0 ? source.length : afterBlank(source, lineEnd(source, found)), whole: false };
   }
-  if (!FORMULA.test(line)) return null;
-  const formula = formulaAt(source.slice(at, at + 2 * LONGEST_FORMULA + 16));
-  return formula && { end: at + formula.end, whole: true };
+  const found = formula ? formulaAt(source.slice(at, at + 2 * LONGEST_FORMULA + 16)) : null;
+  return found && { end: at + found.end, whole: true };
 }
 
 function indexAfter(source: string, from: number, wanted: RegExp): number {
