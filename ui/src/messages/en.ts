@@ -1,3 +1,4 @@
+import { chat } from './en.chat';
 import { network } from './en.network';
 import { server } from './en.server';
 
@@ -35,7 +36,7 @@ export const en = {
   'amount.tokens': { one: '{count} token', other: '{count} tokens' },
   'amount.context': '{tokens} context',
   'amount.contextTokens': '{tokens} tokens',
-  'amount.memory': '{total} · {free} free',
+  'amount.memory': '{total} memory · {free} free',
   'amount.files': { one: '{count} file', other: '{count} files' },
   'amount.models': { one: '{count} model', other: '{count} models' },
 
@@ -472,6 +473,8 @@ export const en = {
   'settings.thinking.low': 'Low',
   'settings.thinking.medium': 'Medium',
   'settings.thinking.high': 'High',
+
+  ...chat,
 
   ...server,
 
