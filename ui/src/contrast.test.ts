@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import css from './app.css?raw';
 
+
 type Colours = Record<string, string>;
 
 function coloursOf(block: string): Colours {

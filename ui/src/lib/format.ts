@@ -133,3 +133,9 @@ export function searchChats(chats: readonly ChatSummary[], query: string): ChatS
 export function chatTitle(title: string): string {
   return plainName(title).trim() || t('chat.untitled');
 }
+
+/** A draft with a quotation at its end, as Markdown. */
+export function withQuote(draft: string, words: string): string {
+  const quotation = words.trim().split('\n').map((line) => `> ${line}`.trimEnd()).join('\n');
+  return `${draft.trim() ? `${draft.trimEnd()}\n\n` : ''}${quotation}\n\n`;
+}

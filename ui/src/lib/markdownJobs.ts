@@ -30,8 +30,26 @@ let next = 1;
 /** What the worker has not answered yet; it reads the first of them. */
 const waiting = new Map<number, { job: Job; done: (drafts: Draft[] | null) => void }>();
 
+/** Texts that were read last, for they come into sight again. */
+const read = new Map<string, Draft[] | null>();
+const KEPT = 24;
+
+/** What was made of a text before; `undefined` if it was not read, or long ago. */
+export function readBefore(text: string): Draft[] | null | undefined {
+  return read.get(text);
+}
+
 /** The blocks of a finished text; `null` if it stays as it is written. */
-export function readWhole(text: string): Promise<Draft[] | null> {
+export async function readWhole(text: string): Promise<Draft[] | null> {
+  const drafts = await readOnce(text);
+  read.delete(text);
+  read.set(text, drafts);
+  const [oldest] = read.keys();
+  if (read.size > KEPT && oldest !== undefined) read.delete(oldest);
+  return drafts;
+}
+
+function readOnce(text: string): Promise<Draft[] | null> {
   const job: Job = { id: next++, text: withNewlines(text), nonce: NONCE, language };
   if (typeof Worker === 'undefined') return draftWhole(job.text);
   return new Promise((done) => {

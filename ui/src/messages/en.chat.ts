@@ -12,8 +12,6 @@ export const chat = {
   'gone.getAgain': 'Get it again',
   'gone.useAnother': 'Use another',
 
-  'message.menu': 'Message',
-  'message.copy': 'Copy message',
-  'message.copyMarkdown': 'Copy answer as Markdown',
+  'message.copy': 'Copy question',
   'message.quote': 'Quote',
 } as const;

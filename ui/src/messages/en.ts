@@ -15,7 +15,7 @@ export const en = {
   'common.tryAgain': 'Try again',
   'common.undo': 'Undo',
 
-  'contextMenu.label': 'Link or selected text',
+  'contextMenu.label': 'Link, selected text or message',
   'contextMenu.copyAddress': 'Copy address',
   'contextMenu.copyLink': 'Copy link',
   'contextMenu.openLink': 'Open in browser',
