@@ -133,7 +133,9 @@ fn png(bytes: &[u8]) -> Result<Vec<u8>> {
                     kept.extend(sum.to_be_bytes());
                 }
             }
-            // Chunks that a program made up for itself may hold anything; colours, frames and pixels do not.
+            // Frames have names of their own kind, which are kept.
+            b"acTL" | b"fcTL" | b"fdAT" => kept.extend(chunk),
+            // Chunks that a program made up for itself may hold anything; colours and pixels do not.
             _ if name[0].is_ascii_lowercase() && name[1].is_ascii_lowercase() => {}
             _ => kept.extend(chunk),
         }

@@ -48,9 +48,11 @@ fn png(orientation: u8) -> Vec<u8> {
         [&(body.len() as u32).to_be_bytes()[..], &named, &sum.sum().to_be_bytes()].concat()
     };
     let text = [b"Comment\0", SECRET].concat();
+    let frames = chunk(b"acTL", &[0, 0, 0, 1, 0, 0, 0, 0]);
     let after_header = 33;
     [
         &plain[..after_header],
+        &frames,
         &chunk(b"eXIf", &exif(orientation)),
         &chunk(b"tEXt", &text),
         &chunk(b"maPl", SECRET),
