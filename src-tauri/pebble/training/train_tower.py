@@ -1,0 +1,280 @@
+"""Train Pebble's tower on one CUDA GPU, before the frozen text part.
+
+usage: train_tower.py OUT SECONDS [CHECKPOINT]     writes OUT/tower.safetensors (32 bit) again and again, and OUT/tower.txt
+
+SECONDS count from the start of the program (or from START, seconds since 1970) to the end of its last check. Pictures are drawn on the GPU from scenes that workers think up.
+"""
+import json
+import os
+import random
+import sys
+import time
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+
+import dialogues as D
+import pictures as P
+import rows as R
+from tower import CFG, IDS, Seer, Tower, norm, W
+
+DEV = "cuda" if torch.cuda.is_available() else "cpu"
+KIND = torch.bfloat16 if DEV == "cuda" else torch.float32
+CELL = CFG["patch_size"] * CFG["pooling_kernel_size"]
+#: (height, width) of what the tower sees, for the usual shapes of pictures within 70 tokens, and their shares.
+GRIDS, GRID_SHARES = [(384, 384), (336, 432), (432, 336), (288, 480), (288, 528)], [50, 15, 15, 12, 8]
+PICTURES = int(os.environ.get("PICTURES", 256))
+WORKERS = int(os.environ.get("WORKERS", 10))
+#: What a picture is drawn for: shares, and the skills asked about it.
+SUBJECTS = {"color": (14, ["color", "shape"]), "see": (3, ["see", "color"]), "count": (16, ["count", "count"]), "place": (18, ["place", "place", "color", "shape"]),
+            "number": (14, ["number"]), "word": (20, ["word"]), "both": (3, ["both"]), "same": (9, ["same", "changed"]), "changed": (9, ["changed", "same"]), "more": (10, ["more"])}
+NO_COLOR, LETTER = len(P.COLORS), len(P.KINDS)
+SLOTS = P.MOST
+
+
+def batch(r, rows, grid, count, skills=None):
+    """`count` pictures or a few more and the dialogues about them, as arrays; with `skills`, one question each, for checks."""
+    height, width = GRIDS[grid]
+    tokens = (height // CELL) * (width // CELL)
+    scenes, short, long = [], [], []
+    while len(scenes) < count:
+        subject = r.choice(skills) if skills else r.choices(list(SUBJECTS), [s for s, _ in SUBJECTS.values()])[0]
+        made = P.scenes_for(r, subject, width, height)
+        at = list(range(len(scenes), len(scenes) + len(made)))
+        scenes += made
+        asked = [subject] if skills else SUBJECTS[subject][1]
+        turns = [(s, *P.question(r, s, made)) for s in asked]
+        if not skills and r.random() < .05:
+            turns.append(("text", *R.text_turn(r)))
+        thinking = not skills and r.random() < .12
+        system = r.choice(D.NEUTRAL) if not skills and r.random() < .1 else ""
+        before = [R.text_turn(r)] if not skills and r.random() < .12 else []
+        if len(made) == 2 or before or (len(turns) > 1 and r.random() < .2 and not skills):
+            # Several turns about one picture, pictures after other talk, or two pictures: the long rows.
+            group = [turns] if len(made) == 1 else [[t] for t in turns]
+            long += [(rows.row(len(made), tokens, [t[1:] for t in g], thinking, system, before), at, g[-1][0]) for g in group]
+        else:
+            short += [(rows.row(1, tokens, [t[1:]], thinking, system), at, t[0]) for t in turns]
+    things = np.zeros((len(scenes), SLOTS, 9), np.float32)
+    things[:, :, 0] = -1
+    for i, s in enumerate(scenes):
+        for j, t in enumerate(s.things):
+            things[i, j, :8] = t
+            things[i, j, 8] = list(P.COLORS).index(s.shapes[j][1]) if s.shapes else NO_COLOR
+    out = {"grid": grid, "things": things, "ground": np.array([s.ground for s in scenes], np.float32)}
+    for name, group in (("short", short), ("long", long)):
+        if group:
+            longest = max(len(g[0][0]) for g in group)
+            # One more than a multiple of 8: attention with a mask wants such lengths.
+            ids, target = R.pad([g[0] for g in group], (longest + 6) // 8 * 8 + 1)
+            row, at = target[:, 1:].nonzero()
+            ids, right = ids[:, :-1], ids[row, at + 1]
+            # Places in all rows laid end to end: the host knows them, so that the GPU is never waited for.
+            out[name] = {"ids": ids, "wanted": row * ids.shape[1] + at, "right": right, "row": row, "places": (ids == IDS["image"]).flatten().nonzero()[0],
+                         "order": np.array([n for g in group for n in g[1]]), "skills": [g[2] for g in group]}
+    return out
+
+
+def as_it_is(b):
+    """Arrays go through a worker's pipe as they are: shared tensors would take a file descriptor each."""
+    return b
+
+
+class Stream(torch.utils.data.IterableDataset):
+    def __init__(self, seed):
+        self.seed = seed
+
+    def __iter__(self):
+        info = torch.utils.data.get_worker_info()
+        r, rows = random.Random(f"train {self.seed} {info.id if info else 0}"), R.Rows()
+        while True:
+            yield batch(r, rows, r.choices(range(len(GRIDS)), GRID_SHARES)[0], PICTURES)
+
+
+def render(things, slots, ground, maps, height, width):
+    """What `pictures.draw` draws, for all scenes at once [scenes, 3, height, width]."""
+    out = ground[:, :, None, None].expand(-1, -1, height, width).contiguous()
+    y, x = torch.meshgrid(torch.arange(height, device=out.device) + .5, torch.arange(width, device=out.device) + .5, indexing="ij")
+    for slot in range(SLOTS):
+        t, here = things[:, slot], slots[slot]
+        if not len(here):
+            continue
+        m, color, cx, cy, rad, turn = t[here, 0].long(), t[here, 1:4], *(t[here, k, None, None] for k in (4, 5, 6, 7))
+        dx, dy, c, s = x - cx, y - cy, turn.cos(), turn.sin()
+        at = torch.stack([(dx * c + dy * s) / rad, (dy * c - dx * s) / rad], -1)
+        cover = F.grid_sample(maps[m][:, None], at, mode="bilinear", padding_mode="zeros", align_corners=False)
+        out[here] += cover * (color[:, :, None, None] - out[here])
+    return out
+
+
+def look(b, maps, blur):
+    """Pictures as the processor hands them over; with `blur`, as if enlarged from a smaller or reduced from a larger file."""
+    height, width = GRIDS[b["grid"]]
+    things, ground = b["things"].clone(), b["ground"]
+    scale = random.choice([1, 1, .5, .67, 1.5]) if blur else 1
+    h, w = round(height * scale), round(width * scale)
+    things[:, :, 4:7] *= scale
+    out = render(things, b["slots"], ground, maps, h, w)
+    out = (out * 255).round_() / 255
+    if scale != 1:
+        out = F.interpolate(out, (height, width), mode="bicubic", antialias=True, align_corners=False)
+        out = (out * 255).round_().clamp_(0, 255) / 255
+    return out
+
+
+def cells(b):
+    """What has its middle in each pooled cell: (kind or letter, color), the last class for nothing; [pictures, rows, columns]."""
+    height, width = GRIDS[b["grid"]]
+    n, rows, cols = len(b["things"]), height // CELL, width // CELL
+    what = torch.full((n, rows, cols), LETTER + len(P.LETTERS), device=DEV)
+    color = torch.full_like(what, NO_COLOR)
+    t = b["things"]
+    i, slot = b["filled"]
+    m = t[i, slot, 0].long()
+    y, x = (t[i, slot, 5] / CELL).long().clamp(0, rows - 1), (t[i, slot, 4] / CELL).long().clamp(0, cols - 1)
+    what[i, y, x] = torch.where(m < LETTER, m, LETTER + (m - LETTER) % len(P.LETTERS))
+    color[i, y, x] = t[i, slot, 8].long()
+    return what, color
+
+
+class Probe(nn.Module):
+    """Reads kinds and colors off the pooled states: a second teacher, gone after training."""
+
+    def __init__(self):
+        super().__init__()
+        self.what, self.color = nn.Linear(W, LETTER + len(P.LETTERS) + 1), nn.Linear(W, NO_COLOR + 1)
+
+    def forward(self, states, b):
+        what, color = cells(b)
+        states = norm(states).float()
+        return sum(F.cross_entropy(head(states).flatten(0, 2), y.flatten(), weight=torch.cat([torch.ones(n - 1, device=DEV), torch.full((1,), .1, device=DEV)]))
+                   for head, y, n in ((self.what, what, self.what.out_features), (self.color, color, self.color.out_features)))
+
+
+def to_device(b):
+    def go(x):
+        return torch.as_tensor(x).to(DEV, non_blocking=True)
+
+    things = torch.as_tensor(b["things"])
+    filled = things[:, :, 0] >= 0
+    out = {"things": go(things), "ground": go(b["ground"]), "grid": b["grid"], "slots": [go(f.nonzero()[:, 0]) for f in filled.T],
+           "filled": tuple(go(x) for x in filled.nonzero(as_tuple=True))}
+    for k in ("short", "long"):
+        if k in b:
+            out[k] = {n: x if n == "skills" else go(x).long() for n, x in b[k].items()}
+    return out
+
+
+def answers(seer, features, b):
+    """(loss sum, tokens, right answers by skill) over the rows of a batch; an answer is right if each of its tokens is the likeliest."""
+    loss, n, right = 0, 0, []
+    for k in ("short", "long"):
+        if k not in b:
+            continue
+        g = b[k]
+        logits = seer(g["ids"], g["places"], features, g["order"], g["wanted"])
+        loss = loss + F.cross_entropy(logits, g["right"], reduction="sum")
+        n += len(g["right"])
+        with torch.no_grad():
+            miss = torch.zeros(len(g["ids"]), device=DEV).index_add_(0, g["row"], (logits.argmax(-1) != g["right"]).float())
+            right.append((g["skills"], miss == 0))
+    return loss, n, right
+
+
+@torch.no_grad()
+def check(seer, maps, count, seed):
+    """Right and asked, by skill, on fresh pictures of all grids."""
+    r, rows, table = random.Random(f"check {seed}"), R.Rows(), {}
+    for grid in range(len(GRIDS)):
+        for skill in P.SKILLS:
+            b = to_device(batch(r, rows, grid, count * (2 if skill in R.PAIRS else 1), [skill]))
+            _, _, right = answers(seer, seer.tower(look(b, maps, False).to(KIND)), b)
+            for skills, ok in right:
+                s = table.setdefault(skill, [0, 0])
+                s[0] += int(ok.sum())
+                s[1] += len(skills)
+    return table
+
+
+def show(table):
+    return " ".join(f"{k} {a / n:.3f}" for k, (a, n) in table.items())
+
+
+def main():
+    out, seconds = sys.argv[1], float(sys.argv[2])
+    start = float(os.environ.get("START", time.time()))
+    torch.manual_seed(0)
+    log = open(f"{out}/tower.txt", "a")
+
+    def say(*words):
+        print(f"{time.time() - start:6.1f}s", *words, flush=True)
+        print(f"{time.time() - start:6.1f}s", *words, flush=True, file=log)
+
+    loader = iter(torch.utils.data.DataLoader(Stream(time.time_ns() if len(sys.argv) > 3 else 1), batch_size=None, num_workers=WORKERS, prefetch_factor=4 if WORKERS else None, collate_fn=as_it_is))
+    seer, probe = Seer().to(DEV), Probe().to(DEV)
+    seer.text.to(KIND)
+    if len(sys.argv) > 3:
+        w = load_file(sys.argv[3])
+        seer.tower.load_state_dict({k.removeprefix("tower."): v for k, v in w.items() if k.startswith("tower.")})
+        probe.load_state_dict({k.removeprefix("probe."): v for k, v in w.items() if k.startswith("probe.")})
+    maps = torch.from_numpy(np.load(os.environ["ATLAS"]) if "ATLAS" in os.environ else P.atlas()).to(DEV)
+    mine = [*seer.tower.parameters(), *probe.parameters()]
+    say("tower", sum(p.numel() for p in seer.tower.parameters()), "parameters on", DEV)
+    rows = seer.tower.per_layer_rows
+    groups = [([p for p in mine if p.dim() > 1 and p is not rows], .02, 1), ([p for p in mine if p.dim() < 2], 0, 1), ([rows], 0, 3)]
+    opt = torch.optim.AdamW([{"params": p, "weight_decay": decay, "pace": pace} for p, decay, pace in groups], lr=1e-3, betas=(.9, .98), fused=DEV == "cuda")
+    peak, budget = float(os.environ.get("PEAK", 1.2e-3)), seconds - float(os.environ.get("LAST_CHECK", 12))
+
+    def save():
+        w = {f"tower.{k}": v for k, v in seer.tower.state_dict().items()} | {f"probe.{k}": v for k, v in probe.state_dict().items()}
+        save_file({k: v.detach().float().cpu().contiguous() for k, v in w.items()}, f"{out}/tower.tmp")
+        os.replace(f"{out}/tower.tmp", f"{out}/tower.safetensors")
+
+    step, asked, table, shown, saved, losses = 0, 0, {}, time.time(), time.time(), []
+    begin = None
+    while True:
+        b = to_device(next(loader))
+        begin = begin or time.time()
+        frac = min(1., (time.time() - begin) / max(1., start + budget - begin))
+        lr = peak * min(1, (step + 1) / 150) * (.5 + .5 * np.cos(np.pi * max(0, frac - .1) / .9)) + 1e-6
+        for g in opt.param_groups:
+            g["lr"] = lr * g["pace"]
+        with torch.no_grad():
+            pixels = look(b, maps, True).to(KIND)
+        states = seer.tower.encode(pixels)
+        teacher = probe(states, b)
+        loss, n, right = answers(seer, seer.tower.project(states), b)
+        total = loss / n + teacher * max(.1, .6 - frac)
+        opt.zero_grad(set_to_none=True)
+        total.backward()
+        nn.utils.clip_grad_norm_(mine, 1.)
+        opt.step()
+        step += 1
+        losses.append(torch.stack([loss.detach() / n, teacher.detach()]))
+        asked += sum(len(s) for s, _ in right)
+        if step % 10 == 0:
+            for skills, ok in right:
+                for s, o in zip(skills, ok.tolist()):
+                    c = table.setdefault(s, [0, 0])
+                    c[0] += o
+                    c[1] += 1
+        if time.time() - shown > 8:
+            lm, pr = torch.stack(losses).mean(0).tolist()
+            say(f"step {step} asked {asked} lr {lr:.1e} loss {lm:.4f} probe {pr:.4f} |", show(dict(sorted(table.items()))))
+            shown, table, losses = time.time(), {}, []
+        if time.time() - saved > 20:
+            save()
+            saved = time.time()
+        if frac >= 1:
+            break
+    save()
+    final = check(seer, maps, int(os.environ.get("CHECK", 40)), 1)
+    say("steps", step, "check:", show(final))
+    say("all", sum(a for a, _ in final.values()) / sum(n for _, n in final.values()))
+
+
+if __name__ == "__main__":
+    main()
