@@ -68,6 +68,32 @@ def marks(folder, out):
     (out / "tokenizer.json").write_text(json.dumps(tokenizer, indent=2, ensure_ascii=False))
 
 
+def seeing_template(template):
+    """The chat template with content in parts: pictures first, then the marks that Pebble looks by, then the words. Plain text renders as before."""
+    look = "".join(VISION["marks"][: len(IDS["look"])])
+    macro = """{%- macro spoken(content) -%}
+    {%- if content is string -%}
+        {{- content | trim -}}
+    {%- else -%}
+        {%- set ns = namespace(pictures='', words='') -%}
+        {%- for part in content -%}
+            {%- if part.type == 'text' -%}
+                {%- set ns.words = ns.words + part.text -%}
+            {%- else -%}
+                {%- set ns.pictures = ns.pictures + '<|image|>' -%}
+            {%- endif -%}
+        {%- endfor -%}
+        {{- ns.pictures -}}{{- 'LOOK' if ns.pictures -}}{{- ns.words | trim -}}
+    {%- endif -%}
+{%- endmacro -%}
+""".replace("LOOK", look)
+    before, asked = "{%- set thinking = ", "message.role + '\\n' + message.content | trim + '<turn|>"
+    if "macro spoken" in template:
+        return template
+    assert template.count(before) == 1 and template.count(asked) == 1
+    return template.replace(before, macro + before).replace(asked, asked.replace("message.content | trim", "spoken(message.content)"))
+
+
 def main():
     checkpoint, folder, out = (Path(p) for p in sys.argv[1:4])
     out.mkdir(parents=True, exist_ok=True)
@@ -76,7 +102,8 @@ def main():
         tensors = {n: f.get_tensor(n) for n in f.keys() if n.startswith("language_model.")}
     replace_rows(tensors, weights["tower.per_layer_rows"])
     tensors |= tower_tensors(weights)
-    for name in ("chat_template.jinja", "generation_config.json", "tokenizer_config.json"):
+    (out / "chat_template.jinja").write_text(seeing_template((folder / "chat_template.jinja").read_text()))
+    for name in ("generation_config.json", "tokenizer_config.json"):
         if folder != out:
             shutil.copy(folder / name, out / name)
     save_file(tensors, out / "model.safetensors", metadata={"format": "mlx"})

@@ -19,18 +19,23 @@ from safetensors.torch import load_file, save_file
 import dialogues as D
 import pictures as P
 import rows as R
-from tower import CFG, IDS, Seer, Tower, norm, W
+import train as T
+from tower import CFG, IDS, Block, Seer, norm, W
 
 DEV = "cuda" if torch.cuda.is_available() else "cpu"
 KIND = torch.bfloat16 if DEV == "cuda" else torch.float32
 CELL = CFG["patch_size"] * CFG["pooling_kernel_size"]
 #: (height, width) of what the tower sees, for the usual shapes of pictures within 70 tokens, and their shares.
-GRIDS, GRID_SHARES = [(384, 384), (336, 432), (432, 336), (288, 480), (288, 528)], [50, 15, 15, 12, 8]
+GRIDS, GRID_SHARES = [(384, 384), (336, 432), (432, 336), (288, 480), (480, 288)], [50, 15, 15, 10, 10]
 PICTURES = int(os.environ.get("PICTURES", 256))
+#: Dialogues of a step and their length. One shape for all steps: what is compiled is compiled once, and memory is used again.
+ROWS, LENGTH = PICTURES * 3 // 2, 209
 WORKERS = int(os.environ.get("WORKERS", 10))
 #: What a picture is drawn for: shares, and the skills asked about it.
 SUBJECTS = {"color": (14, ["color", "shape"]), "see": (3, ["see", "color"]), "count": (16, ["count", "count"]), "place": (18, ["place", "place", "color", "shape"]),
             "number": (14, ["number"]), "word": (20, ["word"]), "both": (3, ["both"]), "same": (9, ["same", "changed"]), "changed": (9, ["changed", "same"]), "more": (10, ["more"])}
+#: Share of the time in which only the probe teaches; and the step from which five are profiled, if any.
+LOOK_FIRST, PROFILED = float(os.environ.get("LOOK_FIRST", .12)), int(os.environ.get("PROFILED", -9))
 NO_COLOR, LETTER = len(P.COLORS), len(P.KINDS)
 SLOTS = P.MOST
 
@@ -39,25 +44,27 @@ def batch(r, rows, grid, count, skills=None):
     """`count` pictures or a few more and the dialogues about them, as arrays; with `skills`, one question each, for checks."""
     height, width = GRIDS[grid]
     tokens = (height // CELL) * (width // CELL)
-    scenes, short, long = [], [], []
+    scenes, made_rows = [], []
     while len(scenes) < count:
         subject = r.choice(skills) if skills else r.choices(list(SUBJECTS), [s for s, _ in SUBJECTS.values()])[0]
         made = P.scenes_for(r, subject, width, height)
+        if len(scenes) + len(made) > count:
+            continue
         at = list(range(len(scenes), len(scenes) + len(made)))
         scenes += made
         asked = [subject] if skills else SUBJECTS[subject][1]
         turns = [(s, *P.question(r, s, made)) for s in asked]
-        if not skills and r.random() < .05:
+        if skills:
+            made_rows.append((rows.row(len(made), tokens, [turns[0][1:]]), at, subject))
+            continue
+        if r.random() < .08:
             turns.append(("text", *R.text_turn(r)))
-        thinking = not skills and r.random() < .12
-        system = r.choice(D.NEUTRAL) if not skills and r.random() < .1 else ""
-        before = [R.text_turn(r)] if not skills and r.random() < .12 else []
-        if len(made) == 2 or before or (len(turns) > 1 and r.random() < .2 and not skills):
-            # Several turns about one picture, pictures after other talk, or two pictures: the long rows.
-            group = [turns] if len(made) == 1 else [[t] for t in turns]
-            long += [(rows.row(len(made), tokens, [t[1:] for t in g], thinking, system, before), at, g[-1][0]) for g in group]
-        else:
-            short += [(rows.row(1, tokens, [t[1:]], thinking, system), at, t[0]) for t in turns]
+        thinking, system = r.random() < .12, r.choice(D.NEUTRAL) if r.random() < .1 else ""
+        before = [R.text_turn(r)] if r.random() < .12 else []
+        # Now and then all questions about one picture in one dialogue.
+        for g in [turns] if len(made) == 1 and r.random() < .2 else [[t] for t in turns]:
+            made_rows.append((rows.row(len(made), tokens, [t[1:] for t in g], thinking, system, before), at, g[-1][0]))
+    made_rows = [g for g in made_rows if len(g[0][0]) <= LENGTH][: None if skills else ROWS]
     things = np.zeros((len(scenes), SLOTS, 9), np.float32)
     things[:, :, 0] = -1
     for i, s in enumerate(scenes):
@@ -65,17 +72,13 @@ def batch(r, rows, grid, count, skills=None):
             things[i, j, :8] = t
             things[i, j, 8] = list(P.COLORS).index(s.shapes[j][1]) if s.shapes else NO_COLOR
     out = {"grid": grid, "things": things, "ground": np.array([s.ground for s in scenes], np.float32)}
-    for name, group in (("short", short), ("long", long)):
-        if group:
-            longest = max(len(g[0][0]) for g in group)
-            # One more than a multiple of 8: attention with a mask wants such lengths.
-            ids, target = R.pad([g[0] for g in group], (longest + 6) // 8 * 8 + 1)
-            row, at = target[:, 1:].nonzero()
-            ids, right = ids[:, :-1], ids[row, at + 1]
-            # Places in all rows laid end to end: the host knows them, so that the GPU is never waited for.
-            out[name] = {"ids": ids, "wanted": row * ids.shape[1] + at, "right": right, "row": row, "places": (ids == IDS["image"]).flatten().nonzero()[0],
-                         "order": np.array([n for g in group for n in g[1]]), "skills": [g[2] for g in group]}
-    return out
+    # Rows beyond the dialogues stay empty.
+    ids, target = R.pad([g[0] for g in made_rows] + [([], [])] * (0 if skills else ROWS - len(made_rows)), LENGTH)
+    row, at = target[:, 1:].nonzero()
+    ids, right = ids[:, :-1], ids[row, at + 1]
+    # Places in all rows laid end to end: the host knows them, so that the GPU is never waited for.
+    return out | {"ids": ids, "wanted": row * ids.shape[1] + at, "right": right, "row": row, "places": (ids == IDS["image"]).flatten().nonzero()[0],
+                  "order": np.array([n for g in made_rows for n in g[1]]), "skills": [g[2] for g in made_rows]}
 
 
 def as_it_is(b):
@@ -162,26 +165,15 @@ def to_device(b):
     filled = things[:, :, 0] >= 0
     out = {"things": go(things), "ground": go(b["ground"]), "grid": b["grid"], "slots": [go(f.nonzero()[:, 0]) for f in filled.T],
            "filled": tuple(go(x) for x in filled.nonzero(as_tuple=True))}
-    for k in ("short", "long"):
-        if k in b:
-            out[k] = {n: x if n == "skills" else go(x).long() for n, x in b[k].items()}
-    return out
+    return out | {k: go(b[k]).long() for k in ("ids", "wanted", "right", "row", "places", "order")} | {"skills": b["skills"]}
 
 
 def answers(seer, features, b):
-    """(loss sum, tokens, right answers by skill) over the rows of a batch; an answer is right if each of its tokens is the likeliest."""
-    loss, n, right = 0, 0, []
-    for k in ("short", "long"):
-        if k not in b:
-            continue
-        g = b[k]
-        logits = seer(g["ids"], g["places"], features, g["order"], g["wanted"])
-        loss = loss + F.cross_entropy(logits, g["right"], reduction="sum")
-        n += len(g["right"])
-        with torch.no_grad():
-            miss = torch.zeros(len(g["ids"]), device=DEV).index_add_(0, g["row"], (logits.argmax(-1) != g["right"]).float())
-            right.append((g["skills"], miss == 0))
-    return loss, n, right
+    """(mean loss, whether right for each dialogue): an answer is right if each of its tokens is the likeliest."""
+    logits = seer(b["ids"], b["places"], features, b["order"], b["wanted"])
+    with torch.no_grad():
+        miss = torch.zeros(len(b["ids"]), device=DEV).index_add_(0, b["row"], (logits.argmax(-1) != b["right"]).float())
+    return F.cross_entropy(logits, b["right"]), miss == 0
 
 
 @torch.no_grad()
@@ -191,11 +183,10 @@ def check(seer, maps, count, seed):
     for grid in range(len(GRIDS)):
         for skill in P.SKILLS:
             b = to_device(batch(r, rows, grid, count * (2 if skill in R.PAIRS else 1), [skill]))
-            _, _, right = answers(seer, seer.tower(look(b, maps, False).to(KIND)), b)
-            for skills, ok in right:
-                s = table.setdefault(skill, [0, 0])
-                s[0] += int(ok.sum())
-                s[1] += len(skills)
+            _, right = answers(seer, seer.tower(look(b, maps, False).to(KIND)), b)
+            s = table.setdefault(skill, [0, 0])
+            s[0] += int(right.sum())
+            s[1] += len(right)
     return table
 
 
@@ -220,6 +211,12 @@ def main():
         w = load_file(sys.argv[3])
         seer.tower.load_state_dict({k.removeprefix("tower."): v for k, v in w.items() if k.startswith("tower.")})
         probe.load_state_dict({k.removeprefix("probe."): v for k, v in w.items() if k.startswith("probe.")})
+    if os.environ.get("COMPILE", "1") == "1":
+        # Layer by layer: a few small programs, instead of thousands of little kernels a step.
+        torch._dynamo.config.recompile_limit = 64
+        torch._dynamo.config.suppress_errors = True
+        Block.forward = torch.compile(Block.forward, dynamic=False)
+        T.Layer.forward = torch.compile(T.Layer.forward, dynamic=False)
     maps = torch.from_numpy(np.load(os.environ["ATLAS"]) if "ATLAS" in os.environ else P.atlas()).to(DEV)
     mine = [*seer.tower.parameters(), *probe.parameters()]
     say("tower", sum(p.numel() for p in seer.tower.parameters()), "parameters on", DEV)
@@ -233,34 +230,46 @@ def main():
         save_file({k: v.detach().float().cpu().contiguous() for k, v in w.items()}, f"{out}/tower.tmp")
         os.replace(f"{out}/tower.tmp", f"{out}/tower.safetensors")
 
-    step, asked, table, shown, saved, losses = 0, 0, {}, time.time(), time.time(), []
+    profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]) if PROFILED >= 0 else None
+    step, talked, asked, table, shown, saved, losses = 0, 0, 0, {}, time.time(), time.time(), []
     begin = None
     while True:
         b = to_device(next(loader))
         begin = begin or time.time()
         frac = min(1., (time.time() - begin) / max(1., start + budget - begin))
-        lr = peak * min(1, (step + 1) / 150) * (.5 + .5 * np.cos(np.pi * max(0, frac - .1) / .9)) + 1e-6
+        talked += frac >= LOOK_FIRST
+        # What first learns when the text part joins starts gently too.
+        lr = peak * min(1, (step + 1) / 150) * (min(1, talked / 150) if talked else 1) * (.5 + .5 * np.cos(np.pi * max(0, frac - .1) / .9)) + 1e-6
         for g in opt.param_groups:
             g["lr"] = lr * g["pace"]
+        if step == PROFILED:
+            profile.__enter__()
         with torch.no_grad():
             pixels = look(b, maps, True).to(KIND)
         states = seer.tower.encode(pixels)
         teacher = probe(states, b)
-        loss, n, right = answers(seer, seer.tower.project(states), b)
-        total = loss / n + teacher * max(.1, .6 - frac)
+        if frac < LOOK_FIRST:
+            # Nothing to say before anything is recognised: the first steps leave the text part out.
+            total, loss = teacher, teacher
+        else:
+            loss, right = answers(seer, seer.tower.project(states), b)
+            total = loss + teacher * max(.1, .6 - frac)
         opt.zero_grad(set_to_none=True)
         total.backward()
         nn.utils.clip_grad_norm_(mine, 1.)
         opt.step()
         step += 1
-        losses.append(torch.stack([loss.detach() / n, teacher.detach()]))
-        asked += sum(len(s) for s, _ in right)
-        if step % 10 == 0:
-            for skills, ok in right:
-                for s, o in zip(skills, ok.tolist()):
-                    c = table.setdefault(s, [0, 0])
-                    c[0] += o
-                    c[1] += 1
+        if step == PROFILED + 5:
+            torch.cuda.synchronize()
+            profile.__exit__(None, None, None)
+            say(profile.key_averages().table(sort_by="cuda_time_total", row_limit=25, max_name_column_width=60))
+        losses.append(torch.stack([loss.detach(), teacher.detach()]))
+        asked += len(b["skills"])
+        if step % 10 == 0 and frac >= LOOK_FIRST:
+            for s, o in zip(b["skills"], right.tolist()):
+                c = table.setdefault(s, [0, 0])
+                c[0] += o
+                c[1] += 1
         if time.time() - shown > 8:
             lm, pr = torch.stack(losses).mean(0).tolist()
             say(f"step {step} asked {asked} lr {lr:.1e} loss {lm:.4f} probe {pr:.4f} |", show(dict(sorted(table.items()))))
@@ -271,7 +280,8 @@ def main():
         if frac >= 1:
             break
     save()
-    final = check(seer, maps, int(os.environ.get("CHECK", 40)), 1)
+    with torch.compiler.set_stance("force_eager"):
+        final = check(seer, maps, int(os.environ.get("CHECK", 40)), 1)
     say("steps", step, "check:", show(final))
     say("all", sum(a for a, _ in final.values()) / sum(n for _, n in final.values()))
 
