@@ -78,7 +78,7 @@ class Tower(nn.Module):
         self.per_layer_rows = nn.Parameter(torch.zeros(len(FREE_ROWS), T.L * T.P))
 
     def encode(self, pixels):
-        """Pooled states [batch, rows, columns, W] before the projection."""
+        """Pooled states [batch, rows / 3, columns / 3, W] before the projection, and those of each patch [batch, rows, columns, W]."""
         b, _, height, width = pixels.shape
         rows, cols = height // PATCH, width // PATCH
         x = pixels.view(b, 3, rows, PATCH, cols, PATCH).permute(0, 2, 4, 3, 5, 1).reshape(b, rows * cols, -1)
@@ -91,11 +91,11 @@ class Tower(nn.Module):
         cos, sin = angle.cos(), angle.sin()
         for layer in self.layers:
             h = layer(h, cos, sin)
-        h = h.view(b, rows // POOL, POOL, cols // POOL, POOL, W).float().mean((2, 4))
-        return (h * W ** .5).to(pixels.dtype)
+        pooled = h.view(b, rows // POOL, POOL, cols // POOL, POOL, W).float().mean((2, 4))
+        return (pooled * W ** .5).to(pixels.dtype), h.view(b, rows, cols, W)
 
     def forward(self, pixels):
-        return self.project(self.encode(pixels))
+        return self.project(self.encode(pixels)[0])
 
     def project(self, states):
         b, r, c, _ = states.shape

@@ -24,7 +24,8 @@ from tower import CFG, IDS, Block, Seer, norm, W
 
 DEV = "cuda" if torch.cuda.is_available() else "cpu"
 KIND = torch.bfloat16 if DEV == "cuda" else torch.float32
-CELL = CFG["patch_size"] * CFG["pooling_kernel_size"]
+PATCH = CFG["patch_size"]
+CELL = PATCH * CFG["pooling_kernel_size"]
 #: (height, width) of what the tower sees, for the usual shapes of pictures within 70 tokens, and their shares.
 GRIDS, GRID_SHARES = [(384, 384), (336, 432), (432, 336), (288, 480), (480, 288)], [50, 15, 15, 10, 10]
 PICTURES = int(os.environ.get("PICTURES", 256))
@@ -143,18 +144,50 @@ def cells(b):
     return what, color
 
 
+def covers(b, maps):
+    """What lies over the middle of each patch, likewise [pictures, rows, columns]; a letter takes its whole box."""
+    height, width = GRIDS[b["grid"]]
+    n, rows, cols = len(b["things"]), height // PATCH, width // PATCH
+    what = torch.full((n, rows, cols), LETTER + len(P.LETTERS), device=DEV)
+    color = torch.full_like(what, NO_COLOR)
+    y, x = torch.meshgrid((torch.arange(rows, device=DEV) + .5) * PATCH, (torch.arange(cols, device=DEV) + .5) * PATCH, indexing="ij")
+    for slot, here in enumerate(b["slots"]):
+        if not len(here):
+            continue
+        t = b["things"][here, slot]
+        m, (cx, cy, rad, turn) = t[:, 0].long(), (t[:, k, None, None] for k in (4, 5, 6, 7))
+        dx, dy = x - cx, y - cy
+        at = torch.stack([(dx * turn.cos() + dy * turn.sin()) / rad, (dy * turn.cos() - dx * turn.sin()) / rad], -1)
+        inside = F.grid_sample(maps[m][:, None], at, mode="bilinear", padding_mode="zeros", align_corners=False)[:, 0] > .5
+        letter = (m >= LETTER)[:, None, None]
+        inside = torch.where(letter, (at[..., 0].abs() < .45) & (at[..., 1].abs() < .7), inside)
+        name = torch.where(m < LETTER, m, LETTER + (m - LETTER) % len(P.LETTERS))[:, None, None]
+        what[here] = torch.where(inside, name, what[here])
+        color[here] = torch.where(inside, t[:, 8].long()[:, None, None], color[here])
+    return what, color
+
+
 class Probe(nn.Module):
-    """Reads kinds and colors off the pooled states: a second teacher, gone after training."""
+    """Reads kinds and colors off the states, pooled and of each patch: a second teacher, gone after training."""
 
     def __init__(self):
         super().__init__()
-        self.what, self.color = nn.Linear(W, LETTER + len(P.LETTERS) + 1), nn.Linear(W, NO_COLOR + 1)
+        n = LETTER + len(P.LETTERS) + 1
+        self.heads = nn.ModuleList(nn.Linear(W, k) for k in (n, NO_COLOR + 1, n, NO_COLOR + 1))
 
-    def forward(self, states, b):
-        what, color = cells(b)
-        states = norm(states).float()
-        return sum(F.cross_entropy(head(states).flatten(0, 2), y.flatten(), weight=torch.cat([torch.ones(n - 1, device=DEV), torch.full((1,), .1, device=DEV)]))
-                   for head, y, n in ((self.what, what, self.what.out_features), (self.color, color, self.color.out_features)))
+    def forward(self, pooled, patches, b, maps):
+        """The mean loss over heads, and the share of things whose kind is read right off their cells."""
+        total, states = 0, [norm(x).float().flatten(0, 2) for x in (pooled, pooled, patches, patches)]
+        for head, x, y, nothing in zip(self.heads, states, (*cells(b), *covers(b, maps)), (.1, .1, .3, .3)):
+            weight = torch.ones(head.out_features, device=DEV)
+            weight[-1] = nothing
+            total = total + F.cross_entropy(head(x), y.flatten(), weight=weight)
+        with torch.no_grad():
+            what = cells(b)[0].flatten()
+            there = what < LETTER + len(P.LETTERS)
+            hit = (self.heads[0](states[0]).argmax(-1) == what)
+            share = (hit & there).sum() / there.sum()
+        return total / 2, share
 
 
 def to_device(b):
@@ -210,7 +243,7 @@ def main():
     if len(sys.argv) > 3:
         w = load_file(sys.argv[3])
         seer.tower.load_state_dict({k.removeprefix("tower."): v for k, v in w.items() if k.startswith("tower.")})
-        probe.load_state_dict({k.removeprefix("probe."): v for k, v in w.items() if k.startswith("probe.")})
+        probe.load_state_dict({k.removeprefix("probe."): v for k, v in w.items() if k.startswith("probe.")}, strict=False)
     if os.environ.get("COMPILE", "1") == "1":
         # Layer by layer: a few small programs, instead of thousands of little kernels a step.
         torch._dynamo.config.recompile_limit = 64
@@ -221,8 +254,12 @@ def main():
     mine = [*seer.tower.parameters(), *probe.parameters()]
     say("tower", sum(p.numel() for p in seer.tower.parameters()), "parameters on", DEV)
     rows = seer.tower.per_layer_rows
-    groups = [([p for p in mine if p.dim() > 1 and p is not rows], .02, 1), ([p for p in mine if p.dim() < 2], 0, 1), ([rows], 0, 3)]
-    opt = torch.optim.AdamW([{"params": p, "weight_decay": decay, "pace": pace} for p, decay, pace in groups], lr=1e-3, betas=(.9, .98), fused=DEV == "cuda")
+    inner = [p for p in seer.tower.layers.parameters() if p.dim() == 2] if os.environ.get("MUON") == "1" else []
+    apart = {id(p) for p in (rows, *inner)}
+    groups = [([p for p in mine if p.dim() > 1 and id(p) not in apart], .02, 1), ([p for p in mine if p.dim() < 2], 0, 1), ([rows], 0, 3)]
+    opts = [torch.optim.AdamW([{"params": p, "weight_decay": decay, "pace": pace} for p, decay, pace in groups], lr=1e-3, betas=(.9, .98), fused=DEV == "cuda")]
+    if inner:
+        opts.append(torch.optim.Muon([{"params": inner, "pace": 1}], lr=1e-3, weight_decay=.02, adjust_lr_fn="match_rms_adamw"))
     peak, budget = float(os.environ.get("PEAK", 1.2e-3)), seconds - float(os.environ.get("LAST_CHECK", 12))
 
     def save():
@@ -240,30 +277,32 @@ def main():
         talked += frac >= LOOK_FIRST
         # What first learns when the text part joins starts gently too.
         lr = peak * min(1, (step + 1) / 150) * (min(1, talked / 150) if talked else 1) * (.5 + .5 * np.cos(np.pi * max(0, frac - .1) / .9)) + 1e-6
-        for g in opt.param_groups:
+        for g in (g for opt in opts for g in opt.param_groups):
             g["lr"] = lr * g["pace"]
         if step == PROFILED:
             profile.__enter__()
         with torch.no_grad():
             pixels = look(b, maps, True).to(KIND)
-        states = seer.tower.encode(pixels)
-        teacher = probe(states, b)
+        states, patches = seer.tower.encode(pixels)
+        teacher, read = probe(states, patches, b, maps)
         if frac < LOOK_FIRST:
             # Nothing to say before anything is recognised: the first steps leave the text part out.
             total, loss = teacher, teacher
         else:
             loss, right = answers(seer, seer.tower.project(states), b)
             total = loss + teacher * max(.1, .6 - frac)
-        opt.zero_grad(set_to_none=True)
+        for p in mine:
+            p.grad = None
         total.backward()
         nn.utils.clip_grad_norm_(mine, 1.)
-        opt.step()
+        for opt in opts:
+            opt.step()
         step += 1
         if step == PROFILED + 5:
             torch.cuda.synchronize()
             profile.__exit__(None, None, None)
             say(profile.key_averages().table(sort_by="cuda_time_total", row_limit=25, max_name_column_width=60))
-        losses.append(torch.stack([loss.detach(), teacher.detach()]))
+        losses.append(torch.stack([loss.detach(), teacher.detach(), read]))
         asked += len(b["skills"])
         if step % 10 == 0 and frac >= LOOK_FIRST:
             for s, o in zip(b["skills"], right.tolist()):
@@ -271,8 +310,8 @@ def main():
                 c[0] += o
                 c[1] += 1
         if time.time() - shown > 8:
-            lm, pr = torch.stack(losses).mean(0).tolist()
-            say(f"step {step} asked {asked} lr {lr:.1e} loss {lm:.4f} probe {pr:.4f} |", show(dict(sorted(table.items()))))
+            lm, pr, seen = torch.stack(losses).mean(0).tolist()
+            say(f"step {step} asked {asked} lr {lr:.1e} loss {lm:.4f} probe {pr:.4f} read {seen:.3f} |", show(dict(sorted(table.items()))))
             shown, table, losses = time.time(), {}, []
         if time.time() - saved > 20:
             save()
