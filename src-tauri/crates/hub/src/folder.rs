@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use protocol::{FolderSource, LocalModel, ModelFolderEntry, ModelPlace, ModelShelf, ModelSource};
+use checkpoint::ImageProcessor;
+use protocol::{FolderSource, ImageDetail, LocalModel, ModelFolderEntry, ModelPlace, ModelShelf, ModelSource};
 
 use crate::inspect::{bytes, Inspections};
 use crate::json_file::{self, LastUsed};
@@ -385,6 +386,14 @@ impl ModelShelf for ModelFolder {
 
     fn list(&self) -> Vec<LocalModel> {
         ModelFolder::list(self)
+    }
+
+    fn image_tokens(&self, model: &ModelSource, sizes: &[(u32, u32)], detail: ImageDetail) -> Option<Vec<u32>> {
+        let folder = &model.folder()?.path;
+        let config = std::fs::read(folder.join("config.json")).ok()?;
+        let processor = ImageProcessor::read(folder, &serde_json::from_slice(&config).ok()?).ok()??;
+        let tokens = |(width, height): &(u32, u32)| processor.plan(*width, *height, detail).ok().map(|plan| plan.tokens() as u32);
+        sizes.iter().map(tokens).collect()
     }
 }
 
