@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use checkpoint::ImageProcessor;
 use protocol::{FolderSource, ImageDetail, LocalModel, ModelFolderEntry, ModelPlace, ModelShelf, ModelSource};
 
-use crate::inspect::{bytes, Inspections};
+use crate::inspect::{bytes, image_processor, Inspections};
 use crate::json_file::{self, LastUsed};
 use crate::layout::{Cache, Repository, RepositoryId, Revision};
 use crate::scan::{look_into, model_of, snapshots, FoundModel, Holds};
@@ -389,9 +388,7 @@ impl ModelShelf for ModelFolder {
     }
 
     fn image_tokens(&self, model: &ModelSource, sizes: &[(u32, u32)], detail: ImageDetail) -> Option<Vec<u32>> {
-        let folder = &model.folder()?.path;
-        let config = std::fs::read(folder.join("config.json")).ok()?;
-        let processor = ImageProcessor::read(folder, &serde_json::from_slice(&config).ok()?).ok()??;
+        let processor = image_processor(&model.folder()?.path)?;
         let tokens = |(width, height): &(u32, u32)| processor.plan(*width, *height, detail).ok().map(|plan| plan.tokens() as u32);
         sizes.iter().map(tokens).collect()
     }
