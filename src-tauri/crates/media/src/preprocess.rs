@@ -3,7 +3,7 @@
 use checkpoint::image_processor::{Layout, Scaling};
 use checkpoint::{ImagePlan, ImageProcessor, View};
 
-use crate::resize::resize;
+use crate::resize::resize_rgb;
 use crate::{Error, Picture, Result};
 
 /// The numbers of one view.
@@ -60,7 +60,7 @@ struct Canvas<'a> {
 
 impl<'a> Canvas<'a> {
     fn resized(&self, to: (u32, u32), processor: &ImageProcessor) -> Vec<u8> {
-        resize(self.rgb, self.size, (to.0.max(1), to.1.max(1)), processor.filter)
+        resize_rgb(self.rgb, self.size, (to.0.max(1), to.1.max(1)), processor.filter)
     }
 
     /// Colours of a part of a row; shorter if the picture ends before it, empty below it.
