@@ -93,13 +93,13 @@ fn first_token(engine: &MlxEngine, model: &Path, messages: &[Message], pictures:
             images: &plans,
         })
         .unwrap();
-    let images = prompt.images.iter().zip(decoded.iter().zip(&plans)).zip(1..);
-    let images = images.map(|((span, (picture, plan)), number)| PromptImage {
+    let images = prompt.images.iter().zip(decoded.iter().zip(&plans)).zip(pictures);
+    let images = images.map(|((span, (picture, plan)), bytes)| PromptImage {
         run: span.range.clone(),
         places: span.features.iter().cloned().flatten().collect(),
         plan: plan.clone(),
         views: ImageViews::Ready(Arc::new(media::preprocess(picture, &processor, plan).unwrap())),
-        hash: [number; 32],
+        hash: bytes.id().as_bytes()[..32].try_into().unwrap(),
     });
     let logits = engine
         .image_logits(source(model), (prompt.ids.clone(), images.collect()), false, None, None)
