@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use protocol::{FolderSource, ImageDetail, LocalModel, ModelFolderEntry, ModelPlace, ModelShelf, ModelSource};
 
-use crate::inspect::{bytes, image_processor, Inspections};
+use crate::inspect::{bytes, Inspections};
 use crate::json_file::{self, LastUsed};
 use crate::layout::{Cache, Repository, RepositoryId, Revision};
 use crate::scan::{look_into, model_of, snapshots, FoundModel, Holds};
@@ -388,7 +388,7 @@ impl ModelShelf for ModelFolder {
     }
 
     fn image_tokens(&self, model: &ModelSource, sizes: &[(u32, u32)], detail: ImageDetail) -> Option<Vec<u32>> {
-        let processor = image_processor(&model.folder()?.path)?;
+        let processor = checkpoint::sight(&model.folder()?.path).ok()??;
         let tokens = |(width, height): &(u32, u32)| processor.plan(*width, *height, detail).ok().map(|plan| plan.tokens() as u32);
         sizes.iter().map(tokens).collect()
     }

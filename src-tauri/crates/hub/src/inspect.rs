@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use checkpoint::embedding::MODULES;
-use checkpoint::{check_folder, EmbeddingConfig, ImageProcessor, ModelConfig};
+use checkpoint::{check_folder, sight, EmbeddingConfig, ModelConfig};
 use prompt::{ChatProcessor, TextEncoder};
 use protocol::{FolderSource, LocalModel, ModelKind, ModelPlace};
 use serde::{Deserialize, Serialize};
@@ -213,21 +213,13 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
         context: config.as_ref().map(|config| config.context),
         thinking,
         thought,
-        sees: problem.is_none() && !embeds && image_processor(&model.path).is_some(),
+        sees: problem.is_none() && !embeds && sight(&model.path).is_ok_and(|processor| processor.is_some()),
         problem,
         incomplete,
         place: ModelPlace::Cache,
         last_used_at: None,
         revisions: Vec::new(),
     }
-}
-
-/// What the model in this folder does with pictures; `None` if it does not see: the tensors of a tower are not there, or its files say
-/// nothing of pictures.
-pub(crate) fn image_processor(folder: &Path) -> Option<ImageProcessor> {
-    check_folder(folder).ok()?.vision?;
-    let config = fs::read(folder.join("config.json")).ok()?;
-    ImageProcessor::read(folder, &serde_json::from_slice(&config).ok()?).ok()?
 }
 
 type Talk = (protocol::ThinkingControl, Option<protocol::ThoughtMarkers>);

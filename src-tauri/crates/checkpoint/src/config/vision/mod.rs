@@ -95,8 +95,76 @@ fn check_patch(side: u32) -> Result<(), Error> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
-    use super::tower_tensor;
+    use serde_json::{json, Value};
+
+    use super::{tower_tensor, VisionConfig};
+    use crate::ModelConfig;
+
+    /// The 4B model as its repository describes it, as far as it matters here.
+    fn qwen3_vl(vision: Value) -> ModelConfig {
+        let text = json!({"model_type": "qwen3_vl_text", "hidden_size": 2560, "num_hidden_layers": 36, "intermediate_size": 9728,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936, "rms_norm_eps": 1e-6,
+            "max_position_embeddings": 262144, "rope_theta": 5000000,
+            "rope_scaling": {"mrope_interleaved": true, "mrope_section": [24, 20, 20], "rope_type": "default"}});
+        let config = json!({"model_type": "qwen3_vl", "text_config": text, "vision_config": vision});
+        ModelConfig::parse(&config.to_string()).unwrap()
+    }
+
+    fn vision() -> Value {
+        json!({"depth": 24, "hidden_size": 1024, "intermediate_size": 4096, "num_heads": 16, "out_hidden_size": 2560, "patch_size": 16,
+            "spatial_merge_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 2304, "deepstack_visual_indexes": [5, 11, 17],
+            "hidden_act": "gelu_pytorch_tanh", "in_channels": 3, "model_type": "qwen3_vl"})
+    }
+
+    #[test]
+    fn a_tower_and_its_positions_are_read() {
+        let config = qwen3_vl(vision());
+        let Some(VisionConfig::Qwen(tower)) = &config.vision else {
+            panic!("{:?}", config.vision)
+        };
+        assert_eq!((tower.head_dim(), tower.layers, &tower.deepstack[..]), (64, 24, &[5, 11, 17][..]));
+        assert_eq!(tower.positions.map(|table| table.side), Some(48));
+        let crate::Family::Decoder(decoder) = &config.family else {
+            panic!("another family")
+        };
+        let sections = decoder.ropes[0].sections.unwrap();
+        let axes: Vec<usize> = [0, 1, 2, 3, 58, 59, 60, 61, 63].map(|pair| sections.axis(pair)).to_vec();
+        assert_eq!(axes, [0, 1, 2, 0, 1, 2, 0, 0, 0]);
+        // 0.3 billion in its layers, and four mergers of 27 million.
+        let alone = ModelConfig {
+            vision: None,
+            ..config.clone()
+        };
+        let tower = (config.parameters() - alone.parameters()) as f64;
+        assert!((0.40e9..0.43e9).contains(&tower), "{tower}");
+        assert!(config.looking_memory(8192, crate::memory::Backend::Metal) > 256 << 20);
+        assert_eq!(alone.looking_memory(8192, crate::memory::Backend::Metal), 0);
+    }
+
+    #[test]
+    fn a_tower_that_cannot_be_built_is_none() {
+        for (field, value) in [
+            ("depth", json!(u32::MAX)),
+            ("num_heads", json!(0)),
+            ("num_heads", json!(7)),
+            ("hidden_size", json!(u32::MAX)),
+            ("intermediate_size", json!(u32::MAX)),
+            ("patch_size", json!(0)),
+            ("patch_size", json!(100_000)),
+            ("spatial_merge_size", json!(0)),
+            ("temporal_patch_size", json!(u32::MAX)),
+            ("num_position_embeddings", json!(2305)),
+            ("num_position_embeddings", json!(u32::MAX)),
+            ("hidden_act", json!("mish")),
+        ] {
+            let mut tower = vision();
+            tower[field] = value.clone();
+            assert_eq!(qwen3_vl(tower).vision, None, "{field} {value}");
+        }
+        assert_eq!(qwen3_vl(Value::Null).vision, None);
+    }
 
     #[test]
     fn towers_are_found_whatever_stands_before_their_names() {

@@ -1,5 +1,7 @@
 //! Attention of towers: every patch sees every patch of its window, or of the whole view.
 
+use checkpoint::memory::MAX_TOWER_SCORES;
+
 use super::linear::ClippedLinear;
 use super::rope::PatchRotation;
 use crate::error::Result;
@@ -7,9 +9,6 @@ use crate::layers::{Linear, RmsNorm};
 use crate::ops::{concatenate, Mask};
 use crate::parameters::Parameters;
 use crate::tensor::{device, Device, Tensor};
-
-/// The most bytes that the scores of queries may take that look together, if no kernel keeps them to itself.
-const MAX_SCORES: u64 = 256 << 20;
 
 /// The widths of heads that Metal has a kernel for.
 const KERNEL_WIDTHS: [i32; 3] = [64, 80, 128];
@@ -83,14 +82,20 @@ impl Attention {
         joined(&found, 0)
     }
 
-    /// Queries `[windows, heads, length, width]` look in turns if the scores of all would take too much memory.
+    /// Queries `[windows, heads, length, width]` look in turns if the scores of all would take too much memory, should no kernel keep them
+    /// to itself.
     fn attend_window(&self, queries: &Tensor, keys: &Tensor, values: &Tensor) -> Result<Tensor> {
         let &[windows, heads, length, _] = queries.shape() else {
             unreachable!("queries have four axes")
         };
         let of_one = windows as u64 * heads as u64 * length as u64 * 4;
-        let together = (MAX_SCORES / of_one.max(1)).clamp(1, length as u64) as i32;
-        let mut found = Vec::new();
+        let together = (MAX_TOWER_SCORES / of_one.max(1)).clamp(1, length as u64) as i32;
+        self.attend_in_turns(queries, keys, values, together)
+    }
+
+    /// The same with so many queries of each window and head at once.
+    fn attend_in_turns(&self, queries: &Tensor, keys: &Tensor, values: &Tensor, together: i32) -> Result<Tensor> {
+        let (length, mut found) = (queries.dim(2), Vec::new());
         for first in (0..length).step_by(together as usize) {
             let some = queries.slice(2, first, length.min(first + together))?;
             found.push(some.fast_attention(keys, values, self.scale, &Mask::None, None)?);
@@ -143,5 +148,59 @@ impl Parameters for Attention {
         projections.visit(visitor);
         norms.iter().flatten().for_each(|norm| norm.visit(visitor));
         output.visit(visitor);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use mlx_rs::Dtype;
+
+    use super::*;
+    use crate::product_check::{activations, relative};
+    use crate::tensor::connect;
+
+    fn attention(heads: i32, width: i32) -> Attention {
+        let hidden = heads * width;
+        let square = |columns: i32| activations(&[columns, hidden], Dtype::Float32).unwrap();
+        let output = Linear::with_bias(&square(hidden), None).unwrap();
+        Attention {
+            heads,
+            width,
+            scale: (width as f32).powf(-0.5),
+            projections: Projections::Joined(Linear::with_bias(&square(3 * hidden), None).unwrap()),
+            norms: None,
+            output: ClippedLinear::from(output),
+        }
+    }
+
+    #[test]
+    fn queries_that_look_in_turns_find_the_same() {
+        connect().unwrap();
+        let attention = attention(3, 8);
+        let heads = || activations(&[2, 3, 20, 8], Dtype::Float32).unwrap();
+        let (queries, keys, values) = (heads(), heads(), heads());
+        let all = attention.attend_window(&queries, &keys, &values).unwrap();
+        for together in [1, 7, 19, 20] {
+            let turns = attention.attend_in_turns(&queries, &keys, &values, together).unwrap();
+            assert!(relative(&turns, &all).unwrap() < 1e-5, "{together} at once");
+        }
+    }
+
+    #[test]
+    fn windows_see_nothing_of_each_other() {
+        connect().unwrap();
+        let attention = attention(2, 8);
+        let x = activations(&[20, 16], Dtype::Float32).unwrap();
+        let both = attention.forward(&x, None, &[(2, 4), (1, 12)]).unwrap();
+        for (start, end) in [(0, 4), (4, 8), (8, 20)] {
+            let alone = attention
+                .forward(&x.slice(0, start, end).unwrap(), None, &[(1, end - start)])
+                .unwrap();
+            assert!(
+                relative(&both.slice(0, start, end).unwrap(), &alone).unwrap() < 1e-5,
+                "{start} to {end}"
+            );
+        }
     }
 }
