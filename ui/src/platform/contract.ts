@@ -260,7 +260,7 @@ export const cases: readonly Case[] = [
     name: 'the chat window remembers',
     async run(host) {
       const before = await host.chatWindowState();
-      const state = { open_chat: MISSING, new_draft: 'half a quest' };
+      const state = { open_chat: MISSING, new_draft: words('half a quest') };
       await host.setChatWindowState(state);
       same(await host.chatWindowState(), state, 'what it remembers');
       await host.setChatWindowState(before);

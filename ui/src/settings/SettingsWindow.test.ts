@@ -65,7 +65,7 @@ describe('Endpoints', () => {
     expect(the('endpoint-warning').textContent).toContain('sent there');
     await submit('endpoint-url');
     expect(host.app.endpoints.map((endpoint) => endpoint.name)).toEqual(['lab']);
-    expect(the('endpoint-mark').textContent).toBe('What you write leaves this computer');
+    expect(the('endpoint-mark').textContent).toBe('What you write or show leaves this computer');
     expect(the('endpoint-answer').textContent?.trim()).toBe('');
     expect([field('endpoint-name').value, field('endpoint-url').value]).toEqual(['', '']);
     expect(all('endpoint-warning')).toEqual([]);
@@ -90,14 +90,14 @@ describe('Endpoints', () => {
     await write('endpoint-url', 'http://127.0.0.1:8000/v1');
     expect(all('endpoint-warning')).toEqual([]);
     await write('endpoint-url', 'http://192.168.1.20:8000/v1');
-    expect(the('endpoint-warning').textContent).toContain('can read it');
+    expect(the('endpoint-warning').textContent).toContain('can see it');
     await write('endpoint-key', 'sk-secret');
     expect(the('endpoint-warning').textContent).toContain('can read the key');
     await submit('endpoint-url');
     expect(said('cellar', 'endpoint-mark')).toContain('the key leave this computer');
     await click('change-key');
     await click('remove-key');
-    expect(said('cellar', 'endpoint-mark')).toContain('can read it: the address is not encrypted');
+    expect(said('cellar', 'endpoint-mark')).toContain('can see it: the address is not encrypted');
   });
 
   it('tests the one that is asked for, and no other', async () => {

@@ -208,7 +208,7 @@ describe('a question', () => {
   });
 
   it('waits for the next new chat if another chat was opened before it failed', async () => {
-    const { summary } = await host.createChat({ model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {} });
+    const { summary } = await host.createChat({ model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {}, image_detail: 'normal' });
     host.refuse = { call: 'createChat', error: BROKEN };
     const conversation = page();
     const sending = conversation.send('Something long');
@@ -313,7 +313,7 @@ describe('chats', () => {
   });
 
   it('that are gone do not stand in the way of the start', async () => {
-    memory.set('open-chat', 'chat-99');
+    memory.openChat = 'chat-99';
     const conversation = page();
     await conversation.reopen();
     expect(conversation.id).toBeNull();
