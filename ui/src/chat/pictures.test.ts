@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Content } from '../bindings/Content';
 import type { PictureContent } from '../lib/parts';
 import { all, click, field, host, open, pass, the, useWindow, write } from '../testing/window';
-import { carrying, fileOf, png, pngFile } from '../testing/pictures';
+import { carrying, fileOf, pngFile } from '../testing/pictures';
 
 useWindow();
 
@@ -261,7 +261,8 @@ describe('pictures of a question', () => {
 
   it('that move are seen by their first frame', async () => {
     await openWith(SEEING);
-    await paste(fileOf(png(10, 10), 'cat.gif'));
+    host.animated = true;
+    await paste(pngFile('cat.gif'));
     expect(the('pictures-animated').textContent).toBe('Moving pictures are seen by their first frame.');
   });
 

@@ -56,7 +56,6 @@ export const pictures = {
 
   'settings.pictures.intro': 'Pictures that you show to a model are kept with your chats, each once, and go when the last chat that shows them leaves the trash.',
   'settings.pictures.kept': 'Kept on this computer',
-  'settings.pictures.sum': { one: '{count} picture · {size}', other: '{count} pictures · {size}' },
   'settings.pictures.none': 'There are no pictures.',
   'settings.pictures.export': 'An exported chat has its pictures without the place where they were taken and the camera.',
 } as const;

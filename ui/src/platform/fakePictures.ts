@@ -3,7 +3,6 @@
 import type { AddedPicture } from '../bindings/AddedPicture';
 import type { Error as HostError } from '../bindings/Error';
 import type { ImageDetail } from '../bindings/ImageDetail';
-import type { PictureStorage } from '../bindings/PictureStorage';
 import { FakeServer } from './fakeServer';
 import type { PicturePlatform } from './pictures';
 
@@ -21,21 +20,23 @@ function drawn(name: string): string {
 export class FakePictures extends FakeServer implements PicturePlatform {
   /** How long it takes to read a picture, in milliseconds. */
   readingTime = 0;
+  /** Whether the pictures that are added move. */
+  animated = false;
   /** What was dragged out of the window. */
   readonly dragged: string[] = [];
   readonly #pictures = new Map<string, { bytes: number; url: string }>();
 
-  async addPicture(bytes: Uint8Array, name: string): Promise<AddedPicture> {
+  async addPicture(bytes: Uint8Array): Promise<AddedPicture> {
     if (this.readingTime > 0) await new Promise((resolve) => setTimeout(resolve, this.readingTime));
     if (bytes.length < 24 || PNG.some((byte, index) => bytes[index] !== byte)) {
-      throw { code: 'picture_broken', message: `${name || 'The picture'} cannot be read: it is no picture of a kind that is known` } satisfies HostError;
+      throw { code: 'picture_broken', message: 'this file cannot be shown to a model; save it as PNG or JPEG' } satisfies HostError;
     }
     const view = new DataView(bytes.buffer, bytes.byteOffset);
     const attachment = hashOf(bytes);
     // Not in the test's page, which has no addresses for what is in memory.
     const url = 'createObjectURL' in URL ? URL.createObjectURL(new Blob([new Uint8Array(bytes)], { type: 'image/png' })) : drawn(attachment);
     this.#pictures.set(attachment, { bytes: bytes.length, url });
-    return { attachment, media_type: 'image/png', width: view.getUint32(16), height: view.getUint32(20), animated: /\.gif$/i.test(name) };
+    return { attachment, media_type: 'image/png', width: view.getUint32(16), height: view.getUint32(20), animated: this.animated };
   }
 
   pictureUrl(attachment: string): string {
@@ -43,17 +44,17 @@ export class FakePictures extends FakeServer implements PicturePlatform {
   }
 
   async pictureTokens(model: string | null, detail: ImageDetail, sizes: [number, number][]): Promise<number[] | null> {
-    const sees = this.local.find(({ reference }) => reference === (model ?? this.app.default_model))?.sees ?? false;
-    return sees ? sizes.map(([width, height]) => Math.min(MOST[detail], Math.ceil(width / 32) * Math.ceil(height / 32))) : null;
+    const found = this.local.find(({ reference }) => reference === (model ?? this.app.default_model));
+    if (!found && !model?.startsWith('endpoint:')) throw { code: 'model_not_found', message: `There is no model ${model}.` } satisfies HostError;
+    return found?.sees ? sizes.map(([width, height]) => Math.min(MOST[detail], Math.ceil(width / 32) * Math.ceil(height / 32))) : null;
   }
 
   async dragPicture(attachment: string, name: string): Promise<void> {
     this.dragged.push(`${attachment} ${name}`);
   }
 
-  async pictureStorage(): Promise<PictureStorage> {
-    const sizes = [...this.#pictures.values()];
-    return { count: sizes.length, bytes: sizes.reduce((sum, { bytes }) => sum + bytes, 0) };
+  async pictureStorage(): Promise<number> {
+    return [...this.#pictures.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   }
 }
 

@@ -33,7 +33,7 @@ export const tauri: Platform = {
     invoke('attach', { message, from, onEvent: new Channel<AnswerEvent>(onEvent) }),
 
   // The bytes are the body of the call, because as JSON they would be a list of numbers.
-  addPicture: (bytes, name) => invoke('add_picture', bytes, { headers: { name: encodeURIComponent(name) } }),
+  addPicture: (bytes) => invoke('add_picture', bytes),
   pictureUrl: (attachment, size) => `${convertFileSrc(attachment, 'attachment')}?size=${size}`,
   pictureTokens: (model, detail, sizes) => invoke('picture_tokens', { model, detail, sizes }),
   dragPicture: (attachment, name) => invoke('drag_picture', { attachment, name }),

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 
+import { png } from '../testing/pictures';
 import { all, click, field, host, open, pass, submit, the, useWindow, write } from '../testing/window';
 
 useWindow();
@@ -42,6 +43,19 @@ describe('Folders', () => {
     await click('forget-folder');
     expect(all('own-folder')).toEqual([]);
     expect(host.app.model_folders).toEqual([]);
+  });
+});
+
+describe('Pictures', () => {
+  it('tells what they take on the disk, also after some have come', async () => {
+    await open('settings');
+    await click('tab-pictures');
+    await pass(0);
+    expect(the('picture-storage').textContent?.trim()).toBe('There are no pictures.');
+    await host.addPicture(png(64, 64));
+    window.dispatchEvent(new Event('focus'));
+    await pass(0);
+    expect(the('picture-storage').textContent?.trim()).toBe('32 bytes');
   });
 });
 

@@ -144,7 +144,7 @@ export class Draft {
     if (!this.items.some((other) => other.key === item.key)) return;
     try {
       if (file.size > LONGEST) throw { code: 'picture_broken', message: t('picture.tooLong') };
-      const { animated, ...picture } = await this.platform.addPicture(new Uint8Array(await file.arrayBuffer()), file.name);
+      const { animated, ...picture } = await this.platform.addPicture(new Uint8Array(await file.arrayBuffer()));
       this.#replace(item.key, (now) => ({ ...now, animated, content: { kind: 'image', ...picture, alt: now.name } }));
       this.#storeLater();
     } catch (reason) {

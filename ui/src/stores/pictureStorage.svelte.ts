@@ -1,12 +1,11 @@
 /** What the pictures of all chats take on the disk. */
 
-import type { PictureStorage as Storage } from '../bindings/PictureStorage';
 import type { Platform } from '../platform';
 import type { Toasts } from './toasts.svelte';
 
 export class PictureStorage {
-  /** `null` until it was asked. */
-  value = $state.raw<Storage | null>(null);
+  /** In bytes; `null` until it was asked. */
+  bytes = $state<number | null>(null);
 
   constructor(
     private readonly platform: Pick<Platform, 'pictureStorage'>,
@@ -15,7 +14,7 @@ export class PictureStorage {
 
   async refresh(): Promise<void> {
     try {
-      this.value = await this.platform.pictureStorage();
+      this.bytes = await this.platform.pictureStorage();
     } catch (reason) {
       this.toasts.report(reason);
     }
