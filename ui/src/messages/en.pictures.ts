@@ -38,9 +38,9 @@ export const pictures = {
   'picture.detail.normal': 'Normal',
   'picture.detail.full': 'Full',
   'picture.detail.current': '{detail} detail',
-  'picture.detail.quickNote': 'What is in the picture, not its small print',
+  'picture.detail.quickNote': 'What it shows, not its small print',
   'picture.detail.normalNote': 'Enough for the text of a whole screen',
-  'picture.detail.fullNote': 'Every pixel that the model can take; slow',
+  'picture.detail.fullNote': 'All that the model can take; slow',
   'picture.detail.costs': '{note} · {tokens}',
   'picture.missing': 'This picture is gone',
 
