@@ -42,6 +42,7 @@ pub fn render_request(request: &Request) -> RenderRequest<'_> {
         tools: &request.tools,
         thinking: request.thinking,
         add_generation_prompt: true,
+        images: &[],
     }
 }
 

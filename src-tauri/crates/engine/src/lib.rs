@@ -188,7 +188,7 @@ impl MlxEngine {
         self.0.shared.prefetched().await;
     }
 
-    fn job(&self, request: Request, change: impl FnOnce(&mut JobContext)) -> JobHandle {
+    fn job(&self, mut request: Request, change: impl FnOnce(&mut JobContext)) -> JobHandle {
         let is_limited = request.schema.is_some();
         let (sender, events) = protocol::mailbox();
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
@@ -201,6 +201,9 @@ impl MlxEngine {
             fails_after: None,
         };
         change(&mut job);
+        for notice in request.leave_out_unseen(false) {
+            job.send(EngineEvent::Notice(notice));
+        }
         // Whoever closes the engine does not wait for a schema.
         let (handle, request) = (Arc::downgrade(&self.0), Box::new(request));
         let begin = move || {
@@ -275,7 +278,8 @@ impl Engine for MlxEngine {
         }
     }
 
-    fn count(&self, request: Request) -> BoxFuture<'static, protocol::Result<TokenCount>> {
+    fn count(&self, mut request: Request) -> BoxFuture<'static, protocol::Result<TokenCount>> {
+        request.leave_out_unseen(false);
         self.0.counter.count(request)
     }
 
@@ -303,7 +307,8 @@ impl LocalEngine for MlxEngine {
         receiver
     }
 
-    fn prefetch(&self, request: Request) {
+    fn prefetch(&self, mut request: Request) {
+        request.leave_out_unseen(false);
         self.send(Command::Prefetch(Box::new(request), PendingPrefetch::new(&self.0.shared)));
     }
 

@@ -157,6 +157,7 @@ impl LoadedModel {
             template_hash: chat.map(|chat| chat.template_hash().to_owned()).unwrap_or_default(),
             device: device().name().into(),
             load_ms: start.elapsed().as_secs_f64() * 1000.0,
+            sees: false,
         };
         Ok(Self {
             model,

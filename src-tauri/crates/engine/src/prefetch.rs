@@ -59,7 +59,7 @@ impl Prefetch {
     /// Reads one chunk and returns whether there is more to read. At each boundary, such as the end of the system prompt, which
     /// other conversations share, and at the end a copy goes into the prefix cache.
     fn read_chunk(&mut self, loaded: &LoadedModel) -> Result<bool> {
-        let NextPrompt { ids, boundaries } = &self.next_prompt;
+        let NextPrompt { ids, boundaries, .. } = &self.next_prompt;
         let from = self.state.offset();
         let pause = boundaries.iter().copied().find(|boundary| *boundary > from).unwrap_or(ids.len());
         let to = (from + self.chunk).min(pause).min(ids.len());

@@ -297,9 +297,6 @@ impl Worker {
             if !self.fits_beside(&loaded, request, &prepared) {
                 return Ok(None);
             }
-            if let Some(notice) = request.unseen_media() {
-                job.send(EngineEvent::Notice(notice));
-            }
             let request = Request::clone(request);
             let source = loaded.files.source.clone();
             let generation = catch_panic(|| Generation::begin(loaded, request, prepared, load_ms, job.clone()))?;
