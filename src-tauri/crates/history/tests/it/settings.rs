@@ -29,7 +29,7 @@ async fn what_the_chat_window_remembers_is_no_setting() {
     assert_eq!(fresh.history.chat_window().await.unwrap(), ChatWindowState::default());
     let state = ChatWindowState {
         open_chat: Some("a chat".into()),
-        new_draft: "half a quest".into(),
+        new_draft: vec![protocol::Content::text("half a quest")],
     };
     fresh.history.set_chat_window(&state).await.unwrap();
     assert_eq!(fresh.history.chat_window().await.unwrap(), state);
