@@ -51,7 +51,11 @@ fn in_page(window: &Window, body: &str, args: Value) -> Value {
 }
 
 fn invoke(window: &Window, command: &str, arguments: Value) {
-    in_page(window, "await window.__TAURI_INTERNALS__.invoke(args[0], args[1])", json!([command, arguments]));
+    in_page(
+        window,
+        "await window.__TAURI_INTERNALS__.invoke(args[0], args[1])",
+        json!([command, arguments]),
+    );
 }
 
 fn choose_model(window: &Window, name: &str) {
@@ -76,7 +80,11 @@ fn wait_for_draft(window: &Window, names: &[&str]) {
 fn blind_model(folder: &Path) {
     let pebble = Path::new(env!("CARGO_MANIFEST_DIR")).join("src-tauri/pebble/model");
     fs::create_dir_all(folder).expect("a folder");
-    for entry in fs::read_dir(pebble).expect("Pebble is here").flatten().filter(|entry| entry.path().is_file()) {
+    for entry in fs::read_dir(pebble)
+        .expect("Pebble is here")
+        .flatten()
+        .filter(|entry| entry.path().is_file())
+    {
         fs::copy(entry.path(), folder.join(entry.file_name())).expect("copied");
     }
     let weights = folder.join("model.safetensors");
@@ -88,7 +96,10 @@ fn blind_model(folder: &Path) {
         if name.contains("vision") {
             continue;
         }
-        if let Some([from, to]) = tensor["data_offsets"].as_array().map(|at| [0, 1].map(|end: usize| at[end].as_u64().expect("a number") as usize)) {
+        if let Some([from, to]) = tensor["data_offsets"]
+            .as_array()
+            .map(|at| [0, 1].map(|end: usize| at[end].as_u64().expect("a number") as usize))
+        {
             tensor["data_offsets"] = json!([data.len(), data.len() + to - from]);
             data.extend(&bytes[8 + length + from..8 + length + to]);
         }
@@ -117,10 +128,18 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
     let window = open(home.path(), &seer, &[]);
     choose_model(&window, "seer");
 
-    let pasted = in_page(&window, "return bring('paste', [await pictureOf('harbour.png', 640, 360, 200)])", json!([]));
+    let pasted = in_page(
+        &window,
+        "return bring('paste', [await pictureOf('harbour.png', 640, 360, 200)])",
+        json!([]),
+    );
     assert_eq!(pasted, true, "nothing else is pasted");
     wait_for_draft(&window, &["harbour.png"]);
-    in_page(&window, "window.two = [await pictureOf('hill.png', 300, 500, 20), await pictureOf('image.png', 500, 500, 280)]; bring('dragenter', two)", json!([]));
+    in_page(
+        &window,
+        "window.two = [await pictureOf('hill.png', 300, 500, 20), await pictureOf('image.png', 500, 500, 280)]; bring('dragenter', two)",
+        json!([]),
+    );
     window.wait_for("drop-target");
     window.picture("pictures-drop");
     in_page(&window, "bring('drop', two)", json!([]));
@@ -160,9 +179,17 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
     window.wait_until_answer_is("complete");
     assert_eq!(window.answer(), "I see 2 pictures.");
     let sent = seer.pictures();
-    assert!(sent.len() == 2 && sent.iter().all(|url| url.starts_with("data:image/png;base64,")), "{} pictures", sent.len());
+    assert!(
+        sent.len() == 2 && sent.iter().all(|url| url.starts_with("data:image/png;base64,")),
+        "{} pictures",
+        sent.len()
+    );
     let sizes = "const images = await Promise.all(args.map(async (url) => { const image = new Image(); image.src = url; await image.decode(); return [image.naturalWidth, image.naturalHeight] })); return images";
-    assert_eq!(in_page(&window, sizes, json!(sent)), json!([[500, 500], [300, 500]]), "in the order of the draft");
+    assert_eq!(
+        in_page(&window, sizes, json!(sent)),
+        json!([[500, 500], [300, 500]]),
+        "in the order of the draft"
+    );
     assert_eq!(window.count("draft-pictures"), 0);
     window.picture("pictures-sent");
 
@@ -181,14 +208,20 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
     window.close();
 
     let window = Window::open(home.path());
-    let drawn = "return [...document.querySelectorAll('[data-testid=message-picture] img')].filter((image) => image.naturalWidth > 0).length";
+    let drawn =
+        "return [...document.querySelectorAll('[data-testid=message-picture] img')].filter((image) => image.naturalWidth > 0).length";
     window.wait_until("the pictures of the question are back", || window.run(drawn, json!([])) == 2);
 
     // No other page gets one, and no path leads anywhere.
     let load = "return Promise.all(args.map((url) => { const image = new Image(); image.src = url; return image.decode().then(() => true, () => false) }))";
     let known = window.run("return document.querySelector('[data-testid=message-picture] img').src", json!([]));
     let known = known.as_str().expect("an address");
-    let strange = [known, &known.replace("?size=preview", ""), &known.replace("preview", "512"), "attachment://localhost/../history.sqlite?size=whole"];
+    let strange = [
+        known,
+        &known.replace("?size=preview", ""),
+        &known.replace("preview", "512"),
+        "attachment://localhost/../history.sqlite?size=whole",
+    ];
     assert_eq!(in_page(&window, load, json!(strange)), json!([true, false, false, false]));
 
     window.click("open-settings");
@@ -207,9 +240,18 @@ fn a_model_that_cannot_see_is_sent_no_picture_and_those_that_can_are_offered() {
     let seer = Seer::start();
     let window = open(home.path(), &seer, &[("GTK_THEME", "Adwaita:dark")]);
     let models = ponder_json(home.path(), &["models", "--json"]);
-    let seeing = models[0]["models"].as_array().expect("models").iter().filter(|model| model["sees"] == true).count() as u64;
+    let seeing = models[0]["models"]
+        .as_array()
+        .expect("models")
+        .iter()
+        .filter(|model| model["sees"] == true)
+        .count() as u64;
     choose_model(&window, "blind");
-    in_page(&window, "bring('paste', [await pictureOf('harbour.png', 640, 360, 200)])", json!([]));
+    in_page(
+        &window,
+        "bring('paste', [await pictureOf('harbour.png', 640, 360, 200)])",
+        json!([]),
+    );
     wait_for_draft(&window, &["harbour.png"]);
     window.wait_for("cannot-see");
     assert!(window.newest("cannot-see").contains("blind cannot see pictures"));
@@ -240,7 +282,11 @@ fn a_model_that_cannot_see_is_sent_no_picture_and_those_that_can_are_offered() {
     window.wait_until("the third answer is there", || {
         window.count("message-assistant") == 3 && window.answer_state() == "complete"
     });
-    assert!(window.newest("notice").contains("not shown to the model"), "{}", window.newest("notice"));
+    assert!(
+        window.newest("notice").contains("not shown to the model"),
+        "{}",
+        window.newest("notice")
+    );
     window.picture("pictures-left-out-dark");
     window.close();
 }

@@ -188,7 +188,8 @@ impl Window {
 
     /// Presses the mouse at a place, moves it to another and lets go. Places are pixels from the window's upper left corner.
     pub fn drag(&self, from: (i64, i64), to: (i64, i64)) {
-        let there = |(x, y): (i64, i64), duration: u64| json!({"type": "pointerMove", "duration": duration, "origin": "viewport", "x": x, "y": y});
+        let there =
+            |(x, y): (i64, i64), duration: u64| json!({"type": "pointerMove", "duration": duration, "origin": "viewport", "x": x, "y": y});
         let actions = [
             there(from, 0),
             json!({"type": "pointerDown", "button": 0}),

@@ -40,7 +40,9 @@ impl Seer {
 fn pictures(body: &Value) -> Vec<String> {
     let messages = body["messages"].as_array().into_iter().flatten();
     let parts = messages.filter_map(|message| message["content"].as_array()).flatten();
-    parts.filter_map(|part| part["image_url"]["url"].as_str().map(str::to_owned)).collect()
+    parts
+        .filter_map(|part| part["image_url"]["url"].as_str().map(str::to_owned))
+        .collect()
 }
 
 fn answer(mut stream: TcpStream, asked: &Mutex<Vec<Value>>) {
@@ -61,16 +63,25 @@ fn answer(mut stream: TcpStream, asked: &Mutex<Vec<Value>>) {
     let mut body = vec![0; length];
     let _ = reader.read_exact(&mut body);
     let (kind, text) = if first.starts_with("GET") {
-        ("application/json", json!({"object": "list", "data": [{"id": "seer", "object": "model"}]}).to_string())
+        (
+            "application/json",
+            json!({"object": "list", "data": [{"id": "seer", "object": "model"}]}).to_string(),
+        )
     } else {
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         let said = format!("I see {} pictures.", pictures(&body).len());
         asked.lock().unwrap_or_else(PoisonError::into_inner).push(body);
         let chunk = |delta: Value, reason: Value| json!({"id": "1", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]});
-        let chunks = [chunk(json!({"role": "assistant", "content": said}), Value::Null), chunk(json!({}), json!("stop"))];
+        let chunks = [
+            chunk(json!({"role": "assistant", "content": said}), Value::Null),
+            chunk(json!({}), json!("stop")),
+        ];
         let events: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
         ("text/event-stream", events + "data: [DONE]\n\n")
     };
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", text.len());
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        text.len()
+    );
     let _ = stream.write_all((head + &text).as_bytes());
 }
