@@ -187,6 +187,7 @@ describe('thinking', () => {
 
   it('has a budget that the chat remembers, of a size that is offered or of one’s own', async () => {
     await open('chat');
+    await type('A draft that is not sent by setting a budget');
     await click('thinking-menu');
     const sizes = [...document.querySelectorAll<HTMLElement>('[role=option]')];
     expect(sizes.map((size) => size.textContent?.trim())).toEqual(['No limit', '256 tokens', '1,024 tokens']);
@@ -204,6 +205,7 @@ describe('thinking', () => {
       expect(field.isConnected).toBe(!taken);
       if (!taken) expect(the('thinking-surface').textContent).toContain('a whole number from 1');
     }
+    expect(all('message-user')).toEqual([]);
     await ask('What is 347 + 589?');
     await pass(3000);
     expect(the('thought-ending').textContent).toContain('after 3 tokens');

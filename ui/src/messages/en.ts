@@ -1,3 +1,4 @@
+import { chat } from './en.chat';
 import { network } from './en.network';
 import { pictures } from './en.pictures';
 import { server } from './en.server';
@@ -15,7 +16,7 @@ export const en = {
   'common.tryAgain': 'Try again',
   'common.undo': 'Undo',
 
-  'contextMenu.label': 'Link or selected text',
+  'contextMenu.label': 'Link, selected text or message',
   'contextMenu.copyAddress': 'Copy address',
   'contextMenu.copyLink': 'Copy link',
   'contextMenu.openLink': 'Open in browser',
@@ -36,7 +37,7 @@ export const en = {
   'amount.tokens': { one: '{count} token', other: '{count} tokens' },
   'amount.context': '{tokens} context',
   'amount.contextTokens': '{tokens} tokens',
-  'amount.memory': '{total} · {free} free',
+  'amount.memory': '{total} memory · {free} free',
   'amount.files': { one: '{count} file', other: '{count} files' },
   'amount.models': { one: '{count} model', other: '{count} models' },
 
@@ -479,6 +480,8 @@ export const en = {
   'settings.thinking.low': 'Low',
   'settings.thinking.medium': 'Medium',
   'settings.thinking.high': 'High',
+
+  ...chat,
 
   ...pictures,
 

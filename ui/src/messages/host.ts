@@ -26,8 +26,11 @@ function say(key: Key, { arguments: args, message }: HostError | Notice, count?:
   return format(key, { ...args, message: sentence, ...(count === undefined ? {} : { count }) }) ?? sentence;
 }
 
+/** What a system or a program adds for programmers; the details of an error keep it. */
+const MACHINE_WORDS = /\s*\(os error \d+\)|\s*\(?ExitStatus\([^()]*(?:\([^()]*\))?[^()]*\)\)?/g;
+
 /** The host's messages follow a colon on the command line; alone they begin with a capital and end with a full stop. */
 function asSentence(message: string): string {
-  const text = message.trim();
+  const text = message.replace(MACHINE_WORDS, '').replace(/:$/, '').trim();
   return text === '' ? '' : `${text[0]?.toUpperCase()}${text.slice(1)}${/[.!?…”"]$/.test(text) ? '' : '.'}`;
 }

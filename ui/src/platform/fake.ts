@@ -170,6 +170,7 @@ export class FakeHost extends FakePictures implements Platform {
 
   async capabilities(reference: string | null): ReturnType<Platform['capabilities']> {
     const remote = reference?.startsWith('endpoint:') ?? false;
+    if (reference !== null && !remote && !(await this.models()).some((model) => model.reference === reference)) throw { code: 'model_not_found', message: 'There is no such model here.' };
     return {
       continue_answer: !remote,
       end_thinking: !remote,

@@ -16,7 +16,7 @@ import type { Platform } from '../platform';
 export type { RequestFrame } from './answer.svelte';
 import { LiveAnswer, type FollowOutcome, type RequestFrame } from './answer.svelte';
 import { Draft } from './draft.svelte';
-import type { Toasts } from './toasts.svelte';
+import type { Reporter } from './toasts.svelte';
 
 /** What this window remembers between two starts: which chat was open, and the draft of a new chat. */
 export interface LocalPrefs {
@@ -56,7 +56,7 @@ export class Conversation {
 
   constructor(
     private readonly platform: Platform,
-    private readonly toasts: Toasts,
+    private readonly toasts: Reporter,
     private readonly requestFrame: RequestFrame,
     private readonly localPrefs: LocalPrefs,
   ) {
