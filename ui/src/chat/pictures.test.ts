@@ -353,6 +353,16 @@ describe('pictures of messages', () => {
     const event = new Event('dragstart', { bubbles: true, cancelable: true });
     all('message-picture')[0]?.querySelector('img')?.dispatchEvent(event);
     expect([event.defaultPrevented, host.dragged]).toEqual([true, ['image-1 A boat']]);
+
+    // Over its own window it is nothing to drop; after that files are again.
+    const enters = async (): Promise<number> => {
+      the('chat-title').dispatchEvent(carrying('dragenter', [pngFile('a.png')]));
+      await pass(0);
+      return all('drop-target').length;
+    };
+    expect(await enters()).toBe(0);
+    window.dispatchEvent(new MouseEvent('pointermove', { buttons: 0 }));
+    expect(await enters()).toBe(1);
   });
 
   it('whose files are gone are told by name', async () => {
