@@ -10,6 +10,7 @@ pub mod mla;
 pub mod moe;
 mod quantization;
 pub mod rope;
+pub mod vision;
 
 use std::path::Path;
 

@@ -14,6 +14,7 @@ mod residual;
 mod rope;
 mod sequences;
 mod short_conv;
+mod unary;
 
 pub use activation::{Activation, Gelu};
 pub use attention::scaled_dot_product_attention;
@@ -28,3 +29,4 @@ pub use residual::ResidualStream;
 pub use rope::{Rope, Rotation};
 pub use sequences::{each_sequence, join_sequences, sequence_rows};
 pub use short_conv::ShortConv;
+pub use unary::UnaryActivation;
