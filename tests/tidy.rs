@@ -68,6 +68,7 @@ fn arrows_between_rooms_point_one_way() {
         ("chat", &["history", "protocol"]),
         ("hub", &["checkpoint", "files", "net", "prompt", "protocol"]),
         ("hub-imitation", &[]),
+        ("media", &["checkpoint", "protocol"]),
         ("net", &["files", "protocol"]),
         ("remote", &["net", "prompt", "protocol"]),
         ("random-models", &["protocol"]),

@@ -11,6 +11,7 @@ mod error;
 mod event;
 pub mod fake;
 mod hub;
+mod image;
 mod local_server;
 mod mailbox;
 mod message;
@@ -35,6 +36,7 @@ pub use hub::{
     Download, DownloadFile, DownloadState, FitVerdict, HubModel, MachineMemory, MemoryFit, NetSettings, OutboundRequest, Purpose, Removal,
     SearchPage, SearchQuery, Sort, TokenSource, Update, Verification, VerifyProgress, WrongFile,
 };
+pub use image::ImageDetail;
 pub use local_server::{ClientSetup, InboundClient, PortHolder, ServerFigures, ServerSettings, ServerState, ServerStatus};
 pub use mailbox::{mailbox, Coalesce, Receiver, Sender};
 pub use message::{Content, Message, ToolCall};

@@ -1,0 +1,123 @@
+//! How pictures are brought into the form that a model's tower takes, as its processor's file says: to which size, by which filter, with which
+//! numbers and in which order. Nothing here touches a pixel: [`ImageProcessor::plan`] tells from a picture's size what it will cost, room
+//! `media` does what a plan says.
+
+use std::path::Path;
+
+use protocol::ImageDetail;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{Error, Result};
+
+/// What a model's processor does with a picture.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ImageProcessor {
+    /// How pictures are resized.
+    pub filter: Filter,
+    /// What becomes of the steps of a pixel.
+    pub scaling: Scaling,
+    /// The order of the numbers.
+    pub layout: Layout,
+}
+
+/// The filter that pictures are resized by, named and computed as Pillow does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Filter {
+    /// The nearest pixel.
+    Nearest,
+    /// The mean of an area.
+    Box,
+    /// A triangle.
+    Bilinear,
+    /// Hamming's window over a sinc.
+    Hamming,
+    /// Keys' cubic with a = −0.5.
+    Bicubic,
+    /// Lanczos' window of three lobes.
+    Lanczos,
+}
+
+/// What becomes of the 256 steps of a colour channel: `(step · factor − mean) / std`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Scaling {
+    /// What a step is multiplied with, usually 1/255.
+    pub factor: Option<f64>,
+    /// Mean and standard deviation of red, green and blue.
+    pub normalization: Option<([f32; 3], [f32; 3])>,
+}
+
+/// The order in which a view's numbers stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layout {
+    /// The picture: `[3, height, width]`.
+    Planes,
+    /// A row for each patch: `[patches, numbers of a patch]`.
+    Patches {
+        /// Width and height of a patch in pixels.
+        side: u32,
+        /// Patches follow each other in square blocks of so many on a side, which become one token; 1: row by row.
+        block: u32,
+        /// How often a patch's picture stands in it, for towers that take frames.
+        frames: u32,
+        /// Within a patch: colour by colour (`[3, frames, side, side]`), or pixel by pixel (`[side, side, 3]`).
+        colour_by_colour: bool,
+    },
+}
+
+/// What a picture will be to a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImagePlan {
+    /// Width and height at which the model is shown the picture: of all tiles together if it is cut into some.
+    pub resized: (u32, u32),
+    /// What goes through the tower, in the order of their features in the prompt.
+    pub views: Vec<View>,
+    /// Rows and columns if the views are tiles of the picture, row by row.
+    pub tiles: Option<(u32, u32)>,
+    /// Whether the last view is the whole picture, after its tiles.
+    pub whole: bool,
+}
+
+/// One picture that goes through the tower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct View {
+    /// Its width in pixels.
+    pub width: u32,
+    /// Its height in pixels.
+    pub height: u32,
+    /// Rows and columns of the tower's grid.
+    pub patches: (u32, u32),
+    /// Rows and columns of the grid that the tower's features make.
+    pub tokens: (u32, u32),
+    /// Features of it in the prompt: one for each place of the grid, and in HunyuanOCR one more for each row and two around. None if the model looks at
+    /// features beside its prompt, as Llama 3.2 does.
+    pub features: u32,
+}
+
+impl ImagePlan {
+    /// Features in the prompt, of all views; marks around them are not counted.
+    pub fn tokens(&self) -> usize {
+        self.views.iter().map(|view| view.features as usize).sum()
+    }
+}
+
+impl ImageProcessor {
+    /// Reads what a model's folder says of its pictures; `config` is its `config.json`. `None` if it says nothing, as text models do.
+    pub fn read(folder: &Path, config: &Value) -> Result<Option<Self>> {
+        let (_, _) = (folder, config);
+        Err(Error::Unsupported("pictures".into()))
+    }
+
+    /// What a picture of so many pixels will be to the model.
+    pub fn plan(&self, width: u32, height: u32, detail: ImageDetail) -> Result<ImagePlan> {
+        let (_, _, _) = (width, height, detail);
+        Err(Error::Unsupported("pictures".into()))
+    }
+
+    /// All its settings as a text, which differs if and only if they do: for keys of caches.
+    pub fn key(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
