@@ -108,11 +108,6 @@ impl<'a> Weights<'a> {
         self.tensors.iter().any(|(name, tensor)| fits(name, tensor.shape()))
     }
 
-    /// The shape of a tensor that is not taken.
-    pub fn shape(&self, name: &str) -> Option<&[i32]> {
-        self.tensors.get(name).map(Tensor::shape)
-    }
-
     /// Refuses weights without this tensor.
     pub fn require(&self, name: &str) -> Result<()> {
         match self.has(name) {

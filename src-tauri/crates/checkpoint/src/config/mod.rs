@@ -10,7 +10,6 @@ pub mod mla;
 pub mod moe;
 mod quantization;
 pub mod rope;
-pub mod vision;
 
 use std::path::Path;
 

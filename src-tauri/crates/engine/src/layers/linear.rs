@@ -124,16 +124,6 @@ impl Linear {
         })
     }
 
-    /// The projection by rows `[outputs, inputs]` and a bias `[1, outputs]` that something else loaded.
-    pub fn from_parts(rows: &Tensor, bias: Option<Tensor>, weights: &mut Weights<'_>) -> Result<Self> {
-        let linear = Self {
-            weight: LinearWeight::from_rows(rows)?,
-            bias,
-        };
-        weights.materialize(linear.tensors())?;
-        Ok(linear)
-    }
-
     /// The projection that is a tied quantised embedding read the other way round.
     pub fn from_quantized(rows: QuantizedTensor, weights: &mut Weights<'_>) -> Result<Self> {
         let linear = Self {

@@ -14,7 +14,6 @@ mod residual;
 mod rope;
 mod sequences;
 mod short_conv;
-mod unary;
 
 pub use activation::{Activation, Gelu};
 pub use attention::scaled_dot_product_attention;
@@ -29,4 +28,3 @@ pub use residual::ResidualStream;
 pub use rope::{Rope, Rotation};
 pub use sequences::{each_sequence, join_sequences, sequence_rows};
 pub use short_conv::ShortConv;
-pub use unary::UnaryActivation;

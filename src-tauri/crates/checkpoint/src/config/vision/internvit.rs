@@ -1,6 +1,7 @@
 //! InternViT: a class token before the patches, learned positions, and factors of what each half of a layer adds (InternVL).
 
-use super::{activation, grid, square, TowerShape};
+use super::shape::{activation, patches_along, square, TowerShape};
+use super::VisionConfig;
 use crate::config::encoder::EncoderActivation;
 use crate::config::fields::Fields;
 use crate::Error;
@@ -10,55 +11,64 @@ use crate::Error;
 pub struct InternVitConfig {
     /// The stack.
     pub shape: TowerShape,
-    /// Whether tensors have the names of transformers' own class, else those of the original code.
+    /// Whether tensors have the names of transformers' own class; else those of the original code.
     pub transformers: bool,
     /// Patches along a side of a tile.
     pub side: u32,
-    /// Whether norms go by the mean square (InternViT of 6 billion parameters).
+    /// Whether norms are by the root mean square (InternViT of 6 billion parameters).
     pub rms: bool,
-    /// Whether queries and keys are normed over all heads.
+    /// Whether queries and keys are normed, over all heads together.
     pub qk_norm: bool,
     /// Patches along a side of a block that becomes one token.
     pub merge: u32,
-    /// Width of the language part.
-    pub outputs: u32,
 }
 
 /// The original repositories.
-pub(in crate::config) fn chat(top: Fields<'_>, vision: Fields<'_>, outputs: u32) -> Result<InternVitConfig, Error> {
-    let rms = vision.text("norm_type")?.is_none_or(|kind| kind == "rms_norm");
-    let qk_norm = vision.flag("qk_normalization")?.unwrap_or(true);
-    let sizes = [3200, 48, 25, 12_800, 14, 224];
-    parse(top, vision, outputs, false, sizes, (rms, qk_norm))
+pub(super) fn chat(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+    parse(
+        top,
+        InternVitConfig {
+            shape: shape(vision, [3200, 48, 25, 12_800, 14])?,
+            transformers: false,
+            side: square(vision, "image_size")?.unwrap_or(224),
+            rms: vision.text("norm_type")?.is_none_or(|kind| kind == "rms_norm"),
+            qk_norm: vision.flag("qk_normalization")?.unwrap_or(true),
+            merge: 0,
+        },
+    )
 }
 
 /// The form of transformers (`-hf`).
-pub(in crate::config) fn transformers(top: Fields<'_>, vision: Fields<'_>, outputs: u32) -> Result<InternVitConfig, Error> {
-    let rms = vision.text("norm_type")?.is_some_and(|kind| kind == "rms_norm");
-    let qk_norm = vision.flag("use_qk_norm")?.unwrap_or(false);
-    let sizes = [1024, 24, 16, 4096, 14, 448];
-    parse(top, vision, outputs, true, sizes, (rms, qk_norm))
+pub(super) fn transformers(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+    parse(
+        top,
+        InternVitConfig {
+            shape: shape(vision, [1024, 24, 16, 4096, 14])?,
+            transformers: true,
+            side: square(vision, "image_size")?.unwrap_or(448),
+            rms: vision.text("norm_type")?.is_some_and(|kind| kind == "rms_norm"),
+            qk_norm: vision.flag("use_qk_norm")?.unwrap_or(false),
+            merge: 0,
+        },
+    )
 }
 
-fn parse(
-    top: Fields<'_>,
-    vision: Fields<'_>,
-    outputs: u32,
-    transformers: bool,
-    [hidden, layers, heads, width, patch, image]: [u32; 6],
-    (rms, qk_norm): (bool, bool),
-) -> Result<InternVitConfig, Error> {
-    let shape = TowerShape {
-        hidden: vision.number("hidden_size")?.unwrap_or(hidden),
+fn shape(vision: Fields<'_>, [hidden_size, layers, heads, intermediate_size, patch_size]: [u32; 5]) -> Result<TowerShape, Error> {
+    TowerShape {
+        hidden_size: vision.number("hidden_size")?.unwrap_or(hidden_size),
         layers: vision.number("num_hidden_layers")?.unwrap_or(layers),
         heads: vision.number("num_attention_heads")?.unwrap_or(heads),
-        width: vision.number("intermediate_size")?.unwrap_or(width),
-        patch: square(vision, "patch_size")?.unwrap_or(patch),
+        intermediate_size: vision.number("intermediate_size")?.unwrap_or(intermediate_size),
+        patch_size: square(vision, "patch_size")?.unwrap_or(patch_size),
         eps: vision.number("layer_norm_eps")?.unwrap_or(1e-6),
         activation: activation(vision, "hidden_act", EncoderActivation::Gelu)?,
     }
-    .check()?;
-    let side = grid("image_size", square(vision, "image_size")?.unwrap_or(image), shape.patch)?;
+    .check()
+}
+
+/// The rest, for a `side` in pixels.
+fn parse(top: Fields<'_>, config: InternVitConfig) -> Result<VisionConfig, Error> {
+    let side = patches_along("image_size", config.side, config.shape.patch_size)?;
     let ratio = top.number("downsample_ratio")?.unwrap_or(0.5f32);
     let merge = ratio.recip().round();
     if !(merge >= 1.0 && merge <= side as f32 && side.is_multiple_of(merge as u32)) {
@@ -67,13 +77,9 @@ fn parse(
             reason: format!("{side} rows of patches cannot become {ratio} as many"),
         });
     }
-    Ok(InternVitConfig {
-        shape,
-        transformers,
+    Ok(VisionConfig::InternVit(InternVitConfig {
         side,
-        rms,
-        qk_norm,
         merge: merge as u32,
-        outputs,
-    })
+        ..config
+    }))
 }

@@ -1,6 +1,7 @@
-//! Pixtral: root mean square norms, gated networks, rotary positions by row and column (Pixtral, Mistral 3, Ministral 3).
+//! Pixtral: root mean square norms, gated networks, a rotation by row and column (Pixtral, Mistral 3, Ministral 3).
 
-use super::{activation, layers_used, square, TowerShape};
+use super::shape::{activation, layers_used, merge, square, TowerShape};
+use super::VisionConfig;
 use crate::config::encoder::EncoderActivation;
 use crate::config::fields::Fields;
 use crate::Error;
@@ -10,14 +11,12 @@ use crate::Error;
 pub struct PixtralConfig {
     /// The stack.
     pub shape: TowerShape,
-    /// Period of the rotary positions.
+    /// The base of the rotation's periods.
     pub theta: f32,
     /// Norm and merger before the projector (Mistral 3).
     pub merger: Option<PatchMerger>,
     /// The activation between the two projections.
     pub activation: EncoderActivation,
-    /// Width of the language part.
-    pub outputs: u32,
 }
 
 /// Patches that become one.
@@ -29,29 +28,39 @@ pub struct PatchMerger {
     pub eps: f32,
 }
 
-/// Pixtral in a LLaVA wrapper.
-pub(in crate::config) fn pixtral(top: Fields<'_>, vision: Fields<'_>, outputs: u32) -> Result<PixtralConfig, Error> {
+/// Pixtral.
+pub(super) fn pixtral(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+    Ok(VisionConfig::Pixtral(parse(vision, top)?))
+}
+
+/// Mistral 3, which merges patches before it projects them.
+pub(super) fn mistral3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+    let text = top.object("text_config")?.unwrap_or(top);
+    Ok(VisionConfig::Pixtral(PixtralConfig {
+        merger: Some(PatchMerger {
+            merge: merge("spatial_merge_size", top.number("spatial_merge_size")?)?,
+            eps: text.number("rms_norm_eps")?.unwrap_or(1e-6),
+        }),
+        ..parse(vision, top)?
+    }))
+}
+
+fn parse(vision: Fields<'_>, top: Fields<'_>) -> Result<PixtralConfig, Error> {
     let shape = TowerShape {
-        hidden: vision.number("hidden_size")?.unwrap_or(1024),
+        hidden_size: vision.number("hidden_size")?.unwrap_or(1024),
         layers: vision.number("num_hidden_layers")?.unwrap_or(24),
         heads: vision.number("num_attention_heads")?.unwrap_or(16),
-        width: vision.number("intermediate_size")?.unwrap_or(4096),
-        patch: square(vision, "patch_size")?.unwrap_or(16),
-        // Not in any config: transformers' class has it.
+        intermediate_size: vision.number("intermediate_size")?.unwrap_or(4096),
+        patch_size: square(vision, "patch_size")?.unwrap_or(16),
+        // In no config: transformers' class has it.
         eps: 1e-5,
         activation: activation(vision, "hidden_act", EncoderActivation::Gelu)?,
-    }
-    .check()?;
+    };
+    let shape = shape.check()?.check_turning()?;
     let theta = match vision.object("rope_parameters")? {
         Some(parameters) => parameters.number("rope_theta")?,
         None => vision.number("rope_theta")?,
     };
-    if !(shape.hidden / shape.heads).is_multiple_of(4) {
-        return Err(Error::InvalidField {
-            field: "num_attention_heads",
-            reason: format!("half of {} numbers of a head are no pairs", shape.hidden / shape.heads),
-        });
-    }
     Ok(PixtralConfig {
         shape: TowerShape {
             layers: layers_used(top, shape.layers)?,
@@ -60,25 +69,5 @@ pub(in crate::config) fn pixtral(top: Fields<'_>, vision: Fields<'_>, outputs: u
         theta: theta.unwrap_or(10_000.0),
         merger: None,
         activation: activation(top, "projector_hidden_act", EncoderActivation::Gelu)?,
-        outputs,
-    })
-}
-
-/// Mistral 3, which merges patches before it projects them.
-pub(in crate::config) fn mistral3(top: Fields<'_>, vision: Fields<'_>, outputs: u32) -> Result<PixtralConfig, Error> {
-    let text = top.object("text_config")?.unwrap_or(top);
-    let merge = top.number("spatial_merge_size")?.unwrap_or(2);
-    if !(1..=64).contains(&merge) {
-        return Err(Error::InvalidField {
-            field: "spatial_merge_size",
-            reason: format!("{merge} is not from 1 to 64"),
-        });
-    }
-    Ok(PixtralConfig {
-        merger: Some(PatchMerger {
-            merge,
-            eps: text.number("rms_norm_eps")?.unwrap_or(1e-5),
-        }),
-        ..pixtral(top, vision, outputs)?
     })
 }

@@ -1,21 +1,22 @@
-//! InternViT, and what joins it to language parts.
+//! InternViT, and what joins it to language parts. References: transformers' `modeling_internvl.py` and the original repositories'
+//! `modeling_intern_vit.py`.
 
 use checkpoint::config::encoder::EncoderActivation;
-use checkpoint::config::vision::internvit::InternVitConfig;
+use checkpoint::config::vision::InternVitConfig;
+use checkpoint::View;
+use media::ViewPixels;
 
-use super::attention::{AttentionNames, PatchNorms};
-use super::block::{Between, BlockNames, NormKind, Stack, TowerMlp};
-use super::patches::{load_patch_linear, merge_blocks, patch_rows, PatchShape};
+use super::block::Mlp;
+use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
+use super::stack::{check_blocks, join_blocks, load_mlp, BlockNames, Stack, TORCH_EPS};
+use super::{planes_of, Between, Features};
 use crate::error::Result;
 use crate::layers::{LayerNorm, Linear};
 use crate::ops::concatenate;
 use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
-
-/// The epsilon of norms that the original code leaves to torch.
-const TORCH_EPS: f32 = 1e-5;
 
 /// What tensors are called.
 struct Names {
@@ -24,8 +25,11 @@ struct Names {
     positions: &'static str,
     layers: &'static str,
     block: BlockNames,
-    /// The projector: its path, its norm and its two projections.
-    projector: [&'static str; 4],
+    /// The norms of queries and keys, if there are any.
+    qk_norms: [&'static str; 2],
+    projector: &'static str,
+    norm: &'static str,
+    network: [&'static str; 2],
 }
 
 /// The original code's.
@@ -35,18 +39,19 @@ const ORIGINAL: Names = Names {
     positions: "vision_model.embeddings.position_embedding",
     layers: "vision_model.encoder.layers",
     block: BlockNames {
-        norm: NormKind::Layer,
+        rms: false,
         norms: ["norm1", "norm2"],
-        attention: AttentionNames {
-            qkv: &["attn.qkv"],
-            out: "attn.proj",
-            norms: (PatchNorms::None, ["attn.q_norm", "attn.k_norm"]),
-        },
-        up: &["mlp.fc1"],
-        down: "mlp.fc2",
+        qkv: &["attn.qkv"],
+        output: "attn.proj",
+        qk_norms: None,
         scales: Some(["ls1", "ls2"]),
+        gate: None,
+        network: ["mlp.fc1", "mlp.fc2"],
     },
-    projector: ["mlp1", "0", "1", "3"],
+    qk_norms: ["attn.q_norm", "attn.k_norm"],
+    projector: "mlp1",
+    norm: "mlp1.0",
+    network: ["1", "3"],
 };
 
 /// Those of transformers' own class.
@@ -57,15 +62,15 @@ const TRANSFORMERS: Names = Names {
     layers: "vision_tower.encoder.layer",
     block: BlockNames {
         norms: ["layernorm_before", "layernorm_after"],
-        attention: AttentionNames {
-            qkv: &["attention.q_proj", "attention.k_proj", "attention.v_proj"],
-            out: "attention.projection_layer",
-            norms: (PatchNorms::None, ["attention.q_norm", "attention.k_norm"]),
-        },
+        qkv: &["attention.q_proj", "attention.k_proj", "attention.v_proj"],
+        output: "attention.projection_layer",
         scales: Some(["lambda_1", "lambda_2"]),
         ..ORIGINAL.block
     },
-    projector: ["multi_modal_projector", "layer_norm", "linear_1", "linear_2"],
+    qk_norms: ["attention.q_norm", "attention.k_norm"],
+    projector: "multi_modal_projector",
+    norm: "multi_modal_projector.layer_norm",
+    network: ["linear_1", "linear_2"],
 };
 
 /// A tower with its projector.
@@ -78,42 +83,42 @@ pub struct InternVit {
     positions: Tensor,
     stack: Stack,
     norm: LayerNorm,
-    projector: TowerMlp,
+    projector: Mlp,
 }
 
 impl InternVit {
-    /// Builds the tower; every tensor of it is computed when this returns.
-    pub fn load(config: &InternVitConfig, weights: &mut Weights<'_>) -> Result<Self> {
+    pub(super) fn load(config: &InternVitConfig, outputs: u32, weights: &mut Weights<'_>) -> Result<Self> {
         let shape = &config.shape;
-        let (hidden, side) = (shape.hidden as i32, config.side as i32);
+        let (hidden, outputs) = (shape.hidden_size as i32, outputs as i32);
+        let (side, pixels) = (config.side as i32, shape.patch_size as i32);
         let names = if config.transformers { TRANSFORMERS } else { ORIGINAL };
-        let attention = names.block.attention;
         let block = BlockNames {
-            norm: if config.rms { NormKind::Rms } else { NormKind::Layer },
-            attention: AttentionNames {
-                norms: (if config.qk_norm { PatchNorms::Whole } else { PatchNorms::None }, attention.norms.1),
-                ..attention
-            },
+            rms: config.rms,
+            qk_norms: config.qk_norm.then_some((names.qk_norms, true)),
             ..names.block
         };
         let positions = weights.take(names.positions, &[1, side * side + 1, hidden])?;
-        let class = weights.take(names.class, &[1, 1, hidden])?;
-        let class = class.add(&positions.slice(1, 0, 1)?)?.reshape(&[1, hidden])?;
-        let positions = positions.slice(1, 1, side * side + 1)?.reshape(&[side, side, hidden])?.contiguous()?;
+        let class = weights.take(names.class, &[1, 1, hidden])?.add(&positions.slice(1, 0, 1)?)?;
+        let class = class.reshape(&[1, hidden])?;
+        let positions = positions
+            .slice(1, 1, side * side + 1)?
+            .contiguous()?
+            .reshape(&[side, side, hidden])?;
         weights.materialize([&class, &positions])?;
-        let (block_width, outputs) = (hidden * (config.merge * config.merge) as i32, config.outputs as i32);
-        let [path, norm, up, down] = names.projector;
+        let dtype = positions.dtype();
+        let joined = hidden * (config.merge * config.merge) as i32;
+        let inputs = COLOURS * pixels * pixels;
         Ok(Self {
-            patch_embedding: load_patch_linear(weights, names.patches, PatchShape::still(shape.patch), hidden)?,
-            stack: Stack::load(weights, names.layers, &block, shape, positions.dtype())?,
-            norm: LayerNorm::load(weights, &format!("{path}.{norm}"), block_width, TORCH_EPS)?,
-            projector: TowerMlp::load(
+            patch_embedding: load_patch_linear(weights, names.patches, inputs, hidden, PatchOrder::PixelByPixel)?,
+            stack: Stack::load(names.layers, &block, shape, dtype, weights)?,
+            norm: LayerNorm::load(weights, names.norm, joined, TORCH_EPS)?,
+            projector: load_mlp(
+                names.projector,
+                None,
+                names.network,
+                (joined, outputs, outputs),
+                (EncoderActivation::Gelu, dtype),
                 weights,
-                path,
-                (&[up], down),
-                (block_width, outputs, outputs),
-                EncoderActivation::Gelu,
-                positions.dtype(),
             )?,
             class,
             positions,
@@ -121,16 +126,15 @@ impl InternVit {
         })
     }
 
-    /// The features `[tokens, width]` of a tile `[3, height, width]`.
-    pub fn encode(&self, pixels: &Tensor, grid: (u32, u32), between: &mut Between<'_>) -> Result<Tensor> {
-        let size = (grid.0 as i32, grid.1 as i32);
-        let rows = self.patch_embedding.forward(&patch_rows(pixels, self.config.shape.patch as i32)?)?;
-        let positions = Resampling::Cubic.apply(&self.positions, size)?.astype(rows.dtype())?;
-        let states = concatenate(&[&self.class, &rows.add(&positions)?], 0)?;
-        let states = self.stack.forward(states, None, between)?;
-        let patches = states.slice(0, 1, states.dim(0))?;
-        let blocks = merge_blocks(&patches, size, self.config.merge as i32)?;
-        self.projector.forward(&self.norm.forward(&blocks)?)
+    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, between: &mut Between<'_>) -> Result<Features> {
+        check_blocks(view, self.config.merge)?;
+        let (side, dtype) = (self.config.shape.patch_size as i32, self.positions.dtype());
+        let rows = cut(&planes_of(pixels, view, side)?, side)?.astype(dtype)?;
+        let positions = Resampling::Cubic.apply(&self.positions, view.patches)?.astype(dtype)?;
+        let patches = self.patch_embedding.forward(&rows)?.add(&positions)?;
+        let x = self.stack.forward(concatenate(&[&self.class, &patches], 0)?, None, between)?;
+        let blocks = join_blocks(&x.slice(0, 1, x.dim(0))?, view.patches, self.config.merge)?;
+        Ok(Features::of(self.projector.forward(&self.norm.forward(&blocks)?)?))
     }
 }
 

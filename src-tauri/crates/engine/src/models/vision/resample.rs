@@ -22,7 +22,8 @@ const CUBIC: f64 = -0.75;
 
 impl Resampling {
     /// The table `[table rows, table columns, width]` for a grid, `[rows · columns, width]`, in 32 bit floats.
-    pub fn apply(self, table: &Tensor, (rows, columns): (i32, i32)) -> Result<Tensor> {
+    pub fn apply(self, table: &Tensor, (rows, columns): (u32, u32)) -> Result<Tensor> {
+        let (rows, columns) = (rows as i32, columns as i32);
         let &[height, across, width] = table.shape() else {
             unreachable!("tables have three axes")
         };
