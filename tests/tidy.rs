@@ -62,7 +62,7 @@ fn arrows_between_rooms_point_one_way() {
         ("prompt", &["protocol"]),
         ("checkpoint", &["protocol"]),
         ("constraint", &["protocol"]),
-        ("engine", &["checkpoint", "constraint", "prompt", "protocol"]),
+        ("engine", &["checkpoint", "constraint", "media", "prompt", "protocol"]),
         ("engine-socket", &["protocol"]),
         ("history", &["protocol"]),
         ("chat", &["history", "protocol"]),

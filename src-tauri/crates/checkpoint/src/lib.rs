@@ -13,7 +13,7 @@ mod safetensors;
 mod weight_files;
 
 pub use compatibility::{check_compatibility, check_folder, FileListing};
-pub use config::{DecoderConfig, EncoderConfig, Family, Gemma4Config, Mode, ModelConfig, Quantization, KNOWN_MODEL_TYPES};
+pub use config::{DecoderConfig, EncoderConfig, Family, Gemma4Config, Mode, ModelConfig, Quantization, VisionConfig, KNOWN_MODEL_TYPES};
 pub use embedding::EmbeddingConfig;
 pub use error::{Error, Result};
 pub use image_processor::{ImagePlan, ImageProcessor, View};

@@ -190,7 +190,7 @@ fn warm_up(model: &Model, mut report: impl FnMut() -> Result<()>) -> Result<()> 
         report()?;
         state.prefill(model, &vec![0; *tokens])?;
     }
-    let step = |ids: &[u32], caches: &mut [&mut [Cache]]| eval([&model.logits(&model.forward(&ids_tensor(ids), caches)?)?]);
+    let step = |ids: &[u32], caches: &mut [&mut [Cache]]| eval([&model.logits(&model.forward(&Input::text(&ids_tensor(ids)), caches)?)?]);
     for count in batches {
         report()?;
         let mut caches: Vec<_> = states.iter_mut().take(*count).map(SequenceState::caches).collect();

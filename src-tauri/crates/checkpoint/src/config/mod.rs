@@ -10,6 +10,7 @@ pub mod mla;
 pub mod moe;
 mod quantization;
 pub mod rope;
+pub mod vision;
 
 use std::path::Path;
 
@@ -24,6 +25,7 @@ pub use families::KNOWN_MODEL_TYPES;
 pub(crate) use fields::Fields;
 pub use gemma4::Gemma4Config;
 pub use quantization::{Mode, Quantization};
+pub use vision::VisionConfig;
 
 /// Parts of a checkpoint that the text model does not use.
 const UNUSED: [&str; 13] = [
@@ -102,6 +104,9 @@ pub struct ModelConfig {
     pub dtype: Option<String>,
     /// The family and its shapes.
     pub family: Family,
+    /// The tower that looks at pictures, if there is one that can be built. [`check_folder`](crate::check_folder) takes it away if the weights
+    /// lack it.
+    pub vision: Option<VisionConfig>,
     /// What the model is for, as far as this file tells; [`check_compatibility`](crate::check_compatibility) knows more.
     pub kind: ModelKind,
 }
@@ -134,6 +139,7 @@ impl ModelConfig {
             dtype: [top, text]
                 .iter()
                 .find_map(|fields| ["dtype", "torch_dtype"].iter().find_map(|name| fields.text(name).ok().flatten())),
+            vision: VisionConfig::read(&model_type, top),
             family,
             model_type,
         };
@@ -143,6 +149,7 @@ impl ModelConfig {
     /// The same model without an output layer.
     pub(crate) fn for_embeddings(mut self) -> Self {
         self.kind = ModelKind::Embedding;
+        self.vision = None;
         if let Family::Decoder(decoder) = &mut self.family {
             decoder.lm_head = decoder::LmHead::Absent;
         }

@@ -1,0 +1,116 @@
+//! The towers of models that see, as `config.json` describes them: a file for each kind of tower, and one table of the models that have it.
+//! Whether a model sees is told by its weights as well: conversions for text alone keep the description and leave the tower out.
+
+mod gemma4;
+mod qwen;
+
+use super::decoder::{check_head, check_layers, check_width};
+use super::fields::Fields;
+use crate::Error;
+pub use gemma4::Gemma4VisionConfig;
+pub use qwen::{PositionTable, QwenVisionConfig, Windows};
+
+/// What a tower needs to be built.
+#[derive(Debug, Clone, PartialEq)]
+pub enum VisionConfig {
+    /// Gemma 4's.
+    Gemma4(Gemma4VisionConfig),
+    /// Qwen2-VL's and its successors'.
+    Qwen(QwenVisionConfig),
+}
+
+type Parse = fn(Fields<'_>, Fields<'_>) -> Result<VisionConfig, Error>;
+
+/// Every `model_type` whose tower can be built, and who reads `vision_config`; the second argument is the whole file.
+const TOWERS: &[(&str, Parse)] = &[
+    ("gemma4", gemma4::parse),
+    ("qwen2_5_vl", qwen::qwen2_5),
+    ("qwen2_vl", qwen::qwen2),
+    ("qwen3_5", qwen::qwen3),
+    ("qwen3_5_moe", qwen::qwen3),
+    ("qwen3_vl", qwen::qwen3),
+    ("qwen3_vl_moe", qwen::qwen3),
+];
+
+/// What names of tensors begin with that belong to a tower, or to what is between it and the language part.
+const PARTS: [&str; 7] = [
+    "vision_tower.",
+    "vision_model.",
+    "visual.",
+    "multi_modal_projector.",
+    "embed_vision.",
+    "connector.",
+    "mlp1.",
+];
+
+/// The name of a tower's tensor without what wrappers put before it; `None` for tensors of other parts. Qwen's towers are called
+/// `vision_tower` as in conversions, whatever the file says.
+pub fn tower_tensor(name: &str) -> Option<String> {
+    let mut short = name;
+    while let Some(rest) = short.strip_prefix("language_model.").or_else(|| short.strip_prefix("model.")) {
+        short = rest;
+    }
+    PARTS.iter().find(|part| short.starts_with(**part))?;
+    Some(match short.strip_prefix("visual.") {
+        Some(rest) => format!("vision_tower.{rest}"),
+        None => short.to_owned(),
+    })
+}
+
+impl VisionConfig {
+    /// Reads what a model's file says of its tower; `None` if it has none, or none that can be built.
+    pub(super) fn read(model_type: &str, top: Fields<'_>) -> Option<Self> {
+        let (_, parse) = TOWERS.iter().find(|(name, _)| *name == model_type)?;
+        // What cannot be built is not offered; the language part reads texts without it.
+        parse(top.object("vision_config").ok().flatten()?, top).ok()
+    }
+
+    /// Whether the tokens of a picture see those of the same picture that come after them, so that it has to be read at once.
+    pub fn looks_both_ways(&self) -> bool {
+        match self {
+            Self::Gemma4(tower) => tower.looks_both_ways,
+            Self::Qwen(_) => false,
+        }
+    }
+}
+
+/// What nearly every tower has: layers of so many heads, `width` numbers in their networks.
+fn check_shapes(layers: u32, hidden_size: u32, heads: u32, head_dim: u32, width: u32) -> Result<(), Error> {
+    check_layers(layers)?;
+    check_width("hidden_size", 3 * u64::from(hidden_size))?;
+    check_width("intermediate_size", 2 * u64::from(width))?;
+    check_head("head_dim", head_dim)?;
+    check_width("num_heads", u64::from(heads) * u64::from(head_dim))
+}
+
+/// Refuses the side of a patch that no tower has.
+fn check_patch(side: u32) -> Result<(), Error> {
+    if (1..=256).contains(&side) {
+        return Ok(());
+    }
+    Err(Error::InvalidField {
+        field: "patch_size",
+        reason: format!("{side} is not from 1 to 256"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tower_tensor;
+
+    #[test]
+    fn towers_are_found_whatever_stands_before_their_names() {
+        for (name, short) in [
+            ("vision_tower.blocks.0.norm1.weight", Some("vision_tower.blocks.0.norm1.weight")),
+            ("model.visual.blocks.0.norm1.weight", Some("vision_tower.blocks.0.norm1.weight")),
+            ("visual.merger.ln_q.weight", Some("vision_tower.merger.ln_q.weight")),
+            ("model.language_model.visual.merger.ln_q.weight", Some("vision_tower.merger.ln_q.weight")),
+            ("model.vision_tower.patch_embedder.input_proj.weight", Some("vision_tower.patch_embedder.input_proj.weight")),
+            ("model.embed_vision.embedding_projection.weight", Some("embed_vision.embedding_projection.weight")),
+            ("language_model.model.layers.0.mlp.up_proj.weight", None),
+            ("model.embed_tokens.weight", None),
+        ] {
+            assert_eq!(tower_tensor(name).as_deref(), short, "{name}");
+        }
+    }
+}
