@@ -30,6 +30,17 @@ def glm4v():
             "image_token_index": IMAGE, "video_token_index": VIDEO, "hidden_size": 32, "tie_word_embeddings": False, **GLM_IDS}
 
 
+def glm4v_moe():
+    """GLM-4.5V: experts in all layers but the first, halves of half a head turn against each other."""
+    language = text("glm4v_moe_text", rope_theta=10000.0, attention_bias=True, partial_rotary_factor=0.5, head_dim=16, use_qk_norm=False,
+                    rope_scaling={"rope_type": "default", "type": "default", "mrope_section": [2, 1, 1]}, moe_intermediate_size=32,
+                    n_routed_experts=4, num_experts_per_tok=2, n_shared_experts=1, n_group=1, topk_group=1, norm_topk_prob=True,
+                    routed_scaling_factor=1.0, first_k_dense_replace=1, num_nextn_predict_layers=0)
+    return {"model_type": "glm4v_moe", "text_config": language, "vision_config": vision("glm4v_moe", attention_bias=False),
+            "vocab_size": VOCABULARY, "image_token_index": IMAGE, "video_token_index": VIDEO, "hidden_size": 32,
+            "tie_word_embeddings": False, **GLM_IDS}
+
+
 def glm_ocr():
     language = text("glm_ocr_text", head_dim=16, attention_bias=False, num_nextn_predict_layers=0,
                     rope_parameters={"rope_type": "default", "mrope_section": [2, 3, 3], "partial_rotary_factor": 1.0, "rope_theta": 10000})
@@ -77,6 +88,7 @@ def paddle_given(pictures, ids):
 def repair_glm4v():
     """Learned positions are stretched by cubic sampling that repeats the border; mlx-vlm samples linearly with zeros beyond it."""
     from mlx_vlm.models.glm4v import vision
+    from mlx_vlm.models.glm4v_moe import vision as vision_of_moe
 
     def weights(t):
         a = -0.75
@@ -96,7 +108,7 @@ def repair_glm4v():
                 total = total + table[0][at_y, at_x] * (by * bx)[:, None]
         return total[None, :, None, :]
 
-    vision.grid_sample = sample
+    vision.grid_sample = vision_of_moe.grid_sample = sample
 
 
 def repair_paddle():
@@ -167,6 +179,7 @@ ROWS = [
     glm("glm4v-original", glm4v(), layout=glm_original),
     glm("glm4v-4bit", glm4v(), packed="language", bits=4),
     glm("glm4v-tower8", glm4v(), packed="all"),
+    glm("glm4v_moe", glm4v_moe()),
     glm("glm_ocr", glm_ocr()),
     glm("glm_ocr-original", glm_ocr(), layout=glm_original),
     glm("glm_ocr-tower8", glm_ocr(), packed="all"),

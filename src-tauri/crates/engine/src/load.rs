@@ -106,7 +106,7 @@ impl LoadedModel {
         let before = memory::figures()?.active;
         // What a load that was given up has left.
         product_check::take_wrong();
-        let mut weights = Weights::open(dir, progress)?;
+        let mut weights = Weights::open(dir, false, progress)?;
         let model = Model::load(config, &mut weights)?;
         let (dequantised, parameters) = (weights.dequantised(), weights.parameters());
         let embedding = files.embedding().cloned();
@@ -190,7 +190,7 @@ fn warm_up(model: &Model, mut report: impl FnMut() -> Result<()>) -> Result<()> 
         report()?;
         state.prefill(model, &vec![0; *tokens])?;
     }
-    let step = |ids: &[u32], caches: &mut [&mut [Cache]]| eval([&model.logits(&model.forward(&Input::text(&ids_tensor(ids)), caches)?)?]);
+    let step = |ids: &[u32], caches: &mut [&mut [Cache]]| eval([&model.logits(&model.forward(&crate::models::Input::text(&ids_tensor(ids)), caches)?)?]);
     for count in batches {
         report()?;
         let mut caches: Vec<_> = states.iter_mut().take(*count).map(SequenceState::caches).collect();

@@ -39,7 +39,7 @@ pub fn logits(
     let mut caches: Vec<Cache> = model.caches().into_iter().map(|cache| cache.quantized(kv_bits)).collect();
     let mut rows = Vec::new();
     for part in tokens.chunks(chunk.unwrap_or(tokens.len())) {
-        let states = model.forward(&ids_tensor(part), &mut [&mut caches])?;
+        let states = model.forward(&crate::models::Input::text(&ids_tensor(part)), &mut [&mut caches])?;
         let length = part.len() as i32;
         let wanted = if all { states } else { states.slice(0, length - 1, length)? };
         let flat = model.logits(&wanted)?.to_f32()?;

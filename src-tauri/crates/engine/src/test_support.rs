@@ -146,7 +146,7 @@ impl MlxEngine {
                 Ok(state)
             };
             let logits = |ids: &[u32], states: &mut [&mut [Cache]]| -> error::Result<Vec<Vec<f32>>> {
-                let logits = model.logits(&model.forward(&Input::text(&ids_tensor(ids)), states)?)?.to_f32()?;
+                let logits = model.logits(&model.forward(&crate::models::Input::text(&ids_tensor(ids)), states)?)?.to_f32()?;
                 Ok(logits.chunks(model.vocabulary() as usize).map(<[f32]>::to_vec).collect())
             };
             let mut all = Vec::new();

@@ -7,12 +7,12 @@ use checkpoint::View;
 use media::ViewPixels;
 use mlx_rs::Dtype;
 
-use super::attention::{Attention, Group, Projections};
+use super::attention::{Attention, Group, HeadNorms, Projections};
 use super::block::{Block, Mlp, Norm};
 use super::linear::ClippedLinear;
 use super::patches::{load_patch_linear, PatchOrder, COLOURS};
 use super::positions::Corners;
-use super::rope::{angles, PatchRotation};
+use super::rope::{angles, in_squares, PatchRotation};
 use super::{pause, rows_of, Between, Features};
 use crate::error::{Error, Result};
 use crate::layers::{Embedding, LayerNorm, Linear, Pointwise, RmsNorm};
@@ -102,10 +102,12 @@ impl QwenTower {
         let blocks = blocks.collect::<Result<Vec<_>>>()?;
         const NAMES: [&str; 3] = ["norm", "linear_fc1", "linear_fc2"];
         const OLDER: [&str; 3] = ["ln_q", "mlp.0", "mlp.2"];
-        let names = if config.positions.is_some() { NAMES } else { OLDER };
+        // Qwen3-Omni has the newer tower with the older names.
+        let names = if weights.has("vision_tower.merger.ln_q.weight") { OLDER } else { NAMES };
         let deep = (0..config.deepstack.len()).map(|set| {
-            let path = format!("vision_tower.deepstack_merger_list.{set}");
-            Merger::load(config, &path, NAMES, true, weights)
+            let lists = ["vision_tower.deepstack_merger_list", "vision_tower.merger_list"];
+            let list = lists.iter().find(|list| weights.any(|name, _| name.starts_with(&format!("{list}.{set}."))));
+            Merger::load(config, &format!("{}.{set}", list.unwrap_or(&lists[0])), names, true, weights)
         });
         let deep_mergers = deep.collect::<Result<Vec<_>>>()?;
         Ok(Self {
@@ -163,15 +165,6 @@ impl QwenTower {
             deep: deep.into_iter().map(|(_, features)| features).collect(),
         })
     }
-}
-
-/// Rows and columns of patches, square after square.
-fn in_squares(rows: u32, columns: u32, merge: u32) -> Vec<(u32, u32)> {
-    let squares = (0..rows / merge).flat_map(|row| (0..columns / merge).map(move |column| (row, column)));
-    let patches = squares.flat_map(|(row, column)| {
-        (0..merge).flat_map(move |down| (0..merge).map(move |across| (row * merge + down, column * merge + across)))
-    });
-    patches.collect()
 }
 
 /// The tokens of a view in the order of windows, those of one size one after another.
@@ -259,7 +252,7 @@ fn load_block(config: &QwenVisionConfig, layer: u32, dtype: Dtype, weights: &mut
             width: head_dim as i32,
             scale: (head_dim as f32).powf(-0.5),
             projections: Projections::Joined(Linear::load(weights, &path("attn.qkv"), hidden, 3 * hidden)?),
-            norms: None,
+            norms: HeadNorms::None,
             output: ClippedLinear::plain(weights, &path("attn.proj"), hidden, hidden)?,
         },
         after_attention: None,
