@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::load::ModelFiles;
 use crate::logprobs;
 use crate::sampler::SamplerConfig;
+use crate::sequence::PromptImage;
 
 /// The least distance of two boundaries at which reading pauses: reading fewer tokens again costs less than a pause.
 const MIN_BOUNDARY_DISTANCE: usize = 32;
@@ -60,6 +61,8 @@ pub fn read_prompt(processor: &ChatProcessor, request: &Request) -> Result<Promp
 pub struct PreparedPrompt {
     /// The rendered conversation.
     pub prompt: Prompt,
+    /// The pictures in it.
+    pub images: Vec<PromptImage>,
     /// What has been written of the answer.
     pub prefix: Option<PrefixTokens>,
 }
@@ -84,7 +87,11 @@ pub fn prepare(files: &ModelFiles, request: &Request) -> Result<PreparedPrompt> 
         });
     }
     let prefix = PrefixTokens::new(files, request, &prompt)?;
-    Ok(PreparedPrompt { prompt, prefix })
+    Ok(PreparedPrompt {
+        prompt,
+        images: Vec::new(),
+        prefix,
+    })
 }
 
 /// The boundaries at which reading pauses for a copy, from `start` on. A pause costs one more forward pass, so tokens close to

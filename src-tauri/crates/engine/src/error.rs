@@ -120,6 +120,9 @@ pub enum Error {
     /// The model is in no folder of this computer.
     #[error("{0} is served by another program, and this engine only answers with models of this computer")]
     NotAFolder(String),
+    /// A picture was sent to a model without a tower.
+    #[error("this model reads text alone and cannot look at pictures; choose one that sees")]
+    Blind,
     /// The conversation does not fit.
     #[error(
         "the conversation has {prompt} tokens and the model's context holds {context}, so no answer fits; nothing was dropped: \
@@ -178,6 +181,7 @@ impl From<Error> for protocol::Error {
             Error::NotAFolder(_) => ErrorCode::ModelNotFound,
             Error::Unsupported(_) | Error::WrongProducts(_) => ErrorCode::ModelUnsupported,
             Error::BadRequest(_)
+            | Error::Blind
             | Error::NotForChat
             | Error::NotForEmbeddings
             | Error::EmptyInput { .. }
@@ -209,6 +213,7 @@ impl From<Error> for protocol::Error {
             | Error::Constraint(_)
             | Error::MemoryShort(_)
             | Error::BadRequest(_)
+            | Error::Blind
             | Error::NotForChat
             | Error::NotForEmbeddings
             | Error::Cancelled

@@ -1,6 +1,7 @@
 //! One answer in the making: what is known of its tokens, what the model has read of them, and what becomes of each new one.
 
 mod constrained;
+mod looking;
 mod pausing;
 
 use std::rc::Rc;
@@ -10,6 +11,7 @@ use checkpoint::memory::Workload;
 use protocol::{Done, EndedBy, EngineEvent, Notice, NoticeCode, Priority, RawPrompt, Request, Stage};
 
 use crate::answer::{pauses, render_request, thinks, PreparedPrompt};
+use crate::cache::{ImageKey, Prefix};
 use crate::error::{Error, Result};
 use crate::job::JobContext;
 use crate::load::LoadedModel;
@@ -20,7 +22,7 @@ use crate::output_stream::OutputStream;
 use crate::prompt_lookup::{Drafts, Tuner};
 use crate::repetition_detector::RepetitionDetector;
 use crate::sampler::{Sampler, SamplerConfig};
-use crate::sequence::{backend, GenerationTimes, LoopEnd, Sequence, SequenceState};
+use crate::sequence::{backend, GenerationTimes, LoopEnd, PromptImages, Sequence, SequenceState};
 use crate::tensor::device;
 use crate::thinking_budget::ThinkingBudget;
 
@@ -53,6 +55,8 @@ pub struct Generation {
     sampler_config: SamplerConfig,
     /// The prompt, the answer prefix and what followed, the end token included.
     tokens: Vec<u32>,
+    /// The pictures of the prompt, if there are any, and what tells them from others.
+    images: Option<(Rc<PromptImages>, Vec<ImageKey>)>,
     /// Tokens of the prompt alone.
     prompt_tokens: usize,
     /// Tokens of the prompt and of the answer prefix.
@@ -94,7 +98,12 @@ impl Generation {
         let LoadedModel { model, files, info, .. } = &*loaded;
         let processor = files.chat()?;
         let sampler_config = SamplerConfig::new(&request.sampling, processor.generation_defaults(), model.vocabulary())?;
-        let PreparedPrompt { prompt, prefix } = prepared;
+        let PreparedPrompt { prompt, images, prefix } = prepared;
+        let images = match images.is_empty() {
+            true => None,
+            false => Some(Rc::new(loaded.images(images)?)),
+        };
+        let images = images.map(|images| (images.clone(), images.keys()));
         // A row that the embedding does not have would be read from whatever follows it in memory.
         if let Some(id) = prompt.ids.iter().find(|id| **id >= model.vocabulary()) {
             if matches!(request.raw_prompt, Some(RawPrompt::Tokens(_))) {
@@ -149,9 +158,12 @@ impl Generation {
         // What a grammar allows is known one token at a time.
         let single = request.top_logprobs.is_some() || output.is_limited();
         let drafts = Drafts::new(exact && !single && model.reads_chunks_alike());
+        let image_tokens = images.iter().flat_map(|(images, _)| images.tokens(&tokens));
+        let drafts = drafts.without(image_tokens.collect());
         Ok(Self {
             sequence: None,
             sampler_config,
+            images,
             prompt_tokens: prompt.ids.len(),
             prefilled: tokens.len(),
             told: tokens.len(),
@@ -295,7 +307,10 @@ impl Generation {
         };
         let pause = self.boundaries.iter().copied().find(|boundary| *boundary > from);
         let end = (self.tokens.len() - 1).min(pause.unwrap_or(usize::MAX));
-        let to = (from + most).min(end);
+        let to = self.chunk_end(from, (from + most).min(end)).min(self.tokens.len() - 1);
+        if self.look(from, to)? {
+            return Ok(0);
+        }
         if to > from {
             if to < self.prefilled {
                 self.check_memory(from, to)?;
@@ -340,7 +355,7 @@ impl Generation {
             .loaded
             .prefix_cache
             .borrow_mut()
-            .lookup(&self.tokens, most, self.request.kv_bits)?;
+            .lookup(self.prefix(), most, self.request.kv_bits)?;
         let (cached, state) = match hit {
             Some((positions, caches)) => (positions, SequenceState::from_caches(caches, positions)),
             None => (0, SequenceState::new(model, self.request.kv_bits)),
@@ -353,6 +368,7 @@ impl Generation {
             sampler.observe(&self.tokens[seen..cached])?;
         }
         self.boundaries = pauses(std::mem::take(&mut self.boundaries), cached);
+        let state = state.with_images(self.images.as_ref().map(|(images, _)| images.clone()));
         self.sequence = Some(Sequence::new(state, sampler).with_logprobs(self.request.top_logprobs));
         Ok(cached)
     }
@@ -433,11 +449,14 @@ impl Generation {
     /// If MLX fails.
     pub fn store(&mut self) -> Result<()> {
         let Some(sequence) = &mut self.sequence else { return Ok(()) };
-        let tokens = &self.tokens[..sequence.state.offset()];
+        let read = Prefix {
+            tokens: &self.tokens[..sequence.state.offset()],
+            images: self.images.as_ref().map_or(&[], |(_, keys)| keys),
+        };
         self.loaded
             .prefix_cache
             .borrow_mut()
-            .insert(tokens, self.request.kv_bits, sequence.state.caches())
+            .insert(read, self.request.kv_bits, sequence.state.caches())
     }
 
     /// Stores what has been read in the end. The next prompt will hardly repeat a thought, so with one in it only a stopped

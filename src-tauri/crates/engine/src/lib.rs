@@ -65,6 +65,7 @@ use error::catch_panic;
 pub use error::Error;
 use job::{JobContext, PendingPrefetch, Shared};
 pub use prompt_lookup::PromptLookup;
+pub use sequence::PromptImage;
 use worker::{Command, Worker};
 
 /// What a host gives its engine.
@@ -141,7 +142,19 @@ impl MlxEngine {
         chunk: Option<usize>,
         kv_bits: Option<KvBits>,
     ) -> protocol::Result<Vec<Vec<f32>>> {
-        self.call(move |worker| logits::logits(worker, &model, &tokens, all, chunk, kv_bits))
+        self.image_logits(model, (tokens, Vec::new()), all, chunk, kv_bits)
+    }
+
+    /// [`MlxEngine::kv_logits`] with pictures among the tokens.
+    pub fn image_logits(
+        &self,
+        model: FolderSource,
+        (tokens, images): (Vec<u32>, Vec<PromptImage>),
+        all: bool,
+        chunk: Option<usize>,
+        kv_bits: Option<KvBits>,
+    ) -> protocol::Result<Vec<Vec<f32>>> {
+        self.call(move |worker| logits::logits(worker, &model, (&tokens, images), all, chunk, kv_bits))
     }
 
     /// Loads the model anew and measures, for each length of prompt, reading it and generating `generate` tokens. Blocks;

@@ -4,6 +4,7 @@
 use protocol::{FolderSource, JobHandle, KvBits, Request, Sampling};
 
 use crate::cache::Cache;
+use crate::models::Input;
 use crate::parameters::Parameters;
 use crate::sampler::{Sampler, SamplerConfig};
 use crate::sequence::{decode_step, ids_tensor, verify, Sequence, SequenceState};
@@ -22,6 +23,8 @@ pub struct Inspection {
     pub prefix_cache_bytes: u64,
     /// All handles of the worker's thread.
     pub living: i64,
+    /// How often towers of the loaded models looked at a picture.
+    pub looks: usize,
     /// How often answers of the loaded models were paused, and how often their caches were dropped.
     pub pauses: (usize, usize),
 }
@@ -61,7 +64,8 @@ impl MlxEngine {
                 .loaded()
                 .flat_map(|loaded| {
                     let head = loaded.head.iter().flat_map(Parameters::tensors);
-                    loaded.model.tensors().into_iter().chain(head)
+                    let tower = loaded.tower.iter().flat_map(Parameters::tensors);
+                    loaded.model.tensors().into_iter().chain(head).chain(tower)
                 })
                 .collect();
             let available = tensors
@@ -74,6 +78,7 @@ impl MlxEngine {
                 prefix_cache_tensors: worker.loaded().map(|loaded| loaded.prefix_cache.borrow().tensors()).sum(),
                 prefix_cache_bytes: worker.loaded().map(|loaded| loaded.prefix_cache.borrow().bytes()).sum(),
                 living: tensor::live_tensors(),
+                looks: worker.loaded().map(|loaded| loaded.looks.get()).sum(),
                 pauses: worker.pauses(),
             })
         })
@@ -146,7 +151,7 @@ impl MlxEngine {
                 Ok(state)
             };
             let logits = |ids: &[u32], states: &mut [&mut [Cache]]| -> error::Result<Vec<Vec<f32>>> {
-                let logits = model.logits(&model.forward(&crate::models::Input::text(&ids_tensor(ids)), states)?)?.to_f32()?;
+                let logits = model.logits(&model.forward(&Input::text(&ids_tensor(ids)), states)?)?.to_f32()?;
                 Ok(logits.chunks(model.vocabulary() as usize).map(<[f32]>::to_vec).collect())
             };
             let mut all = Vec::new();

@@ -62,7 +62,10 @@ pub fn common_prefix<'a>(one: impl Into<Prefix<'a>>, other: impl Into<Prefix<'a>
             break;
         }
     }
-    let cut = one.images.iter().find(|image| image.whole && image.run.start < same && same < image.run.end);
+    let cut = one
+        .images
+        .iter()
+        .find(|image| image.whole && image.run.start < same && same < image.run.end);
     cut.map_or(same, |image| image.run.start)
 }
 
@@ -90,7 +93,16 @@ mod tests {
         assert_eq!(with(&[first.clone(), second.clone()], &[first.clone(), image(7, 3, false)]), 7);
         assert_eq!(with(&[first.clone(), second.clone()], &[image(2, 3, false), second]), 2);
         assert_eq!(with(std::slice::from_ref(&first), &[]), 2);
-        assert_eq!(common_prefix(Prefix { tokens: &tokens[..5], images: &[] }, &tokens), 5);
+        assert_eq!(
+            common_prefix(
+                Prefix {
+                    tokens: &tokens[..5],
+                    images: &[]
+                },
+                &tokens
+            ),
+            5
+        );
     }
 
     #[test]

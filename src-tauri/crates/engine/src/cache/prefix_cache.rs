@@ -151,10 +151,7 @@ impl PrefixCache {
             return Ok(());
         }
         self.clock += 1;
-        let known = self
-            .entries
-            .iter_mut()
-            .find(|entry| entry.kv_bits == kv_bits && entry.serves(read));
+        let known = self.entries.iter_mut().find(|entry| entry.kv_bits == kv_bits && entry.serves(read));
         if let Some(known) = known {
             known.last_used = self.clock;
             return Ok(());

@@ -156,10 +156,7 @@ impl Rope {
         };
         let half = |part: i32| pairs.slice(axis, part, part + 1)?.reshape(&[batch, heads, length, dims / 2]);
         let (one, other) = (half(0)?, half(1)?);
-        let turned = [
-            one.mul(cos)?.sub(&other.mul(sin)?)?,
-            other.mul(cos)?.add(&one.mul(sin)?)?,
-        ];
+        let turned = [one.mul(cos)?.sub(&other.mul(sin)?)?, other.mul(cos)?.add(&one.mul(sin)?)?];
         let turned = match self.config.traditional {
             true => stack(&[&turned[0], &turned[1]], 4)?.reshape(&[batch, heads, length, dims])?,
             false => concatenate(&[&turned[0], &turned[1]], 3)?,

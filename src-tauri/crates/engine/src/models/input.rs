@@ -65,7 +65,8 @@ impl<'a> Input<'a> {
             return Ok(None);
         };
         let zeros = Tensor::zeros(&[1, like.dim(1)], like.dtype())?;
-        self.mix(&zeros, vec![0; self.ids.size()], |image| image.features.deep.get(layer)).map(Some)
+        self.mix(&zeros, vec![0; self.ids.size()], |image| image.features.deep.get(layer))
+            .map(Some)
     }
 
     /// Rows of `base` by `rows`, but where a picture has features, these.

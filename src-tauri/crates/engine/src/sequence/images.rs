@@ -1,6 +1,6 @@
 //! The pictures of a prompt: where their tokens lie, and what a tower made of them once it has looked.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -30,8 +30,21 @@ pub struct PromptImage {
 
 /// One of the pictures, and its features once they are there.
 struct PlacedImage {
+    /// Without its views.
     image: PromptImage,
+    /// Until somebody has looked.
+    views: RefCell<Vec<ViewPixels>>,
     features: OnceCell<Rc<Features>>,
+}
+
+impl From<PromptImage> for PlacedImage {
+    fn from(mut image: PromptImage) -> Self {
+        Self {
+            views: RefCell::new(std::mem::take(&mut image.views)),
+            image,
+            features: OnceCell::new(),
+        }
+    }
 }
 
 /// All pictures of a prompt, in order.
@@ -69,12 +82,8 @@ impl PromptImages {
             true => grid_positions(&images)?,
             false => (Vec::new(), 0),
         };
-        let placed = images.into_iter().map(|image| PlacedImage {
-            image,
-            features: OnceCell::new(),
-        });
         Ok(Self {
-            images: placed.collect(),
+            images: images.into_iter().map(PlacedImage::from).collect(),
             looks_both_ways,
             positions,
             delta,
@@ -99,10 +108,24 @@ impl PromptImages {
         })
     }
 
-    /// Takes what a tower made of a picture.
+    /// Lets `look` see the views of a picture that nobody has looked at.
+    pub fn with_views<T>(&self, index: usize, look: impl FnOnce(&[ViewPixels], &ImagePlan) -> T) -> T {
+        let placed = &self.images[index];
+        look(&placed.views.borrow(), &placed.image.plan)
+    }
+
+    /// Takes what a tower made of a picture; its views are freed.
     pub fn see(&self, index: usize, features: Rc<Features>) {
+        let placed = &self.images[index];
+        placed.views.take();
         // Looked at twice, it is the same.
-        let _ = self.images[index].features.set(features);
+        let _ = placed.features.set(features);
+    }
+
+    /// The tokens of all pictures, marks included, out of those of the prompt.
+    pub fn tokens<'a>(&'a self, prompt: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
+        let runs = self.images.iter().filter_map(|placed| prompt.get(placed.image.run.clone()));
+        runs.flatten().copied()
     }
 
     /// How far to read from `from` if `to` was meant: no picture is cut whose tokens see each other.
@@ -137,7 +160,7 @@ impl PromptImages {
     /// If nobody has looked at one of the pictures.
     fn chunk(&self, from: usize, to: usize) -> Result<Chunk> {
         let mut images = Vec::new();
-        for PlacedImage { image, features } in &self.images {
+        for PlacedImage { image, features, views: _ } in &self.images {
             let first = image.places.partition_point(|place| *place < from);
             let end = image.places.partition_point(|place| *place < to);
             if first == end {
@@ -148,7 +171,9 @@ impl PromptImages {
                 (true, [first, .., last]) => Some(*first..last + 1),
                 _ => None,
             };
-            let features = features.get().ok_or_else(|| Error::BadRequest("a picture was read before it was looked at".into()))?;
+            let features = features
+                .get()
+                .ok_or_else(|| Error::BadRequest("a picture was read before it was looked at".into()))?;
             images.push(ChunkImage {
                 features: features.clone(),
                 first,
@@ -181,7 +206,10 @@ fn grid_positions(images: &[PromptImage]) -> Result<(Vec<[i32; 3]>, i32)> {
             let Some(start) = of_view.first().copied() else { continue };
             let (rows, columns) = (view.tokens.0 as i32, view.tokens.1 as i32);
             if of_view.last() != Some(&(start + of_view.len() - 1)) || of_view.len() as i32 != rows * columns {
-                return Err(Error::BadRequest(format!("a picture's {} tokens are no grid of {rows} by {columns}", of_view.len())));
+                return Err(Error::BadRequest(format!(
+                    "a picture's {} tokens are no grid of {rows} by {columns}",
+                    of_view.len()
+                )));
             }
             positions.extend((positions.len()..start).map(|at| [at as i32 + delta; 3]));
             let begin = start as i32 + delta;
@@ -273,12 +301,8 @@ mod tests {
     }
 
     fn placed(looks_both_ways: bool) -> PromptImages {
-        let images = [image(2, 2, 3), image(10, 1, 4)].map(|image| PlacedImage {
-            image,
-            features: OnceCell::new(),
-        });
         PromptImages {
-            images: images.into(),
+            images: [image(2, 2, 3), image(10, 1, 4)].map(PlacedImage::from).into(),
             looks_both_ways,
             positions: Vec::new(),
             delta: 0,
@@ -288,14 +312,20 @@ mod tests {
     #[test]
     fn a_picture_that_sees_itself_is_not_cut() {
         let images = placed(true);
-        assert_eq!([(0, 1), (0, 5), (1, 5), (1, 9), (9, 12), (7, 12)].map(|(from, to)| images.chunk_end(from, to)), [1, 1, 9, 9, 15, 9]);
+        assert_eq!(
+            [(0, 1), (0, 5), (1, 5), (1, 9), (9, 12), (7, 12)].map(|(from, to)| images.chunk_end(from, to)),
+            [1, 1, 9, 9, 15, 9]
+        );
         assert_eq!(placed(false).chunk_end(1, 5), 5);
     }
 
     #[test]
     fn pictures_are_looked_at_before_their_first_token_is_read() {
         let images = placed(false);
-        assert_eq!((images.unseen(0, 2), images.unseen(0, 3), images.unseen(8, 11)), (None, Some(0), Some(1)));
+        assert_eq!(
+            (images.unseen(0, 2), images.unseen(0, 3), images.unseen(8, 11)),
+            (None, Some(0), Some(1))
+        );
         assert!(images.chunk(0, 2).is_ok() && images.chunk(0, 3).is_err());
     }
 }

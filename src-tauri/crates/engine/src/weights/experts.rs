@@ -140,7 +140,11 @@ impl Weights<'_> {
             let path = format!("{place}.{name}");
             let stored = self.take_raw(&path)?;
             let parts = StoredMatrix {
-                weight: if turned && stored.shape().len() == 3 { stored.swapaxes(1, 2)? } else { stored },
+                weight: if turned && stored.shape().len() == 3 {
+                    stored.swapaxes(1, 2)?
+                } else {
+                    stored
+                },
                 scales: None,
                 biases: None,
             };

@@ -145,9 +145,18 @@ mod tests {
             ("vision_tower.blocks.0.norm1.weight", Some("vision_tower.blocks.0.norm1.weight")),
             ("model.visual.blocks.0.norm1.weight", Some("vision_tower.blocks.0.norm1.weight")),
             ("visual.merger.ln_q.weight", Some("vision_tower.merger.ln_q.weight")),
-            ("model.language_model.visual.merger.ln_q.weight", Some("vision_tower.merger.ln_q.weight")),
-            ("model.vision_tower.patch_embedder.input_proj.weight", Some("vision_tower.patch_embedder.input_proj.weight")),
-            ("model.embed_vision.embedding_projection.weight", Some("embed_vision.embedding_projection.weight")),
+            (
+                "model.language_model.visual.merger.ln_q.weight",
+                Some("vision_tower.merger.ln_q.weight"),
+            ),
+            (
+                "model.vision_tower.patch_embedder.input_proj.weight",
+                Some("vision_tower.patch_embedder.input_proj.weight"),
+            ),
+            (
+                "model.embed_vision.embedding_projection.weight",
+                Some("embed_vision.embedding_projection.weight"),
+            ),
             ("language_model.model.layers.0.mlp.up_proj.weight", None),
             ("model.embed_tokens.weight", None),
         ] {

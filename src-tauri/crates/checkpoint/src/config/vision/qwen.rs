@@ -70,7 +70,10 @@ impl QwenVisionConfig {
         let unusable = |field, reason: String| Err(Error::InvalidField { field, reason });
         check_patch(self.patch_size)?;
         if self.heads == 0 || !self.hidden_size.is_multiple_of(self.heads) {
-            return unusable("num_heads", format!("{} numbers cannot be shared by {} heads", self.hidden_size, self.heads));
+            return unusable(
+                "num_heads",
+                format!("{} numbers cannot be shared by {} heads", self.hidden_size, self.heads),
+            );
         }
         let head_dim = self.hidden_size / self.heads;
         check_shapes(self.layers, self.hidden_size, self.heads, head_dim, self.intermediate_size)?;
@@ -79,7 +82,10 @@ impl QwenVisionConfig {
             return unusable("num_heads", format!("heads of {head_dim} numbers have no four quarters"));
         }
         if !(1..=16).contains(&self.merge) || !(1..=16).contains(&self.frames) {
-            return unusable("spatial_merge_size", format!("{} by {} patches become no token", self.merge, self.frames));
+            return unusable(
+                "spatial_merge_size",
+                format!("{} by {} patches become no token", self.merge, self.frames),
+            );
         }
         if self.windows.as_ref().is_some_and(|windows| windows.tokens == 0) {
             return unusable("window_size", "no token lies in it".into());

@@ -73,7 +73,11 @@ impl Attention {
         let [queries, keys, values] = match &self.projections {
             Projections::Joined(joined) => {
                 let all = joined.forward(x)?;
-                [all.slice(1, 0, width)?, all.slice(1, width, 2 * width)?, all.slice(1, 2 * width, 3 * width)?]
+                [
+                    all.slice(1, 0, width)?,
+                    all.slice(1, width, 2 * width)?,
+                    all.slice(1, 2 * width, 3 * width)?,
+                ]
             }
             Projections::Apart(each) => [each[0].forward(x)?, each[1].forward(x)?, each[2].forward(x)?],
         };

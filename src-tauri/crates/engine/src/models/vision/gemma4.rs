@@ -88,7 +88,9 @@ impl Gemma4Tower {
     pub(super) fn look(&self, pixels: &ViewPixels, view: &View, between: &mut Between<'_>) -> Result<Features> {
         let (rows, columns) = view.patches;
         if rows > self.rows || columns > self.rows || view.tokens != (rows / self.pooling as u32, columns / self.pooling as u32) {
-            return Err(Error::BadRequest(format!("this model's tower takes no grid of {rows} by {columns} patches")));
+            return Err(Error::BadRequest(format!(
+                "this model's tower takes no grid of {rows} by {columns} patches"
+            )));
         }
         let places: Vec<(u32, u32)> = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))).collect();
         let patches = rows_of(pixels, view, self.patch_size * self.patch_size * COLOURS)?;

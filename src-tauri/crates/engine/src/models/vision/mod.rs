@@ -187,7 +187,3 @@ fn pause(states: &Tensor, between: &mut Between<'_>) -> Result<()> {
     }
     between()
 }
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod parity_tests;

@@ -95,7 +95,12 @@ impl QwenTower {
         let inputs = COLOURS * config.frames as i32 * side * side;
         let patch_proj = load_patch_linear(weights, path, inputs, hidden, PatchOrder::ColourByColour)?;
         let positions = match config.positions {
-            Some(table) => Some(Embedding::load(weights, "vision_tower.pos_embed", (table.side * table.side) as i32, hidden)?),
+            Some(table) => Some(Embedding::load(
+                weights,
+                "vision_tower.pos_embed",
+                (table.side * table.side) as i32,
+                hidden,
+            )?),
             None => None,
         };
         let blocks = (0..config.layers).map(|layer| load_block(config, layer, dtype, weights));
@@ -125,7 +130,9 @@ impl QwenTower {
         let (rows, columns) = view.patches;
         let merge = self.config.merge;
         if !rows.is_multiple_of(merge) || !columns.is_multiple_of(merge) || rows * columns == 0 {
-            return Err(Error::BadRequest(format!("this model's tower takes no grid of {rows} by {columns} patches")));
+            return Err(Error::BadRequest(format!(
+                "this model's tower takes no grid of {rows} by {columns} patches"
+            )));
         }
         let inputs = COLOURS * (self.config.frames * self.config.patch_size * self.config.patch_size) as i32;
         let mut x = self.patch_proj.forward(&rows_of(pixels, view, inputs)?.astype(self.dtype)?)?;
@@ -136,7 +143,11 @@ impl QwenTower {
             }
         }
         let whole = vec![(1, (rows * columns) as i32)];
-        let windows = self.config.windows.as_ref().map(|windows| Windowed::new(windows, rows / merge, columns / merge, merge));
+        let windows = self
+            .config
+            .windows
+            .as_ref()
+            .map(|windows| Windowed::new(windows, rows / merge, columns / merge, merge));
         if let Some(windows) = &windows {
             x = windows.reorder(&x, merge)?;
             places = windows.places(&places, merge);
@@ -177,10 +188,13 @@ struct Windowed {
 impl Windowed {
     fn new(windows: &Windows, rows: u32, columns: u32, merge: u32) -> Self {
         let side = windows.tokens;
-        let starts = (0..rows).step_by(side as usize).flat_map(|row| (0..columns).step_by(side as usize).map(move |column| (row, column)));
+        let starts = (0..rows)
+            .step_by(side as usize)
+            .flat_map(|row| (0..columns).step_by(side as usize).map(move |column| (row, column)));
         let mut all: Vec<Vec<u32>> = starts
             .map(|(top, left)| {
-                let inside = (top..rows.min(top + side)).flat_map(|row| (left..columns.min(left + side)).map(move |column| row * columns + column));
+                let inside =
+                    (top..rows.min(top + side)).flat_map(|row| (left..columns.min(left + side)).map(move |column| row * columns + column));
                 inside.collect()
             })
             .collect();
@@ -241,9 +255,14 @@ fn load_block(config: &QwenVisionConfig, layer: u32, dtype: Dtype, weights: &mut
         (false, false) => [None, Some("mlp.fc1"), Some("mlp.fc2")],
     };
     let mut linear = |name: Option<&str>, inputs: i32, outputs: i32| {
-        name.map(|name| ClippedLinear::plain(weights, &path(name), inputs, outputs)).transpose()
+        name.map(|name| ClippedLinear::plain(weights, &path(name), inputs, outputs))
+            .transpose()
     };
-    let (gate, up, down) = (linear(gate, hidden, width)?, linear(up, hidden, width)?, linear(down, width, hidden)?);
+    let (gate, up, down) = (
+        linear(gate, hidden, width)?,
+        linear(up, hidden, width)?,
+        linear(down, width, hidden)?,
+    );
     let missing = || Error::MissingTensor(path("mlp"));
     Ok(Block {
         before_attention: load_norm(config, &path("norm1"), hidden, weights)?,

@@ -1,0 +1,46 @@
+//! The pictures of an answer's prompt.
+
+use protocol::{EngineEvent, Stage};
+
+use super::Generation;
+use crate::cache::Prefix;
+use crate::error::{Error, Result};
+
+impl Generation {
+    /// What is known of its tokens, with the pictures among them.
+    pub fn prefix(&self) -> Prefix<'_> {
+        Prefix {
+            tokens: &self.tokens,
+            images: self.images.as_ref().map_or(&[], |(_, keys)| keys),
+        }
+    }
+
+    /// How far to read from `from` if `to` was meant.
+    pub(super) fn chunk_end(&self, from: usize, to: usize) -> usize {
+        self.images.as_ref().map_or(to, |(images, _)| images.chunk_end(from, to))
+    }
+
+    /// Looks at the first picture whose tokens are about to be read and that nobody has looked at; returns whether there was one.
+    ///
+    /// # Errors
+    /// If MLX fails.
+    pub(super) fn look(&mut self, from: usize, to: usize) -> Result<bool> {
+        let Some((images, _)) = &self.images else { return Ok(false) };
+        let Some(index) = images.unseen(from, to) else { return Ok(false) };
+        let report = |done: usize| {
+            self.job.send(EngineEvent::Progress {
+                stage: Stage::Looking,
+                done: done as u64,
+                total: images.len() as u64,
+            });
+        };
+        report(index);
+        match self.loaded.look(images, index, &mut || self.job.check_cancelled()) {
+            Ok(()) => report(index + 1),
+            // It ends as any that was cancelled, before anything else is done.
+            Err(Error::Cancelled) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(true)
+    }
+}
