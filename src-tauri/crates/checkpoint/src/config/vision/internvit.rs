@@ -40,6 +40,9 @@ pub(super) fn chat(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, 
 
 /// The form of transformers (`-hf`).
 pub(super) fn transformers(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+    if vision.flag("use_mean_pooling")? == Some(false) {
+        return Err(Error::Unsupported("a norm after the tower of InternVL".into()));
+    }
     parse(
         top,
         InternVitConfig {

@@ -136,6 +136,10 @@ fn check_patch(side: u32) -> Result<(), Error> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod family_tests;
+
+#[cfg(test)]
 mod tests {
     use super::tower_tensor;
 

@@ -106,7 +106,10 @@ impl GlmTower {
         if let Some(learned) = &self.learned {
             let order: Vec<u32> = places.iter().map(|(row, column)| row * columns + column).collect();
             let positions = Resampling::Cubic.apply(&learned.positions, view.patches)?.astype(self.dtype)?;
-            x = learned.post_conv_layernorm.forward(&x)?.add(&positions.take(&ids_tensor(&order), 0)?)?;
+            x = learned
+                .post_conv_layernorm
+                .forward(&x)?
+                .add(&positions.take(&ids_tensor(&order), 0)?)?;
         }
         let rotation = PatchRotation::new(&angles(&places, config.shape.head_dim() / 2, THETA, false), places.len(), 1);
         let x = self.stack.forward(x, Some(&rotation), between)?;

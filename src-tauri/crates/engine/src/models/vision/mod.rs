@@ -10,7 +10,6 @@ mod internvit;
 mod linear;
 mod patches;
 mod pixtral;
-mod positions;
 mod qwen;
 mod resample;
 mod rope;
@@ -170,7 +169,11 @@ fn rows_of(pixels: &ViewPixels, view: &View, numbers: i32) -> Result<Tensor> {
 
 /// The planes `[3, height, width]` of a view that come whole, if they are what `view` says of patches of this side.
 fn planes_of(pixels: &ViewPixels, view: &View, side: i32) -> Result<Tensor> {
-    let shape = [patches::COLOURS as usize, view.patches.0 as usize * side as usize, view.patches.1 as usize * side as usize];
+    let shape = [
+        patches::COLOURS as usize,
+        view.patches.0 as usize * side as usize,
+        view.patches.1 as usize * side as usize,
+    ];
     if pixels.shape != shape || pixels.values.len() != shape.iter().product::<usize>() {
         return Err(Error::BadRequest(format!(
             "a picture was prepared as {:?}, and this model's tower takes {shape:?}",

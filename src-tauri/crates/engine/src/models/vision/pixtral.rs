@@ -120,7 +120,9 @@ impl Merger {
         let (merge, hidden) = (self.merge as i32, states.dim(-1));
         let (down, across) = (view.patches.0 as i32 / merge, view.patches.1 as i32 / merge);
         let blocks = self.norm.forward(states)?.reshape(&[down, merge, across, merge, hidden])?;
-        let blocks = blocks.transpose(&[0, 2, 4, 1, 3])?.reshape(&[down * across, hidden * merge * merge])?;
+        let blocks = blocks
+            .transpose(&[0, 2, 4, 1, 3])?
+            .reshape(&[down * across, hidden * merge * merge])?;
         self.merging_layer.forward(&blocks)
     }
 }

@@ -11,11 +11,12 @@ use super::attention::{Attention, Group, HeadNorms, Projections};
 use super::block::{Block, Mlp, Norm};
 use super::linear::ClippedLinear;
 use super::patches::{load_patch_linear, PatchOrder, COLOURS};
-use super::positions::Corners;
+use super::resample::Resampling;
 use super::rope::{angles, in_squares, PatchRotation};
+use super::stack::load_table;
 use super::{pause, rows_of, Between, Features};
 use crate::error::{Error, Result};
-use crate::layers::{Embedding, LayerNorm, Linear, Pointwise, RmsNorm};
+use crate::layers::{LayerNorm, Linear, Pointwise, RmsNorm};
 use crate::parameters::Parameters;
 use crate::sequence::ids_tensor;
 use crate::tensor::Tensor;
@@ -32,7 +33,8 @@ pub struct QwenTower {
     config: QwenVisionConfig,
     dtype: Dtype,
     patch_proj: Linear,
-    positions: Option<Embedding>,
+    /// `[side, side, hidden]`.
+    positions: Option<Tensor>,
     blocks: Vec<Block>,
     merger: Merger,
     /// One for each layer of `deepstack`.
@@ -95,12 +97,7 @@ impl QwenTower {
         let inputs = COLOURS * config.frames as i32 * side * side;
         let patch_proj = load_patch_linear(weights, path, inputs, hidden, PatchOrder::ColourByColour)?;
         let positions = match config.positions {
-            Some(table) => Some(Embedding::load(
-                weights,
-                "vision_tower.pos_embed",
-                (table.side * table.side) as i32,
-                hidden,
-            )?),
+            Some(table) => Some(load_table("vision_tower.pos_embed", table.side, hidden, weights)?),
             None => None,
         };
         let blocks = (0..config.layers).map(|layer| load_block(config, layer, dtype, weights));
@@ -108,10 +105,16 @@ impl QwenTower {
         const NAMES: [&str; 3] = ["norm", "linear_fc1", "linear_fc2"];
         const OLDER: [&str; 3] = ["ln_q", "mlp.0", "mlp.2"];
         // Qwen3-Omni has the newer tower with the older names.
-        let names = if weights.has("vision_tower.merger.ln_q.weight") { OLDER } else { NAMES };
+        let names = if weights.has("vision_tower.merger.ln_q.weight") {
+            OLDER
+        } else {
+            NAMES
+        };
         let deep = (0..config.deepstack.len()).map(|set| {
             let lists = ["vision_tower.deepstack_merger_list", "vision_tower.merger_list"];
-            let list = lists.iter().find(|list| weights.any(|name, _| name.starts_with(&format!("{list}.{set}."))));
+            let list = lists
+                .iter()
+                .find(|list| weights.any(|name, _| name.starts_with(&format!("{list}.{set}."))));
             Merger::load(config, &format!("{}.{set}", list.unwrap_or(&lists[0])), names, true, weights)
         });
         let deep_mergers = deep.collect::<Result<Vec<_>>>()?;
@@ -137,10 +140,10 @@ impl QwenTower {
         let inputs = COLOURS * (self.config.frames * self.config.patch_size * self.config.patch_size) as i32;
         let mut x = self.patch_proj.forward(&rows_of(pixels, view, inputs)?.astype(self.dtype)?)?;
         let mut places = in_squares(rows, columns, merge);
-        if let (Some(table), Some(positions)) = (&self.positions, self.config.positions) {
-            if let Some(positions) = Corners::linear(positions.side, (rows, columns), &places).of(table)? {
-                x = x.add(&positions.astype(self.dtype)?)?;
-            }
+        if let Some(table) = &self.positions {
+            let order: Vec<u32> = places.iter().map(|(row, column)| row * columns + column).collect();
+            let positions = Resampling::LinearAligned.apply(table, view.patches)?.take(&ids_tensor(&order), 0)?;
+            x = x.add(&positions.astype(self.dtype)?)?;
         }
         let whole = vec![(1, (rows * columns) as i32)];
         let windows = self

@@ -70,7 +70,11 @@ fn load_block(path: &str, names: &BlockNames, shape: &TowerShape, dtype: Dtype, 
         Some(scales) => weights.take(&at(scales[half]), &[hidden]).map(|factors| Some(Norm::Scale(factors))),
         None => Ok(None),
     };
-    let parts: Vec<_> = names.qkv.iter().map(|name| (at(name), 3 * hidden / names.qkv.len() as i32)).collect();
+    let parts: Vec<_> = names
+        .qkv
+        .iter()
+        .map(|name| (at(name), 3 * hidden / names.qkv.len() as i32))
+        .collect();
     let qk_norm = |name: &str, whole: bool, weights: &mut Weights<'_>| {
         RmsNorm::load(weights, &at(name), if whole { hidden } else { head_dim }, shape.eps)
     };
@@ -97,7 +101,14 @@ fn load_block(path: &str, names: &BlockNames, shape: &TowerShape, dtype: Dtype, 
         },
         after_attention: scale(0, weights)?,
         before_mlp: norm(names.norms[1], weights)?,
-        mlp: load_mlp(path, names.gate, names.network, (hidden, width, hidden), (shape.activation, dtype), weights)?,
+        mlp: load_mlp(
+            path,
+            names.gate,
+            names.network,
+            (hidden, width, hidden),
+            (shape.activation, dtype),
+            weights,
+        )?,
         after_mlp: scale(1, weights)?,
     };
     weights.materialize(block.tensors())?;
