@@ -109,10 +109,20 @@ def both_ways(ids, window):
 
 
 def repair_gemma3():
-    """mlx-vlm lets every token of a prompt with pictures see every other one, ahead and out of the window."""
+    """mlx-vlm lets every token of a prompt with pictures see every other one, ahead and out of the window; and its features pass through
+    the factor of the embeddings, whose rounding they should not have."""
     from mlx_vlm.models.gemma3 import gemma3, language
 
+    # Once in each process, which may write several rows.
+    if hasattr(language, "repaired"):
+        return
+    language.repaired = True
     plain, state = language.create_attention_mask, {"ids": []}
+    place = gemma3.Model.prepare_inputs_for_multimodal
+
+    def unrounded(hidden, pad, index, features, *rest):
+        rounded = mx.array(hidden**0.5, mx.bfloat16).astype(mx.float32).item()
+        return place(hidden, pad, index, features * (hidden**0.5 / rounded), *rest)
 
     def mask(h, cache=None, window_size=None, **more):
         if len(state["ids"]) != h.shape[1]:
@@ -126,19 +136,24 @@ def repair_gemma3():
 
     language.create_attention_mask = mask
     gemma3.Model.__call__ = call
+    gemma3.Model.prepare_inputs_for_multimodal = staticmethod(unrounded)
 
 
 def channels_second(name, value):
     return mx.contiguous(value.transpose(0, 3, 1, 2)) if name.endswith("patch_embedding.weight") and value.ndim == 4 else value
 
 
+def gemma3_tied(weights):
+    """Without an output layer: all of these models read the embedding the other way round, and so does mlx-vlm whatever a file holds."""
+    return {name: value for name, value in weights.items() if "lm_head" not in name}
+
+
 def gemma3_original(weights):
     """As transformers 5 writes it: everything below `model.`, and no `vision_model.` in the tower's names."""
     changed = {}
-    for name, value in weights.items():
+    for name, value in gemma3_tied(weights).items():
         short = name.replace("language_model.model.", "language_model.").replace("vision_tower.vision_model.", "vision_tower.")
-        short = "lm_head.weight" if short == "language_model.lm_head.weight" else f"model.{short}"
-        changed[short] = channels_second(name, value)
+        changed[f"model.{short}"] = channels_second(name, value)
     return changed
 
 
@@ -173,6 +188,7 @@ def processor(kind, **more):
 def gemma3(name, **more):
     look = processor("Gemma3ImageProcessor", size={"height": SIDE, "width": SIDE}, resample=2, image_seq_length=4, do_pan_and_scan=None)
     tokens = {IMAGE: "<image_soft_token>", START: "<start_of_image>", END: "<end_of_image>"}
+    more.setdefault("layout", gemma3_tied)
     return Row(name, gemma3_config(), gemma3_picture, gemma3_given, tokens=tokens, processor=look, prepare=repair_gemma3, **more)
 
 
