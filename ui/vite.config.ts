@@ -27,5 +27,5 @@ export default defineConfig({
   // Tests mount components, which needs Svelte's browser build.
   resolve: process.env.VITEST ? { conditions: ['browser'] } : {},
   // Their clocks are fake; the limit only ends a test that hangs, also on a busy machine.
-  test: { environment: 'jsdom', include: ['src/**/*.test.ts'], testTimeout: 30_000 },
+  test: { environment: 'jsdom', css: { include: /app\.css/ }, include: ['src/**/*.test.ts'], testTimeout: 30_000 },
 });

@@ -8,7 +8,7 @@ small. OUT/NAME.CASE.safetensors holds one case:
   ids        [length], placeholders already expanded
   pixels.N   what goes through the tower for view N of all pictures, as the app's image processor hands it over
   logits     [length, vocabulary] in 32 bit floats, the prompt read at once
-  greedy, margins   (cases `two` and `turns`) the tokens that follow, and by how much each was likelier than the next
+  greedy, margins   (cases `two` and `turns`) the ordinary tokens that follow, and by how much each was likelier than the next
 
 Cases: `text`; `one`, `two` and `three` pictures of unequal size; `turns`, one picture with a long text after it. Pixels are random
 numbers: preprocessing is another test. `moved` says by how much another picture changes the last logits; 0 would mean that pictures are
@@ -29,7 +29,7 @@ import mlx.core as mx
 import numpy as np
 
 from seeing import rows
-from seeing.row import MORE, VOCABULARY, Numbers, described, prompt
+from seeing.row import IMAGE, VOCABULARY, Numbers, described, prompt
 from tokens import write_vision_tokenizer
 
 GREEDY = 30
@@ -124,11 +124,11 @@ def greedy(row, model, pictures, ids, logits):
     """What follows a prompt, all of it read again for each token, so that no cache of the peer's has a say."""
     made, margins, last = [], [], logits[-1]
     while len(made) < GREEDY:
+        # To the peer a token of a picture would be one more picture.
+        last = last[:IMAGE]
         second, best = mx.sort(last)[-2:].tolist()
         made.append(mx.argmax(last).item())
         margins.append(best - second)
-        if made[-1] in row.tokens or made[-1] in MORE:
-            break  # To the peer it would be one more picture.
         after = ids + made
         last = logits_of(model, after, row.given(pictures, after))[-1]
     return mx.array(made, dtype=mx.int32), mx.array(margins)

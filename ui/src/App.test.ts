@@ -188,6 +188,7 @@ describe('thinking', () => {
 
   it('has a budget that the chat remembers, of a size that is offered or of one’s own', async () => {
     await open('chat');
+    await type('A draft that is not sent by setting a budget');
     await click('thinking-menu');
     const sizes = [...document.querySelectorAll<HTMLElement>('[role=option]')];
     expect(sizes.map((size) => size.textContent?.trim())).toEqual(['No limit', '256 tokens', '1,024 tokens']);
@@ -205,6 +206,7 @@ describe('thinking', () => {
       expect(field.isConnected).toBe(!taken);
       if (!taken) expect(the('thinking-surface').textContent).toContain('a whole number from 1');
     }
+    expect(all('message-user')).toEqual([]);
     await ask('What is 347 + 589?');
     await pass(3000);
     expect(the('thought-ending').textContent).toContain('after 3 tokens');
@@ -267,12 +269,12 @@ describe('a model on another computer', () => {
     await pass(50);
     expect(the('model-picker').textContent).toContain('big');
     expect(all('leaves-computer')).toHaveLength(1);
-    expect(the('empty-state').textContent).toContain('Your words leave this computer.');
+    expect(the('empty-state').textContent).toContain('Your words and pictures leave this computer.');
   });
 
   it('is not offered what its engine cannot do', async () => {
     await host.addEndpoint('lab', 'https://lab.example/v1', null);
-    const chat = host.addChat('A chat', Date.now(), { model: REMOTE, thinking: null, thinking_budget: null, system_prompt: '', sampling: {} });
+    const chat = host.addChat('A chat', Date.now(), { model: REMOTE, thinking: null, thinking_budget: null, system_prompt: '', sampling: {}, image_detail: 'normal' });
     host.addTurn(chat, 'A question', { state: 'stopped', parts: [{ kind: 'text', text: 'Half', started_at: 0, ended_at: 0 }], model: REMOTE });
     await open('chat', chat.summary.id);
     expect(all('continue')).toEqual([]);

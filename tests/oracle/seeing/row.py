@@ -5,7 +5,7 @@ import numpy as np
 
 # Language parts are 32 wide and towers 96, so that a weight taken the wrong way round does not fit; both can be packed in groups of 32.
 VOCABULARY = 320
-# Ids after all ordinary tokens. Each family uses those it knows.
+# Ids from IMAGE on are after all ordinary tokens. Each family uses those it knows.
 IMAGE, VIDEO, START, END, AUDIO = 300, 301, 302, 303, 304
 # Ids that a family may need besides.
 MORE = range(308, VOCABULARY)

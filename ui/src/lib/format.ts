@@ -3,6 +3,7 @@
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { Timing } from '../bindings/Timing';
 import type { Usage } from '../bindings/Usage';
+import { plainName } from './names';
 import { number, t } from '../messages';
 
 const DAY = 86_400_000;
@@ -130,5 +131,11 @@ export function searchChats(chats: readonly ChatSummary[], query: string): ChatS
 
 /** A chat's title; it has none until its first question. */
 export function chatTitle(title: string): string {
-  return title.trim() || t('chat.untitled');
+  return plainName(title).trim() || t('chat.untitled');
+}
+
+/** A draft with a quotation at its end, as Markdown. */
+export function withQuote(draft: string, words: string): string {
+  const quotation = words.trim().split('\n').map((line) => `> ${line}`.trimEnd()).join('\n');
+  return `${draft.trim() ? `${draft.trimEnd()}\n\n` : ''}${quotation}\n\n`;
 }

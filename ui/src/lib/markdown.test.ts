@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 
 import { loadGrammar } from './highlight';
-import { completeMarks, MarkdownText, type Block } from './markdown';
-import { loadMath } from './math';
+import { MarkdownText, type Block } from './markdown';
+import { completeMarks } from './markdownDraft';
+import { loadTypesetter } from './math';
 
 const MIXED = `# Squares
 
@@ -199,7 +200,7 @@ describe('what chat models write', () => {
 });
 
 describe('formulas', () => {
-  beforeAll(loadMath);
+  beforeAll(loadTypesetter);
 
   it.each(['$x^2$', '\\(x^2\\)', '$$x^2$$', '\\[x^2\\]', 'so $$\nx^2\n$$ it is', '- then $x^2$'])('%s is one', (source) => {
     const formula = element(source);

@@ -1,36 +1,74 @@
 /**
  * Markdown that grows. A text is a list of blocks; while it streams, only the end is lexed again and only a changed
  * block is rendered again, for a later block never changes an earlier one (a late link definition does, so the finished
- * text is read once more).
- *
- * Rich pieces that we make ourselves (formulas, code inside lists, tick boxes) stand as empty slots while the model's HTML
- * is sanitised and are put in afterwards. A slot carries a random number that no answer can guess.
+ * text is read once more). A text that is long when it is finished is read in a worker, see `markdownJobs.ts`.
  */
 
-import { Lexer, Marked, Renderer, type Token, type Tokens } from 'marked';
-
-import { t } from '../messages';
-import { escapeHtml, grammarOf, highlight, loadGrammar } from './highlight';
-import { loadMath, mathExtension, mathHtml } from './math';
+import { draft, lex, loadResource as load, MOST_BLOCKS, slotPattern, useNonce, visible, type BlockToken, type Draft, type Links, type Resource } from './markdownDraft';
 import { sanitizeAnswer, sanitizeOurs } from './sanitize';
+
+export type { Resource } from './markdownDraft';
 
 /** A block at the top level of a text. An open one may still grow; `missing` lists what has to be loaded to render it fully. */
 export type Block = { source: string; open: boolean; missing: Resource[] } & (
   | { kind: 'html'; html: string }
   | { kind: 'code'; label: string; code: string; html: string | null }
+  | { kind: 'plain'; html: null }
 );
 
-/** Something that is read from the app's files when it is first used: the typesetter of formulas, or a grammar. */
-export type Resource = { kind: 'math' } | { kind: 'grammar'; name: string };
+/** How much of a text that came all at once is read in one step, in characters and in blocks. */
+export const STEP = 8192;
+export const STEP_BLOCKS = 200;
 
-/** Loads a resource, once. */
-export function loadResource(resource: Resource): Promise<void> {
-  switch (resource.kind) {
-    case 'math':
-      return loadMath();
-    case 'grammar':
-      return loadGrammar(resource.name);
+/** A longer text is read in a worker when it is finished; longer code has no colours before. */
+export const LONG_TEXT = 4000;
+
+/** Carried by the slots of this page's drafts. */
+export const NONCE = Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join('');
+const SLOT = slotPattern(NONCE);
+useNonce(NONCE);
+
+/** Loads a resource, once, and what the page needs to draw it. */
+export async function loadResource(resource: Resource): Promise<void> {
+  await Promise.all([load(resource), resource.kind === 'math' && loadMathStyle()]);
+}
+
+async function loadMathStyle(): Promise<void> {
+  await import('katex/dist/katex.min.css');
+}
+
+/** A text as it is written. */
+export function plainBlock(source: string, open = false): Block {
+  return { kind: 'plain', source, open, missing: [], html: null };
+}
+
+/** A text whose lines end as Markdown's do. */
+export function withNewlines(text: string): string {
+  return text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text;
+}
+
+const finished = new WeakMap<Draft, Block>();
+
+/** A draft with its HTML sanitised and its slots filled; the same object every time. */
+export function blockOf(draft: Draft): Block {
+  let block = finished.get(draft);
+  if (!block) finished.set(draft, (block = finish(draft)));
+  return block;
+}
+
+function finish(draft: Draft): Block {
+  const { source, open, missing } = draft;
+  if (draft.kind === 'plain') return plainBlock(source, open);
+  if (draft.kind === 'code') {
+    const { label, code, html } = draft;
+    return { kind: 'code', source, open, missing, label, code, html: html === null ? null : sanitizeOurs(html) };
   }
+  if (draft.math) void loadMathStyle();
+  const html = sanitizeAnswer(draft.html).replace(SLOT, (_, index: string) => {
+    const slot = draft.slots[Number(index)];
+    return slot ? slot.before + (slot.html && sanitizeOurs(slot.html)) + slot.after : '';
+  });
+  return { kind: 'html', source, open, missing, html };
 }
 
 /** The text of a growing answer as blocks. */
@@ -40,30 +78,54 @@ export class MarkdownText {
   #links: Links = {};
   /** The blocks after the settled ones, as they were last rendered. */
   #open: Block[] = [];
+  #behind = false;
+
+  /** Whether the text is longer than one step could read: the next update reads on. */
+  get behind(): boolean {
+    return this.#behind;
+  }
 
   /** The blocks of this text. Blocks that did not change are the same objects as before. */
-  update(text: string, finished: boolean): Block[] {
-    const source = text.replace(/\r\n?/g, '\n');
-    if (finished) {
-      const before = this.#all();
-      this.#reset();
-      this.#open = lex(source, {}).tokens.filter(visible).map((token) => known(before, render(token)));
-      return this.#all();
-    }
+  update(text: string, whole: boolean): Block[] {
+    const source = withNewlines(text);
+    if (whole) return this.replace(lex(source, {}).tokens.filter(visible).map((token) => draft(token, false, LONG_TEXT)));
     if (!source.startsWith(this.#settledSource)) this.#reset();
 
-    const { tokens, links } = lex(source.slice(this.#settledSource.length), this.#links);
+    const unsettled = source.slice(this.#settledSource.length);
+    if (this.#settled.length >= MOST_BLOCKS) {
+      this.#behind = false;
+      this.#open = [plainBlock(unsettled, true)];
+      return this.#all();
+    }
+    const { tokens: read, links, taken } = lex(unsettled, this.#links, STEP);
     this.#links = links;
+    this.#behind = taken < unsettled.length || read.length > STEP_BLOCKS;
+    const tokens = read.slice(0, STEP_BLOCKS);
     const shown = tokens.filter(visible);
     const last = shown.at(-1);
     // A first line that is not yet whole may still turn out to continue the block before: "2" after a list, then "2.".
-    const open = shown.slice(last && !last.raw.includes('\n') ? -2 : -1);
-    const settled = open[0] ? tokens.indexOf(open[0]) : 0;
+    const open = this.#behind ? [] : shown.slice(last && !last.raw.includes('\n') ? -2 : -1);
+    const before = this.#settledSource.length;
+    const settled = this.#behind ? tokens.length : open[0] ? tokens.indexOf(open[0]) : 0;
     for (const token of tokens.slice(0, settled)) {
       this.#settledSource += token.raw;
       if (visible(token)) this.#settled.push(this.#rendered(token, false));
     }
-    this.#open = open.map((token) => this.#rendered(token, token === last));
+    this.#open = this.#behind
+      ? [plainBlock(unsettled.slice(this.#settledSource.length - before), true)]
+      : open.map((token) => this.#rendered(token, token === last));
+    return this.#all();
+  }
+
+  /** Shows these drafts of the whole text. */
+  replace(drafts: readonly Draft[]): Block[] {
+    const before = new Map(this.#all().map((block) => [block.source, block]));
+    this.#reset();
+    this.#open = drafts.map((draft) => {
+      const block = blockOf(draft);
+      const old = before.get(block.source);
+      return old?.html === block.html && old.kind === block.kind ? old : block;
+    });
     return this.#all();
   }
 
@@ -71,7 +133,7 @@ export class MarkdownText {
   refresh(): Block[] {
     const rendered = (block: Block): Block => {
       const token = block.missing.length > 0 ? lex(block.source, this.#links).tokens.find(visible) : undefined;
-      return token ? render(token) : block;
+      return token ? blockOf(draft(token, false, LONG_TEXT)) : block;
     };
     this.#settled = this.#settled.map(rendered);
     this.#open = this.#open.map(rendered);
@@ -82,8 +144,8 @@ export class MarkdownText {
     return [...this.#settled, ...this.#open];
   }
 
-  #rendered(token: Token, open: boolean): Block {
-    return this.#open.find((block) => block.source === token.raw && block.open === open) ?? render(token, open);
+  #rendered(token: BlockToken, open: boolean): Block {
+    return this.#open.find((block) => block.source === token.raw && block.open === open) ?? blockOf(draft(token, open, LONG_TEXT));
   }
 
   #reset(): void {
@@ -91,128 +153,6 @@ export class MarkdownText {
     this.#settledSource = '';
     this.#links = {};
     this.#open = [];
+    this.#behind = false;
   }
-}
-
-type Links = Lexer['tokens']['links'];
-
-function known(before: readonly Block[], block: Block): Block {
-  return before.find((old) => old.source === block.source && old.html === block.html) ?? block;
-}
-
-const nonce = Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join('');
-const SLOT = new RegExp(`<span data-slot="${nonce}-(\\d+)"></span>`, 'g');
-/** What the block that is being rendered has collected. */
-let slots: string[] = [];
-let missing: Resource[] = [];
-
-function slot(html: string): string {
-  slots.push(html);
-  return `<span data-slot="${nonce}-${slots.length - 1}"></span>`;
-}
-
-const marked = new Marked(
-  {
-    gfm: true,
-    breaks: true,
-    renderer: {
-      // Nothing is loaded from an answer, so a picture is shown as the link it is.
-      image({ href, text }) {
-        return `<a href="${escapeHtml(href)}" title="${escapeHtml(t('answer.picture'))}">${escapeHtml(text || href)}</a>`;
-      },
-      code({ text, lang }) {
-        const label = labelOf(lang);
-        const html = colours(text, label) ?? escapeHtml(text);
-        return slot(codeBox(label, html));
-      },
-      checkbox({ checked }) {
-        return slot(`<span class="tick" role="img" aria-label="${escapeHtml(t(checked ? 'answer.taskDone' : 'answer.taskOpen'))}" data-done="${checked}"></span>`);
-      },
-      table(token) {
-        // The figure scrolls sideways if the table is wider than the column.
-        return `<figure>${Renderer.prototype.table.call(this, token)}</figure>`;
-      },
-    },
-  },
-  mathExtension((tex, display) => {
-    const html = mathHtml(tex, display);
-    if (html === null) missing.push({ kind: 'math' });
-    return slot(html === null ? `<span class="tex">${escapeHtml(tex)}</span>` : sanitizeOurs(html));
-  }),
-);
-
-function lex(source: string, links: Links): { tokens: Token[]; links: Links } {
-  const lexer = new Lexer(marked.defaults);
-  Object.assign(lexer.tokens.links, links);
-  const tokens = lexer.lex(source);
-  return { tokens, links: lexer.tokens.links };
-}
-
-function visible(token: Token): boolean {
-  return token.type !== 'space' && token.type !== 'def';
-}
-
-function isCode(token: Token): token is Tokens.Code {
-  return token.type === 'code';
-}
-
-/** Renders one block; an open one may end in the middle of a word, a mark or a fence. */
-function render(token: Token, open = false): Block {
-  slots = [];
-  missing = [];
-  const source = token.raw;
-  if (isCode(token)) {
-    const label = labelOf(token.lang);
-    // Colours come when the block is closed, for a half line colours wrongly.
-    const html = open && !closed(token) ? null : colours(token.text, label);
-    return { kind: 'code', source, open, label, code: token.text, html: html === null ? null : sanitizeOurs(html), missing };
-  }
-  const tokens = open ? completed(token) : [token];
-  const html = sanitizeAnswer(marked.parser(tokens)).replace(SLOT, (_, index: string) => slots[Number(index)] ?? '');
-  return { kind: 'html', source, open, html, missing };
-}
-
-function colours(code: string, label: string): string | null {
-  const grammar = grammarOf(label);
-  const html = highlight(code, label);
-  if (html === null && grammar !== null) missing.push({ kind: 'grammar', name: grammar });
-  return html;
-}
-
-function labelOf(lang: string | undefined): string {
-  return /^[^\s{,]*/.exec(lang ?? '')?.[0] ?? '';
-}
-
-function closed(token: Tokens.Code): boolean {
-  return token.codeBlockStyle === 'indented' || /\n {0,3}(?:`{3,}|~{3,})[ \t]*\n*$/.test(token.raw);
-}
-
-/** The frame of a code block inside a list or a quotation; `CodeBlock.svelte` draws the same at the top level. */
-function codeBox(label: string, html: string): string {
-  const bar = `<div class="code-bar"><span>${escapeHtml(label || t('answer.codeLabel'))}</span><button type="button" data-copy>${escapeHtml(t('common.copy'))}</button></div>`;
-  return `<div class="code">${bar}<pre tabindex="0"><code>${sanitizeOurs(html)}</code></pre></div>`;
-}
-
-/** An open block with the marks closed that its text has opened, so that they do not show while their end is awaited. */
-function completed(token: Token): Token[] {
-  const source = completeMarks(token.raw);
-  return source === token.raw ? [token] : lex(source, {}).tokens;
-}
-
-/** Closes a dangling `` ` ``, `**` or `~~` of a text's last line and drops a mark that nothing follows yet. */
-export function completeMarks(source: string): string {
-  const start = source.lastIndexOf('\n') + 1;
-  const line = source.slice(start);
-  let rest = line.trimEnd();
-  // An odd backtick opens code, in which no other mark counts.
-  if (rest.split('`').length % 2 === 0) {
-    return source.slice(0, start) + (rest.endsWith('`') ? rest.slice(0, -1) : `${rest}\``);
-  }
-  const outside = () => rest.replace(/`[^`]*`/g, '');
-  for (const mark of ['**', '~~']) {
-    if (outside().split(mark).length % 2 === 1) continue;
-    rest = rest.endsWith(mark) ? rest.slice(0, -2) : `${rest.replace(/[*~]$/, '')}${mark}`;
-    return source.slice(0, start) + rest;
-  }
-  return source;
 }

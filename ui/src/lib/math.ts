@@ -2,6 +2,9 @@
 
 import type { MarkedExtension, Tokens } from 'marked';
 
+import { escapeHtml } from './highlight';
+import { formulaAt, LONGEST_FORMULA } from './sections';
+
 /** A formula in a token list. */
 export interface MathToken extends Tokens.Generic {
   type: 'math';
@@ -14,7 +17,6 @@ const INLINE = /^\$(?![\s$])((?:\\[^]|[^\\$])+?)(?<!\s)\$(?!\d)/;
 const INLINE_DISPLAY = /^\$\$((?:\\[^]|[^\\$])+?)\$\$/;
 const ROUND = /^\\\(([^]+?)\\\)/;
 const SQUARE = /^\\\[([^]+?)\\\]/;
-const BLOCK = /^ {0,3}(?:\$\$([^]+?)\$\$|\\\[([^]+?)\\\])[ \t]*(?:\n+|$)/;
 
 function token(raw: string, tex: string, display: boolean): MathToken {
   return { type: 'math', raw, tex: tex.trim(), display };
@@ -28,10 +30,10 @@ export function mathExtension(render: (tex: string, display: boolean) => string)
       {
         name: 'math',
         level: 'block',
-        start: (source) => source.match(/^ {0,3}(?:\$\$|\\\[)/m)?.index,
+        start: (source) => (source.includes('$$') || source.includes('\\[') ? source.match(/^ {0,3}(?:\$\$|\\\[)/m)?.index : undefined),
         tokenizer(source) {
-          const match = BLOCK.exec(source);
-          return match ? token(match[0], match[1] ?? match[2] ?? '', true) : undefined;
+          const formula = formulaAt(source);
+          return formula ? token(source.slice(0, formula.end), formula.tex, true) : undefined;
         },
         renderer,
       },
@@ -55,14 +57,20 @@ export function mathExtension(render: (tex: string, display: boolean) => string)
 type Typeset = (tex: string, display: boolean) => string;
 let typeset: Typeset | null = null;
 
-/** Reads KaTeX and its style sheet. */
-export async function loadMath(): Promise<void> {
-  const [{ default: katex }] = await Promise.all([import('katex'), import('katex/dist/katex.min.css')]);
+/** Reads KaTeX. What it makes needs its style sheet, which the page reads. */
+export async function loadTypesetter(): Promise<void> {
+  const { default: katex } = await import('katex');
   // Errors show the source in the text's own colour; `trust` stays off, so that no formula makes a link or loads an image.
   typeset = (tex, displayMode) => katex.renderToString(tex, { displayMode, throwOnError: false, errorColor: 'inherit', strict: 'ignore', trust: false, maxSize: 40, maxExpand: 500 });
 }
 
-/** KaTeX's HTML, not yet sanitised; `null` until {@link loadMath} has ended. */
+/** KaTeX's HTML, not yet sanitised; `null` until {@link loadTypesetter} has ended. A formula out of proportion stays as it is written. */
 export function mathHtml(tex: string, display: boolean): string | null {
-  return typeset ? typeset(tex, display) : null;
+  if (!typeset) return null;
+  try {
+    if (tex.length <= LONGEST_FORMULA) return typeset(tex, display);
+  } catch {
+    // KaTeX calls itself for each group, and may run out of stack.
+  }
+  return `<span class="katex-error">${escapeHtml(tex)}</span>`;
 }

@@ -6,6 +6,7 @@ import type { LocalModel } from '../bindings/LocalModel';
 import type { ThinkingControl } from '../bindings/ThinkingControl';
 import { t } from '../messages';
 import { bytes, context, duration, progress } from './format';
+import { plainName } from './names';
 import { short, speed, timeLeft } from './quantities';
 
 /** What a model's reasoning is called in a small tag; `null` if it has none. */
@@ -98,7 +99,7 @@ export function downloadShare(download: Download): number | null {
 /** A short name for people: the last part of an id, with blanks for hyphens. */
 export function displayName(id: string): string {
   const last = id.split('/').findLast(Boolean) ?? id;
-  return last.replace(/[-_]/g, ' ');
+  return plainName(last).replace(/[-_]/g, ' ');
 }
 
 function joined(...parts: (string | false | null | undefined)[]): string[] {

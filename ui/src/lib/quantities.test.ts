@@ -14,8 +14,8 @@ describe('amounts', () => {
     expect(progress(1_300_000_000, 2_300_000_000)).toBe('1.3 of 2.3 GB');
     expect(progress(900_000_000, 2_300_000_000)).toBe('900 MB of 2.3 GB');
     expect(progress(0, 15_000_000)).toBe('0 bytes of 15 MB');
-    expect(memorySummary({ total: 24_000_000_000, free: 11_800_000_000 })).toBe('24 GB · 11.8 free');
-    expect(memorySummary({ total: 8_000_000_000, free: 900_000_000 })).toBe('8 GB · 900 MB free');
+    expect(memorySummary({ total: 24_000_000_000, free: 11_800_000_000 })).toBe('24 GB memory · 11.8 free');
+    expect(memorySummary({ total: 8_000_000_000, free: 900_000_000 })).toBe('8 GB memory · 900 MB free');
     expect(speed(18_200_000)).toBe('18 MB/s');
   });
 

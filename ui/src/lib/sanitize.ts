@@ -12,7 +12,7 @@ const ANSWER: Config = {
     'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'i', 'ins', 'kbd', 'li', 'mark', 'ol', 'p', 'pre', 'q', 's', 'small', 'span',
     'strong', 'sub', 'summary', 'sup', 'table', 'tbody', 'td', 'tfoot', 'th', 'thead', 'tr', 'u', 'ul',
   ],
-  ALLOWED_ATTR: ['align', 'colspan', 'data-slot', 'dir', 'href', 'lang', 'open', 'rowspan', 'start', 'title'],
+  ALLOWED_ATTR: ['align', 'colspan', 'data-slot', 'dir', 'href', 'lang', 'open', 'rowspan', 'start'],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
   // Without this every value, not only an address, would have to match the expression above.
   ADD_URI_SAFE_ATTR: ['align', 'colspan', 'data-slot', 'dir', 'lang', 'open', 'rowspan', 'start'],

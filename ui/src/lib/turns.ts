@@ -42,3 +42,18 @@ export function resultsOf(rows: readonly StoredMessage[]): Map<string, StoredMes
   for (const row of rows) if (row.tool_call_id !== null) results.set(row.tool_call_id, row);
   return results;
 }
+
+/** What an entry is told from others by. */
+export function entryKey(entry: Entry): string {
+  return entry.kind === 'question' ? entry.message.id : entry.id;
+}
+
+const LINE = 23;
+const LINE_LENGTH = 90;
+const FRAME = 72;
+
+/** About how high an entry will be, in pixels, as long as it was not drawn. */
+export function guessedHeight(entry: Entry): number {
+  const text = entry.kind === 'question' ? textOf(entry.message.parts) : turnText(entry.rows);
+  return FRAME + LINE * Math.ceil(Math.min(text.length, 40_000) / LINE_LENGTH);
+}

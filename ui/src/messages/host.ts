@@ -15,9 +15,9 @@ export function errorText(error: HostError): string {
 
 /** A notice as a sentence. */
 export function noticeText(notice: Notice): string {
-  const { budget, layers } = notice.arguments ?? {};
+  const { budget, layers, images } = notice.arguments ?? {};
   if (notice.code === 'thinking_ended' && budget !== undefined) return say('notice.thinking_ended.budget', notice, budget);
-  return say(`notice.${notice.code}`, notice, layers);
+  return say(`notice.${notice.code}`, notice, layers ?? images);
 }
 
 /** `count` chooses the plural form of a text that has some. */
@@ -26,8 +26,11 @@ function say(key: Key, { arguments: args, message }: HostError | Notice, count?:
   return format(key, { ...args, message: sentence, ...(count === undefined ? {} : { count }) }) ?? sentence;
 }
 
+/** What a system or a program adds for programmers; the details of an error keep it. */
+const MACHINE_WORDS = /\s*\(os error \d+\)|\s*\(?ExitStatus\([^()]*(?:\([^()]*\))?[^()]*\)\)?/g;
+
 /** The host's messages follow a colon on the command line; alone they begin with a capital and end with a full stop. */
 function asSentence(message: string): string {
-  const text = message.trim();
+  const text = message.replace(MACHINE_WORDS, '').replace(/:$/, '').trim();
   return text === '' ? '' : `${text[0]?.toUpperCase()}${text.slice(1)}${/[.!?…”"]$/.test(text) ? '' : '.'}`;
 }

@@ -132,6 +132,8 @@ describe('the host', () => {
   it('speaks for itself if the text needs an argument that did not come, or stands for many', () => {
     expect(errorText({ code: 'context_full', message: 'the answer filled the context' })).toBe('The answer filled the context.');
     expect(errorText({ code: 'storage', message: 'the disk is full: free some space!' })).toBe('The disk is full: free some space!');
+    expect(errorText({ code: 'storage', message: 'cannot write the file: No space left on device (os error 28)' })).toBe('Cannot write the file: No space left on device.');
+    expect(errorText({ code: 'engine', message: 'the program ended: ExitStatus(unix_wait_status(9))' })).toBe('The program ended.');
     expect(noticeText({ code: 'unknown', arguments: { file: 'a' }, message: 'something of a later version' })).toBe('Something of a later version.');
   });
 });

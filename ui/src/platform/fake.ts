@@ -163,13 +163,14 @@ export class FakeHost extends FakeServer implements Platform {
   }
   async engineStatus(): ReturnType<Platform['engineStatus']> {
     return {
-      loaded: [{ reference: 'pebble', revision: 'a0', family: 'gemma4_text', quantization: '8 bit, groups of 64', dequantised: true, wrong_products: [], parameters: 12_000_000, resident_bytes: 48_000_000, context: 2048, thinking: { kind: 'switch', default_on: true }, template_hash: 'e3b0', device: 'cpu', load_ms: 180 }],
+      loaded: [{ reference: 'pebble', revision: 'a0', family: 'gemma4_text', quantization: '8 bit, groups of 64', dequantised: true, wrong_products: [], parameters: 12_000_000, resident_bytes: 48_000_000, context: 2048, thinking: { kind: 'switch', default_on: true }, template_hash: 'e3b0', device: 'cpu', load_ms: 180, sees: false }],
       memory: { active: 52_000_000, peak: 61_000_000, cache: 4_000_000 },
     };
   }
 
   async capabilities(reference: string | null): ReturnType<Platform['capabilities']> {
     const remote = reference?.startsWith('endpoint:') ?? false;
+    if (reference !== null && !remote && !(await this.models()).some((model) => model.reference === reference)) throw { code: 'model_not_found', message: 'There is no such model here.' };
     return {
       continue_answer: !remote,
       end_thinking: !remote,

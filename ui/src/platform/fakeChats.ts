@@ -97,6 +97,16 @@ export function fakePlatform(): Platform {
   host.addRow(pictures, { role: 'user', parts: [timed(image), timed(file), textPart('What is in this picture, and when does the tide turn?')] });
   host.addRow(pictures, { role: 'assistant', model: 'pebble', finish_reason: 'stop', parts: [textPart('A boat. The tide turns at noon.')] });
   pictures.draft = [{ ...image, attachment: 'image-2', alt: '' }, { kind: 'text', text: 'And in this one?' }];
+  const gone = host.addChat('A model that is gone', now - 6 * DAY, { ...DEFAULT_CHAT_SETTINGS, model: 'mlx-community/Gone-4B' });
+  host.addTurn(gone, 'Are you there?', { model: 'mlx-community/Gone-4B', parts: [textPart('Yes. See [https://bank.example](https://evil.example) and [the book](https://example.org/book).')] });
+  const right = host.addChat('من اليمين إلى اليسار', now - 6 * DAY);
+  host.addTurn(right, 'ما هي عاصمة مصر؟', { parts: [textPart('عاصمة مصر هي **القاهرة**.\n\n1. على النيل\n2. كبيرة\n\n```js\nlet a = 1;\n```\n\nThe same in English.')] });
+  // `?turns=N` adds a long chat, `?chats=N` many.
+  const long = host.addChat('A long chat', now - 6 * DAY);
+  for (let turn = 1; turn <= Number(asked.get('turns') ?? 0); turn++) {
+    host.addTurn(long, `Question ${turn}`, { parts: [textPart(`Answer **${turn}**.\n\n${'Some words of an answer, with `code` and more of it. '.repeat(1 + (turn % 7))}\n\n- one\n- two\n`)] });
+  }
+  for (let more = 1; more <= Number(asked.get('chats') ?? 0); more++) host.addChat(`Chat ${more}`, now - more * (DAY / 40));
   host.addChat('Thesis outline, chapter 3', now - 9 * DAY).summary.pinned = true;
   host.addChat('Letter to the landlord', now - 2 * DAY);
   host.addChat('Explain this regular expression', now - 12 * DAY);

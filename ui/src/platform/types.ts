@@ -25,7 +25,7 @@ import type { HubPlatform } from './hub';
 export type { HostError };
 
 /** What a chat is set to that nobody has changed. */
-export const DEFAULT_CHAT_SETTINGS: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {} };
+export const DEFAULT_CHAT_SETTINGS: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {}, image_detail: 'normal' };
 
 /** Takes back a subscription. */
 export type Unsubscribe = () => void;
@@ -130,6 +130,8 @@ const CODES: Record<ErrorCode, true> = {
   model_broken: true,
   model_unsupported: true,
   memory_short: true,
+  picture_broken: true,
+  picture_not_seen: true,
   template_refused: true,
   busy: true,
   storage: true,

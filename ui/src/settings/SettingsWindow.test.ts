@@ -65,7 +65,7 @@ describe('Endpoints', () => {
     expect(the('endpoint-warning').textContent).toContain('sent there');
     await submit('endpoint-url');
     expect(host.app.endpoints.map((endpoint) => endpoint.name)).toEqual(['lab']);
-    expect(the('endpoint-mark').textContent).toBe('What you write leaves this computer');
+    expect(the('endpoint-mark').textContent).toBe('What you write and show leaves this computer');
     expect(the('endpoint-answer').textContent?.trim()).toBe('');
     expect([field('endpoint-name').value, field('endpoint-url').value]).toEqual(['', '']);
     expect(all('endpoint-warning')).toEqual([]);

@@ -27,8 +27,9 @@ export class AppSettings {
   async change(change: Partial<Settings>): Promise<void> {
     try {
       this.value = await this.platform.changeSettings(change);
+      this.toasts.settle('settings');
     } catch (reason) {
-      this.toasts.report(reason);
+      this.toasts.report(reason, 'settings');
     }
   }
 

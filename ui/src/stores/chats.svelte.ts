@@ -33,8 +33,9 @@ export class Chats {
     try {
       this.list = await this.platform.chats();
       this.listed = true;
+      this.toasts.settle('chats');
     } catch (reason) {
-      this.toasts.report(reason);
+      this.toasts.report(reason, 'chats');
     }
   }
 
@@ -85,9 +86,10 @@ export class Chats {
     replace(changed);
     try {
       await call();
+      this.toasts.settle(`chat ${changed.id}`);
     } catch (reason) {
       if (before) replace(before);
-      this.toasts.report(reason);
+      this.toasts.report(reason, `chat ${changed.id}`);
     }
   }
 }

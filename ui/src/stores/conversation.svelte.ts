@@ -15,7 +15,7 @@ import { DEFAULT_CHAT_SETTINGS } from '../platform/types';
 import type { Platform } from '../platform';
 export type { RequestFrame } from './answer.svelte';
 import { LiveAnswer, type FollowOutcome, type RequestFrame } from './answer.svelte';
-import type { Toasts } from './toasts.svelte';
+import type { Reporter } from './toasts.svelte';
 
 /** What this window remembers between two starts: which chat was open, and the draft of a new chat. */
 export interface LocalPrefs {
@@ -55,7 +55,7 @@ export class Conversation {
 
   constructor(
     private readonly platform: Platform,
-    private readonly toasts: Toasts,
+    private readonly toasts: Reporter,
     private readonly requestFrame: RequestFrame,
     private readonly localPrefs: LocalPrefs,
   ) {}

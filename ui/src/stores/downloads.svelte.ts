@@ -108,8 +108,9 @@ export class Downloads {
   async #call(call: () => Promise<void>): Promise<void> {
     try {
       await call();
+      this.toasts.settle('downloads');
     } catch (reason) {
-      this.toasts.report(reason);
+      this.toasts.report(reason, 'downloads');
     }
   }
 }

@@ -102,8 +102,9 @@ export class Endpoints {
         if (now?.address.base_url !== before.address.base_url || now.key !== before.key) this.#forget(before.name);
       }
       this.list = list;
+      this.toasts.settle('endpoints');
     } catch (reason) {
-      this.toasts.report(reason);
+      this.toasts.report(reason, 'endpoints');
     }
   }
 }

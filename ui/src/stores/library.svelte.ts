@@ -33,8 +33,9 @@ export class Library {
   async refresh(): Promise<void> {
     try {
       this.folders = await this.platform.modelFolders();
+      this.toasts.settle('folders');
     } catch (reason) {
-      this.toasts.report(reason);
+      this.toasts.report(reason, 'folders');
     }
   }
 
@@ -129,9 +130,10 @@ export class Library {
   async #call(call: () => Promise<unknown>): Promise<boolean> {
     try {
       await call();
+      this.toasts.settle('library');
       return true;
     } catch (reason) {
-      this.toasts.report(reason);
+      this.toasts.report(reason, 'library');
       return false;
     }
   }

@@ -37,8 +37,9 @@ export class LocalServer {
       const status = await this.platform.serverStatus();
       // What was asked for before a change is older than what came of it.
       if (before === this.#changes) this.status = status;
+      this.toasts.settle('server status');
     } catch (reason) {
-      this.toasts.report(reason);
+      this.toasts.report(reason, 'server status');
     }
   }
 
@@ -55,7 +56,8 @@ export class LocalServer {
     if (!this.status) return;
     const { on, port, network } = { ...this.status.settings, ...change };
     const error = await this.#change(() => this.platform.setServer(on, port, network));
-    if (error) this.toasts.report(error);
+    if (error) this.toasts.report(error, 'server');
+    else this.toasts.settle('server');
   }
 
   async makeKey(): Promise<void> {

@@ -1,13 +1,13 @@
 /** The models on this computer. */
 
-import { SvelteMap } from 'svelte/reactivity';
+import { SvelteMap, SvelteSet } from 'svelte/reactivity';
 
 import type { Capabilities } from '../bindings/Capabilities';
 import type { EndpointModels } from '../bindings/EndpointModels';
 import type { EngineStatus } from '../bindings/EngineStatus';
 import type { MemoryFit } from '../bindings/MemoryFit';
 import type { LocalModel } from '../bindings/LocalModel';
-import type { Platform, Unsubscribe } from '../platform';
+import { asHostError, type Platform, type Unsubscribe } from '../platform';
 import type { Toasts } from './toasts.svelte';
 
 export class Models {
@@ -21,6 +21,8 @@ export class Models {
   /** The endpoints with their models, as they last answered; asked for by {@link refreshRemote}. */
   remote = $state.raw<readonly EndpointModels[]>([]);
   readonly #capabilities = new SvelteMap<string | null, Capabilities>();
+  /** References that the host said it has no model for. */
+  readonly #missing = new SvelteSet<string>();
 
   /** The memory of this computer, in bytes, and how much of it is free; asked for by {@link refreshStatus}. */
   memory = $state.raw<{ total: number; free: number } | null>(null);
@@ -63,8 +65,9 @@ export class Models {
       const [list, reference] = await Promise.all([this.platform.models(), this.platform.defaultModel()]);
       this.list = list;
       this.defaultReference = reference;
+      this.toasts.settle('models');
     } catch (reason) {
-      this.toasts.report(reason);
+      this.toasts.report(reason, 'models');
     }
   }
 
@@ -73,12 +76,19 @@ export class Models {
     return this.#capabilities.get(reference) ?? null;
   }
 
+  /** Whether a chat uses a model that is neither listed nor known to the host otherwise. */
+  isGone(reference: string | null): boolean {
+    return reference !== null && this.list !== null && this.findLocal(reference) === null && this.#missing.has(reference);
+  }
+
   async refreshCapabilities(reference: string | null): Promise<void> {
     try {
       this.#capabilities.set(reference, await this.platform.capabilities(reference));
-    } catch {
-      // A model that is gone can do nothing, and says so when it is asked.
+      if (reference !== null) this.#missing.delete(reference);
+    } catch (reason) {
+      // A model that is gone can do nothing.
       this.#capabilities.delete(reference);
+      if (reference !== null && asHostError(reason).code === 'model_not_found') this.#missing.add(reference);
     }
   }
 
@@ -86,16 +96,18 @@ export class Models {
   async refreshRemote(): Promise<void> {
     try {
       this.remote = await this.platform.endpointModels();
+      this.toasts.settle('endpoints');
     } catch (reason) {
-      this.toasts.report(reason);
+      this.toasts.report(reason, 'endpoints');
     }
   }
 
   async refreshStatus(): Promise<void> {
     try {
       [this.status, this.memory] = await Promise.all([this.platform.engineStatus(), this.platform.memory()]);
+      this.toasts.settle('status');
     } catch (reason) {
-      this.toasts.report(reason);
+      this.toasts.report(reason, 'status');
     }
   }
 
@@ -104,9 +116,10 @@ export class Models {
     this.defaultReference = reference;
     try {
       await this.platform.setDefaultModel(reference);
+      this.toasts.settle('default model');
     } catch (reason) {
       this.defaultReference = before;
-      this.toasts.report(reason);
+      this.toasts.report(reason, 'default model');
     }
   }
 

@@ -29,8 +29,9 @@ export class Network {
   async refreshRequests(): Promise<void> {
     try {
       this.requests = await this.platform.outboundRequests();
+      this.toasts.settle('requests');
     } catch (reason) {
-      this.toasts.report(reason);
+      this.toasts.report(reason, 'requests');
     }
   }
 
@@ -46,9 +47,10 @@ export class Network {
   async #update(call: () => Promise<NetSettings>): Promise<boolean> {
     try {
       this.settings = await call();
+      this.toasts.settle('network');
       return true;
     } catch (reason) {
-      this.toasts.report(reason);
+      this.toasts.report(reason, 'network');
       return false;
     }
   }

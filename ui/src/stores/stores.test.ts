@@ -208,7 +208,7 @@ describe('a question', () => {
   });
 
   it('waits for the next new chat if another chat was opened before it failed', async () => {
-    const { summary } = await host.createChat({ model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {} });
+    const { summary } = await host.createChat({ model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {}, image_detail: 'normal' });
     host.refuse = { call: 'createChat', error: BROKEN };
     const conversation = page();
     const sending = conversation.send('Something long');

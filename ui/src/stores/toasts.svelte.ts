@@ -9,8 +9,16 @@ export interface Toast {
   text: string;
   /** What "Copy details" copies; present if the toast is an error. */
   details: string | null;
+  /** What failed, if it may be mended: its success takes the toast away. */
+  cause: string | null;
   /** A button, such as Undo. */
   action: { label: string; run: () => void } | null;
+}
+
+/** Where a store says what happened. */
+export interface Reporter {
+  say(text: string, action?: Toast['action']): void;
+  report(reason: unknown): void;
 }
 
 /** How long a toast without an error stays, in milliseconds. */
@@ -22,15 +30,28 @@ export class Toasts {
 
   /** Shows a message, with a button if something can be done about it. */
   say(text: string, action: Toast['action'] = null): void {
-    this.#show({ id: this.#next++, text, details: null, action });
+    this.#show({ id: this.#next++, text, details: null, cause: null, action });
   }
 
-  /** Shows why a call was rejected. The same error twice is one toast. */
-  report(reason: unknown): void {
+  /**
+   * Shows why a call was rejected. The same error twice is one toast. `cause` names what was tried, so that the toast leaves
+   * once that has succeeded, or no longer matters.
+   */
+  report(reason: unknown, cause: string | null = null): void {
     const error = asHostError(reason);
     const text = errorText(error);
     if (this.shown.some((toast) => toast.details !== null && toast.text === text)) return;
-    this.#show({ id: this.#next++, text, details: JSON.stringify(error, null, 2), action: null });
+    this.#show({ id: this.#next++, text, details: JSON.stringify(error, null, 2), cause, action: null });
+  }
+
+  /** Takes away what was said about a cause: it has succeeded, or no longer matters. */
+  settle(cause: string): void {
+    if (this.shown.some((toast) => toast.cause === cause)) this.shown = this.shown.filter((toast) => toast.cause !== cause);
+  }
+
+  /** What the parts of a window report to that fail for one cause. */
+  about(cause: string): Reporter {
+    return { say: (text, action) => this.say(text, action), report: (reason) => this.report(reason, cause) };
   }
 
   /** Takes a message away. */

@@ -4,6 +4,7 @@ import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, vi } from 'vitest';
 
 import App from '../App.svelte';
+import { unfolded } from '../lib/unfolded';
 import type { WindowName } from '../bindings/WindowName';
 import { FakeHost } from '../platform/fake';
 
@@ -40,6 +41,7 @@ class Watcher extends StillObserver implements IntersectionObserver {
 export function useWindow(): void {
   beforeEach(() => {
     watched = [];
+    unfolded.clear();
     vi.stubGlobal('ResizeObserver', StillObserver);
     vi.stubGlobal('IntersectionObserver', Watcher);
     Element.prototype.scrollIntoView = () => {};

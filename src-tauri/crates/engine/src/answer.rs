@@ -1,10 +1,12 @@
 //! What an answer begins with: its request checked, rendered and tokenised.
 
+use checkpoint::ImagePlan;
 use prompt::{ChatProcessor, Prompt, RenderRequest};
 use protocol::{Request, Sampling, Thinking, ThinkingControl};
 
 use crate::answer_prefix::PrefixTokens;
 use crate::error::{Error, Result};
+use crate::images::RequestImages;
 use crate::load::ModelFiles;
 use crate::logprobs;
 use crate::sampler::SamplerConfig;
@@ -36,13 +38,14 @@ pub fn check(request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// How a request is rendered.
-pub fn render_request(request: &Request) -> RenderRequest<'_> {
+/// How a request is rendered, whose pictures will be this to the model.
+pub fn render_request<'a>(request: &'a Request, images: &'a [ImagePlan]) -> RenderRequest<'a> {
     RenderRequest {
         messages: &request.messages,
         tools: &request.tools,
         thinking: request.thinking,
         add_generation_prompt: true,
+        images,
     }
 }
 
@@ -50,10 +53,10 @@ pub fn render_request(request: &Request) -> RenderRequest<'_> {
 ///
 /// # Errors
 /// If the template refuses the conversation, or the model cannot read such a prompt.
-pub fn read_prompt(processor: &ChatProcessor, request: &Request) -> Result<Prompt> {
+pub fn read_prompt(processor: &ChatProcessor, request: &Request, images: &[ImagePlan]) -> Result<Prompt> {
     Ok(match &request.raw_prompt {
         Some(raw) => processor.raw_prompt(raw)?,
-        None => processor.prompt(&render_request(request))?,
+        None => processor.prompt(&render_request(request, images))?,
     })
 }
 
@@ -63,6 +66,8 @@ pub struct PreparedPrompt {
     pub prompt: Prompt,
     /// The pictures in it.
     pub images: Vec<PromptImage>,
+    /// What they are to the model, in the same order.
+    pub plans: Vec<ImagePlan>,
     /// What has been written of the answer.
     pub prefix: Option<PrefixTokens>,
 }
@@ -78,8 +83,9 @@ impl PreparedPrompt {
 ///
 /// # Errors
 /// If the request cannot be rendered or no answer fits after it.
-pub fn prepare(files: &ModelFiles, request: &Request) -> Result<PreparedPrompt> {
-    let prompt = read_prompt(files.chat()?, request)?;
+pub fn prepare(files: &ModelFiles, request: &Request, images: &RequestImages) -> Result<PreparedPrompt> {
+    let plans = images.plans();
+    let prompt = read_prompt(files.chat()?, request, &plans)?;
     if prompt.ids.len() >= files.config.context as usize {
         return Err(Error::ContextFull {
             prompt: prompt.ids.len(),
@@ -88,8 +94,9 @@ pub fn prepare(files: &ModelFiles, request: &Request) -> Result<PreparedPrompt> 
     }
     let prefix = PrefixTokens::new(files, request, &prompt)?;
     Ok(PreparedPrompt {
+        images: images.placed(&prompt.images),
+        plans,
         prompt,
-        images: Vec::new(),
         prefix,
     })
 }

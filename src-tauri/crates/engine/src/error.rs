@@ -13,6 +13,9 @@ pub enum Error {
     /// The tokenizer or the chat template cannot be used, or refused.
     #[error(transparent)]
     Prompt(#[from] prompt::Error),
+    /// A picture cannot be read.
+    #[error(transparent)]
+    Media(#[from] media::Error),
     /// The JSON schema cannot be honoured, or was left.
     #[error(transparent)]
     Constraint(#[from] constraint::Error),
@@ -175,13 +178,20 @@ impl From<Error> for protocol::Error {
             Error::Prompt(error) => return error.into(),
             Error::Constraint(error) => return error.into(),
             Error::MemoryShort(error) => return error,
+            Error::Media(error) => {
+                let error: Self = error.into();
+                return Self {
+                    code: ErrorCode::PictureBroken,
+                    ..error
+                };
+            }
+            Error::Blind => ErrorCode::PictureNotSeen,
             Error::Unreadable { .. } | Error::BrokenFile { .. } | Error::MissingTensor(_) | Error::WrongShape { .. } => {
                 ErrorCode::ModelBroken
             }
             Error::NotAFolder(_) => ErrorCode::ModelNotFound,
             Error::Unsupported(_) | Error::WrongProducts(_) => ErrorCode::ModelUnsupported,
             Error::BadRequest(_)
-            | Error::Blind
             | Error::NotForChat
             | Error::NotForEmbeddings
             | Error::EmptyInput { .. }
@@ -211,6 +221,7 @@ impl From<Error> for protocol::Error {
             Error::Checkpoint(_)
             | Error::Prompt(_)
             | Error::Constraint(_)
+            | Error::Media(_)
             | Error::MemoryShort(_)
             | Error::BadRequest(_)
             | Error::Blind

@@ -98,7 +98,12 @@ impl Generation {
         let LoadedModel { model, files, info, .. } = &*loaded;
         let processor = files.chat()?;
         let sampler_config = SamplerConfig::new(&request.sampling, processor.generation_defaults(), model.vocabulary())?;
-        let PreparedPrompt { prompt, images, prefix } = prepared;
+        let PreparedPrompt {
+            prompt,
+            images,
+            plans,
+            prefix,
+        } = prepared;
         let images = match images.is_empty() {
             true => None,
             false => Some(Rc::new(loaded.images(images)?)),
@@ -151,7 +156,7 @@ impl Generation {
         };
         let boundaries = match request.raw_prompt {
             Some(_) => vec![prompt.ids.len().saturating_sub(1)],
-            None => processor.boundaries(&render_request(&request), &prompt),
+            None => processor.boundaries(&render_request(&request, &plans), &prompt),
         };
         // What ends a thought drops a draw that is in flight, and a draft has none.
         let exact = sampler_config.is_greedy() || request.thinking_budget.is_none();

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::cache::{Cache, FeatureCache, PrefixCache};
 use crate::embedding::EmbeddingHead;
 use crate::error::{Error, Result};
+use crate::images;
 use crate::kernels;
 use crate::memory;
 use crate::models::vision::{Between, Features, VisionTower};
@@ -171,6 +172,7 @@ impl LoadedModel {
             template_hash: chat.map(|chat| chat.template_hash().to_owned()).unwrap_or_default(),
             device: device().name().into(),
             load_ms: start.elapsed().as_secs_f64() * 1000.0,
+            sees: tower.is_some() && chat.is_some_and(ChatProcessor::takes_images) && images::sees(dir),
         };
         Ok(Self {
             model,
@@ -199,27 +201,26 @@ impl LoadedModel {
         PromptImages::new(images, &self.model, vision.looks_both_ways())
     }
 
-    /// Looks at a picture of a prompt, or takes what was made of it before; `between` is called between two layers of the tower.
+    /// Looks at a picture of a prompt, or takes what was made of it before; `between` is called between two layers of the tower. Returns
+    /// whether it was looked at: its views may still be in the making.
     ///
     /// # Errors
-    /// If the model does not see, MLX fails, or `between` does.
-    pub fn look(&self, images: &PromptImages, index: usize, between: &mut Between<'_>) -> Result<()> {
-        let (tower, hash) = (self.tower.as_ref().ok_or(Error::Blind)?, images.image(index).hash);
-        let known = self.features.borrow_mut().get(&hash);
-        let features = match known {
-            Some(features) => features,
-            None => {
-                self.looks.set(self.looks.get() + 1);
-                let looked = images.with_views(index, |views, plan| tower.look(views, plan, between));
-                // What a view took is of no use for the text that is read next.
-                memory::clear_cache()?;
-                let features: Rc<Features> = Rc::new(looked?);
-                self.features.borrow_mut().insert(hash, features.clone());
-                features
-            }
-        };
+    /// If the model does not see, the picture cannot be prepared, MLX fails, or `between` does.
+    pub fn look(&self, images: &PromptImages, index: usize, between: &mut Between<'_>) -> Result<bool> {
+        let (tower, image) = (self.tower.as_ref().ok_or(Error::Blind)?, images.image(index));
+        if let Some(known) = self.features.borrow_mut().get(&image.hash) {
+            images.see(index, known);
+            return Ok(true);
+        }
+        let Some(views) = images.views(index)? else { return Ok(false) };
+        self.looks.set(self.looks.get() + 1);
+        let looked = tower.look(&views, &image.plan, between);
+        // What a view took is of no use for the text that is read next.
+        memory::clear_cache()?;
+        let features: Rc<Features> = Rc::new(looked?);
+        self.features.borrow_mut().insert(image.hash, features.clone());
         images.see(index, features);
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -1,12 +1,16 @@
 //! The logits of a model, for comparing engines.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use protocol::{FolderSource, KvBits};
 
 use crate::error::{Error, Result};
 use crate::sequence::{ids_tensor, PromptImage, SequenceState};
 use crate::worker::Worker;
+
+/// How long is waited for a picture before it is looked for again.
+const PREPARING: Duration = Duration::from_millis(1);
 
 /// Logits after the last of `tokens`, or after each of them if `all`; read in chunks of `chunk`, but no picture is cut whose tokens see
 /// each other; with keys and values of full attention in `kv_bits`.
@@ -48,7 +52,9 @@ pub fn logits(
         let to = images.as_ref().map_or(to, |images| images.chunk_end(from, to));
         if let Some(images) = &images {
             while let Some(index) = images.unseen(from, to) {
-                loaded.look(images, index, &mut || Ok(()))?;
+                if !loaded.look(images, index, &mut || Ok(()))? {
+                    std::thread::sleep(PREPARING);
+                }
             }
         }
         let part = state.chunk(to - from)?;

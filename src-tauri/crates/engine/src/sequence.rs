@@ -17,7 +17,7 @@ use crate::models::{Input, Model};
 use crate::parameters::Parameters;
 use crate::sampler::{Mask, Sampler};
 use crate::tensor::{device, eval, Device, Tensor};
-pub use images::{Chunk, PromptImage, PromptImages};
+pub use images::{Chunk, ImageViews, Preparing, PromptImage, PromptImages};
 pub use verify::verify;
 
 /// Prompt tokens that are read at once, between two looks at the cancel flag.
@@ -201,14 +201,20 @@ pub fn decode_step(model: &Model, input: &Tensor, sequences: &mut [&mut Sequence
 
 /// The logits `[sequences, vocabulary]` of what follows the tokens `input` `[sequences]`. Nothing is evaluated.
 pub fn decode_logits(model: &Model, input: &Tensor, sequences: &mut [&mut Sequence]) -> Result<Tensor> {
-    let mut deltas: Vec<i32> = sequences.iter().map(|sequence| sequence.state.delta()).collect();
+    let mut states: Vec<&mut SequenceState> = sequences.iter_mut().map(|sequence| &mut sequence.state).collect();
+    next_logits(model, input, &mut states)
+}
+
+/// The same of sequences without samplers.
+pub fn next_logits(model: &Model, input: &Tensor, states: &mut [&mut SequenceState]) -> Result<Tensor> {
+    let mut deltas: Vec<i32> = states.iter().map(|state| state.delta()).collect();
     if deltas.iter().all(|delta| *delta == 0) {
         deltas.clear();
     }
-    let mut caches: Vec<&mut [Cache]> = Vec::with_capacity(sequences.len());
-    for sequence in &mut *sequences {
-        sequence.state.offset += 1;
-        caches.push(&mut sequence.state.caches);
+    let mut caches: Vec<&mut [Cache]> = Vec::with_capacity(states.len());
+    for state in states {
+        state.offset += 1;
+        caches.push(&mut state.caches);
     }
     let input = Input {
         deltas: &deltas,

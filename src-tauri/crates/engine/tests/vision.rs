@@ -19,6 +19,9 @@ const KV: [(KvBits, f32); 2] = [(KvBits::Eight, 0.5), (KvBits::Four, 4.0)];
 /// By how much another picture has to move the last logits.
 const MOVED: f32 = 1e-3;
 
+/// Tokens of the tiny vocabulary that stand for no picture.
+const ORDINARY: usize = 300;
+
 /// Chunks that a prompt is read in; the last is token by token, as far as pictures can be cut.
 const CHUNKS: [usize; 3] = [64, 7, 1];
 
@@ -41,8 +44,9 @@ impl Found {
     }
 }
 
+/// The likeliest of the ordinary tokens: those of pictures would be more pictures to the oracle.
 fn likeliest(row: &[f32]) -> u32 {
-    let best = (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b]));
+    let best = (0..ORDINARY).max_by(|a, b| row[*a].total_cmp(&row[*b]));
     best.map_or(0, |best| best as u32)
 }
 

@@ -213,6 +213,7 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
         context: config.as_ref().map(|config| config.context),
         thinking,
         thought,
+        sees: false,
         problem,
         incomplete,
         place: ModelPlace::Cache,

@@ -3,14 +3,20 @@
 
 mod decode;
 mod error;
-mod measure;
+mod heic;
+mod kind;
 mod metadata;
+mod pixels;
 mod preprocess;
+mod raster;
+mod resize;
+mod svg;
+mod svg_cost;
 mod thumbnail;
 
-pub use decode::{decode, Picture};
+pub use decode::{decode, measure, Measured, Picture};
 pub use error::{Error, Result};
-pub use measure::{measure, Kind, Measured};
+pub use kind::Kind;
 pub use metadata::strip_metadata;
 pub use preprocess::{preprocess, ViewPixels};
 pub use thumbnail::thumbnail;

@@ -12,6 +12,7 @@ mod event;
 pub mod fake;
 mod hub;
 mod image;
+mod image_bytes;
 mod local_server;
 mod mailbox;
 mod message;
@@ -37,6 +38,7 @@ pub use hub::{
     SearchPage, SearchQuery, Sort, TokenSource, Update, Verification, VerifyProgress, WrongFile,
 };
 pub use image::ImageDetail;
+pub use image_bytes::ImageBytes;
 pub use local_server::{ClientSetup, InboundClient, PortHolder, ServerFigures, ServerSettings, ServerState, ServerStatus};
 pub use mailbox::{mailbox, Coalesce, Receiver, Sender};
 pub use message::{Content, Message, ToolCall};

@@ -10,9 +10,24 @@ use serde_json::Value;
 
 use crate::{Error, Result};
 
+mod area;
+mod families;
+mod settings;
+mod sizing;
+mod tiles;
+
+pub use area::{Area, Enlarging, Features};
+pub use sizing::Sizing;
+pub use tiles::{Canvas, LfmTiles, RatioTiles, Splits};
+
+/// More pixels than any plan has: 16,384 tokens of 32 by 32, twice.
+const MAX_PIXELS: u64 = 1 << 25;
+
 /// What a model's processor does with a picture.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ImageProcessor {
+    /// To which size.
+    pub sizing: Sizing,
     /// How pictures are resized.
     pub filter: Filter,
     /// What becomes of the steps of a pixel.
@@ -25,8 +40,6 @@ pub struct ImageProcessor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Filter {
-    /// The nearest pixel.
-    Nearest,
     /// The mean of an area.
     Box,
     /// A triangle.
@@ -72,6 +85,8 @@ pub enum Layout {
 pub struct ImagePlan {
     /// Width and height at which the model is shown the picture: of all tiles together if it is cut into some.
     pub resized: (u32, u32),
+    /// Widths and heights that the picture is brought to, one after the other. The last is the one that is cut into tiles, or the view itself.
+    pub steps: Vec<(u32, u32)>,
     /// What goes through the tower, in the order of their features in the prompt.
     pub views: Vec<View>,
     /// Rows and columns if the views are tiles of the picture, row by row.
@@ -104,16 +119,34 @@ impl ImagePlan {
 }
 
 impl ImageProcessor {
-    /// Reads what a model's folder says of its pictures; `config` is its `config.json`. `None` if it says nothing, as text models do.
+    /// Reads what a model's folder says of its pictures; `config` is its `config.json`. `None` if it says nothing, as text models do. An error names a
+    /// processor that is not known and a number that no processor has.
     pub fn read(folder: &Path, config: &Value) -> Result<Option<Self>> {
-        let (_, _) = (folder, config);
-        Err(Error::Unsupported("pictures".into()))
+        match settings::Settings::read(folder, config)? {
+            Some(settings) => families::describe(&settings).map(Some),
+            None => Ok(None),
+        }
     }
 
-    /// What a picture of so many pixels will be to the model.
+    /// What a picture of so many pixels will be to the model. Pictures that are too narrow for it are an error.
     pub fn plan(&self, width: u32, height: u32, detail: ImageDetail) -> Result<ImagePlan> {
-        let (_, _, _) = (width, height, detail);
-        Err(Error::Unsupported("pictures".into()))
+        if width == 0 || height == 0 {
+            return Err(Error::TooNarrow { width, height });
+        }
+        let plan = self.sizing.plan(width, height, detail)?;
+        let pixels = plan
+            .views
+            .iter()
+            .map(|view| u64::from(view.width) * u64::from(view.height))
+            .sum::<u64>();
+        let steps = plan.steps.iter().map(|(width, height)| u64::from(*width) * u64::from(*height));
+        match pixels.max(steps.max().unwrap_or(0)) > MAX_PIXELS {
+            true => Err(Error::InvalidProcessor {
+                field: "size",
+                reason: format!("it makes {} megapixels of a picture", pixels / 1_000_000),
+            }),
+            false => Ok(plan),
+        }
     }
 
     /// All its settings as a text, which differs if and only if they do: for keys of caches.

@@ -1,10 +1,15 @@
 //! The pictures of an answer's prompt.
 
+use std::time::Duration;
+
 use protocol::{EngineEvent, Stage};
 
 use super::Generation;
 use crate::cache::Prefix;
 use crate::error::{Error, Result};
+
+/// How long is waited for a picture that is being unfolded: others may have a token by then.
+const PREPARING: Duration = Duration::from_millis(1);
 
 impl Generation {
     /// What is known of its tokens, with the pictures among them.
@@ -36,7 +41,8 @@ impl Generation {
         };
         report(index);
         match self.loaded.look(images, index, &mut || self.job.check_cancelled()) {
-            Ok(()) => report(index + 1),
+            Ok(true) => report(index + 1),
+            Ok(false) => std::thread::sleep(PREPARING),
             // It ends as any that was cancelled, before anything else is done.
             Err(Error::Cancelled) => {}
             Err(error) => return Err(error),

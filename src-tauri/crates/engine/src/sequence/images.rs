@@ -3,9 +3,11 @@
 use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use checkpoint::ImagePlan;
 use media::ViewPixels;
+use tokio::sync::oneshot;
 
 use crate::cache::ImageKey;
 use crate::error::{Error, Result};
@@ -13,8 +15,20 @@ use crate::models::vision::Features;
 use crate::models::{ChunkImage, Input, Model};
 use crate::tensor::Tensor;
 
+/// Where the numbers of a picture's views come from.
+#[derive(Clone)]
+pub enum ImageViews {
+    /// They are there.
+    Ready(Arc<Vec<ViewPixels>>),
+    /// They are made on a thread that this starts, if somebody has to look: most pictures of a chat were read in an earlier turn.
+    Prepare(Arc<dyn Fn() -> Preparing + Send + Sync>),
+}
+
+/// Views that are being made.
+pub type Preparing = oneshot::Receiver<Result<Vec<ViewPixels>>>;
+
 /// A picture of a prompt, as it is handed to the engine's thread.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct PromptImage {
     /// All of its tokens, marks included.
     pub run: Range<usize>,
@@ -23,25 +37,24 @@ pub struct PromptImage {
     /// How it goes through the tower.
     pub plan: ImagePlan,
     /// The numbers of its views.
-    pub views: Vec<ViewPixels>,
+    pub views: ImageViews,
     /// A hash of its file, of what is done with it and of how: pictures with the same one give the same features.
     pub hash: [u8; 32],
 }
 
 /// One of the pictures, and its features once they are there.
 struct PlacedImage {
-    /// Without its views.
     image: PromptImage,
-    /// Until somebody has looked.
-    views: RefCell<Vec<ViewPixels>>,
+    /// Its views, while they are being made.
+    preparing: RefCell<Option<Preparing>>,
     features: OnceCell<Rc<Features>>,
 }
 
 impl From<PromptImage> for PlacedImage {
-    fn from(mut image: PromptImage) -> Self {
+    fn from(image: PromptImage) -> Self {
         Self {
-            views: RefCell::new(std::mem::take(&mut image.views)),
             image,
+            preparing: RefCell::default(),
             features: OnceCell::new(),
         }
     }
@@ -108,18 +121,30 @@ impl PromptImages {
         })
     }
 
-    /// Lets `look` see the views of a picture that nobody has looked at.
-    pub fn with_views<T>(&self, index: usize, look: impl FnOnce(&[ViewPixels], &ImagePlan) -> T) -> T {
-        let placed = &self.images[index];
-        look(&placed.views.borrow(), &placed.image.plan)
+    /// The views of a picture; `None` if they are still being made.
+    ///
+    /// # Errors
+    /// If they cannot be made.
+    pub fn views(&self, index: usize) -> Result<Option<Arc<Vec<ViewPixels>>>> {
+        let PlacedImage { image, preparing, .. } = &self.images[index];
+        let start = match &image.views {
+            ImageViews::Ready(views) => return Ok(Some(views.clone())),
+            ImageViews::Prepare(start) => start,
+        };
+        let mut preparing = preparing.borrow_mut();
+        let made = preparing.get_or_insert_with(|| start()).try_recv();
+        if matches!(made, Err(oneshot::error::TryRecvError::Empty)) {
+            return Ok(None);
+        }
+        *preparing = None;
+        // Whoever made them has ended.
+        Ok(Some(Arc::new(made.unwrap_or(Err(Error::WorkerGone))?)))
     }
 
-    /// Takes what a tower made of a picture; its views are freed.
+    /// Takes what a tower made of a picture.
     pub fn see(&self, index: usize, features: Rc<Features>) {
-        let placed = &self.images[index];
-        placed.views.take();
         // Looked at twice, it is the same.
-        let _ = placed.features.set(features);
+        let _ = self.images[index].features.set(features);
     }
 
     /// The tokens of all pictures, marks included, out of those of the prompt.
@@ -160,7 +185,7 @@ impl PromptImages {
     /// If nobody has looked at one of the pictures.
     fn chunk(&self, from: usize, to: usize) -> Result<Chunk> {
         let mut images = Vec::new();
-        for PlacedImage { image, features, views: _ } in &self.images {
+        for PlacedImage { image, features, .. } in &self.images {
             let first = image.places.partition_point(|place| *place < from);
             let end = image.places.partition_point(|place| *place < to);
             if first == end {
@@ -273,7 +298,7 @@ mod tests {
                 tiles: None,
                 whole: false,
             },
-            views: Vec::new(),
+            views: ImageViews::Ready(Arc::default()),
             hash: [0; 32],
         }
     }

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use checkpoint::{ImagePlan, View};
-use engine::PromptImage;
+use engine::{ImageViews, PromptImage};
 use media::ViewPixels;
 use serde::Deserialize;
 
@@ -158,7 +159,7 @@ impl Picture {
                 tiles: self.tiles,
                 whole: self.whole,
             },
-            views,
+            views: ImageViews::Ready(Arc::new(views)),
             hash,
         }
     }
@@ -169,8 +170,10 @@ pub fn changed(images: &[PromptImage]) -> Vec<PromptImage> {
     let mut images = images.to_vec();
     for image in &mut images {
         image.hash[31] += 1;
-        let values = image.views.iter_mut().flat_map(|view| &mut view.values);
-        values.for_each(|value| *value = *value * 0.5 + 0.25);
+        if let ImageViews::Ready(views) = &mut image.views {
+            let values = Arc::make_mut(views).iter_mut().flat_map(|view| &mut view.values);
+            values.for_each(|value| *value = *value * 0.5 + 0.25);
+        }
     }
     images
 }

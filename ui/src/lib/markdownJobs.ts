@@ -1,0 +1,90 @@
+/**
+ * Long texts are read in a worker, so that no text holds up the window. One that takes too long, whatever the reason, stays
+ * as it is written.
+ */
+
+import { language } from '../messages';
+import { NONCE, withNewlines } from './markdown';
+import { draftWhole, type Draft } from './markdownDraft';
+
+/** A text that takes longer than this, in milliseconds, stays as it is written. */
+const PATIENCE = 10_000;
+
+/** What the worker is asked. */
+export interface Job {
+  id: number;
+  text: string;
+  nonce: string;
+  language: string;
+}
+
+/** What it answers. */
+export interface JobDone {
+  id: number;
+  drafts: Draft[];
+}
+
+let worker: Worker | null = null;
+let late: ReturnType<typeof setTimeout> | undefined;
+let next = 1;
+/** What the worker has not answered yet; it reads the first of them. */
+const waiting = new Map<number, { job: Job; done: (drafts: Draft[] | null) => void }>();
+
+/** Texts that were read last, for they come into sight again. */
+const read = new Map<string, Draft[] | null>();
+const KEPT = 24;
+
+/** What was made of a text before; `undefined` if it was not read, or long ago. */
+export function readBefore(text: string): Draft[] | null | undefined {
+  return read.get(text);
+}
+
+/** The blocks of a finished text; `null` if it stays as it is written. */
+export async function readWhole(text: string): Promise<Draft[] | null> {
+  const drafts = await readOnce(text);
+  read.delete(text);
+  read.set(text, drafts);
+  const [oldest] = read.keys();
+  if (read.size > KEPT && oldest !== undefined) read.delete(oldest);
+  return drafts;
+}
+
+function readOnce(text: string): Promise<Draft[] | null> {
+  const job: Job = { id: next++, text: withNewlines(text), nonce: NONCE, language };
+  if (typeof Worker === 'undefined') return draftWhole(job.text);
+  return new Promise((done) => {
+    waiting.set(job.id, { job, done });
+    worker ??= open();
+    worker.postMessage(job);
+    if (waiting.size === 1) watch();
+  });
+}
+
+function open(): Worker {
+  const opened = new Worker(new URL('./markdown.worker.ts', import.meta.url), { type: 'module' });
+  opened.onmessage = ({ data }: MessageEvent<JobDone>) => settle(data.id, data.drafts);
+  opened.onerror = giveUp;
+  return opened;
+}
+
+function settle(id: number, drafts: Draft[] | null): void {
+  waiting.get(id)?.done(drafts);
+  waiting.delete(id);
+  watch();
+}
+
+function watch(): void {
+  clearTimeout(late);
+  if (waiting.size > 0) late = setTimeout(giveUp, PATIENCE);
+}
+
+/** Ends the worker with the text that it reads; another reads the texts after it. */
+function giveUp(): void {
+  worker?.terminate();
+  worker = null;
+  const [first] = waiting.keys();
+  if (first !== undefined) settle(first, null);
+  if (waiting.size === 0) return;
+  worker = open();
+  for (const { job } of waiting.values()) worker.postMessage(job);
+}

@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest';
+
+import { OVERSCAN, Rows } from './rows';
+
+const keys = (count: number): string[] => Array.from({ length: count }, (_, index) => `row-${index}`);
+
+function rows(count: number, height = 100): Rows {
+  const made = new Rows();
+  made.set(keys(count), () => height);
+  return made;
+}
+
+describe('rows', () => {
+  it('are drawn in sight and near it, however many there are', () => {
+    for (const count of [1000, 100_000]) expect(rows(count).span(50_000, 600)).toEqual({ first: (50_000 - OVERSCAN) / 100, end: (50_600 + OVERSCAN) / 100 + 1 });
+    expect(rows(1000).span(0, 600).first).toBe(0);
+    expect(rows(1000).span(Infinity, 600)).toEqual({ first: (100_000 - 600 - OVERSCAN) / 100, end: 1000 });
+    expect(rows(3).span(0, 600)).toEqual({ first: 0, end: 3 });
+    expect(rows(0).span(0, 600)).toEqual({ first: 0, end: 0 });
+  });
+
+  it('keep the place: what is measured above the view moves it, what is below does not', () => {
+    const list = rows(100);
+    expect(list.measure([['row-3', 160], ['row-4', 40], ['row-50', 900]], 1000)).toBe(0);
+    expect(list.measure([['row-3', 200], ['row-60', 10]], 1000)).toBe(40);
+    expect([list.top(4), list.total]).toEqual([500, 100 * 96 + 200 + 40 + 900 + 10]);
+    // A row that reaches into the view grows downwards.
+    expect(list.measure([['row-10', 500]], list.top(10) + 50)).toBe(0);
+  });
+
+  it('keep what was measured when rows come and go', () => {
+    const list = rows(10);
+    list.measure([['row-5', 300]], 0);
+    list.set(['new', ...keys(10)], () => 100);
+    expect([list.indexOf('row-5'), list.top(7) - list.top(6), list.indexOf('gone')]).toEqual([6, 300, -1]);
+  });
+});

@@ -1,0 +1,95 @@
+/**
+ * Rows of a long list of which only those in sight are drawn. Each has the height that was measured, or one that is guessed
+ * until it was drawn once.
+ */
+
+/** How far beyond the edges rows are drawn, in pixels, so that scrolling shows no gap. */
+export const OVERSCAN = 800;
+
+/** Rows that are drawn, from `first` up to but not including `end`. */
+export interface Span {
+  first: number;
+  end: number;
+}
+
+export class Rows {
+  #keys: readonly string[] = [];
+  #index = new Map<string, number>();
+  readonly #heights = new Map<string, number>();
+  /** Where each row begins, and at the end where the last one ends; `null` if that has to be added up anew. */
+  #tops: number[] | null = null;
+  #guess: (index: number) => number = () => 0;
+
+  /** Shows these rows; `guess` is the height of one that was never drawn. */
+  set(keys: readonly string[], guess: (index: number) => number): void {
+    this.#keys = keys;
+    this.#guess = guess;
+    this.#index = new Map(keys.map((key, index) => [key, index]));
+    this.#tops = null;
+  }
+
+  /** Where a row begins; the number of rows asks where the last one ends. */
+  top(index: number): number {
+    this.#tops ??= this.#added();
+    return this.#tops[Math.min(index, this.#keys.length)] ?? 0;
+  }
+
+  /** The height of all rows. */
+  get total(): number {
+    return this.top(this.#keys.length);
+  }
+
+  /** The place of a row; -1 if there is none. */
+  indexOf(key: string): number {
+    return this.#index.get(key) ?? -1;
+  }
+
+  /** Takes what was measured. Says by how much the content moves that begins at `from`: rows above it moved it. */
+  measure(heights: Iterable<readonly [string, number]>, from: number): number {
+    let moved = 0;
+    let changed = false;
+    for (const [key, height] of heights) {
+      const index = this.indexOf(key);
+      if (index < 0) continue;
+      const before = this.top(index + 1) - this.top(index);
+      if (Math.abs(before - height) < 0.5) {
+        this.#heights.set(key, height);
+        continue;
+      }
+      if (this.top(index) + before <= from) moved += height - before;
+      this.#heights.set(key, height);
+      changed = true;
+    }
+    if (changed) this.#tops = null;
+    return moved;
+  }
+
+  /** The rows in sight of a view that begins at `from`, and those near it. */
+  span(from: number, height: number): Span {
+    const count = this.#keys.length;
+    // A view that lies beyond the end shows the end.
+    const top = Math.max(0, Math.min(from, this.total - height));
+    const first = Math.max(0, this.#at(top - OVERSCAN));
+    const end = Math.min(count, this.#at(top + height + OVERSCAN) + 1);
+    return { first, end };
+  }
+
+  /** The row that holds this place. */
+  #at(place: number): number {
+    let low = 0;
+    let high = this.#keys.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.top(middle + 1) <= place) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #added(): number[] {
+    const tops = [0];
+    let sum = 0;
+    this.#keys.forEach((key, index) => tops.push((sum += this.#heights.get(key) ?? this.#guess(index))));
+    return tops;
+  }
+}

@@ -1,0 +1,140 @@
+import { describe, expect, it, vi } from 'vitest';
+
+import { textPart } from './platform/fake';
+import { all, click, field, host, open, pass, the, useWindow, write } from './testing/window';
+
+useWindow();
+
+function longChat(turns: number): string {
+  const chat = host.addChat('A long chat', Date.now());
+  for (let turn = 0; turn < turns; turn++) host.addTurn(chat, `Question ${turn}`, { parts: [textPart(`Answer **${turn}** with some words.`)] });
+  return chat.summary.id;
+}
+
+function nodes(name: string): number {
+  return the(name).querySelectorAll('*').length;
+}
+
+describe('a chat of many messages', () => {
+  it('draws those in sight, at its end at first', async () => {
+    const counts: number[] = [];
+    for (const turns of [100, 1000]) {
+      await open('chat', longChat(turns));
+      counts.push(nodes('messages'));
+      expect(the('message-assistant').textContent).toContain(`Answer ${turns - 1}`);
+      expect(all('message-assistant').length).toBeLessThan(30);
+    }
+    expect(Math.abs((counts[0] ?? 0) - (counts[1] ?? 0))).toBeLessThan(20);
+  });
+
+  it('draws others when it is scrolled, and keeps room for those that are not drawn', async () => {
+    await open('chat', longChat(200));
+    const area = the('messages');
+    area.scrollTop = 0;
+    area.dispatchEvent(new Event('scroll'));
+    await pass(20);
+    expect(all('message-user')[0]?.textContent).toBe('Question 0');
+    expect(all('message-user').length).toBeLessThan(30);
+    const room = [...area.querySelectorAll<HTMLElement>('.room')].map((element) => parseFloat(element.style.height));
+    expect(room).toHaveLength(1);
+    expect(room[0]).toBeGreaterThan(150 * 72);
+  });
+
+  it('draws a short one whole', async () => {
+    await open('chat', longChat(10));
+    expect(all('message-user')).toHaveLength(10);
+  });
+
+  it('keeps what was unfolded while it is out of sight', async () => {
+    const id = longChat(100);
+    const chat = host.addChat('Another', Date.now());
+    host.addTurn(chat, 'A question', { parts: [{ kind: 'thinking', text: 'A thought', started_at: 0, ended_at: 1 }, textPart('x')] });
+    await open('chat', chat.summary.id);
+    await click('thought-toggle');
+    all('chat-item').find(({ dataset }) => dataset['chatId'] === id)?.click();
+    await pass(20);
+    expect(all('thought')).toEqual([]);
+    all('chat-item').find(({ dataset }) => dataset['chatId'] === chat.summary.id)?.click();
+    await pass(20);
+    expect(the('thought').dataset['open']).toBe('true');
+  });
+});
+
+describe('a long draft', () => {
+  it('is not measured with each key', async () => {
+    await open('chat');
+    const area = the('composer');
+    if (!(area instanceof HTMLTextAreaElement)) throw new Error('the composer is no text area');
+    const measured = vi.spyOn(area, 'scrollHeight', 'get');
+    const type = async (text: string): Promise<void> => {
+      area.value = text;
+      area.dispatchEvent(new InputEvent('input', { bubbles: true }));
+      await pass(0);
+    };
+    await type('short');
+    expect(measured).toHaveBeenCalled();
+    const draft = 'a line of words\n'.repeat(200_000 / 16);
+    await type(draft);
+    measured.mockClear();
+    const height = area.style.height;
+    for (let key = 1; key <= 10; key++) await type(draft + 'x'.repeat(key));
+    expect(measured).not.toHaveBeenCalled();
+    expect([area.style.height, area.getAttribute('spellcheck')]).toEqual([height, 'false']);
+    await type('short again');
+    expect(measured).toHaveBeenCalled();
+  });
+});
+
+describe('a sidebar of many chats', () => {
+  const fill = async (count: number): Promise<void> => {
+    for (let chat = 0; chat < count; chat++) host.addChat(`Chat ${chat}`, Date.now() - chat * 60_000);
+    await open('chat');
+  };
+  const press = async (key: string): Promise<void> => {
+    document.activeElement?.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+    await pass(50);
+  };
+  const focused = (): string => document.activeElement?.textContent?.trim() ?? '';
+  const stops = (): HTMLElement[] => [...the('chats').querySelectorAll<HTMLElement>('button, [tabindex]')].filter((element) => element.tabIndex >= 0);
+
+  it('draws no more nodes for 1,000 than a screen holds, and all that are found', async () => {
+    await fill(1000);
+    expect(nodes('chats')).toBeLessThan(1000);
+    expect(all('chat-item').length).toBeLessThan(80);
+    await write('search', 'chat 99');
+    expect(all('chat-item')).toHaveLength(19);
+  });
+
+  it('is one stop of the tab key, in which the arrows go on', async () => {
+    await fill(1000);
+    expect(stops().map((element) => element.textContent?.trim())).toEqual(['Chat 0']);
+    stops()[0]?.focus();
+    await press('ArrowDown');
+    await press('ArrowDown');
+    expect([focused(), stops().length]).toEqual(['Chat 2', 1]);
+    await press('End');
+    expect(focused()).toBe('Chat 999');
+    await press('ArrowUp');
+    expect(focused()).toBe('Chat 998');
+    await press('Home');
+    await press('ArrowUp');
+    expect(focused()).toBe('Chat 0');
+    expect(document.activeElement?.closest('[role=listitem]')?.getAttribute('aria-setsize')).toBe('1000');
+  });
+
+  it('renames by F2 and deletes by Delete, and the next chat has the focus', async () => {
+    await fill(3);
+    stops()[0]?.focus();
+    await press('F2');
+    field('rename-field').value = 'Renamed';
+    await press('Enter');
+    expect(focused()).toBe('Renamed');
+    await press('Delete');
+    expect([all('chat-item').length, focused()]).toEqual([2, 'Chat 1']);
+    await press('End');
+    await press('Delete');
+    expect(focused()).toBe('Chat 1');
+    await press('Delete');
+    expect([all('chat-item').length, document.activeElement]).toEqual([0, the('composer')]);
+  });
+});
