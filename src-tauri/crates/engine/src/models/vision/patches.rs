@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use crate::layers::Linear;
 use crate::parameters::Parameters;
+use crate::tensor::Tensor;
 use crate::weights::Weights;
 
 /// Colours of a pixel.
