@@ -213,7 +213,7 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
         context: config.as_ref().map(|config| config.context),
         thinking,
         thought,
-        sees: problem.is_none() && sight(&model.path).is_ok_and(|processor| processor.is_some()),
+        sees: problem.is_none() && !embeds && sight(&model.path).is_ok_and(|processor| processor.is_some()),
         problem,
         incomplete,
         place: ModelPlace::Cache,
