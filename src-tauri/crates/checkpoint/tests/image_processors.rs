@@ -9,9 +9,11 @@ const SIZES: [(u32, u32); 5] = [(224, 224), (1280, 720), (1920, 1080), (2940, 19
 
 /// A processor read from a folder with this `preprocessor_config.json`.
 fn read(file: Value, config: Value) -> Result<Option<ImageProcessor>, Error> {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("preprocessor_config.json"), file.to_string()).expect("a file");
-    ImageProcessor::read(folder.path(), &config)
+    thread_local!(static FOLDER: tempfile::TempDir = tempfile::tempdir().expect("a folder"));
+    FOLDER.with(|folder| {
+        std::fs::write(folder.path().join("preprocessor_config.json"), file.to_string()).expect("a file");
+        ImageProcessor::read(folder.path(), &config)
+    })
 }
 
 fn processor(file: Value, config: Value) -> ImageProcessor {
@@ -315,4 +317,21 @@ fn keys_differ_if_and_only_if_settings_do() {
     };
     assert_eq!(with(896).key(), with(896).key());
     assert_ne!(with(896).key(), with(448).key());
+}
+
+#[test]
+fn what_does_not_fit_is_told_at_which_detail_it_would() {
+    let qwen = processor(
+        json!({"image_processor_type": "Qwen2VLImageProcessor", "max_pixels": 12845056}),
+        json!({}),
+    );
+    let size = (3024, 4032);
+    let patches = |detail| plan(&qwen, size, detail).most_patches();
+    assert!(patches(Quick) < patches(Normal) && patches(Normal) < patches(Full));
+    let less = |than, most| qwen.less_detail(size, than, |plan| plan.most_patches() <= most);
+    assert_eq!(less(Full, patches(Normal)), Some(Normal));
+    assert_eq!(less(Full, patches(Normal) - 1), Some(Quick));
+    assert_eq!(less(Normal, patches(Normal) - 1), Some(Quick));
+    assert_eq!(less(Full, 1), None);
+    assert_eq!(less(Quick, u64::MAX), None);
 }

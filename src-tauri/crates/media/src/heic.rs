@@ -74,7 +74,7 @@ mod portable {
         for property in &file.properties {
             if let Property::ImageSize { width, height } = property {
                 check_size(*width, *height)?;
-                check_memory(*width, *height, BYTES_PER_PIXEL)?;
+                check_memory(*width, *height, BYTES_PER_PIXEL, 0)?;
             }
         }
         let of_primary = file.image_size(file.primary_id).map_err(|error| broken(error.to_string()))?;
