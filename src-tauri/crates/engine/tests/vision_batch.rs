@@ -13,7 +13,22 @@ use protocol::KvBits;
 const BOUNDS: [(Option<KvBits>, f32); 3] = [(None, 2e-3), (Some(KvBits::Eight), 0.1), (Some(KvBits::Four), 0.1)];
 
 /// A row of each kind of tower and of positions.
-const ROWS: [&str; 6] = ["gemma4", "gemma4-26b", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5"];
+const ROWS: [&str; 14] = [
+    "gemma3",
+    "gemma4",
+    "gemma4-26b",
+    "glm4v",
+    "glm_ocr",
+    "internvl",
+    "lfm2_vl",
+    "mistral3",
+    "paddleocr_vl",
+    "qwen2_5_vl",
+    "qwen3_5",
+    "qwen3_vl",
+    "qwen3_vl_moe",
+    "smolvlm",
+];
 
 #[test]
 fn sequences_with_pictures_decode_together_as_each_does_alone() {

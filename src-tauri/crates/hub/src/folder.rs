@@ -388,7 +388,7 @@ impl ModelShelf for ModelFolder {
     }
 
     fn image_tokens(&self, model: &ModelSource, sizes: &[(u32, u32)], detail: ImageDetail) -> Option<Vec<u32>> {
-        let processor = checkpoint::sight(&model.folder()?.path).ok().flatten()?;
+        let processor = checkpoint::sight(&model.folder()?.path).ok()??;
         let tokens = |(width, height): &(u32, u32)| processor.plan(*width, *height, detail).ok().map(|plan| plan.tokens() as u32);
         sizes.iter().map(tokens).collect()
     }

@@ -2,13 +2,23 @@
 //! Whether a model sees is told by its weights as well: conversions for text alone keep the description and leave the tower out.
 
 mod gemma4;
+mod glm;
+mod internvit;
+mod pixtral;
 mod qwen;
+mod shape;
+mod siglip;
 
 use super::decoder::{check_head, check_layers, check_width};
 use super::fields::Fields;
 use crate::Error;
 pub use gemma4::Gemma4VisionConfig;
+pub use glm::GlmVisionConfig;
+pub use internvit::InternVitConfig;
+pub use pixtral::{PatchMerger, PixtralConfig};
 pub use qwen::{PositionTable, QwenVisionConfig, Windows};
+pub use shape::TowerShape;
+pub use siglip::{SiglipConfig, SiglipProjector};
 
 /// What a tower needs to be built.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,23 +27,45 @@ pub enum VisionConfig {
     Gemma4(Gemma4VisionConfig),
     /// Qwen2-VL's and its successors'.
     Qwen(QwenVisionConfig),
+    /// SigLIP's, in Gemma 3, Idefics 3, SmolVLM, LFM2-VL and PaddleOCR-VL.
+    Siglip(SiglipConfig),
+    /// Pixtral's and Mistral 3's.
+    Pixtral(PixtralConfig),
+    /// InternVL's.
+    InternVit(InternVitConfig),
+    /// GLM-4.1V's and GLM-OCR's.
+    Glm(GlmVisionConfig),
 }
 
 type Parse = fn(Fields<'_>, Fields<'_>) -> Result<VisionConfig, Error>;
 
 /// Every `model_type` whose tower can be built, and who reads `vision_config`; the second argument is the whole file.
 const TOWERS: &[(&str, Parse)] = &[
+    ("gemma3", siglip::gemma3),
     ("gemma4", gemma4::parse),
+    ("glm4v", glm::glm4v),
+    ("glm4v_moe", glm::glm4v),
+    ("glm_ocr", glm::glm_ocr),
+    ("idefics3", siglip::idefics3),
+    ("internvl", internvit::transformers),
+    ("internvl_chat", internvit::chat),
+    ("lfm2-vl", siglip::lfm2),
+    ("lfm2_vl", siglip::lfm2),
+    ("mistral3", pixtral::mistral3),
+    ("paddleocr_vl", siglip::paddleocr),
+    ("pixtral", pixtral::pixtral),
     ("qwen2_5_vl", qwen::qwen2_5),
     ("qwen2_vl", qwen::qwen2),
     ("qwen3_5", qwen::qwen3),
     ("qwen3_5_moe", qwen::qwen3),
+    ("qwen3_omni_moe", qwen::qwen3),
     ("qwen3_vl", qwen::qwen3),
     ("qwen3_vl_moe", qwen::qwen3),
+    ("smolvlm", siglip::idefics3),
 ];
 
 /// What names of tensors begin with that belong to a tower, or to what is between it and the language part.
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 8] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
@@ -41,15 +73,23 @@ const PARTS: [&str; 7] = [
     "embed_vision.",
     "connector.",
     "mlp1.",
+    "mlp_AR.",
 ];
+
+/// A tensor's name without what wrappers of the text model and of towers put before it.
+pub fn without_wrappers(name: &str) -> &str {
+    const WRAPPERS: [&str; 4] = ["language_model.", "model.", "text_model.", "thinker."];
+    let mut short = name;
+    while let Some(rest) = WRAPPERS.iter().find_map(|wrapper| short.strip_prefix(wrapper)) {
+        short = rest;
+    }
+    short
+}
 
 /// The name of a tower's tensor without what wrappers put before it; `None` for tensors of other parts. Qwen's towers are called
 /// `vision_tower` as in conversions, whatever the file says.
 pub fn tower_tensor(name: &str) -> Option<String> {
-    let mut short = name;
-    while let Some(rest) = short.strip_prefix("language_model.").or_else(|| short.strip_prefix("model.")) {
-        short = rest;
-    }
+    let short = without_wrappers(name);
     PARTS.iter().find(|part| short.starts_with(**part))?;
     Some(match short.strip_prefix("visual.") {
         Some(rest) => format!("vision_tower.{rest}"),
@@ -69,7 +109,8 @@ impl VisionConfig {
     pub fn looks_both_ways(&self) -> bool {
         match self {
             Self::Gemma4(tower) => tower.looks_both_ways,
-            Self::Qwen(_) => false,
+            Self::Siglip(tower) => tower.looks_both_ways(),
+            Self::Qwen(_) | Self::Pixtral(_) | Self::InternVit(_) | Self::Glm(_) => false,
         }
     }
 }
@@ -93,6 +134,10 @@ fn check_patch(side: u32) -> Result<(), Error> {
         reason: format!("{side} is not from 1 to 256"),
     })
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod family_tests;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

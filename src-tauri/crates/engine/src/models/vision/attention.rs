@@ -21,6 +21,31 @@ pub enum Projections {
     Apart(Box<[ClippedLinear; 3]>),
 }
 
+/// Norms of queries, keys and values, in this order.
+pub enum HeadNorms {
+    /// None.
+    None,
+    /// Of all three over the width of a head (Gemma 4).
+    All([RmsNorm; 3]),
+    /// Of queries and keys over the width of a head (GLM-OCR).
+    QueriesAndKeys([RmsNorm; 2]),
+    /// Of queries and keys over all heads together (InternViT).
+    Whole([RmsNorm; 2]),
+}
+
+impl HeadNorms {
+    /// `part` `[patches, heads · width]` of this index, normed and split into heads of this width.
+    fn split(&self, part: &Tensor, index: usize, width: i32) -> Result<Tensor> {
+        let by_head = |part: &Tensor| part.reshape(&[part.dim(0), -1, width]);
+        match self {
+            Self::All(norms) => norms[index].forward(&by_head(part)?),
+            Self::QueriesAndKeys(norms) if index < norms.len() => norms[index].forward(&by_head(part)?),
+            Self::Whole(norms) if index < norms.len() => by_head(&norms[index].forward(part)?),
+            _ => by_head(part),
+        }
+    }
+}
+
 /// Attention without a cache.
 pub struct Attention {
     /// Heads of queries, keys and values.
@@ -31,8 +56,8 @@ pub struct Attention {
     pub scale: f32,
     /// What makes queries, keys and values.
     pub projections: Projections,
-    /// Norms of queries, keys and values over the width of a head.
-    pub norms: Option<[RmsNorm; 3]>,
+    /// What is done to queries, keys and values before they turn.
+    pub norms: HeadNorms,
     /// What is made of what the heads found.
     pub output: ClippedLinear,
 }
@@ -43,7 +68,7 @@ pub type Group = (i32, i32);
 impl Attention {
     /// States `[patches, hidden]` to the same. The windows of `groups` follow each other and hold all patches.
     pub fn forward(&self, x: &Tensor, rotation: Option<&PatchRotation>, groups: &[Group]) -> Result<Tensor> {
-        let (patches, width) = (x.dim(0), self.heads * self.width);
+        let width = self.heads * self.width;
         let [queries, keys, values] = match &self.projections {
             Projections::Joined(joined) => {
                 let all = joined.forward(x)?;
@@ -55,10 +80,7 @@ impl Attention {
             }
             Projections::Apart(each) => [each[0].forward(x)?, each[1].forward(x)?, each[2].forward(x)?],
         };
-        let by_head = |part: &Tensor, norm: usize| {
-            let part = part.reshape(&[patches, self.heads, self.width])?;
-            self.norms.as_ref().map_or(Ok(part.clone()), |norms| norms[norm].forward(&part))
-        };
+        let by_head = |part: &Tensor, index: usize| self.norms.split(part, index, self.width);
         let turned = |part: Tensor| rotation.map_or(Ok(part.clone()), |rotation| rotation.forward(&part));
         let (queries, keys) = (turned(by_head(&queries, 0)?)?, turned(by_head(&keys, 1)?)?);
         let attended = self.attend(&queries, &keys, &by_head(&values, 2)?, groups)?;
@@ -135,6 +157,16 @@ impl Parameters for Projections {
     }
 }
 
+impl Parameters for HeadNorms {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::None => {}
+            Self::All(norms) => norms.iter().for_each(|norm| norm.visit(visitor)),
+            Self::QueriesAndKeys(norms) | Self::Whole(norms) => norms.iter().for_each(|norm| norm.visit(visitor)),
+        }
+    }
+}
+
 impl Parameters for Attention {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         let Self {
@@ -146,7 +178,7 @@ impl Parameters for Attention {
             output,
         } = self;
         projections.visit(visitor);
-        norms.iter().flatten().for_each(|norm| norm.visit(visitor));
+        norms.visit(visitor);
         output.visit(visitor);
     }
 }
