@@ -107,7 +107,10 @@ impl Pictures {
         self.add(bytes, &name)
             .map_err(|error| {
                 let code = ErrorCode::PictureBroken;
-                Error { code, ..error.into() }
+                Error {
+                    code,
+                    ..Error::from(error)
+                }
             })
             .with_context(|| path.display().to_string())
     }

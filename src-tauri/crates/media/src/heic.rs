@@ -16,7 +16,6 @@ type Unfolded = (Rgb, (u32, u32), bool);
 mod system {
     use super::{Kind, Result, Rgb, Unfolded};
     use crate::decode::still;
-    use crate::pixels::over_white;
     use crate::raster::check_size;
     use crate::Error;
 
@@ -32,12 +31,13 @@ mod system {
     pub(crate) fn unfold(kind: Kind, bytes: &[u8]) -> Result<Unfolded> {
         let original = size(kind, bytes)?;
         let picture = image_io::decode(bytes, LONGEST).ok_or_else(|| broken(kind))?;
-        let pixels = picture.rgba.chunks_exact(4);
         let rgb = Rgb {
             width: picture.width,
             height: picture.height,
-            bytes: pixels
-                .flat_map(|pixel| [0, 1, 2].map(|colour| over_white(pixel[colour], pixel[3])))
+            bytes: picture
+                .rgbx
+                .chunks_exact(4)
+                .flat_map(|pixel| [pixel[0], pixel[1], pixel[2]])
                 .collect(),
         };
         Ok(still(rgb.halved_if_huge(), Some(original)))
@@ -74,7 +74,7 @@ mod portable {
         for property in &file.properties {
             if let Property::ImageSize { width, height } = property {
                 check_size(*width, *height)?;
-                check_memory(*width, *height, BYTES_PER_PIXEL)?;
+                check_memory(*width, *height, BYTES_PER_PIXEL, 0)?;
             }
         }
         let of_primary = file.image_size(file.primary_id).map_err(|error| broken(error.to_string()))?;

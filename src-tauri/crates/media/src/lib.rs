@@ -19,4 +19,5 @@ pub use error::{Error, Result};
 pub use kind::Kind;
 pub use metadata::strip_metadata;
 pub use preprocess::{preprocess, ViewPixels};
+pub use resize::resize;
 pub use thumbnail::thumbnail;

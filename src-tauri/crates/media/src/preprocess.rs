@@ -3,7 +3,7 @@
 use checkpoint::image_processor::{Layout, Scaling};
 use checkpoint::{ImagePlan, ImageProcessor, View};
 
-use crate::resize::resize;
+use crate::resize::resize_rgb;
 use crate::{Error, Picture, Result};
 
 /// The numbers of one view.
@@ -60,7 +60,7 @@ struct Canvas<'a> {
 
 impl<'a> Canvas<'a> {
     fn resized(&self, to: (u32, u32), processor: &ImageProcessor) -> Vec<u8> {
-        resize(self.rgb, self.size, (to.0.max(1), to.1.max(1)), processor.filter)
+        resize_rgb(self.rgb, self.size, (to.0.max(1), to.1.max(1)), processor.filter)
     }
 
     /// Colours of a part of a row; shorter if the picture ends before it, empty below it.
@@ -126,7 +126,7 @@ impl Numbers {
             for row in 0..view.height {
                 let steps = canvas.row(left, top + row, view.width);
                 let start = values.len();
-                values.extend(steps.iter().skip(colour).step_by(3).map(|step| numbers[usize::from(*step)]));
+                values.extend(steps.chunks_exact(3).map(|pixel| numbers[usize::from(pixel[colour])]));
                 // Black where a canvas is larger than its picture.
                 values.resize(start + width, numbers[0]);
             }
@@ -148,7 +148,7 @@ impl Numbers {
                     for (colour, numbers) in self.0.iter().enumerate() {
                         let start = values.len();
                         for line in lines.clone() {
-                            values.extend(line.iter().skip(colour).step_by(3).map(|step| numbers[usize::from(*step)]));
+                            values.extend(line.chunks_exact(3).map(|pixel| numbers[usize::from(pixel[colour])]));
                         }
                         let end = values.len();
                         for _ in 1..order.frames {

@@ -16,7 +16,7 @@ pub(crate) const MAX_PIXELS: u64 = 100_000_000;
 /// The longest side.
 pub(crate) const MAX_SIDE: u32 = 16_384;
 /// The most memory that unfolding may take, in bytes.
-const MAX_UNFOLDED: u64 = 288 << 20;
+const MAX_UNFOLDED: u64 = 240 << 20;
 
 /// A file whose header was read and found within the limits.
 pub(crate) struct Raster<'a> {
@@ -45,8 +45,8 @@ pub(crate) fn check_size(width: u32, height: u32) -> Result<()> {
 }
 
 /// Refuses what would take too much memory while it is unfolded.
-pub(crate) fn check_memory(width: u32, height: u32, bytes_per_pixel: u64) -> Result<()> {
-    let bytes = u64::from(width) * u64::from(height) * bytes_per_pixel;
+pub(crate) fn check_memory(width: u32, height: u32, bytes_per_pixel: u64, besides: usize) -> Result<()> {
+    let bytes = u64::from(width) * u64::from(height) * bytes_per_pixel + besides as u64;
     match bytes > MAX_UNFOLDED {
         true => Err(Error::TooLarge(format!(
             "it would take {} MB to unfold, and at most {} are given",
@@ -82,7 +82,9 @@ impl<'a> Raster<'a> {
         } else {
             0
         };
-        check_memory(width, height, unfolded + beside + working_space(kind, bytes))?;
+        // The decoder of JPEG has a copy of the file.
+        let copied = if kind == Kind::Jpeg { bytes.len() } else { 0 };
+        check_memory(width, height, unfolded + beside + working_space(kind, bytes), copied)?;
         let mut limits = Limits::default();
         limits.max_image_width = Some(MAX_SIDE);
         limits.max_image_height = Some(MAX_SIDE);

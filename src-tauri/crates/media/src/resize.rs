@@ -7,6 +7,8 @@ use std::f64::consts::PI;
 
 use checkpoint::image_processor::Filter;
 
+use crate::Picture;
+
 /// Bits of a weight after the point.
 const PRECISION: u32 = 22;
 /// A half, so that sums are rounded.
@@ -105,8 +107,20 @@ fn clamp(sum: i32) -> u8 {
     (sum >> PRECISION).clamp(0, 255) as u8
 }
 
+/// The picture at another size, both sides at least 1.
+pub fn resize(picture: &Picture, (width, height): (u32, u32), filter: Filter) -> Picture {
+    let to = (width.max(1), height.max(1));
+    Picture {
+        width: to.0,
+        height: to.1,
+        rgb: resize_rgb(&picture.rgb, (picture.width, picture.height), to, filter),
+        original: picture.original,
+        animated: picture.animated,
+    }
+}
+
 /// Resizes `width · height` pixels of red, green and blue to `to` (width, height), all at least 1.
-pub(crate) fn resize(rgb: &[u8], (width, height): (u32, u32), to: (u32, u32), filter: Filter) -> Vec<u8> {
+pub(crate) fn resize_rgb(rgb: &[u8], (width, height): (u32, u32), to: (u32, u32), filter: Filter) -> Vec<u8> {
     let (width, height, to_width, to_height) = (width as usize, height as usize, to.0 as usize, to.1 as usize);
     let squeezed;
     let mut rows = rgb;

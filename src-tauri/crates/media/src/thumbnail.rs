@@ -4,7 +4,7 @@ use checkpoint::image_processor::Filter;
 use image::codecs::jpeg::JpegEncoder;
 use image::ExtendedColorType;
 
-use crate::resize::resize;
+use crate::resize::resize_rgb;
 use crate::{Error, Picture, Result};
 
 /// Of 100; text stays legible.
@@ -18,7 +18,7 @@ pub fn thumbnail(picture: &Picture, side: u32) -> Result<Vec<u8>> {
         false => pixels,
     };
     let size = (shorten(picture.width), shorten(picture.height));
-    let rgb = resize(&picture.rgb, (picture.width, picture.height), size, Filter::Bilinear);
+    let rgb = resize_rgb(&picture.rgb, (picture.width, picture.height), size, Filter::Bilinear);
     let mut file = Vec::new();
     let encoder = JpegEncoder::new_with_quality(&mut file, QUALITY);
     let encode = |encoder: JpegEncoder<_>| {

@@ -176,6 +176,7 @@ fn fixed(settings: &Settings, name: &str) -> Result<ImageProcessor> {
         true => (width / tokens).max(1),
         false => settings.config(&["vision_config.patch_size"], 14, PATCH)?,
     };
+    room_for_a_token(width.min(height), patch)?;
     Ok(ImageProcessor {
         sizing: Sizing::Fixed {
             width,

@@ -116,6 +116,12 @@ impl ImagePlan {
     pub fn tokens(&self) -> usize {
         self.views.iter().map(|view| view.features as usize).sum()
     }
+
+    /// Patches of the largest view: views go through a tower one at a time, so that it decides what looking takes.
+    pub fn most_patches(&self) -> u64 {
+        let patches = |view: &View| u64::from(view.patches.0) * u64::from(view.patches.1);
+        self.views.iter().map(patches).max().unwrap_or(0)
+    }
 }
 
 impl ImageProcessor {
@@ -147,6 +153,13 @@ impl ImageProcessor {
             }),
             false => Ok(plan),
         }
+    }
+
+    /// The most detail below this one at which a picture's plan fits, whatever that means: for the words of a refusal.
+    pub fn less_detail(&self, (width, height): (u32, u32), than: ImageDetail, fits: impl Fn(&ImagePlan) -> bool) -> Option<ImageDetail> {
+        let less = [ImageDetail::Normal, ImageDetail::Quick].into_iter();
+        let mut less = less.filter(|detail| detail.most_tokens() < than.most_tokens());
+        less.find(|detail| self.plan(width, height, *detail).is_ok_and(|plan| fits(&plan)))
     }
 
     /// All its settings as a text, which differs if and only if they do: for keys of caches.

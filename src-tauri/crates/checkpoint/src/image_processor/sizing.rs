@@ -132,7 +132,7 @@ fn budget(width: u32, height: u32, patch: u32, pool: u32, tokens: u32) -> Result
     let (w, h) = (f64::from(width), f64::from(height));
     let target = f64::from(tokens * pool * pool) * f64::from(patch * patch);
     let factor = (target / (h * w)).sqrt();
-    let fit = |ideal: f64| (ideal / f64::from(side)).floor() as u32 * side;
+    let fit = |ideal: f64| ((ideal / f64::from(side)).floor() as u32).saturating_mul(side);
     let (mut across, mut down) = (fit(factor * w), fit(factor * h));
     let most = tokens * side;
     match (across, down) {
