@@ -2,10 +2,12 @@
 //! their events into messages to the web views. It decides nothing about chats or models.
 
 mod commands;
+mod drag_out;
 mod failure;
 mod local_server;
 mod logging;
 mod navigation;
+mod pictures;
 mod state;
 mod window;
 
@@ -52,6 +54,7 @@ pub fn run() -> Result<()> {
                 .build(),
         )
         .manage(state)
+        .register_asynchronous_uri_scheme_protocol(pictures::SCHEME, pictures::answer)
         .invoke_handler(commands::all())
         .setup(|app| {
             window::show(app.handle(), WindowName::Chat)?;

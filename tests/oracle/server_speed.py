@@ -1,11 +1,14 @@
-"""`ponder serve` beside mlx-lm's own server in one run: both answer 1, 4 and 8 clients at once over /v1/chat/completions, streamed, with 32 bit
-floats on the CPU. Tokens are those of the replies' usage; the end of an answer is made unlikely, so that both write as many.
+"""`ponder serve` beside mlx-lm's own server, and vllm-mlx if it is there, in one run: they answer 1, 4 and 8 clients at once over
+/v1/chat/completions, streamed, with 32 bit floats on the CPU. Tokens are those of the replies' usage; the end of an answer is made unlikely,
+so that all write as many.
 
-    server_speed.py --ponder PONDER --model FOLDER [--tokens N] [--rounds N] [--clients 1,4,8]"""
+    server_speed.py --ponder PONDER --model FOLDER [--vllm-mlx PROGRAM] [--tokens N] [--rounds N] [--clients 1,4,8]"""
 import argparse
 import http.client
 import json
 import os
+import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -43,23 +46,71 @@ def peer(model):
     server.main()
 
 
+def widen(model, folder):
+    """Copies the model with its weights as 32 bit floats, which vllm-mlx has no switch for."""
+    import mlx.core as mx
+    from mlx.utils import tree_flatten
+
+    from oracle import load_in_f32
+
+    shutil.copytree(model, folder, ignore=shutil.ignore_patterns("*.safetensors*", "config.json"))
+    config = json.loads(Path(model, "config.json").read_text())
+    # By their name it would take Pebble for a model that sees, which it decodes one by one.
+    config.pop("architectures", None)
+    for part in (config, config.get("text_config", {})):
+        part.pop("quantization", None)
+        part.pop("quantization_config", None)
+    Path(folder, "config.json").write_text(json.dumps(config))
+    mx.save_safetensors(f"{folder}/model.safetensors", dict(tree_flatten(load_in_f32(model).parameters())), {"format": "mlx"})
+
+
+def peers_environment():
+    """Of a process whose wheel has an MLX of its own."""
+    environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    if preload := os.environ.get("PONDER_ORACLE_PRELOAD"):
+        environment["LD_PRELOAD"] = preload
+    return environment
+
+
+def start_vllm_mlx(options, home, log):
+    """vllm-mlx, which takes no port 0 and does not say its port: one that was free a moment ago."""
+    wide = f"{home}/{Path(options.model).name}"
+    subprocess.run([sys.executable, __file__, "--widen", wide, "--model", options.model], env=peers_environment(), check=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = peers_environment() | {"HF_HOME": home, "HF_HUB_OFFLINE": "1"}
+    command = [options.vllm_mlx, "serve", wide, "--host", "127.0.0.1", "--port", str(port), "--continuous-batching",
+               "--max-num-seqs", str(max(options.clients))]
+    process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    while True:
+        assert process.poll() is None, "vllm-mlx ended before it listened"
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            connection.request("GET", "/v1/models")
+            named = json.loads(connection.getresponse().read())["data"][0]["id"]
+            return process, port, named
+        except OSError:
+            time.sleep(0.2)
+
+
 def start(name, options, home):
-    """A server as a process of its own, and its port."""
+    """A server as a process of its own, its port, and how it calls the model."""
+    log = Path(home, f"{name}.log").open("w")
+    if name == "vllm-mlx":
+        return start_vllm_mlx(options, home, log)
     if name == "ponder":
         command = [options.ponder, "serve", "--port", "0", "--json", "--model", options.model, "--max-sequences", str(max(options.clients))]
         environment = os.environ | {"PONDER_HOME": home, "HF_HOME": f"{home}/hub"}
     else:
         command = [sys.executable, __file__, "--peer", "--model", options.model]
-        # Its wheel has an MLX of its own.
-        environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
-        if preload := os.environ.get("PONDER_ORACLE_PRELOAD"):
-            environment["LD_PRELOAD"] = preload
-    log = Path(home, f"{name}.log")
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log.open("w"), text=True)
+        environment = peers_environment()
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
     line = process.stdout.readline()
-    assert line, f"{name} did not start:\n{log.read_text()}"
-    port = json.loads(line)["port"] if name == "ponder" else int(line)
-    return process, port
+    assert line, f"{name} did not start:\n{Path(log.name).read_text()}"
+    if name == "ponder":
+        return process, json.loads(line)["port"], Path(options.model).name
+    return process, int(line), options.model
 
 
 def answer(port, model, ends, number, tokens):
@@ -107,30 +158,34 @@ def compare(options):
     servers = {}
     with tempfile.TemporaryDirectory() as home:
         try:
-            for name in ("ponder", "mlx_lm.server"):
+            for name in ("ponder", "mlx_lm.server", *(["vllm-mlx"] if options.vllm_mlx else [])):
                 servers[name] = start(name, options, home)
             number = 0
             for clients in [1, *options.clients]:
                 for turn in range(options.rounds):
                     # In turns, so that what else the computer does meets both.
-                    for name, (_, port) in servers.items():
-                        model = Path(options.model).name if name == "ponder" else options.model
+                    for name, (_, port, model) in servers.items():
                         ask = lambda at, port=port, model=model: answer(port, model, ends, at, options.tokens)  # noqa: E731
                         number += clients
                         figures.setdefault((name, clients), []).append(together(ask, clients, number))
         finally:
-            for process, _ in servers.values():
+            for process, _, _ in servers.values():
                 process.terminate()
-    print(f"{'clients':>8} {'ponder':>14} {'mlx_lm.server':>14} {'ratio':>6}   first token: ponder, mlx_lm.server")
+                process.wait()
+    peers = [name for name in servers if name != "ponder"]
+    print(f"{'clients':>8} {'ponder':>14} " + " ".join(f"{name:>14} {'ratio':>6}" for name in peers) + f"   first token: {', '.join(servers)}")
     for clients in options.clients:
         best = {name: max(figures[name, clients]) for name in servers}
-        (ours, first), (theirs, peers) = best["ponder"], best["mlx_lm.server"]
-        print(f"{clients:>8} {ours:>8.0f} tok/s {theirs:>8.0f} tok/s {ours / theirs:>6.2f}   {first:.2f} s, {peers:.2f} s")
+        ours = best["ponder"][0]
+        row = " ".join(f"{best[name][0]:>8.0f} tok/s {ours / best[name][0]:>6.2f}" for name in peers)
+        print(f"{clients:>8} {ours:>8.0f} tok/s {row}   {', '.join(f'{first:.2f} s' for _, first in best.values())}")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--peer", action="store_true")
+    parser.add_argument("--widen")
+    parser.add_argument("--vllm-mlx")
     parser.add_argument("--ponder")
     parser.add_argument("--model", required=True)
     parser.add_argument("--tokens", type=int, default=128)
@@ -139,6 +194,8 @@ def main():
     options = parser.parse_args()
     if options.peer:
         peer(options.model)
+    elif options.widen:
+        widen(options.model, options.widen)
     else:
         compare(options)
 

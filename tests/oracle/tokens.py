@@ -10,22 +10,41 @@ TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+# Where a tiny model that sees has its placeholders, see `seeing/row.py`.
+FIRST_PLACEHOLDER, PLACEHOLDERS = 300, 5
 
 
 def write_tokenizer(folder):
     """Writes the tokenizer's files; tells the ids of control tokens and how many ordinary ones come before them."""
+    return write(folder, VOCABULARY - len(CONTROL), CONTROL, TEMPLATE)
+
+
+def write_vision_tokenizer(folder, placeholders):
+    """The same with placeholders (names by id) before the control tokens; the template writes the first for a picture."""
+    ids = range(FIRST_PLACEHOLDER, FIRST_PLACEHOLDER + PLACEHOLDERS)
+    control = [placeholders.get(token, f"<|unused_{token}|>") for token in ids] + CONTROL
+    more = range(FIRST_PLACEHOLDER + len(control), VOCABULARY)
+    control += [placeholders.get(token, f"<|unused_{token}|>") for token in more]
+    parts = (
+        "{% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}"
+        "{% if part.type == 'image' %}PLACEHOLDER{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}"
+    ).replace("PLACEHOLDER", placeholders.get("template", control[0]))
+    return write(folder, FIRST_PLACEHOLDER, control, TEMPLATE.replace("{{ message.content }}", parts))
+
+
+def write(folder, ordinary, control, template):
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {letter: index for index, letter in enumerate(alphabet)}
     merges = []
     for left in "etaoinsr":
         for right in "etaoins":
-            if len(vocabulary) < VOCABULARY - len(CONTROL):
+            if len(vocabulary) < ordinary:
                 vocabulary[left + right] = len(vocabulary)
                 merges.append((left, right))
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens(CONTROL)
+    tokenizer.add_special_tokens(control)
     tokenizer.save(str(folder / "tokenizer.json"))
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -33,7 +52,7 @@ def write_tokenizer(folder):
         "pad_token": "<|endoftext|>",
         "add_bos_token": False,
         "clean_up_tokenization_spaces": False,
-        "chat_template": TEMPLATE,
+        "chat_template": template,
     }
     (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=1))
     return {"ordinary": len(vocabulary), "end": tokenizer.token_to_id("<|im_end|>")}

@@ -26,7 +26,7 @@ memory: boolean,
  */
 logprobs: boolean, 
 /**
- * Messages may hold pictures.
+ * The model sees pictures that a request carries.
  */
 images: boolean, 
 /**

@@ -58,6 +58,10 @@ thinking: ThinkingControl | null,
  */
 thought: ThoughtMarkers | null, 
 /**
+ * Whether it sees pictures: the tensors of its vision tower are there.
+ */
+sees: boolean, 
+/**
  * Why it cannot be used; `None` if it can.
  */
 problem: string | null, 

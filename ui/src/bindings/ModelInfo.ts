@@ -56,4 +56,8 @@ device: string,
 /**
  * Milliseconds the load took.
  */
-load_ms: number, };
+load_ms: number, 
+/**
+ * Whether it sees pictures: the tensors of its vision tower are there.
+ */
+sees: boolean, };

@@ -3,4 +3,4 @@
 /**
  * What a notice is about. Windows show a text of their own for it; nothing is decided by it.
  */
-export type NoticeCode = "thought_while_off" | "thinking_truncated" | "thinking_ended" | "broken_tool_call" | "repetition" | "kv_bits" | "thinking_switch_ignored" | "thinking_budget_ignored" | "field_refused" | "media_not_seen" | "unknown";
+export type NoticeCode = "thought_while_off" | "thinking_truncated" | "thinking_ended" | "broken_tool_call" | "repetition" | "kv_bits" | "thinking_switch_ignored" | "thinking_budget_ignored" | "field_refused" | "media_not_seen" | "image_left_out" | "image_resized" | "image_animated" | "unknown";

@@ -1,5 +1,6 @@
 import { chat } from './en.chat';
 import { network } from './en.network';
+import { pictures } from './en.pictures';
 import { server } from './en.server';
 
 /** The English texts of the windows, by the place that shows them. Only sentences end with a full stop. */
@@ -92,7 +93,7 @@ export const en = {
   'composer.stop': 'Stop',
 
   'empty.title': 'Ask anything. It stays on this computer.',
-  'empty.titleRemote': 'Ask anything. Your words leave this computer.',
+  'empty.titleRemote': 'Ask anything. Your words and pictures leave this computer.',
   'empty.example.sum': 'What is 347 + 589?',
   'empty.example.table': 'Make a table of the squares from 1 to 4',
   'empty.example.code': 'Write FizzBuzz in Rust',
@@ -104,7 +105,7 @@ export const en = {
   'model.pickerLabel': 'Model: {name}',
   'model.none': 'No model',
   'model.leaves': 'leaves this computer',
-  'model.leavesComputer': 'What you write is sent to {endpoint}, away from this computer',
+  'model.leavesComputer': 'What you write and the pictures you add are sent to {endpoint}, away from this computer',
   'model.servedHere': 'Served by {endpoint} on this computer',
   'model.manage': 'Manage models…',
 
@@ -144,6 +145,7 @@ export const en = {
   'answer.loading': 'Loading the model…',
   'answer.kernels': 'Preparing this graphics card, once…',
   'answer.loadingPercent': 'Loading the model… {percent} %',
+  'answer.looking': 'Looking at picture {picture} of {total}…',
   'answer.prefill': 'Reading your message… {done} of {total} tokens',
   'answer.waitsForModel': 'Waits for {model} to finish its answer: both models do not fit into memory together.',
   'answer.waitsForModels': 'Waits for the answers of {models} to end: they and this model do not fit into memory together.',
@@ -167,10 +169,6 @@ export const en = {
   'answer.picture': 'A picture, not loaded',
   'answer.taskDone': 'done',
   'answer.taskOpen': 'open',
-
-  'attachment.image': 'Picture',
-  'attachment.size': '{width} × {height}',
-  'attachment.remove': 'Remove {name}',
 
   'tool.label': 'Use of a tool',
   'tool.asked': 'Asked for the tool {name}',
@@ -214,6 +212,8 @@ export const en = {
   'error.corrupt': '{message}',
   'error.stopped': '{message}',
   'error.engine_gone': '{message}',
+  'error.picture_broken': '{message}',
+  'error.picture_not_seen': '{message}',
   'notice.thought_while_off': 'The model thought although Thinking is off. Its thought is kept out of the answer.',
   'notice.thinking_truncated': 'The answer ended in the middle of the thought.',
   'notice.thinking_ended': 'You ended the thought here.',
@@ -227,7 +227,13 @@ export const en = {
   'notice.thinking_switch_ignored': 'This endpoint does not follow the Thinking switch. Ask in words for more or less thinking.',
   'notice.thinking_budget_ignored': 'A model behind an endpoint has no thinking budget; it thinks as long as it likes.',
   'notice.field_refused': 'The endpoint refused the field “{field}”, so it was left out.',
-  'notice.media_not_seen': 'This model cannot see pictures or files. It was given their names instead.',
+  'notice.media_not_seen': 'This model cannot see files. It was given their names instead.',
+  'notice.image_left_out': {
+    one: '{count} picture was not shown to the model. It was told its name instead.',
+    other: '{count} pictures were not shown to the model. It was told their names instead.',
+  },
+  'notice.image_resized': 'The model was shown {name} at {width} × {height} of its {original_width} × {original_height} pixels.',
+  'notice.image_animated': '{name} moves. The model was shown its first frame.',
   'notice.unknown': '{message}',
 
   'models.title': 'Models',
@@ -432,13 +438,14 @@ export const en = {
   'settings.page.endpoints': 'Endpoints',
   'settings.page.thinking': 'Thinking',
   'settings.page.server': 'Server',
+  'settings.page.pictures': 'Pictures',
   'settings.folders.intro': 'Models are looked for in these folders. The first is shared with other programs; nothing in yours is ever changed.',
-  'settings.endpoints.intro': 'Models that another program serves: vLLM, llama-server, LM Studio, a cluster behind mlx-lm, any endpoint that speaks OpenAI’s protocol. They are listed in the model picker, which asks each for its list when you open it. Nothing that you write is sent to one before you choose it.',
+  'settings.endpoints.intro': 'Models that another program serves: vLLM, llama-server, LM Studio, a cluster behind mlx-lm, any endpoint that speaks OpenAI’s protocol. They are listed in the model picker, which asks each for its list when you open it. Nothing that you write or show is sent to one before you choose it.',
   'settings.endpoints.none': 'There are no endpoints.',
   'settings.endpoints.here': 'On this computer',
-  'settings.endpoints.leaves': 'What you write leaves this computer',
-  'settings.endpoints.unencrypted': 'What you write leaves this computer, and whoever is on the way can read it: the address is not encrypted.',
-  'settings.endpoints.unencryptedKey': 'What you write and the key leave this computer, and whoever is on the way can read them: the address is not encrypted.',
+  'settings.endpoints.leaves': 'What you write or show leaves this computer',
+  'settings.endpoints.unencrypted': 'What you write or show leaves this computer, and whoever is on the way can see it: the address is not encrypted.',
+  'settings.endpoints.unencryptedKey': 'What you write or show and the key leave this computer, and whoever is on the way can see them: the address is not encrypted.',
   'settings.endpoints.key.keychain': 'Its key is in your keychain.',
   'settings.endpoints.key.environment': 'Its key comes from the environment (PONDER_KEY_…), which takes precedence.',
   'settings.endpoints.addKey': 'Add key',
@@ -462,8 +469,8 @@ export const en = {
   'settings.endpoints.key': 'Key',
   'settings.endpoints.keyNone': 'none needed',
   'settings.endpoints.add': 'Add',
-  'settings.endpoints.warning': 'This address is on another computer. What you write to its models is sent there.',
-  'settings.endpoints.warningUnencrypted': 'This address is on another computer and not encrypted. What you write to its models is sent there, and whoever is on the way can read it.',
+  'settings.endpoints.warning': 'This address is on another computer. What you write or show to its models is sent there.',
+  'settings.endpoints.warningUnencrypted': 'This address is on another computer and not encrypted. What you write or show to its models is sent there, and whoever is on the way can see it.',
   'settings.endpoints.warningKey': 'This address is on another computer and not encrypted: whoever is on the way can read the key and what you write. Use an address that begins with https, or a tunnel to this computer.',
   'settings.thinking.intro': 'How new chats think. Chats that have begun keep what they are set to.',
   'settings.thinking.switch': 'Thinking',
@@ -475,6 +482,8 @@ export const en = {
   'settings.thinking.high': 'High',
 
   ...chat,
+
+  ...pictures,
 
   ...server,
 

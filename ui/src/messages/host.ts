@@ -15,9 +15,9 @@ export function errorText(error: HostError): string {
 
 /** A notice as a sentence. */
 export function noticeText(notice: Notice): string {
-  const { budget, layers } = notice.arguments ?? {};
+  const { budget, layers, images } = notice.arguments ?? {};
   if (notice.code === 'thinking_ended' && budget !== undefined) return say('notice.thinking_ended.budget', notice, budget);
-  return say(`notice.${notice.code}`, notice, layers);
+  return say(`notice.${notice.code}`, notice, layers ?? images);
 }
 
 /** `count` chooses the plural form of a text that has some. */

@@ -21,17 +21,18 @@ import type { Settings } from '../bindings/Settings';
 import type { Turn } from '../bindings/Turn';
 import type { WindowName } from '../bindings/WindowName';
 import type { HubPlatform } from './hub';
+import type { PicturePlatform } from './pictures';
 
 export type { HostError };
 
 /** What a chat is set to that nobody has changed. */
-export const DEFAULT_CHAT_SETTINGS: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {} };
+export const DEFAULT_CHAT_SETTINGS: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {}, image_detail: 'normal' };
 
 /** Takes back a subscription. */
 export type Unsubscribe = () => void;
 
 /** The host. Every call may reject with a {@link HostError}. */
-export interface Platform extends HubPlatform {
+export interface Platform extends HubPlatform, PicturePlatform {
   /** All chats that are not in the trash. */
   chats(): Promise<ChatSummary[]>;
   /** One chat with the branch that is looked at. */
@@ -130,6 +131,8 @@ const CODES: Record<ErrorCode, true> = {
   model_broken: true,
   model_unsupported: true,
   memory_short: true,
+  picture_broken: true,
+  picture_not_seen: true,
   template_refused: true,
   busy: true,
   storage: true,

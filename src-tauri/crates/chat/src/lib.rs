@@ -11,7 +11,9 @@ mod foreign_answer;
 mod live_answer;
 mod model_users;
 mod owner;
+mod pictures;
 mod settings;
+mod shown_pictures;
 mod title;
 mod tool_results;
 mod turn;
@@ -27,16 +29,22 @@ use protocol::{
     AnswerEvent, AnswerState, Capabilities, ChatSettings, ChatSummary, ChatView, Content, Engine, ModelShelf, ModelSource, Position,
     Receiver, Result, Role, Settings, Turn,
 };
+pub use shown_pictures::{PictureFile, ShownPicture};
 use tokio::sync::watch;
 use tokio::time::{interval, timeout, MissedTickBehavior};
 
 use crate::error::Error;
 use crate::live_answer::LiveAnswer;
 use crate::owner::Owner;
+use crate::pictures::{add_images, attachments};
+use crate::shown_pictures::Previews;
 use crate::turn::{prefetch, prefetch_next, write_answer, AnswerRequest};
 
 /// How long a chat stays in the trash, in milliseconds.
 const TRASH_LASTS: i64 = 30 * 24 * 3600 * 1000;
+
+/// How long a picture is kept that no message and no draft names, in milliseconds: one is added before its message is sent.
+const UNLINKED_LASTS: i64 = 24 * 3600 * 1000;
 
 /// How often the file is asked whether another process wrote to it; every fifth time also for dead ones.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
@@ -56,6 +64,8 @@ struct Inner {
     owner: String,
     /// The answers that this process writes, by message.
     running: Mutex<HashMap<String, Arc<LiveAnswer>>>,
+    /// What windows were shown of pictures last.
+    previews: Previews,
     changes: watch::Sender<()>,
     settings: watch::Sender<Settings>,
 }
@@ -72,11 +82,15 @@ impl Chat {
             shelf,
             owner: Owner::this_process().to_string(),
             running: Mutex::default(),
+            previews: Previews::default(),
             changes: watch::Sender::new(()),
             settings: watch::Sender::new(settings),
         });
         inner.mark_interrupted().await?;
         inner.history.purge_trash(now() - TRASH_LASTS).await?;
+        if let Err(error) = inner.history.remove_unlinked_attachments(now() - UNLINKED_LASTS).await {
+            tracing::warn!(%error, "pictures that nobody needs any more could not be removed");
+        }
         tokio::spawn(watch_other_processes(Arc::downgrade(&inner)));
         Ok(Self(inner))
     }
@@ -105,13 +119,23 @@ impl Chat {
 
     /// Lets the engine read, when it has nothing else to do, what the next question of a chat will come after.
     fn prefetch(&self, view: &ChatView) {
-        if view.messages.is_empty() || view.messages.iter().any(|message| message.state == AnswerState::Streaming) {
+        let nothing = view.messages.is_empty() && attachments(&view.draft).is_empty();
+        if nothing || view.messages.iter().any(|message| message.state == AnswerState::Streaming) {
             return;
         }
         let (chat, view) = (self.clone(), view.clone());
         tokio::spawn(async move {
             match chat.answer_request(view.settings).await {
-                Ok((_, ask)) => prefetch(chat.0.engine.as_ref(), ask.request(&view.messages)),
+                Ok((_, ask)) => {
+                    let (history, engine) = (&chat.0.history, chat.0.engine.as_ref());
+                    let sees = engine.capabilities(&ask.model).images;
+                    let mut request = pictures::request(history, &ask, &view.messages, sees).await;
+                    if sees {
+                        // What the next question will show can be looked at while it is typed.
+                        add_images(history, &mut request, attachments(&view.draft).into_iter().collect()).await;
+                    }
+                    prefetch(engine, request);
+                }
                 Err(error) => tracing::debug!(%error, "a chat could not be read ahead"),
             }
         });
@@ -179,14 +203,24 @@ impl Chat {
         Ok(())
     }
 
-    /// What was written and not sent.
+    /// What was written and not sent. A picture that comes into it is looked at ahead, if the engine can do that.
     pub async fn set_draft(&self, chat: &str, draft: &[Content]) -> Result<()> {
-        Ok(self.0.history.set_draft(chat, draft).await?)
+        let shown = attachments(draft);
+        let before = match shown.is_empty() {
+            true => shown.clone(),
+            false => attachments(&self.0.history.chat_head(chat).await?.0.draft),
+        };
+        self.0.history.set_draft(chat, draft).await?;
+        if !shown.is_subset(&before) {
+            self.open_chat(chat).await?;
+        }
+        Ok(())
     }
 
     /// Stores a question at this position and begins its answer. Nothing is stored if this fails: `BadRequest` for a question
     /// that is empty or holds what only an answer holds, `NotFound` for a position outside the chat, `Busy` while the chat has a
-    /// running answer (in any process), `ModelNotFound` and `ModelBroken` from the model folder.
+    /// running answer (in any process), `ModelNotFound` and `ModelBroken` from the model folder, `PictureNotSeen` for a picture and a
+    /// model that does not see.
     pub async fn send(&self, chat: &str, content: &[Content], position: &Position) -> Result<Turn> {
         let says_something = |content: &Content| match content {
             Content::Text { text } => !text.trim().is_empty(),
@@ -205,6 +239,7 @@ impl Chat {
         let words: String = content.iter().filter_map(Content::as_text).collect();
         let (view, _) = self.0.history.chat_head(chat).await?;
         let (answer, mut request) = self.prepare(view.settings).await?;
+        self.check_sees(&request.model, content).await?;
         let turn = self
             .0
             .history
@@ -331,14 +366,14 @@ impl Chat {
         Ok(self.0.history.search(text).await?)
     }
 
-    /// The branch of a chat that is looked at, as Markdown.
+    /// The branch of a chat that is looked at, as Markdown, its pictures without the place and the camera that their files tell of.
     pub async fn export_markdown(&self, chat: &str) -> Result<String> {
-        Ok(self.0.history.export_markdown(chat).await?)
+        Ok(self.0.history.export_markdown(chat, &self.exported_pictures(chat).await?).await?)
     }
 
-    /// All of a chat, every branch, as JSON.
+    /// All of a chat, every branch, as JSON, its pictures without the place and the camera that their files tell of.
     pub async fn export_json(&self, chat: &str) -> Result<serde_json::Value> {
-        Ok(self.0.history.export_json(chat).await?)
+        Ok(self.0.history.export_json(chat, &self.exported_pictures(chat).await?).await?)
     }
 
     /// Stops all running answers, waits up to two seconds until they are stored, and closes the file.

@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout_at, Instant};
 use crate::conversation::conversation;
 use crate::error::Error;
 use crate::live_answer::LiveAnswer;
+use crate::pictures;
 
 /// Text that a window was shown is on disk within 250 ms: this is the longest wait, the rest is for the writing.
 const WRITE_EVERY: Duration = Duration::from_millis(150);
@@ -47,6 +48,7 @@ impl AnswerRequest {
         request.thinking_budget = self.settings.thinking_budget;
         request.answer_prefix = self.prefix.clone();
         request.sampling = self.settings.sampling.clone();
+        request.image_detail = self.settings.image_detail;
         request
     }
 }
@@ -78,7 +80,10 @@ pub(crate) async fn write_answer(history: History, owner: &str, engine: Arc<dyn 
 /// While the person reads an answer, the engine prefetches what the next question will come after.
 pub(crate) async fn prefetch_next(history: &History, engine: &dyn Engine, answer: &str, ask: &AnswerRequest) {
     match history.branch(answer).await {
-        Ok(branch) => prefetch(engine, ask.request(&branch)),
+        Ok(branch) => {
+            let sees = engine.capabilities(&ask.model).images;
+            prefetch(engine, pictures::request(history, ask, &branch, sees).await);
+        }
         Err(error) => tracing::debug!(%error, "an answer's branch could not be read ahead"),
     }
 }
@@ -103,7 +108,8 @@ async fn drive_engine(history: History, engine: Arc<dyn Engine>, running: Arc<Li
     }
     let (mut stop, mut answer_now) = (running.stop.subscribe(), running.answer_now.subscribe());
     let mut thinking_ended = false;
-    let mut job = engine.generate(ask.request(&branch));
+    let sees = engine.capabilities(&ask.model).images;
+    let mut job = engine.generate(pictures::request(&history, &ask, &branch, sees).await);
     let _cancel = CancelOnDrop(job.cancel.clone());
     // In this order a stop is noticed however fast the engine talks.
     loop {

@@ -6,8 +6,9 @@ use std::path::Path;
 use protocol::ModelKind;
 use serde_json::Value;
 
+use crate::config::vision::tower_tensor;
 use crate::embedding::{MODULES, POOLED_BY_LAST_TOKEN};
-use crate::{is_weight_file, Error, Family, ModelCard, ModelConfig};
+use crate::{is_weight_file, weight_files, weight_map, Error, Family, Header, ImageProcessor, ModelCard, ModelConfig};
 
 /// A model's repository or folder, as far as it is known.
 #[derive(Debug, Clone, Copy)]
@@ -70,12 +71,45 @@ pub fn check_folder(dir: &Path) -> Result<ModelConfig, Error> {
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter(|name| dir.join(name).is_file())
         .collect();
-    check_compatibility(&FileListing {
+    let mut config = check_compatibility(&FileListing {
         config: &config,
         tokenizer_config: std::fs::read_to_string(dir.join("tokenizer_config.json")).ok().as_deref(),
         files: &files,
         card: ModelCard::read(dir).kind(),
-    })
+    })?;
+    // Conversions for text alone keep the tower's description. If the files cannot be read, the loader says why.
+    if config.vision.is_some() && !has_tower(dir).unwrap_or(false) {
+        config.vision = None;
+    }
+    Ok(config)
+}
+
+/// What the model in a folder does with pictures; `None` if it does not see: its weights lack a tower, or its files say nothing of pictures.
+///
+/// # Errors
+/// As [`check_folder`], and if what the files say of pictures makes no sense.
+pub fn sight(dir: &Path) -> Result<Option<ImageProcessor>, Error> {
+    if check_folder(dir)?.vision.is_none() {
+        return Ok(None);
+    }
+    let path = dir.join("config.json");
+    let config = std::fs::read_to_string(&path).map_err(|source| Error::Unreadable { path, source })?;
+    let config = serde_json::from_str(&config).map_err(|error| Error::NotJson(error.to_string()))?;
+    ImageProcessor::read(dir, &config)
+}
+
+/// Whether the weights in a folder have a tower that looks at pictures.
+fn has_tower(dir: &Path) -> Result<bool, Error> {
+    let is_tower = |name: &str| tower_tensor(name).is_some_and(|short| short.starts_with("vision_"));
+    if let Some(map) = weight_map(dir)? {
+        return Ok(map.keys().any(|name| is_tower(name)));
+    }
+    for file in weight_files(dir)? {
+        if Header::read(&dir.join(file))?.0.names().any(is_tower) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The first of `architectures`, if none of them writes text.

@@ -60,6 +60,25 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// The file of the image processor cannot be used.
+    #[error("the model's image processor has an unusable `{field}`: {reason}; the model's folder is broken, fetch it again")]
+    InvalidProcessor {
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The image processor is not known.
+    #[error("this model prepares pictures by `{0}`, which is not supported yet; it can be used with text")]
+    UnknownProcessor(String),
+    /// A picture has no room for a patch.
+    #[error("a picture of {width}×{height} pixels is too narrow for this model: the longer side may be at most 200 times the shorter one; cut a part out of it")]
+    TooNarrow {
+        /// Pixels in a row.
+        width: u32,
+        /// Rows.
+        height: u32,
+    },
     /// The index of the weights is not one.
     #[error("model.safetensors.index.json {0}; fetch or repair the model")]
     InvalidIndex(String),
@@ -94,6 +113,7 @@ impl From<Error> for protocol::Error {
             | Error::Unsupported(_)
             | Error::CustomCode(_)
             | Error::NotGenerative(_)
+            | Error::UnknownProcessor(_)
             | Error::WeightFormat(_)
             | Error::TokenizerFormat(_)
             | Error::NoTemplate => ErrorCode::ModelUnsupported,
@@ -103,9 +123,11 @@ impl From<Error> for protocol::Error {
             | Error::InvalidField { .. }
             | Error::InvalidIndex(_)
             | Error::InvalidModule { .. }
+            | Error::InvalidProcessor { .. }
             | Error::Truncated { .. }
             | Error::NotSafetensors { .. }
             | Error::MissingFile(_) => ErrorCode::ModelBroken,
+            Error::TooNarrow { .. } => ErrorCode::BadRequest,
         };
         let message = Self::new(code, error.to_string());
         match error {
@@ -116,7 +138,11 @@ impl From<Error> for protocol::Error {
             }
             Error::UnknownFamily(family) => message.with("family", family),
             Error::MissingField(field) => message.with("field", field),
-            Error::InvalidField { field, reason } => message.with("field", field).with("reason", reason),
+            Error::InvalidField { field, reason } | Error::InvalidProcessor { field, reason } => {
+                message.with("field", field).with("reason", reason)
+            }
+            Error::UnknownProcessor(processor) => message.with("processor", processor),
+            Error::TooNarrow { width, height } => message.with("width", width).with("height", height),
             Error::Unsupported(feature) => message.with("feature", feature),
             Error::CustomCode(code) => message.with("code", code),
             Error::NotGenerative(task) => message.with("task", task),

@@ -11,6 +11,7 @@ use protocol::{AnswerPrefix, Content, EngineEvent, Error, ErrorCode, FinishReaso
 
 use crate::app::engine_and_model;
 use crate::keys::EnterKey;
+use crate::pictures::{check_sees, PictureArgs, Pictures};
 use crate::{answer_prefix, messages, output, ModelArg, SamplingArgs, ThinkingArg};
 
 #[derive(Args)]
@@ -32,6 +33,8 @@ pub struct AskArgs {
     /// An answer to the conversation that is to be continued: its tokens, its words, an assistant's message, or what --json printed
     #[arg(long = "continue", value_name = "FILE")]
     answer_prefix: Option<PathBuf>,
+    #[command(flatten)]
+    pictures: PictureArgs,
     /// Tools the model may call, as a JSON list in the OpenAI form
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
@@ -64,7 +67,8 @@ const INTERRUPTED: u8 = 130;
 /// # Errors
 /// When the model cannot answer, or a file cannot be read.
 pub async fn run(args: AskArgs) -> Result<ExitCode> {
-    let messages = conversation(&args)?;
+    let mut pictures = Pictures::default();
+    let messages = conversation(&args, &mut pictures)?;
     let answer_prefix: Option<AnswerPrefix> = args.answer_prefix.as_deref().map(answer_prefix::read).transpose()?;
     let tools = args.tools.as_deref().map(messages::read_tools).transpose()?.unwrap_or_default();
     let schema = args.schema.as_deref().map(messages::read_schema).transpose()?;
@@ -82,6 +86,9 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
     request.answer_prefix = answer_prefix;
     request.stop = args.stop;
     request.kv_bits = args.kv_bits;
+    request.images = pictures.0;
+    request.image_detail = args.pictures.detail();
+    check_sees(engine.as_ref(), &request).await?;
 
     let mut job = engine.generate(request);
     let cancel = job.cancel.clone();
@@ -127,20 +134,21 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
     })
 }
 
-fn conversation(args: &AskArgs) -> Result<Vec<Message>> {
+fn conversation(args: &AskArgs, pictures: &mut Pictures) -> Result<Vec<Message>> {
     let mut conversation: Vec<Message> = args.system.iter().map(|text| Message::text(Role::System, text)).collect();
     if let Some(path) = &args.messages {
-        conversation.extend(messages::read(path)?);
+        conversation.extend(messages::read_with_pictures(path, pictures)?);
     }
     match &args.prompt {
         Some(prompt) => push_question(&mut conversation, prompt),
-        None if args.messages.is_none() && !std::io::stdin().is_terminal() => {
+        None if args.messages.is_none() && !args.pictures.read_stdin() && !std::io::stdin().is_terminal() => {
             let mut prompt = String::new();
             std::io::stdin().read_to_string(&mut prompt).context("standard input is not text")?;
             push_question(&mut conversation, prompt.trim_end_matches('\n'));
         }
         None => {}
     }
+    args.pictures.put_into(&mut conversation, pictures)?;
     if conversation.iter().all(|message| message.role == Role::System) {
         return Err(Error::new(
             ErrorCode::BadRequest,

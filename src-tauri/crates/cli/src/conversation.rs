@@ -11,6 +11,7 @@ use rustyline::DefaultEditor;
 use crate::app::App;
 use crate::ask::Printer;
 use crate::keys::EnterKey;
+use crate::pictures::{self, DetailArgs};
 use crate::{output, ModelArg, SamplingArgs, ThinkingArg};
 
 #[derive(Args)]
@@ -29,6 +30,8 @@ pub struct ChatArgs {
     /// End a thought after this many tokens, so that the answer follows
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     thinking_budget: Option<u32>,
+    #[command(flatten)]
+    detail: DetailArgs,
     #[command(flatten)]
     sampling: SamplingArgs,
 }
@@ -54,16 +57,19 @@ pub async fn run(args: ChatArgs) -> Result<()> {
     settings.thinking_budget = args.thinking_budget.or(settings.thinking_budget);
     settings.system_prompt = args.system.unwrap_or_default();
     settings.sampling = args.sampling.sampling();
+    settings.image_detail = args.detail.detail();
     if std::io::stdin().is_terminal() {
         println!(
             "{}",
             output::soft(&format!(
-                "{} · /quit or Ctrl+D ends, Ctrl+C stops an answer, /continue continues it; the chat is kept",
+                "{} · /quit or Ctrl+D ends, Ctrl+C stops an answer, /continue continues it, /image FILE shows a picture; the chat is kept",
                 model.reference()
             ))
         );
     }
     let mut input = Input::new()?;
+    // Pictures for the next question.
+    let mut shown: Vec<Content> = Vec::new();
     while let Some(line) = input.next_line()? {
         let outcome = match line {
             Line::Question(question) => {
@@ -72,8 +78,10 @@ pub async fn run(args: ChatArgs) -> Result<()> {
                     Some(id) => id.clone(),
                     None => chat.insert(app.chat.create(settings.clone()).await?.summary.id).clone(),
                 };
-                ask(&app, &id, &question).await
+                let content: Vec<Content> = std::mem::take(&mut shown).into_iter().chain([Content::text(question)]).collect();
+                ask(&app, &id, &content).await
             }
+            Line::Image(path) => show(&app, &path).await.map(|picture| shown.push(picture)),
             Line::Continue => continue_answer(&app, chat.as_deref()).await,
         };
         match outcome {
@@ -86,8 +94,21 @@ pub async fn run(args: ChatArgs) -> Result<()> {
     Ok(())
 }
 
-async fn ask(app: &App, chat: &str, question: &str) -> Result<()> {
-    let turn = app.chat.send(chat, &[Content::text(question)], &Position::End).await?;
+/// Keeps a picture for the next question.
+async fn show(app: &App, path: &str) -> Result<Content> {
+    let (bytes, name) = pictures::read_file(std::path::Path::new(path))?;
+    let picture = app.chat.add_attachment(bytes.to_vec(), &name).await?;
+    if let Content::Image { width, height, .. } = &picture {
+        println!(
+            "{}",
+            output::soft(&format!("{name}, {width} × {height}: shown with the next question"))
+        );
+    }
+    Ok(picture)
+}
+
+async fn ask(app: &App, chat: &str, question: &[Content]) -> Result<()> {
+    let turn = app.chat.send(chat, question, &Position::End).await?;
     print_answer(app, &turn.answer.id).await
 }
 
@@ -177,6 +198,8 @@ enum Line {
     Question(String),
     /// The last answer is to be continued.
     Continue,
+    /// The picture in this file is shown with the next question.
+    Image(String),
 }
 
 /// Questions from a person at a terminal, or one per line from a pipe.
@@ -212,6 +235,13 @@ impl Input {
                 None | Some("/quit" | "/exit") => return Ok(None),
                 Some("") => {}
                 Some("/continue") => return Ok(Some(Line::Continue)),
+                Some(command)
+                    if command
+                        .strip_prefix("/image")
+                        .is_some_and(|rest| rest.starts_with(char::is_whitespace)) =>
+                {
+                    return Ok(Some(Line::Image(command["/image".len()..].trim().to_owned())));
+                }
                 Some(question) => return Ok(Some(Line::Question(question.to_owned()))),
             }
         }

@@ -8,6 +8,7 @@ use prompt::{ChatProcessor, RenderRequest, Template};
 use protocol::{KvBits, Message, Role};
 use serde_json::{json, Map, Value};
 
+use crate::pictures::{PictureArgs, Pictures};
 use crate::{app, messages, output, ModelArg, ThinkingArg};
 
 #[derive(Args)]
@@ -32,6 +33,8 @@ pub struct RenderArgs {
     /// Leave out what opens the model's turn
     #[arg(long)]
     no_generation_prompt: bool,
+    #[command(flatten)]
+    pictures: PictureArgs,
 }
 
 #[derive(Args)]
@@ -58,11 +61,14 @@ pub struct LogitsArgs {
     kv_bits: Option<KvBits>,
 }
 
-/// Prints the rendered conversation.
+/// Prints the rendered conversation. Each picture is shown as how many tokens it takes.
 ///
 /// # Errors
 /// When the template refuses it.
 pub async fn render(args: RenderArgs) -> Result<()> {
+    if args.template.is_none() && args.context.is_none() && render_pictures(&args).await? {
+        return Ok(());
+    }
     let opened;
     let read;
     let template = match &args.template {
@@ -80,6 +86,43 @@ pub async fn render(args: RenderArgs) -> Result<()> {
     Ok(())
 }
 
+/// Prints a conversation that holds pictures, from its ids; whether there are any.
+async fn render_pictures(args: &RenderArgs) -> Result<bool> {
+    let mut pictures = Pictures::default();
+    let mut messages = match &args.messages {
+        Some(path) => messages::read_with_pictures(path, &mut pictures)?,
+        None if args.pictures.is_empty() => return Ok(false),
+        None => Vec::new(),
+    };
+    args.pictures.put_into(&mut messages, &mut pictures)?;
+    if pictures.0.is_empty() {
+        return Ok(false);
+    }
+    let folder = folder(&args.model).await?;
+    let processor = ChatProcessor::open(&folder).map_err(protocol::Error::from)?;
+    let images = Pictures::plans(&messages, &folder, args.pictures.detail())?;
+    let tools = args.tools.as_deref().map(messages::read_tools).transpose()?.unwrap_or_default();
+    let prompt = processor.prompt(&RenderRequest {
+        messages: &messages,
+        tools: &tools,
+        thinking: args.thinking.map(Into::into),
+        add_generation_prompt: !args.no_generation_prompt,
+        images: &images,
+    });
+    let prompt = prompt.map_err(protocol::Error::from)?;
+    let decode = |ids: &[u32]| processor.decode(ids).map_err(protocol::Error::from);
+    let (mut text, mut at) = (String::new(), 0);
+    for span in &prompt.images {
+        let features: usize = span.features.iter().map(std::iter::ExactSizeIterator::len).sum();
+        text.push_str(&decode(&prompt.ids[at..span.range.start])?);
+        text.push_str(&format!("⟨image {features}⟩"));
+        at = span.range.end;
+    }
+    text.push_str(&decode(&prompt.ids[at..])?);
+    output::text(&text)?;
+    Ok(true)
+}
+
 /// The template's variables: those of the file, and over them what the options say.
 fn variables(args: &RenderArgs, template: &Template) -> Result<Map<String, Value>> {
     let context = args.context.as_deref().map(messages::read_context).transpose()?;
@@ -94,6 +137,7 @@ fn variables(args: &RenderArgs, template: &Template) -> Result<Map<String, Value
         tools: &tools,
         thinking: args.thinking.map(Into::into),
         add_generation_prompt: !args.no_generation_prompt,
+        images: &[],
     };
     let mut variables = template.variables(&request);
     for (name, value) in context.unwrap_or_default() {
@@ -142,10 +186,14 @@ pub async fn logits(args: LogitsArgs) -> Result<()> {
 /// # Errors
 /// When the model is not there or its files cannot be read.
 pub async fn open_chat_processor(model: &ModelArg) -> Result<ChatProcessor> {
+    Ok(ChatProcessor::open(&folder(model).await?).map_err(protocol::Error::from)?)
+}
+
+/// The folder of a command's model. Weights are not needed in it.
+async fn folder(model: &ModelArg) -> Result<PathBuf> {
     let source = match &model.model {
-        // Weights are not needed for it.
         Some(reference) => app::models().await.find_words(reference).map_err(protocol::Error::from)?,
         None => app::model(None).await?,
     };
-    Ok(ChatProcessor::open(&source.path).map_err(protocol::Error::from)?)
+    Ok(source.path)
 }

@@ -18,6 +18,7 @@ mod messages;
 mod models;
 mod output;
 mod peer;
+mod pictures;
 mod pull;
 mod serve;
 mod split;

@@ -7,6 +7,8 @@ use anyhow::{Context, Result};
 use protocol::{openai, Message};
 use serde_json::{Map, Value};
 
+use crate::pictures::Pictures;
+
 /// Reads `--messages FILE`: a JSON list of messages in the OpenAI chat form.
 ///
 /// # Errors
@@ -15,6 +17,17 @@ pub fn read(path: &Path) -> Result<Vec<Message>> {
     let refused = || format!("{} is not a list of chat messages", path.display());
     let text = fs::read_to_string(path).with_context(|| format!("the messages file {} cannot be read", path.display()))?;
     openai::messages(serde_json::from_str(&text).with_context(refused)?).with_context(refused)
+}
+
+/// The same with the pictures in it: parts of type `image_url` whose addresses hold the bytes.
+///
+/// # Errors
+/// As [`read`], and when a picture cannot be read.
+pub fn read_with_pictures(path: &Path, pictures: &mut Pictures) -> Result<Vec<Message>> {
+    let refused = || format!("{} is not a list of chat messages", path.display());
+    let text = fs::read_to_string(path).with_context(|| format!("the messages file {} cannot be read", path.display()))?;
+    let list = serde_json::from_str(&text).with_context(refused)?;
+    openai::messages_with_pictures(list, &mut |url, place| pictures.read_url(url, place)).with_context(refused)
 }
 
 /// Reads `--tools FILE`: a JSON list of tool declarations in the OpenAI form.

@@ -66,6 +66,7 @@ fn calls_in_gemma_s_notation_are_read_back_by_pebble_s_parser() {
         tools: &[],
         thinking: None,
         add_generation_prompt: true,
+        images: &[],
     };
     let prompt = pebble.prompt(&request).unwrap();
     let (mut random, mut read) = (Random::new(seed()), 0);

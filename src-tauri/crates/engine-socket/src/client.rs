@@ -106,7 +106,10 @@ impl Engine for SharedEngine {
     fn capabilities(&self, model: &ModelSource) -> Capabilities {
         let shared = self.own.get().is_none().then(|| self.greeting()).flatten();
         match (shared, model) {
-            (Some(shared), ModelSource::Folder(_)) => shared.capabilities,
+            // Whether a model sees differs between models; an engine that is busy with that tells what it can do with any.
+            (Some(shared), ModelSource::Folder(_)) => {
+                ask_now(&self.socket, &Call::Capabilities(model.clone())).unwrap_or(shared.capabilities)
+            }
             (Some(_), ModelSource::Remote { .. }) => Capabilities::default(),
             (None, _) => self.own.get_or_init(|| (self.make)()).capabilities(model),
         }

@@ -108,6 +108,7 @@ async fn answer(stream: UnixStream, engine: &dyn LocalEngine) -> io::Result<()> 
     let Some(call) = lines.next().await? else { return Ok(()) };
     match call {
         Call::Greet => wire::send(&mut to, &greeting(engine)).await,
+        Call::Capabilities(model) => wire::send(&mut to, &engine.capabilities(&model)).await,
         Call::Generate(request) => generate(engine, *request, lines, to).await,
         Call::Count(request) => wire::send(&mut to, &engine.count(*request).await).await,
         Call::Embed(request) => tokio::select! {

@@ -4,7 +4,7 @@ use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use protocol::{Capabilities, EmbeddingRequest, FolderSource, Request};
+use protocol::{Capabilities, EmbeddingRequest, FolderSource, ModelSource, Request};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -20,6 +20,8 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub enum Call {
     /// Who is there? Answered by [`Greeting`].
     Greet,
+    /// What can be done with this model? Answered by [`Capabilities`].
+    Capabilities(ModelSource),
     /// Answered by events, until the last one.
     Generate(Box<Request>),
     /// Answered by a count, or an error.

@@ -1,13 +1,16 @@
 //! What an answer begins with: its request checked, rendered and tokenised.
 
+use checkpoint::ImagePlan;
 use prompt::{ChatProcessor, Prompt, RenderRequest};
 use protocol::{Request, Sampling, Thinking, ThinkingControl};
 
 use crate::answer_prefix::PrefixTokens;
 use crate::error::{Error, Result};
+use crate::images::RequestImages;
 use crate::load::ModelFiles;
 use crate::logprobs;
 use crate::sampler::SamplerConfig;
+use crate::sequence::PromptImage;
 
 /// The least distance of two boundaries at which reading pauses: reading fewer tokens again costs less than a pause.
 const MIN_BOUNDARY_DISTANCE: usize = 32;
@@ -35,13 +38,14 @@ pub fn check(request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// How a request is rendered.
-pub fn render_request(request: &Request) -> RenderRequest<'_> {
+/// How a request is rendered, whose pictures will be this to the model.
+pub fn render_request<'a>(request: &'a Request, images: &'a [ImagePlan]) -> RenderRequest<'a> {
     RenderRequest {
         messages: &request.messages,
         tools: &request.tools,
         thinking: request.thinking,
         add_generation_prompt: true,
+        images,
     }
 }
 
@@ -49,10 +53,10 @@ pub fn render_request(request: &Request) -> RenderRequest<'_> {
 ///
 /// # Errors
 /// If the template refuses the conversation, or the model cannot read such a prompt.
-pub fn read_prompt(processor: &ChatProcessor, request: &Request) -> Result<Prompt> {
+pub fn read_prompt(processor: &ChatProcessor, request: &Request, images: &[ImagePlan]) -> Result<Prompt> {
     Ok(match &request.raw_prompt {
         Some(raw) => processor.raw_prompt(raw)?,
-        None => processor.prompt(&render_request(request))?,
+        None => processor.prompt(&render_request(request, images))?,
     })
 }
 
@@ -60,6 +64,10 @@ pub fn read_prompt(processor: &ChatProcessor, request: &Request) -> Result<Promp
 pub struct PreparedPrompt {
     /// The rendered conversation.
     pub prompt: Prompt,
+    /// The pictures in it.
+    pub images: Vec<PromptImage>,
+    /// What they are to the model, in the same order.
+    pub plans: Vec<ImagePlan>,
     /// What has been written of the answer.
     pub prefix: Option<PrefixTokens>,
 }
@@ -75,8 +83,9 @@ impl PreparedPrompt {
 ///
 /// # Errors
 /// If the request cannot be rendered or no answer fits after it.
-pub fn prepare(files: &ModelFiles, request: &Request) -> Result<PreparedPrompt> {
-    let prompt = read_prompt(files.chat()?, request)?;
+pub fn prepare(files: &ModelFiles, request: &Request, images: &RequestImages) -> Result<PreparedPrompt> {
+    let plans = images.plans();
+    let prompt = read_prompt(files.chat()?, request, &plans)?;
     if prompt.ids.len() >= files.config.context as usize {
         return Err(Error::ContextFull {
             prompt: prompt.ids.len(),
@@ -84,7 +93,12 @@ pub fn prepare(files: &ModelFiles, request: &Request) -> Result<PreparedPrompt> 
         });
     }
     let prefix = PrefixTokens::new(files, request, &prompt)?;
-    Ok(PreparedPrompt { prompt, prefix })
+    Ok(PreparedPrompt {
+        images: images.placed(&prompt.images),
+        plans,
+        prompt,
+        prefix,
+    })
 }
 
 /// The boundaries at which reading pauses for a copy, from `start` on. A pause costs one more forward pass, so tokens close to

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::answer::read_prompt;
 use crate::error::{catch_panic, Error, Result};
-use crate::folder;
+use crate::{folder, images};
 
 /// Counts, and remembers the tokenizer and template that it used last. Clones share them.
 #[derive(Clone, Default)]
@@ -26,7 +26,7 @@ impl Counter {
         // Reading a large tokenizer takes a good part of a second, which must not hold up an async thread.
         let thread = std::thread::Builder::new().name("count".into()).spawn(move || {
             // Nobody may wait any more.
-            let _ = sender.send(catch_panic(|| counter.count_now(&request)));
+            let _ = sender.send(catch_panic(|| counter.count_now(request)));
         });
         Box::pin(async move {
             if let Err(error) = thread {
@@ -36,8 +36,9 @@ impl Counter {
         })
     }
 
-    fn count_now(&self, request: &Request) -> Result<TokenCount> {
-        let prompt = read_prompt(&*self.processor(folder(request)?)?, request)?;
+    fn count_now(&self, mut request: Request) -> Result<TokenCount> {
+        let (images, _) = images::prepare(&mut request)?;
+        let prompt = read_prompt(&*self.processor(folder(&request)?)?, &request, &images.plans())?;
         Ok(TokenCount {
             tokens: u32::try_from(prompt.ids.len()).unwrap_or(u32::MAX),
             estimated: false,

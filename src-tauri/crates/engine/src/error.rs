@@ -13,6 +13,9 @@ pub enum Error {
     /// The tokenizer or the chat template cannot be used, or refused.
     #[error(transparent)]
     Prompt(#[from] prompt::Error),
+    /// A picture cannot be read.
+    #[error(transparent)]
+    Media(#[from] media::Error),
     /// The JSON schema cannot be honoured, or was left.
     #[error(transparent)]
     Constraint(#[from] constraint::Error),
@@ -120,6 +123,9 @@ pub enum Error {
     /// The model is in no folder of this computer.
     #[error("{0} is served by another program, and this engine only answers with models of this computer")]
     NotAFolder(String),
+    /// A picture was sent to a model without a tower.
+    #[error("this model reads text alone and cannot look at pictures; choose one that sees")]
+    Blind,
     /// The conversation does not fit.
     #[error(
         "the conversation has {prompt} tokens and the model's context holds {context}, so no answer fits; nothing was dropped: \
@@ -172,6 +178,14 @@ impl From<Error> for protocol::Error {
             Error::Prompt(error) => return error.into(),
             Error::Constraint(error) => return error.into(),
             Error::MemoryShort(error) => return error,
+            Error::Media(error) => {
+                let error: Self = error.into();
+                return Self {
+                    code: ErrorCode::PictureBroken,
+                    ..error
+                };
+            }
+            Error::Blind => ErrorCode::PictureNotSeen,
             Error::Unreadable { .. } | Error::BrokenFile { .. } | Error::MissingTensor(_) | Error::WrongShape { .. } => {
                 ErrorCode::ModelBroken
             }
@@ -207,8 +221,10 @@ impl From<Error> for protocol::Error {
             Error::Checkpoint(_)
             | Error::Prompt(_)
             | Error::Constraint(_)
+            | Error::Media(_)
             | Error::MemoryShort(_)
             | Error::BadRequest(_)
+            | Error::Blind
             | Error::NotForChat
             | Error::NotForEmbeddings
             | Error::Cancelled

@@ -8,6 +8,7 @@ use protocol::{AnswerNowFlag, CancelFlag, EngineEvent, MemoryFigures, MemoryGuar
 use tokio::sync::{oneshot, watch};
 
 use crate::error::{catch_panic, Error, Result};
+use crate::images::RequestImages;
 use crate::{memory, EngineOptions, PromptLookup};
 
 /// What other threads may look at while the worker works.
@@ -173,6 +174,8 @@ pub struct JobContext {
     pub end_thinking: AnswerNowFlag,
     /// What the engine's handle sees.
     pub shared: Arc<Shared>,
+    /// The pictures of its request.
+    pub images: RequestImages,
     /// A test's job fails from its so many-th token on.
     #[cfg(feature = "test-support")]
     pub fails_after: Option<usize>,

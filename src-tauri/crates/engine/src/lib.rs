@@ -15,6 +15,7 @@ mod count;
 mod embedding;
 mod error;
 mod generation;
+mod images;
 mod job;
 mod kernels;
 mod layers;
@@ -54,7 +55,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use protocol::{
     AnswerNowFlag, CancelFlag, CancelOnDrop, Capabilities, EmbeddingRequest, Embeddings, Engine, EngineEvent, FolderSource, JobHandle,
-    KvBits, LoadEvent, LocalEngine, MemoryFigures, MemoryGuard, ModelInfo, ModelSource, Receiver, Request, TokenCount,
+    KvBits, LoadEvent, LocalEngine, MemoryFigures, MemoryGuard, Message, ModelInfo, ModelSource, Receiver, Request, TokenCount,
 };
 use tokio::sync::oneshot;
 
@@ -63,8 +64,10 @@ use count::Counter;
 use embedding::{EmbeddingJob, InputReader};
 use error::catch_panic;
 pub use error::Error;
+use images::RequestImages;
 use job::{JobContext, PendingPrefetch, Shared};
 pub use prompt_lookup::PromptLookup;
+pub use sequence::{ImageViews, PromptImage};
 use worker::{Command, Worker};
 
 /// What a host gives its engine.
@@ -141,7 +144,19 @@ impl MlxEngine {
         chunk: Option<usize>,
         kv_bits: Option<KvBits>,
     ) -> protocol::Result<Vec<Vec<f32>>> {
-        self.call(move |worker| logits::logits(worker, &model, &tokens, all, chunk, kv_bits))
+        self.image_logits(model, (tokens, Vec::new()), all, chunk, kv_bits)
+    }
+
+    /// [`MlxEngine::kv_logits`] with pictures among the tokens.
+    pub fn image_logits(
+        &self,
+        model: FolderSource,
+        (tokens, images): (Vec<u32>, Vec<PromptImage>),
+        all: bool,
+        chunk: Option<usize>,
+        kv_bits: Option<KvBits>,
+    ) -> protocol::Result<Vec<Vec<f32>>> {
+        self.call(move |worker| logits::logits(worker, &model, (&tokens, images), all, chunk, kv_bits))
     }
 
     /// Loads the model anew and measures, for each length of prompt, reading it and generating `generate` tokens. Blocks;
@@ -188,8 +203,8 @@ impl MlxEngine {
         self.0.shared.prefetched().await;
     }
 
-    fn job(&self, request: Request, change: impl FnOnce(&mut JobContext)) -> JobHandle {
-        let is_limited = request.schema.is_some();
+    fn job(&self, mut request: Request, change: impl FnOnce(&mut JobContext)) -> JobHandle {
+        let takes_long = request.schema.is_some() || request.messages.iter().any(Message::has_media);
         let (sender, events) = protocol::mailbox();
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
         let mut job = JobContext {
@@ -197,24 +212,35 @@ impl MlxEngine {
             cancel: cancel.clone(),
             end_thinking: end_thinking.clone(),
             shared: self.0.shared.clone(),
+            images: RequestImages::default(),
             #[cfg(feature = "test-support")]
             fails_after: None,
         };
         change(&mut job);
-        // Whoever closes the engine does not wait for a schema.
-        let (handle, request) = (Arc::downgrade(&self.0), Box::new(request));
+        // Whoever closes the engine does not wait for a schema or a picture.
+        let handle = Arc::downgrade(&self.0);
         let begin = move || {
-            let schema = request.schema.as_ref();
-            if let Err(error) = schema.map_or(Ok(()), |schema| job.shared.check_schema(schema)) {
-                return job.send(EngineEvent::Failed(error.into()));
-            }
+            let mut check = || {
+                let schema = request.schema.as_ref();
+                schema.map_or(Ok(()), |schema| job.shared.check_schema(schema))?;
+                images::prepare(&mut request)
+            };
+            let notices = match catch_panic(&mut check) {
+                Ok((images, notices)) => {
+                    job.images = images;
+                    notices
+                }
+                Err(error) => return job.send(EngineEvent::Failed(error.into())),
+            };
+            notices.into_iter().for_each(|notice| job.send(EngineEvent::Notice(notice)));
             if let Some(handle) = handle.upgrade() {
+                let request = Box::new(request);
                 Self(handle).send(Command::Generate { request, job });
             }
         };
-        if is_limited {
+        if takes_long {
             // Some schemas take seconds to compile, which nobody else has to wait for. If there is no thread, the events end.
-            let _ = std::thread::Builder::new().name("schema".into()).spawn(begin);
+            let _ = std::thread::Builder::new().name("request".into()).spawn(begin);
         } else {
             begin();
         }
@@ -259,13 +285,13 @@ impl Engine for MlxEngine {
 
     fn capabilities(&self, model: &ModelSource) -> Capabilities {
         match model {
-            ModelSource::Folder(_) => Capabilities {
+            ModelSource::Folder(folder) => Capabilities {
                 continue_answer: true,
                 end_thinking: true,
                 prefetch: true,
                 memory: true,
                 logprobs: true,
-                images: false,
+                images: images::sees(&folder.path),
                 tools: true,
                 kv_bits: true,
                 leaves_computer: false,
@@ -303,8 +329,23 @@ impl LocalEngine for MlxEngine {
         receiver
     }
 
-    fn prefetch(&self, request: Request) {
-        self.send(Command::Prefetch(Box::new(request), PendingPrefetch::new(&self.0.shared)));
+    fn prefetch(&self, mut request: Request) {
+        let (handle, pending) = (Arc::downgrade(&self.0), PendingPrefetch::new(&self.0.shared));
+        let takes_long = !request.images.is_empty();
+        let begin = move || {
+            // If something is wrong with a picture, the request that follows will say so.
+            let Ok((images, _)) = catch_panic(|| images::prepare(&mut request)) else {
+                return;
+            };
+            if let Some(handle) = handle.upgrade() {
+                Self(handle).send(Command::Prefetch(Box::new(request), images, pending));
+            }
+        };
+        if takes_long {
+            let _ = std::thread::Builder::new().name("prefetch".into()).spawn(begin);
+        } else {
+            begin();
+        }
     }
 
     fn unload(&self, reference: &str) -> BoxFuture<'static, protocol::Result<()>> {

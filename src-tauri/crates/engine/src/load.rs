@@ -1,6 +1,6 @@
 //! From a folder to a model that can answer.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -12,15 +12,17 @@ use prompt::ChatProcessor;
 use protocol::{FolderSource, ModelInfo, ModelKind, ThinkingControl};
 use sha2::{Digest, Sha256};
 
-use crate::cache::{Cache, PrefixCache};
+use crate::cache::{Cache, FeatureCache, PrefixCache};
 use crate::embedding::EmbeddingHead;
 use crate::error::{Error, Result};
+use crate::images;
 use crate::kernels;
 use crate::memory;
-use crate::models::Model;
+use crate::models::vision::{Between, Features, VisionTower};
+use crate::models::{Input, Model};
 use crate::output_constraint::LazyVocabulary;
 use crate::product_check;
-use crate::sequence::{ids_tensor, SequenceState};
+use crate::sequence::{ids_tensor, PromptImage, PromptImages, SequenceState};
 use crate::tensor::{device, eval, on_cpu, Device};
 use crate::weights::{LoadProgress, LoadStep, Weights};
 
@@ -87,6 +89,12 @@ pub struct LoadedModel {
     pub files: Rc<ModelFiles>,
     /// The weights.
     pub model: Model,
+    /// What looks at pictures, if it sees.
+    pub tower: Option<VisionTower>,
+    /// How often the tower looked at a picture.
+    pub looks: Cell<usize>,
+    /// What the tower made of pictures.
+    pub features: RefCell<FeatureCache>,
     /// What makes vectors of its states, if it makes embeddings.
     pub head: Option<EmbeddingHead>,
     /// Copies of what it has read.
@@ -106,8 +114,15 @@ impl LoadedModel {
         let before = memory::figures()?.active;
         // What a load that was given up has left.
         product_check::take_wrong();
-        let mut weights = Weights::open(dir, progress)?;
+        let mut weights = Weights::open(dir, config.vision.is_some(), progress)?;
         let model = Model::load(config, &mut weights)?;
+        let tower = match &config.vision {
+            Some(vision) => {
+                weights.begin_tower();
+                Some(VisionTower::load(vision, model.hidden_size(), &mut weights)?)
+            }
+            None => None,
+        };
         let (dequantised, parameters) = (weights.dequantised(), weights.parameters());
         let embedding = files.embedding().cloned();
         let head = embedding.map(|config| EmbeddingHead::load(config, dir, &mut weights)).transpose()?;
@@ -157,9 +172,13 @@ impl LoadedModel {
             template_hash: chat.map(|chat| chat.template_hash().to_owned()).unwrap_or_default(),
             device: device().name().into(),
             load_ms: start.elapsed().as_secs_f64() * 1000.0,
+            sees: tower.is_some() && chat.is_some_and(ChatProcessor::takes_images) && images::sees(dir),
         };
         Ok(Self {
             model,
+            tower,
+            looks: Cell::new(0),
+            features: RefCell::default(),
             head,
             prefix_cache: RefCell::new(PrefixCache::new()?),
             vocabulary: LazyVocabulary::default(),
@@ -168,9 +187,40 @@ impl LoadedModel {
         })
     }
 
-    /// The bytes that are free when it is gone: its weights and the copies of what it has read.
+    /// The bytes that are free when it is gone: its weights and the copies of what it has read and seen.
     pub fn bytes(&self) -> u64 {
-        self.info.resident_bytes + self.prefix_cache.borrow().bytes()
+        self.info.resident_bytes + self.prefix_cache.borrow().bytes() + self.features.borrow().bytes()
+    }
+
+    /// Pictures of a prompt for this model.
+    ///
+    /// # Errors
+    /// If it does not see, or they do not fit their places.
+    pub fn images(&self, images: Vec<PromptImage>) -> Result<PromptImages> {
+        let vision = self.files.config.vision.as_ref().ok_or(Error::Blind)?;
+        PromptImages::new(images, &self.model, vision.looks_both_ways())
+    }
+
+    /// Looks at a picture of a prompt, or takes what was made of it before; `between` is called between two layers of the tower. Returns
+    /// whether it was looked at: its views may still be in the making.
+    ///
+    /// # Errors
+    /// If the model does not see, the picture cannot be prepared, MLX fails, or `between` does.
+    pub fn look(&self, images: &PromptImages, index: usize, between: &mut Between<'_>) -> Result<bool> {
+        let (tower, image) = (self.tower.as_ref().ok_or(Error::Blind)?, images.image(index));
+        if let Some(known) = self.features.borrow_mut().get(&image.hash) {
+            images.see(index, known);
+            return Ok(true);
+        }
+        let Some(views) = images.views(index)? else { return Ok(false) };
+        self.looks.set(self.looks.get() + 1);
+        let looked = tower.look(&views, &image.plan, between);
+        // What a view took is of no use for the text that is read next.
+        memory::clear_cache()?;
+        let features: Rc<Features> = Rc::new(looked?);
+        self.features.borrow_mut().insert(image.hash, features.clone());
+        images.see(index, features);
+        Ok(true)
     }
 }
 
@@ -190,7 +240,7 @@ fn warm_up(model: &Model, mut report: impl FnMut() -> Result<()>) -> Result<()> 
         report()?;
         state.prefill(model, &vec![0; *tokens])?;
     }
-    let step = |ids: &[u32], caches: &mut [&mut [Cache]]| eval([&model.logits(&model.forward(&ids_tensor(ids), caches)?)?]);
+    let step = |ids: &[u32], caches: &mut [&mut [Cache]]| eval([&model.logits(&model.forward(&Input::text(&ids_tensor(ids)), caches)?)?]);
     for count in batches {
         report()?;
         let mut caches: Vec<_> = states.iter_mut().take(*count).map(SequenceState::caches).collect();

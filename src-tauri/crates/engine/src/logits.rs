@@ -1,18 +1,23 @@
 //! The logits of a model, for comparing engines.
 
+use std::rc::Rc;
+use std::time::Duration;
+
 use protocol::{FolderSource, KvBits};
 
-use crate::cache::Cache;
 use crate::error::{Error, Result};
-use crate::sequence::ids_tensor;
+use crate::sequence::{ids_tensor, PromptImage, SequenceState};
 use crate::worker::Worker;
 
-/// Logits after the last of `tokens`, or after each of them if `all`; read in chunks of `chunk`, with keys and values of full
-/// attention in `kv_bits`.
+/// How long is waited for a picture before it is looked for again.
+const PREPARING: Duration = Duration::from_millis(1);
+
+/// Logits after the last of `tokens`, or after each of them if `all`; read in chunks of `chunk`, but no picture is cut whose tokens see
+/// each other; with keys and values of full attention in `kv_bits`.
 pub fn logits(
     worker: &mut Worker,
     source: &FolderSource,
-    tokens: &[u32],
+    (tokens, images): (&[u32], Vec<PromptImage>),
     all: bool,
     chunk: Option<usize>,
     kv_bits: Option<KvBits>,
@@ -36,17 +41,33 @@ pub fn logits(
             vocabulary - 1
         )));
     }
-    let mut caches: Vec<Cache> = model.caches().into_iter().map(|cache| cache.quantized(kv_bits)).collect();
-    let mut rows = Vec::new();
-    for part in tokens.chunks(chunk.unwrap_or(tokens.len())) {
-        let states = model.forward(&ids_tensor(part), &mut [&mut caches])?;
-        let length = part.len() as i32;
+    let images = match images.is_empty() {
+        true => None,
+        false => Some(Rc::new(loaded.images(images)?)),
+    };
+    let mut state = SequenceState::new(model, kv_bits).with_images(images.clone());
+    let (mut rows, mut from) = (Vec::new(), 0);
+    while from < tokens.len() {
+        let to = tokens.len().min(from.saturating_add(chunk.unwrap_or(tokens.len())));
+        let to = images.as_ref().map_or(to, |images| images.chunk_end(from, to));
+        if let Some(images) = &images {
+            while let Some(index) = images.unseen(from, to) {
+                if !loaded.look(images, index, &mut || Ok(()))? {
+                    std::thread::sleep(PREPARING);
+                }
+            }
+        }
+        let part = state.chunk(to - from)?;
+        let states = model.forward(&part.input(&ids_tensor(&tokens[from..to])), &mut [state.caches()])?;
+        state.advance_by(to - from);
+        let length = (to - from) as i32;
         let wanted = if all { states } else { states.slice(0, length - 1, length)? };
         let flat = model.logits(&wanted)?.to_f32()?;
         if !all {
             rows.clear();
         }
         rows.extend(flat.chunks(vocabulary as usize).map(<[f32]>::to_vec));
+        from = to;
     }
     Ok(rows)
 }

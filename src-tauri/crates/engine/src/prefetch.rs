@@ -2,18 +2,20 @@
 //! for anything.
 
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use prompt::NextPrompt;
 use protocol::{KvBits, Request};
 
 use crate::answer::render_request;
+use crate::cache::{ImageKey, Prefix};
 use crate::error::{catch_panic, Result};
+use crate::images::RequestImages;
 use crate::job::PendingPrefetch;
 use crate::load::LoadedModel;
 use crate::loaded_models::LoadedModels;
 use crate::memory;
-use crate::sequence::{clear_after_chunk, prefill_chunk, SequenceState};
+use crate::sequence::{clear_after_chunk, prefill_chunk, PromptImages, SequenceState};
 
 /// How long a chunk should take: a request that arrives meanwhile waits at most so long.
 const CHUNK_SECONDS: f64 = 0.05;
@@ -21,35 +23,54 @@ const CHUNK_SECONDS: f64 = 0.05;
 /// Tokens of the first chunk, before the model's speed is known.
 const FIRST_CHUNK: usize = 16;
 
+/// How long is waited for a picture that is being unfolded, before somebody else may have something to do.
+const PREPARING: Duration = Duration::from_millis(1);
+
 /// A conversation that is being prefetched.
 struct Prefetch {
     next_prompt: NextPrompt,
+    /// The pictures in it, if there are any.
+    images: Option<(Rc<PromptImages>, Vec<ImageKey>)>,
+    /// Pictures of the question that somebody is about to ask, to be looked at when all is read.
+    ahead: Vec<PromptImages>,
     kv_bits: Option<KvBits>,
     state: SequenceState,
     chunk: usize,
 }
 
 impl Prefetch {
-    /// Renders the conversation as it will be when a question follows; `None` if all of that is in the prefix cache.
-    fn begin(loaded: &LoadedModel, request: &Request) -> Result<Option<Self>> {
+    /// Renders the conversation as it will be when a question follows; `None` if all of that is in the prefix cache, and no picture of
+    /// the question was attached.
+    fn begin(loaded: &LoadedModel, request: &Request, images: &RequestImages) -> Result<Option<Self>> {
+        let alone = images.ahead.iter().map(|image| loaded.images(vec![image.alone()]));
+        let ahead = alone.collect::<Result<Vec<_>>>()?;
         // If the template refuses, the request that follows will say so.
-        let Ok(next_prompt) = loaded.files.chat()?.next_prompt(&render_request(request)) else {
+        let Ok(next_prompt) = loaded.files.chat()?.next_prompt(&render_request(request, &images.plans())) else {
             return Ok(None);
         };
+        let placed = images.placed(&next_prompt.images);
+        let images = match placed.is_empty() {
+            true => None,
+            false => Some(Rc::new(loaded.images(placed)?)),
+        };
+        let images = images.map(|images| (images.clone(), images.keys()));
         if next_prompt.ids.len() >= loaded.files.config.context as usize {
             return Ok(None);
         }
         let cached = loaded
             .prefix_cache
             .borrow_mut()
-            .lookup(&next_prompt.ids, next_prompt.ids.len(), request.kv_bits)?;
+            .lookup(prefix(&next_prompt.ids, &images), next_prompt.ids.len(), request.kv_bits)?;
         let state = match cached {
-            Some((positions, _)) if positions == next_prompt.ids.len() => return Ok(None),
+            Some((positions, _)) if positions == next_prompt.ids.len() && ahead.is_empty() => return Ok(None),
             Some((positions, caches)) => SequenceState::from_caches(caches, positions),
             None => SequenceState::new(&loaded.model, request.kv_bits),
         };
+        let state = state.with_images(images.as_ref().map(|(images, _)| images.clone()));
         Ok(Some(Self {
             next_prompt,
+            images,
+            ahead,
             kv_bits: request.kv_bits,
             state,
             chunk: FIRST_CHUNK,
@@ -59,34 +80,76 @@ impl Prefetch {
     /// Reads one chunk and returns whether there is more to read. At each boundary, such as the end of the system prompt, which
     /// other conversations share, and at the end a copy goes into the prefix cache.
     fn read_chunk(&mut self, loaded: &LoadedModel) -> Result<bool> {
-        let NextPrompt { ids, boundaries } = &self.next_prompt;
+        let NextPrompt { ids, boundaries, .. } = &self.next_prompt;
         let from = self.state.offset();
+        if from == ids.len() {
+            return self.look_ahead(loaded);
+        }
         let pause = boundaries.iter().copied().find(|boundary| *boundary > from).unwrap_or(ids.len());
         let to = (from + self.chunk).min(pause).min(ids.len());
+        let to = match &self.images {
+            Some((images, _)) => {
+                let to = images.chunk_end(from, to).min(ids.len());
+                if let Some(index) = images.unseen(from, to) {
+                    look(loaded, images, index)?;
+                    return Ok(true);
+                }
+                to
+            }
+            None => to,
+        };
         let start = Instant::now();
         self.state.prefill(&loaded.model, &ids[from..to])?;
         clear_after_chunk()?;
         let fitting = (to - from) as f64 * CHUNK_SECONDS / start.elapsed().as_secs_f64().max(1e-6);
         // A GPU's first chunk compiles kernels, so one measurement changes the size by a factor of two at most.
         self.chunk = (fitting as usize).clamp((self.chunk / 2).max(1), (self.chunk * 2).min(prefill_chunk()));
-        let more = to < ids.len();
+        let more = to < ids.len() || !self.ahead.is_empty();
         if to == pause {
             self.store(loaded)?;
         }
         Ok(more)
     }
 
+    /// Looks at one of the pictures that were attached while somebody types, and returns whether there is more to do: when it is asked
+    /// about, its features are there.
+    fn look_ahead(&mut self, loaded: &LoadedModel) -> Result<bool> {
+        if let Some(image) = self.ahead.pop() {
+            if !look(loaded, &image, 0)? {
+                self.ahead.push(image);
+            }
+        }
+        Ok(!self.ahead.is_empty())
+    }
+
     /// Puts a copy of what has been read into the prefix cache.
     fn store(&mut self, loaded: &LoadedModel) -> Result<()> {
-        let read = &self.next_prompt.ids[..self.state.offset()];
+        let read = prefix(&self.next_prompt.ids[..self.state.offset()], &self.images);
         loaded.prefix_cache.borrow_mut().insert(read, self.kv_bits, self.state.caches())
     }
+}
+
+fn prefix<'a>(tokens: &'a [u32], images: &'a Option<(Rc<PromptImages>, Vec<ImageKey>)>) -> Prefix<'a> {
+    Prefix {
+        tokens,
+        images: images.as_ref().map_or(&[], |(_, keys)| keys),
+    }
+}
+
+/// Looks at a picture, or waits a moment if it is still being unfolded; returns whether it was looked at. Nobody cancels this: who asks
+/// meanwhile wants it too.
+fn look(loaded: &LoadedModel, images: &PromptImages, index: usize) -> Result<bool> {
+    let seen = loaded.look(images, index, &mut || Ok(()))?;
+    if !seen {
+        std::thread::sleep(PREPARING);
+    }
+    Ok(seen)
 }
 
 /// The conversation that is being prefetched, or will be.
 #[derive(Default)]
 pub struct Prefetches {
-    next: Option<(Box<Request>, PendingPrefetch)>,
+    next: Option<(Box<Request>, RequestImages, PendingPrefetch)>,
     current: Option<(Rc<LoadedModel>, Prefetch, PendingPrefetch)>,
 }
 
@@ -98,17 +161,17 @@ impl Prefetches {
 
     /// Gives up what is being read, and reads the beginning of the prompt after this request instead, when there is nothing else
     /// to do.
-    pub fn replace(&mut self, request: Box<Request>, pending: PendingPrefetch) {
+    pub fn replace(&mut self, request: Box<Request>, images: RequestImages, pending: PendingPrefetch) {
         self.stop();
-        self.next = Some((request, pending));
+        self.next = Some((request, images, pending));
     }
 
     /// Reads one chunk, if the request's model is loaded.
     pub fn advance(&mut self, models: &LoadedModels) {
-        if let Some((request, pending)) = self.next.take() {
+        if let Some((request, images, pending)) = self.next.take() {
             let scheduler = request.model.folder().and_then(|folder| models.find(folder));
             if let Some(loaded) = scheduler.map(|scheduler| scheduler.loaded().clone()) {
-                let prefetch = unless_failed(&loaded, catch_panic(|| Prefetch::begin(&loaded, &request)));
+                let prefetch = unless_failed(&loaded, catch_panic(|| Prefetch::begin(&loaded, &request, &images)));
                 self.current = prefetch.flatten().map(|prefetch| (loaded, prefetch, pending));
             }
         }

@@ -1,7 +1,7 @@
 //! Prompt lookup decoding (Saxena, 2023): speculative decoding without a draft model. If the last tokens stand in the prompt or in
 //! the answer already, what followed them there is drafted, and one pass of the model tells how much of it the model says too.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use protocol::SpeculationUsage;
@@ -132,6 +132,8 @@ impl Tuner {
 #[derive(Debug, Default)]
 pub struct Drafts {
     off: bool,
+    /// Tokens that stand for pictures, which nobody says.
+    images: HashSet<u32>,
     index: NgramIndex,
     /// Of the next draft, as an index of [`LENGTHS`].
     length: usize,
@@ -152,6 +154,11 @@ impl Drafts {
         }
     }
 
+    /// No draft has any of these tokens.
+    pub fn without(self, images: HashSet<u32>) -> Self {
+        Self { images, ..self }
+    }
+
     /// Drafts nothing from now on.
     pub fn end(&mut self) {
         self.off = true;
@@ -168,7 +175,8 @@ impl Drafts {
             return None;
         }
         self.index.extend(tokens);
-        self.index.draft(tokens, count)
+        let draft = self.index.draft(tokens, count)?;
+        (self.images.is_empty() || !draft.iter().any(|token| self.images.contains(token))).then_some(draft)
     }
 
     /// Takes note of how many tokens of a draft were right; `length` tokens are known now.

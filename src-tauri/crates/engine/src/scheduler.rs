@@ -433,13 +433,13 @@ impl Scheduler {
             return Some(id);
         }
         // Not begun: somebody may be about to read the same.
-        let (tokens, kv_bits) = (generation.tokens(), generation.request().kv_bits);
-        let most = tokens.len() - 1;
-        let known = self.loaded.prefix_cache.borrow().known(tokens, most, kv_bits);
+        let (prefix, kv_bits) = (generation.prefix(), generation.request().kv_bits);
+        let most = prefix.tokens.len() - 1;
+        let known = self.loaded.prefix_cache.borrow().known(prefix, most, kv_bits);
         let best = readers
             .iter()
             .filter(|other| other.generation.read().is_some() && other.generation.request().kv_bits == kv_bits)
-            .map(|other| (common_prefix(&tokens[..most], other.generation.tokens()), other.id))
+            .map(|other| (common_prefix(prefix.first(most), other.generation.prefix()), other.id))
             .max();
         let Some((shared, other)) = best.filter(|(shared, _)| *shared >= known + MIN_SHARED) else {
             return Some(id);
@@ -480,6 +480,7 @@ impl Scheduler {
     /// Waits for work that an abnormal end may have left in flight, and drops copies in which its cause may lie.
     fn recover(&self) {
         self.loaded.prefix_cache.borrow_mut().clear();
+        self.loaded.features.borrow_mut().clear();
         memory::recover();
     }
 }

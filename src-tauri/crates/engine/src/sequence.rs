@@ -1,6 +1,9 @@
 //! A sequence of tokens as the model reads and continues it.
 
+mod images;
 mod verify;
+
+use std::rc::Rc;
 
 use checkpoint::memory::Backend;
 use protocol::{KvBits, Timing};
@@ -10,10 +13,11 @@ use crate::error::Result;
 use crate::layers::{forget_dequantized, join_sequences};
 use crate::logprobs::Logprobs;
 use crate::memory;
-use crate::models::Model;
+use crate::models::{Input, Model};
 use crate::parameters::Parameters;
 use crate::sampler::{Mask, Sampler};
 use crate::tensor::{device, eval, Device, Tensor};
+pub use images::{Chunk, ImageViews, Preparing, PromptImage, PromptImages};
 pub use verify::verify;
 
 /// Prompt tokens that are read at once, between two looks at the cancel flag.
@@ -35,6 +39,8 @@ pub struct SequenceState {
     caches: Vec<Cache>,
     /// Tokens that the caches have read, counted where the model is called.
     offset: usize,
+    /// The pictures among its tokens.
+    images: Option<Rc<PromptImages>>,
 }
 
 impl SequenceState {
@@ -45,7 +51,29 @@ impl SequenceState {
 
     /// Caches that have read so many tokens.
     pub fn from_caches(caches: Vec<Cache>, positions: usize) -> Self {
-        Self { caches, offset: positions }
+        Self {
+            caches,
+            offset: positions,
+            images: None,
+        }
+    }
+
+    /// The same sequence with these pictures among its tokens.
+    pub fn with_images(self, images: Option<Rc<PromptImages>>) -> Self {
+        Self { images, ..self }
+    }
+
+    /// What is read beside the next `length` tokens.
+    ///
+    /// # Errors
+    /// If nobody has looked at a picture among them.
+    pub fn chunk(&self, length: usize) -> Result<Chunk> {
+        Chunk::of(self.images.as_deref(), self.offset, self.offset + length)
+    }
+
+    /// By how much the position of the next token differs from the number of tokens read.
+    fn delta(&self) -> i32 {
+        self.images.as_ref().map_or(0, |images| images.delta(self.offset))
     }
 
     /// How many tokens the caches have read.
@@ -72,8 +100,9 @@ impl SequenceState {
     /// Reads tokens for the sake of the caches alone. Nothing that the caches do not need is computed: not the output
     /// layer, nor layers that use the keys of others.
     pub fn prefill(&mut self, model: &Model, ids: &[u32]) -> Result<()> {
+        let chunk = self.chunk(ids.len())?;
         self.offset += ids.len();
-        model.forward(&ids_tensor(ids), &mut [&mut self.caches])?;
+        model.forward(&chunk.input(&ids_tensor(ids)), &mut [&mut self.caches])?;
         eval(self.caches.iter().flat_map(Parameters::tensors))?;
         forget_dequantized();
         Ok(())
@@ -172,12 +201,26 @@ pub fn decode_step(model: &Model, input: &Tensor, sequences: &mut [&mut Sequence
 
 /// The logits `[sequences, vocabulary]` of what follows the tokens `input` `[sequences]`. Nothing is evaluated.
 pub fn decode_logits(model: &Model, input: &Tensor, sequences: &mut [&mut Sequence]) -> Result<Tensor> {
-    let mut caches: Vec<&mut [Cache]> = Vec::with_capacity(sequences.len());
-    for sequence in &mut *sequences {
-        sequence.state.offset += 1;
-        caches.push(&mut sequence.state.caches);
+    let mut states: Vec<&mut SequenceState> = sequences.iter_mut().map(|sequence| &mut sequence.state).collect();
+    next_logits(model, input, &mut states)
+}
+
+/// The same of sequences without samplers.
+pub fn next_logits(model: &Model, input: &Tensor, states: &mut [&mut SequenceState]) -> Result<Tensor> {
+    let mut deltas: Vec<i32> = states.iter().map(|state| state.delta()).collect();
+    if deltas.iter().all(|delta| *delta == 0) {
+        deltas.clear();
     }
-    model.logits(&model.forward(input, &mut caches)?)
+    let mut caches: Vec<&mut [Cache]> = Vec::with_capacity(states.len());
+    for state in states {
+        state.offset += 1;
+        caches.push(&mut state.caches);
+    }
+    let input = Input {
+        deltas: &deltas,
+        ..Input::text(input)
+    };
+    model.logits(&model.forward(&input, &mut caches)?)
 }
 
 /// The choice of each row by its sequence; of a row whose sequence is gone, any token.

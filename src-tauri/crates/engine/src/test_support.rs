@@ -1,12 +1,13 @@
 //! What tests look at and change in a running engine. Compiled only with the feature `test-support`, which this room's own
 //! dev-dependencies enable: the app and the command line are built without it.
 
+use std::rc::Rc;
+
 use protocol::{FolderSource, JobHandle, KvBits, Request, Sampling};
 
-use crate::cache::Cache;
 use crate::parameters::Parameters;
 use crate::sampler::{Sampler, SamplerConfig};
-use crate::sequence::{decode_step, ids_tensor, verify, Sequence, SequenceState};
+use crate::sequence::{decode_step, ids_tensor, next_logits, verify, PromptImage, Sequence, SequenceState};
 use crate::{error, tensor, MlxEngine};
 
 /// What the worker holds.
@@ -22,6 +23,8 @@ pub struct Inspection {
     pub prefix_cache_bytes: u64,
     /// All handles of the worker's thread.
     pub living: i64,
+    /// How often towers of the loaded models looked at a picture.
+    pub looks: usize,
     /// How often answers of the loaded models were paused, and how often their caches were dropped.
     pub pauses: (usize, usize),
 }
@@ -61,7 +64,8 @@ impl MlxEngine {
                 .loaded()
                 .flat_map(|loaded| {
                     let head = loaded.head.iter().flat_map(Parameters::tensors);
-                    loaded.model.tensors().into_iter().chain(head)
+                    let tower = loaded.tower.iter().flat_map(Parameters::tensors);
+                    loaded.model.tensors().into_iter().chain(head).chain(tower)
                 })
                 .collect();
             let available = tensors
@@ -74,6 +78,7 @@ impl MlxEngine {
                 prefix_cache_tensors: worker.loaded().map(|loaded| loaded.prefix_cache.borrow().tensors()).sum(),
                 prefix_cache_bytes: worker.loaded().map(|loaded| loaded.prefix_cache.borrow().bytes()).sum(),
                 living: tensor::live_tensors(),
+                looks: worker.loaded().map(|loaded| loaded.looks.get()).sum(),
                 pauses: worker.pauses(),
             })
         })
@@ -137,23 +142,44 @@ impl MlxEngine {
         tokens: usize,
         kv_bits: Option<KvBits>,
     ) -> protocol::Result<Vec<Decoded>> {
+        let without = prompts.into_iter().map(|prompt| (prompt, Vec::new())).collect();
+        self.decode_images_together(model, without, tokens, kv_bits)
+    }
+
+    /// [`MlxEngine::decode_together`] with pictures among the tokens.
+    pub fn decode_images_together(
+        &self,
+        model: FolderSource,
+        prompts: Vec<(Vec<u32>, Vec<PromptImage>)>,
+        tokens: usize,
+        kv_bits: Option<KvBits>,
+    ) -> protocol::Result<Vec<Decoded>> {
         self.call(move |worker| {
             let loaded = worker.ensure_loaded(&model)?;
             let model = &loaded.model;
-            let read = |prompt: &Vec<u32>| -> error::Result<SequenceState> {
-                let mut state = SequenceState::new(model, kv_bits);
+            let read = |(prompt, images): &(Vec<u32>, Vec<PromptImage>)| -> error::Result<SequenceState> {
+                let images = match images.is_empty() {
+                    true => None,
+                    false => Some(Rc::new(loaded.images(images.clone())?)),
+                };
+                if let Some(images) = &images {
+                    for index in 0..images.len() {
+                        loaded.look(images, index, &mut || Ok(()))?;
+                    }
+                }
+                let mut state = SequenceState::new(model, kv_bits).with_images(images);
                 state.prefill(model, &prompt[..prompt.len() - 1])?;
                 Ok(state)
             };
-            let logits = |ids: &[u32], states: &mut [&mut [Cache]]| -> error::Result<Vec<Vec<f32>>> {
-                let logits = model.logits(&model.forward(&ids_tensor(ids), states)?)?.to_f32()?;
+            let logits = |ids: &[u32], states: &mut [&mut SequenceState]| -> error::Result<Vec<Vec<f32>>> {
+                let logits = next_logits(model, &ids_tensor(ids), states)?.to_f32()?;
                 Ok(logits.chunks(model.vocabulary() as usize).map(<[f32]>::to_vec).collect())
             };
             let mut all = Vec::new();
             for prompt in &prompts {
-                let (mut state, mut input, mut decoded) = (read(prompt)?, prompt[prompt.len() - 1], Decoded::default());
+                let (mut state, mut input, mut decoded) = (read(prompt)?, prompt.0[prompt.0.len() - 1], Decoded::default());
                 for _ in 0..tokens {
-                    let row = logits(&[input], &mut [state.caches()])?.remove(0);
+                    let row = logits(&[input], &mut [&mut state])?.remove(0);
                     input = likeliest(&row);
                     decoded.alone.push(input);
                     decoded.rows.0.push(row);
@@ -169,17 +195,17 @@ impl MlxEngine {
                 }
                 // Each goes on with the token it had alone, so that one rounding does not change all that follows.
                 let last = |index: &usize| match all[*index].together.len() {
-                    0 => prompts[*index][prompts[*index].len() - 1],
+                    0 => prompts[*index].0[prompts[*index].0.len() - 1],
                     made => all[*index].alone[made - 1],
                 };
                 let ids: Vec<u32> = members.iter().map(last).collect();
-                let mut caches: Vec<&mut [Cache]> = states
+                let mut taking: Vec<&mut SequenceState> = states
                     .iter_mut()
                     .enumerate()
                     .filter(|(index, _)| members.contains(index))
-                    .map(|(_, state)| state.caches())
+                    .map(|(_, state)| state)
                     .collect();
-                for (index, row) in members.iter().zip(logits(&ids, &mut caches)?) {
+                for (index, row) in members.iter().zip(logits(&ids, &mut taking)?) {
                     let decoded = &mut all[*index];
                     let alone = &decoded.rows.0[decoded.together.len()];
                     let apart = alone.iter().zip(&row).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
@@ -242,6 +268,22 @@ impl MlxEngine {
                 verified.keep(model, &mut sequence, kept)?;
             }
             Ok((stepped[1..=tokens].to_vec(), drafted[1..=tokens].to_vec(), passes))
+        })
+    }
+
+    /// Looks at a picture and gives up after so many layers of the tower; tells whether that ended the look, and how often was asked.
+    pub fn give_up_looking(&self, model: FolderSource, image: PromptImage, layers: usize) -> protocol::Result<(bool, usize)> {
+        self.call(move |worker| {
+            let loaded = worker.ensure_loaded(&model)?;
+            let (images, mut asked) = (loaded.images(vec![image])?, 0);
+            let looked = loaded.look(&images, 0, &mut || {
+                asked += 1;
+                if asked > layers {
+                    return Err(error::Error::Cancelled);
+                }
+                Ok(())
+            });
+            Ok((matches!(looked, Err(error::Error::Cancelled)), asked))
         })
     }
 

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use checkpoint::config::is_unused_tensor;
+use checkpoint::config::vision::{tower_tensor, without_wrappers};
 use checkpoint::{weight_files, Header};
 use mlx_rs::{Array, Dtype};
 
@@ -50,7 +51,10 @@ struct StoredMatrix {
 
 /// All weights of a model that nobody has taken yet.
 pub struct Weights<'a> {
+    /// Those of the part that is being loaded.
     tensors: HashMap<String, Tensor>,
+    /// Those of the tower, until that is loaded; empty if it will not be.
+    tower: HashMap<String, Tensor>,
     total: u64,
     taken: u64,
     resident: u64,
@@ -60,8 +64,9 @@ pub struct Weights<'a> {
 }
 
 impl<'a> Weights<'a> {
-    /// Opens every shard of a folder. Nothing is read but the headers; `progress` gets resident and total bytes.
-    pub fn open(dir: &Path, progress: &'a mut LoadProgress<'a>) -> Result<Self> {
+    /// Opens every shard of a folder, those of a tower only if `sees`. Nothing is read but the headers; `progress` gets resident and total
+    /// bytes.
+    pub fn open(dir: &Path, sees: bool, progress: &'a mut LoadProgress<'a>) -> Result<Self> {
         let mut files = Vec::new();
         for name in weight_files(dir)? {
             let path = dir.join(name);
@@ -70,25 +75,38 @@ impl<'a> Weights<'a> {
             header.check(&path, data)?;
             files.push((path, header));
         }
-        let (mut tensors, mut total) = (HashMap::new(), 0);
+        let (mut tensors, mut tower, mut total) = (HashMap::new(), HashMap::new(), 0);
         for (path, header) in files {
             for (name, array) in Array::load_safetensors(&path).map_err(|error| Error::Mlx(error.to_string()))? {
                 let tensor = Tensor::new(array);
-                if let Some(short) = canonical(&name) {
-                    total += header.bytes(&name).unwrap_or_default();
+                let bytes = header.bytes(&name).unwrap_or_default();
+                if let Some(short) = tower_tensor(&name) {
+                    if sees {
+                        total += bytes;
+                        tower.insert(short, tensor);
+                    }
+                } else if let Some(short) = canonical(&name) {
+                    total += bytes;
                     tensors.insert(short.to_owned(), tensor);
                 }
             }
         }
         progress(LoadStep::Weights { done: 0, total })?;
         let mut weights = Self::of(tensors, progress);
-        weights.total = total;
+        (weights.tower, weights.total) = (tower, total);
         Ok(weights)
+    }
+
+    /// From here on the tower's tensors are handed out, by the names that [`tower_tensor`] gives them; what is left of the language part is
+    /// freed.
+    pub fn begin_tower(&mut self) {
+        self.tensors = std::mem::take(&mut self.tower);
     }
 
     fn of(tensors: HashMap<String, Tensor>, progress: &'a mut LoadProgress<'a>) -> Self {
         Self {
             tensors,
+            tower: HashMap::new(),
             total: 0,
             taken: 0,
             resident: 0,
@@ -106,6 +124,11 @@ impl<'a> Weights<'a> {
     /// Whether there is a tensor that is not taken whose name and shape fit.
     pub fn any(&self, fits: impl Fn(&str, &[i32]) -> bool) -> bool {
         self.tensors.iter().any(|(name, tensor)| fits(name, tensor.shape()))
+    }
+
+    /// The shape of a tensor that is not taken.
+    pub fn shape(&self, name: &str) -> Option<&[i32]> {
+        self.tensors.get(name).map(Tensor::shape)
     }
 
     /// Refuses weights without this tensor.
@@ -149,6 +172,13 @@ impl<'a> Weights<'a> {
         if tensor.shape() != shape {
             return Err(wrong_shape(name, &tensor, format!("{shape:?}")));
         }
+        self.parameters += tensor.size() as u64;
+        to_compute_dtype(name, tensor)
+    }
+
+    /// A tensor of any shape, in the device's working type.
+    pub fn take_any(&mut self, name: &str) -> Result<Tensor> {
+        let tensor = self.take_raw(name)?;
         self.parameters += tensor.size() as u64;
         to_compute_dtype(name, tensor)
     }
@@ -273,11 +303,7 @@ fn canonical(name: &str) -> Option<&str> {
     if is_unused_tensor(name) {
         return None;
     }
-    let mut short = name;
-    while let Some(rest) = short.strip_prefix("language_model.").or_else(|| short.strip_prefix("model.")) {
-        short = rest;
-    }
-    Some(short)
+    Some(without_wrappers(name))
 }
 
 fn renamed(name: &str, table: &[(&str, &str)]) -> Option<String> {
@@ -382,6 +408,7 @@ mod tests {
             "language_model.model.norm.weight",
             "model.language_model.norm.weight",
             "model.norm.weight",
+            "model.text_model.norm.weight",
             "norm.weight",
         ] {
             assert_eq!(canonical(name), Some("norm.weight"));

@@ -17,6 +17,7 @@ use crate::answer::{self, PreparedPrompt};
 use crate::embedding::{EmbeddingJob, PreparedTexts};
 use crate::error::{catch_panic, Error, Result};
 use crate::generation::{planned_workload, Generation};
+use crate::images::RequestImages;
 use crate::job::{JobContext, MemoryQuery, PendingPrefetch, Shared};
 use crate::load::{LoadedModel, ModelFiles};
 use crate::loaded_models::{LoadedModels, Room};
@@ -50,7 +51,7 @@ pub enum Command {
     /// Make vectors of texts.
     Embed(Box<PreparedTexts>, EmbeddingJob),
     /// Read, at idle priority, what the next prompt of this conversation will begin with.
-    Prefetch(Box<Request>, PendingPrefetch),
+    Prefetch(Box<Request>, RequestImages, PendingPrefetch),
     /// Answer the queries for the memory; keeps one of them alive.
     Memory(Arc<MemoryQuery>),
     /// Free the model of this reference, when its answers have ended.
@@ -132,12 +133,12 @@ impl Worker {
                 drop(query);
                 return;
             }
-            Command::Prefetch(request, pending) => {
+            Command::Prefetch(request, images, pending) => {
                 // Who types is about to ask.
                 if let Some(folder) = request.model.folder() {
                     self.models.use_now(folder);
                 }
-                self.prefetches.replace(request, pending);
+                self.prefetches.replace(request, images, pending);
                 return;
             }
             Command::Generate { request, job } => {
@@ -297,9 +298,6 @@ impl Worker {
             if !self.fits_beside(&loaded, request, &prepared) {
                 return Ok(None);
             }
-            if let Some(notice) = request.unseen_media() {
-                job.send(EngineEvent::Notice(notice));
-            }
             let request = Request::clone(request);
             let source = loaded.files.source.clone();
             let generation = catch_panic(|| Generation::begin(loaded, request, prepared, load_ms, job.clone()))?;
@@ -333,7 +331,7 @@ impl Worker {
         job.check_cancelled()?;
         answer::check(request)?;
         let files = self.model_files(folder(request)?)?;
-        let prepared = answer::prepare(&files, request)?;
+        let prepared = answer::prepare(&files, request, &job.images)?;
         let (loaded, load_ms) = self.load_unless_loaded(files, &Listener::Job(job))?;
         job.check_cancelled()?;
         Ok((loaded, prepared, load_ms))

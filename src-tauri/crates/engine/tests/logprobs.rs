@@ -67,6 +67,7 @@ async fn log_probabilities_are_those_of_mlx_lm() {
                 tools: &[],
                 thinking: request.thinking,
                 add_generation_prompt: true,
+                images: &[],
             };
             json!({
                 "prompt": processor.prompt(&render).unwrap().ids,

@@ -217,14 +217,14 @@ async fn one_is_unloaded_while_another_answers() {
 #[tokio::test]
 async fn a_sequence_that_does_not_fit_beside_the_others_waits() {
     let setting = Setting::new(1, 1).await;
-    let mut running = setting.ask(setting.story(0, 150));
+    let mut running = setting.ask(setting.story(0, 400));
     first_token(&mut running).await;
     let beside = hear(setting.ask(setting.story(0, 150))).await;
     let both = setting.room.asked.load(Ordering::Relaxed);
     hear(running).await.done();
     // A little less than both need: one after the other.
     setting.room.reading.store(both - 1, Ordering::Relaxed);
-    let mut running = setting.ask(setting.story(0, 150));
+    let mut running = setting.ask(setting.story(0, 400));
     first_token(&mut running).await;
     let mut second = setting.ask(Request {
         priority: Priority::Api,

@@ -1,6 +1,6 @@
 //! Opening the file: folders, connections, migrations.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
@@ -11,12 +11,16 @@ use crate::{privacy, Error, Result};
 
 /// Every step from an empty file to the present tables; each ends by setting `user_version` to its number. A released step
 /// never changes.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_thinking.sql"),
     include_str!("../migrations/0003_parts_and_settings.sql"),
     include_str!("../migrations/0004_errors.sql"),
+    include_str!("../migrations/0005_attachments.sql"),
 ];
+
+/// The folder beside the file in which pictures lie.
+const ATTACHMENTS: &str = "attachments";
 
 /// How long a statement waits for another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -27,6 +31,8 @@ pub struct History {
     pub(crate) readers: SqlitePool,
     /// One connection: SQLite has one writer at a time, and a queue is fairer than its waiting.
     writer: SqlitePool,
+    /// Where pictures lie.
+    pub(crate) attachments: PathBuf,
 }
 
 impl History {
@@ -73,7 +79,11 @@ impl History {
         let readers = SqlitePoolOptions::new()
             .max_connections(4)
             .connect_lazy_with(options.pragma("query_only", "on"));
-        let history = Self { readers, writer };
+        let history = Self {
+            readers,
+            writer,
+            attachments: path.with_file_name(ATTACHMENTS),
+        };
         history.migrate().await?;
         if let Some(folder) = path.parent() {
             history.adopt_folders_file(folder).await?;

@@ -60,6 +60,9 @@ pub enum Error {
     /// Creating the folder failed.
     #[error("its folder cannot be made: {0}")]
     Folder(std::io::Error),
+    /// The file of a picture cannot be read or written.
+    #[error("the picture's file cannot be read or written: {0}; the rest of the history is safe")]
+    Attachment(std::io::Error),
     /// Anything else that SQLite reports.
     #[error("the history could not be read or written ({0}); what was stored before is safe. Try again")]
     Database(sqlx::Error),
@@ -67,6 +70,16 @@ pub enum Error {
 
 /// A result of the history file.
 pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// What became of a picture's file.
+    pub(crate) fn from_file(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Self::DiskFull,
+            _ => Self::Attachment(error),
+        }
+    }
+}
 
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {

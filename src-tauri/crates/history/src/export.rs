@@ -1,20 +1,26 @@
 //! A chat as a file of the user's own.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use protocol::{ChatView, Content, Role, StoredMessage};
+use protocol::{ChatView, Content, ImageBytes, Role, StoredMessage};
 use serde_json::{json, Value};
 
 use crate::{History, Result};
 
+/// Pictures as they leave the app, by their attachments: of each its media type and its bytes.
+pub type ExportedPictures = BTreeMap<String, (String, ImageBytes)>;
+
 impl History {
-    /// The branch of a chat that is looked at, for reading: Markdown with reasoning in quotes above its answer.
-    pub async fn export_markdown(&self, chat: &str) -> Result<String> {
-        Ok(markdown(&self.chat(chat).await?))
+    /// The branch of a chat that is looked at, for reading: Markdown with reasoning in quotes above its answer. These pictures stand in
+    /// it as data, others by name.
+    pub async fn export_markdown(&self, chat: &str, pictures: &ExportedPictures) -> Result<String> {
+        Ok(markdown(&self.chat(chat).await?, pictures))
     }
 
-    /// All of a chat, for programs: settings and the messages of every branch, parents before children.
-    pub async fn export_json(&self, chat: &str) -> Result<Value> {
+    /// All of a chat, for programs: settings, the messages of every branch, parents before children, and these pictures by the
+    /// attachments that messages name.
+    pub async fn export_json(&self, chat: &str, pictures: &ExportedPictures) -> Result<Value> {
         let (view, head) = self.chat_head(chat).await?;
         let messages = self.tree(chat).await?;
         Ok(json!({
@@ -25,11 +31,15 @@ impl History {
             "draft": view.draft,
             "head": head,
             "messages": messages,
+            "attachments": pictures
+                .iter()
+                .map(|(id, (media_type, bytes))| (id.clone(), json!({"media_type": media_type, "base64": bytes})))
+                .collect::<serde_json::Map<_, _>>(),
         }))
     }
 }
 
-fn markdown(view: &ChatView) -> String {
+fn markdown(view: &ChatView, pictures: &ExportedPictures) -> String {
     let title = if view.summary.title.is_empty() {
         "Untitled chat"
     } else {
@@ -51,7 +61,10 @@ fn markdown(view: &ChatView) -> String {
                 }
                 Content::ToolCall { call } => write!(out, "\nCalled `{}`:\n\n```json\n{:#}\n```\n", call.name, call.arguments),
                 Content::Data { data } => write!(out, "\n```json\n{data:#}\n```\n"),
-                // Their bytes do not fit into a text.
+                Content::Image { attachment, alt, .. } if pictures.contains_key(attachment) => {
+                    let (media_type, bytes) = &pictures[attachment];
+                    write!(out, "\n![{}]({})\n", label(alt), bytes.to_data_url(media_type))
+                }
                 Content::Image { .. } | Content::File { .. } => write!(out, "\n*{}*\n", part.content.as_text().unwrap_or_default()),
             };
         }
@@ -60,6 +73,13 @@ fn markdown(view: &ChatView) -> String {
         }
     }
     out
+}
+
+/// A picture's name between brackets, in which brackets and line ends would end it.
+fn label(alt: &str) -> String {
+    alt.chars()
+        .map(|c| if matches!(c, '[' | ']' | '\\') || c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 fn speaker(message: &StoredMessage) -> &str {

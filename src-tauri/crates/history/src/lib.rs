@@ -4,6 +4,7 @@
 //! Times are Unix milliseconds, ids are UUIDv7 texts. An id that does not exist is [`Error::NotFound`], and a chat in the
 //! trash counts as not existing for everything but [`History::restore_chat`].
 
+mod attachments;
 mod chats;
 mod continuation;
 mod database;
@@ -19,8 +20,10 @@ mod tool_results;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+pub use attachments::Attachment;
 pub use database::History;
 pub use error::{Error, Result};
+pub use export::ExportedPictures;
 pub use messages::{NewAnswer, StreamingAnswer};
 pub use parts::{AnswerDelta, ControlRequests, PartDelta};
 pub use search::SearchHit;

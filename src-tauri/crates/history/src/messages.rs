@@ -3,6 +3,7 @@
 use protocol::{AnswerState, ChatSettings, Content, Part, Position, Role, StoredMessage, Turn};
 use sqlx::{Sqlite, Transaction};
 
+use crate::attachments::check_attachments;
 use crate::parts::{delete_parts, insert_parts, token_bytes};
 use crate::rows::{messages, select_messages, to_json, to_word, PartOfMessage};
 use crate::tool_results::close_calls;
@@ -82,6 +83,7 @@ impl History {
     pub async fn begin_turn(&self, chat: &str, content: &[Content], position: &Position, title: &str, answer: &NewAnswer) -> Result<Turn> {
         let (question, now) = (new_id(), now());
         let mut transaction = self.write().await?;
+        check_attachments(&mut transaction, content).await?;
         let head: Option<Option<String>> = sqlx::query_scalar("SELECT head FROM chats WHERE id = ? AND deleted_at IS NULL")
             .bind(chat)
             .fetch_optional(&mut *transaction)

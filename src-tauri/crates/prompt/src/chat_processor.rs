@@ -10,8 +10,9 @@ use serde_json::{Map, Value};
 use crate::call_form::CallForm;
 use crate::channels::{ChannelFormat, ChannelParser, ThinkingTerminator};
 use crate::conversation::{map_texts, texts};
+use crate::images::{Form, ImageSpan, ImageTokens};
 use crate::thinking_control::capability;
-use crate::{RenderRequest, Result, StopSet, Template, Tokenizer};
+use crate::{Error, RenderRequest, Result, StopSet, Template, Tokenizer};
 
 /// A rendered conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Prompt {
     pub text: String,
     /// As token ids, in which typed text is never a control token.
     pub ids: Vec<u32>,
+    /// Where its pictures stand in the ids, in their order.
+    pub images: Vec<ImageSpan>,
 }
 
 /// A conversation as text in which control tokens that somebody typed are broken up, to be compared with others.
@@ -38,6 +41,7 @@ pub struct ChatProcessor {
     terminator: Option<ThinkingTerminator>,
     generation_defaults: Sampling,
     call_form: OnceLock<Option<CallForm>>,
+    images: Option<ImageTokens>,
 }
 
 impl ChatProcessor {
@@ -47,8 +51,15 @@ impl ChatProcessor {
         let tokenizer_config = crate::read_json(&dir.join("tokenizer_config.json"))?;
         let config = crate::read_json(&dir.join("config.json"))?;
         let generation_config = crate::read_json(&dir.join("generation_config.json"))?;
-        let template = Template::open(dir, &tokenizer_config)?;
-        let tokenizer = Tokenizer::open(dir, &tokenizer_config, template.source())?;
+        let template = match (Template::open(dir, &tokenizer_config), ImageTokens::template(&config)) {
+            (Err(Error::NoTemplate), Some(source)) => Template::new(&source.into(), Map::new())?,
+            (opened, _) => opened?,
+        };
+        let written = ImageTokens::spelled(&config)
+            .into_iter()
+            .chain([template.source()])
+            .collect::<String>();
+        let tokenizer = Tokenizer::open(dir, &tokenizer_config, &written)?;
         let format = ChannelFormat::detect(&tokenizer, template.source());
         let mut stops = StopSet::collect(&tokenizer, &tokenizer_config, &config, &generation_config);
         stops.add_ends(&tokenizer, format.ends());
@@ -60,6 +71,7 @@ impl ChatProcessor {
             format,
             generation_defaults: generation_defaults(&generation_config),
             call_form: OnceLock::new(),
+            images: ImageTokens::of(&config, &tokenizer, &template),
             tokenizer,
             template,
         })
@@ -72,19 +84,64 @@ impl ChatProcessor {
 
     /// The conversation as text and ids. Text that spells no control token gets the ids of
     /// `apply_chat_template(tokenize=True)`; control tokens spelled in a message stay text, whatever the template does.
+    ///
+    /// Pictures stand in it with all the ids that they take.
+    ///
+    /// # Errors
+    /// If the template refuses the conversation, or the pictures cannot be shown to this model.
     pub fn prompt(&self, request: &RenderRequest) -> Result<Prompt> {
+        let prompt = self.narrow_prompt(request)?;
+        match &self.images {
+            Some(images) if !request.images.is_empty() => images.widen(&self.tokenizer, prompt, request.images),
+            _ => Ok(prompt),
+        }
+    }
+
+    /// Whether there are tokens for pictures. If the model's tower is there as well, it sees.
+    pub fn takes_images(&self) -> bool {
+        self.images.is_some()
+    }
+
+    /// The variables of a conversation, and the form of its pictures; `None` if none are shown.
+    fn variables(&self, request: &RenderRequest) -> Result<(Map<String, Value>, Option<Form>)> {
         let variables = self.template.variables(request);
+        if request.images.is_empty() {
+            return Ok((variables, None));
+        }
+        let images = self.images.as_ref().ok_or(Error::NoPictures)?;
+        let mut found = Vec::new();
+        ["messages", "tools"].iter().for_each(|name| texts(&variables[*name], &mut found));
+        match images.form(request.messages, found.iter().copied()) {
+            Form::Parts => Ok((variables, Some(Form::Parts))),
+            inline => Ok((self.template.variables_in(request, Some(inline)), Some(inline))),
+        }
+    }
+
+    /// Renders for encoding: places for pictures are written as the model's family has them.
+    fn render_written(&self, variables: Map<String, Value>, pictures: Option<Form>) -> Result<String> {
+        let text = self.template.render(variables)?;
+        Ok(match (&self.images, pictures) {
+            (Some(images), Some(form)) => images.write(text, form),
+            _ => text,
+        })
+    }
+
+    /// The prompt with one placeholder for each picture.
+    fn narrow_prompt(&self, request: &RenderRequest) -> Result<Prompt> {
+        let (variables, pictures) = self.variables(request)?;
         let spoken = [variables["messages"].clone(), variables["tools"].clone()];
         let mut found = Vec::new();
         spoken.iter().for_each(|value| texts(value, &mut found));
 
         let sentinel = Tokenizer::sentinel_for(found.iter().copied());
-        let prompt = self.prompt_with(&variables, sentinel, &|text| self.tokenizer.escape_control_tokens(text, sentinel))?;
+        let prompt = self.prompt_with(&variables, pictures, sentinel, &|text| {
+            self.tokenizer.escape_control_tokens(text, sentinel)
+        })?;
         if !found.iter().any(|text| self.tokenizer.has_loose_edge(text)) {
             return Ok(prompt);
         }
         // A piece of a control token at the end of a message may have been completed by what stands next to it.
-        let fenced = self.prompt_with(&variables, sentinel, &|text| {
+        let fenced = self.prompt_with(&variables, pictures, sentinel, &|text| {
             let broken = self.tokenizer.escape_control_tokens(text, sentinel);
             if !self.tokenizer.has_loose_edge(text) {
                 return broken;
@@ -107,6 +164,7 @@ impl ChatProcessor {
     fn prompt_with(
         &self,
         variables: &Map<String, Value>,
+        pictures: Option<Form>,
         sentinel: char,
         change: &impl Fn(&str) -> std::borrow::Cow<'_, str>,
     ) -> Result<Prompt> {
@@ -114,17 +172,18 @@ impl ChatProcessor {
         for name in ["messages", "tools"] {
             variables[name] = map_texts(&variables[name], change);
         }
-        let text = self.template.render(variables)?;
+        let text = self.render_written(variables, pictures)?;
         let ids = self.tokenizer.encode_rendered(&text, Some(sentinel))?;
         Ok(Prompt {
             text: text.replace(sentinel, ""),
             ids,
+            images: Vec::new(),
         })
     }
 
     /// The text that [`ChatProcessor::prompt`] makes ids of.
     pub(crate) fn rendered(&self, request: &RenderRequest) -> Result<Rendered> {
-        let variables = self.template.variables(request);
+        let (variables, _) = self.variables(request)?;
         let mut found = Vec::new();
         ["messages", "tools"].iter().for_each(|name| texts(&variables[*name], &mut found));
         let sentinel = Tokenizer::sentinel_for(found.iter().copied());
@@ -136,11 +195,19 @@ impl ChatProcessor {
 
     /// The same with a given sentinel.
     pub(crate) fn rendered_with(&self, request: &RenderRequest, sentinel: char) -> Result<String> {
-        let mut variables = self.template.variables(request);
+        let (mut variables, pictures) = self.variables(request)?;
         for name in ["messages", "tools"] {
             variables[name] = map_texts(&variables[name], &|text| self.tokenizer.escape_control_tokens(text, sentinel));
         }
-        self.template.render(variables)
+        self.render_written(variables, pictures)
+    }
+
+    /// The ids of a prompt with one placeholder for each picture.
+    pub(crate) fn narrow(&self, prompt: &Prompt) -> Vec<u32> {
+        match &self.images {
+            Some(images) if !prompt.images.is_empty() => images.narrow(prompt),
+            _ => prompt.ids.clone(),
+        }
     }
 
     /// Plain text as ids, without control tokens.
@@ -200,6 +267,7 @@ impl ChatProcessor {
         let prompt = Prompt {
             ids: self.tokenizer.encode_rendered(&opening, None)?,
             text: opening,
+            images: Vec::new(),
         };
         Ok((self.parser(&prompt, thinking_on, &[]), self.tokenizer.encode_rendered(text, None)?))
     }

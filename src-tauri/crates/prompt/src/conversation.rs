@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use protocol::{Content, Message, Role, Thinking};
 use serde_json::{json, Map, Value};
 
+use checkpoint::ImagePlan;
+
+use crate::images::Form;
 use crate::tool_conventions::ToolConventions;
 
 /// What a prompt is rendered from.
@@ -18,14 +21,16 @@ pub struct RenderRequest<'a> {
     pub thinking: Option<Thinking>,
     /// Whether the prompt ends where an answer begins.
     pub add_generation_prompt: bool,
+    /// What the pictures of the conversation will be to the model, in their order. If there are none, pictures are told by name.
+    pub images: &'a [ImagePlan],
 }
 
 impl RenderRequest<'_> {
     /// The variables that transformers' `apply_chat_template` passes for the same conversation, as a template with these conventions
-    /// accepts them.
-    pub(crate) fn variables(&self, conventions: ToolConventions) -> Map<String, Value> {
+    /// accepts them; pictures in this form, or as words.
+    pub(crate) fn variables(&self, conventions: ToolConventions, pictures: Option<Form>) -> Map<String, Value> {
         let mut variables = Map::new();
-        let messages = self.messages.iter().map(|one| message(one, conventions));
+        let messages = self.messages.iter().map(|one| message(one, conventions, pictures));
         variables.insert("messages".into(), messages.collect());
         variables.insert("tools".into(), if self.tools.is_empty() { Value::Null } else { self.tools.into() });
         variables.insert("documents".into(), Value::Null);
@@ -56,8 +61,9 @@ impl RenderRequest<'_> {
     }
 }
 
-/// A message in the form that templates expect: content as one text or as an object that a tool returned, arguments as objects.
-fn message(message: &Message, conventions: ToolConventions) -> Value {
+/// A message in the form that templates expect: content as one text, as an object that a tool returned, or as a list of parts if a picture is
+/// among them; arguments as objects.
+fn message(message: &Message, conventions: ToolConventions, pictures: Option<Form>) -> Value {
     let role = match message.role {
         Role::System => "system",
         Role::User => "user",
@@ -68,7 +74,10 @@ fn message(message: &Message, conventions: ToolConventions) -> Value {
     fields.insert("role".into(), role.into());
     let content = match message.content.as_slice() {
         [Content::Data { data }] if conventions.objects => data.clone(),
-        _ => message.text_with_placeholders().into(),
+        parts => match pictures.zip(std::num::NonZeroUsize::new(parts.iter().filter(|part| is_picture(part)).count())) {
+            Some((form, count)) => with_pictures(parts, count.get(), form),
+            None => message.text_with_placeholders().into(),
+        },
     };
     fields.insert("content".into(), content);
     if let Some(reasoning) = &message.reasoning {
@@ -88,6 +97,23 @@ fn message(message: &Message, conventions: ToolConventions) -> Value {
         fields.insert("tool_call_id".into(), conventions.call_id(id).into());
     }
     fields.into()
+}
+
+fn is_picture(part: &Content) -> bool {
+    matches!(part, Content::Image { .. })
+}
+
+/// Parts with pictures, which come before the words: that is how nearly all families were trained.
+fn with_pictures(parts: &[Content], count: usize, form: Form) -> Value {
+    let text: String = parts.iter().filter(|part| !is_picture(part)).filter_map(Content::as_text).collect();
+    match form {
+        Form::Parts => {
+            let pictures = std::iter::repeat_n(json!({"type": "image"}), count);
+            let words = (!text.is_empty()).then(|| json!({"type": "text", "text": text}));
+            pictures.chain(words).collect()
+        }
+        Form::Inline(marker) => std::iter::repeat_n(marker, count).chain(text.chars()).collect::<String>().into(),
+    }
 }
 
 /// All texts of a value, keys included.

@@ -47,6 +47,28 @@ pub enum Error {
     /// A gap is to be filled, by a model that has no tokens for that.
     #[error("this model was not made to fill a gap between two texts; send only what stands before it, or choose a model for code")]
     NoFillIn,
+    /// Pictures are to be shown to a model that has no tokens for them.
+    #[error("this model has no way to be shown pictures; choose one that sees, or leave the pictures out")]
+    NoPictures,
+    /// The tokenizer splits what takes a picture's features.
+    #[error("the tokenizer does not know the token `{0}` that pictures need; the model's files do not belong together, fetch it again")]
+    NoImageToken(String),
+    /// The chat template wrote another number of placeholders than there are pictures.
+    #[error("the conversation holds {pictures} pictures and the model's chat template wrote {placeholders} places for them; nothing was sent to the model")]
+    PictureCount {
+        /// Pictures that are to be shown.
+        pictures: usize,
+        /// Places that the template wrote.
+        placeholders: usize,
+    },
+    /// More pictures than such models take.
+    #[error("the conversation holds {pictures} pictures, and this model can be shown {most}; leave some out, or choose another model")]
+    TooManyPictures {
+        /// Pictures that are to be shown.
+        pictures: usize,
+        /// The most that can be.
+        most: usize,
+    },
     /// A thought is to be continued, of a model that has none.
     #[error("this answer began with a thought, and the model has no way to tell one; nothing was lost, choose the model that began it")]
     NoThoughts,
@@ -60,8 +82,12 @@ impl From<Error> for protocol::Error {
         let code = match &error {
             Error::File { .. } | Error::Json { .. } | Error::Tokenizer(_) => ErrorCode::ModelBroken,
             Error::UnknownDecoder(_) | Error::NoTemplate | Error::TemplateSyntax(_) => ErrorCode::ModelUnsupported,
-            Error::NoThoughts | Error::NoFillIn => ErrorCode::BadRequest,
-            Error::TemplateRefused(_) | Error::TemplateFailed(_) | Error::TemplateEndless => ErrorCode::TemplateRefused,
+            Error::NoThoughts | Error::NoFillIn | Error::TooManyPictures { .. } => ErrorCode::BadRequest,
+            Error::NoPictures => ErrorCode::PictureNotSeen,
+            Error::NoImageToken(_) => ErrorCode::ModelBroken,
+            Error::TemplateRefused(_) | Error::TemplateFailed(_) | Error::TemplateEndless | Error::PictureCount { .. } => {
+                ErrorCode::TemplateRefused
+            }
         };
         let message = protocol::Error::new(code, error.to_string());
         match error {
@@ -71,7 +97,10 @@ impl From<Error> for protocol::Error {
             Error::Tokenizer(reason) | Error::TemplateSyntax(reason) | Error::TemplateRefused(reason) | Error::TemplateFailed(reason) => {
                 message.with("reason", reason)
             }
-            Error::NoTemplate | Error::TemplateEndless | Error::NoThoughts | Error::NoFillIn => message,
+            Error::NoImageToken(token) => message.with("token", token),
+            Error::PictureCount { pictures, placeholders } => message.with("pictures", pictures).with("placeholders", placeholders),
+            Error::TooManyPictures { pictures, most } => message.with("pictures", pictures).with("most", most),
+            Error::NoTemplate | Error::TemplateEndless | Error::NoThoughts | Error::NoFillIn | Error::NoPictures => message,
         }
     }
 }

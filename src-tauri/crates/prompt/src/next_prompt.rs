@@ -9,7 +9,8 @@
 use protocol::{Content, Message, Role};
 
 use crate::chat_processor::Rendered;
-use crate::{ChatProcessor, Prompt, RenderRequest, Result};
+use crate::images::widened;
+use crate::{ChatProcessor, ImageSpan, Prompt, RenderRequest, Result};
 
 /// Questions that nobody asked, with different first letters.
 const PROBES: [&str; 2] = ["What?", "Hm."];
@@ -28,6 +29,8 @@ pub struct NextPrompt {
     pub ids: Vec<u32>,
     /// Where other prompts part from them, as [`ChatProcessor::boundaries`] gives them.
     pub boundaries: Vec<usize>,
+    /// Where pictures stand in the ids, in their order.
+    pub images: Vec<ImageSpan>,
 }
 
 impl ChatProcessor {
@@ -35,16 +38,19 @@ impl ChatProcessor {
     /// instructions, an edit of the last question, the next turn and, as far as it is not near that, another answer. One id
     /// at least is left after the last boundary.
     pub fn boundaries(&self, request: &RenderRequest, prompt: &Prompt) -> Vec<usize> {
-        let whole = prompt.ids.len().saturating_sub(1);
-        let Ok(rendered) = self.rendered(request) else { return vec![whole] };
+        let ids = self.narrow(prompt);
+        let whole = ids.len().saturating_sub(1);
+        let Ok(rendered) = self.rendered(request) else {
+            return vec![prompt.ids.len().saturating_sub(1)];
+        };
         let next = [request.messages, &[Message::text(Role::Assistant, "Yes."), question(PROBES[0])]].concat();
-        let next = self.parting(request, &next, &rendered, &prompt.ids).map(|next| next.min(whole));
+        let next = self.parting(request, &next, &rendered, &ids).map(|next| next.min(whole));
         let end = next.is_none_or(|next| next + NEAR <= whole).then_some(whole);
         let mut found: Vec<usize> = next.into_iter().chain(end).collect();
         for messages in [self.instructions(request), before_last_question(request.messages)] {
-            found.extend(messages.and_then(|messages| self.parting(request, &messages, &rendered, &prompt.ids)));
+            found.extend(messages.and_then(|messages| self.parting(request, &messages, &rendered, &ids)));
         }
-        in_order(found, whole)
+        in_order(found, whole).into_iter().map(|at| widened(&prompt.images, at)).collect()
     }
 
     /// What the next prompt begins with, when the conversation so far is this one and a question will follow.
@@ -56,23 +62,26 @@ impl ChatProcessor {
         };
         let prompt = self.prompt(&request)?;
         let rendered = self.rendered(&request)?;
-        let Some(end) = self.parting(&request, &other, &rendered, &prompt.ids) else {
+        let ids = self.narrow(&prompt);
+        let Some(end) = self.parting(&request, &other, &rendered, &ids) else {
             return Ok(NextPrompt::default());
         };
         let asked = one.iter().rposition(|message| message.role == Role::User).unwrap_or(0);
         let asked_before = one[..asked].iter().rposition(|message| message.role == Role::User);
         let mut found: Vec<usize> = Vec::new();
         for messages in [self.instructions(&request), before_last_question(&one[..asked])] {
-            found.extend(messages.and_then(|messages| self.parting(&request, &messages, &rendered, &prompt.ids)));
+            found.extend(messages.and_then(|messages| self.parting(&request, &messages, &rendered, &ids)));
         }
         if let Some(question) = asked_before {
             // Another answer to the last question; its prompt ends there, and one token has to be left to read.
-            let again = self.parting(&request, &one[..=question], &rendered, &prompt.ids);
+            let again = self.parting(&request, &one[..=question], &rendered, &ids);
             found.extend(again.map(|end| end.saturating_sub(1)));
         }
+        let widened_end = widened(&prompt.images, end);
         Ok(NextPrompt {
-            boundaries: in_order(found, end),
-            ids: prompt.ids[..end].to_vec(),
+            boundaries: in_order(found, end).into_iter().map(|at| widened(&prompt.images, at)).collect(),
+            ids: prompt.ids[..widened_end].to_vec(),
+            images: prompt.images.into_iter().filter(|span| span.range.end <= widened_end).collect(),
         })
     }
 

@@ -33,6 +33,7 @@ impl ChatProcessor {
                 return Ok(Prompt {
                     text: tokenizer.decode(ids),
                     ids: ids.clone(),
+                    images: Vec::new(),
                 })
             }
             RawPrompt::Text(text) => text.clone(),
@@ -48,7 +49,11 @@ impl ChatProcessor {
         if twice && matches!(raw, RawPrompt::Text(_)) {
             ids.remove(0);
         }
-        Ok(Prompt { text, ids })
+        Ok(Prompt {
+            text,
+            ids,
+            images: Vec::new(),
+        })
     }
 
     /// A parser for what follows a raw prompt: all of it is text.

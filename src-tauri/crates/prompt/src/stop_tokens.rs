@@ -62,6 +62,7 @@ impl StopSet {
             tools: &[],
             thinking: None,
             add_generation_prompt: false,
+            images: &[],
         };
         let Ok(text) = template.render(template.variables(&request)) else {
             return;

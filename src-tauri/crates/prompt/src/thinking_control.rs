@@ -56,6 +56,7 @@ impl Probe<'_> {
             tools: &[],
             thinking,
             add_generation_prompt: true,
+            images: &[],
         };
         self.template.render(self.template.variables(&request)).ok()
     }

@@ -27,7 +27,8 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// Reads `tokenizer.json` in `dir`. `config` is tokenizer_config.json, `template` the chat template's source.
+    /// Reads `tokenizer.json` in `dir`. `config` is tokenizer_config.json, `template` the chat template's source and what else is known
+    /// to be written in prompts.
     pub fn open(dir: &Path, config: &Value, template: &str) -> Result<Self> {
         Self::open_with(dir, config, template, Spelling::of)
     }
@@ -166,6 +167,14 @@ impl Tokenizer {
             .into_iter()
             .find(|candidate| !texts.clone().into_iter().any(|text| text.contains(*candidate)))
             .unwrap_or(*SENTINELS.start())
+    }
+
+    /// Another noncharacter that none of the texts contains, to stand for something in them.
+    pub(crate) fn marker_for<'a>(texts: impl IntoIterator<Item = &'a str> + Clone) -> char {
+        SENTINELS
+            .into_iter()
+            .rfind(|candidate| !texts.clone().into_iter().any(|text| text.contains(*candidate)))
+            .unwrap_or(*SENTINELS.end())
     }
 
     /// The text with a sentinel inside of every control token that it spells.

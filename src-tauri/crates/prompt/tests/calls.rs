@@ -77,6 +77,7 @@ fn calls_are_what_was_written_in_tokens() {
                 let prompt = Prompt {
                     text: opening.to_owned(),
                     ids: ids(opening),
+                    ..Prompt::default()
                 };
                 let mut parser = processor.parser(&prompt, true, &[]).with_tools(&fixture.tools);
                 let mut events: Vec<Event> = ids(&case.source).into_iter().flat_map(|id| parser.push_event(id)).collect();

@@ -222,6 +222,7 @@ fn the_same_comes_of_tokens() {
             let prompt = Prompt {
                 text: text.to_owned(),
                 ids: ids(text),
+                ..Prompt::default()
             };
             let mut parser = processor.parser(&prompt, case.thinking_on(), &[]).with_tools(&FIXTURE.tools);
             let mut events: Vec<Event> = ids(source).into_iter().flat_map(|id| parser.push_event(id)).collect();

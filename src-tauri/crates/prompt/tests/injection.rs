@@ -85,6 +85,7 @@ fn ids(processor: &ChatProcessor, messages: &[Message]) -> Vec<u32> {
         tools: &[],
         thinking: None,
         add_generation_prompt: true,
+        images: &[],
     };
     processor.prompt(&request).unwrap().ids
 }

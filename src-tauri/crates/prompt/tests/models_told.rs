@@ -127,6 +127,7 @@ fn models_without_a_public_template_are_told() {
         let prompt = Prompt {
             text: model.opened.to_owned(),
             ids: ids(model.opened),
+            ..Prompt::default()
         };
         for wrote in model.wrote {
             // A thought and what closes it come before what the model says and calls, if it thinks.

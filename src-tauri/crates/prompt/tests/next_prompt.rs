@@ -21,6 +21,7 @@ fn request(messages: &[Message], thinking: Thinking) -> RenderRequest<'_> {
         tools: &[],
         thinking: Some(thinking),
         add_generation_prompt: true,
+        images: &[],
     }
 }
 

@@ -55,6 +55,7 @@ fn read(processor: &ChatProcessor) -> Option<Read> {
             tools: &tools,
             thinking: Some(Thinking::On),
             add_generation_prompt,
+            images: &[],
         };
         processor.prompt(&request).ok()
     };

@@ -27,6 +27,7 @@ fn request(messages: &[Message]) -> RenderRequest<'_> {
         tools: &[],
         thinking: None,
         add_generation_prompt: true,
+        images: &[],
     }
 }
 
@@ -60,6 +61,7 @@ fn texts_and_ids_are_those_of_transformers() {
             tools: case["tools"].as_array().unwrap(),
             thinking,
             add_generation_prompt: case["add_generation_prompt"].as_bool().unwrap(),
+            images: &[],
         };
         let prompt = pebble.prompt(&request).unwrap();
         let ids: Vec<u32> = serde_json::from_value(case["ids"].clone()).unwrap();

@@ -201,6 +201,7 @@ fn an_answer_of_which_only_words_are_known_goes_on_in_its_place() {
             let prompt = Prompt {
                 text: prompt.into(),
                 ids: ids(&model, prompt),
+                ..Prompt::default()
             };
             for (thinking, text) in [("12 <think> 3", ""), ("12", "3 <channel|> 4"), ("", "34"), ("12\n", "34"), ("", "")] {
                 let begun = model.encode_answer_prefix(&prompt, thinking, text).unwrap();

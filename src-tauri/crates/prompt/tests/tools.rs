@@ -79,6 +79,7 @@ fn render(template: &Template, messages: &[Message]) -> prompt::Result<String> {
         tools: &tools,
         thinking: None,
         add_generation_prompt: true,
+        images: &[],
     };
     template.render(template.variables(&request))
 }

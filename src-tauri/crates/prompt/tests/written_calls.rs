@@ -374,6 +374,7 @@ fn rendered(processor: &ChatProcessor, written: &[Call]) -> Option<(Prompt, Vec<
             tools: &OFFERED,
             thinking: None,
             add_generation_prompt,
+            images: &[],
         };
         processor.prompt(&request).ok()
     };

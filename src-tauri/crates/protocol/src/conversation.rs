@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{Content, EndedBy, Error, FinishReason, Notice, Sampling, Stage, Thinking, Timing, Usage};
+use crate::{Content, EndedBy, Error, FinishReason, ImageDetail, Notice, Sampling, Stage, Thinking, Timing, Usage};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -52,6 +52,8 @@ pub struct ChatSettings {
     pub system_prompt: String,
     /// How tokens are chosen.
     pub sampling: Sampling,
+    /// How closely the model looks at pictures.
+    pub image_detail: ImageDetail,
 }
 
 /// A chat in the sidebar.

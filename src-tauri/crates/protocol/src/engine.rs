@@ -8,8 +8,8 @@ use futures::future::BoxFuture;
 use tokio::sync::Notify;
 
 use crate::{
-    Capabilities, EmbeddingRequest, Embeddings, EngineEvent, Error, ErrorCode, FolderSource, LoadEvent, LocalModel, MemoryFigures,
-    ModelInfo, ModelSource, Receiver, Request, Result, TokenCount,
+    Capabilities, EmbeddingRequest, Embeddings, EngineEvent, Error, ErrorCode, FolderSource, ImageDetail, LoadEvent, LocalModel,
+    MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result, TokenCount,
 };
 
 /// Asks a job to end; it is looked at between prefill chunks and between tokens. Clones ask the same job.
@@ -176,5 +176,11 @@ pub trait ModelShelf: Send + Sync + 'static {
     /// The models on this computer, those that cannot be used among them; who keeps no such list has none. Reads files.
     fn list(&self) -> Vec<LocalModel> {
         Vec::new()
+    }
+
+    /// Tokens that pictures of these sizes (width, height) take under a model, marks between them left out, in the same order; `None` if
+    /// nobody here knows, as of a model without a description of its pictures. Reads files, and none of the pictures.
+    fn image_tokens(&self, _model: &ModelSource, _sizes: &[(u32, u32)], _detail: ImageDetail) -> Option<Vec<u32>> {
+        None
     }
 }

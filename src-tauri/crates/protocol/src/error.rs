@@ -28,6 +28,11 @@ pub enum ErrorCode {
     /// A model, or what it is asked to read, takes more memory than there is. Nothing was loaded; close other programs, ask for
     /// less, or take a smaller model.
     MemoryShort,
+    /// A picture cannot be read: it is broken, too large, or of a kind that is not known. Another file helps.
+    PictureBroken,
+    /// The model cannot see, and a picture was to be shown to it. Nothing was sent; a model that sees helps, and `models` names those of
+    /// this computer, if there are any.
+    PictureNotSeen,
     /// The model's own chat template refused these messages.
     TemplateRefused,
     /// An answer is already running in this chat, or as many requests wait for the engine as may: then `retry_after` says after how

@@ -15,6 +15,8 @@ pub enum Stage {
     Load,
     /// The graphics card's kernels are compiled and compared with what they should compute, once on a computer; not counted.
     Kernels,
+    /// Pictures of the prompt go through the model's tower; counted in pictures.
+    Looking,
     /// The prompt is read; counted in tokens.
     Prefill,
 }

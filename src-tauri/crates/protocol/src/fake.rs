@@ -1,6 +1,6 @@
 //! An engine for the tests of other rooms: it says what the test scripted and remembers what it was asked.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -59,6 +59,8 @@ struct State {
     jobs: VecDeque<FakeJob>,
     prefetched: Vec<Request>,
     loaded: Vec<ModelInfo>,
+    /// References of models that do not see; all others do.
+    blind: BTreeSet<String>,
     /// For how long what is loaded was asked nothing; `None` while it answers.
     idle: Option<Duration>,
 }
@@ -81,6 +83,11 @@ impl FakeEngine {
     /// What was prefetched since the test last asked.
     pub fn take_prefetched(&self) -> Vec<Request> {
         std::mem::take(&mut self.state().prefetched)
+    }
+
+    /// Says that the model of this reference does not see.
+    pub fn make_blind(&self, reference: &str) {
+        self.state().blind.insert(reference.to_owned());
     }
 
     /// Says for how long what is loaded was asked nothing; `None` while it answers, as at first.
@@ -121,6 +128,7 @@ impl Engine for FakeEngine {
             end_thinking: local,
             prefetch: local,
             memory: local,
+            images: !self.state().blind.contains(&model.reference()),
             tools: true,
             leaves_computer: !local,
             ..Capabilities::default()
@@ -175,6 +183,7 @@ impl LocalEngine for FakeEngine {
             template_hash: "fake".into(),
             device: "cpu".into(),
             load_ms: 0.0,
+            sees: false,
         };
         self.state().loaded = vec![info.clone()];
         sender.send(LoadEvent::Ready(Box::new(info)));

@@ -11,6 +11,8 @@ mod error;
 mod event;
 pub mod fake;
 mod hub;
+mod image;
+mod image_bytes;
 mod local_server;
 mod mailbox;
 mod message;
@@ -18,6 +20,7 @@ mod model;
 mod model_users;
 mod notice;
 pub mod openai;
+mod picture;
 mod request;
 mod router;
 mod settings;
@@ -35,6 +38,8 @@ pub use hub::{
     Download, DownloadFile, DownloadState, FitVerdict, HubModel, MachineMemory, MemoryFit, NetSettings, OutboundRequest, Purpose, Removal,
     SearchPage, SearchQuery, Sort, TokenSource, Update, Verification, VerifyProgress, WrongFile,
 };
+pub use image::ImageDetail;
+pub use image_bytes::ImageBytes;
 pub use local_server::{ClientSetup, InboundClient, PortHolder, ServerFigures, ServerSettings, ServerState, ServerStatus};
 pub use mailbox::{mailbox, Coalesce, Receiver, Sender};
 pub use message::{Content, Message, ToolCall};
@@ -44,6 +49,7 @@ pub use model::{
 };
 pub use model_users::{ModelUsage, ModelUsers};
 pub use notice::{Argument, Arguments, Notice, NoticeCode};
+pub use picture::AddedPicture;
 pub use request::{AnswerPrefix, KvBits, Priority, RawPrompt, Request, Sampling, Thinking};
 pub use router::EngineRouter;
 pub use settings::{ChatWindowState, Settings};

@@ -84,7 +84,7 @@ pub struct Capabilities {
     pub memory: bool,
     /// Log probabilities of tokens can be had.
     pub logprobs: bool,
-    /// Messages may hold pictures.
+    /// The model sees pictures that a request carries.
     pub images: bool,
     /// The model may be given tools to call.
     pub tools: bool,
@@ -180,6 +180,8 @@ pub struct ModelInfo {
     pub device: String,
     /// Milliseconds the load took.
     pub load_ms: f64,
+    /// Whether it sees pictures: the tensors of its vision tower are there.
+    pub sees: bool,
 }
 
 /// What a model is for.
@@ -223,6 +225,9 @@ pub struct LocalModel {
     pub thinking: Option<ThinkingControl>,
     /// How it sets its thoughts apart; `None` if its template tells of none.
     pub thought: Option<ThoughtMarkers>,
+    /// Whether it sees pictures: the tensors of its vision tower are there.
+    #[serde(default)]
+    pub sees: bool,
     /// Why it cannot be used; `None` if it can.
     pub problem: Option<String>,
     /// Whether the reason is files that are missing or cut short, so that repairing it or fetching it again helps.

@@ -66,8 +66,15 @@ pub enum NoticeCode {
     ThinkingBudgetIgnored,
     /// An endpoint refused the field `field` of the request, so it was left out.
     FieldRefused,
-    /// The model cannot see pictures or files; it was told their names instead.
+    /// The model cannot see files; it was told their names instead.
     MediaNotSeen,
+    /// `images` pictures of the conversation were not shown to the model, which was told their names instead: it cannot see, or their
+    /// files are gone.
+    ImageLeftOut,
+    /// The model was shown the picture `name` at `width` × `height` pixels of its `original_width` × `original_height`.
+    ImageResized,
+    /// The picture `name` moves; the model was shown its first frame.
+    ImageAnimated,
     /// A notice of another version of this program, of which only the message can be shown.
     Unknown,
 }

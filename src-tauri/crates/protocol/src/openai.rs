@@ -64,8 +64,16 @@ struct WireFunction {
 /// A call whose arguments are no JSON is left out if nobody answered it: the end of an answer cut it, and nobody ran it.
 ///
 /// # Errors
-/// When something is not such a list; the error names the place.
+/// When something is not such a list, or a part is no text; the error names the place.
 pub fn messages(list: Vec<Value>) -> Result<Vec<Message>> {
+    messages_with_pictures(list, &mut |_, param| invalid(param, "pictures are not read here; only text is"))
+}
+
+/// The same with parts of type `image_url`: `picture` makes a part of the address and the place of each.
+///
+/// # Errors
+/// As [`messages`], and what `picture` refuses.
+pub fn messages_with_pictures(list: Vec<Value>, picture: &mut dyn FnMut(&str, &str) -> Result<Content>) -> Result<Vec<Message>> {
     let answered = list
         .iter()
         .filter_map(|message| message["tool_call_id"].as_str().map(str::to_owned));
@@ -76,7 +84,7 @@ pub fn messages(list: Vec<Value>) -> Result<Vec<Message>> {
     let read = |(index, value)| {
         let param = format!("messages[{index}]");
         match WireMessage::deserialize(value) {
-            Ok(message) => message.read(&param, &mut calls),
+            Ok(message) => message.read(&param, &mut calls, picture),
             Err(error) => invalid(param, error),
         }
     };
@@ -138,7 +146,7 @@ impl Calls {
 }
 
 impl WireMessage {
-    fn read(self, param: &str, calls: &mut Calls) -> Result<Message> {
+    fn read(self, param: &str, calls: &mut Calls, picture: &mut dyn FnMut(&str, &str) -> Result<Content>) -> Result<Message> {
         let role = match self.role.as_str() {
             "system" | "developer" => Role::System,
             "user" => Role::User,
@@ -158,7 +166,7 @@ impl WireMessage {
         let called = || calls.names.get(self.tool_call_id.as_ref()?).cloned();
         Ok(Message {
             role,
-            content: content(self.content, &format!("{param}.content"))?,
+            content: content(self.content, &format!("{param}.content"), picture)?,
             reasoning: self.reasoning_content.or(self.reasoning),
             tool_calls,
             name: self.name.or_else(called),
@@ -167,12 +175,23 @@ impl WireMessage {
     }
 }
 
-fn content(value: Value, param: &str) -> Result<Vec<Content>> {
+fn content(value: Value, param: &str, picture: &mut dyn FnMut(&str, &str) -> Result<Content>) -> Result<Vec<Content>> {
     let part = |(index, part): (usize, Value)| match (part["type"].as_str(), part["text"].as_str(), part["refusal"].as_str()) {
         (Some("text"), Some(text), _) | (Some("refusal"), _, Some(text)) => Ok(Content::Text { text: text.to_owned() }),
+        (Some("image_url"), ..) => {
+            let param = format!("{param}[{index}]");
+            // Some programs leave the object around the address out.
+            match part["image_url"]["url"].as_str().or(part["image_url"].as_str()) {
+                Some(url) => picture(url, &param),
+                None => invalid(param, "there is no image_url.url"),
+            }
+        }
         (kind, ..) => invalid(
             format!("{param}[{index}]"),
-            format!("a part of type {:?} is not supported; only text is", kind.unwrap_or("none")),
+            format!(
+                "a part of type {:?} is not supported; only text and image_url are",
+                kind.unwrap_or("none")
+            ),
         ),
     };
     match value {
@@ -204,6 +223,24 @@ mod tests {
         assert_eq!(messages[2].name.as_deref(), Some("get_weather"));
         let text = "12 degrees".to_owned();
         assert_eq!(messages[2].content, [Content::Text { text }]);
+    }
+
+    #[test]
+    fn pictures_are_parts_where_somebody_reads_them() {
+        let list = serde_json::json!([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,a", "detail": "low"}},
+            {"type": "text", "text": "b"}, {"type": "image_url", "image_url": "data:,c"}]}]);
+        let mut seen = Vec::new();
+        let read = messages_with_pictures(serde_json::from_value(list.clone()).unwrap(), &mut |url, param| {
+            seen.push((url.to_owned(), param.to_owned()));
+            Ok(Content::text("<picture>"))
+        });
+        assert_eq!(read.unwrap()[0].text_with_placeholders(), "<picture>b<picture>");
+        let place = |url: &str, part: u32| (url.to_owned(), format!("messages[0].content[{part}]"));
+        assert_eq!(seen, [place("data:,a", 0), place("data:,c", 2)]);
+        assert_eq!(
+            messages(serde_json::from_value(list).unwrap()).unwrap_err().param,
+            "messages[0].content[0]"
+        );
     }
 
     #[test]

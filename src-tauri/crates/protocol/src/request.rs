@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{Error, ErrorCode, Message, ModelSource, Notice, NoticeCode, Result};
+use crate::{Content, Error, ErrorCode, ImageBytes, ImageDetail, Message, ModelSource, Notice, NoticeCode, Result};
 
 /// The Thinking switch of a chat. Effort levels count as on for models that only have a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -184,6 +184,13 @@ pub struct Request {
     pub model: ModelSource,
     /// The conversation, oldest first.
     pub messages: Vec<Message>,
+    /// The pictures of the conversation, by the attachment that [`Content::Image`] names. One that is missing here is not shown. When a
+    /// conversation is prefetched, there may be more of them: those of the question that will follow.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub images: BTreeMap<String, ImageBytes>,
+    /// How closely the model looks at pictures.
+    #[serde(default)]
+    pub image_detail: ImageDetail,
     /// What is continued instead of a conversation; then there are no messages.
     pub raw_prompt: Option<RawPrompt>,
     /// Tools the model may call, each in the OpenAI form `{"type":"function","function":{…}}`.
@@ -217,14 +224,59 @@ pub struct Request {
 }
 
 impl Request {
-    /// What a person should know whose pictures and files go to an engine that reads text alone: it reads placeholders in their place
-    /// ([`Message::text_with_placeholders`]). `None` if there are none.
-    pub fn unseen_media(&self) -> Option<Notice> {
-        self.messages.iter().any(Message::has_media).then(|| {
-            Notice::new(
-                NoticeCode::MediaNotSeen,
-                "This model cannot see pictures or files; it was told their names instead.",
-            )
+    /// Replaces what the model will not see by its name in words ([`Content::as_text`]): all pictures if it does not see (`sees`), else
+    /// those whose bytes the request does not carry; files in any case. What is left of [`Content::Image`] is to be shown to the model.
+    /// Returns what the person should know about it.
+    pub fn leave_out_unseen(&mut self, sees: bool) -> Vec<Notice> {
+        let (mut images, mut files) = (0u32, 0u32);
+        for message in &mut self.messages {
+            if !message.has_media() {
+                continue;
+            }
+            let mut content = Vec::with_capacity(message.content.len());
+            for part in message.content.drain(..) {
+                let seen = match &part {
+                    Content::Image { attachment, .. } if sees && self.images.contains_key(attachment) => true,
+                    Content::Image { .. } => {
+                        images += 1;
+                        false
+                    }
+                    Content::File { .. } => {
+                        files += 1;
+                        false
+                    }
+                    Content::Text { .. } | Content::Thinking { .. } | Content::ToolCall { .. } | Content::Data { .. } => true,
+                };
+                let named = if seen { None } else { part.as_text().map(Content::text) };
+                Content::push(&mut content, named.unwrap_or(part));
+            }
+            message.content = content;
+        }
+        let image = (images > 0).then(|| {
+            let message = match (sees, images) {
+                (false, 1) => "This model cannot see; it was told the picture's name instead.".to_owned(),
+                (false, _) => format!("This model cannot see; it was told the names of {images} pictures instead."),
+                (true, 1) => "The file of a picture is gone; the model was told its name instead.".to_owned(),
+                (true, _) => format!("The files of {images} pictures are gone; the model was told their names instead."),
+            };
+            Notice::new(NoticeCode::ImageLeftOut, message).with("images", images)
+        });
+        let file = (files > 0).then(|| {
+            let message = "This model cannot see files; it was told their names instead.";
+            Notice::new(NoticeCode::MediaNotSeen, message)
+        });
+        image.into_iter().chain(file).collect()
+    }
+
+    /// The pictures that the model is to be shown, in the order in which they stand in the conversation; one that stands there twice is
+    /// there twice.
+    pub fn shown_images(&self) -> impl Iterator<Item = (&str, &ImageBytes)> {
+        let parts = self.messages.iter().flat_map(|message| &message.content);
+        parts.filter_map(|part| match part {
+            Content::Image { attachment, .. } => Some((attachment.as_str(), self.images.get(attachment)?)),
+            Content::Text { .. } | Content::Thinking { .. } | Content::ToolCall { .. } | Content::Data { .. } | Content::File { .. } => {
+                None
+            }
         })
     }
 
@@ -233,6 +285,8 @@ impl Request {
         Self {
             model: model.into(),
             messages,
+            images: BTreeMap::new(),
+            image_detail: ImageDetail::default(),
             raw_prompt: None,
             tools: Vec::new(),
             thinking: None,
@@ -247,5 +301,71 @@ impl Request {
             call_required: false,
             priority: Priority::default(),
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{FolderSource, Role};
+
+    fn picture(attachment: &str, alt: &str) -> Content {
+        Content::Image {
+            attachment: attachment.into(),
+            media_type: "image/png".into(),
+            width: 1,
+            height: 1,
+            alt: alt.into(),
+        }
+    }
+
+    fn request() -> Request {
+        let model = FolderSource {
+            reference: "pebble".into(),
+            path: "/m".into(),
+            revision: None,
+        };
+        let mut question = Message::text(Role::User, "Which is it? ");
+        question.content.extend([picture("a", "cat.png"), picture("b", "")]);
+        let mut request = Request::new(model, vec![question]);
+        request.images.insert("a".into(), ImageBytes::from(vec![1]));
+        request
+    }
+
+    #[test]
+    fn what_is_not_seen_is_told_by_name_and_said_once() {
+        let mut blind = request();
+        let notices = blind.leave_out_unseen(false);
+        assert_eq!(blind.messages[0].content, [Content::text("Which is it? [image: cat.png][image]")]);
+        let codes: Vec<_> = notices
+            .iter()
+            .map(|notice| (notice.code, notice.arguments["images"].clone()))
+            .collect();
+        assert_eq!(codes, [(NoticeCode::ImageLeftOut, 2u32.into())]);
+        assert!(blind.leave_out_unseen(false).is_empty());
+        assert_eq!(blind.shown_images().count(), 0);
+    }
+
+    #[test]
+    fn a_picture_without_bytes_is_not_shown_and_others_are() {
+        let mut seeing = request();
+        assert_eq!(seeing.leave_out_unseen(true).len(), 1);
+        assert_eq!(
+            seeing.messages[0].content,
+            [Content::text("Which is it? "), picture("a", "cat.png"), Content::text("[image]")]
+        );
+        let shown: Vec<_> = seeing.shown_images().map(|(id, bytes)| (id, bytes.len())).collect();
+        assert_eq!(shown, [("a", 1)]);
+    }
+
+    #[test]
+    fn pictures_go_over_a_socket_and_none_cost_nothing() {
+        let request = request();
+        let json = serde_json::to_value(&request).unwrap();
+        assert_eq!(json["images"], serde_json::json!({"a": "AQ=="}));
+        assert_eq!(serde_json::from_value::<Request>(json).unwrap(), request);
+        let bare = Request::new(request.model, Vec::new());
+        assert!(serde_json::to_value(&bare).unwrap().get("images").is_none());
     }
 }

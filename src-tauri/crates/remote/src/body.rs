@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use protocol::{Message, Request, Role, Sampling, Thinking};
+use protocol::{Content, ImageDetail, Message, Request, Role, Sampling, Thinking};
 use serde_json::{json, Map, Value};
 
+use crate::pictures::DataUrls;
 use crate::{Error, Result};
 
 /// Optional fields of a body that servers are known to refuse, by the names that their refusals use. Everything else is needed,
@@ -34,11 +35,11 @@ const MAX_COMPLETION_TOKENS: &str = "max_completion_tokens";
 /// What an endpoint has refused, so that it is not sent again.
 pub(crate) type Refused = BTreeSet<&'static str>;
 
-/// The body of a request without the fields that were refused.
+/// The body of a request without the fields that were refused; `pictures` are those that it shows.
 ///
 /// # Errors
 /// [`Error::NotSupported`] for what no endpoint can be asked.
-pub(crate) fn body(model: &str, request: &Request, refused: &Refused) -> Result<Value> {
+pub(crate) fn body(model: &str, request: &Request, pictures: &DataUrls, refused: &Refused) -> Result<Value> {
     if request.answer_prefix.is_some() {
         return Err(Error::NotSupported(
             "continue an answer that ended; have the question answered again instead",
@@ -47,7 +48,11 @@ pub(crate) fn body(model: &str, request: &Request, refused: &Refused) -> Result<
     if request.kv_bits.is_some() {
         return Err(Error::NotSupported("be told how to keep its keys and values"));
     }
-    let messages: Vec<Value> = request.messages.iter().map(|said| message(said, refused)).collect();
+    let messages: Vec<Value> = request
+        .messages
+        .iter()
+        .map(|said| message(said, request.image_detail, pictures, refused))
+        .collect();
     let mut body = Map::new();
     body.insert("model".into(), model.into());
     body.insert("messages".into(), messages.into());
@@ -110,6 +115,23 @@ pub(crate) fn refused_field(body: &Value, refusal: &str) -> Option<&'static str>
         .copied()
         .filter(|name| refusal.contains(name) && sent(name) && (unknown || !matters(name)));
     named.max_by_key(|name| name.len())
+}
+
+/// Whether a refusal says that the model takes no pictures, rather than that one of them is wrong.
+pub(crate) fn refuses_pictures(refusal: &str) -> bool {
+    let words = refusal.to_lowercase();
+    let pictures = ["image", "picture", "vision", "multimodal", "multi-modal", "mmproj"];
+    let none = [
+        "only text",
+        "text-only",
+        "must be a string",
+        "should be a valid string",
+        "no vision",
+        "not a multimodal",
+        "is not multimodal",
+    ];
+    let unknown = UNKNOWN.iter().chain(&none).any(|word| words.contains(word));
+    unknown && pictures.iter().any(|word| words.contains(word))
 }
 
 /// Whether somebody asked for what a field says, so that leaving it out is worth a word. The Thinking switch has words of its own.
@@ -185,7 +207,31 @@ fn shortest(value: f32) -> Value {
     value.to_string().parse::<f64>().unwrap_or(f64::from(value)).into()
 }
 
-fn message(message: &Message, refused: &Refused) -> Value {
+/// What a message says: a text, or a list of parts if a picture is among them.
+fn content(message: &Message, detail: ImageDetail, pictures: &DataUrls) -> Value {
+    let url = |part: &Content| match part {
+        Content::Image { attachment, .. } => pictures.get(attachment),
+        Content::Text { .. } | Content::Thinking { .. } | Content::ToolCall { .. } | Content::Data { .. } | Content::File { .. } => None,
+    };
+    if !message.content.iter().any(|part| url(part).is_some()) {
+        return message.text_with_placeholders().into();
+    }
+    let part = |part: &Content| match url(part) {
+        Some(url) => {
+            let mut image = json!({"url": url});
+            match detail {
+                ImageDetail::Quick => image["detail"] = "low".into(),
+                ImageDetail::Full => image["detail"] = "high".into(),
+                ImageDetail::Normal => {}
+            }
+            Some(json!({"type": "image_url", "image_url": image}))
+        }
+        None => part.as_text().map(|text| json!({"type": "text", "text": text})),
+    };
+    message.content.iter().filter_map(part).collect()
+}
+
+fn message(message: &Message, detail: ImageDetail, pictures: &DataUrls, refused: &Refused) -> Value {
     let role = match message.role {
         Role::System => "system",
         Role::User => "user",
@@ -194,12 +240,10 @@ fn message(message: &Message, refused: &Refused) -> Value {
     };
     let mut fields = Map::new();
     fields.insert("role".into(), role.into());
-    let text = message.text_with_placeholders();
     // A turn that only calls tools has no content.
-    let content = if text.is_empty() && !message.tool_calls.is_empty() {
-        Value::Null
-    } else {
-        text.into()
+    let content = match content(message, detail, pictures) {
+        Value::String(text) if text.is_empty() && !message.tool_calls.is_empty() => Value::Null,
+        content => content,
     };
     fields.insert("content".into(), content);
     if let Some(reasoning) = message.reasoning.as_deref().filter(|_| !refused.contains("reasoning_content")) {
@@ -235,7 +279,7 @@ mod tests {
 
     #[test]
     fn nothing_is_sent_that_nobody_asked_for() {
-        let body = body("a/b", &request(), &Refused::new()).expect("it can be asked");
+        let body = body("a/b", &request(), &DataUrls::new(), &Refused::new()).expect("it can be asked");
         let expected = json!({"model": "a/b", "messages": [{"role": "user", "content": "question"}], "stream": true,
             "stream_options": {"include_usage": true}});
         assert_eq!(body, expected);
@@ -261,7 +305,7 @@ mod tests {
             tool_call_id: Some("abcdefghi".into()),
             ..Message::text(Role::Tool, "")
         });
-        let body = body("m", &asked, &Refused::new()).expect("it can be asked");
+        let body = body("m", &asked, &DataUrls::new(), &Refused::new()).expect("it can be asked");
         let expected = json!([
             {"role": "user", "content": "question"},
             {"role": "assistant", "content": null, "reasoning_content": "hm",
@@ -287,7 +331,7 @@ mod tests {
             ..request()
         };
         let mut refused = Refused::new();
-        let sent = body("m", &asked, &refused).expect("it can be asked");
+        let sent = body("m", &asked, &DataUrls::new(), &refused).expect("it can be asked");
         assert_eq!(sent["temperature"].to_string(), "0.7");
         assert_eq!((&sent["top_k"], &sent["logit_bias"]), (&json!(20), &json!({"5": -1.5})));
         assert_eq!(
@@ -314,7 +358,7 @@ mod tests {
             assert_eq!(refused_field(&sent, refusal), field, "{refusal}");
             refused.extend(field);
         }
-        let sent = body("m", &asked, &refused).expect("it can be asked");
+        let sent = body("m", &asked, &DataUrls::new(), &refused).expect("it can be asked");
         assert_eq!(
             (&sent["max_completion_tokens"], &sent["reasoning_effort"]),
             (&json!(8), &json!("low"))
@@ -326,16 +370,56 @@ mod tests {
     }
 
     #[test]
+    fn pictures_are_parts_in_their_place() {
+        let picture = |attachment: &str| Content::Image {
+            attachment: attachment.into(),
+            media_type: "image/png".into(),
+            width: 1,
+            height: 1,
+            alt: "cat.png".into(),
+        };
+        let mut asked = request();
+        asked.messages[0].content = vec![picture("a"), Content::text("Which is it?"), picture("gone")];
+        let urls = DataUrls::from([("a".to_owned(), "data:image/png;base64,AQ==".to_owned())]);
+        let sent = |asked: &Request| body("m", asked, &urls, &Refused::new()).expect("it can be asked")["messages"][0]["content"].clone();
+        let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AQ=="}});
+        let (words, name) = (
+            json!({"type": "text", "text": "Which is it?"}),
+            json!({"type": "text", "text": "[image: cat.png]"}),
+        );
+        assert_eq!(sent(&asked), json!([image, words, name]));
+        asked.image_detail = ImageDetail::Quick;
+        assert_eq!(sent(&asked)[0]["image_url"]["detail"], "low");
+        asked.messages[0].content.remove(0);
+        assert_eq!(sent(&asked), "Which is it?[image: cat.png]");
+    }
+
+    #[test]
     fn off_is_off_in_both_forms() {
         let asked = Request {
             thinking: Some(Thinking::Off),
             ..request()
         };
-        let sent = body("m", &asked, &Refused::new()).expect("it can be asked");
+        let sent = body("m", &asked, &DataUrls::new(), &Refused::new()).expect("it can be asked");
         assert_eq!(
             (&sent["reasoning_effort"], &sent["chat_template_kwargs"]["enable_thinking"]),
             (&json!("none"), &json!(false))
         );
+    }
+
+    #[test]
+    fn a_server_that_takes_no_pictures_is_told_from_a_wrong_picture() {
+        for refusal in [
+            "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+            "Invalid content type. image_url is only supported by certain models: unsupported",
+            "Only text content is supported; got image_url",
+            "this model does not support images",
+        ] {
+            assert!(refuses_pictures(refusal), "{refusal}");
+        }
+        for refusal in ["the image could not be decoded", "temperature is not supported", "image too large"] {
+            assert!(!refuses_pictures(refusal), "{refusal}");
+        }
     }
 
     #[test]
@@ -344,6 +428,9 @@ mod tests {
             kv_bits: Some(protocol::KvBits::Four),
             ..request()
         };
-        assert!(matches!(body("m", &asked, &Refused::new()), Err(Error::NotSupported(_))));
+        assert!(matches!(
+            body("m", &asked, &DataUrls::new(), &Refused::new()),
+            Err(Error::NotSupported(_))
+        ));
     }
 }

@@ -67,6 +67,19 @@ pub enum Error {
         /// Its words.
         message: String,
     },
+    /// The model does not take pictures.
+    #[error("{model} cannot be shown pictures, says the endpoint {endpoint}: {message}; choose a model that sees, or remove the picture")]
+    NotSeen {
+        /// The endpoint.
+        endpoint: String,
+        /// The model.
+        model: String,
+        /// Its words.
+        message: String,
+    },
+    /// A picture that cannot be sent.
+    #[error("a picture could not be made into a file that endpoints take: {0}")]
+    Picture(media::Error),
     /// 5xx, or an error in the middle of an answer.
     #[error("the endpoint {endpoint} failed: {message}; what was shown so far is kept, please try again")]
     Failed {
@@ -111,6 +124,8 @@ impl From<Error> for protocol::Error {
         let code = match error {
             Error::Net(error) => return error.into(),
             Error::NoEndpoint(_) | Error::NoModel { .. } | Error::NotRemote(_) => ErrorCode::ModelNotFound,
+            Error::NotSeen { .. } => ErrorCode::PictureNotSeen,
+            Error::Picture(_) => ErrorCode::PictureBroken,
             Error::BadName(_) | Error::BadUrl(_) | Error::NameTaken(_) | Error::NotSupported(_) | Error::Refused { .. } => {
                 ErrorCode::BadRequest
             }
@@ -143,7 +158,12 @@ impl From<Error> for protocol::Error {
                 status,
                 message: reason,
             } => message.with("endpoint", endpoint).with("status", status).with("reason", reason),
-            Error::Net(_) => message,
+            Error::NotSeen {
+                endpoint,
+                model,
+                message: reason,
+            } => message.with("endpoint", endpoint).with("model", model).with("reason", reason),
+            Error::Net(_) | Error::Picture(_) => message,
         }
     }
 }

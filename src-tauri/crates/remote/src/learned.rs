@@ -13,6 +13,8 @@ pub(crate) struct Learned {
     pub(crate) ignores_switch: bool,
     /// Its prompt opens a thought, and the server does not set it apart.
     pub(crate) opens_thought: bool,
+    /// It refused pictures.
+    pub(crate) blind: bool,
 }
 
 impl Learned {

@@ -16,6 +16,7 @@ mod http;
 mod keys;
 mod learned;
 mod models;
+mod pictures;
 mod reply;
 mod shelf;
 mod text_format;
@@ -144,11 +145,15 @@ impl RemoteEngine {
 }
 
 impl Engine for RemoteEngine {
-    fn generate(&self, request: Request) -> JobHandle {
+    fn generate(&self, mut request: Request) -> JobHandle {
         let (sender, events) = protocol::mailbox();
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
         let (inner, cancelled) = (self.0.clone(), cancel.clone());
         self.0.runtime.spawn(async move {
+            let sees = !inner.learned_of(&request.model).blind;
+            for notice in request.leave_out_unseen(sees) {
+                sender.send(EngineEvent::Notice(notice));
+            }
             let end = inner.answer(&request, &sender, &cancelled).await;
             sender.send(match end {
                 Ok(done) => EngineEvent::Done(done),
@@ -169,6 +174,8 @@ impl Engine for RemoteEngine {
         };
         Capabilities {
             tools: true,
+            // Whether it sees is known when it refuses.
+            images: !self.0.learned_of(model).blind,
             leaves_computer: endpoint.is_none_or(|endpoint| leaves_computer(&endpoint)),
             thinking: Some(self.0.learned_of(model).thinking()),
             ..Capabilities::default()
@@ -234,9 +241,6 @@ impl Inner {
         let found = self.endpoints().iter().find(|known| known.name == *endpoint).cloned();
         let endpoint = found.ok_or_else(|| Error::NoEndpoint(endpoint.clone()))?;
         let response = self.ask(request, &endpoint, model, events).await?;
-        if let Some(notice) = request.unseen_media() {
-            events.send(EngineEvent::Notice(notice));
-        }
         events.send(EngineEvent::Started {
             prompt_tokens: None,
             model_revision: None,
@@ -294,10 +298,19 @@ impl Inner {
 
     /// Asks, and asks again without what the endpoint refuses, which is remembered.
     async fn ask(&self, request: &Request, endpoint: &Endpoint, model: &str, events: &Sender<EngineEvent>) -> Result<net::Response> {
+        let pictures = pictures::data_urls(request).await?;
         for _ in 0..MOST_REFUSALS {
-            let body = body::body(model, request, &self.learned_of(&request.model).refused)?;
+            let body = body::body(model, request, &pictures, &self.learned_of(&request.model).refused)?;
             match http::ask(&self.net, endpoint, model, &body).await? {
                 Outcome::Answer(response) => return Ok(*response),
+                Outcome::Refused(_, message) if !pictures.is_empty() && body::refuses_pictures(&message) => {
+                    self.learn(&request.model, |learned| learned.blind = true);
+                    return Err(Error::NotSeen {
+                        endpoint: endpoint.name.clone(),
+                        model: model.to_owned(),
+                        message,
+                    });
+                }
                 Outcome::Refused(status, message) => {
                     let Some(field) = body::refused_field(&body, &message) else {
                         return Err(Error::Refused {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use protocol::{LocalModel, ModelShelf, ModelSource, Result};
+use protocol::{ImageDetail, LocalModel, ModelShelf, ModelSource, Result};
 
 use crate::{Error, RemoteEngine};
 
@@ -39,5 +39,10 @@ impl ModelShelf for EndpointShelf {
 
     fn list(&self) -> Vec<LocalModel> {
         self.local.list()
+    }
+
+    /// What a remote model makes of a picture is not known.
+    fn image_tokens(&self, model: &ModelSource, sizes: &[(u32, u32)], detail: ImageDetail) -> Option<Vec<u32>> {
+        self.local.image_tokens(model, sizes, detail)
     }
 }

@@ -116,6 +116,9 @@ impl Call {
         if logprobs && !self.state.engine.capabilities(&model.source).logprobs {
             return Err(Refusal::field("logprobs", "log probabilities are not told for this model"));
         }
+        if let Some(place) = ask.picture.as_deref() {
+            self.check_sees(place, model).await?;
+        }
         if let (true, Some(context), Some(request)) = (stream, model.context, ask.requests.first()) {
             self.check_context(request, context).await?;
         }
@@ -132,13 +135,32 @@ impl Call {
         Ok((headers, Body::from_stream(exchange.stream().await?)).into_response())
     }
 
+    /// Refuses a picture at this place for a model that does not see.
+    async fn check_sees(&self, place: &str, model: &Named) -> Result<()> {
+        let (engine, source) = (self.state.engine.clone(), model.source.clone());
+        // Which tensors a model has is read from its files, or asked of another process.
+        let sees = tokio::task::spawn_blocking(move || engine.capabilities(&source).images).await;
+        if sees.unwrap_or(false) {
+            return Ok(());
+        }
+        let seeing = self.state.catalogue.seeing().await;
+        let hint = match seeing.is_empty() {
+            true => "no model here can; leave the picture out".to_owned(),
+            false => format!("models that can are {}", seeing.join(", ")),
+        };
+        Err(Refusal::field(
+            place,
+            format!("the model {:?} cannot see pictures; {hint}", model.id),
+        ))
+    }
+
     /// Refuses a long conversation that does not fit before a stream begins, because clients act on the status, and a model that is
     /// not loaded yet would tell only after that.
     async fn check_context(&self, request: &Request, context: u32) -> Result<()> {
         // A token is a byte or more, and what templates add is small beside a context.
         let said: usize = request.messages.iter().map(|message| message.text_with_placeholders().len()).sum();
         let declared: usize = request.tools.iter().map(|tool| tool.to_string().len()).sum();
-        if said + declared < context as usize {
+        if request.images.is_empty() && said + declared < context as usize {
             return Ok(());
         }
         match self.state.engine.count(request.clone()).await {

@@ -94,6 +94,13 @@ impl Catalogue {
         Ok(Named { id, source, kind, context })
     }
 
+    /// The names of the models that see, the first of them.
+    pub(crate) async fn seeing(&self) -> Vec<String> {
+        let list = self.list().await;
+        let seeing = list.iter().filter(|entry| entry.model.sees && entry.model.kind == ModelKind::Chat);
+        seeing.take(NAMED).map(|entry| entry.id.clone()).collect()
+    }
+
     /// Notes that a model answers, for the list of models on this computer.
     pub(crate) async fn used(&self, model: &Named) {
         let (shelf, reference) = (self.shelf.clone(), model.source.reference());
@@ -262,6 +269,7 @@ pub(crate) mod tests {
             context: Some(4096),
             thinking: None,
             thought: None,
+            sees: false,
             problem: None,
             incomplete: false,
             place: ModelPlace::Cache,

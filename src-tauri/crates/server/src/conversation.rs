@@ -73,6 +73,14 @@ pub(crate) fn lines<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     all
 }
 
+/// Adds these texts to parts, each on a line of its own, and forgets them.
+pub(crate) fn flush_texts(content: &mut Vec<Content>, texts: &mut Vec<&str>) {
+    let text = lines(texts.drain(..));
+    if !text.is_empty() {
+        content.push(Content::text(text));
+    }
+}
+
 fn use_engine_ids(message: &mut Message) {
     for call in &mut message.tool_calls {
         call.id = engine_call_id(&call.id).to_owned();

@@ -18,6 +18,7 @@ mod field_log;
 mod fields;
 mod guard;
 mod ids;
+mod images;
 mod json_body;
 mod listener;
 mod metrics;

@@ -82,6 +82,8 @@ pub(crate) struct Ask {
     pub(crate) stream: bool,
     pub(crate) ears: Ears,
     pub(crate) reply: Box<dyn Reply>,
+    /// The place of the first picture in the request, if there are any.
+    pub(crate) picture: Option<String>,
 }
 
 impl Ask {

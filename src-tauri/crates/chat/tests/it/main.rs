@@ -4,9 +4,11 @@
 
 mod continuation;
 mod failures;
+mod pictures;
 mod prefetching;
 mod processes;
 mod settings;
+mod shown_pictures;
 mod tools;
 mod turns;
 mod watching;
@@ -18,8 +20,8 @@ use std::time::Duration;
 use chat::Chat;
 use protocol::fake::{FakeEngine, FakeJob};
 use protocol::{
-    AnswerBody, AnswerEvent, ChatSettings, Content, Done, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, FolderSource, ModelShelf,
-    ModelSource, Position, Receiver, Result, StoredMessage, Timing, Usage,
+    AnswerBody, AnswerEvent, ChatSettings, Content, Done, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, FolderSource, LocalModel,
+    ModelKind, ModelPlace, ModelShelf, ModelSource, Position, Receiver, Result, StoredMessage, Timing, Usage,
 };
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
@@ -39,6 +41,30 @@ impl ModelShelf for Shelf {
                 })
             })),
         }
+    }
+
+    fn list(&self) -> Vec<LocalModel> {
+        let model = |(reference, sees): (&str, bool)| LocalModel {
+            reference: reference.into(),
+            name: reference.into(),
+            kind: ModelKind::Chat,
+            built_in: false,
+            path: "/models".into(),
+            revision: None,
+            family: None,
+            quantization: None,
+            bytes: 1,
+            context: None,
+            thinking: None,
+            thought: None,
+            sees,
+            problem: None,
+            incomplete: false,
+            place: ModelPlace::Cache,
+            last_used_at: None,
+            revisions: Vec::new(),
+        };
+        [("owl", true), ("mole", false), ("hawk", true)].map(model).into()
     }
 }
 

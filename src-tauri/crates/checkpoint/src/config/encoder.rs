@@ -61,6 +61,8 @@ pub enum EncoderActivation {
     Gelu,
     /// GELU by its tanh approximation.
     GeluTanh,
+    /// `x · sigmoid(1.702 · x)`.
+    QuickGelu,
     /// `max(x, 0)`.
     Relu,
     /// `x · sigmoid(x)`.
@@ -73,6 +75,7 @@ impl EncoderActivation {
         match name {
             "gelu" => Ok(Self::Gelu),
             "gelu_new" | "gelu_pytorch_tanh" | "gelu_fast" => Ok(Self::GeluTanh),
+            "quick_gelu" => Ok(Self::QuickGelu),
             "relu" => Ok(Self::Relu),
             "silu" | "swish" => Ok(Self::Silu),
             other => Err(Error::Unsupported(format!("the activation `{other}`"))),

@@ -20,6 +20,44 @@ pub struct RopeConfig {
     pub amplitude: f32,
     /// Periods that grow with the sequence.
     pub dynamic: Option<Dynamic>,
+    /// Which pairs turn by the time, the row or the column of an image token (multimodal positions); text has the same number for all three.
+    pub sections: Option<Sections>,
+}
+
+/// The pairs that turn by the time, the row and the column of an image token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sections {
+    /// How many pairs turn by each.
+    pub pairs: [u32; 3],
+    /// Whether the three take turns (Qwen3-VL), instead of lying in blocks.
+    pub interleaved: bool,
+}
+
+impl Sections {
+    /// What a pair turns by: 0 the time, 1 the row, 2 the column.
+    pub fn axis(&self, pair: usize) -> usize {
+        let [time, rows, columns] = self.pairs.map(|pairs| pairs as usize);
+        match (self.interleaved, pair % 3) {
+            (true, 1) if pair < 3 * rows => 1,
+            (true, 2) if pair < 3 * columns => 2,
+            (true, _) => 0,
+            (false, _) if pair < time => 0,
+            (false, _) if pair < time + rows => 1,
+            (false, _) => 2,
+        }
+    }
+
+    fn parse(table: Fields<'_>) -> Result<Option<Self>, Error> {
+        const FIELD: &str = "mrope_section";
+        match table.numbers(FIELD)?.as_deref() {
+            None => Ok(None),
+            Some([time, rows, columns]) => Ok(Some(Self {
+                pairs: [*time as u32, *rows as u32, *columns as u32],
+                interleaved: table.flag("mrope_interleaved")?.unwrap_or(false),
+            })),
+            Some(other) => Err(unusable(FIELD, format!("it has {} parts, not 3", other.len()))),
+        }
+    }
 }
 
 /// NTK scaling by the length of the sequence: beyond `context` the base grows.
@@ -110,7 +148,14 @@ impl RopeConfig {
             context: text.number("max_position_embeddings")?,
         };
         let turning = (f64::from(partial) * f64::from(head_dim)) as u32 / 2 * 2;
-        let plain = Self::plain(turning, theta.into(), traditional);
+        let sections = match table {
+            Some(table) => Sections::parse(table)?,
+            None => None,
+        };
+        let plain = Self {
+            sections,
+            ..Self::plain(turning, theta.into(), traditional)
+        };
         let rope = match kind.as_deref() {
             None | Some("default" | "mrope") => plain,
             Some("linear") => plain.stretched(scaling.factor()?),
@@ -145,6 +190,7 @@ impl RopeConfig {
             periods: powers(theta, dims).map(|period| period as f32).collect(),
             amplitude: 1.0,
             dynamic: None,
+            sections: None,
         }
     }
 

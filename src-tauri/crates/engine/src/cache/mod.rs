@@ -2,18 +2,22 @@
 //! layer that has keys of its own. A cache can be [frozen](Cache::freeze), and another sequence can continue from the copy.
 
 mod block;
+mod features;
 mod frozen;
 mod kv_buffer;
 mod plain;
+mod prefix;
 mod prefix_cache;
 mod quantized;
 mod recurrent;
 mod rotating;
 
 pub use block::{Block, ByteCounter};
+pub use features::FeatureCache;
 pub use frozen::FrozenCache;
 pub use plain::PlainCache;
-pub use prefix_cache::{common_prefix, PrefixCache};
+pub use prefix::{common_prefix, ImageKey, Prefix};
+pub use prefix_cache::PrefixCache;
 use protocol::KvBits;
 pub use quantized::QuantizedCache;
 pub use recurrent::RecurrentCache;
@@ -139,19 +143,20 @@ impl Cache {
         }
     }
 
-    /// Which of the keys that the next [`Cache::update`] returns each of the next `length` positions may see.
-    pub fn mask(&self, length: usize) -> Result<Mask> {
+    /// Which of the keys that the next [`Cache::update`] returns each of the next `length` positions may see. `last` says for each the
+    /// last of them that it sees, if that is not itself for all.
+    pub fn mask(&self, length: usize, last: Option<&[i32]>) -> Result<Mask> {
         match self {
             _ if length == 1 => Ok(Mask::None),
             Self::Plain(_) | Self::Mla(_) | Self::Quantized(_) => {
                 let before = self.offset();
-                match composes(length, before + length) {
-                    true => seen(before as i32, length as i32, None).map(Mask::Array),
+                match last.is_some() || composes(length, before + length) {
+                    true => seen(before as i32, length as i32, None, last).map(Mask::Array),
                     false => Ok(Mask::Causal),
                 }
             }
             Self::Recurrent(_) => Ok(Mask::Causal),
-            Self::Rotating(cache) => cache.mask(length),
+            Self::Rotating(cache) => cache.mask(length, last),
         }
     }
 }
@@ -179,13 +184,20 @@ pub fn max_composed(before: usize) -> usize {
     }
 }
 
-/// Marks the positions that each of `length` positions sees after `before` others: those up to its own, or the last `window` of
-/// them; `[length, before + length]`. Made on the device: for a chunk of 2,048 positions there are millions of marks.
-fn seen(before: i32, length: i32, window: Option<i32>) -> Result<Tensor> {
+/// Marks the positions that each of `length` positions sees after `before` others: those up to its own, or to the `last` one of the
+/// `length` that it sees, and if there is a window only those less than so many before its own; `[length, before + length]`. Made on the
+/// device: for a chunk of 2,048 positions there are millions of marks.
+fn seen(before: i32, length: i32, window: Option<i32>, last: Option<&[i32]>) -> Result<Tensor> {
     let positions: Vec<i32> = (0..before + length).collect();
     let keys = Tensor::from_i32(&positions, &[1, before + length]);
     let queries = Tensor::from_i32(&positions[before as usize..], &[length, 1]);
-    let past = queries.greater_equal(&keys)?;
+    let past = match last {
+        None => queries.greater_equal(&keys)?,
+        Some(last) => {
+            let last: Vec<i32> = last.iter().map(|last| before + last).collect();
+            Tensor::from_i32(&last, &[length, 1]).greater_equal(&keys)?
+        }
+    };
     let Some(window) = window else { return Ok(past) };
     let oldest = queries.sub(&Tensor::from_i32(&[window], &[1, 1]))?;
     past.mul(&keys.greater(&oldest)?)

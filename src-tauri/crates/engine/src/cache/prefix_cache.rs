@@ -7,7 +7,8 @@
 //! layers can all be trimmed serves any shorter prefix too, and makes the copies of those superfluous.
 //!
 //! Correctness does not depend on where copies are taken: what is reused was read from exactly the same token ids, with
-//! keys kept in the same number of bits, by the same loaded model, which owns the cache. Media will join the ids as hashes.
+//! keys kept in the same number of bits, by the same loaded model, which owns the cache; pictures are compared by the hash of what was
+//! looked at, because their tokens are alike ([`Prefix`]).
 //!
 //! The blocks of full attention are shared, so that a conversation costs its keys once, and every copy its windows and
 //! states. All living bytes are counted, each once; above the budget the least recently used copy goes. While a sequence
@@ -20,7 +21,7 @@
 use protocol::KvBits;
 
 use crate::cache::kv_buffer::BLOCK;
-use crate::cache::{Block, ByteCounter, Cache, FrozenCache};
+use crate::cache::{common_prefix, Block, ByteCounter, Cache, FrozenCache, ImageKey, Prefix};
 use crate::error::Result;
 use crate::memory;
 
@@ -36,6 +37,7 @@ const MIN_TOKENS: usize = 8;
 /// A sequence as it was after some tokens.
 struct Entry {
     tokens: Vec<u32>,
+    images: Vec<ImageKey>,
     kv_bits: Option<KvBits>,
     layers: Vec<FrozenCache>,
     /// When it was made or last continued from, in the order of events.
@@ -43,6 +45,18 @@ struct Entry {
 }
 
 impl Entry {
+    fn prefix(&self) -> Prefix<'_> {
+        Prefix {
+            tokens: &self.tokens,
+            images: &self.images,
+        }
+    }
+
+    /// Whether it holds all that was read of this, and can be cut to it.
+    fn serves(&self, read: Prefix<'_>) -> bool {
+        common_prefix(self.prefix(), read) == read.tokens.len() && self.can_trim_to(read.tokens.len())
+    }
+
     fn can_trim_to(&self, positions: usize) -> bool {
         positions <= self.tokens.len() && self.layers.iter().all(|layer| layer.can_trim_to(positions))
     }
@@ -58,11 +72,6 @@ impl Entry {
         self.tokens.truncate(positions);
         positions > 0 && self.layers.iter_mut().all(|layer| layer.trim(positions))
     }
-}
-
-/// How many tokens two texts begin with in common.
-pub fn common_prefix(one: &[u32], other: &[u32]) -> usize {
-    one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
 fn bytes_of(tokens: &[u32]) -> u64 {
@@ -99,10 +108,10 @@ impl PrefixCache {
         }
     }
 
-    /// How much of `tokens`, at most `most` of them, need not be read again, and the copy that tells.
-    fn longest(&self, tokens: &[u32], most: usize, kv_bits: Option<KvBits>) -> Option<(usize, usize)> {
+    /// How much of a sequence, at most `most` tokens, need not be read again, and the copy that tells.
+    fn longest(&self, sequence: Prefix<'_>, most: usize, kv_bits: Option<KvBits>) -> Option<(usize, usize)> {
         let usable = |entry: &Entry| {
-            let same = common_prefix(&entry.tokens, &tokens[..most.min(tokens.len())]);
+            let same = common_prefix(entry.prefix(), sequence.first(most));
             (entry.kv_bits == kv_bits && same >= MIN_TOKENS && entry.can_trim_to(same)).then_some(same)
         };
         self.entries
@@ -112,14 +121,19 @@ impl PrefixCache {
             .max()
     }
 
-    /// How much of `tokens`, at most `most` of them, need not be read again.
-    pub fn known(&self, tokens: &[u32], most: usize, kv_bits: Option<KvBits>) -> usize {
-        self.longest(tokens, most, kv_bits).map_or(0, |(positions, _)| positions)
+    /// How much of a sequence, at most `most` tokens, need not be read again.
+    pub fn known<'a>(&self, sequence: impl Into<Prefix<'a>>, most: usize, kv_bits: Option<KvBits>) -> usize {
+        self.longest(sequence.into(), most, kv_bits).map_or(0, |(positions, _)| positions)
     }
 
-    /// Caches that have read the longest known prefix of `tokens`, at most `most` of them, and its length.
-    pub fn lookup(&mut self, tokens: &[u32], most: usize, kv_bits: Option<KvBits>) -> Result<Option<(usize, Vec<Cache>)>> {
-        let Some((positions, index)) = self.longest(tokens, most, kv_bits) else {
+    /// Caches that have read the longest known prefix of a sequence, at most `most` tokens, and its length.
+    pub fn lookup<'a>(
+        &mut self,
+        sequence: impl Into<Prefix<'a>>,
+        most: usize,
+        kv_bits: Option<KvBits>,
+    ) -> Result<Option<(usize, Vec<Cache>)>> {
+        let Some((positions, index)) = self.longest(sequence.into(), most, kv_bits) else {
             return Ok(None);
         };
         self.clock += 1;
@@ -129,16 +143,15 @@ impl PrefixCache {
         Ok(Some((positions, caches)))
     }
 
-    /// Keeps a copy of `caches`, which have read `tokens` and nothing else.
-    pub fn insert(&mut self, tokens: &[u32], kv_bits: Option<KvBits>, caches: &mut [Cache]) -> Result<()> {
+    /// Keeps a copy of `caches`, which have read this and nothing else.
+    pub fn insert<'a>(&mut self, read: impl Into<Prefix<'a>>, kv_bits: Option<KvBits>, caches: &mut [Cache]) -> Result<()> {
+        let read: Prefix<'_> = read.into();
+        let tokens = read.tokens;
         if tokens.len() < MIN_TOKENS || self.budget == 0 {
             return Ok(());
         }
         self.clock += 1;
-        let known = self
-            .entries
-            .iter_mut()
-            .find(|entry| entry.kv_bits == kv_bits && entry.tokens.starts_with(tokens) && entry.can_trim_to(tokens.len()));
+        let known = self.entries.iter_mut().find(|entry| entry.kv_bits == kv_bits && entry.serves(read));
         if let Some(known) = known {
             known.last_used = self.clock;
             return Ok(());
@@ -150,6 +163,7 @@ impl PrefixCache {
         Block::materialize(layers.iter().flat_map(FrozenCache::blocks))?;
         let mut new = Entry {
             tokens: tokens.to_vec(),
+            images: read.images.iter().filter(|image| image.run.start < tokens.len()).cloned().collect(),
             kv_bits,
             layers,
             last_used: self.clock,
@@ -157,8 +171,7 @@ impl PrefixCache {
         if !new.shrink_to(self.budget) {
             return Ok(());
         }
-        self.entries
-            .retain(|old| old.kv_bits != kv_bits || !new.tokens.starts_with(&old.tokens) || !new.can_trim_to(old.tokens.len()));
+        self.entries.retain(|old| old.kv_bits != kv_bits || !new.serves(old.prefix()));
         self.entries.push(new);
         self.evict();
         Ok(())

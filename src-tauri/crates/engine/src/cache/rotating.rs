@@ -59,14 +59,14 @@ impl RotatingCache {
         }
     }
 
-    /// Which of the keys each of the next `length` positions may see.
-    pub fn mask(&self, length: usize) -> Result<Mask> {
+    /// Which of the keys each of the next `length` positions may see, as [`Cache::mask`](super::Cache::mask).
+    pub fn mask(&self, length: usize, last: Option<&[i32]>) -> Result<Mask> {
         let (length, window) = (length as i32, self.window);
         let before = self.offset.min(window - 1);
-        if before + length <= window && !composes(length as usize, (before + length) as usize) {
+        if last.is_none() && before + length <= window && !composes(length as usize, (before + length) as usize) {
             return Ok(Mask::Causal);
         }
-        super::seen(before, length, Some(window)).map(Mask::Array)
+        super::seen(before, length, Some(window), last).map(Mask::Array)
     }
 
     fn append(&mut self, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {

@@ -80,7 +80,7 @@ fn a_copy_goes_on_as_the_original_does() {
                 let mut never_stopped = fresh_like(&again);
                 chunks.iter().for_each(|chunk| drop(read(&mut never_stopped, *chunk)));
                 for next in [1, 1, 6, 1, 270, 1] {
-                    let array = |cache: &Cache| matches!(cache.mask(next).unwrap(), Mask::Array(_));
+                    let array = |cache: &Cache| matches!(cache.mask(next, None).unwrap(), Mask::Array(_));
                     assert_eq!(array(&again), array(&never_stopped));
                     assert_eq!(
                         sorted(read(&mut again, next)),
@@ -211,7 +211,7 @@ fn attention_over_packed_keys_is_that_over_what_they_stand_for() {
         ] {
             let mut cache = Cache::Plain(PlainCache::default()).quantized(Some(bits));
             read(&mut cache, 40);
-            let mask = cache.mask(length).unwrap();
+            let mask = cache.mask(length, None).unwrap();
             let first = cache.offset();
             let seen = cache
                 .update(&numbers(first, length, 32, 1), &numbers(first, length, 64, 2))

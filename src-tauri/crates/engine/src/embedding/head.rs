@@ -59,7 +59,7 @@ impl EmbeddingHead {
     pub fn load_apart(&mut self, apart: &[DenseConfig], dir: &Path) -> Result<()> {
         for dense in apart {
             let mut progress = |_| Ok(());
-            let mut weights = Weights::open(&dir.join(&dense.folder), &mut progress)?;
+            let mut weights = Weights::open(&dir.join(&dense.folder), false, &mut progress)?;
             self.projections.push(load_dense(dense, "linear", &mut weights)?);
             weights.finish()?;
         }

@@ -12,7 +12,7 @@ use crate::embedding::{EmbeddingHead, EmbeddingJob, PreparedTexts};
 use crate::error::{Error, Result};
 use crate::load::LoadedModel;
 use crate::memory;
-use crate::models::Pass;
+use crate::models::{Input, Pass};
 use crate::sequence::{backend, clear_after_chunk, ids_tensor, prefill_chunk, SequenceState};
 use crate::tensor::{device, eval};
 
@@ -162,7 +162,7 @@ impl EmbeddingRun {
                 let from = state.offset();
                 let to = (from + most.min(prefill_chunk()).max(1)).min(ids.len());
                 let chunk = &ids[from..to];
-                let states = model.forward(&ids_tensor(chunk), &mut [state.caches()])?;
+                let states = model.forward(&Input::text(&ids_tensor(chunk)), &mut [state.caches()])?;
                 head.pool_chunk(&mut pooled, &model.last_hidden_states(&states)?)?;
                 if to < ids.len() {
                     state.advance_by(chunk.len());

@@ -124,6 +124,14 @@ impl Linear {
         })
     }
 
+    /// The projection by rows `[outputs, inputs]`, with a bias `[outputs]` if there is one.
+    pub fn with_bias(rows: &Tensor, bias: Option<&Tensor>) -> Result<Self> {
+        Ok(Self {
+            weight: LinearWeight::from_rows(rows)?,
+            bias: bias.map(|bias| bias.reshape(&[1, bias.dim(0)])).transpose()?,
+        })
+    }
+
     /// The projection that is a tied quantised embedding read the other way round.
     pub fn from_quantized(rows: QuantizedTensor, weights: &mut Weights<'_>) -> Result<Self> {
         let linear = Self {

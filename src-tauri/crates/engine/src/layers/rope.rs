@@ -4,7 +4,7 @@ use checkpoint::config::rope::RopeConfig;
 use mlx_rs::Dtype;
 
 use crate::error::Result;
-use crate::ops::concatenate;
+use crate::ops::{concatenate, stack};
 use crate::parameters::Parameters;
 use crate::tensor::{device, has_kernels, Device, Tensor};
 
@@ -39,6 +39,13 @@ pub enum Rotation {
     Positions(Tensor),
     /// Several sequences of which one has a base of its own.
     Each(Vec<Rotation>),
+    /// Angles made on the host, for positions of which each has a time, a row and a column: `[1, 1, length, dims / 2]`.
+    Table {
+        /// Their cosines.
+        cos: Tensor,
+        /// Their sines.
+        sin: Tensor,
+    },
 }
 
 impl Rope {
@@ -113,6 +120,54 @@ impl Rope {
         Rotation::Matrix(Tensor::from_f32(&self.matrix(offset, base), &[self.width, self.width]))
     }
 
+    /// Whether pairs turn by the time, the row or the column of an image token.
+    pub fn has_sections(&self) -> bool {
+        self.config.sections.is_some()
+    }
+
+    /// The turning of one sequence's tokens, each with its time, row and column.
+    pub fn at_positions(&self, positions: &[[i32; 3]]) -> Rotation {
+        let axis = |pair: usize| self.config.sections.map_or(0, |sections| sections.axis(pair));
+        let periods = &self.config.periods;
+        let angles = positions.iter().flat_map(|position| {
+            let angle = move |(pair, period): (usize, &f32)| position[axis(pair)] as f32 / period;
+            periods.iter().enumerate().map(angle).collect::<Vec<_>>()
+        });
+        let angles: Vec<f32> = angles.collect();
+        let shape = [1, 1, positions.len() as i32, periods.len() as i32];
+        let of = |of: fn(f32) -> f32| Tensor::from_f32(&angles.iter().map(|angle| of(*angle)).collect::<Vec<_>>(), &shape);
+        Rotation::Table {
+            cos: of(f32::cos),
+            sin: of(f32::sin),
+        }
+    }
+
+    /// Turns heads `[1, heads, length, width]` by a table, in 32 bit floats.
+    fn turn(&self, x: &Tensor, cos: &Tensor, sin: &Tensor) -> Result<Tensor> {
+        let &[batch, heads, length, width] = x.shape() else {
+            unreachable!("heads have four axes")
+        };
+        let dims = self.config.dims as i32;
+        let turning = x.slice(3, 0, dims)?.astype(Dtype::Float32)?;
+        // Pairs beside each other: of neighbours, or of halves.
+        let (pairs, axis) = match self.config.traditional {
+            true => (turning.reshape(&[batch, heads, length, dims / 2, 2])?, 4),
+            false => (turning.reshape(&[batch, heads, length, 2, dims / 2])?, 3),
+        };
+        let half = |part: i32| pairs.slice(axis, part, part + 1)?.reshape(&[batch, heads, length, dims / 2]);
+        let (one, other) = (half(0)?, half(1)?);
+        let turned = [one.mul(cos)?.sub(&other.mul(sin)?)?, other.mul(cos)?.add(&one.mul(sin)?)?];
+        let turned = match self.config.traditional {
+            true => stack(&[&turned[0], &turned[1]], 4)?.reshape(&[batch, heads, length, dims])?,
+            false => concatenate(&[&turned[0], &turned[1]], 3)?,
+        };
+        let turned = turned.astype(x.dtype())?;
+        if dims == width {
+            return Ok(turned);
+        }
+        concatenate(&[&turned, &x.slice(3, dims, width)?], 3)
+    }
+
     /// The rotation of one position, `[width, width]`.
     fn matrix(&self, offset: usize, base: Option<f64>) -> Vec<f32> {
         let (width, dims) = (self.width as usize, self.config.dims as usize);
@@ -165,6 +220,7 @@ impl Rope {
                 let periods = if base.is_some() { None } else { Some(&self.periods) };
                 amplified()?.fast_rope(dims, traditional, *base, periods, *offset)
             }
+            Rotation::Table { cos, sin } => self.turn(&amplified()?, cos, sin),
             Rotation::Positions(positions) => amplified()?.fast_rope_each(dims, traditional, &self.periods, positions),
             Rotation::Each(rotations) => {
                 let turned = rotations

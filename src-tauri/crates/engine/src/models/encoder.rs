@@ -1,11 +1,11 @@
 //! Encoders: BERT and its kin. Names of tensors are those of transformers' newer encoders; families with other names say so in
 //! [`EncoderConfig::renames`].
 
-use checkpoint::config::encoder::{EncoderActivation, EncoderConfig, Positions};
+use checkpoint::config::encoder::{EncoderConfig, Positions};
 use mlx_rs::Dtype;
 
 use crate::error::Result;
-use crate::layers::{Embedding, Gelu, LayerNorm, Linear, Rope};
+use crate::layers::{Embedding, LayerNorm, Linear, Pointwise, Rope};
 use crate::models::pass::{mask, spans, Pass};
 use crate::ops::{concatenate, Mask};
 use crate::parameters::Parameters;
@@ -48,44 +48,11 @@ struct Layer {
 
 /// `down(activation(up(x)))`, or `down(activation(gate(x)) · up(x))`.
 struct Mlp {
-    activation: Activation,
+    activation: Pointwise,
     /// up_proj, or gate_proj and up_proj side by side.
     up_proj: Linear,
     gated: bool,
     down_proj: Linear,
-}
-
-/// An activation function with its constants, in the type of what goes through it.
-enum Activation {
-    Gelu { root: Tensor, one: Tensor, half: Tensor },
-    GeluTanh(Gelu),
-    Relu { zero: Tensor },
-    Silu,
-}
-
-impl Activation {
-    fn new(kind: EncoderActivation, dtype: Dtype) -> Result<Self> {
-        let scalar = |value| Tensor::scalar(value, dtype);
-        Ok(match kind {
-            EncoderActivation::Gelu => Self::Gelu {
-                root: scalar(std::f32::consts::FRAC_1_SQRT_2)?,
-                one: scalar(1.0)?,
-                half: scalar(0.5)?,
-            },
-            EncoderActivation::GeluTanh => Self::GeluTanh(Gelu::new(dtype)?),
-            EncoderActivation::Relu => Self::Relu { zero: scalar(0.0)? },
-            EncoderActivation::Silu => Self::Silu,
-        })
-    }
-
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        match self {
-            Self::Gelu { root, one, half } => x.mul(root)?.erf()?.add(one)?.mul(half)?.mul(x),
-            Self::GeluTanh(gelu) => gelu.forward(x),
-            Self::Relu { zero } => x.maximum(zero),
-            Self::Silu => x.sigmoid()?.mul(x),
-        }
-    }
 }
 
 impl Mlp {
@@ -103,7 +70,7 @@ impl Mlp {
             }
         }
         Ok(Self {
-            activation: Activation::new(config.activation, dtype)?,
+            activation: Pointwise::new(config.activation, dtype)?,
             up_proj: Linear::load_joined(weights, &parts, hidden)?,
             gated: config.gated,
             down_proj: Linear::load(weights, &down, width, hidden)?,
@@ -271,17 +238,6 @@ impl Parameters for PositionTable {
         match self {
             Self::Learned { rows, first: _ } => rows.visit(visitor),
             Self::Rotary(rope) => rope.visit(visitor),
-        }
-    }
-}
-
-impl Parameters for Activation {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Gelu { root, one, half } => [root, one, half].into_iter().for_each(visitor),
-            Self::GeluTanh(gelu) => gelu.visit(visitor),
-            Self::Relu { zero } => visitor(zero),
-            Self::Silu => {}
         }
     }
 }

@@ -3,7 +3,9 @@
 mod decoder;
 mod encoder;
 mod gemma4;
+mod input;
 mod pass;
+pub mod vision;
 
 use checkpoint::{Family, ModelConfig};
 
@@ -12,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
+pub use input::{ChunkImage, Input};
 pub use pass::{spans, Pass};
 
 /// A model of any family.
@@ -43,13 +46,13 @@ impl Model {
         }
     }
 
-    /// Reads the tokens `ids` `[rows]` that come next: those of one sequence, or one of each of several, whose caches are given
+    /// Reads the tokens `[rows]` that come next: those of one sequence, or one of each of several, whose caches are given
     /// in order. The result are the states `[rows, width]` before the output layer.
-    pub fn forward(&self, ids: &Tensor, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
-        debug_assert!(sequences.len() == 1 || sequences.len() == ids.size());
+    pub fn forward(&self, input: &Input<'_>, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
+        debug_assert!(sequences.len() == 1 || sequences.len() == input.ids.size());
         match self {
-            Self::Gemma4(model) => model.forward(ids, sequences),
-            Self::Decoder(model) => model.forward(ids, sequences),
+            Self::Gemma4(model) => model.forward(input, sequences),
+            Self::Decoder(model) => model.forward(input, sequences),
             Self::Encoder(_) => Err(Error::NotForChat),
         }
     }
@@ -68,6 +71,23 @@ impl Model {
         match self {
             Self::Gemma4(_) | Self::Encoder(_) => true,
             Self::Decoder(model) => model.reads_chunks_alike(),
+        }
+    }
+
+    /// Width of the states that it reads, and that a tower makes.
+    pub fn hidden_size(&self) -> u32 {
+        match self {
+            Self::Gemma4(model) => model.hidden_size(),
+            Self::Decoder(model) => model.hidden_size(),
+            Self::Encoder(_) => 0,
+        }
+    }
+
+    /// Whether the tokens of a picture have a row and a column (multimodal positions).
+    pub fn has_grid_positions(&self) -> bool {
+        match self {
+            Self::Gemma4(_) | Self::Encoder(_) => false,
+            Self::Decoder(model) => model.has_grid_positions(),
         }
     }
 

@@ -28,9 +28,10 @@ pub fn verify(model: &Model, sequence: &mut Sequence, ids: Vec<u32>) -> Result<V
     let state = &mut sequence.state;
     let recurrent = state.caches.iter().any(Cache::is_recurrent);
     let before = recurrent.then(|| state.caches.iter().map(Cache::snapshot).collect());
+    let chunk = state.chunk(ids.len())?;
     state.offset += ids.len();
     let input = ids_tensor(&ids);
-    let logits = model.logits(&model.forward(&input, &mut [&mut state.caches])?)?;
+    let logits = model.logits(&model.forward(&chunk.input(&input), &mut [&mut state.caches])?)?;
     let mut samplers = Vec::new();
     let tokens = if sequence.sampler.takes_likeliest() {
         logits.argmax(-1, false)?

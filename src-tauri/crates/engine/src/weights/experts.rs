@@ -130,15 +130,21 @@ impl Weights<'_> {
         self.matrix(&path, parts, shape, limit)
     }
 
-    /// Transformers' form: plain numbers, the rows of gate before those of up.
+    /// Transformers' form: plain numbers, the rows of gate before those of up. Some files have the transposes (Qwen3-VL).
     fn take_fused(&mut self, place: &str, shape: ExpertShape, limit: u64) -> Result<ExpertMatrices> {
         let ExpertShape {
             experts, hidden, width, ..
         } = shape;
+        let turned = 2 * width != hidden && self.shape(&format!("{place}.gate_up_proj")) == Some(&[experts, hidden, 2 * width]);
         let mut plain = |name: &str, shape: &[i32]| {
             let path = format!("{place}.{name}");
+            let stored = self.take_raw(&path)?;
             let parts = StoredMatrix {
-                weight: self.take_raw(&path)?,
+                weight: if turned && stored.shape().len() == 3 {
+                    stored.swapaxes(1, 2)?
+                } else {
+                    stored
+                },
                 scales: None,
                 biases: None,
             };

@@ -3,6 +3,7 @@
 
 pub mod files;
 pub mod oracle;
+pub mod vision;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The sidebar, what a chat remembers, the trash.
 
-use history::{Error, NewAnswer};
-use protocol::{ChatSettings, ChatSummary, Position, Sampling, Thinking};
+use history::{Error, ExportedPictures, NewAnswer};
+use protocol::{ChatSettings, ChatSummary, ImageDetail, Position, Sampling, Thinking};
 
 use crate::{asked, new_answer, Fresh};
 
@@ -41,6 +41,7 @@ async fn a_chat_remembers_its_settings_and_draft() {
         thinking_budget: Some(512),
         system_prompt: "It's \"so\"; --".into(),
         sampling,
+        image_detail: ImageDetail::Quick,
     };
     fresh.history.set_chat_settings(&chat, &settings).await.unwrap();
     fresh.history.set_draft(&chat, &asked("half a thou\u{0}ght 猫")).await.unwrap();
@@ -141,8 +142,8 @@ async fn an_unknown_chat_is_not_found() {
         history.set_draft(nothing, &asked("x")).await,
         history.trash_chat(nothing).await,
         history.restore_chat(nothing).await.map(drop),
-        history.export_markdown(nothing).await.map(drop),
-        history.export_json(nothing).await.map(drop),
+        history.export_markdown(nothing, &ExportedPictures::new()).await.map(drop),
+        history.export_json(nothing, &ExportedPictures::new()).await.map(drop),
         history
             .begin_turn(nothing, &asked("x"), &Position::End, "x", &new_answer())
             .await

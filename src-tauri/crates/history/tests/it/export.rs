@@ -1,5 +1,6 @@
 //! Chats as texts of the user's own.
 
+use history::ExportedPictures;
 use protocol::{AnswerState, ChatSettings, Content, Part, Position, StoredMessage};
 
 use crate::{asked, new_answer, words, Fresh, WRITER};
@@ -42,7 +43,10 @@ async fn markdown_shows_the_branch_and_keeps_reasoning_apart() {
     answer.state = AnswerState::Complete;
     fresh.history.finish(&answer, WRITER, &[]).await.unwrap();
     let expected = "# Sums\n\n## Instructions\n\nBe brief.\n\n## You\n\nWhat is 1+1?\n\n## pebble\n\n> **Thought for 12 s**\n>\n> one\n> \n> and one\n\n**2**\n";
-    assert_eq!(fresh.history.export_markdown(&chat).await.unwrap(), expected);
+    assert_eq!(
+        fresh.history.export_markdown(&chat, &ExportedPictures::new()).await.unwrap(),
+        expected
+    );
 }
 
 #[tokio::test]
@@ -51,7 +55,7 @@ async fn json_holds_every_branch_and_reads_back() {
     let chat = fresh.chat().await;
     let turn = fresh.turn(&chat, "q", "a").await;
     let sibling = fresh.sibling(&turn.question.id, "a'").await;
-    let export = fresh.history.export_json(&chat).await.unwrap();
+    let export = fresh.history.export_json(&chat, &ExportedPictures::new()).await.unwrap();
     let messages: Vec<StoredMessage> = serde_json::from_value(export["messages"].clone()).unwrap();
     assert_eq!(messages, fresh.history.tree(&chat).await.unwrap());
     assert_eq!(messages.len(), 3);

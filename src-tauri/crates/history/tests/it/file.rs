@@ -226,7 +226,7 @@ async fn nobody_else_may_read_the_data_folder_or_the_database() {
         }
     };
     let state = ChatWindowState {
-        new_draft: "half a quest".into(),
+        new_draft: vec![protocol::Content::text("half a quest")],
         ..ChatWindowState::default()
     };
     let history = History::open(&path).await.unwrap();

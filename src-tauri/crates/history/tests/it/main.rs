@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod attachments;
 mod chats;
 mod continuation;
 mod export;

@@ -5,6 +5,7 @@
 //! answer, a pinned chat and one in the trash. `fixtures/version_2.json` is what the same commit's `History::export_json` said of
 //! each chat, with its tokens, and the order of the list.
 
+use history::ExportedPictures;
 use history::History;
 use protocol::{AnswerState, StoredMessage};
 use serde_json::{json, Map, Value};
@@ -31,6 +32,7 @@ fn message_of_today(old: &Value, sampling: &Value, continuable: bool) -> Value {
     let settings = match old["role"].as_str() {
         Some("assistant") => json!({
             "model": old["model"], "thinking": thinking, "thinking_budget": thinking_budget, "system_prompt": "", "sampling": sampling,
+            "image_detail": "normal",
         }),
         _ => Value::Null,
     };
@@ -45,6 +47,13 @@ fn message_of_today(old: &Value, sampling: &Value, continuable: bool) -> Value {
     message.insert("tool_call_id".into(), Value::Null);
     message.insert("continuable".into(), json!(continuable));
     Value::Object(message)
+}
+
+/// Settings of a chat, of which those that came later have their defaults.
+fn settings_of_today(old: &Value) -> Value {
+    let mut settings = old.clone();
+    settings["image_detail"] = "normal".into();
+    settings
 }
 
 /// Compares and replaces the call ids, which were not unique before.
@@ -77,9 +86,9 @@ async fn a_file_of_version_2_opens_with_every_chat_branch_thought_draft_and_sett
             assert!(history.chat(id).await.is_err(), "it stays in the trash");
             history.restore_chat(id).await.unwrap();
         }
-        let now = history.export_json(id).await.unwrap();
+        let now = history.export_json(id, &ExportedPictures::new()).await.unwrap();
         assert_eq!((&now["chat"], &now["head"]), (&old["chat"], &old["head"]));
-        assert_eq!(now["settings"], old["settings"]);
+        assert_eq!(now["settings"], settings_of_today(&old["settings"]));
         let draft = match old["draft"].as_str() {
             Some("") => json!([]),
             draft => json!([{"kind": "text", "text": draft}]),

@@ -1,6 +1,6 @@
 //! One row for each generation and for each result of a tool.
 
-use history::{Error, NOT_RUN};
+use history::{Error, ExportedPictures, NOT_RUN};
 use protocol::{AnswerState, Content, FinishReason, Position, Role, StoredMessage, ToolCall};
 
 use crate::{asked, new_answer, part, texts, words, Fresh, WRITER};
@@ -197,11 +197,11 @@ async fn parts_of_every_kind_are_kept_in_messages_drafts_and_exports() {
         .await
         .unwrap();
     assert_eq!(result.parts[0].content, data);
-    let markdown = history.export_markdown(&chat).await.unwrap();
+    let markdown = history.export_markdown(&chat, &ExportedPictures::new()).await.unwrap();
     for line in ["*[image: a cat]*", "*[file: prices.csv]*", "\"degrees\": 4", "Called `weather`:"] {
         assert!(markdown.contains(line), "{line}: {markdown}");
     }
-    let export = history.export_json(&chat).await.unwrap();
+    let export = history.export_json(&chat, &ExportedPictures::new()).await.unwrap();
     let messages: Vec<StoredMessage> = serde_json::from_value(export["messages"].clone()).unwrap();
     assert_eq!(messages, history.tree(&chat).await.unwrap());
 }

@@ -137,6 +137,7 @@ fn render(template: &Template, answer: Option<&Value>, thinking: Option<Thinking
         tools: &[],
         thinking,
         add_generation_prompt: answer.is_none(),
+        images: &[],
     };
     let mut variables = template.variables(&request);
     let question = json!({"role": "user", "content": QUESTION});

@@ -10,6 +10,11 @@ use serde_json::{json, Value};
 
 /// A model whose tokens are these markers and single bytes.
 pub fn byte_speaker(markers: &[&str], template: &str) -> (ChatProcessor, tokenizers::Tokenizer) {
+    byte_model(markers, template, &Value::Null)
+}
+
+/// The same with this config.json.
+pub fn byte_model(markers: &[&str], template: &str, config: &Value) -> (ChatProcessor, tokenizers::Tokenizer) {
     let printable = |byte: &u32| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
     let alphabet = (0..256)
         .filter(printable)
@@ -30,6 +35,7 @@ pub fn byte_speaker(markers: &[&str], template: &str) -> (ChatProcessor, tokeniz
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
     std::fs::write(dir.path().join("chat_template.jinja"), template).unwrap();
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
     let library = tokenizers::Tokenizer::from_file(dir.path().join("tokenizer.json")).unwrap();
     (ChatProcessor::open(dir.path()).unwrap(), library)
 }

@@ -63,6 +63,7 @@ impl Speaker {
         Prompt {
             text: text.into(),
             ids: self.ids(text),
+            ..Prompt::default()
         }
     }
 

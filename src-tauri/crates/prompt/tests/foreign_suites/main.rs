@@ -142,6 +142,7 @@ impl Speakers {
                 let prompt = Prompt {
                     text: text.clone(),
                     ids: ids(text),
+                    ..Prompt::default()
                 };
                 processor.parser(&prompt, true, &[])
             }

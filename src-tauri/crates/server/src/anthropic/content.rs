@@ -3,8 +3,9 @@
 use protocol::{Content, Message, Role, ToolCall};
 use serde_json::{json, Value};
 
-use crate::conversation::lines;
+use crate::conversation::{flush_texts, lines};
 use crate::fields::Fields;
+use crate::images::{self, Images};
 use crate::refusal::Refusal;
 use crate::tools::{declaration, ToolChoice};
 
@@ -17,7 +18,7 @@ const BILLING: &str = "x-anthropic-billing-header:";
 ///
 /// # Errors
 /// If a block makes no sense or cannot be read; the refusal names its place.
-pub(crate) fn messages(fields: &Fields) -> Result<Vec<Message>> {
+pub(crate) fn messages(fields: &Fields, images: &mut Images) -> Result<Vec<Message>> {
     let mut messages = Vec::new();
     let instructions = lines(texts(fields, "system")?.iter().map(|text| without_billing(text)));
     if !instructions.is_empty() {
@@ -28,7 +29,7 @@ pub(crate) fn messages(fields: &Fields) -> Result<Vec<Message>> {
         let message = fields.element("messages", index, message)?;
         let roles = [("user", Role::User), ("assistant", Role::Assistant), ("system", Role::System)];
         match message.required_word("role", &roles)? {
-            Role::User => user(&message, &mut messages)?,
+            Role::User => user(&message, &mut messages, images)?,
             Role::Assistant => messages.push(assistant(&message)?),
             Role::System | Role::Tool => {
                 let text = lines(texts(&message, "content")?.iter().map(String::as_str));
@@ -48,34 +49,80 @@ fn without_billing(text: &str) -> &str {
 }
 
 /// Results of tools come before what the person says beside them, because they belong to the answer before.
-fn user(message: &Fields, messages: &mut Vec<Message>) -> Result<()> {
+fn user(message: &Fields, messages: &mut Vec<Message>, images: &mut Images) -> Result<()> {
     if let Some(Value::String(text)) = message.text_or_list("content", block) {
         messages.push(Message::text(Role::User, text));
         return Ok(());
     }
-    let mut said = Vec::new();
+    let (mut said, mut texts) = (Vec::new(), Vec::new());
     let blocks = blocks(message, "content")?;
+    let mut results_alone = !blocks.is_empty();
     for block in &blocks {
         match block.required_text("type")? {
-            "text" => said.push(block.required_text("text")?.to_owned()),
-            "tool_result" => {
-                let mut text = lines(texts(block, "content")?.iter().map(String::as_str));
-                if block.boolean("is_error")?.unwrap_or(false) && !text.to_ascii_lowercase().contains("error") {
-                    text.insert_str(0, "Error: ");
-                }
-                messages.push(Message {
-                    tool_call_id: Some(block.required_text("tool_use_id")?.to_owned()),
-                    ..Message::text(Role::Tool, text)
-                });
+            "text" => {
+                results_alone = false;
+                texts.push(block.required_text("text")?);
             }
+            "image" => {
+                results_alone = false;
+                flush_texts(&mut said, &mut texts);
+                said.push(images::block(block, images)?);
+            }
+            "tool_result" => messages.push(result(block, images)?),
             other => return unreadable(block, other),
         }
     }
-    let results_alone = !blocks.is_empty() && said.is_empty();
     if !results_alone {
-        messages.push(Message::text(Role::User, lines(said.iter().map(String::as_str))));
+        flush_texts(&mut said, &mut texts);
+        if said.is_empty() {
+            said.push(Content::text(""));
+        }
+        messages.push(Message {
+            content: said,
+            ..Message::text(Role::User, "")
+        });
     }
     Ok(())
+}
+
+/// The result of a tool: texts, each on a line of its own, and pictures.
+fn result(block: &Fields, images: &mut Images) -> Result<Message> {
+    let (mut content, mut texts) = (Vec::new(), Vec::new());
+    match block.text_or_list("content", self::block) {
+        None => {}
+        Some(Value::String(text)) => texts.push(text.as_str()),
+        Some(_) => {
+            for part in blocks(block, "content")? {
+                match part.required_text("type")? {
+                    "text" => texts.push(part.required_text("text")?),
+                    "image" => {
+                        flush_texts(&mut content, &mut texts);
+                        content.push(images::block(&part, images)?);
+                    }
+                    other => return unreadable(&part, other),
+                }
+            }
+        }
+    }
+    flush_texts(&mut content, &mut texts);
+    let told = content
+        .iter()
+        .filter_map(Content::growing_text)
+        .any(|text| text.to_ascii_lowercase().contains("error"));
+    if block.boolean("is_error")?.unwrap_or(false) && !told {
+        match content.first_mut() {
+            Some(Content::Text { text }) => text.insert_str(0, "Error: "),
+            _ => content.insert(0, Content::text("Error: ")),
+        }
+    }
+    if content.is_empty() {
+        content.push(Content::text(""));
+    }
+    Ok(Message {
+        content,
+        tool_call_id: Some(block.required_text("tool_use_id")?.to_owned()),
+        ..Message::text(Role::Tool, "")
+    })
 }
 
 fn assistant(message: &Fields) -> Result<Message> {
@@ -113,7 +160,7 @@ fn assistant(message: &Fields) -> Result<Message> {
 fn unreadable<T>(block: &Fields, kind: &str) -> Result<T> {
     Err(Refusal::field(
         block.place(),
-        format!("a block of type {kind:?} is not supported; only text, thinking, tool_use and tool_result are"),
+        format!("a block of type {kind:?} is not supported; only text, image, thinking, tool_use and tool_result are"),
     ))
 }
 
@@ -193,7 +240,7 @@ mod tests {
     use super::*;
 
     fn read(body: Value) -> Result<Vec<Message>> {
-        messages(&Fields::of(&body, "")?)
+        messages(&Fields::of(&body, "")?, &mut Images::default())
     }
 
     #[test]
@@ -256,12 +303,20 @@ mod tests {
         for (content, place) in [
             (
                 json!([{"type": "text", "text": "a"}, {"type": "image", "source": {}}]),
-                "messages[0].content[1]",
+                "messages[0].content[1].source.type",
             ),
             (json!([{"type": "document"}]), "messages[0].content[0]"),
             (
                 json!([{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "image"}]}]),
-                "messages[0].content[0].content[0]",
+                "messages[0].content[0].content[0].source",
+            ),
+            (
+                json!([{"type": "image", "source": {"type": "url", "url": "https://a/b.png"}}]),
+                "messages[0].content[0].source.type",
+            ),
+            (
+                json!([{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}]),
+                "messages[0].content[0].source.data",
             ),
             (json!([{"type": "tool_result"}]), "messages[0].content[0].tool_use_id"),
             (json!(5), "messages[0].content"),

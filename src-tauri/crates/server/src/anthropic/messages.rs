@@ -8,6 +8,7 @@ use crate::anthropic::content;
 use crate::anthropic::messages_reply::MessagesReply;
 use crate::conversation::normalise;
 use crate::fields::Fields;
+use crate::images::Images;
 use crate::refusal::Refusal;
 use crate::reply::{Ask, Stamp};
 use crate::sampling::{effort, max_tokens, sampling, stop_texts};
@@ -20,7 +21,7 @@ type Result<T> = std::result::Result<T, Refusal>;
 /// # Errors
 /// If a field makes no sense or cannot be honoured; the refusal names it.
 pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp) -> Result<Ask> {
-    let (mut request, parallel) = conversation(fields, model)?;
+    let (mut request, parallel, picture) = conversation(fields, model)?;
     fields.required_as("max_tokens", || json!({}))?;
     request.max_tokens = max_tokens(fields, &["max_tokens"])?;
     request.sampling = sampling(fields)?;
@@ -32,6 +33,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
         stream: fields.boolean("stream")?.unwrap_or(false),
         reply: Box::new(MessagesReply::new(stamp, name, ears.thoughts)),
         requests: vec![request],
+        picture,
     })
 }
 
@@ -43,13 +45,15 @@ pub(crate) fn count(fields: &Fields, model: &ModelSource) -> Result<Request> {
     Ok(conversation(fields, model)?.0)
 }
 
-/// What of a request is read by the model, and whether several tools may be called at once.
-fn conversation(fields: &Fields, model: &ModelSource) -> Result<(Request, bool)> {
+/// What of a request is read by the model, whether several tools may be called at once, and the place of its first picture.
+fn conversation(fields: &Fields, model: &ModelSource) -> Result<(Request, bool, Option<String>)> {
     let servers = fields.get_as("mcp_servers", || json!({"type": ["array", "null"], "maxItems": 0}));
     if servers.is_some_and(|list| *list != json!([])) {
         return fields.refuse("mcp_servers", "this is not supported");
     }
-    let mut request = Request::new(model.clone(), content::messages(fields)?);
+    let mut images = Images::default();
+    let mut request = Request::new(model.clone(), content::messages(fields, &mut images)?);
+    let picture = images.put_into(&mut request);
     request.priority = Priority::Api;
     (request.thinking, request.thinking_budget) = thinking(fields)?;
     // The name that the field had before.
@@ -66,7 +70,7 @@ fn conversation(fields: &Fields, model: &ModelSource) -> Result<(Request, bool)>
     tools.apply("tool_choice", &mut request)?;
     request.messages = normalise(request.messages);
     continue_last_answer(&mut request);
-    Ok((request, parallel))
+    Ok((request, parallel, picture))
 }
 
 /// A conversation that ends in an answer's words asks for the rest of it.

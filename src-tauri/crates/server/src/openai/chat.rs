@@ -5,6 +5,7 @@ use protocol::{ModelSource, Priority, Request, Thinking};
 use crate::answer_format::{refuse_stops, schema};
 use crate::conversation::normalise;
 use crate::fields::Fields;
+use crate::images::Images;
 use crate::openai::chat_reply::{ChatOptions, ChatReply};
 use crate::openai::logprobs::MOST;
 use crate::refusal::Refusal;
@@ -24,7 +25,18 @@ const MOST_ANSWERS: i64 = 8;
 pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp) -> Result<Ask> {
     refuse_what_is_not_built(fields)?;
     let messages = fields.required_list("messages")?;
-    let mut request = Request::new(model.clone(), protocol::openai::messages(messages.to_vec())?);
+    let mut images = Images::default();
+    let conversation = protocol::openai::messages_with_pictures(messages.to_vec(), &mut |url, place| images.data_url(url, place))?;
+    for part in messages
+        .iter()
+        .flat_map(|message| message["content"].as_array().into_iter().flatten())
+    {
+        if part["type"] == "image_url" {
+            images.detail(part["image_url"]["detail"].as_str());
+        }
+    }
+    let mut request = Request::new(model.clone(), conversation);
+    let picture = images.put_into(&mut request);
     request.priority = Priority::Api;
     request.sampling = sampling(fields)?;
     request.stop = stop_texts(fields, "stop")?;
@@ -49,6 +61,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
         stream,
         reply: Box::new(ChatReply::new(stamp, name, answers as usize, ChatOptions { usage_chunk, logprobs })),
         requests: answers_of(&request, answers),
+        picture,
     })
 }
 

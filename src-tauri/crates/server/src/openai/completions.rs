@@ -73,6 +73,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
         stream: fields.boolean("stream")?.unwrap_or(false),
         ears,
         reply: Box::new(CompletionsReply::new(stamp, name, echoes, answers as usize, options)),
+        picture: None,
     })
 }
 

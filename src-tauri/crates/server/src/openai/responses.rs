@@ -6,6 +6,7 @@ use serde_json::{json, Map, Value};
 use crate::answer_format::{refuse_stops, schema};
 use crate::conversation::normalise;
 use crate::fields::Fields;
+use crate::images::Images;
 use crate::openai::chat::thinking;
 use crate::openai::logprobs::MOST;
 use crate::openai::responses_input;
@@ -27,8 +28,10 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
     let input = responses_input::items(fields, store)?;
     let instructions = fields.text("instructions")?.filter(|text| !text.is_empty());
     let mut messages: Vec<Message> = instructions.map(|text| Message::text(Role::System, text)).into_iter().collect();
-    messages.extend(responses_input::messages(fields, &input)?);
+    let mut images = Images::default();
+    messages.extend(responses_input::messages(fields, &input, &mut images)?);
     let mut request = Request::new(model.clone(), messages);
+    let picture = images.put_into(&mut request);
     request.priority = Priority::Api;
     request.sampling = sampling(fields)?;
     request.stop = stop_texts(fields, "stop")?;
@@ -66,6 +69,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
         stream: fields.boolean("stream")?.unwrap_or(false),
         reply: Box::new(ResponsesReply::new(stamp, name, answered)),
         requests: vec![request],
+        picture,
     })
 }
 

@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use protocol::{Content, Message, Role, ToolCall};
 use serde_json::{json, Value};
 
-use crate::conversation::{join, lines};
+use crate::conversation::{flush_texts as flush, join, lines};
 use crate::fields::Fields;
+use crate::images::Images;
 use crate::refusal::{Kind, Refusal};
 use crate::responses_store::ResponsesStore;
 
@@ -65,14 +66,14 @@ fn gone(place: &str, reason: String) -> Refusal {
 ///
 /// # Errors
 /// If an item makes no sense or holds what cannot be read; the refusal names its place.
-pub(crate) fn messages(fields: &Fields, items: &[Value]) -> Result<Vec<Message>> {
+pub(crate) fn messages(fields: &Fields, items: &[Value], images: &mut Images) -> Result<Vec<Message>> {
     let results = items.iter().filter(|item| item["type"] == "function_call_output");
     let mut conversation = Conversation {
         answered: results.filter_map(|item| item["call_id"].as_str()).collect(),
         ..Conversation::default()
     };
     for (index, item) in items.iter().enumerate() {
-        conversation.push(&fields.element("input", index, item)?)?;
+        conversation.push(&fields.element("input", index, item)?, images)?;
     }
     conversation.flush();
     Ok(conversation.messages)
@@ -88,9 +89,9 @@ struct Conversation<'a> {
 }
 
 impl Conversation<'_> {
-    fn push(&mut self, item: &Fields) -> Result<()> {
+    fn push(&mut self, item: &Fields, images: &mut Images) -> Result<()> {
         match item.text("type")?.unwrap_or("message") {
-            "message" => self.message(item)?,
+            "message" => self.message(item, images)?,
             "reasoning" => {
                 let thought = thought(item)?;
                 if !thought.is_empty() {
@@ -119,7 +120,7 @@ impl Conversation<'_> {
             "function_call_output" => {
                 self.flush();
                 self.messages.push(Message {
-                    content: content(item, "output")?,
+                    content: content(item, "output", images)?,
                     tool_call_id: Some(item.required_text("call_id")?.to_owned()),
                     ..Message::text(Role::Tool, "")
                 });
@@ -129,8 +130,8 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    fn message(&mut self, item: &Fields) -> Result<()> {
-        let content = content(item, "content")?;
+    fn message(&mut self, item: &Fields, images: &mut Images) -> Result<()> {
+        let content = content(item, "content", images)?;
         let roles = [
             ("system", Role::System),
             ("developer", Role::System),
@@ -174,26 +175,47 @@ fn thought(item: &Fields) -> Result<String> {
     Ok(String::new())
 }
 
-/// A text, or a list of parts, of which only text can be read.
-fn content(item: &Fields, name: &str) -> Result<Vec<Content>> {
-    let part = |(index, part): (usize, &Value)| match (part["type"].as_str(), part["text"].as_str(), part["refusal"].as_str()) {
-        (Some("input_text" | "output_text" | "text"), Some(text), _) | (Some("refusal"), _, Some(text)) => Ok(text.to_owned()),
-        (kind, ..) => {
-            let kind = kind.unwrap_or("none");
-            item.refuse(
-                &format!("{name}[{index}]"),
-                format!("a part of type {kind:?} is not supported; only text is"),
-            )
+/// A text, or a list of parts: texts, each on a line of its own, and pictures in their place.
+fn content(item: &Fields, name: &str, images: &mut Images) -> Result<Vec<Content>> {
+    let mut content = Vec::new();
+    let parts = match item.text_or_list(name, || json!({"type": "object"})) {
+        None => return Ok(content),
+        Some(Value::String(text)) => {
+            let text = Some(text).filter(|text| !text.is_empty());
+            return Ok(text.map(Content::text).into_iter().collect());
         }
-    };
-    let texts: Vec<String> = match item.text_or_list(name, || json!({"type": "object"})) {
-        None => Vec::new(),
-        Some(Value::String(text)) => vec![text.clone()],
-        Some(Value::Array(parts)) => parts.iter().enumerate().map(part).collect::<Result<_>>()?,
+        Some(Value::Array(parts)) => parts,
         Some(_) => return item.refuse(name, "this is neither a text nor a list of parts"),
     };
-    let text = lines(texts.iter().map(String::as_str));
-    Ok(if text.is_empty() { Vec::new() } else { vec![Content::text(text)] })
+    let mut texts: Vec<&str> = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        let place = || item.path(&format!("{name}[{index}]"));
+        match (part["type"].as_str(), part["text"].as_str(), part["refusal"].as_str()) {
+            (Some("input_text" | "output_text" | "text"), Some(text), _) | (Some("refusal"), _, Some(text)) => texts.push(text),
+            (Some("input_image"), ..) => {
+                // Some programs send the object of the other interface.
+                let url = part["image_url"].as_str().or(part["image_url"]["url"].as_str());
+                let url = url.ok_or_else(|| {
+                    Refusal::field(
+                        place(),
+                        "there is no image_url; files that were uploaded are not kept here, so send a data URL",
+                    )
+                })?;
+                flush(&mut content, &mut texts);
+                content.push(images.data_url(url, &place())?);
+                images.detail(part["detail"].as_str());
+            }
+            (kind, ..) => {
+                let kind = kind.unwrap_or("none");
+                return Err(Refusal::field(
+                    place(),
+                    format!("a part of type {kind:?} is not supported; only texts and input_image are"),
+                ));
+            }
+        }
+    }
+    flush(&mut content, &mut texts);
+    Ok(content)
 }
 
 #[cfg(test)]
@@ -202,7 +224,7 @@ mod tests {
     use crate::responses_store::StoredResponse;
 
     fn read(items: Value) -> Result<Vec<Message>> {
-        messages(&Fields::of(&json!({}), "")?, items.as_array().unwrap())
+        messages(&Fields::of(&json!({}), "")?, items.as_array().unwrap(), &mut Images::default())
     }
 
     #[test]

@@ -8,6 +8,9 @@ fn messages() -> Value {
     json!([{"role": "user", "content": "What is 2 + 3?"}])
 }
 
+/// A picture of one pixel, PNG as base64.
+const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
 fn schema() -> Value {
     json!({"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"], "additionalProperties": false})
 }
@@ -30,6 +33,12 @@ pub(super) fn chat() -> Examples {
             "tool_choice": {"type": "function", "function": {"name": "add"}}, "parallel_tool_calls": false}),
         ),
         (
+            "a picture",
+            json!({"model": "pebble", "messages": [{"role": "user", "content": [
+                {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PICTURE}"), "detail": "low"}},
+                {"type": "text", "text": "Which colour is it?"}]}]}),
+        ),
+        (
             "a JSON schema",
             json!({"model": "pebble", "messages": messages(), "max_completion_tokens": 500,
             "response_format": {"type": "json_schema", "json_schema": {"name": "sum", "schema": schema()}}}),
@@ -48,9 +57,14 @@ pub(super) fn chat_message() -> Value {
     let function = json!({"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "arguments": {}}});
     let calls = json!({"type": ["array", "null"], "items": {"type": "object", "required": ["function"],
         "properties": {"id": {"type": "string"}, "function": function}}});
+    let url = json!({"type": "string", "description": "A data URL; no address is opened."});
+    let part = json!({"type": "object", "required": ["type"], "properties": {
+        "type": {"type": "string", "enum": ["text", "refusal", "image_url"]},
+        "text": {"type": "string"}, "refusal": {"type": "string"},
+        "image_url": {"type": "object", "required": ["url"], "properties": {"url": url, "detail": {"type": "string"}}}}});
     json!({"type": "object", "required": ["role"], "properties": {
         "role": {"type": "string", "enum": ["system", "developer", "user", "assistant", "tool"]},
-        "content": {"anyOf": [{"type": "string"}, {"type": "null"}, {"type": "array", "items": {"type": "object"}}]},
+        "content": {"anyOf": [{"type": "string"}, {"type": "null"}, {"type": "array", "items": part}]},
         "reasoning_content": text, "reasoning": text, "tool_calls": calls, "name": text, "tool_call_id": text}})
 }
 
@@ -76,6 +90,9 @@ pub(super) fn response() -> Examples {
         {"type": "function_call", "call_id": "call_1", "name": "add", "arguments": "{\"a\":2,\"b\":3}"},
         {"type": "function_call_output", "call_id": "call_1", "output": "5"}]);
     let add = json!({"type": "function", "name": "add", "description": "Adds two numbers.", "parameters": {"type": "object"}});
+    let shown = json!([{"role": "user", "content": [
+        {"type": "input_image", "image_url": format!("data:image/png;base64,{PICTURE}"), "detail": "auto"},
+        {"type": "input_text", "text": "Which colour is it?"}]}]);
     vec![
         (
             "a question",
@@ -97,6 +114,7 @@ pub(super) fn response() -> Examples {
             json!({"model": "pebble", "input": "What is 2 + 3?", "reasoning": {"generate_summary": "auto"},
             "chat_template_kwargs": {"enable_thinking": true}}),
         ),
+        ("a picture", json!({"model": "pebble", "input": shown})),
     ]
 }
 
@@ -107,6 +125,9 @@ pub(super) fn message() -> Examples {
         {"role": "assistant", "content": [{"type": "thinking", "thinking": "I add.", "signature": ""},
             {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"a": 2, "b": 3}}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "5", "is_error": false}]}]);
+    let source = json!({"type": "base64", "media_type": "image/png", "data": PICTURE});
+    let shown =
+        json!([{"role": "user", "content": [{"type": "image", "source": source}, {"type": "text", "text": "Which colour is it?"}]}]);
     vec![
         (
             "a question",
@@ -129,6 +150,7 @@ pub(super) fn message() -> Examples {
             "tools": [{"name": "now"}], "tool_choice": {"type": "auto"},
             "thinking": {"type": "enabled", "budget_tokens": 2000}}),
         ),
+        ("a picture", json!({"model": "pebble", "max_tokens": 500, "messages": shown})),
     ]
 }
 

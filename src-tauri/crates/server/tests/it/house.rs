@@ -45,6 +45,7 @@ impl ModelShelf for Shelf {
             context: Some(4096),
             thinking: None,
             thought: None,
+            sees: reference == "org/model",
             problem: None,
             incomplete: false,
             place: ModelPlace::Cache,

@@ -7,6 +7,7 @@ mod description;
 mod embeddings;
 mod hostile;
 mod house;
+mod pictures;
 mod recorded;
 mod schemas;
 mod sdks;

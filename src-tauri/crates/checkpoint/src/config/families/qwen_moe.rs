@@ -24,6 +24,13 @@ pub(super) fn qwen3_moe(source: Source<'_>) -> Result<Family, Error> {
     config.family()
 }
 
+/// The language part of Qwen3-VL with experts, whose weights count unless the config says otherwise.
+pub(super) fn qwen3_vl_moe(source: Source<'_>) -> Result<Family, Error> {
+    let mut config = with_experts(source.text, source.text.flag("norm_topk_prob")?.unwrap_or(true))?;
+    config.attention().for_each(|attention| attention.qk_norm = QkNorm::PerHead);
+    config.family()
+}
+
 fn with_experts(text: Fields<'_>, normalised: bool) -> Result<DecoderConfig, Error> {
     let mut config = llama::decoder(text)?;
     place_experts(&mut config, text, normalised)?;

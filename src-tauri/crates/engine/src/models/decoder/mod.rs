@@ -19,6 +19,7 @@ use mlx_rs::Dtype;
 use crate::cache::{of_layer, Cache, RecurrentCache};
 use crate::error::{Error, Result};
 use crate::layers::{norm_weight, Embedding, Linear, ResidualStream, RmsNorm, Rope, Rotation};
+use crate::models::Input;
 use crate::ops::Mask;
 use crate::parameters::Parameters;
 use crate::tensor::Tensor;
@@ -202,6 +203,7 @@ impl Layer {
 
 /// The whole model.
 pub struct Decoder {
+    hidden_size: u32,
     vocabulary: u32,
     embed_tokens: Embedding,
     embedding_multiplier: Option<Tensor>,
@@ -255,6 +257,7 @@ impl Decoder {
             .map(|(index, layer)| Layer::load(layer, index, &mut loading))
             .collect::<Result<_>>()?;
         let model = Self {
+            hidden_size: config.hidden_size,
             vocabulary: config.vocab_size,
             packs: whole::packs(config),
             bidirectional: config.bidirectional,
@@ -284,6 +287,16 @@ impl Decoder {
         self.ropes.iter().all(|rope| !rope.is_dynamic())
     }
 
+    /// Width of its states.
+    pub fn hidden_size(&self) -> u32 {
+        self.hidden_size
+    }
+
+    /// Whether the tokens of a picture have a row and a column.
+    pub fn has_grid_positions(&self) -> bool {
+        self.ropes.iter().any(Rope::has_sections)
+    }
+
     /// How many tokens its vocabulary has.
     pub fn vocabulary(&self) -> u32 {
         self.vocabulary
@@ -294,13 +307,16 @@ impl Decoder {
         self.layers.iter().map(|layer| layer.mixer.cache()).collect()
     }
 
-    /// States `[rows, hidden]` of the tokens `ids` `[rows]`, which come next in the sequence of these caches; or one of them in
+    /// States `[rows, hidden]` of the tokens `[rows]` of `input`, which come next in the sequence of these caches; or one of them in
     /// each sequence.
-    pub fn forward(&self, ids: &Tensor, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
-        let step = self.step(ids.size() / sequences.len(), sequences)?;
-        let mut stream = ResidualStream::new(self.embed(ids)?);
+    pub fn forward(&self, input: &Input<'_>, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
+        let step = self.step(input, input.ids.size() / sequences.len(), sequences)?;
+        let mut stream = ResidualStream::new(input.place(self.embed(input.ids)?)?);
         for (index, layer) in self.layers.iter().enumerate() {
             layer.forward(&mut stream, &step, &self.residual_add, &mut of_layer(sequences, index))?;
+            if let Some(deep) = input.deep(index)? {
+                stream.add(deep, None, None)?;
+            }
         }
         Ok(stream.sum()?.clone())
     }
@@ -315,13 +331,16 @@ impl Decoder {
     }
 
     /// For sequences whose next `length` positions come.
-    fn step(&self, length: usize, sequences: &[&mut [Cache]]) -> Result<Step<'_>> {
+    fn step(&self, input: &Input<'_>, length: usize, sequences: &[&mut [Cache]]) -> Result<Step<'_>> {
         let offset = |caches: &&mut [Cache]| self.windows.first().map_or(0, |layer| caches[*layer].offset());
         let offsets: Vec<usize> = sequences.iter().map(offset).collect();
-        let rotation = |rope: &Rope| match offsets[..] {
-            [offset] => rope.at(offset, length),
-            _ => rope.at_each(&offsets),
+        let places: Vec<usize> = (0..).zip(&offsets).map(|(index, offset)| input.position(index, *offset)).collect();
+        let rotation = |rope: &Rope| match (input.positions, &places[..]) {
+            (Some(positions), _) => rope.at_positions(positions),
+            (None, [place]) => rope.at(*place, length),
+            (None, _) => rope.at_each(&places),
         };
+        let last_seen = input.last_seen();
         let scale = |offset: &usize| {
             self.query_scaling
                 .and_then(|query_scaling| query_scale(query_scaling, *offset, length))
@@ -333,7 +352,7 @@ impl Decoder {
             masks: self
                 .windows
                 .iter()
-                .map(|layer| sequences[0][*layer].mask(length))
+                .map(|layer| sequences[0][*layer].mask(length, last_seen.as_deref()))
                 .collect::<Result<_>>()?,
             query_scaling: offsets.iter().map(scale).collect(),
         })
@@ -432,6 +451,7 @@ impl Parameters for Layer {
 impl Parameters for Decoder {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         let Self {
+            hidden_size: _,
             vocabulary: _,
             embed_tokens,
             embedding_multiplier,

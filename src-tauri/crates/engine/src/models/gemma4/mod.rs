@@ -16,6 +16,7 @@ use layer::Layer;
 use crate::cache::{of_layer, Cache, PlainCache, RotatingCache};
 use crate::error::Result;
 use crate::layers::{Embedding, Gelu, Linear, ResidualStream, RmsNorm, Rope};
+use crate::models::Input;
 use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
@@ -75,6 +76,11 @@ impl Gemma4 {
         Ok(model)
     }
 
+    /// Width of its states.
+    pub fn hidden_size(&self) -> u32 {
+        self.config.hidden_size
+    }
+
     /// How many tokens its vocabulary has.
     pub fn vocabulary(&self) -> u32 {
         self.config.vocab_size
@@ -91,15 +97,23 @@ impl Gemma4 {
             .collect()
     }
 
-    /// States `[rows, hidden]` of the tokens `ids` `[rows]`, which come next in the sequence of these caches; or one of them in
+    /// States `[rows, hidden]` of the tokens `[rows]` of `input`, which come next in the sequence of these caches; or one of them in
     /// each sequence.
-    pub fn forward(&self, ids: &Tensor, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
-        let length = ids.size() / sequences.len();
-        let h = self.embed_tokens.forward(ids)?.mul(&self.embed_scale)?;
-        let inputs = self.per_layer_inputs.as_ref().map(|inputs| inputs.forward(ids, &h)).transpose()?;
+    pub fn forward(&self, input: &Input<'_>, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
+        let length = input.ids.size() / sequences.len();
+        // Pictures take the place of what was scaled, and are not scaled themselves.
+        let h = input.place(self.embed_tokens.forward(input.ids)?.mul(&self.embed_scale)?)?;
+        let inputs = match &self.per_layer_inputs {
+            None => None,
+            Some(inputs) => Some(match input.is_text() {
+                None => inputs.forward(input.ids, &h)?,
+                // A picture's tokens have the inputs of token 0, beside what is made of its features.
+                Some(text) => inputs.forward(&input.ids.mul(&text)?, &h)?,
+            }),
+        };
         let (sliding, full) = (
-            self.step(Kind::Sliding, length, sequences)?,
-            self.step(Kind::Full, length, sequences)?,
+            self.step(Kind::Sliding, input, length, sequences)?,
+            self.step(Kind::Full, input, length, sequences)?,
         );
         // The keys and values of each sequence that shared layers of each kind use: those of the last layer that has its own.
         let (mut sliding_shared, mut full_shared) = (Vec::new(), Vec::new());
@@ -121,13 +135,15 @@ impl Gemma4 {
         Ok(stream.sum()?.clone())
     }
 
-    fn step(&self, kind: Kind, length: usize, sequences: &[&mut [Cache]]) -> Result<Option<Step<'_>>> {
+    fn step(&self, kind: Kind, input: &Input<'_>, length: usize, sequences: &[&mut [Cache]]) -> Result<Option<Step<'_>>> {
         let rope = if kind == Kind::Full { &self.full_rope } else { &self.sliding_rope };
         let own = &self.config.layers[..self.config.own_kv_layers()];
         let Some(layer) = own.iter().position(|other| *other == kind) else {
             return Ok(None);
         };
         let offsets: Vec<usize> = sequences.iter().map(|caches| caches[layer].offset()).collect();
+        // Pictures look ahead in sliding layers only.
+        let last_seen = if kind == Kind::Sliding { input.last_seen() } else { None };
         Ok(Some(Step {
             sequences: sequences.len(),
             rope,
@@ -135,7 +151,7 @@ impl Gemma4 {
                 [offset] => rope.at(offset, length),
                 _ => rope.at_each(&offsets),
             },
-            mask: sequences[0][layer].mask(length)?,
+            mask: sequences[0][layer].mask(length, last_seen.as_deref())?,
         }))
     }
 

@@ -1,0 +1,166 @@
+//! Pictures of a chat: kept once, read for the engine, and refused before sending if the model cannot see.
+
+use std::collections::BTreeSet;
+
+use history::{ExportedPictures, History};
+use protocol::{Content, Error as Failure, ErrorCode, ImageBytes, ImageDetail, ModelKind, ModelSource, Request, Result, StoredMessage};
+
+use crate::error::Error;
+use crate::turn::AnswerRequest;
+use crate::Chat;
+
+impl Chat {
+    /// Keeps a picture and returns the part that shows it. It stays as long as a message or a draft names it, and a day before one does.
+    /// `name` is what people call it, such as its file's name; it is told in its place to models that do not see.
+    ///
+    /// # Errors
+    /// `PictureBroken` if it is no picture that can be read, with the reason; those of the history file.
+    pub async fn add_attachment(&self, bytes: Vec<u8>, name: &str) -> Result<Content> {
+        let bytes = ImageBytes::from(bytes);
+        let measured = {
+            let bytes = bytes.clone();
+            tokio::task::spawn_blocking(move || media::measure(&bytes)).await
+        };
+        let measured = measured.map_err(|_| Failure::from(Error::Broken))?.map_err(unreadable)?;
+        let (width, height) = (measured.width, measured.height);
+        let media_type = measured.kind.media_type();
+        let kept = self.0.history.add_attachment(&bytes, media_type, (width, height)).await?;
+        Ok(Content::Image {
+            attachment: kept.sha256,
+            media_type: kept.media_type,
+            width,
+            height,
+            alt: name.trim().to_owned(),
+        })
+    }
+
+    /// The bytes of a picture, as they were added.
+    ///
+    /// # Errors
+    /// `NotFound` if it is not kept any more, or its file is gone.
+    pub async fn attachment(&self, attachment: &str) -> Result<ImageBytes> {
+        Ok(self.0.history.attachment_bytes(attachment).await?)
+    }
+
+    /// The pictures of a chat as they leave the app. One whose file is gone, or that cannot be freed of what it tells, stays behind.
+    pub(crate) async fn exported_pictures(&self, chat: &str) -> Result<ExportedPictures> {
+        let mut exported = ExportedPictures::new();
+        for attachment in self.0.history.attachments_of(chat).await? {
+            let Ok(bytes) = self.attachment(&attachment.sha256).await else {
+                continue;
+            };
+            match tokio::task::spawn_blocking(move || bare(&bytes)).await {
+                Ok(Ok(bare)) => drop(exported.insert(attachment.sha256, bare)),
+                Ok(Err(error)) => tracing::warn!(%error, "a picture was not exported"),
+                Err(_) => return Err(Error::Broken.into()),
+            }
+        }
+        Ok(exported)
+    }
+
+    /// Bytes of all pictures on the disk.
+    pub async fn attachments_size(&self) -> Result<u64> {
+        Ok(self.0.history.attachments_size().await?)
+    }
+
+    /// Tokens that pictures of these sizes (width, height) take under the model of this reference, or under the default model, in the same
+    /// order; `None` if that is not known.
+    ///
+    /// # Errors
+    /// `ModelNotFound` and `ModelBroken` from the model folder.
+    pub async fn image_tokens(&self, reference: Option<&str>, sizes: Vec<(u32, u32)>, detail: ImageDetail) -> Result<Option<Vec<u32>>> {
+        let reference = match reference {
+            Some(reference) => reference.to_owned(),
+            None => self.default_model().await?,
+        };
+        let model = self.resolve(&reference).await?;
+        let shelf = self.0.shelf.clone();
+        let planned = tokio::task::spawn_blocking(move || shelf.image_tokens(&model, &sizes, detail)).await;
+        planned.map_err(|_| Error::Broken.into())
+    }
+
+    /// Refuses a question with pictures for a model that does not see; the error names those on this computer that do.
+    pub(crate) async fn check_sees(&self, model: &ModelSource, content: &[Content]) -> Result<()> {
+        let pictures = content.iter().any(|part| matches!(part, Content::Image { .. }));
+        if !pictures || self.0.engine.capabilities(model).images {
+            return Ok(());
+        }
+        let shelf = self.0.shelf.clone();
+        let models = tokio::task::spawn_blocking(move || shelf.list()).await.unwrap_or_default();
+        let seeing = models
+            .into_iter()
+            .filter(|model| model.sees && model.kind == ModelKind::Chat && model.problem.is_none());
+        let seeing: Vec<String> = seeing.map(|model| model.reference).collect();
+        let reference = model.reference();
+        let message = match seeing.is_empty() {
+            true => format!(
+                "{reference} cannot see pictures, and no model on this computer can; remove the picture, or fetch a model that sees"
+            ),
+            false => format!(
+                "{reference} cannot see pictures; choose a model that sees ({}), or remove the picture",
+                seeing.join(", ")
+            ),
+        };
+        let refused = Failure::new(ErrorCode::PictureNotSeen, message).with("model", reference);
+        Err(match seeing.is_empty() {
+            true => refused,
+            // One to a line, because a folder's path may hold a comma.
+            false => refused.with("models", seeing.join("\n")),
+        })
+    }
+}
+
+/// The request for an answer to the end of this branch, with the bytes of its pictures if the model sees (`sees`). A picture whose file is
+/// gone is left out, and the engine says so.
+pub(crate) async fn request(history: &History, ask: &AnswerRequest, branch: &[StoredMessage], sees: bool) -> Request {
+    let mut request = ask.request(branch);
+    if sees {
+        let named: Vec<String> = request.messages.iter().flat_map(|message| attachments(&message.content)).collect();
+        add_images(history, &mut request, named).await;
+    }
+    request
+}
+
+/// Adds the bytes of these pictures.
+pub(crate) async fn add_images(history: &History, request: &mut Request, attachments: Vec<String>) {
+    for attachment in attachments {
+        if request.images.contains_key(&attachment) {
+            continue;
+        }
+        match history.attachment_bytes(&attachment).await {
+            Ok(bytes) => {
+                request.images.insert(attachment, bytes);
+            }
+            Err(error) => tracing::warn!(%error, "a picture could not be read"),
+        }
+    }
+}
+
+/// The pictures that these parts name.
+pub(crate) fn attachments(content: &[Content]) -> BTreeSet<String> {
+    let named = content.iter().filter_map(|part| match part {
+        Content::Image { attachment, .. } => Some(attachment.clone()),
+        Content::Text { .. } | Content::Thinking { .. } | Content::ToolCall { .. } | Content::Data { .. } | Content::File { .. } => None,
+    });
+    named.collect()
+}
+
+/// A picture without what its file tells besides: the file itself without those words, or drawn anew if they cannot be taken out.
+fn bare(bytes: &[u8]) -> media::Result<(String, ImageBytes)> {
+    let bare = match media::strip_metadata(bytes) {
+        Ok(bare) => bare,
+        Err(_) => media::thumbnail(&media::decode(bytes)?, u32::MAX)?,
+    };
+    // What cannot be cut is written as another kind.
+    let kind = media::measure(&bare)?.kind;
+    Ok((kind.media_type().to_owned(), bare.into()))
+}
+
+/// Why a file is no picture, under the code that says so.
+pub(crate) fn unreadable(error: media::Error) -> Failure {
+    let error = Failure::from(error);
+    Failure {
+        code: ErrorCode::PictureBroken,
+        ..error
+    }
+}

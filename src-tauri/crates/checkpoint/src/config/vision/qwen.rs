@@ -1,0 +1,192 @@
+//! Qwen's towers: patches in blocks that become one token, turned by row and column. Qwen2.5-VL looks at windows in most layers; Qwen3-VL and
+//! Qwen 3.5 have learned positions, and Qwen3-VL hands features of some layers to the language part. Defaults are those of transformers'
+//! config classes.
+
+use super::{check_patch, check_shapes, check_width, VisionConfig};
+use crate::config::encoder::EncoderActivation;
+use crate::config::fields::Fields;
+use crate::Error;
+
+/// The shapes of one tower.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QwenVisionConfig {
+    /// Width of its stream.
+    pub hidden_size: u32,
+    /// Width inside of its networks.
+    pub intermediate_size: u32,
+    /// How many layers.
+    pub layers: u32,
+    /// Heads of queries, keys and values.
+    pub heads: u32,
+    /// Width of the language part.
+    pub out_hidden_size: u32,
+    /// Side of a patch in pixels.
+    pub patch_size: u32,
+    /// How often a patch's picture stands in it.
+    pub frames: u32,
+    /// Patches on a side of the square that becomes one token.
+    pub merge: u32,
+    /// The activation of its networks; they are gated if it is `silu`.
+    pub activation: EncoderActivation,
+    /// Whether its norms are by the root mean square, and its networks gated (Qwen2.5-VL).
+    pub gated: bool,
+    /// Whether patches are projected with a bias.
+    pub patch_bias: bool,
+    /// Learned positions beside the rotation.
+    pub positions: Option<PositionTable>,
+    /// Windows that patches see each other in.
+    pub windows: Option<Windows>,
+    /// Layers whose states go to the language part besides: set k is added after its layer k.
+    pub deepstack: Vec<u32>,
+}
+
+/// A square table of positions, which is stretched over each picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PositionTable {
+    /// Rows and columns.
+    pub side: u32,
+}
+
+/// Windows that patches see each other in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Windows {
+    /// Tokens on a side.
+    pub tokens: u32,
+    /// The layers that see the whole picture.
+    pub full_layers: Vec<u32>,
+}
+
+fn list(fields: Fields<'_>, field: &'static str, default: &[u32]) -> Result<Vec<u32>, Error> {
+    let found = fields.numbers(field)?;
+    Ok(found.map_or_else(|| default.to_vec(), |numbers| numbers.iter().map(|number| *number as u32).collect()))
+}
+
+fn activation(vision: Fields<'_>, default: &str) -> Result<EncoderActivation, Error> {
+    EncoderActivation::named(vision.text("hidden_act")?.as_deref().unwrap_or(default))
+}
+
+impl QwenVisionConfig {
+    fn check(self) -> Result<VisionConfig, Error> {
+        let unusable = |field, reason: String| Err(Error::InvalidField { field, reason });
+        check_patch(self.patch_size)?;
+        if self.heads == 0 || !self.hidden_size.is_multiple_of(self.heads) {
+            return unusable(
+                "num_heads",
+                format!("{} numbers cannot be shared by {} heads", self.hidden_size, self.heads),
+            );
+        }
+        let head_dim = self.hidden_size / self.heads;
+        check_shapes(self.layers, self.hidden_size, self.heads, head_dim, self.intermediate_size)?;
+        check_width("out_hidden_size", self.out_hidden_size.into())?;
+        if !head_dim.is_multiple_of(4) {
+            return unusable("num_heads", format!("heads of {head_dim} numbers have no four quarters"));
+        }
+        if !(1..=16).contains(&self.merge) || !(1..=16).contains(&self.frames) {
+            return unusable(
+                "spatial_merge_size",
+                format!("{} by {} patches become no token", self.merge, self.frames),
+            );
+        }
+        if self.windows.as_ref().is_some_and(|windows| windows.tokens == 0) {
+            return unusable("window_size", "no token lies in it".into());
+        }
+        Ok(VisionConfig::Qwen(self))
+    }
+
+    /// Width of a head.
+    pub fn head_dim(&self) -> u32 {
+        self.hidden_size / self.heads
+    }
+}
+
+/// Qwen2-VL.
+pub(super) fn qwen2(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
+    let width = vision.number("embed_dim")?.unwrap_or(1280u32);
+    let ratio = vision.number("mlp_ratio")?.unwrap_or(4.0f32);
+    QwenVisionConfig {
+        hidden_size: width,
+        intermediate_size: (width as f32 * ratio) as u32,
+        layers: vision.number("depth")?.unwrap_or(32),
+        heads: vision.number("num_heads")?.unwrap_or(16),
+        out_hidden_size: vision.number("hidden_size")?.unwrap_or(3584),
+        patch_size: patch_size(vision)?.unwrap_or(14),
+        frames: vision.number("temporal_patch_size")?.unwrap_or(2),
+        merge: vision.number("spatial_merge_size")?.unwrap_or(2),
+        activation: activation(vision, "quick_gelu")?,
+        gated: false,
+        patch_bias: false,
+        positions: None,
+        windows: None,
+        deepstack: Vec::new(),
+    }
+    .check()
+}
+
+/// Qwen2.5-VL.
+pub(super) fn qwen2_5(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
+    let patch = patch_size(vision)?.unwrap_or(14);
+    let merge = vision.number("spatial_merge_size")?.unwrap_or(2);
+    let window = vision.number("window_size")?.unwrap_or(112u32);
+    QwenVisionConfig {
+        hidden_size: vision.number("hidden_size")?.unwrap_or(3584),
+        intermediate_size: vision.number("intermediate_size")?.unwrap_or(3420),
+        layers: vision.number("depth")?.unwrap_or(32),
+        heads: vision.number("num_heads")?.unwrap_or(16),
+        out_hidden_size: vision.number("out_hidden_size")?.unwrap_or(3584),
+        patch_size: patch,
+        frames: vision.number("temporal_patch_size")?.unwrap_or(2),
+        merge,
+        activation: activation(vision, "silu")?,
+        gated: true,
+        patch_bias: false,
+        positions: None,
+        windows: Some(Windows {
+            tokens: window.checked_div(merge).and_then(|side| side.checked_div(patch)).unwrap_or(0),
+            full_layers: list(vision, "fullatt_block_indexes", &[7, 15, 23, 31])?,
+        }),
+        deepstack: Vec::new(),
+    }
+    .check()
+}
+
+/// Qwen3-VL, with experts or without, and Qwen 3.5.
+pub(super) fn qwen3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+    let rows = vision.number("num_position_embeddings")?.unwrap_or(2304u32);
+    let side = rows.isqrt();
+    check_width("num_position_embeddings", rows.into())?;
+    if side == 0 || side * side != rows {
+        return Err(Error::InvalidField {
+            field: "num_position_embeddings",
+            reason: format!("{rows} is no square"),
+        });
+    }
+    let deep: &[u32] = match top.text("model_type")?.as_deref() {
+        Some("qwen3_vl" | "qwen3_vl_moe") => &[8, 16, 24],
+        _ => &[],
+    };
+    QwenVisionConfig {
+        hidden_size: vision.number("hidden_size")?.unwrap_or(1152),
+        intermediate_size: vision.number("intermediate_size")?.unwrap_or(4304),
+        layers: vision.number("depth")?.unwrap_or(27),
+        heads: vision.number("num_heads")?.unwrap_or(16),
+        out_hidden_size: vision.number("out_hidden_size")?.unwrap_or(3584),
+        patch_size: patch_size(vision)?.unwrap_or(16),
+        frames: vision.number("temporal_patch_size")?.unwrap_or(2),
+        merge: vision.number("spatial_merge_size")?.unwrap_or(2),
+        activation: activation(vision, "gelu_pytorch_tanh")?,
+        gated: false,
+        patch_bias: true,
+        positions: Some(PositionTable { side }),
+        windows: None,
+        deepstack: list(vision, "deepstack_visual_indexes", deep)?,
+    }
+    .check()
+}
+
+/// Older configs call it by another name.
+fn patch_size(vision: Fields<'_>) -> Result<Option<u32>, Error> {
+    Ok(match vision.number("patch_size")? {
+        Some(side) => Some(side),
+        None => vision.number("spatial_patch_size")?,
+    })
+}

@@ -1,0 +1,169 @@
+//! How pictures are brought into the form that a model's tower takes, as its processor's file says: to which size, by which filter, with which
+//! numbers and in which order. Nothing here touches a pixel: [`ImageProcessor::plan`] tells from a picture's size what it will cost, room
+//! `media` does what a plan says.
+
+use std::path::Path;
+
+use protocol::ImageDetail;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{Error, Result};
+
+mod area;
+mod families;
+mod settings;
+mod sizing;
+mod tiles;
+
+pub use area::{Area, Enlarging, Features};
+pub use sizing::Sizing;
+pub use tiles::{Canvas, LfmTiles, RatioTiles, Splits};
+
+/// More pixels than any plan has: 16,384 tokens of 32 by 32, twice.
+const MAX_PIXELS: u64 = 1 << 25;
+
+/// What a model's processor does with a picture.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ImageProcessor {
+    /// To which size.
+    pub sizing: Sizing,
+    /// How pictures are resized.
+    pub filter: Filter,
+    /// What becomes of the steps of a pixel.
+    pub scaling: Scaling,
+    /// The order of the numbers.
+    pub layout: Layout,
+}
+
+/// The filter that pictures are resized by, named and computed as Pillow does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Filter {
+    /// The mean of an area.
+    Box,
+    /// A triangle.
+    Bilinear,
+    /// Hamming's window over a sinc.
+    Hamming,
+    /// Keys' cubic with a = −0.5.
+    Bicubic,
+    /// Lanczos' window of three lobes.
+    Lanczos,
+}
+
+/// What becomes of the 256 steps of a colour channel: `(step · factor − mean) / std`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Scaling {
+    /// What a step is multiplied with, usually 1/255.
+    pub factor: Option<f64>,
+    /// Mean and standard deviation of red, green and blue.
+    pub normalization: Option<([f32; 3], [f32; 3])>,
+}
+
+/// The order in which a view's numbers stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layout {
+    /// The picture: `[3, height, width]`.
+    Planes,
+    /// A row for each patch: `[patches, numbers of a patch]`.
+    Patches {
+        /// Width and height of a patch in pixels.
+        side: u32,
+        /// Patches follow each other in square blocks of so many on a side, which become one token; 1: row by row.
+        block: u32,
+        /// How often a patch's picture stands in it, for towers that take frames.
+        frames: u32,
+        /// Within a patch: colour by colour (`[3, frames, side, side]`), or pixel by pixel (`[side, side, 3]`).
+        colour_by_colour: bool,
+    },
+}
+
+/// What a picture will be to a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImagePlan {
+    /// Width and height at which the model is shown the picture: of all tiles together if it is cut into some.
+    pub resized: (u32, u32),
+    /// Widths and heights that the picture is brought to, one after the other. The last is the one that is cut into tiles, or the view itself.
+    pub steps: Vec<(u32, u32)>,
+    /// What goes through the tower, in the order of their features in the prompt.
+    pub views: Vec<View>,
+    /// Rows and columns if the views are tiles of the picture, row by row.
+    pub tiles: Option<(u32, u32)>,
+    /// Whether the last view is the whole picture, after its tiles.
+    pub whole: bool,
+}
+
+/// One picture that goes through the tower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct View {
+    /// Its width in pixels.
+    pub width: u32,
+    /// Its height in pixels.
+    pub height: u32,
+    /// Rows and columns of the tower's grid.
+    pub patches: (u32, u32),
+    /// Rows and columns of the grid that the tower's features make.
+    pub tokens: (u32, u32),
+    /// Features of it in the prompt: one for each place of the grid, and in HunyuanOCR one more for each row and two around. None if the model looks at
+    /// features beside its prompt, as Llama 3.2 does.
+    pub features: u32,
+}
+
+impl ImagePlan {
+    /// Features in the prompt, of all views; marks around them are not counted.
+    pub fn tokens(&self) -> usize {
+        self.views.iter().map(|view| view.features as usize).sum()
+    }
+
+    /// Patches of the largest view: views go through a tower one at a time, so that it decides what looking takes.
+    pub fn most_patches(&self) -> u64 {
+        let patches = |view: &View| u64::from(view.patches.0) * u64::from(view.patches.1);
+        self.views.iter().map(patches).max().unwrap_or(0)
+    }
+}
+
+impl ImageProcessor {
+    /// Reads what a model's folder says of its pictures; `config` is its `config.json`. `None` if it says nothing, as text models do. An error names a
+    /// processor that is not known and a number that no processor has.
+    pub fn read(folder: &Path, config: &Value) -> Result<Option<Self>> {
+        match settings::Settings::read(folder, config)? {
+            Some(settings) => families::describe(&settings).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// What a picture of so many pixels will be to the model. Pictures that are too narrow for it are an error.
+    pub fn plan(&self, width: u32, height: u32, detail: ImageDetail) -> Result<ImagePlan> {
+        if width == 0 || height == 0 {
+            return Err(Error::TooNarrow { width, height });
+        }
+        let plan = self.sizing.plan(width, height, detail)?;
+        let pixels = plan
+            .views
+            .iter()
+            .map(|view| u64::from(view.width) * u64::from(view.height))
+            .sum::<u64>();
+        let steps = plan.steps.iter().map(|(width, height)| u64::from(*width) * u64::from(*height));
+        match pixels.max(steps.max().unwrap_or(0)) > MAX_PIXELS {
+            true => Err(Error::InvalidProcessor {
+                field: "size",
+                reason: format!("it makes {} megapixels of a picture", pixels / 1_000_000),
+            }),
+            false => Ok(plan),
+        }
+    }
+
+    /// The most detail below this one at which a picture's plan fits, whatever that means: for the words of a refusal.
+    pub fn less_detail(&self, (width, height): (u32, u32), than: ImageDetail, fits: impl Fn(&ImagePlan) -> bool) -> Option<ImageDetail> {
+        let less = [ImageDetail::Normal, ImageDetail::Quick].into_iter();
+        let mut less = less.filter(|detail| detail.most_tokens() < than.most_tokens());
+        less.find(|detail| self.plan(width, height, *detail).is_ok_and(|plan| fits(&plan)))
+    }
+
+    /// All its settings as a text, which differs if and only if they do: for keys of caches.
+    pub fn key(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}

@@ -1,0 +1,251 @@
+//! The file of an image processor: which one it is, its fields, and the few of `config.json` that sizes depend on.
+
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::{Filter, Scaling};
+use crate::{Error, Result};
+
+/// Where settings of pictures stand, the best place first: a file, and the object within it. Those for videos have the same patches and other sizes.
+const PLACES: [(&str, Option<&str>); 4] = [
+    ("preprocessor_config.json", None),
+    ("processor_config.json", Some("image_processor")),
+    ("video_preprocessor_config.json", None),
+    ("processor_config.json", Some("video_processor")),
+];
+
+/// No file of settings is longer.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Half of 256 steps.
+pub(super) const HALF: [f64; 3] = [0.5; 3];
+/// What CLIP was trained with.
+pub(super) const CLIP: ([f64; 3], [f64; 3]) = (
+    [0.481_454_66, 0.457_827_5, 0.408_210_73],
+    [0.268_629_54, 0.261_302_58, 0.275_777_11],
+);
+/// Mean and deviation of ImageNet.
+pub(super) const IMAGENET: ([f64; 3], [f64; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
+
+/// The settings of a model's image processor. `null` means absent everywhere.
+pub(super) struct Settings {
+    fields: Map<String, Value>,
+    config: Value,
+}
+
+impl Settings {
+    /// Reads them from the first place that has some.
+    pub(super) fn read(folder: &Path, config: &Value) -> Result<Option<Self>> {
+        for (place, (file, part)) in PLACES.into_iter().enumerate() {
+            let Some(mut fields) = object(folder, file, part)? else { continue };
+            // A text model may have a file that only names its tokenizer.
+            if ![
+                "image_processor_type",
+                "feature_extractor_type",
+                "image_mean",
+                "patch_size",
+                "size",
+                "video_processor_type",
+            ]
+            .iter()
+            .any(|field| fields.get(*field).is_some_and(|value| !value.is_null()))
+            {
+                continue;
+            }
+            if place >= 2 {
+                for field in ["size", "min_pixels", "max_pixels"] {
+                    fields.remove(field);
+                }
+            }
+            return Ok(Some(Self {
+                fields,
+                config: config.clone(),
+            }));
+        }
+        // Falcon-OCR's numbers are fixed, so it comes without a file.
+        let bare = config.get("model_type").and_then(Value::as_str) == Some("falcon_ocr");
+        Ok(bare.then(|| Self {
+            fields: Map::new(),
+            config: config.clone(),
+        }))
+    }
+
+    /// The family by `config.json`.
+    pub(super) fn model_type(&self) -> &str {
+        self.config.get("model_type").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The processor's name without what says how it is computed, such as `Qwen2VLImageProcessor`.
+    pub(super) fn name(&self) -> Option<&str> {
+        let name = ["image_processor_type", "feature_extractor_type", "video_processor_type"]
+            .iter()
+            .find_map(|field| self.get(field)?.as_str())?;
+        Some(["Fast", "Pil"].iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name))
+    }
+
+    fn get(&self, field: &str) -> Option<&Value> {
+        self.fields.get(field).filter(|value| !value.is_null())
+    }
+
+    /// A whole number within limits.
+    pub(super) fn number(&self, field: &'static str, default: u32, limits: RangeInclusive<u32>) -> Result<u32> {
+        self.get(field).map_or(Ok(default), |value| whole(field, value, limits))
+    }
+
+    /// A number with a fraction within limits.
+    pub(super) fn fraction(&self, field: &'static str, default: f64, limits: RangeInclusive<f64>) -> Result<f64> {
+        match self.get(field) {
+            None => Ok(default),
+            Some(value) => value
+                .as_f64()
+                .filter(|number| limits.contains(number))
+                .ok_or_else(|| unusable(field, value)),
+        }
+    }
+
+    pub(super) fn flag(&self, field: &'static str, default: bool) -> Result<bool> {
+        match self.get(field) {
+            None => Ok(default),
+            Some(value) => value.as_bool().ok_or_else(|| unusable(field, value)),
+        }
+    }
+
+    /// A number of an object such as `size`; the first of the names that is there.
+    pub(super) fn within(&self, field: &'static str, names: &[&str], limits: RangeInclusive<u32>) -> Result<Option<u32>> {
+        let found = names
+            .iter()
+            .find_map(|name| self.get(field)?.get(name).filter(|value| !value.is_null()));
+        found.map(|value| whole(field, value, limits)).transpose()
+    }
+
+    /// Width and height of a field that is one number, or an object with both.
+    pub(super) fn sides(&self, field: &'static str, default: u32, limits: RangeInclusive<u32>) -> Result<(u32, u32)> {
+        if let Some(value) = self.get(field).filter(|value| value.is_number()) {
+            let side = whole(field, value, limits)?;
+            return Ok((side, side));
+        }
+        let width = self.within(field, &["width"], limits.clone())?;
+        let height = self.within(field, &["height"], limits)?;
+        Ok((width.unwrap_or(default), height.unwrap_or(default)))
+    }
+
+    /// A whole number of `config.json`, at the first of these paths that has one; a list counts as its first number.
+    pub(super) fn config(&self, paths: &[&'static str], default: u32, limits: RangeInclusive<u32>) -> Result<u32> {
+        for path in paths {
+            let found = path.split('.').try_fold(&self.config, |value, part| value.get(part));
+            match found.map(|value| value.get(0).unwrap_or(value)) {
+                None | Some(Value::Null) => {}
+                Some(value) => return whole(path, value, limits),
+            }
+        }
+        Ok(default)
+    }
+
+    /// A number with a fraction of `config.json`.
+    pub(super) fn config_fraction(&self, field: &'static str, default: f64, limits: RangeInclusive<f64>) -> Result<f64> {
+        match self.config.get(field).filter(|value| !value.is_null()) {
+            None => Ok(default),
+            Some(value) => value
+                .as_f64()
+                .filter(|number| limits.contains(number))
+                .ok_or_else(|| unusable(field, value)),
+        }
+    }
+
+    /// The filter, which files name by Pillow's numbers.
+    pub(super) fn filter(&self, default: Filter) -> Result<Filter> {
+        match self.get("resample") {
+            None => Ok(default),
+            Some(value) => match value.as_u64() {
+                Some(1) => Ok(Filter::Lanczos),
+                Some(2) => Ok(Filter::Bilinear),
+                Some(3) => Ok(Filter::Bicubic),
+                Some(4) => Ok(Filter::Box),
+                Some(5) => Ok(Filter::Hamming),
+                _ => Err(unusable("resample", value)),
+            },
+        }
+    }
+
+    /// What becomes of a pixel's steps, if the file does not say otherwise: 1/255, then these mean and deviation.
+    pub(super) fn scaling(&self, default: Option<([f64; 3], [f64; 3])>) -> Result<Scaling> {
+        let factor = self.fraction("rescale_factor", 1.0 / 255.0, f64::MIN_POSITIVE..=1e6)?;
+        let (mean, std) = default.unwrap_or((HALF, HALF));
+        let (mean, std) = (self.colours("image_mean", mean)?, self.colours("image_std", std)?);
+        if std.iter().any(|value| value.abs() < 1e-6) {
+            return Err(Error::InvalidProcessor {
+                field: "image_std",
+                reason: "it is 0".into(),
+            });
+        }
+        Ok(Scaling {
+            factor: self.flag("do_rescale", true)?.then_some(factor),
+            normalization: self.flag("do_normalize", default.is_some())?.then_some((mean, std)),
+        })
+    }
+
+    fn colours(&self, field: &'static str, default: [f64; 3]) -> Result<[f32; 3]> {
+        let Some(value) = self.get(field) else {
+            return Ok(default.map(|number| number as f32));
+        };
+        let numbers: Option<Vec<f64>> = match value {
+            Value::Array(items) => items.iter().map(Value::as_f64).collect(),
+            one => one.as_f64().map(|number| vec![number; 3]),
+        };
+        let numbers = numbers.filter(|numbers| numbers.iter().all(|number| number.abs() <= 1e6));
+        let numbers: Option<[f64; 3]> = numbers.and_then(|numbers| numbers.try_into().ok());
+        numbers
+            .map(|numbers| numbers.map(|number| number as f32))
+            .ok_or_else(|| unusable(field, value))
+    }
+}
+
+fn whole(field: &'static str, value: &Value, limits: RangeInclusive<u32>) -> Result<u32> {
+    let number = value
+        .as_f64()
+        .filter(|number| number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number));
+    number
+        .map(|number| number as u32)
+        .filter(|number| limits.contains(number))
+        .ok_or_else(|| unusable(field, value))
+}
+
+fn unusable(field: &'static str, value: &Value) -> Error {
+    let mut shown = value.to_string();
+    if shown.len() > 40 {
+        shown = shown.chars().take(40).chain(['…']).collect();
+    }
+    Error::InvalidProcessor {
+        field,
+        reason: format!("{shown} is none that fits"),
+    }
+}
+
+/// The JSON object of a file, or of a part of it.
+fn object(folder: &Path, file: &'static str, part: Option<&str>) -> Result<Option<Map<String, Value>>> {
+    let path = folder.join(file);
+    match std::fs::metadata(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Ok(metadata) if metadata.len() > MAX_BYTES => {
+            return Err(Error::InvalidProcessor {
+                field: file,
+                reason: "the file is too long".into(),
+            })
+        }
+        _ => {}
+    }
+    let json = std::fs::read_to_string(&path).map_err(|source| Error::Unreadable { path, source })?;
+    let broken = |reason: String| Error::InvalidProcessor { field: file, reason };
+    let value: Value = serde_json::from_str(&json).map_err(|error| broken(error.to_string()))?;
+    let value = match part {
+        None => Some(value),
+        Some(part) => value.get(part).filter(|value| !value.is_null()).cloned(),
+    };
+    match value {
+        None => Ok(None),
+        Some(Value::Object(object)) => Ok(Some(object)),
+        Some(_) => Err(broken("it is not a JSON object".into())),
+    }
+}

@@ -1,0 +1,167 @@
+//! The rules by which families choose the size of a picture.
+
+use protocol::ImageDetail;
+use serde::Serialize;
+
+use super::{Area, Canvas, ImagePlan, LfmTiles, RatioTiles, Splits, View};
+use crate::{Error, Result};
+
+/// Tokens that a picture of Gemma 4 may have, and what it has unless a config says otherwise.
+const BUDGETS: [u32; 5] = [70, 140, 280, 560, 1120];
+const USUAL_BUDGET: u32 = 280;
+
+/// How a picture's size is chosen.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sizing {
+    /// Both sides multiples of a factor, so many pixels at least and at most.
+    Area(Area),
+    /// Always the same size, whatever the picture's shape (Gemma 3, Gemma 3n).
+    Fixed {
+        /// Pixels in a row.
+        width: u32,
+        /// Rows.
+        height: u32,
+        /// The side of a patch.
+        patch: u32,
+        /// Tokens on a side.
+        tokens: u32,
+    },
+    /// As large as a budget of tokens allows, small pictures too (Gemma 4).
+    Budget {
+        /// The side of a patch.
+        patch: u32,
+        /// Patches on a side of a token.
+        pool: u32,
+        /// The most tokens.
+        tokens: u32,
+    },
+    /// At most so large, then up to whole tokens (Pixtral, Mistral 3).
+    Longest {
+        /// The longest row.
+        width: u32,
+        /// The most rows.
+        height: u32,
+        /// The side of a patch.
+        patch: u32,
+        /// Patches on a side of a token.
+        merge: u32,
+    },
+    /// Tiles of the picture brought to a multiple of their side, then the whole (Idefics3, SmolVLM).
+    Splits(Splits),
+    /// Tiles in the arrangement that comes closest to the picture's shape, then the whole (InternVL).
+    RatioTiles(RatioTiles),
+    /// A view of its own shape, or such tiles if it is large (LFM2-VL).
+    LfmTiles(LfmTiles),
+    /// Tiles of a canvas in whose corner the picture stands (Llama 3.2).
+    Canvas(Canvas),
+}
+
+impl Sizing {
+    /// Whether the whole picture after its tiles is made from the picture, not from what was cut into tiles.
+    pub fn whole_is_of_original(&self) -> bool {
+        !matches!(self, Self::Splits(_))
+    }
+
+    pub(super) fn plan(&self, width: u32, height: u32, detail: ImageDetail) -> Result<ImagePlan> {
+        match self {
+            Self::Area(area) => area.plan(width, height, detail),
+            Self::Fixed {
+                width,
+                height,
+                patch,
+                tokens,
+            } => Ok(single(View {
+                width: *width,
+                height: *height,
+                patches: (height / patch, width / patch),
+                tokens: (*tokens, *tokens),
+                features: tokens * tokens,
+            })),
+            Self::Budget { patch, pool, tokens } => budget(width, height, *patch, *pool, allowed(*tokens, detail)),
+            Self::Longest {
+                width: w,
+                height: h,
+                patch,
+                merge,
+            } => Ok(longest((width, height), (*w, *h), *patch, *merge, detail)),
+            Self::Splits(splits) => Ok(splits.plan(width, height, detail)),
+            Self::RatioTiles(tiles) => Ok(tiles.plan(width, height, detail)),
+            Self::LfmTiles(tiles) => Ok(tiles.plan(width, height, detail)),
+            Self::Canvas(canvas) => Ok(canvas.plan(width, height, detail)),
+        }
+    }
+}
+
+/// A plan of one view.
+pub(super) fn single(view: View) -> ImagePlan {
+    ImagePlan {
+        resized: (view.width, view.height),
+        steps: vec![(view.width, view.height)],
+        views: vec![view],
+        tiles: None,
+        whole: false,
+    }
+}
+
+/// A view of so many pixels whose patches are merged into tokens.
+pub(super) fn merged(width: u32, height: u32, patch: u32, merge: u32) -> View {
+    let tokens = (height / (patch * merge), width / (patch * merge));
+    View {
+        width,
+        height,
+        patches: (height / patch, width / patch),
+        tokens,
+        features: tokens.0 * tokens.1,
+    }
+}
+
+/// The budget at this detail: the config's own, or the largest below the limit. Full detail means the largest that Gemma 4 was trained with, unless the
+/// config asks for an unusual one.
+fn allowed(tokens: u32, detail: ImageDetail) -> u32 {
+    let most = detail.most_tokens();
+    match detail {
+        ImageDetail::Full if tokens == USUAL_BUDGET => BUDGETS[BUDGETS.len() - 1],
+        _ if tokens <= most => tokens,
+        _ => BUDGETS.into_iter().rev().find(|budget| *budget <= most).unwrap_or(BUDGETS[0]),
+    }
+}
+
+fn budget(width: u32, height: u32, patch: u32, pool: u32, tokens: u32) -> Result<ImagePlan> {
+    let side = patch * pool;
+    let (w, h) = (f64::from(width), f64::from(height));
+    let target = f64::from(tokens * pool * pool) * f64::from(patch * patch);
+    let factor = (target / (h * w)).sqrt();
+    let fit = |ideal: f64| ((ideal / f64::from(side)).floor() as u32).saturating_mul(side);
+    let (mut across, mut down) = (fit(factor * w), fit(factor * h));
+    let most = tokens * side;
+    match (across, down) {
+        (0, 0) => return Err(Error::TooNarrow { width, height }),
+        (_, 0) => (across, down) = ((width / height).saturating_mul(side).min(most), side),
+        (0, _) => (across, down) = (side, (height / width).saturating_mul(side).min(most)),
+        _ => {}
+    }
+    Ok(single(merged(across, down, patch, pool)))
+}
+
+fn longest(size: (u32, u32), mut most: (u32, u32), patch: u32, merge: u32, detail: ImageDetail) -> ImagePlan {
+    let side = patch * merge;
+    let (w, h) = (f64::from(size.0), f64::from(size.1));
+    loop {
+        let ratio = (h / f64::from(most.1)).max(w / f64::from(most.0));
+        let (across, down) = match ratio > 1.0 {
+            true => ((w / ratio).floor(), (h / ratio).floor()),
+            false => (w, h),
+        };
+        let up = |pixels: f64| (pixels.max(1.0) as u32).div_ceil(side) * side;
+        let view = merged(up(across), up(down), patch, merge);
+        // Rows and columns shrink with the limit until they fit.
+        let shrink = (f64::from(detail.most_tokens()) / f64::from(view.features)).sqrt();
+        if shrink >= 1.0 || most.0.max(most.1) <= side {
+            return single(view);
+        }
+        let now = (across.max(1.0), down.max(1.0));
+        let less = |limit: u32, now: f64| ((f64::from(limit).min(now) * shrink) as u32).clamp(1, limit.max(2) - 1);
+        most = (less(most.0, now.0.max(now.1)), less(most.1, now.0.max(now.1)));
+    }
+}

@@ -1,0 +1,83 @@
+//! Activation functions of encoders and towers, which gate nothing or gate by a projection of its own.
+
+use checkpoint::config::encoder::EncoderActivation;
+use mlx_rs::Dtype;
+
+use crate::error::Result;
+use crate::layers::Gelu;
+use crate::parameters::Parameters;
+use crate::tensor::Tensor;
+
+/// The slope of the quick approximation of GELU.
+const QUICK_SLOPE: f32 = 1.702;
+
+/// An activation function with its constants, in the type of what goes through it.
+#[derive(Clone)]
+pub enum Pointwise {
+    /// GELU by the error function.
+    Gelu {
+        /// One over the root of 2.
+        root: Tensor,
+        /// One.
+        one: Tensor,
+        /// A half.
+        half: Tensor,
+    },
+    /// GELU by its tanh approximation.
+    GeluTanh(Gelu),
+    /// `x · sigmoid(1.702 · x)`.
+    QuickGelu {
+        /// 1.702.
+        slope: Tensor,
+    },
+    /// `max(x, 0)`.
+    Relu {
+        /// Zero.
+        zero: Tensor,
+    },
+    /// `x · sigmoid(x)`.
+    Silu,
+}
+
+impl Pointwise {
+    /// The function of this kind for activations of this type.
+    pub fn new(kind: EncoderActivation, dtype: Dtype) -> Result<Self> {
+        let scalar = |value| Tensor::scalar(value, dtype);
+        Ok(match kind {
+            EncoderActivation::Gelu => Self::Gelu {
+                root: scalar(std::f32::consts::FRAC_1_SQRT_2)?,
+                one: scalar(1.0)?,
+                half: scalar(0.5)?,
+            },
+            EncoderActivation::GeluTanh => Self::GeluTanh(Gelu::new(dtype)?),
+            EncoderActivation::QuickGelu => Self::QuickGelu {
+                slope: scalar(QUICK_SLOPE)?,
+            },
+            EncoderActivation::Relu => Self::Relu { zero: scalar(0.0)? },
+            EncoderActivation::Silu => Self::Silu,
+        })
+    }
+
+    /// The function of every element.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Gelu { root, one, half } => x.mul(root)?.erf()?.add(one)?.mul(half)?.mul(x),
+            Self::GeluTanh(gelu) => gelu.forward(x),
+            Self::QuickGelu { slope } => x.mul(slope)?.sigmoid()?.mul(x),
+            Self::Relu { zero } => x.maximum(zero),
+            Self::Silu => x.sigmoid()?.mul(x),
+        }
+    }
+}
+
+impl Parameters for Pointwise {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::Gelu { root, one, half } => [root, one, half].into_iter().for_each(visitor),
+            Self::GeluTanh(gelu) => gelu.visit(visitor),
+            Self::QuickGelu { slope } => visitor(slope),
+            Self::Relu { zero } => visitor(zero),
+            Self::Silu => {}
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A layer of a tower: attention and a network, each after a norm, and before one if the tower has such.
+
+use super::attention::{Attention, Group};
+use super::linear::ClippedLinear;
+use super::rope::PatchRotation;
+use crate::error::Result;
+use crate::layers::{LayerNorm, Pointwise, RmsNorm};
+use crate::parameters::Parameters;
+use crate::tensor::Tensor;
+
+/// A norm of either kind.
+pub enum Norm {
+    /// By mean and variance.
+    Layer(LayerNorm),
+    /// By the root mean square.
+    Rms(RmsNorm),
+    /// None, only factors `[hidden]` (InternViT).
+    Scale(Tensor),
+}
+
+impl Norm {
+    /// Same shape as `x`.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Layer(norm) => norm.forward(x),
+            Self::Rms(norm) => norm.forward(x),
+            Self::Scale(factors) => x.mul(factors),
+        }
+    }
+}
+
+/// `down(activation(up(x)))`, or `down(activation(gate(x)) · up(x))`.
+pub struct Mlp {
+    /// The activation.
+    pub activation: Pointwise,
+    /// What the activation gates, if anything.
+    pub gate: Option<ClippedLinear>,
+    /// The first projection.
+    pub up: ClippedLinear,
+    /// The last one.
+    pub down: ClippedLinear,
+}
+
+impl Mlp {
+    /// `[rows, hidden]` to the same.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let up = self.up.forward(x)?;
+        let inner = match &self.gate {
+            Some(gate) => self.activation.forward(&gate.forward(x)?)?.mul(&up)?,
+            None => self.activation.forward(&up)?,
+        };
+        self.down.forward(&inner)
+    }
+}
+
+/// One layer.
+pub struct Block {
+    /// Before the attention.
+    pub before_attention: Norm,
+    /// How patches see each other.
+    pub attention: Attention,
+    /// After the attention (Gemma 4, InternViT).
+    pub after_attention: Option<Norm>,
+    /// Before the network.
+    pub before_mlp: Norm,
+    /// What happens to each patch.
+    pub mlp: Mlp,
+    /// After the network (Gemma 4, InternViT).
+    pub after_mlp: Option<Norm>,
+}
+
+impl Block {
+    /// States `[patches, hidden]` to the same.
+    pub fn forward(&self, x: &Tensor, rotation: Option<&PatchRotation>, groups: &[Group]) -> Result<Tensor> {
+        let normed = |norm: &Option<Norm>, x: Tensor| norm.as_ref().map_or(Ok(x.clone()), |norm| norm.forward(&x));
+        let attended = self.attention.forward(&self.before_attention.forward(x)?, rotation, groups)?;
+        let x = x.add(&normed(&self.after_attention, attended)?)?;
+        let fed = self.mlp.forward(&self.before_mlp.forward(&x)?)?;
+        x.add(&normed(&self.after_mlp, fed)?)
+    }
+}
+
+impl Parameters for Norm {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::Layer(norm) => norm.visit(visitor),
+            Self::Rms(norm) => norm.visit(visitor),
+            Self::Scale(factors) => visitor(factors),
+        }
+    }
+}
+
+impl Parameters for Mlp {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            activation,
+            gate,
+            up,
+            down,
+        } = self;
+        activation.visit(visitor);
+        gate.visit(visitor);
+        up.visit(visitor);
+        down.visit(visitor);
+    }
+}
+
+impl Parameters for Block {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            before_attention,
+            attention,
+            after_attention,
+            before_mlp,
+            mlp,
+            after_mlp,
+        } = self;
+        before_attention.visit(visitor);
+        attention.visit(visitor);
+        after_attention.visit(visitor);
+        before_mlp.visit(visitor);
+        mlp.visit(visitor);
+        after_mlp.visit(visitor);
+    }
+}

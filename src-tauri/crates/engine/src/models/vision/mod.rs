@@ -1,0 +1,192 @@
+//! Towers: what looks at pictures, and gives the language part features to read in place of tokens. Each kind of tower is a file made of the
+//! shared parts beside it; names of tensors are those of mlx-community's conversions. A view goes through a tower by itself, so that
+//! pictures cannot see each other and the memory for one is enough.
+
+mod attention;
+mod block;
+mod gemma4;
+mod glm;
+mod internvit;
+mod linear;
+mod patches;
+mod pixtral;
+mod qwen;
+mod resample;
+mod rope;
+mod siglip;
+mod stack;
+
+use checkpoint::{ImagePlan, View, VisionConfig};
+use media::ViewPixels;
+
+use crate::error::{Error, Result};
+use crate::ops::concatenate;
+use crate::parameters::Parameters;
+use crate::tensor::{device, eval, Device, Tensor};
+use crate::weights::Weights;
+
+/// What a tower makes of a picture.
+#[derive(Clone)]
+pub struct Features {
+    /// What stands in the prompt in place of tokens `[tokens, width of the language part]`.
+    pub embeddings: Tensor,
+    /// What is added after the first layers of the language part, one `[tokens, width]` for each (Qwen3-VL).
+    pub deep: Vec<Tensor>,
+}
+
+impl Features {
+    /// Those of one view, without any that are added later.
+    fn of(embeddings: Tensor) -> Self {
+        Self {
+            embeddings,
+            deep: Vec::new(),
+        }
+    }
+
+    /// How many bytes they take.
+    pub fn bytes(&self) -> u64 {
+        self.tensors().iter().map(|tensor| tensor.nbytes() as u64).sum()
+    }
+
+    /// Those of several views, one after another.
+    fn join(views: Vec<Self>) -> Result<Self> {
+        match &views[..] {
+            [one] => Ok(one.clone()),
+            several => {
+                let joined = |of: &dyn Fn(&Self) -> Option<&Tensor>| concatenate(&several.iter().filter_map(of).collect::<Vec<_>>(), 0);
+                let sets = several.first().map_or(0, |view| view.deep.len());
+                Ok(Self {
+                    embeddings: joined(&|view| Some(&view.embeddings))?,
+                    deep: (0..sets).map(|set| joined(&|view| view.deep.get(set))).collect::<Result<_>>()?,
+                })
+            }
+        }
+    }
+}
+
+impl Parameters for Features {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self { embeddings, deep } = self;
+        visitor(embeddings);
+        deep.visit(visitor);
+    }
+}
+
+/// Is called between two layers; an error from it ends the look.
+pub type Between<'a> = dyn FnMut() -> Result<()> + 'a;
+
+/// A tower of any kind.
+pub enum VisionTower {
+    /// Gemma 4's.
+    Gemma4(gemma4::Gemma4Tower),
+    /// Qwen2-VL's and its successors'.
+    Qwen(qwen::QwenTower),
+    /// SigLIP's.
+    Siglip(siglip::Siglip),
+    /// Pixtral's and Mistral 3's.
+    Pixtral(pixtral::Pixtral),
+    /// InternVL's.
+    InternVit(internvit::InternVit),
+    /// GLM's.
+    Glm(glm::GlmTower),
+}
+
+impl VisionTower {
+    /// Builds the tower and makes every tensor of it resident; `hidden` is the width of the language part.
+    pub fn load(config: &VisionConfig, hidden: u32, weights: &mut Weights<'_>) -> Result<Self> {
+        let tower = match config {
+            VisionConfig::Gemma4(config) => Self::Gemma4(gemma4::Gemma4Tower::load(config, hidden, weights)?),
+            VisionConfig::Qwen(config) => Self::Qwen(qwen::QwenTower::load(config, hidden, weights)?),
+            VisionConfig::Siglip(config) => Self::Siglip(siglip::Siglip::load(config, hidden, weights)?),
+            VisionConfig::Pixtral(config) => Self::Pixtral(pixtral::Pixtral::load(config, hidden, weights)?),
+            VisionConfig::InternVit(config) => Self::InternVit(internvit::InternVit::load(config, hidden, weights)?),
+            VisionConfig::Glm(config) => Self::Glm(glm::GlmTower::load(config, hidden, weights)?),
+        };
+        weights.materialize(tower.tensors())?;
+        Ok(tower)
+    }
+
+    /// Looks at the views of one picture, one after another; what is returned is computed.
+    pub fn look(&self, views: &[ViewPixels], plan: &ImagePlan, between: &mut Between<'_>) -> Result<Features> {
+        if views.len() != plan.views.len() || views.is_empty() {
+            return Err(Error::BadRequest(format!(
+                "a picture was prepared as {} views of {}",
+                views.len(),
+                plan.views.len()
+            )));
+        }
+        let mut features = Vec::with_capacity(views.len());
+        for (pixels, view) in views.iter().zip(&plan.views) {
+            let looked = match self {
+                Self::Gemma4(tower) => tower.look(pixels, view, between),
+                Self::Qwen(tower) => tower.look(pixels, view, between),
+                Self::Siglip(tower) => tower.look(pixels, view, between),
+                Self::Pixtral(tower) => tower.look(pixels, view, between),
+                Self::InternVit(tower) => tower.look(pixels, view, between),
+                Self::Glm(tower) => tower.look(pixels, view, between),
+            }?;
+            if looked.embeddings.dim(0) != view.features as i32 {
+                return Err(Error::BadRequest(format!(
+                    "the tower made {} features of a view with {} places",
+                    looked.embeddings.dim(0),
+                    view.features
+                )));
+            }
+            eval(looked.tensors())?;
+            features.push(looked);
+        }
+        let features = Features::join(features)?;
+        eval(features.tensors())?;
+        Ok(features)
+    }
+}
+
+impl Parameters for VisionTower {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::Gemma4(tower) => tower.visit(visitor),
+            Self::Qwen(tower) => tower.visit(visitor),
+            Self::Siglip(tower) => tower.visit(visitor),
+            Self::Pixtral(tower) => tower.visit(visitor),
+            Self::InternVit(tower) => tower.visit(visitor),
+            Self::Glm(tower) => tower.visit(visitor),
+        }
+    }
+}
+
+/// The numbers of a view as rows of patches `[patches, numbers]`, if they are what `view` says.
+fn rows_of(pixels: &ViewPixels, view: &View, numbers: i32) -> Result<Tensor> {
+    let patches = view.patches.0 as usize * view.patches.1 as usize;
+    if pixels.shape != [patches, numbers as usize] || pixels.values.len() != patches * numbers as usize {
+        return Err(Error::BadRequest(format!(
+            "a picture was prepared as {:?}, and this model's tower takes {:?}",
+            pixels.shape,
+            [patches, numbers as usize]
+        )));
+    }
+    Ok(Tensor::from_f32(&pixels.values, &[patches as i32, numbers]))
+}
+
+/// The planes `[3, height, width]` of a view that come whole, if they are what `view` says of patches of this side.
+fn planes_of(pixels: &ViewPixels, view: &View, side: i32) -> Result<Tensor> {
+    let shape = [
+        patches::COLOURS as usize,
+        view.patches.0 as usize * side as usize,
+        view.patches.1 as usize * side as usize,
+    ];
+    if pixels.shape != shape || pixels.values.len() != shape.iter().product::<usize>() {
+        return Err(Error::BadRequest(format!(
+            "a picture was prepared as {:?}, and this model's tower takes {shape:?}",
+            pixels.shape
+        )));
+    }
+    Ok(Tensor::from_f32(&pixels.values, &shape.map(|length| length as i32)))
+}
+
+/// Between two layers: on a CPU, which is slow, they are computed, so that somebody can be asked whether to go on.
+fn pause(states: &Tensor, between: &mut Between<'_>) -> Result<()> {
+    if device() == Device::Cpu {
+        eval([states])?;
+    }
+    between()
+}

@@ -1,0 +1,326 @@
+//! Qwen's towers: 2-VL, 2.5-VL with windows, 3-VL and 3.5 with learned positions. References: transformers' `modeling_qwen2_vl.py`,
+//! `modeling_qwen2_5_vl.py` and `modeling_qwen3_vl.py`.
+
+use checkpoint::config::encoder::EncoderActivation;
+use checkpoint::config::vision::{QwenVisionConfig, Windows};
+use checkpoint::View;
+use media::ViewPixels;
+use mlx_rs::Dtype;
+
+use super::attention::{Attention, Group, HeadNorms, Projections};
+use super::block::{Block, Mlp, Norm};
+use super::linear::ClippedLinear;
+use super::patches::{load_patch_linear, PatchOrder, COLOURS};
+use super::resample::Resampling;
+use super::rope::{angles, in_squares, PatchRotation};
+use super::stack::load_table;
+use super::{pause, rows_of, Between, Features};
+use crate::error::{Error, Result};
+use crate::layers::{LayerNorm, Linear, Pointwise, RmsNorm};
+use crate::parameters::Parameters;
+use crate::sequence::ids_tensor;
+use crate::tensor::Tensor;
+use crate::weights::Weights;
+
+/// Added to the variance in every norm, whatever the config says.
+const EPS: f32 = 1e-6;
+
+/// The base of the rotation's periods.
+const THETA: f32 = 10_000.0;
+
+/// The whole tower.
+pub struct QwenTower {
+    config: QwenVisionConfig,
+    dtype: Dtype,
+    patch_proj: Linear,
+    /// `[side, side, hidden]`.
+    positions: Option<Tensor>,
+    blocks: Vec<Block>,
+    merger: Merger,
+    /// One for each layer of `deepstack`.
+    deep_mergers: Vec<Merger>,
+}
+
+/// What makes a token of the patches of a square.
+struct Merger {
+    /// Numbers of all patches of a square.
+    width: i32,
+    norm: Norm,
+    /// Whether all patches of a square are normed together.
+    norm_together: bool,
+    activation: Pointwise,
+    up: Linear,
+    down: Linear,
+}
+
+impl Merger {
+    fn load(config: &QwenVisionConfig, path: &str, names: [&str; 3], norm_together: bool, weights: &mut Weights<'_>) -> Result<Self> {
+        let hidden = config.hidden_size as i32;
+        let width = hidden * (config.merge * config.merge) as i32;
+        let [norm, up, down] = names.map(|name| format!("{path}.{name}"));
+        let norm = load_norm(config, &norm, if norm_together { width } else { hidden }, weights)?;
+        let dtype = weights.dtype_of_matrix(&up).unwrap_or(Dtype::Float32);
+        Ok(Self {
+            width,
+            norm,
+            norm_together,
+            activation: Pointwise::new(EncoderActivation::Gelu, dtype)?,
+            up: Linear::load(weights, &up, width, width)?,
+            down: Linear::load(weights, &down, width, config.out_hidden_size as i32)?,
+        })
+    }
+
+    /// `[patches, hidden]` to `[tokens, width of the language part]`.
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let squares = match self.norm_together {
+            true => self.norm.forward(&x.reshape(&[-1, self.width])?)?,
+            false => self.norm.forward(x)?.reshape(&[-1, self.width])?,
+        };
+        self.down.forward(&self.activation.forward(&self.up.forward(&squares)?)?)
+    }
+}
+
+impl QwenTower {
+    pub(super) fn load(config: &QwenVisionConfig, text_width: u32, weights: &mut Weights<'_>) -> Result<Self> {
+        if config.out_hidden_size != text_width {
+            return Err(Error::BadRequest(format!(
+                "config.json says that the tower makes {} numbers and the language part reads {text_width}",
+                config.out_hidden_size
+            )));
+        }
+        let (hidden, side) = (config.hidden_size as i32, config.patch_size as i32);
+        let path = "vision_tower.patch_embed.proj";
+        if config.patch_bias {
+            weights.require(&format!("{path}.bias"))?;
+        }
+        let dtype = weights.dtype(&format!("{path}.weight"));
+        let inputs = COLOURS * config.frames as i32 * side * side;
+        let patch_proj = load_patch_linear(weights, path, inputs, hidden, PatchOrder::ColourByColour)?;
+        let positions = match config.positions {
+            Some(table) => Some(load_table("vision_tower.pos_embed", table.side, hidden, weights)?),
+            None => None,
+        };
+        let blocks = (0..config.layers).map(|layer| load_block(config, layer, dtype, weights));
+        let blocks = blocks.collect::<Result<Vec<_>>>()?;
+        const NAMES: [&str; 3] = ["norm", "linear_fc1", "linear_fc2"];
+        const OLDER: [&str; 3] = ["ln_q", "mlp.0", "mlp.2"];
+        // Qwen3-Omni has the newer tower with the older names.
+        let names = if weights.has("vision_tower.merger.ln_q.weight") {
+            OLDER
+        } else {
+            NAMES
+        };
+        let deep = (0..config.deepstack.len()).map(|set| {
+            let lists = ["vision_tower.deepstack_merger_list", "vision_tower.merger_list"];
+            let list = lists
+                .iter()
+                .find(|list| weights.any(|name, _| name.starts_with(&format!("{list}.{set}."))));
+            Merger::load(config, &format!("{}.{set}", list.unwrap_or(&lists[0])), names, true, weights)
+        });
+        let deep_mergers = deep.collect::<Result<Vec<_>>>()?;
+        Ok(Self {
+            dtype,
+            patch_proj,
+            positions,
+            blocks,
+            merger: Merger::load(config, "vision_tower.merger", names, false, weights)?,
+            deep_mergers,
+            config: config.clone(),
+        })
+    }
+
+    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, between: &mut Between<'_>) -> Result<Features> {
+        let (rows, columns) = view.patches;
+        let merge = self.config.merge;
+        if !rows.is_multiple_of(merge) || !columns.is_multiple_of(merge) || rows * columns == 0 {
+            return Err(Error::BadRequest(format!(
+                "this model's tower takes no grid of {rows} by {columns} patches"
+            )));
+        }
+        let inputs = COLOURS * (self.config.frames * self.config.patch_size * self.config.patch_size) as i32;
+        let mut x = self.patch_proj.forward(&rows_of(pixels, view, inputs)?.astype(self.dtype)?)?;
+        let mut places = in_squares(rows, columns, merge);
+        if let Some(table) = &self.positions {
+            let order: Vec<u32> = places.iter().map(|(row, column)| row * columns + column).collect();
+            let positions = Resampling::LinearAligned.apply(table, view.patches)?.take(&ids_tensor(&order), 0)?;
+            x = x.add(&positions.astype(self.dtype)?)?;
+        }
+        let whole = vec![(1, (rows * columns) as i32)];
+        let windows = self
+            .config
+            .windows
+            .as_ref()
+            .map(|windows| Windowed::new(windows, rows / merge, columns / merge, merge));
+        if let Some(windows) = &windows {
+            x = windows.reorder(&x, merge)?;
+            places = windows.places(&places, merge);
+        }
+        let pairs = angles(&places, self.config.head_dim() / 2, THETA, false);
+        let rotation = PatchRotation::new(&pairs, places.len(), 1);
+        let mut deep = Vec::new();
+        for (layer, block) in (0..).zip(&self.blocks) {
+            let groups = match (&windows, &self.config.windows) {
+                (Some(windows), Some(config)) if !config.full_layers.contains(&layer) => &windows.groups,
+                _ => &whole,
+            };
+            x = block.forward(&x, Some(&rotation), groups)?;
+            if let Some(set) = self.config.deepstack.iter().position(|deep| *deep == layer) {
+                deep.push((set, self.deep_mergers[set].forward(&x)?));
+            }
+            pause(&x, between)?;
+        }
+        deep.sort_by_key(|(set, _)| *set);
+        let embeddings = self.merger.forward(&x)?;
+        Ok(Features {
+            embeddings: match &windows {
+                Some(windows) => embeddings.take(&ids_tensor(&windows.inverse()), 0)?,
+                None => embeddings,
+            },
+            deep: deep.into_iter().map(|(_, features)| features).collect(),
+        })
+    }
+}
+
+/// The tokens of a view in the order of windows, those of one size one after another.
+struct Windowed {
+    /// Token by token, where it stood.
+    order: Vec<u32>,
+    groups: Vec<Group>,
+}
+
+impl Windowed {
+    fn new(windows: &Windows, rows: u32, columns: u32, merge: u32) -> Self {
+        let side = windows.tokens;
+        let starts = (0..rows)
+            .step_by(side as usize)
+            .flat_map(|row| (0..columns).step_by(side as usize).map(move |column| (row, column)));
+        let mut all: Vec<Vec<u32>> = starts
+            .map(|(top, left)| {
+                let inside =
+                    (top..rows.min(top + side)).flat_map(|row| (left..columns.min(left + side)).map(move |column| row * columns + column));
+                inside.collect()
+            })
+            .collect();
+        // No window sees another, so their order is free.
+        all.sort_by_key(Vec::len);
+        let mut groups: Vec<Group> = Vec::new();
+        for window in &all {
+            let patches = (window.len() as u32 * merge * merge) as i32;
+            match groups.last_mut() {
+                Some((count, length)) if *length == patches => *count += 1,
+                _ => groups.push((1, patches)),
+            }
+        }
+        Self {
+            order: all.concat(),
+            groups,
+        }
+    }
+
+    /// `[patches, hidden]` in this order.
+    fn reorder(&self, x: &Tensor, merge: u32) -> Result<Tensor> {
+        let (patches, hidden) = (x.dim(0), x.dim(1));
+        let squares = x.reshape(&[-1, (merge * merge) as i32, hidden])?;
+        squares.take(&ids_tensor(&self.order), 0)?.reshape(&[patches, hidden])
+    }
+
+    fn places(&self, places: &[(u32, u32)], merge: u32) -> Vec<(u32, u32)> {
+        let square = (merge * merge) as usize;
+        self.order
+            .iter()
+            .flat_map(|token| places[*token as usize * square..][..square].iter().copied())
+            .collect()
+    }
+
+    /// For each token where it stands in this order.
+    fn inverse(&self) -> Vec<u32> {
+        let mut inverse = vec![0; self.order.len()];
+        for (place, token) in self.order.iter().enumerate() {
+            inverse[*token as usize] = place as u32;
+        }
+        inverse
+    }
+}
+
+fn load_norm(config: &QwenVisionConfig, path: &str, width: i32, weights: &mut Weights<'_>) -> Result<Norm> {
+    Ok(match config.gated {
+        true => Norm::Rms(RmsNorm::load(weights, path, width, EPS)?),
+        false => Norm::Layer(LayerNorm::load(weights, path, width, EPS)?),
+    })
+}
+
+fn load_block(config: &QwenVisionConfig, layer: u32, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Block> {
+    let path = |name: &str| format!("vision_tower.blocks.{layer}.{name}");
+    let (hidden, width, head_dim) = (config.hidden_size as i32, config.intermediate_size as i32, config.head_dim());
+    let [gate, up, down] = match (config.gated, config.positions.is_some()) {
+        (true, _) => [Some("mlp.gate_proj"), Some("mlp.up_proj"), Some("mlp.down_proj")],
+        (false, true) => [None, Some("mlp.linear_fc1"), Some("mlp.linear_fc2")],
+        (false, false) => [None, Some("mlp.fc1"), Some("mlp.fc2")],
+    };
+    let mut linear = |name: Option<&str>, inputs: i32, outputs: i32| {
+        name.map(|name| ClippedLinear::plain(weights, &path(name), inputs, outputs))
+            .transpose()
+    };
+    let (gate, up, down) = (
+        linear(gate, hidden, width)?,
+        linear(up, hidden, width)?,
+        linear(down, width, hidden)?,
+    );
+    let missing = || Error::MissingTensor(path("mlp"));
+    Ok(Block {
+        before_attention: load_norm(config, &path("norm1"), hidden, weights)?,
+        attention: Attention {
+            heads: config.heads as i32,
+            width: head_dim as i32,
+            scale: (head_dim as f32).powf(-0.5),
+            projections: Projections::Joined(Linear::load(weights, &path("attn.qkv"), hidden, 3 * hidden)?),
+            norms: HeadNorms::None,
+            output: ClippedLinear::plain(weights, &path("attn.proj"), hidden, hidden)?,
+        },
+        after_attention: None,
+        before_mlp: load_norm(config, &path("norm2"), hidden, weights)?,
+        mlp: Mlp {
+            activation: Pointwise::new(config.activation, dtype)?,
+            gate,
+            up: up.ok_or_else(missing)?,
+            down: down.ok_or_else(missing)?,
+        },
+        after_mlp: None,
+    })
+}
+
+impl Parameters for Merger {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            width: _,
+            norm,
+            norm_together: _,
+            activation,
+            up,
+            down,
+        } = self;
+        norm.visit(visitor);
+        activation.visit(visitor);
+        up.visit(visitor);
+        down.visit(visitor);
+    }
+}
+
+impl Parameters for QwenTower {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            config: _,
+            dtype: _,
+            patch_proj,
+            positions,
+            blocks,
+            merger,
+            deep_mergers,
+        } = self;
+        patch_proj.visit(visitor);
+        positions.visit(visitor);
+        blocks.visit(visitor);
+        merger.visit(visitor);
+        deep_mergers.visit(visitor);
+    }
+}

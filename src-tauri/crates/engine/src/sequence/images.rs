@@ -1,0 +1,357 @@
+//! The pictures of a prompt: where their tokens lie, and what a tower made of them once it has looked.
+
+use std::cell::{OnceCell, RefCell};
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use checkpoint::ImagePlan;
+use media::ViewPixels;
+use tokio::sync::oneshot;
+
+use crate::cache::ImageKey;
+use crate::error::{Error, Result};
+use crate::models::vision::Features;
+use crate::models::{ChunkImage, Input, Model};
+use crate::tensor::Tensor;
+
+/// Where the numbers of a picture's views come from.
+#[derive(Clone)]
+pub enum ImageViews {
+    /// They are there.
+    Ready(Arc<Vec<ViewPixels>>),
+    /// They are made on a thread that this starts, if somebody has to look: most pictures of a chat were read in an earlier turn.
+    Prepare(Arc<dyn Fn() -> Preparing + Send + Sync>),
+}
+
+/// Views that are being made.
+pub type Preparing = oneshot::Receiver<Result<Vec<ViewPixels>>>;
+
+/// A picture of a prompt, as it is handed to the engine's thread.
+#[derive(Clone)]
+pub struct PromptImage {
+    /// All of its tokens, marks included.
+    pub run: Range<usize>,
+    /// The positions of tokens that take features, in order.
+    pub places: Vec<usize>,
+    /// How it goes through the tower.
+    pub plan: ImagePlan,
+    /// The numbers of its views.
+    pub views: ImageViews,
+    /// A hash of its file, of what is done with it and of how: pictures with the same one give the same features.
+    pub hash: [u8; 32],
+}
+
+/// One of the pictures, and its features once they are there.
+struct PlacedImage {
+    image: PromptImage,
+    /// Its views, while they are being made.
+    preparing: RefCell<Option<Preparing>>,
+    features: OnceCell<Rc<Features>>,
+}
+
+impl From<PromptImage> for PlacedImage {
+    fn from(image: PromptImage) -> Self {
+        Self {
+            image,
+            preparing: RefCell::default(),
+            features: OnceCell::new(),
+        }
+    }
+}
+
+/// All pictures of a prompt, in order.
+pub struct PromptImages {
+    images: Vec<PlacedImage>,
+    /// Whether tokens of a picture see each other, so that it is read at once.
+    looks_both_ways: bool,
+    /// The time, row and column of each token up to the last one of a picture; empty if positions are plain numbers.
+    positions: Vec<[i32; 3]>,
+    /// By how much positions after the last picture differ from the number of tokens before them.
+    delta: i32,
+}
+
+impl PromptImages {
+    /// Pictures that `model` will read.
+    ///
+    /// # Errors
+    /// If they do not lie one after another, or have other features than places.
+    pub fn new(images: Vec<PromptImage>, model: &Model, looks_both_ways: bool) -> Result<Self> {
+        let mut end = 0;
+        for image in &images {
+            let inside = image.places.iter().all(|place| image.run.contains(place));
+            let rising = image.places.is_sorted_by(|a, b| a < b);
+            if image.run.start < end || !inside || !rising || image.places.len() != image.plan.tokens() {
+                return Err(Error::BadRequest(format!(
+                    "a picture's {} features have {} places at tokens {:?}",
+                    image.plan.tokens(),
+                    image.places.len(),
+                    image.run
+                )));
+            }
+            end = image.run.end;
+        }
+        let (positions, delta) = match model.has_grid_positions() {
+            true => grid_positions(&images)?,
+            false => (Vec::new(), 0),
+        };
+        Ok(Self {
+            images: images.into_iter().map(PlacedImage::from).collect(),
+            looks_both_ways,
+            positions,
+            delta,
+        })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.images.len()
+    }
+
+    /// A picture.
+    pub fn image(&self, index: usize) -> &PromptImage {
+        &self.images[index].image
+    }
+
+    /// The first picture that the tokens from `from` up to `to` belong to and that nobody has looked at.
+    pub fn unseen(&self, from: usize, to: usize) -> Option<usize> {
+        self.images.iter().position(|placed| {
+            let needed = placed.image.places.iter().any(|place| (from..to).contains(place));
+            needed && placed.features.get().is_none()
+        })
+    }
+
+    /// The views of a picture; `None` if they are still being made.
+    ///
+    /// # Errors
+    /// If they cannot be made.
+    pub fn views(&self, index: usize) -> Result<Option<Arc<Vec<ViewPixels>>>> {
+        let PlacedImage { image, preparing, .. } = &self.images[index];
+        let start = match &image.views {
+            ImageViews::Ready(views) => return Ok(Some(views.clone())),
+            ImageViews::Prepare(start) => start,
+        };
+        let mut preparing = preparing.borrow_mut();
+        let made = preparing.get_or_insert_with(|| start()).try_recv();
+        if matches!(made, Err(oneshot::error::TryRecvError::Empty)) {
+            return Ok(None);
+        }
+        *preparing = None;
+        // Whoever made them has ended.
+        Ok(Some(Arc::new(made.unwrap_or(Err(Error::WorkerGone))?)))
+    }
+
+    /// Takes what a tower made of a picture.
+    pub fn see(&self, index: usize, features: Rc<Features>) {
+        // Looked at twice, it is the same.
+        let _ = self.images[index].features.set(features);
+    }
+
+    /// The tokens of all pictures, marks included, out of those of the prompt.
+    pub fn tokens<'a>(&'a self, prompt: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
+        let runs = self.images.iter().filter_map(|placed| prompt.get(placed.image.run.clone()));
+        runs.flatten().copied()
+    }
+
+    /// How far to read from `from` if `to` was meant: no picture is cut whose tokens see each other.
+    pub fn chunk_end(&self, from: usize, to: usize) -> usize {
+        let runs = self.images.iter().filter(|_| self.looks_both_ways).map(|placed| &placed.image.run);
+        let mut cut = runs.filter(|run| run.start < to && to < run.end);
+        match cut.next() {
+            Some(run) if run.start > from => run.start,
+            Some(run) => run.end,
+            None => to,
+        }
+    }
+
+    /// What tells prompts with other pictures apart.
+    pub fn keys(&self) -> Vec<ImageKey> {
+        let key = |placed: &PlacedImage| ImageKey {
+            run: placed.image.run.clone(),
+            hash: placed.image.hash,
+            whole: self.looks_both_ways,
+        };
+        self.images.iter().map(key).collect()
+    }
+
+    /// By how much the position of the token after `read` others differs from that number.
+    pub fn delta(&self, read: usize) -> i32 {
+        self.positions.get(read).map_or(self.delta, |[time, ..]| time - read as i32)
+    }
+
+    /// What is read with the tokens from `from` up to `to`.
+    ///
+    /// # Errors
+    /// If nobody has looked at one of the pictures.
+    fn chunk(&self, from: usize, to: usize) -> Result<Chunk> {
+        let mut images = Vec::new();
+        for PlacedImage { image, features, .. } in &self.images {
+            let first = image.places.partition_point(|place| *place < from);
+            let end = image.places.partition_point(|place| *place < to);
+            if first == end {
+                continue;
+            }
+            let rows: Vec<usize> = image.places[first..end].iter().map(|place| place - from).collect();
+            let sees = match (self.looks_both_ways, &rows[..]) {
+                (true, [first, .., last]) => Some(*first..last + 1),
+                _ => None,
+            };
+            let features = features
+                .get()
+                .ok_or_else(|| Error::BadRequest("a picture was read before it was looked at".into()))?;
+            images.push(ChunkImage {
+                features: features.clone(),
+                first,
+                rows,
+                sees,
+            });
+        }
+        let has_grid = !images.is_empty() && !self.positions.is_empty();
+        let positions = has_grid.then(|| {
+            let position = |at: usize| self.positions.get(at).copied().unwrap_or([at as i32 + self.delta; 3]);
+            (from..to).map(position).collect()
+        });
+        Ok(Chunk {
+            images,
+            delta: self.delta(from),
+            positions,
+        })
+    }
+}
+
+/// The time, row and column of each token up to the last one of a picture, and the difference after it. A picture begins at the position p
+/// after what is before it: its tokens have the time p, their rows and columns count from p, and the text goes on after the greatest of them.
+fn grid_positions(images: &[PromptImage]) -> Result<(Vec<[i32; 3]>, i32)> {
+    let (mut positions, mut delta): (Vec<[i32; 3]>, i32) = (Vec::new(), 0);
+    for image in images {
+        let mut places = &image.places[..];
+        for view in &image.plan.views {
+            let (of_view, rest) = places.split_at(view.features as usize);
+            places = rest;
+            let Some(start) = of_view.first().copied() else { continue };
+            let (rows, columns) = (view.tokens.0 as i32, view.tokens.1 as i32);
+            if of_view.last() != Some(&(start + of_view.len() - 1)) || of_view.len() as i32 != rows * columns {
+                return Err(Error::BadRequest(format!(
+                    "a picture's {} tokens are no grid of {rows} by {columns}",
+                    of_view.len()
+                )));
+            }
+            positions.extend((positions.len()..start).map(|at| [at as i32 + delta; 3]));
+            let begin = start as i32 + delta;
+            positions.extend((0..rows * columns).map(|index| [begin, begin + index / columns, begin + index % columns]));
+            delta += rows.max(columns) - rows * columns;
+        }
+    }
+    Ok((positions, delta))
+}
+
+/// What is read beside the tokens of a chunk.
+#[derive(Default)]
+pub struct Chunk {
+    images: Vec<ChunkImage>,
+    delta: i32,
+    positions: Option<Vec<[i32; 3]>>,
+}
+
+impl Chunk {
+    /// That of the tokens from `from` up to `to` of a sequence that may have pictures.
+    pub fn of(images: Option<&PromptImages>, from: usize, to: usize) -> Result<Self> {
+        images.map_or_else(|| Ok(Self::default()), |images| images.chunk(from, to))
+    }
+
+    /// All of it, with the tokens `[rows]`.
+    pub fn input<'a>(&'a self, ids: &'a Tensor) -> Input<'a> {
+        Input {
+            ids,
+            images: &self.images,
+            deltas: match self.delta {
+                0 => &[],
+                _ => std::slice::from_ref(&self.delta),
+            },
+            positions: self.positions.as_deref(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use checkpoint::View;
+
+    use super::*;
+
+    fn image(start: usize, rows: u32, columns: u32) -> PromptImage {
+        let features = rows * columns;
+        let view = View {
+            width: 1,
+            height: 1,
+            patches: (rows, columns),
+            tokens: (rows, columns),
+            features,
+        };
+        PromptImage {
+            run: start - 1..start + features as usize + 1,
+            places: (start..start + features as usize).collect(),
+            plan: ImagePlan {
+                steps: Vec::new(),
+                resized: (1, 1),
+                views: vec![view],
+                tiles: None,
+                whole: false,
+            },
+            views: ImageViews::Ready(Arc::default()),
+            hash: [0; 32],
+        }
+    }
+
+    #[test]
+    fn text_goes_on_after_the_longer_side_of_a_picture() {
+        // Two tokens, a picture of 2 by 3, a token, a picture of 1 by 2.
+        let (positions, delta) = grid_positions(&[image(2, 2, 3), image(9, 1, 2)]).unwrap();
+        let expected = [
+            [0, 0, 0],
+            [1, 1, 1],
+            [2, 2, 2],
+            [2, 2, 3],
+            [2, 2, 4],
+            [2, 3, 2],
+            [2, 3, 3],
+            [2, 3, 4],
+            [5, 5, 5],
+            [6, 6, 6],
+            [6, 6, 7],
+        ];
+        assert_eq!(positions, expected);
+        // The token after them, the twelfth, stands at position 8.
+        assert_eq!(delta, 8 - 11);
+    }
+
+    fn placed(looks_both_ways: bool) -> PromptImages {
+        PromptImages {
+            images: [image(2, 2, 3), image(10, 1, 4)].map(PlacedImage::from).into(),
+            looks_both_ways,
+            positions: Vec::new(),
+            delta: 0,
+        }
+    }
+
+    #[test]
+    fn a_picture_that_sees_itself_is_not_cut() {
+        let images = placed(true);
+        assert_eq!(
+            [(0, 1), (0, 5), (1, 5), (1, 9), (9, 12), (7, 12)].map(|(from, to)| images.chunk_end(from, to)),
+            [1, 1, 9, 9, 15, 9]
+        );
+        assert_eq!(placed(false).chunk_end(1, 5), 5);
+    }
+
+    #[test]
+    fn pictures_are_looked_at_before_their_first_token_is_read() {
+        let images = placed(false);
+        assert_eq!(
+            (images.unseen(0, 2), images.unseen(0, 3), images.unseen(8, 11)),
+            (None, Some(0), Some(1))
+        );
+        assert!(images.chunk(0, 2).is_ok() && images.chunk(0, 3).is_err());
+    }
+}

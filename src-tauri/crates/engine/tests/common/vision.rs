@@ -1,0 +1,203 @@
+//! Tiny random models that see, and what the oracle computes with them.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use checkpoint::{ImagePlan, View};
+use engine::{ImageViews, PromptImage};
+use media::ViewPixels;
+use serde::Deserialize;
+
+use super::oracle::{computed, seed};
+use super::{read_safetensors, Stored};
+
+/// A model that was written.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Row {
+    pub name: String,
+    pub model_type: String,
+    /// Whether some of its weights are packed.
+    pub packed: bool,
+    /// Whether there is no sound peer.
+    pub unverified: bool,
+    pub cases: Vec<Case>,
+}
+
+/// One prompt.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Case {
+    pub case: String,
+    pictures: Vec<Picture>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Picture {
+    run: [usize; 2],
+    features: Vec<usize>,
+    views: Vec<WrittenView>,
+    tiles: Option<(u32, u32)>,
+    whole: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct WrittenView {
+    width: u32,
+    height: u32,
+    patches: (u32, u32),
+    tokens: (u32, u32),
+    /// As many as there are tokens unless it says otherwise.
+    features: Option<u32>,
+}
+
+#[derive(Deserialize)]
+struct Table {
+    versions: std::collections::BTreeMap<String, String>,
+    rows: Vec<Row>,
+}
+
+/// What the oracle computed for one prompt.
+pub struct Figures {
+    pub ids: Vec<u32>,
+    /// Its pictures, with a hash for each that no other has.
+    pub images: Vec<PromptImage>,
+    /// In 32 bit floats, all positions one after another.
+    pub logits: Vec<f32>,
+    /// The tokens that follow, and by how much each was likelier than the next; of some cases.
+    pub greedy: Vec<u32>,
+    pub margins: Vec<f32>,
+}
+
+/// A folder of models and figures.
+pub struct Written {
+    folder: PathBuf,
+    _own: Option<tempfile::TempDir>,
+    pub versions: String,
+    pub rows: Vec<Row>,
+}
+
+impl Written {
+    /// Has the rows called `only` written, or all of them.
+    pub fn new(python: &Path, seed_of_models: u64, only: &[&str]) -> Self {
+        let shared = computed("vision").filter(|folder| seed_of_models == seed() && folder.is_dir());
+        let (folder, own) = match shared {
+            Some(folder) => (folder, None),
+            None => {
+                let folder = tempfile::tempdir().unwrap();
+                write(python, folder.path(), seed_of_models, only);
+                (folder.path().to_owned(), Some(folder))
+            }
+        };
+        let table = std::fs::read_to_string(folder.join("table.json")).unwrap();
+        let mut table: Table = serde_json::from_str(&table).unwrap();
+        table.rows.retain(|row| only.is_empty() || only.contains(&row.name.as_str()));
+        assert!(only.is_empty() || table.rows.len() == only.len(), "{only:?} are not all there");
+        let versions: Vec<String> = table.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        Self {
+            folder,
+            _own: own,
+            versions: versions.join(", "),
+            rows: table.rows,
+        }
+    }
+
+    /// The model's folder.
+    pub fn model(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// What the oracle computed.
+    pub fn figures(&self, row: &Row, case: &Case) -> Figures {
+        let mut stored = read_safetensors(&self.folder.join(format!("{}.{}.safetensors", row.name, case.case)));
+        let mut views = (0..).map_while(|index| Some((index, stored.remove(&format!("pixels.{index}"))?)));
+        let images = case
+            .pictures
+            .iter()
+            .zip(1..)
+            .map(|(picture, number)| picture.image(number, &mut views))
+            .collect();
+        let mut floats = |name: &str| stored.remove(name).map_or_else(Vec::new, |stored| stored.floats());
+        let (logits, margins) = (floats("logits"), floats("margins"));
+        Figures {
+            ids: stored["ids"].ids(),
+            images,
+            logits,
+            margins,
+            greedy: stored.get("greedy").map_or_else(Vec::new, Stored::ids),
+        }
+    }
+}
+
+impl Picture {
+    fn image(&self, number: u8, views: &mut impl Iterator<Item = (usize, Stored)>) -> PromptImage {
+        let mut hash = [0; 32];
+        let mut take = |view: &WrittenView| {
+            let (_, stored) = views.next().unwrap();
+            hash[0] = number;
+            let features = view.features.unwrap_or(view.tokens.0 * view.tokens.1);
+            let planned = View {
+                width: view.width,
+                height: view.height,
+                patches: view.patches,
+                tokens: view.tokens,
+                features,
+            };
+            let pixels = ViewPixels {
+                values: stored.floats(),
+                shape: stored.shape,
+            };
+            (planned, pixels)
+        };
+        let (planned, views): (Vec<View>, Vec<ViewPixels>) = self.views.iter().map(&mut take).unzip();
+        PromptImage {
+            run: self.run[0]..self.run[1],
+            places: self.features.clone(),
+            plan: ImagePlan {
+                steps: Vec::new(),
+                resized: (planned[0].width, planned[0].height),
+                views: planned,
+                tiles: self.tiles,
+                whole: self.whole,
+            },
+            views: ImageViews::Ready(Arc::new(views)),
+            hash,
+        }
+    }
+}
+
+/// The same pictures with other pixels, and other hashes.
+pub fn changed(images: &[PromptImage]) -> Vec<PromptImage> {
+    let mut images = images.to_vec();
+    for image in &mut images {
+        image.hash[31] += 1;
+        if let ImageViews::Ready(views) = &mut image.views {
+            let values = Arc::make_mut(views).iter_mut().flat_map(|view| &mut view.values);
+            values.for_each(|value| *value = *value * 0.5 + 0.25);
+        }
+    }
+    images
+}
+
+fn write(python: &Path, folder: &Path, seed: u64, only: &[&str]) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/oracle/vision.py");
+    let mut command = Command::new(python);
+    // The oracle brings an MLX of its own.
+    command.env_remove("LD_LIBRARY_PATH").arg(script).arg("--out").arg(folder);
+    command.args(["--seed", &seed.to_string()]);
+    if !only.is_empty() {
+        command.args(["--only", &only.join(",")]);
+    }
+    let ran = command.output().unwrap();
+    assert!(ran.status.success(), "the oracle failed: {}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// The largest difference of two rows of logits; infinite if one is not a number.
+pub fn apart(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    let differences = a.iter().zip(b).map(|(a, b)| (a - b).abs());
+    differences.fold(0.0, |worst, one| if one.is_nan() { f32::INFINITY } else { worst.max(one) })
+}
+
+/// The largest differences by what was compared.
+pub type Worst = HashMap<&'static str, f32>;

@@ -1,0 +1,200 @@
+//! The table `attachments` and the files beside the database: pictures of messages and drafts, each once, whoever names it.
+//!
+//! A file is written before its row and removed before it, both under the write lock, so that two processes never cross; whatever
+//! a process that is killed leaves behind, a picture that a message names has its file.
+
+use std::path::{Path, PathBuf};
+
+use files::Durability;
+use protocol::{Content, ImageBytes};
+use sqlx::{Sqlite, Transaction};
+use tokio::task::spawn_blocking;
+
+use crate::{now, Error, History, Result};
+
+/// A picture that is kept.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Attachment {
+    /// SHA-256 of its bytes, hexadecimal: how messages name it.
+    pub sha256: String,
+    /// Such as `image/png`.
+    pub media_type: String,
+    /// How long its file is.
+    pub bytes: i64,
+    /// In pixels, as it is to be looked at.
+    pub width: u32,
+    /// In pixels, as it is to be looked at.
+    pub height: u32,
+}
+
+impl History {
+    /// Keeps a picture. It stays as long as a message or a draft names it, and a while before one does.
+    ///
+    /// # Errors
+    /// [`Error::Attachment`] if the file cannot be written; nothing is kept then.
+    pub async fn add_attachment(&self, bytes: &ImageBytes, media_type: &str, (width, height): (u32, u32)) -> Result<Attachment> {
+        let attachment = Attachment {
+            sha256: bytes.id(),
+            media_type: media_type.to_owned(),
+            bytes: bytes.len() as i64,
+            width,
+            height,
+        };
+        let path = self.attachment_file(&attachment.sha256)?;
+        let mut transaction = self.write().await?;
+        let bytes = bytes.clone();
+        blocking(move || {
+            // A file of the right length was written in one step, so it is whole.
+            let whole = std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() == bytes.len() as u64);
+            match whole {
+                true => Ok(()),
+                false => files::write_private(&path, &bytes, Durability::PowerLoss),
+            }
+        })
+        .await?;
+        sqlx::query(
+            "INSERT INTO attachments (sha256, media_type, bytes, width, height, made_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (sha256) DO UPDATE SET made_at = excluded.made_at",
+        )
+        .bind(&attachment.sha256)
+        .bind(&attachment.media_type)
+        .bind(attachment.bytes)
+        .bind(attachment.width)
+        .bind(attachment.height)
+        .bind(now())
+        .execute(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(attachment)
+    }
+
+    /// What is known of a picture.
+    pub async fn attachment(&self, sha256: &str) -> Result<Attachment> {
+        let row = sqlx::query_as("SELECT sha256, media_type, bytes, width, height FROM attachments WHERE sha256 = ?")
+            .bind(sha256)
+            .fetch_optional(&self.readers)
+            .await?;
+        row.ok_or(Error::NotFound("picture"))
+    }
+
+    /// The bytes of a picture.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if it is not kept, or its file is gone or is another one.
+    pub async fn attachment_bytes(&self, sha256: &str) -> Result<ImageBytes> {
+        let path = self.attachment_file(sha256)?;
+        let sha256 = sha256.to_owned();
+        blocking(move || match std::fs::read(&path) {
+            Ok(bytes) => Ok(Some(ImageBytes::from(bytes)).filter(|bytes| bytes.id() == sha256)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        })
+        .await?
+        .ok_or(Error::NotFound("picture"))
+    }
+
+    /// The pictures that the messages and the draft of a chat name.
+    pub async fn attachments_of(&self, chat: &str) -> Result<Vec<Attachment>> {
+        Ok(sqlx::query_as(
+            "SELECT sha256, media_type, bytes, width, height FROM attachments
+              WHERE sha256 IN (SELECT l.sha256 FROM attachment_links l WHERE l.chat_id = ?) ORDER BY sha256",
+        )
+        .bind(chat)
+        .fetch_all(&self.readers)
+        .await?)
+    }
+
+    /// How many bytes all pictures take on the disk.
+    pub async fn attachments_size(&self) -> Result<u64> {
+        let bytes: i64 = sqlx::query_scalar("SELECT coalesce(sum(bytes), 0) FROM attachments")
+            .fetch_one(&self.readers)
+            .await?;
+        Ok(bytes.unsigned_abs())
+    }
+
+    /// Removes the pictures that no message and no draft names and that were added before this time, and files without a row that are
+    /// as old; returns how many. Messages in the trash still name theirs.
+    pub async fn remove_unlinked_attachments(&self, before: i64) -> Result<u64> {
+        let mut transaction = self.write().await?;
+        // What the window keeps of a new chat, which is no row yet, may name some, too.
+        let removed: Vec<String> = sqlx::query_scalar(
+            "DELETE FROM attachments WHERE made_at < ?
+                AND NOT EXISTS (SELECT 1 FROM parts p WHERE p.kind = 'image' AND json_extract(p.content, '$.attachment') = attachments.sha256)
+                AND sha256 NOT IN (SELECT sha256 FROM attachment_links WHERE message_id IS NULL)
+                AND NOT EXISTS (SELECT 1 FROM settings s WHERE instr(s.value, attachments.sha256) > 0)
+             RETURNING sha256",
+        )
+        .bind(before)
+        .fetch_all(&mut *transaction)
+        .await?;
+        let known: Vec<String> = sqlx::query_scalar("SELECT sha256 FROM attachments")
+            .fetch_all(&mut *transaction)
+            .await?;
+        let (folder, removed) = (self.attachments.clone(), removed);
+        let known: std::collections::HashSet<String> = known.into_iter().collect();
+        let count = blocking(move || remove_files(&folder, &removed, &known, before)).await?;
+        transaction.commit().await?;
+        Ok(count)
+    }
+
+    /// Where the file of a picture lies.
+    fn attachment_file(&self, sha256: &str) -> Result<PathBuf> {
+        match ImageBytes::is_id(sha256) {
+            true => Ok(self.attachments.join(sha256)),
+            false => Err(Error::NotFound("picture")),
+        }
+    }
+}
+
+/// Fails unless all pictures that these parts name are kept, so that no message names one that is gone.
+pub(crate) async fn check_attachments(transaction: &mut Transaction<'static, Sqlite>, content: &[Content]) -> Result<()> {
+    for part in content {
+        let Content::Image { attachment, .. } = part else { continue };
+        let known: Option<i64> = sqlx::query_scalar("SELECT 1 FROM attachments WHERE sha256 = ?")
+            .bind(attachment)
+            .fetch_optional(&mut **transaction)
+            .await?;
+        known.ok_or(Error::NotFound("picture"))?;
+    }
+    Ok(())
+}
+
+/// Removes the files of these names, and those that nobody knows and that are older than `before`; returns how many.
+fn remove_files(folder: &Path, names: &[String], known: &std::collections::HashSet<String>, before: i64) -> std::io::Result<u64> {
+    let mut removed = 0;
+    for name in names {
+        match std::fs::remove_file(folder.join(name)) {
+            Ok(()) => removed += 1,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(removed),
+        Err(error) => return Err(error),
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        // Nothing but what this program puts there: pictures, and drafts of theirs that a kill left.
+        let ours = ImageBytes::is_id(&name) || name.starts_with(files::DRAFT_PREFIX);
+        if !ours || known.contains(name.as_ref()) {
+            continue;
+        }
+        let written = entry.metadata().and_then(|file| file.modified());
+        let since = written.ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+        if since.is_some_and(|since| (since.as_millis() as i64) < before) && std::fs::remove_file(entry.path()).is_ok() {
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// Reads or writes files without holding up what else is at work.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T> {
+    match spawn_blocking(work).await {
+        Ok(done) => done.map_err(Error::from_file),
+        Err(panicked) => Err(Error::Attachment(std::io::Error::other(panicked))),
+    }
+}

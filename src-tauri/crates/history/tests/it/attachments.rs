@@ -1,0 +1,245 @@
+//! Pictures beside the database.
+
+use std::collections::BTreeSet;
+
+use history::{Error, ExportedPictures, History};
+use protocol::{Content, ImageBytes, Position};
+use serde_json::json;
+
+use crate::{new_answer, words, Fresh};
+
+/// Long ago, and long after now.
+const ALWAYS: i64 = i64::MIN;
+const LATER: i64 = i64::MAX;
+
+fn bytes(text: &str) -> ImageBytes {
+    text.as_bytes().to_vec().into()
+}
+
+fn picture(bytes: &ImageBytes) -> Content {
+    Content::Image {
+        attachment: bytes.id(),
+        media_type: "image/png".into(),
+        width: 3,
+        height: 2,
+        alt: "a [cat]".into(),
+    }
+}
+
+impl Fresh {
+    async fn add(&self, text: &str) -> ImageBytes {
+        let bytes = bytes(text);
+        let kept = self.history.add_attachment(&bytes, "image/png", (3, 2)).await.unwrap();
+        assert_eq!(
+            (kept.sha256, kept.bytes, kept.width, kept.height),
+            (bytes.id(), text.len() as i64, 3, 2)
+        );
+        bytes
+    }
+
+    async fn send(&self, chat: &str, content: &[Content]) {
+        self.history
+            .begin_turn(chat, content, &Position::End, "", &new_answer())
+            .await
+            .unwrap();
+    }
+
+    fn files(&self) -> BTreeSet<String> {
+        let Ok(entries) = std::fs::read_dir(self.folder.path().join("attachments")) else {
+            return BTreeSet::new();
+        };
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    async fn clean(&self, before: i64) -> u64 {
+        self.history.remove_unlinked_attachments(before).await.unwrap()
+    }
+}
+
+fn names(all: &[&ImageBytes]) -> BTreeSet<String> {
+    all.iter().map(|bytes| bytes.id()).collect()
+}
+
+#[tokio::test]
+async fn a_picture_is_kept_once_for_its_owner_alone() {
+    let fresh = Fresh::new().await;
+    let one = fresh.add("one").await;
+    assert_eq!(fresh.add("one").await, one);
+    assert_eq!(fresh.files(), names(&[&one]));
+    assert_eq!(fresh.history.attachment_bytes(&one.id()).await.unwrap(), one);
+    assert_eq!(fresh.history.attachments_size().await.unwrap(), 3);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |path: std::path::PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let folder = fresh.folder.path().join("attachments");
+        assert_eq!((mode(folder.clone()), mode(folder.join(one.id()))), (0o700, 0o600));
+    }
+}
+
+#[tokio::test]
+async fn no_name_leads_out_of_the_folder() {
+    let fresh = Fresh::new().await;
+    std::fs::write(fresh.folder.path().join("secret"), "x").unwrap();
+    for name in ["../secret", "/etc/passwd", "", "..", "history.sqlite"] {
+        assert!(
+            matches!(fresh.history.attachment_bytes(name).await, Err(Error::NotFound("picture"))),
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_picture_goes_when_nobody_names_it_any_more() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let (sent, drafted, lost) = (fresh.add("sent").await, fresh.add("drafted").await, fresh.add("lost").await);
+    fresh.send(&chat, &[picture(&sent), words("What is it?")]).await;
+    fresh.history.set_draft(&chat, &[words("and "), picture(&drafted)]).await.unwrap();
+    // It was added a moment ago, so a message that names it may still come.
+    assert_eq!(fresh.clean(ALWAYS).await, 0);
+    assert_eq!(fresh.clean(LATER).await, 1);
+    assert_eq!(fresh.files(), names(&[&sent, &drafted]));
+    assert!(matches!(fresh.history.attachment_bytes(&lost.id()).await, Err(Error::NotFound(_))));
+    // In the trash it is still named, and comes back with its chat.
+    fresh.history.trash_chat(&chat).await.unwrap();
+    assert_eq!(fresh.clean(LATER).await, 0);
+    fresh.history.restore_chat(&chat).await.unwrap();
+    assert_eq!(fresh.history.attachment_bytes(&sent.id()).await.unwrap(), sent);
+    fresh.history.set_draft(&chat, &[]).await.unwrap();
+    assert_eq!(fresh.clean(LATER).await, 1);
+    fresh.history.trash_chat(&chat).await.unwrap();
+    fresh.history.purge_trash(LATER).await.unwrap();
+    assert_eq!((fresh.clean(LATER).await, fresh.files()), (1, BTreeSet::new()));
+}
+
+#[tokio::test]
+async fn what_another_chat_or_the_window_names_stays() {
+    let fresh = Fresh::new().await;
+    let (one, two) = (fresh.chat().await, fresh.chat().await);
+    let (shared, new) = (fresh.add("shared").await, fresh.add("of a new chat").await);
+    for chat in [&one, &two] {
+        fresh.send(chat, &[picture(&shared)]).await;
+    }
+    let state = protocol::ChatWindowState {
+        open_chat: None,
+        new_draft: format!("anything that holds {}", new.id()),
+    };
+    fresh.history.set_chat_window(&state).await.unwrap();
+    fresh.history.trash_chat(&one).await.unwrap();
+    fresh.history.purge_trash(LATER).await.unwrap();
+    assert_eq!(fresh.clean(LATER).await, 0);
+    assert_eq!(fresh.files(), names(&[&shared, &new]));
+}
+
+#[tokio::test]
+async fn a_message_cannot_name_a_picture_that_is_gone() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let gone = bytes("gone");
+    let sent = fresh
+        .history
+        .begin_turn(&chat, &[picture(&gone)], &Position::End, "", &new_answer())
+        .await;
+    assert!(matches!(sent, Err(Error::NotFound("picture"))), "{sent:?}");
+    assert!(fresh.history.chat(&chat).await.unwrap().messages.is_empty());
+}
+
+/// What a kill can leave: a file without a row, a draft of a file, a row without a file, a file that is cut or another one.
+#[tokio::test]
+async fn whatever_a_kill_leaves_is_mended() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let kept = fresh.add("kept").await;
+    fresh.send(&chat, &[picture(&kept)]).await;
+    let folder = fresh.folder.path().join("attachments");
+    let orphan = bytes("orphan").id();
+    for name in [orphan.as_str(), ".ponder-draft", "a person's own.txt"] {
+        std::fs::write(folder.join(name), "x").unwrap();
+    }
+    assert_eq!(fresh.clean(ALWAYS).await, 0, "they may be of a process that is at work");
+    assert_eq!(fresh.clean(LATER).await, 2);
+    assert_eq!(fresh.files(), BTreeSet::from([kept.id(), "a person's own.txt".into()]));
+
+    for damage in ["", "ke", "tpek"] {
+        match damage {
+            "" => std::fs::remove_file(folder.join(kept.id())).unwrap(),
+            other => std::fs::write(folder.join(kept.id()), other).unwrap(),
+        }
+        assert!(
+            matches!(fresh.history.attachment_bytes(&kept.id()).await, Err(Error::NotFound(_))),
+            "{damage}"
+        );
+        if damage.len() != kept.len() {
+            // The same picture once more, and it is there again.
+            fresh.add("kept").await;
+            assert_eq!(fresh.history.attachment_bytes(&kept.id()).await.unwrap(), kept);
+        }
+    }
+}
+
+#[tokio::test]
+async fn two_processes_that_add_and_clean_lose_nothing() {
+    let fresh = Fresh::new().await;
+    let other = History::open(&fresh.path()).await.unwrap();
+    let cleaning = tokio::spawn(async move {
+        for _ in 0..60 {
+            other.remove_unlinked_attachments(LATER).await.unwrap();
+        }
+    });
+    for round in 0..60 {
+        let chat = fresh.chat().await;
+        let bytes = bytes(&format!("picture {}", round % 3));
+        // Cleaned away before it is named, it is added anew, as a window would.
+        loop {
+            fresh.history.add_attachment(&bytes, "image/png", (1, 1)).await.unwrap();
+            match fresh
+                .history
+                .begin_turn(&chat, &[picture(&bytes)], &Position::End, "", &new_answer())
+                .await
+            {
+                Ok(_) => break,
+                Err(Error::NotFound("picture")) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(fresh.history.attachment_bytes(&bytes.id()).await.unwrap(), bytes);
+        if round % 2 == 0 {
+            fresh.history.trash_chat(&chat).await.unwrap();
+            fresh.history.purge_trash(LATER).await.unwrap();
+        }
+    }
+    cleaning.await.unwrap();
+    for name in 0..3 {
+        let bytes = bytes(&format!("picture {name}"));
+        assert_eq!(
+            fresh.history.attachment_bytes(&bytes.id()).await.unwrap(),
+            bytes,
+            "chats of odd rounds still name all three"
+        );
+    }
+}
+
+#[tokio::test]
+async fn exports_hold_the_pictures_they_are_given() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let (shown, other) = (fresh.add("shown").await, fresh.add("other").await);
+    fresh.send(&chat, &[picture(&shown), words("What is it?")]).await;
+    fresh.send(&fresh.chat().await, &[picture(&other)]).await;
+    let named = fresh.history.attachments_of(&chat).await.unwrap();
+    assert_eq!(named.iter().map(|one| one.sha256.clone()).collect::<Vec<_>>(), [shown.id()]);
+    let pictures = ExportedPictures::from([(shown.id(), ("image/png".to_owned(), bytes("bare")))]);
+    let markdown = fresh.history.export_markdown(&chat, &pictures).await.unwrap();
+    assert!(
+        markdown.contains("\n![a  cat ](data:image/png;base64,YmFyZQ==)\n\nWhat is it?"),
+        "{markdown}"
+    );
+    let json = fresh.history.export_json(&chat, &pictures).await.unwrap();
+    assert_eq!(
+        json["attachments"],
+        json!({(shown.id()): {"media_type": "image/png", "base64": "YmFyZQ=="}})
+    );
+    let without = fresh.history.export_markdown(&chat, &ExportedPictures::new()).await.unwrap();
+    assert!(without.contains("*[image: a [cat]]*"), "{without}");
+}

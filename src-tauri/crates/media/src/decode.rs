@@ -1,0 +1,94 @@
+//! Unfolding a picture's file.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+use crate::heic;
+use crate::pixels::Rgb;
+use crate::raster::{Raster, MAX_BYTES};
+use crate::svg;
+use crate::{Error, Kind, Result};
+
+/// A picture as a person sees it: turned upright, over white where it is transparent, the first frame of what moves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picture {
+    /// Pixels in a row.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+    /// Red, green and blue of each pixel, row by row: `width · height · 3` bytes.
+    pub rgb: Vec<u8>,
+    /// Width and height of the picture in its file, turned upright: those above, except for pictures of more than 32 megapixels, which are halved.
+    pub original: (u32, u32),
+    /// Whether the file has more frames, which are not shown.
+    pub animated: bool,
+}
+
+/// What is known of a picture without unfolding it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Measured {
+    /// The kind of file, by its first bytes and never by its name.
+    pub kind: Kind,
+    /// Pixels in a row, turned upright.
+    pub width: u32,
+    /// Rows, turned upright.
+    pub height: u32,
+}
+
+/// Kind and size of a picture by its header alone. What passes is within the limits of [`decode`].
+pub fn measure(bytes: &[u8]) -> Result<Measured> {
+    let kind = checked(bytes)?;
+    let (width, height) = contained(kind, || match kind {
+        Kind::Heic | Kind::Avif => heic::size(kind, bytes),
+        Kind::Svg => svg::size(bytes),
+        _ => Raster::open(kind, bytes).map(|raster| raster.size()),
+    })?;
+    Ok(Measured { kind, width, height })
+}
+
+/// Unfolds the first frame of a file. Sizes are checked by its header before: 50 MB, 100 megapixels, 16,384 pixels a side, and the memory it will take.
+pub fn decode(bytes: &[u8]) -> Result<Picture> {
+    let kind = checked(bytes)?;
+    let (rgb, original, animated) = contained(kind, || match kind {
+        Kind::Heic | Kind::Avif => heic::unfold(kind, bytes),
+        Kind::Svg => svg::draw(bytes).map(|rgb| still(rgb, None)),
+        _ => {
+            let raster = Raster::open(kind, bytes)?;
+            let (size, animated) = (raster.size(), raster.animated());
+            Ok((raster.unfold()?, size, animated))
+        }
+    })?;
+    Ok(Picture {
+        width: rgb.width,
+        height: rgb.height,
+        rgb: rgb.bytes,
+        original,
+        animated,
+    })
+}
+
+/// A picture without other frames.
+pub(crate) fn still(rgb: Rgb, original: Option<(u32, u32)>) -> (Rgb, (u32, u32), bool) {
+    let size = original.unwrap_or((rgb.width, rgb.height));
+    (rgb, size, false)
+}
+
+fn checked(bytes: &[u8]) -> Result<Kind> {
+    if bytes.len() > MAX_BYTES {
+        return Err(Error::TooLarge(format!(
+            "its file has {} MB, and at most {} are read",
+            bytes.len() >> 20,
+            MAX_BYTES >> 20
+        )));
+    }
+    Kind::of(bytes)
+}
+
+/// Decoders are other people's code on files from anywhere: if one panics, its file is broken, and nothing else happens.
+fn contained<T>(kind: Kind, decode: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| {
+        Err(Error::Broken {
+            kind: kind.name(),
+            reason: "its contents contradict each other".into(),
+        })
+    })
+}

@@ -1,0 +1,39 @@
+//! Why a picture cannot be used.
+
+use protocol::ErrorCode;
+
+/// An error of this room. Messages say what is wrong with the picture and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A kind of file that is not known, or known and not read.
+    #[error("{0} cannot be shown to a model; save it as PNG or JPEG")]
+    UnknownKind(String),
+    /// The file is damaged or cut short.
+    #[error("this {kind} file cannot be read: {reason}; save the picture anew")]
+    Broken {
+        /// Its kind, such as `PNG`.
+        kind: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It is larger than is sensible.
+    #[error("this picture is too large: {0}; save it smaller")]
+    TooLarge(String),
+    /// The plan is of another picture or another processor.
+    #[error("the picture does not fit its plan: {0}")]
+    WrongPlan(String),
+}
+
+/// A result of this room.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<Error> for protocol::Error {
+    fn from(error: Error) -> Self {
+        let message = Self::new(ErrorCode::BadRequest, error.to_string());
+        match error {
+            Error::UnknownKind(kind) => message.with("kind", kind),
+            Error::Broken { kind, reason } => message.with("kind", kind).with("reason", reason),
+            Error::TooLarge(reason) | Error::WrongPlan(reason) => message.with("reason", reason),
+        }
+    }
+}

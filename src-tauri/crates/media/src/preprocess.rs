@@ -1,0 +1,192 @@
+//! From pixels to a tower's numbers.
+
+use checkpoint::image_processor::{Layout, Scaling};
+use checkpoint::{ImagePlan, ImageProcessor, View};
+
+use crate::resize::resize_rgb;
+use crate::{Error, Picture, Result};
+
+/// The numbers of one view.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ViewPixels {
+    /// `[patches, numbers of a patch]` if the processor's layout is of patches, else `[3, height, width]`.
+    pub shape: Vec<usize>,
+    /// The numbers, as transformers' processors on Pillow make them, without padding.
+    pub values: Vec<f32>,
+}
+
+/// Does with a picture what its plan says: one result for each view. The plan has to be of this processor and of the picture's original size.
+pub fn preprocess(picture: &Picture, processor: &ImageProcessor, plan: &ImagePlan) -> Result<Vec<ViewPixels>> {
+    if picture.rgb.len() != picture.width as usize * picture.height as usize * 3 || picture.rgb.is_empty() {
+        return Err(Error::WrongPlan("it has another number of pixels than its size says".into()));
+    }
+    let numbers = Numbers::of(&processor.scaling);
+    let original = Canvas {
+        rgb: &picture.rgb,
+        size: (picture.width, picture.height),
+    };
+    let mut last: Option<(Vec<u8>, (u32, u32))> = None;
+    for step in &plan.steps {
+        let from = last.as_ref().map_or(original, |(rgb, size)| Canvas { rgb, size: *size });
+        last = Some((from.resized(*step, processor), *step));
+    }
+    let shown = last.as_ref().map_or(original, |(rgb, size)| Canvas { rgb, size: *size });
+    let tiles = plan.views.len() - usize::from(plan.whole && !plan.views.is_empty());
+    let columns = plan.tiles.map_or(1, |(_, columns)| columns.max(1));
+    let mut views = Vec::with_capacity(plan.views.len());
+    for (index, view) in plan.views.iter().enumerate() {
+        if index < tiles {
+            let corner = (index as u32 % columns * view.width, index as u32 / columns * view.height);
+            views.push(numbers.view(&shown, corner, view, processor.layout)?);
+        } else {
+            let from = if processor.sizing.whole_is_of_original() { original } else { shown };
+            let whole = from.resized((view.width, view.height), processor);
+            let whole = Canvas {
+                rgb: &whole,
+                size: (view.width, view.height),
+            };
+            views.push(numbers.view(&whole, (0, 0), view, processor.layout)?);
+        }
+    }
+    Ok(views)
+}
+
+/// Pixels of red, green and blue, row by row.
+#[derive(Clone, Copy)]
+struct Canvas<'a> {
+    rgb: &'a [u8],
+    size: (u32, u32),
+}
+
+impl<'a> Canvas<'a> {
+    fn resized(&self, to: (u32, u32), processor: &ImageProcessor) -> Vec<u8> {
+        resize_rgb(self.rgb, self.size, (to.0.max(1), to.1.max(1)), processor.filter)
+    }
+
+    /// Colours of a part of a row; shorter if the picture ends before it, empty below it.
+    fn row(&self, left: u32, top: u32, width: u32) -> &'a [u8] {
+        if top >= self.size.1 || left >= self.size.0 {
+            return &[];
+        }
+        let start = (top as usize * self.size.0 as usize + left as usize) * 3;
+        &self.rgb[start..start + width.min(self.size.0 - left) as usize * 3]
+    }
+}
+
+/// What each of the 256 steps of red, green and blue becomes.
+struct Numbers([[f32; 256]; 3]);
+
+impl Numbers {
+    fn of(scaling: &Scaling) -> Self {
+        let mut numbers = [[0.0; 256]; 3];
+        for (colour, numbers) in numbers.iter_mut().enumerate() {
+            for (step, number) in numbers.iter_mut().enumerate() {
+                // Widths of the numbers as in numpy's code, so that no bit differs.
+                let scaled = scaling.factor.map_or(step as f32, |factor| (step as f64 * factor) as f32);
+                *number = scaling
+                    .normalization
+                    .map_or(scaled, |(mean, std)| (scaled - mean[colour]) / std[colour]);
+            }
+        }
+        Self(numbers)
+    }
+
+    /// The numbers of a view whose corner lies here.
+    fn view(&self, canvas: &Canvas, corner: (u32, u32), view: &View, layout: Layout) -> Result<ViewPixels> {
+        match layout {
+            Layout::Planes => Ok(self.planes(canvas, corner, view)),
+            Layout::Patches {
+                side,
+                block,
+                frames,
+                colour_by_colour,
+            } => {
+                let (rows, columns) = (view.height / side.max(1), view.width / side.max(1));
+                if side == 0 || block == 0 || rows % block != 0 || columns % block != 0 {
+                    return Err(Error::WrongPlan(format!(
+                        "{}×{} pixels are no blocks of patches of {side} pixels",
+                        view.width, view.height
+                    )));
+                }
+                let order = Order {
+                    side,
+                    block,
+                    frames,
+                    colour_by_colour,
+                };
+                Ok(self.patches(canvas, corner, (rows, columns), &order))
+            }
+        }
+    }
+
+    fn planes(&self, canvas: &Canvas, (left, top): (u32, u32), view: &View) -> ViewPixels {
+        let (width, height) = (view.width as usize, view.height as usize);
+        let mut values = Vec::with_capacity(3 * width * height);
+        for (colour, numbers) in self.0.iter().enumerate() {
+            for row in 0..view.height {
+                let steps = canvas.row(left, top + row, view.width);
+                let start = values.len();
+                values.extend(steps.chunks_exact(3).map(|pixel| numbers[usize::from(pixel[colour])]));
+                // Black where a canvas is larger than its picture.
+                values.resize(start + width, numbers[0]);
+            }
+        }
+        ViewPixels {
+            shape: vec![3, height, width],
+            values,
+        }
+    }
+
+    fn patches(&self, canvas: &Canvas, (left, top): (u32, u32), (rows, columns): (u32, u32), order: &Order) -> ViewPixels {
+        let side = order.side as usize;
+        let length = 3 * side * side * order.frames as usize;
+        let mut values = Vec::with_capacity(rows as usize * columns as usize * length);
+        for (row, column) in order.grid(rows, columns) {
+            let lines = (0..order.side).map(|line| canvas.row(left + column * order.side, top + row * order.side + line, order.side));
+            match order.colour_by_colour {
+                true => {
+                    for (colour, numbers) in self.0.iter().enumerate() {
+                        let start = values.len();
+                        for line in lines.clone() {
+                            values.extend(line.chunks_exact(3).map(|pixel| numbers[usize::from(pixel[colour])]));
+                        }
+                        let end = values.len();
+                        for _ in 1..order.frames {
+                            values.extend_from_within(start..end);
+                        }
+                    }
+                }
+                false => {
+                    for line in lines {
+                        let pixels = line.chunks_exact(3);
+                        values.extend(pixels.flat_map(|pixel| [0, 1, 2].map(|colour| self.0[colour][usize::from(pixel[colour])])));
+                    }
+                }
+            }
+        }
+        ViewPixels {
+            shape: vec![(rows * columns) as usize, length],
+            values,
+        }
+    }
+}
+
+/// How patches follow each other, and their numbers.
+struct Order {
+    side: u32,
+    block: u32,
+    frames: u32,
+    colour_by_colour: bool,
+}
+
+impl Order {
+    /// Row and column of each patch, block after block.
+    fn grid(&self, rows: u32, columns: u32) -> impl Iterator<Item = (u32, u32)> {
+        let block = self.block;
+        (0..rows / block).flat_map(move |down| {
+            (0..columns / block).flat_map(move |across| {
+                (0..block).flat_map(move |row| (0..block).map(move |column| (down * block + row, across * block + column)))
+            })
+        })
+    }
+}

@@ -1,0 +1,33 @@
+//! Small pictures for windows.
+
+use checkpoint::image_processor::Filter;
+use image::codecs::jpeg::JpegEncoder;
+use image::ExtendedColorType;
+
+use crate::resize::resize_rgb;
+use crate::{Error, Picture, Result};
+
+/// Of 100; text stays legible.
+const QUALITY: u8 = 85;
+
+/// The picture as a JPEG file of at most `side` pixels on its longer side, 512 for previews; smaller ones keep their size.
+pub fn thumbnail(picture: &Picture, side: u32) -> Result<Vec<u8>> {
+    let longer = picture.width.max(picture.height).max(1);
+    let shorten = |pixels: u32| match longer > side {
+        true => ((u64::from(pixels) * u64::from(side) / u64::from(longer)) as u32).max(1),
+        false => pixels,
+    };
+    let size = (shorten(picture.width), shorten(picture.height));
+    let rgb = resize_rgb(&picture.rgb, (picture.width, picture.height), size, Filter::Bilinear);
+    let mut file = Vec::new();
+    let encoder = JpegEncoder::new_with_quality(&mut file, QUALITY);
+    let encode = |encoder: JpegEncoder<_>| {
+        let mut encoder = encoder;
+        encoder.encode(&rgb, size.0, size.1, ExtendedColorType::Rgb8)
+    };
+    encode(encoder).map_err(|error| Error::Broken {
+        kind: "JPEG",
+        reason: error.to_string(),
+    })?;
+    Ok(file)
+}

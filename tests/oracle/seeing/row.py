@@ -1,0 +1,103 @@
+"""What a row of the vision suite is made of."""
+from dataclasses import dataclass, field
+
+import numpy as np
+
+# Language parts are 32 wide and towers 96, so that a weight taken the wrong way round does not fit; both can be packed in groups of 32.
+VOCABULARY = 320
+# Ids from IMAGE on are after all ordinary tokens. Each family uses those it knows.
+IMAGE, VIDEO, START, END, AUDIO = 300, 301, 302, 303, 304
+# Ids that a family may need besides.
+MORE = range(308, VOCABULARY)
+
+
+@dataclass
+class View:
+    """What goes through the tower at once."""
+
+    # As the app hands it over: [patches, numbers of a patch] or [3, height, width], 32 bit floats.
+    pixels: np.ndarray
+    width: int
+    height: int
+    # Rows and columns of patches, and of tokens in the prompt.
+    patches: tuple
+    tokens: tuple
+
+
+@dataclass
+class Picture:
+    """A picture, and the ids that stand for it in the prompt."""
+
+    views: list
+    # Marks included; the ids in `soft` take the features, in order.
+    run: list
+    soft: int = IMAGE
+    # Rows and columns if the views are tiles, and whether a view of the whole picture comes last.
+    tiles: tuple = None
+    whole: bool = False
+
+
+@dataclass
+class Row:
+    """A tiny model and how mlx-vlm is asked about it."""
+
+    name: str
+    # config.json, as a dict.
+    config: dict
+    # (numbers, index) to the picture of this index: all have different shapes where the family allows it.
+    picture: object
+    # (pictures, ids) to the arguments of mlx-vlm's model beside the ids.
+    given: object
+    # What the small tokenizer calls ids: the placeholder and its marks.
+    tokens: dict = field(default_factory=dict)
+    # preprocessor_config.json, if there is one.
+    processor: dict = None
+    # What of the weights is packed: nothing, the "language" part, or "all" that a group divides; and in how many bits.
+    packed: str = ""
+    bits: int = 8
+    # Called with the weights by name, of an mlx-community conversion, to give the files other names and layouts.
+    layout: object = None
+    # Pictures that a prompt may have.
+    most: int = 3
+    # Called before mlx-vlm builds the model.
+    prepare: object = None
+    # How weights of special names are drawn: (name, shape, source) to an array, or None.
+    draw: object = None
+    # Config of the model that mlx-vlm is given, if it does not understand the one that is written.
+    asked: dict = None
+    # Whether no sound peer exists, and the reference was written from the model's own description.
+    unverified: bool = False
+
+
+class Numbers:
+    """A source of token ids and pixels."""
+
+    def __init__(self, seed):
+        self.source = np.random.default_rng(seed)
+
+    def text(self, length):
+        return self.source.integers(5, 250, length).tolist()
+
+    def pixels(self, *shape):
+        return self.source.normal(0, 1, shape).astype(np.float32)
+
+
+def prompt(numbers, pictures, last):
+    """Text, each picture's run with a little text after it, then `last` tokens of text."""
+    ids = numbers.text(6)
+    for picture in pictures:
+        ids += picture.run + numbers.text(5)
+    return ids + numbers.text(last)
+
+
+def described(pictures, ids):
+    """Where each picture lies in the ids, for the engine's test."""
+    found, at = [], 0
+    for picture in pictures:
+        length = len(picture.run)
+        at = next(start for start in range(at, len(ids)) if ids[start : start + length] == picture.run)
+        takes = [at + index for index, token in enumerate(picture.run) if token == picture.soft]
+        views = [{"width": v.width, "height": v.height, "patches": v.patches, "tokens": v.tokens} for v in picture.views]
+        found.append({"run": [at, at + length], "features": takes, "views": views, "tiles": picture.tiles, "whole": picture.whole})
+        at += length
+    return found
