@@ -205,6 +205,12 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
     window.wait_until("it is copied", || window.attribute("lightbox-copy", "title") == "Copied");
     window.press_key("\u{e00c}");
     window.wait_until("it is closed", || window.count("lightbox") == 0);
+
+    // What was copied is in the system's clipboard, from which it is pasted as from another program.
+    window.type_into("composer", "\u{e009}v");
+    wait_for_draft(&window, &["Picture"]);
+    let pasted = "return document.querySelector('[data-testid=attachment]').title";
+    assert_eq!(window.run(pasted, json!([])), "Picture, 300 × 500");
     window.close();
 
     let window = Window::open(home.path());

@@ -1,6 +1,7 @@
 //! The shell: the only room that knows Tauri. It opens the windows, turns commands into calls of the other rooms and
 //! their events into messages to the web views. It decides nothing about chats or models.
 
+mod clipboard;
 mod commands;
 mod drag_out;
 mod failure;

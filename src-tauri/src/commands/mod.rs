@@ -49,6 +49,7 @@ pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
         answers::continue_answer,
         answers::attach,
         pictures::add_picture,
+        pictures::clipboard_picture,
         pictures::picture_tokens,
         pictures::picture_storage,
         pictures::drag_picture,

@@ -1,7 +1,7 @@
 //! Pictures: kept, counted, dragged out of a window. Their bytes go to the pages under addresses of their own (`crate::pictures`).
 
 use protocol::{AddedPicture, Error, ErrorCode, ImageDetail, Result};
-use tauri::ipc::{InvokeBody, Request};
+use tauri::ipc::{InvokeBody, Request, Response};
 use tauri::{State, WebviewWindow};
 
 use crate::state::App;
@@ -13,6 +13,12 @@ pub async fn add_picture(app: State<'_, App>, request: Request<'_>) -> Result<Ad
         InvokeBody::Raw(bytes) => app.chat.add_picture(bytes.clone()).await,
         InvokeBody::Json(_) => Err(Error::new(ErrorCode::BadRequest, "the bytes of a picture are expected")),
     }
+}
+
+/// The bytes of the picture in the system's clipboard; empty if there is none, or the web view tells its pages of it.
+#[tauri::command]
+pub async fn clipboard_picture(window: WebviewWindow) -> Result<Response> {
+    Ok(Response::new(crate::clipboard::picture(&window).await))
 }
 
 /// The tokens that a picture of each of these sizes takes; `None` if the model does not see or that is not known.

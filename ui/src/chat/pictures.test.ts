@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Content } from '../bindings/Content';
 import type { PictureContent } from '../lib/parts';
 import { all, click, field, host, open, pass, the, useWindow, write } from '../testing/window';
-import { carrying, fileOf, pngFile } from '../testing/pictures';
+import { carrying, fileOf, png, pngFile } from '../testing/pictures';
 
 useWindow();
 
@@ -47,6 +47,20 @@ describe('a picture comes into a question', () => {
     await openWith(SEEING);
     expect((await paste(pngFile('harbour.png', 1280, 720))).defaultPrevented).toBe(true);
     expect(titles()).toEqual(['harbour.png, 1,280 × 720, 920 tokens'.replace('1,280', '1280')]);
+  });
+
+  it('by a paste of which the web view tells nothing', async () => {
+    await openWith(SEEING);
+    // The test's page has files, but cannot read them; this one is read when it was made.
+    const make = File;
+    vi.stubGlobal('File', function (parts: [ArrayBuffer], name: string) {
+      return Object.assign(new make(parts, name), { arrayBuffer: async () => parts[0] });
+    });
+    await paste();
+    expect(tiles()).toEqual([]);
+    host.clipboard = png(64, 48);
+    await paste();
+    expect(titles()).toEqual(['Picture, 64 × 48, 4 tokens']);
   });
 
   it('while words are pasted as words', async () => {

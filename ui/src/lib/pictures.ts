@@ -25,6 +25,11 @@ export function pasted(data: Carried): Brought {
   return text === '' || isAddress(text) || namesThem(text, files) ? { files, address: false } : NOTHING;
 }
 
+/** Whether a paste could be of a picture that the web view keeps from the page: nothing came that can be read. */
+export function pastedUnseen(data: Carried): boolean {
+  return data.files.length === 0 && data.getData('text/plain') === '';
+}
+
 /** Whether something that is dragged over the window could be a file. Its contents are not told before it is dropped. */
 export function carriesFiles(types: readonly string[]): boolean {
   return types.some((type) => type === 'Files' || type === 'text/uri-list' || type.startsWith('image/'));

@@ -22,6 +22,8 @@ export class FakePictures extends FakeServer implements PicturePlatform {
   readingTime = 0;
   /** Whether the pictures that are added move. */
   animated = false;
+  /** The picture in the clipboard, of which the web view tells nothing. */
+  clipboard = new Uint8Array();
   /** What was dragged out of the window. */
   readonly dragged: string[] = [];
   readonly #pictures = new Map<string, { bytes: number; url: string }>();
@@ -37,6 +39,10 @@ export class FakePictures extends FakeServer implements PicturePlatform {
     const url = 'createObjectURL' in URL ? URL.createObjectURL(new Blob([new Uint8Array(bytes)], { type: 'image/png' })) : drawn(attachment);
     this.#pictures.set(attachment, { bytes: bytes.length, url });
     return { attachment, media_type: 'image/png', width: view.getUint32(16), height: view.getUint32(20), animated: this.animated };
+  }
+
+  async clipboardPicture(): Promise<ArrayBuffer> {
+    return this.clipboard.slice().buffer;
   }
 
   pictureUrl(attachment: string): string {

@@ -34,6 +34,7 @@ export const tauri: Platform = {
 
   // The bytes are the body of the call, because as JSON they would be a list of numbers.
   addPicture: (bytes) => invoke('add_picture', bytes),
+  clipboardPicture: () => invoke('clipboard_picture'),
   pictureUrl: (attachment, size) => `${convertFileSrc(attachment, 'attachment')}?size=${size}`,
   pictureTokens: (model, detail, sizes) => invoke('picture_tokens', { model, detail, sizes }),
   dragPicture: (attachment, name) => invoke('drag_picture', { attachment, name }),

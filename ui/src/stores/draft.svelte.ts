@@ -38,7 +38,7 @@ export class Draft {
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
-    private readonly platform: Pick<Platform, 'addPicture'>,
+    private readonly platform: Pick<Platform, 'addPicture' | 'clipboardPicture'>,
     parts: readonly Content[],
     /** Keeps what it holds. */
     private readonly store: (parts: Content[]) => void,
@@ -78,6 +78,13 @@ export class Draft {
       this.items = [...this.items, item];
       this.#reading = this.#reading.then(() => this.#read(item, file));
     }
+  }
+
+  /** Adds the picture of the system's clipboard, if there is one of which the page was not told. */
+  async addFromClipboard(): Promise<void> {
+    // A clipboard that cannot be read has no picture.
+    const bytes = await this.platform.clipboardPicture().catch(() => null);
+    if (bytes && bytes.byteLength > 0) this.add([new File([bytes], 'image.png')]);
   }
 
   /** Waits until every picture was read. */
