@@ -5,10 +5,13 @@
 
 import { language } from '../messages';
 import { NONCE, withNewlines } from './markdown';
+import MarkdownWorker from './markdown.worker?worker';
 import { draftWhole, type Draft } from './markdownDraft';
 
 /** A text that takes longer than this, in milliseconds, stays as it is written. */
 const PATIENCE = 10_000;
+/** How long the first answer of a worker is waited for before the page reads by itself. */
+const START = 3000;
 
 /** What the worker is asked. */
 export interface Job {
@@ -64,7 +67,7 @@ function readOnce(text: string): Promise<Draft[] | null> {
 
 function open(): Worker | null {
   try {
-    const opened = new Worker(new URL('./markdown.worker.ts', import.meta.url), { type: 'module' });
+    const opened = new MarkdownWorker();
     opened.onmessage = ({ data }: MessageEvent<JobDone>) => {
       works = true;
       settle(data.id, data.drafts);
@@ -86,7 +89,7 @@ function settle(id: number, drafts: Draft[] | null): void {
 
 function watch(): void {
   clearTimeout(late);
-  if (waiting.size > 0) late = setTimeout(giveUp, PATIENCE);
+  if (waiting.size > 0) late = setTimeout(giveUp, works === null ? START : PATIENCE);
 }
 
 /** Ends the worker with the text that it reads; another reads the texts after it. */

@@ -201,7 +201,7 @@ mod tests {
             width,
             scale: (width as f32).powf(-0.5),
             projections: Projections::Joined(Linear::with_bias(&square(3 * hidden), None).unwrap()),
-            norms: None,
+            norms: HeadNorms::None,
             output: ClippedLinear::from(output),
         }
     }
