@@ -9,10 +9,9 @@ pub async fn picture(window: &WebviewWindow) -> Vec<u8> {
     let ask = move || {
         let clipboard = gtk::Clipboard::get(&gtk::gdk::SELECTION_CLIPBOARD);
         clipboard.request_contents(&gtk::gdk::Atom::intern("image/png"), move |clipboard, data| {
-            let bytes = data.data();
             // Who asked may be gone; then nobody needs it.
-            if !bytes.is_empty() {
-                drop(sender.send(bytes));
+            if data.length() > 0 {
+                drop(sender.send(data.data()));
                 return;
             }
             // Programs that offer another format only, which GTK knows how to read.
