@@ -44,7 +44,9 @@ fn called() -> Signatures {
         let Some(name) = parts.first().and_then(|name| name.strip_prefix('\'')?.strip_suffix('\'')) else {
             panic!("a call without a plain name: {inside}");
         };
-        let fields = parts.get(1).map(|object| split(balanced(object))).unwrap_or_default();
+        // What is no object is the body of the call, which has no names.
+        let fields = parts.get(1).filter(|object| object.starts_with('{'));
+        let fields = fields.map(|object| split(balanced(object))).unwrap_or_default();
         let names = fields
             .iter()
             .map(|field| field.split(':').next().unwrap_or(field).trim().to_owned());
@@ -68,7 +70,7 @@ fn offered() -> Signatures {
             let given = arguments.iter().filter_map(|argument| {
                 let (name, kind) = argument.split_once(':')?;
                 // Tauri itself gives these.
-                let own = ["State<", "AppHandle", "WebviewWindow"]
+                let own = ["State<", "AppHandle", "WebviewWindow", "Request<"]
                     .iter()
                     .any(|own| kind.trim().starts_with(own));
                 (!own).then(|| camel(name.trim()))

@@ -9,6 +9,8 @@ mod contract;
 #[cfg(target_os = "linux")]
 mod models_window;
 #[cfg(target_os = "linux")]
+mod pictures_window;
+#[cfg(target_os = "linux")]
 mod server_window;
 #[cfg(target_os = "linux")]
 mod settings_window;

@@ -1,11 +1,14 @@
 //! The shell: the only room that knows Tauri. It opens the windows, turns commands into calls of the other rooms and
 //! their events into messages to the web views. It decides nothing about chats or models.
 
+mod clipboard;
 mod commands;
+mod drag_out;
 mod failure;
 mod local_server;
 mod logging;
 mod navigation;
+mod pictures;
 mod state;
 mod window;
 
@@ -52,6 +55,7 @@ pub fn run() -> Result<()> {
                 .build(),
         )
         .manage(state)
+        .register_asynchronous_uri_scheme_protocol(pictures::SCHEME, pictures::answer)
         .invoke_handler(commands::all())
         .setup(|app| {
             window::show(app.handle(), WindowName::Chat)?;

@@ -24,6 +24,9 @@ const ENGINE_SHUTDOWN: Duration = Duration::from_secs(2);
 /// How long the end of the app waits for downloads to write down where they are.
 const DOWNLOADS_SUSPEND: Duration = Duration::from_secs(3);
 
+/// Where pictures lie that were dragged out of a window, in the data folder.
+const DRAGGED: &str = "dragged";
+
 /// The app, put together once at start.
 pub struct App {
     /// Chats and their answers.
@@ -55,6 +58,11 @@ impl App {
     /// When the history cannot be opened.
     pub async fn open(data_dir: &Path) -> protocol::Result<Self> {
         let started = Instant::now();
+        // Whoever was to take one has it.
+        match std::fs::remove_dir_all(data_dir.join(DRAGGED)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => tracing::warn!("dragged pictures stay on the disk: {error}"),
+            _ => {}
+        }
         let mlx = MlxEngine::with_options(EngineOptions {
             memory_guard: Some(Arc::new(SystemMemoryGuard::new(data_dir))),
             cache_dir: Some(data_dir.join("mlx")),
@@ -151,6 +159,23 @@ impl App {
         if let Err(error) = self.hub.remember_measured(&loaded.reference, Some(&loaded.revision), memory.peak) {
             tracing::warn!("what the model took is not kept: {error}");
         }
+    }
+
+    /// Writes a picture that is being dragged out of a window to where the program that takes it finds it. It lies there until the next start.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_dragged(&self, attachment: &str, name: &str, bytes: &[u8]) -> protocol::Result<PathBuf> {
+        let folder = self.data_dir.join(DRAGGED).join(attachment);
+        let path = folder.join(name);
+        let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&path, bytes));
+        written.map_err(|error| {
+            Error::new(
+                ErrorCode::Storage,
+                format!("the picture could not be written for other programs: {error}"),
+            )
+        })?;
+        Ok(path)
     }
 
     /// Does something that reads or writes files for a while, so that the windows stay awake.

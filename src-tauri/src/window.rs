@@ -47,6 +47,11 @@ pub fn show(app: &AppHandle, name: WindowName) -> tauri::Result<()> {
     }
     // What the web views keep lies in the data folder, so that moving that folder moves all of it.
     let window = builder(app, name).data_directory(app.state::<App>().data_dir.join("webview"));
+    // The chat window's page takes what is dropped itself: a browser drops bitmaps, of which the shell would hear an address alone.
+    let window = match name {
+        WindowName::Chat => window.disable_drag_drop_handler(),
+        WindowName::Models | WindowName::Settings | WindowName::Failure => window,
+    };
     // The chat window's sidebar reaches up to the traffic lights.
     #[cfg(target_os = "macos")]
     let window = match name {

@@ -186,6 +186,28 @@ impl Window {
             .unwrap_or_else(|error| panic!("{test_id} cannot be pressed: {error}"));
     }
 
+    /// Presses the mouse at a place, moves it to another and lets go. Places are pixels from the window's upper left corner.
+    pub fn drag(&self, from: (i64, i64), to: (i64, i64)) {
+        let there =
+            |(x, y): (i64, i64), duration: u64| json!({"type": "pointerMove", "duration": duration, "origin": "viewport", "x": x, "y": y});
+        let actions = [
+            there(from, 0),
+            json!({"type": "pointerDown", "button": 0}),
+            there(((from.0 + to.0) / 2, from.1), 100),
+            there(to, 100),
+            json!({"type": "pointerUp", "button": 0}),
+        ];
+        let mouse = json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": actions});
+        self.post("actions", json!({"actions": [mouse]})).expect("it drags");
+    }
+
+    /// Presses a key where the focus is.
+    pub fn press_key(&self, key: &str) {
+        let actions = [json!({"type": "keyDown", "value": key}), json!({"type": "keyUp", "value": key})];
+        let keyboard = json!({"type": "key", "id": "keyboard", "actions": actions});
+        self.post("actions", json!({"actions": [keyboard]})).expect("it is pressed");
+    }
+
     /// Types into the element with this test id.
     pub fn type_into(&self, test_id: &str, text: &str) {
         self.post(&format!("element/{}/value", self.element(test_id)), json!({"text": text}))

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 pub mod driver;
+pub mod seer;
 
 /// The `ponder` command, beside the app in the build folder.
 pub fn ponder_program() -> &'static Path {

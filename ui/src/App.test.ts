@@ -1,6 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
 
-import type { Content } from './bindings/Content';
 import type { Part } from './bindings/Part';
 import type { StoredMessage } from './bindings/StoredMessage';
 import { all, click, host, open, pass, the, useWindow } from './testing/window';
@@ -264,7 +263,7 @@ describe('a model on another computer', () => {
     await click('model-picker');
     await pass(0);
     const option = [...document.querySelectorAll<HTMLElement>('[role=option]')].at(-1);
-    expect(option?.textContent).toContain('What you write is sent to lab');
+    expect(option?.textContent).toContain('What you write and the pictures you add are sent to lab');
     option?.click();
     await pass(50);
     expect(the('model-picker').textContent).toContain('big');
@@ -307,39 +306,6 @@ describe('answers', () => {
   it('pass their notices on', async () => {
     await openAnswer({ notices: [{ code: 'thought_while_off', message: 'It thought anyway.' }] });
     expect(the('notice').textContent).toContain('kept out of the answer');
-  });
-});
-
-describe('pictures and files', () => {
-  const image: Content = { kind: 'image', attachment: 'image-1', media_type: 'image/png', width: 640, height: 480, alt: 'A boat' };
-  const file: Content = { kind: 'file', attachment: 'file-1', media_type: 'text/csv', name: 'tides.csv', bytes: 18_400 };
-
-  it('stand in a message by their names', async () => {
-    const chat = host.addChat('A chat', Date.now());
-    const timed = { started_at: 0, ended_at: 0 };
-    host.addRow(chat, { role: 'user', parts: [{ ...image, ...timed }, { ...file, ...timed }, { kind: 'text', text: 'What is this?', ...timed }] });
-    await open('chat', chat.summary.id);
-    expect(all('attachment').map((element) => element.textContent?.replace(/\s+/g, ' ').trim())).toEqual(['A boat 640 × 480', 'tides.csv 18 kB']);
-    expect(the('message-user').textContent).toContain('What is this?');
-  });
-
-  it('of a draft are kept, sent with the question, and can be taken out', async () => {
-    const chat = host.addChat('A chat', Date.now());
-    chat.draft = [image, file, { kind: 'text', text: 'What is this?' }];
-    const sent = vi.spyOn(host, 'send');
-    await open('chat', chat.summary.id);
-    expect(all('attachment')).toHaveLength(2);
-    await click('remove-attachment');
-    await pass(400);
-    expect(chat.draft).toEqual([image, { kind: 'text', text: 'What is this?' }]);
-    host.refuse = { call: 'send', error: { code: 'storage', message: 'The disk is full.' } };
-    await press('Enter');
-    expect(all('attachment')).toHaveLength(1);
-    host.refuse = null;
-    await press('Enter');
-    expect(sent).toHaveBeenLastCalledWith(chat.summary.id, [image, { kind: 'text', text: 'What is this?' }], 'end');
-    expect(the('composer').closest('form')?.querySelectorAll('[data-testid=attachment]')).toHaveLength(0);
-    expect(the('message-user').textContent).toContain('A boat');
   });
 });
 

@@ -91,6 +91,23 @@ describe('the focus', () => {
     expect(focused()).toBe('composer');
   });
 
+  it('comes back to a control that could not be used for a while', async () => {
+    const button = document.body.appendChild(document.createElement('button'));
+    await open('chat');
+    button.focus();
+    // Web views take the focus from what is disabled; jsdom leaves it there.
+    button.blur();
+    button.disabled = true;
+    await pass(0);
+    expect(focused()).toBe('nothing');
+    button.disabled = false;
+    await pass(0);
+    expect(document.activeElement).toBe(button);
+    button.remove();
+    await pass(0);
+    expect(focused()).toBe('composer');
+  });
+
   it('is at home in the other windows when a control goes away', async () => {
     await open('settings');
     the('tab-endpoints').click();

@@ -60,6 +60,40 @@ describe('a chat of many messages', () => {
   });
 });
 
+describe('a hostile answer', () => {
+  it.each([['[', 20], ['a\n\n', 18]])('of %j, up to a megabyte of it, is drawn in pieces, a few in each frame', async (unit, size) => {
+    const chat = host.addChat('A chat', Date.now());
+    host.addTurn(chat, 'A question', { parts: [textPart(unit.repeat(2 ** size / unit.length))] });
+    await open('chat', chat.summary.id);
+    let before = nodes('answer-text');
+    for (let frame = 0; frame < 30; frame++) {
+      await pass(16);
+      const now = nodes('answer-text');
+      expect(now - before).toBeLessThan(2500);
+      before = now;
+    }
+    expect(before).toBeLessThan(14_000);
+    // A web view that looks for the direction of a text without letters reads all of it with every piece.
+    const long = [...the('answer-text').querySelectorAll('[dir=auto]')].filter((element) => (element.textContent?.length ?? 0) > 20_000);
+    expect(long).toEqual([]);
+  });
+});
+
+describe('a window that is left alone', () => {
+  it('wakes up at midnight', async () => {
+    const chat = host.addChat('A chat', Date.now());
+    host.addTurn(chat, 'A question', {});
+    await open('chat', chat.summary.id);
+    await pass(20_000);
+    expect(vi.getTimerCount()).toBe(1);
+    const wake = vi.spyOn(Date, 'now');
+    await pass(11 * 3_600_000);
+    expect(wake).not.toHaveBeenCalled();
+    await pass(2 * 3_600_000);
+    expect(wake).toHaveBeenCalled();
+  });
+});
+
 describe('a long draft', () => {
   it('is not measured with each key', async () => {
     await open('chat');

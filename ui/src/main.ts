@@ -24,7 +24,7 @@ const requestFrame: RequestFrame = (run) => {
 };
 
 /** For windows that remember nothing. */
-const NO_PREFS: LocalPrefs = { get: () => '', set: () => {} };
+const NO_PREFS: LocalPrefs = { openChat: '', newDraft: [] };
 
 declare global {
   /** Put there by the shell in the window that says why the app could not start. */

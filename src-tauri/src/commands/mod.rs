@@ -9,6 +9,7 @@ mod hub;
 mod library;
 mod models;
 mod network;
+mod pictures;
 mod server;
 mod settings;
 mod windows;
@@ -47,6 +48,11 @@ pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
         answers::answer_now,
         answers::continue_answer,
         answers::attach,
+        pictures::add_picture,
+        pictures::clipboard_picture,
+        pictures::picture_tokens,
+        pictures::picture_storage,
+        pictures::drag_picture,
         models::models,
         models::default_model,
         models::set_default_model,

@@ -2,7 +2,7 @@
 from importlib import import_module
 
 # A new kin is a file here and its name in this list.
-KINS = ["gemma4", "qwen"]
+KINS = ["gemma4", "glm", "internvl", "pixtral", "qwen", "siglip"]
 
 
 def rows():

@@ -29,7 +29,7 @@ def config(small):
 
 PROCESSOR = {"image_processor_type": "Gemma4ImageProcessor", "do_resize": True, "do_rescale": True, "rescale_factor": 1 / 255,
              "do_normalize": False, "image_mean": [0.0, 0.0, 0.0], "image_std": [1.0, 1.0, 1.0], "resample": 3, "patch_size": PATCH,
-             "pooling_kernel_size": POOL, "max_soft_tokens": 280, "image_seq_length": 280}
+             "pooling_kernel_size": POOL, "max_soft_tokens": 70, "image_seq_length": 70}
 
 
 def picture(numbers, index):

@@ -55,6 +55,13 @@ def qwen3_vl_moe():
             "vision_config": qwen3_vision("qwen3_vl_moe"), **IDS}
 
 
+def qwen3_omni_moe():
+    """The thinker of Qwen3-Omni, which is Qwen3-VL with experts inside one more wrapper."""
+    inner = qwen3_vl_moe()
+    inner["text_config"]["model_type"], inner["vision_config"]["model_type"] = "qwen3_omni_moe_text", "qwen3_omni_moe_vision_encoder"
+    return {"model_type": "qwen3_omni_moe", "thinker_config": {**inner, "model_type": "qwen3_omni_moe_thinker"}}
+
+
 def qwen3_5():
     text = {"model_type": "qwen3_5_text", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 4, "num_attention_heads": 2,
             "num_key_value_heads": 1, "head_dim": 32, "linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 32,
@@ -138,6 +145,23 @@ def original_moe(weights):
     return changed
 
 
+def original_omni(weights):
+    """Names as the original repository of Qwen3-Omni has them: mergers like those of Qwen2-VL, experts one by one, all below `thinker.`."""
+    merger = {".norm.": ".ln_q.", ".linear_fc1.": ".mlp.0.", ".linear_fc2.": ".mlp.2.", "deepstack_merger_list.": "merger_list."}
+    changed = {}
+    for name, value in original(weights).items():
+        name = name.replace("model.visual.", "visual.").replace("model.language_model.", "model.")
+        if ".switch_mlp." in name:
+            for index, expert in enumerate(value):
+                changed["thinker." + name.replace(".switch_mlp.", f".experts.{index}.")] = mx.contiguous(expert)
+            continue
+        if "merger" in name:
+            for old, new in merger.items():
+                name = name.replace(old, new)
+        changed[f"thinker.{name}"] = value
+    return changed
+
+
 CLIP = [0.48145466, 0.4578275, 0.40821073], [0.26862954, 0.26130258, 0.27577711]
 HALF = [0.5] * 3, [0.5] * 3
 
@@ -156,5 +180,6 @@ ROWS = [
     row("qwen3_vl-tower8", qwen3_vl(), 16, HALF, packed="all"),
     row("qwen3_vl_moe", qwen3_vl_moe(), 16, HALF, prepare=repair_moe),
     row("qwen3_vl_moe-original", qwen3_vl_moe(), 16, HALF, prepare=repair_moe, layout=original_moe),
+    row("qwen3_omni_moe", qwen3_omni_moe(), 16, HALF, prepare=repair_moe, asked=qwen3_vl_moe(), layout=original_omni),
     row("qwen3_5", qwen3_5(), 16, HALF),
 ]

@@ -1,20 +1,32 @@
 /**
- * The focus is never lost to nothing. A control that had it and goes away, or can no longer be used, hands it on: whoever
- * works by keyboard, or by a screen reader, stays where the work is.
+ * The focus is never lost to nothing. A control that had it and goes away hands it on: whoever works by keyboard, or by a screen
+ * reader, stays where the work is.
  */
 
-/** Calls `home` whenever the element that has the focus goes away. The function ends that. */
+/**
+ * Calls `home` whenever the element that has the focus goes away. One that could not be used for a while has the focus again
+ * afterwards. The function ends that.
+ */
 export function keepFocus(root: Document, home: () => void): () => void {
   let last: Element | null = null;
+  let disabled = false;
   const focused = (event: FocusEvent): void => {
-    if (event.target instanceof Element) last = event.target;
+    if (!(event.target instanceof Element)) return;
+    last = event.target;
+    disabled = false;
   };
   const check = (): void => {
-    if (!last || (last.isConnected && !isDisabled(last))) return;
-    const now = root.activeElement;
-    const lost = now === null || now === root.body || now === last;
-    last = null;
-    if (lost) home();
+    if (!last) return;
+    const before = last;
+    const lost = root.activeElement === null || root.activeElement === root.body;
+    if (!before.isConnected) {
+      last = null;
+      if (lost) home();
+      return;
+    }
+    const was = disabled;
+    disabled = isDisabled(before);
+    if (was && !disabled && lost && before instanceof HTMLElement) before.focus();
   };
   root.addEventListener('focusin', focused);
   const observer = new MutationObserver(check);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { addressOf, misleads } from './link';
-import { plainName } from './names';
+import { directionOf, plainName } from './names';
 
 describe('an address', () => {
   it.each([
@@ -58,3 +58,7 @@ it.each([
   ['two\nlines', 'two lines'],
   ['שלום', 'שלום'],
 ])('the name %j is shown as %j', (name, shown) => expect(plainName(name)).toBe(shown));
+
+it('the direction of a long text is told by its beginning, however long it is', () => {
+  expect(['abc', 'שלום '.repeat(1000), 'abc '.repeat(1000), '1. שלום '.repeat(1000), '['.repeat(1_000_000)].map(directionOf)).toEqual(['auto', 'rtl', 'ltr', 'rtl', 'ltr']);
+});

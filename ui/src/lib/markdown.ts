@@ -112,7 +112,7 @@ export class MarkdownText {
       if (visible(token)) this.#settled.push(this.#rendered(token, false));
     }
     this.#open = this.#behind
-      ? [plainBlock(unsettled.slice(this.#settledSource.length - before), true)]
+      ? [plainBlock(unsettled.slice(this.#settledSource.length - before).slice(0, STEP), true)]
       : open.map((token) => this.#rendered(token, token === last));
     return this.#all();
   }

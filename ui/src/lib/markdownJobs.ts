@@ -5,10 +5,13 @@
 
 import { language } from '../messages';
 import { NONCE, withNewlines } from './markdown';
+import MarkdownWorker from './markdown.worker?worker';
 import { draftWhole, type Draft } from './markdownDraft';
 
 /** A text that takes longer than this, in milliseconds, stays as it is written. */
 const PATIENCE = 10_000;
+/** How long the first answer of a worker is waited for before the page reads by itself. */
+const START = 3000;
 
 /** What the worker is asked. */
 export interface Job {
@@ -25,6 +28,8 @@ export interface JobDone {
 }
 
 let worker: Worker | null = null;
+/** Whether a worker has answered; `false` once it is known that none can be made, and the page reads by itself. */
+let works: boolean | null = null;
 let late: ReturnType<typeof setTimeout> | undefined;
 let next = 1;
 /** What the worker has not answered yet; it reads the first of them. */
@@ -51,20 +56,29 @@ export async function readWhole(text: string): Promise<Draft[] | null> {
 
 function readOnce(text: string): Promise<Draft[] | null> {
   const job: Job = { id: next++, text: withNewlines(text), nonce: NONCE, language };
-  if (typeof Worker === 'undefined') return draftWhole(job.text);
+  if (typeof Worker === 'undefined' || works === false) return draftWhole(job.text);
   return new Promise((done) => {
     waiting.set(job.id, { job, done });
-    worker ??= open();
-    worker.postMessage(job);
     if (waiting.size === 1) watch();
+    worker ??= open();
+    worker?.postMessage(job);
   });
 }
 
-function open(): Worker {
-  const opened = new Worker(new URL('./markdown.worker.ts', import.meta.url), { type: 'module' });
-  opened.onmessage = ({ data }: MessageEvent<JobDone>) => settle(data.id, data.drafts);
-  opened.onerror = giveUp;
-  return opened;
+function open(): Worker | null {
+  try {
+    const opened = new MarkdownWorker();
+    opened.onmessage = ({ data }: MessageEvent<JobDone>) => {
+      works = true;
+      settle(data.id, data.drafts);
+    };
+    opened.onerror = giveUp;
+    return opened;
+  } catch {
+    // The promise of the text that asked is made first.
+    queueMicrotask(giveUp);
+    return null;
+  }
 }
 
 function settle(id: number, drafts: Draft[] | null): void {
@@ -75,16 +89,21 @@ function settle(id: number, drafts: Draft[] | null): void {
 
 function watch(): void {
   clearTimeout(late);
-  if (waiting.size > 0) late = setTimeout(giveUp, PATIENCE);
+  if (waiting.size > 0) late = setTimeout(giveUp, works === null ? START : PATIENCE);
 }
 
 /** Ends the worker with the text that it reads; another reads the texts after it. */
 function giveUp(): void {
   worker?.terminate();
   worker = null;
+  if (works === null) {
+    works = false;
+    for (const { job } of [...waiting.values()]) void draftWhole(job.text).then((drafts) => settle(job.id, drafts));
+    return;
+  }
   const [first] = waiting.keys();
   if (first !== undefined) settle(first, null);
   if (waiting.size === 0) return;
   worker = open();
-  for (const { job } of waiting.values()) worker.postMessage(job);
+  for (const { job } of waiting.values()) worker?.postMessage(job);
 }

@@ -7,3 +7,18 @@ const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e
 export function plainName(name: string): string {
   return name.replace(/[\n\r\t]+/g, ' ').replace(UNSEEN, '');
 }
+
+/** How much of a text tells its direction. */
+const TELLING = 2000;
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufefc]/;
+const LETTER = /\p{L}|\u200f/u;
+
+/**
+ * The `dir` of a text of any length. A web view that is told to find it out reads all of the text, anew with every piece that
+ * comes, until it finds a letter.
+ */
+export function directionOf(text: string): 'auto' | 'ltr' | 'rtl' {
+  if (text.length <= TELLING) return 'auto';
+  const letter = LETTER.exec(text.slice(0, TELLING));
+  return letter && RIGHT_TO_LEFT.test(letter[0]) ? 'rtl' : 'ltr';
+}

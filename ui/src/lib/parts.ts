@@ -20,6 +20,14 @@ export function textOf(parts: readonly Content[]): string {
 /** A picture or a file. */
 export type AttachmentContent = Extract<Content, { kind: 'image' | 'file' }>;
 
+/** A picture. */
+export type PictureContent = Extract<Content, { kind: 'image' }>;
+
+/** The pictures among the parts. */
+export function picturesOf(parts: readonly Content[]): PictureContent[] {
+  return parts.filter((part): part is Part & PictureContent => part.kind === 'image');
+}
+
 /** The pictures and files among the parts. */
 export function attachmentsOf(parts: readonly Content[]): AttachmentContent[] {
   return parts.filter((part): part is Part & AttachmentContent => part.kind === 'image' || part.kind === 'file');

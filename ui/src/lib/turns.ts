@@ -4,7 +4,7 @@
  */
 
 import type { StoredMessage } from '../bindings/StoredMessage';
-import { textOf } from './parts';
+import { picturesOf, textOf } from './parts';
 
 /** A question, or all that answers it. */
 export type Entry = { kind: 'question'; message: StoredMessage } | { kind: 'turn'; id: string; rows: readonly StoredMessage[] };
@@ -51,9 +51,12 @@ export function entryKey(entry: Entry): string {
 const LINE = 23;
 const LINE_LENGTH = 90;
 const FRAME = 72;
+const PICTURE_ROW = 142;
+const PICTURES_IN_ROW = 4;
 
 /** About how high an entry will be, in pixels, as long as it was not drawn. */
 export function guessedHeight(entry: Entry): number {
   const text = entry.kind === 'question' ? textOf(entry.message.parts) : turnText(entry.rows);
-  return FRAME + LINE * Math.ceil(Math.min(text.length, 40_000) / LINE_LENGTH);
+  const pictures = entry.kind === 'question' ? picturesOf(entry.message.parts).length : 0;
+  return FRAME + LINE * Math.ceil(Math.min(text.length, 40_000) / LINE_LENGTH) + PICTURE_ROW * Math.ceil(pictures / PICTURES_IN_ROW);
 }

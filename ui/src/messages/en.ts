@@ -1,5 +1,6 @@
 import { chat } from './en.chat';
 import { network } from './en.network';
+import { pictures } from './en.pictures';
 import { server } from './en.server';
 
 /** The English texts of the windows, by the place that shows them. Only sentences end with a full stop. */
@@ -104,7 +105,7 @@ export const en = {
   'model.pickerLabel': 'Model: {name}',
   'model.none': 'No model',
   'model.leaves': 'leaves this computer',
-  'model.leavesComputer': 'What you write and the pictures you show are sent to {endpoint}, away from this computer',
+  'model.leavesComputer': 'What you write and the pictures you add are sent to {endpoint}, away from this computer',
   'model.servedHere': 'Served by {endpoint} on this computer',
   'model.manage': 'Manage models…',
 
@@ -168,10 +169,6 @@ export const en = {
   'answer.picture': 'A picture, not loaded',
   'answer.taskDone': 'done',
   'answer.taskOpen': 'open',
-
-  'attachment.image': 'Picture',
-  'attachment.size': '{width} × {height}',
-  'attachment.remove': 'Remove {name}',
 
   'tool.label': 'Use of a tool',
   'tool.asked': 'Asked for the tool {name}',
@@ -441,13 +438,14 @@ export const en = {
   'settings.page.endpoints': 'Endpoints',
   'settings.page.thinking': 'Thinking',
   'settings.page.server': 'Server',
+  'settings.page.pictures': 'Pictures',
   'settings.folders.intro': 'Models are looked for in these folders. The first is shared with other programs; nothing in yours is ever changed.',
-  'settings.endpoints.intro': 'Models that another program serves: vLLM, llama-server, LM Studio, a cluster behind mlx-lm, any endpoint that speaks OpenAI’s protocol. They are listed in the model picker, which asks each for its list when you open it. Nothing that you write is sent to one before you choose it.',
+  'settings.endpoints.intro': 'Models that another program serves: vLLM, llama-server, LM Studio, a cluster behind mlx-lm, any endpoint that speaks OpenAI’s protocol. They are listed in the model picker, which asks each for its list when you open it. Nothing that you write or show is sent to one before you choose it.',
   'settings.endpoints.none': 'There are no endpoints.',
   'settings.endpoints.here': 'On this computer',
-  'settings.endpoints.leaves': 'What you write and show leaves this computer',
-  'settings.endpoints.unencrypted': 'What you write and show leaves this computer, and whoever is on the way can read it: the address is not encrypted.',
-  'settings.endpoints.unencryptedKey': 'What you write and show and the key leave this computer, and whoever is on the way can read them: the address is not encrypted.',
+  'settings.endpoints.leaves': 'What you write or show leaves this computer',
+  'settings.endpoints.unencrypted': 'What you write or show leaves this computer, and whoever is on the way can see it: the address is not encrypted.',
+  'settings.endpoints.unencryptedKey': 'What you write or show and the key leave this computer, and whoever is on the way can see them: the address is not encrypted.',
   'settings.endpoints.key.keychain': 'Its key is in your keychain.',
   'settings.endpoints.key.environment': 'Its key comes from the environment (PONDER_KEY_…), which takes precedence.',
   'settings.endpoints.addKey': 'Add key',
@@ -471,8 +469,8 @@ export const en = {
   'settings.endpoints.key': 'Key',
   'settings.endpoints.keyNone': 'none needed',
   'settings.endpoints.add': 'Add',
-  'settings.endpoints.warning': 'This address is on another computer. What you write and show to its models is sent there.',
-  'settings.endpoints.warningUnencrypted': 'This address is on another computer and not encrypted. What you write to its models is sent there, and whoever is on the way can read it.',
+  'settings.endpoints.warning': 'This address is on another computer. What you write or show to its models is sent there.',
+  'settings.endpoints.warningUnencrypted': 'This address is on another computer and not encrypted. What you write or show to its models is sent there, and whoever is on the way can see it.',
   'settings.endpoints.warningKey': 'This address is on another computer and not encrypted: whoever is on the way can read the key and what you write. Use an address that begins with https, or a tunnel to this computer.',
   'settings.thinking.intro': 'How new chats think. Chats that have begun keep what they are set to.',
   'settings.thinking.switch': 'Thinking',
@@ -484,6 +482,8 @@ export const en = {
   'settings.thinking.high': 'High',
 
   ...chat,
+
+  ...pictures,
 
   ...server,
 

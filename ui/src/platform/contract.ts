@@ -9,6 +9,7 @@
 
 import type { AnswerEvent } from '../bindings/AnswerEvent';
 import type { ChatSettings } from '../bindings/ChatSettings';
+import type { Content } from '../bindings/Content';
 import type { ErrorCode } from '../bindings/ErrorCode';
 import type { Settings } from '../bindings/Settings';
 import type { StoredMessage } from '../bindings/StoredMessage';
@@ -26,6 +27,9 @@ const LONG = 'Count from 1 to 120';
 const SHORT = 'What is 2 + 3?';
 const MISSING = '01990000-0000-7000-8000-000000000000';
 const PEBBLE = 'pebble';
+/** A PNG file of 7 by 5 pixels, in base64. */
+const PICTURE =
+  'iVBORw0KGgoAAAANSUhEUgAAAAcAAAAFCAIAAAAG+GGPAAAAEUlEQVR4nGOwqTiBiRhoJAoAF1sz9aUxn24AAAAASUVORK5CYII=';
 /** The longest wait for what must come, in milliseconds. */
 const PATIENCE = 60_000;
 
@@ -187,6 +191,31 @@ export const cases: readonly Case[] = [
     },
   },
   {
+    name: 'a picture is kept once, counted, and stays in a draft',
+    async run(host) {
+      const before = await host.pictureStorage();
+      const bytes = Uint8Array.from(atob(PICTURE), (letter) => letter.charCodeAt(0));
+      const added = await host.addPicture(bytes);
+      same([added.width, added.height, added.animated, added.media_type], [7, 5, false, 'image/png'], 'what is told of it');
+      same(await host.addPicture(bytes), added, 'the same picture again');
+      same((await host.pictureStorage()) - before, bytes.length, 'what it takes on the disk');
+      await refused('model_not_found', () => host.pictureTokens('nobody/nothing', 'normal', [[7, 5]]));
+      const { animated: _, ...content } = added;
+      const draft: Content[] = [{ kind: 'image', ...content, alt: '7 × 5' }, ...words('What is it?')];
+      const { summary } = await host.createChat(plain);
+      await host.setDraft(summary.id, draft);
+      same((await host.chat(summary.id)).draft, draft, 'the draft');
+      await host.deleteChat(summary.id);
+    },
+  },
+  {
+    name: 'what is no picture is refused as one',
+    async run(host) {
+      await refused('picture_broken', () => host.addPicture(new Uint8Array([1, 2, 3])));
+      await refused('picture_broken', () => host.addPicture(new Uint8Array()));
+    },
+  },
+  {
     name: 'the built-in model is here, and stays',
     async run(host) {
       const pebble = (await host.models()).find((model) => model.reference === PEBBLE);
@@ -260,7 +289,7 @@ export const cases: readonly Case[] = [
     name: 'the chat window remembers',
     async run(host) {
       const before = await host.chatWindowState();
-      const state = { open_chat: MISSING, new_draft: 'half a quest' };
+      const state = { open_chat: MISSING, new_draft: words('half a quest') };
       await host.setChatWindowState(state);
       same(await host.chatWindowState(), state, 'what it remembers');
       await host.setChatWindowState(before);

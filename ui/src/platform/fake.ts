@@ -18,9 +18,9 @@ import type { Notice } from '../bindings/Notice';
 import type { Part } from '../bindings/Part';
 import type { Position } from '../bindings/Position';
 import type { StoredMessage } from '../bindings/StoredMessage';
-import { appendContent, textOf } from '../lib/parts';
+import { appendContent, attachmentsOf, textOf } from '../lib/parts';
 import type { WindowName } from '../bindings/WindowName';
-import { FakeServer } from './fakeServer';
+import { FakePictures } from './fakePictures';
 import { pieces, restOf, scriptFor } from './fakeText';
 import { DEFAULT_CHAT_SETTINGS, type Platform } from './types';
 
@@ -42,11 +42,11 @@ interface RunningAnswer {
 }
 
 /** A host with these chats; `pace` is the time between two pieces, in milliseconds. */
-export class FakeHost extends FakeServer implements Platform {
+export class FakeHost extends FakePictures implements Platform {
   readonly #chats = new Map<string, Chat>();
   readonly #running = new Map<string, RunningAnswer>();
   readonly #chatListeners = new Set<() => void>();
-  #windowState: ChatWindowState = { open_chat: null, new_draft: '' };
+  #windowState: ChatWindowState = { open_chat: null, new_draft: [] };
   #next = 1;
   /** Calls of this name are rejected. */
   refuse: { call: 'createChat' | 'send' | 'regenerate' | 'renameChat' | 'continueAnswer'; error: HostError } | null = null;
@@ -99,7 +99,7 @@ export class FakeHost extends FakeServer implements Platform {
     if (this.refuse?.call === 'send') throw this.refuse.error;
     const chat = this.#chat(id);
     const text = textOf(content);
-    if (text.trim() === '') throw { code: 'bad_request', message: 'An empty question is not sent.' };
+    if (text.trim() === '' && attachmentsOf(content).length === 0) throw { code: 'bad_request', message: 'An empty question is not sent.' };
     if (this.#isRunning(chat)) throw { code: 'busy', message: 'This chat is still being answered.' };
     const parent = position === 'end' ? chat.leaf : position === 'beginning' ? null : position.after;
     const parts = content.map((part): Part => ({ ...part, started_at: Date.now(), ended_at: Date.now() }));
@@ -177,7 +177,7 @@ export class FakeHost extends FakeServer implements Platform {
       prefetch: !remote,
       memory: !remote,
       logprobs: false,
-      images: false,
+      images: remote || (this.local.find((model) => model.reference === (reference ?? this.app.default_model))?.sees ?? false),
       tools: true,
       kv_bits: !remote,
       leaves_computer: remote,

@@ -19,6 +19,7 @@ export function fakePlatform(): Platform {
   fillHub(host, asked);
   void fillServer(host, asked.get('server'));
   host.waitsFor = asked.getAll('waits');
+  host.readingTime = Number(asked.get('reading') ?? 300);
   void host.addEndpoint('lab', 'https://lab.example/v1', 'secret');
   void host.addEndpoint('desk', 'http://127.0.0.1:8080/v1', null);
   void host.addEndpoint('cellar', 'http://192.168.1.20:8000/v1', 'sk-old');

@@ -1,6 +1,6 @@
 /** The host inside the app: Tauri's IPC. The only file that knows Tauri. */
 
-import { Channel, invoke } from '@tauri-apps/api/core';
+import { Channel, convertFileSrc, invoke } from '@tauri-apps/api/core';
 import { listen } from '@tauri-apps/api/event';
 
 import type { AnswerEvent } from '../bindings/AnswerEvent';
@@ -31,6 +31,14 @@ export const tauri: Platform = {
   continueAnswer: (message) => invoke('continue_answer', { message }),
   attach: (message, from, onEvent) =>
     invoke('attach', { message, from, onEvent: new Channel<AnswerEvent>(onEvent) }),
+
+  // The bytes are the body of the call, because as JSON they would be a list of numbers.
+  addPicture: (bytes) => invoke('add_picture', bytes),
+  clipboardPicture: () => invoke('clipboard_picture'),
+  pictureUrl: (attachment, size) => `${convertFileSrc(attachment, 'attachment')}?size=${size}`,
+  pictureTokens: (model, detail, sizes) => invoke('picture_tokens', { model, detail, sizes }),
+  dragPicture: (attachment, name) => invoke('drag_picture', { attachment, name }),
+  pictureStorage: () => invoke('picture_storage'),
 
   models: () => invoke('models'),
   defaultModel: () => invoke('default_model'),

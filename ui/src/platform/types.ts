@@ -21,6 +21,7 @@ import type { Settings } from '../bindings/Settings';
 import type { Turn } from '../bindings/Turn';
 import type { WindowName } from '../bindings/WindowName';
 import type { HubPlatform } from './hub';
+import type { PicturePlatform } from './pictures';
 
 export type { HostError };
 
@@ -31,7 +32,7 @@ export const DEFAULT_CHAT_SETTINGS: ChatSettings = { model: null, thinking: null
 export type Unsubscribe = () => void;
 
 /** The host. Every call may reject with a {@link HostError}. */
-export interface Platform extends HubPlatform {
+export interface Platform extends HubPlatform, PicturePlatform {
   /** All chats that are not in the trash. */
   chats(): Promise<ChatSummary[]>;
   /** One chat with the branch that is looked at. */

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 
+import { png } from '../testing/pictures';
 import { all, click, field, host, open, pass, submit, the, useWindow, write } from '../testing/window';
 
 useWindow();
@@ -45,6 +46,19 @@ describe('Folders', () => {
   });
 });
 
+describe('Pictures', () => {
+  it('tells what they take on the disk, also after some have come', async () => {
+    await open('settings');
+    await click('tab-pictures');
+    await pass(0);
+    expect(the('picture-storage').textContent?.trim()).toBe('There are no pictures.');
+    await host.addPicture(png(64, 64));
+    window.dispatchEvent(new Event('focus'));
+    await pass(0);
+    expect(the('picture-storage').textContent?.trim()).toBe('32 bytes');
+  });
+});
+
 describe('Endpoints', () => {
   async function openEndpoints(): Promise<void> {
     await open('settings');
@@ -65,7 +79,7 @@ describe('Endpoints', () => {
     expect(the('endpoint-warning').textContent).toContain('sent there');
     await submit('endpoint-url');
     expect(host.app.endpoints.map((endpoint) => endpoint.name)).toEqual(['lab']);
-    expect(the('endpoint-mark').textContent).toBe('What you write and show leaves this computer');
+    expect(the('endpoint-mark').textContent).toBe('What you write or show leaves this computer');
     expect(the('endpoint-answer').textContent?.trim()).toBe('');
     expect([field('endpoint-name').value, field('endpoint-url').value]).toEqual(['', '']);
     expect(all('endpoint-warning')).toEqual([]);
@@ -90,14 +104,14 @@ describe('Endpoints', () => {
     await write('endpoint-url', 'http://127.0.0.1:8000/v1');
     expect(all('endpoint-warning')).toEqual([]);
     await write('endpoint-url', 'http://192.168.1.20:8000/v1');
-    expect(the('endpoint-warning').textContent).toContain('can read it');
+    expect(the('endpoint-warning').textContent).toContain('can see it');
     await write('endpoint-key', 'sk-secret');
     expect(the('endpoint-warning').textContent).toContain('can read the key');
     await submit('endpoint-url');
     expect(said('cellar', 'endpoint-mark')).toContain('the key leave this computer');
     await click('change-key');
     await click('remove-key');
-    expect(said('cellar', 'endpoint-mark')).toContain('can read it: the address is not encrypted');
+    expect(said('cellar', 'endpoint-mark')).toContain('can see it: the address is not encrypted');
   });
 
   it('tests the one that is asked for, and no other', async () => {

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 
+import { words } from '../lib/parts';
 import { FakeHost } from '../platform/fake';
 import { openChatWindowPrefs } from './chatWindowPrefs';
 
@@ -13,20 +14,20 @@ it('moves what the web view kept to the host, once', async () => {
   const host = new FakeHost(1);
   const old = storage({ 'ponder.open-chat': 'chat-7', 'ponder.new-draft': 'half a quest' });
   const prefs = await openChatWindowPrefs(host, old);
-  expect([prefs.get('open-chat'), prefs.get('new-draft')]).toEqual(['chat-7', 'half a quest']);
-  expect(await host.chatWindowState()).toEqual({ open_chat: 'chat-7', new_draft: 'half a quest' });
+  expect([prefs.openChat, prefs.newDraft]).toEqual(['chat-7', words('half a quest')]);
+  expect(await host.chatWindowState()).toEqual({ open_chat: 'chat-7', new_draft: words('half a quest') });
   expect(old.length).toBe(0);
 
-  prefs.set('open-chat', '');
-  prefs.set('new-draft', 'another');
-  await expect.poll(() => host.chatWindowState()).toEqual({ open_chat: null, new_draft: 'another' });
+  prefs.openChat = '';
+  prefs.newDraft = words('another');
+  await expect.poll(() => host.chatWindowState()).toEqual({ open_chat: null, new_draft: words('another') });
   const again = await openChatWindowPrefs(host, old);
-  expect([again.get('open-chat'), again.get('new-draft')]).toEqual(['', 'another']);
+  expect([again.openChat, again.newDraft]).toEqual(['', words('another')]);
 });
 
 it('prefers what the host has', async () => {
   const host = new FakeHost(1);
-  await host.setChatWindowState({ open_chat: 'chat-1', new_draft: '' });
+  await host.setChatWindowState({ open_chat: 'chat-1', new_draft: [] });
   const prefs = await openChatWindowPrefs(host, storage({ 'ponder.open-chat': 'chat-7', 'ponder.new-draft': 'old' }));
-  expect([prefs.get('open-chat'), prefs.get('new-draft')]).toEqual(['chat-1', 'old']);
+  expect([prefs.openChat, prefs.newDraft]).toEqual(['chat-1', words('old')]);
 });

@@ -1,21 +1,23 @@
 /** What the chat window remembers, kept by the host; earlier versions kept it in the web view. */
 
 import type { ChatWindowState } from '../bindings/ChatWindowState';
+import type { Content } from '../bindings/Content';
+import { words } from '../lib/parts';
 import type { Platform } from '../platform';
 import type { LocalPrefs } from './conversation.svelte';
 
-const FIELDS = { 'open-chat': 'open_chat', 'new-draft': 'new_draft' } as const;
-const oldKey = (name: keyof typeof FIELDS): string => `ponder.${name}`;
+const OLD_CHAT = 'ponder.open-chat';
+const OLD_DRAFT = 'ponder.new-draft';
 
 /** Reads what the window remembers. What an earlier version left in `storage` moves to the host, once. */
 export async function openChatWindowPrefs(platform: Platform, storage: Pick<Storage, 'getItem' | 'removeItem'>): Promise<LocalPrefs> {
   let state = await platform.chatWindowState();
-  const [chat, draft] = [storage.getItem(oldKey('open-chat')), storage.getItem(oldKey('new-draft'))];
+  const [chat, draft] = [storage.getItem(OLD_CHAT), storage.getItem(OLD_DRAFT)];
   if (chat !== null || draft !== null) {
-    state = { open_chat: state.open_chat ?? (chat || null), new_draft: state.new_draft || (draft ?? '') };
+    state = { open_chat: state.open_chat ?? (chat || null), new_draft: state.new_draft.length > 0 ? state.new_draft : words(draft ?? '') };
     await platform.setChatWindowState(state);
-    storage.removeItem(oldKey('open-chat'));
-    storage.removeItem(oldKey('new-draft'));
+    storage.removeItem(OLD_CHAT);
+    storage.removeItem(OLD_DRAFT);
   }
   return new ChatWindowPrefs(platform, state);
 }
@@ -32,13 +34,23 @@ class ChatWindowPrefs implements LocalPrefs {
     this.#state = state;
   }
 
-  get(name: keyof typeof FIELDS): string {
-    return this.#state[FIELDS[name]] ?? '';
+  get openChat(): string {
+    return this.#state.open_chat ?? '';
   }
 
-  set(name: keyof typeof FIELDS, value: string): void {
-    if (value === this.get(name)) return;
-    const state = name === 'open-chat' ? { ...this.#state, open_chat: value || null } : { ...this.#state, new_draft: value };
+  set openChat(chat: string) {
+    if (chat !== this.openChat) this.#keep({ ...this.#state, open_chat: chat || null });
+  }
+
+  get newDraft(): readonly Content[] {
+    return this.#state.new_draft;
+  }
+
+  set newDraft(draft: readonly Content[]) {
+    if (draft.length > 0 || this.newDraft.length > 0) this.#keep({ ...this.#state, new_draft: [...draft] });
+  }
+
+  #keep(state: ChatWindowState): void {
     this.#state = state;
     // A history that cannot be written says so wherever a chat is.
     this.#writing = this.#writing.then(() => this.platform.setChatWindowState(state)).catch((reason: unknown) => console.error(reason));

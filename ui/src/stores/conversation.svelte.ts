@@ -8,33 +8,31 @@ import type { ChatView } from '../bindings/ChatView';
 import type { Content } from '../bindings/Content';
 import type { Settings } from '../bindings/Settings';
 import type { StoredMessage } from '../bindings/StoredMessage';
-import { attachmentsOf, textOf, words, type AttachmentContent } from '../lib/parts';
+import { textOf, words } from '../lib/parts';
 import { t } from '../messages';
 import { errorText } from '../messages/host';
 import { DEFAULT_CHAT_SETTINGS } from '../platform/types';
 import type { Platform } from '../platform';
 export type { RequestFrame } from './answer.svelte';
 import { LiveAnswer, type FollowOutcome, type RequestFrame } from './answer.svelte';
+import { Draft } from './draft.svelte';
 import type { Reporter } from './toasts.svelte';
 
 /** What this window remembers between two starts: which chat was open, and the draft of a new chat. */
 export interface LocalPrefs {
-  get(name: 'open-chat' | 'new-draft'): string;
-  set(name: 'open-chat' | 'new-draft', value: string): void;
+  /** Empty: a new one. */
+  openChat: string;
+  newDraft: readonly Content[];
 }
-
-const DRAFT_DELAY = 300;
 
 export class Conversation {
   /** `null`: a new chat, which is made when its first question is sent. */
   id = $state<string | null>(null);
   messages = $state.raw<readonly StoredMessage[]>([]);
   settings = $state.raw<ChatSettings>(DEFAULT_CHAT_SETTINGS);
-  /** The words of the draft. */
-  draft = $state('');
-  /** The pictures and files of the draft. */
-  attachments = $state.raw<readonly AttachmentContent[]>([]);
-  /** Whether a question is on its way to the host. */
+  /** What is being written and not sent. */
+  draft: Draft;
+  /** Whether a question is on its way to the host, or waits for its pictures to be read. */
   sending = $state(false);
   /** What a screen reader announces: the answer that has just ended. */
   announcement = $state('');
@@ -48,8 +46,11 @@ export class Conversation {
   /** What a new chat begins with. */
   #defaults = DEFAULT_CHAT_SETTINGS;
   #opening = 0;
-  #draftPending = false;
-  #draftTimer: ReturnType<typeof setTimeout> | undefined;
+  /** Drafts that were left while pictures were being read or a question was being sent, by their chat. */
+  readonly #unfinished = new Map<string | null, Draft>();
+  /** Which chat a draft belongs to; it may be made while its first question is being sent. */
+  readonly #chatOf = new WeakMap<Draft, string>();
+  #holdBack = false;
   /** What the list of chats said of the chat that was read last, as far as its messages are known here. */
   #seen: ChatSummary | null = null;
 
@@ -58,7 +59,9 @@ export class Conversation {
     private readonly toasts: Reporter,
     private readonly requestFrame: RequestFrame,
     private readonly localPrefs: LocalPrefs,
-  ) {}
+  ) {
+    this.draft = $state.raw(this.#draftOf(null, []));
+  }
 
   /** The answer of this chat that is being written, on whichever branch. */
   get running(): LiveAnswer | null {
@@ -79,7 +82,7 @@ export class Conversation {
 
   /** Opens what was open last. */
   async reopen(): Promise<void> {
-    const id = this.localPrefs.get('open-chat');
+    const id = this.localPrefs.openChat;
     const opening = ++this.#opening;
     // It is no error at the start if the chat was deleted since.
     const view = id ? await this.platform.chat(id).catch(() => null) : null;
@@ -106,9 +109,8 @@ export class Conversation {
     this.id = null;
     this.messages = [];
     this.settings = this.#defaults;
-    this.draft = this.localPrefs.get('new-draft');
-    this.attachments = [];
-    this.localPrefs.set('open-chat', '');
+    this.draft = this.#unfinished.get(null) ?? this.#draftOf(null, this.localPrefs.newDraft);
+    this.localPrefs.openChat = '';
   }
 
   /** Lets new chats begin as it is set, the one that is open and untouched included. */
@@ -120,10 +122,9 @@ export class Conversation {
 
   #enter(view: ChatView): void {
     this.id = view.summary.id;
-    this.draft = textOf(view.draft);
-    this.attachments = attachmentsOf(view.draft);
+    this.draft = this.#unfinished.get(view.summary.id) ?? this.#draftOf(view.summary.id, view.draft);
     this.messages = [];
-    this.localPrefs.set('open-chat', view.summary.id);
+    this.localPrefs.openChat = view.summary.id;
     this.#show(view);
     this.scrollToEnd += 1;
   }
@@ -149,49 +150,61 @@ export class Conversation {
     }
   }
 
-  /** Sends a question, with what is attached to the draft. Both come back to the draft if that fails. */
+  /**
+   * Sends a question, with what is attached to the draft, as soon as that was read. Both come back to the draft if that fails, and stay
+   * there if a picture cannot be read.
+   */
   async send(text: string): Promise<void> {
-    const attachments = this.attachments;
-    const content = [...attachments, ...words(text.trim())];
-    if (content.length === 0 || this.sending || this.running) return;
+    const draft = this.draft;
+    if ((text.trim() === '' && draft.items.length === 0) || this.sending || this.running) return;
     this.sending = true;
-    this.draft = '';
-    this.attachments = [];
-    this.#draftPending = false;
-    clearTimeout(this.#draftTimer);
-    const opening = this.#opening;
-    let chat = this.id;
+    this.#holdBack = false;
+    let { settings } = this;
+    let chat = this.#chatOf.get(draft) ?? null;
     try {
-      if (chat === null) {
-        chat = (await this.platform.createChat(this.settings)).summary.id;
-        this.localPrefs.set('new-draft', '');
-        if (opening === this.#opening) {
-          this.id = chat;
-          this.localPrefs.set('open-chat', chat);
+      await draft.settled();
+      if (this.#holdBack || draft.broken) return;
+      const content = [...draft.attachments, ...words(text.trim())];
+      if (content.length === 0) return;
+      if (this.draft === draft) settings = this.settings;
+      if (chat !== null) this.#unfinished.set(chat, draft);
+      const { items } = draft;
+      draft.clear();
+      try {
+        if (chat === null) {
+          chat = (await this.platform.createChat(settings)).summary.id;
+          this.localPrefs.newDraft = [];
+          this.#chatOf.set(draft, chat);
+          if (this.draft === draft) {
+            this.id = chat;
+            this.localPrefs.openChat = chat;
+          }
         }
-      }
-      const turn = await this.platform.send(chat, content, 'end');
-      void this.#storeDraft(chat, []);
-      this.#follow(turn.answer);
-      if (this.id === chat) {
-        // The chat may have been read again meanwhile.
-        const known = new Set(this.messages.map((message) => message.id));
-        this.messages = [...this.messages, ...[turn.question, turn.answer].filter((message) => !known.has(message.id))];
-        this.scrollToEnd += 1;
-      }
-    } catch (reason) {
-      this.toasts.report(reason);
-      if (this.id === chat) {
-        this.attachments = [...attachments, ...this.attachments];
-        this.setDraft(this.draft ? `${text}\n${this.draft}` : text);
-      } else if (chat !== null) {
-        void this.#storeDraft(chat, [...attachments, ...words(text)]);
-      } else {
-        this.localPrefs.set('new-draft', text);
+        const turn = await this.platform.send(chat, content, 'end');
+        void this.#storeDraft(chat, [...draft.attachments, ...words(draft.text)]);
+        this.#follow(turn.answer);
+        if (this.id === chat) {
+          // The chat may have been read again meanwhile.
+          const known = new Set(this.messages.map((message) => message.id));
+          this.messages = [...this.messages, ...[turn.question, turn.answer].filter((message) => !known.has(message.id))];
+          this.scrollToEnd += 1;
+        }
+      } catch (reason) {
+        this.toasts.report(reason);
+        // Without a chat it is a draft of the new one, of which another may have been begun meanwhile.
+        const target = chat === null && this.id === null ? this.draft : draft;
+        target.putBack(text, items);
+        if (this.draft !== target) target.flush();
       }
     } finally {
       this.sending = false;
+      if (chat !== null && this.#unfinished.get(chat) === draft) this.#unfinished.delete(chat);
     }
+  }
+
+  /** Does not send the question that waits for its pictures; it stays in the draft. */
+  holdBack(): void {
+    this.#holdBack = true;
   }
 
   async stop(): Promise<void> {
@@ -223,27 +236,27 @@ export class Conversation {
     await this.#changeBranch(() => this.platform.showBranch(message));
   }
 
-  /** Takes a picture or a file out of the draft. */
-  removeAttachment(attachment: AttachmentContent): void {
-    this.attachments = this.attachments.filter((other) => other !== attachment);
-    this.setDraft(this.draft);
-  }
-
-  /** Keeps what is being typed. */
-  setDraft(text: string): void {
-    this.draft = text;
-    clearTimeout(this.#draftTimer);
-    this.#draftTimer = setTimeout(() => this.flushDraft(), DRAFT_DELAY);
-    this.#draftPending = true;
-  }
-
-  /** Stores the draft now, before the chat or the window is left. */
+  /** Stores the draft now, before the chat or the window is left. Pictures that are still being read come to it later. */
   flushDraft(): void {
-    clearTimeout(this.#draftTimer);
-    if (!this.#draftPending) return;
-    this.#draftPending = false;
-    if (this.id === null) this.localPrefs.set('new-draft', this.draft);
-    else void this.#storeDraft(this.id, [...this.attachments, ...words(this.draft)]);
+    const { draft } = this;
+    draft.flush();
+    if (!draft.reading) return;
+    const chat = this.#chatOf.get(draft) ?? null;
+    this.#unfinished.set(chat, draft);
+    void draft.settled().then(() => {
+      if (this.draft !== draft) draft.flush();
+      if (this.#unfinished.get(chat) === draft) this.#unfinished.delete(chat);
+    });
+  }
+
+  #draftOf(chat: string | null, parts: readonly Content[]): Draft {
+    const draft: Draft = new Draft(this.platform, parts, (content) => {
+      const owner = this.#chatOf.get(draft);
+      if (owner === undefined) this.localPrefs.newDraft = content;
+      else void this.#storeDraft(owner, content);
+    });
+    if (chat !== null) this.#chatOf.set(draft, chat);
+    return draft;
   }
 
   async #storeDraft(chat: string, draft: Content[]): Promise<void> {

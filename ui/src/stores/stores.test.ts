@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { AnswerEvent } from '../bindings/AnswerEvent';
+import type { Content } from '../bindings/Content';
 import { textOf } from '../lib/parts';
 import type { HostError } from '../platform';
 import { FakeHost } from '../platform/fake';
@@ -25,9 +26,8 @@ class Frames {
 }
 
 class Memory implements LocalPrefs {
-  readonly #kept = new Map<string, string>();
-  get = (name: string): string => this.#kept.get(name) ?? '';
-  set = (name: string, value: string): void => void this.#kept.set(name, value);
+  openChat = '';
+  newDraft: readonly Content[] = [];
 }
 
 let host: FakeHost;
@@ -202,7 +202,7 @@ describe('a question', () => {
     host.refuse = { call: 'send', error: BROKEN };
     const conversation = page();
     await conversation.send('Something long\n  that I typed');
-    expect(conversation.draft).toBe('Something long\n  that I typed');
+    expect(conversation.draft.text).toBe('Something long\n  that I typed');
     expect(conversation.messages).toEqual([]);
     expect(toasts.shown.map((toast) => toast.text)).toEqual([BROKEN.message]);
   });
@@ -215,7 +215,7 @@ describe('a question', () => {
     conversation.id = summary.id;
     await sending;
     conversation.openNew();
-    expect(conversation.draft).toBe('Something long');
+    expect(conversation.draft.text).toBe('Something long');
   });
 
   it('makes the chat when it is sent, with the settings chosen before', async () => {
@@ -256,11 +256,11 @@ describe('a draft', () => {
     const two = host.addChat('Two', 2);
     const conversation = page();
     await conversation.open(one.summary.id);
-    conversation.setDraft('half a thou');
+    conversation.draft.write('half a thou');
     await conversation.open(two.summary.id);
-    expect(conversation.draft).toBe('');
+    expect(conversation.draft.text).toBe('');
     await conversation.open(one.summary.id);
-    expect(conversation.draft).toBe('half a thou');
+    expect(conversation.draft.text).toBe('half a thou');
   });
 
   it('is stored when the typing pauses, not at each key', async () => {
@@ -269,7 +269,7 @@ describe('a draft', () => {
     const conversation = page();
     await conversation.open(chat.summary.id);
     for (const text of ['a', 'ab', 'abc']) {
-      conversation.setDraft(text);
+      conversation.draft.write(text);
       await pass(100);
     }
     await pass(300);
@@ -278,11 +278,11 @@ describe('a draft', () => {
 
   it('of a new chat survives a restart', async () => {
     const conversation = page();
-    conversation.setDraft('not yet sent');
+    conversation.draft.write('not yet sent');
     conversation.flushDraft();
     const restarted = page();
     await restarted.reopen();
-    expect(restarted.draft).toBe('not yet sent');
+    expect(restarted.draft.text).toBe('not yet sent');
   });
 });
 
@@ -313,7 +313,7 @@ describe('chats', () => {
   });
 
   it('that are gone do not stand in the way of the start', async () => {
-    memory.set('open-chat', 'chat-99');
+    memory.openChat = 'chat-99';
     const conversation = page();
     await conversation.reopen();
     expect(conversation.id).toBeNull();

@@ -65,7 +65,6 @@ export function useWindow(): void {
 /** Opens a window, in place of the one that is open. */
 export async function open(which: WindowName, openChat = ''): Promise<void> {
   await close();
-  const kept = new Map([['open-chat', openChat]]);
   app = mount(App, {
     target: document.body,
     props: {
@@ -73,7 +72,7 @@ export async function open(which: WindowName, openChat = ''): Promise<void> {
       window: which,
       requestFrame: (run) => void setTimeout(run, 16),
       failure: '',
-      localPrefs: { get: (name) => kept.get(name) ?? '', set: (name, value) => void kept.set(name, value) },
+      localPrefs: { openChat, newDraft: [] },
     },
   });
   await pass(50);

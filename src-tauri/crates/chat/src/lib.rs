@@ -13,6 +13,7 @@ mod model_users;
 mod owner;
 mod pictures;
 mod settings;
+mod shown_pictures;
 mod title;
 mod tool_results;
 mod turn;
@@ -28,6 +29,7 @@ use protocol::{
     AnswerEvent, AnswerState, Capabilities, ChatSettings, ChatSummary, ChatView, Content, Engine, ModelShelf, ModelSource, Position,
     Receiver, Result, Role, Settings, Turn,
 };
+pub use shown_pictures::{PictureFile, ShownPicture};
 use tokio::sync::watch;
 use tokio::time::{interval, timeout, MissedTickBehavior};
 
@@ -35,6 +37,7 @@ use crate::error::Error;
 use crate::live_answer::LiveAnswer;
 use crate::owner::Owner;
 use crate::pictures::{add_images, attachments};
+use crate::shown_pictures::Previews;
 use crate::turn::{prefetch, prefetch_next, write_answer, AnswerRequest};
 
 /// How long a chat stays in the trash, in milliseconds.
@@ -61,6 +64,8 @@ struct Inner {
     owner: String,
     /// The answers that this process writes, by message.
     running: Mutex<HashMap<String, Arc<LiveAnswer>>>,
+    /// What windows were shown of pictures last.
+    previews: Previews,
     changes: watch::Sender<()>,
     settings: watch::Sender<Settings>,
 }
@@ -77,6 +82,7 @@ impl Chat {
             shelf,
             owner: Owner::this_process().to_string(),
             running: Mutex::default(),
+            previews: Previews::default(),
             changes: watch::Sender::new(()),
             settings: watch::Sender::new(settings),
         });

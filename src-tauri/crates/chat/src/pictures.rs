@@ -157,7 +157,7 @@ fn bare(bytes: &[u8]) -> media::Result<(String, ImageBytes)> {
 }
 
 /// Why a file is no picture, under the code that says so.
-fn unreadable(error: media::Error) -> Failure {
+pub(crate) fn unreadable(error: media::Error) -> Failure {
     let error = Failure::from(error);
     Failure {
         code: ErrorCode::PictureBroken,

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::config::vision::tower_tensor;
 use crate::embedding::{MODULES, POOLED_BY_LAST_TOKEN};
-use crate::{is_weight_file, weight_files, weight_map, Error, Family, Header, ModelCard, ModelConfig};
+use crate::{is_weight_file, weight_files, weight_map, Error, Family, Header, ImageProcessor, ModelCard, ModelConfig};
 
 /// A model's repository or folder, as far as it is known.
 #[derive(Debug, Clone, Copy)]
@@ -82,6 +82,20 @@ pub fn check_folder(dir: &Path) -> Result<ModelConfig, Error> {
         config.vision = None;
     }
     Ok(config)
+}
+
+/// What the model in a folder does with pictures; `None` if it does not see: its weights lack a tower, or its files say nothing of pictures.
+///
+/// # Errors
+/// As [`check_folder`], and if what the files say of pictures makes no sense.
+pub fn sight(dir: &Path) -> Result<Option<ImageProcessor>, Error> {
+    if check_folder(dir)?.vision.is_none() {
+        return Ok(None);
+    }
+    let path = dir.join("config.json");
+    let config = std::fs::read_to_string(&path).map_err(|source| Error::Unreadable { path, source })?;
+    let config = serde_json::from_str(&config).map_err(|error| Error::NotJson(error.to_string()))?;
+    ImageProcessor::read(dir, &config)
 }
 
 /// Whether the weights in a folder have a tower that looks at pictures.

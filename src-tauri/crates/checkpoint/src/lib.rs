@@ -12,7 +12,7 @@ mod model_card;
 mod safetensors;
 mod weight_files;
 
-pub use compatibility::{check_compatibility, check_folder, FileListing};
+pub use compatibility::{check_compatibility, check_folder, sight, FileListing};
 pub use config::{DecoderConfig, EncoderConfig, Family, Gemma4Config, Mode, ModelConfig, Quantization, VisionConfig, KNOWN_MODEL_TYPES};
 pub use embedding::EmbeddingConfig;
 pub use error::{Error, Result};

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use checkpoint::{ImagePlan, ImageProcessor};
 use clap::{Args, ValueEnum};
 use protocol::openai::InvalidParam;
-use protocol::{Content, Engine, Error, ErrorCode, ImageBytes, ImageDetail, Message, ModelKind, ModelShelf, ModelSource, Request, Role};
+use protocol::{Content, Engine, Error, ErrorCode, ImageBytes, ImageDetail, Message, ModelKind, ModelSource, Request, Role};
 
 use crate::app;
 
@@ -107,7 +107,10 @@ impl Pictures {
         self.add(bytes, &name)
             .map_err(|error| {
                 let code = ErrorCode::PictureBroken;
-                Error { code, ..error.into() }
+                Error {
+                    code,
+                    ..Error::from(error)
+                }
             })
             .with_context(|| path.display().to_string())
     }

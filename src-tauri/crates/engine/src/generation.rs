@@ -3,6 +3,7 @@
 mod constrained;
 mod looking;
 mod pausing;
+mod reading;
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -10,20 +11,18 @@ use std::time::Instant;
 use checkpoint::memory::Workload;
 use protocol::{Done, EndedBy, EngineEvent, Notice, NoticeCode, Priority, RawPrompt, Request, Stage};
 
-use crate::answer::{pauses, render_request, thinks, PreparedPrompt};
+use crate::answer::{render_request, thinks, PreparedPrompt};
 use crate::cache::{ImageKey, Prefix};
 use crate::error::{Error, Result};
 use crate::job::JobContext;
 use crate::load::LoadedModel;
 use crate::logprobs::Logprobs;
-use crate::memory;
 use crate::output_constraint;
 use crate::output_stream::OutputStream;
 use crate::prompt_lookup::{Drafts, Tuner};
 use crate::repetition_detector::RepetitionDetector;
 use crate::sampler::{Sampler, SamplerConfig};
-use crate::sequence::{backend, GenerationTimes, LoopEnd, PromptImages, Sequence, SequenceState};
-use crate::tensor::device;
+use crate::sequence::{backend, GenerationTimes, LoopEnd, PromptImages, Sequence};
 use crate::thinking_budget::ThinkingBudget;
 
 /// How much of an answer is planned for when it is admitted, in tokens: few answers are longer.
@@ -57,6 +56,8 @@ pub struct Generation {
     tokens: Vec<u32>,
     /// The pictures of the prompt, if there are any, and what tells them from others.
     images: Option<(Rc<PromptImages>, Vec<ImageKey>)>,
+    /// The picture that is being looked at, or was last.
+    looking: Option<usize>,
     /// Tokens of the prompt alone.
     prompt_tokens: usize,
     /// Tokens of the prompt and of the answer prefix.
@@ -169,6 +170,7 @@ impl Generation {
             sequence: None,
             sampler_config,
             images,
+            looking: None,
             prompt_tokens: prompt.ids.len(),
             prefilled: tokens.len(),
             told: tokens.len(),
@@ -301,83 +303,6 @@ impl Generation {
         }
     }
 
-    /// Reads at most `most` of its unread tokens and returns how many.
-    ///
-    /// # Errors
-    /// If there is no memory for them, or MLX fails.
-    pub fn prefill_chunk(&mut self, most: usize) -> Result<usize> {
-        let from = match self.read() {
-            Some(read) => read,
-            None => self.look_up()?,
-        };
-        let pause = self.boundaries.iter().copied().find(|boundary| *boundary > from);
-        let end = (self.tokens.len() - 1).min(pause.unwrap_or(usize::MAX));
-        let to = self.chunk_end(from, (from + most).min(end)).min(self.tokens.len() - 1);
-        if self.look(from, to)? {
-            return Ok(0);
-        }
-        if to > from {
-            if to < self.prefilled {
-                self.check_memory(from, to)?;
-            }
-            let sequence = self.sequence.as_mut().expect("it was looked up");
-            sequence.state.prefill(&self.loaded.model, &self.tokens[from..to])?;
-            // The last token that the sampler was told of joins with what reads it.
-            let unseen = from.max(self.told - 1);
-            if unseen < to {
-                sequence.observe(&self.tokens[unseen..to])?;
-            }
-            self.last_chunk = Instant::now();
-            if !self.decoding {
-                self.report_prefill(to);
-            }
-            if pause == Some(to) {
-                self.store()?;
-            }
-        }
-        if self.unread() == 0 && !self.decoding {
-            self.decoding = true;
-            self.times.prefilled = self.read().unwrap_or(0) - self.cached + 1;
-            self.force(self.limit.0);
-        }
-        Ok(to - from)
-    }
-
-    /// Continues from the longest prefix that the cache holds, and returns its length.
-    fn look_up(&mut self) -> Result<usize> {
-        let (model, processor) = (&self.loaded.model, self.loaded.files.chat()?);
-        let mut sampler = match self.sampler.take() {
-            Some(sampler) => sampler,
-            None => {
-                let (told, protected) = (&self.tokens[..self.told], processor.eos_and_newline_ids());
-                let mut sampler = Sampler::new(self.sampler_config.clone(), told, &protected, model.vocabulary())?;
-                sampler.skip_draws(self.told - self.prompt_tokens)?;
-                sampler
-            }
-        };
-        let most = self.tokens.len() - 1;
-        let hit = self
-            .loaded
-            .prefix_cache
-            .borrow_mut()
-            .lookup(self.prefix(), most, self.request.kv_bits)?;
-        let (cached, state) = match hit {
-            Some((positions, caches)) => (positions, SequenceState::from_caches(caches, positions)),
-            None => (0, SequenceState::new(model, self.request.kv_bits)),
-        };
-        if !self.decoding {
-            self.cached = cached;
-        }
-        let seen = self.told - 1;
-        if seen < cached {
-            sampler.observe(&self.tokens[seen..cached])?;
-        }
-        self.boundaries = pauses(std::mem::take(&mut self.boundaries), cached);
-        let state = state.with_images(self.images.as_ref().map(|(images, _)| images.clone()));
-        self.sequence = Some(Sequence::new(state, sampler).with_logprobs(self.request.top_logprobs));
-        Ok(cached)
-    }
-
     /// Takes its next token, which is known now; meanwhile the one after it may be in flight already. Returns why it ends, if it
     /// does.
     ///
@@ -471,22 +396,6 @@ impl Generation {
             self.store()?;
         }
         Ok(())
-    }
-
-    fn check_memory(&self, from: usize, to: usize) -> Result<()> {
-        let Some(guard) = self.job.shared.memory_guard() else {
-            return Ok(());
-        };
-        let workload = Workload {
-            context: to as u32,
-            kv_bits: self.request.kv_bits,
-            backend: backend(),
-            prefix_cached: false,
-        };
-        let more = self.loaded.files.config.additional_memory(from as u32, &workload);
-        guard
-            .before_chunk(more, device().name(), memory::figures()?.active)
-            .map_err(Error::MemoryShort)
     }
 
     fn report_prefill(&self, read: usize) {

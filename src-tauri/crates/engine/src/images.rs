@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use checkpoint::{check_folder, ImagePlan, ImageProcessor};
+use checkpoint::{sight, ImagePlan, ImageProcessor};
 use media::Measured;
 use prompt::ImageSpan;
 use protocol::{Content, ImageBytes, Message, Notice, NoticeCode, Request, Role};
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::sequence::{ImageViews, Preparing, PromptImage};
 
 /// A picture of a request.
@@ -51,27 +51,9 @@ impl PlannedImage {
     }
 }
 
-/// What the model in a folder does with pictures; `None` if it does not see: its weights lack a tower, or its files say nothing of pictures.
-///
-/// # Errors
-/// If its files cannot be read.
-pub fn processor(folder: &Path) -> Result<Option<ImageProcessor>> {
-    if check_folder(folder)?.vision.is_none() {
-        return Ok(None);
-    }
-    let path = folder.join("config.json");
-    let unreadable = |reason: String| Error::Unreadable {
-        file: path.display().to_string(),
-        reason,
-    };
-    let config = std::fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
-    let config = serde_json::from_str(&config).map_err(|error| unreadable(error.to_string()))?;
-    Ok(ImageProcessor::read(folder, &config)?)
-}
-
 /// Whether the model in a folder sees; no if its files cannot be read.
 pub fn sees(folder: &Path) -> bool {
-    processor(folder).is_ok_and(|processor| processor.is_some())
+    sight(folder).is_ok_and(|processor| processor.is_some())
 }
 
 /// The pictures of a request.
@@ -105,7 +87,7 @@ pub fn prepare(request: &mut Request) -> Result<(RequestImages, Vec<Notice>)> {
         return Ok(Default::default());
     }
     let processor = match request.model.folder() {
-        Some(folder) => processor(&folder.path)?.map(Arc::new),
+        Some(folder) => sight(&folder.path)?.map(Arc::new),
         None => None,
     };
     let mut notices = request.leave_out_unseen(processor.is_some());

@@ -82,6 +82,9 @@ impl Prefetch {
     fn read_chunk(&mut self, loaded: &LoadedModel) -> Result<bool> {
         let NextPrompt { ids, boundaries, .. } = &self.next_prompt;
         let from = self.state.offset();
+        if from == ids.len() {
+            return self.look_ahead(loaded);
+        }
         let pause = boundaries.iter().copied().find(|boundary| *boundary > from).unwrap_or(ids.len());
         let to = (from + self.chunk).min(pause).min(ids.len());
         let to = match &self.images {

@@ -130,3 +130,13 @@ fn wrong_drafts_are_followed_by_longer_and_longer_pauses() {
     tokens.extend(vec![0; 300]);
     assert_eq!(drafts.next(&tokens, 100, &tuner), None);
 }
+
+#[test]
+fn no_draft_has_a_token_of_a_picture() {
+    let tuner = Tuner::new(PromptLookup::Always);
+    let repeats = [1, 2, 3, 9, 9, 4, 5, 6, 7, 8, 1, 2, 3];
+    let drafts = |images: &[u32]| Drafts::new(true).without(images.iter().copied().collect());
+    assert_eq!(drafts(&[]).next(&repeats, 100, &tuner), Some(vec![9, 9, 4]));
+    assert_eq!(drafts(&[9]).next(&repeats, 100, &tuner), None);
+    assert_eq!(drafts(&[8]).next(&repeats, 100, &tuner), Some(vec![9, 9, 4]));
+}

@@ -271,6 +271,22 @@ impl MlxEngine {
         })
     }
 
+    /// Looks at a picture and gives up after so many layers of the tower; tells whether that ended the look, and how often was asked.
+    pub fn give_up_looking(&self, model: FolderSource, image: PromptImage, layers: usize) -> protocol::Result<(bool, usize)> {
+        self.call(move |worker| {
+            let loaded = worker.ensure_loaded(&model)?;
+            let (images, mut asked) = (loaded.images(vec![image])?, 0);
+            let looked = loaded.look(&images, 0, &mut || {
+                asked += 1;
+                if asked > layers {
+                    return Err(error::Error::Cancelled);
+                }
+                Ok(())
+            });
+            Ok((matches!(looked, Err(error::Error::Cancelled)), asked))
+        })
+    }
+
     /// A job in which every step after its first so many tokens panics.
     pub fn panicking_job(&self, request: Request, tokens: usize) -> JobHandle {
         self.job(request, |job| job.fails_after = Some(tokens))

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use checkpoint::config::is_unused_tensor;
-use checkpoint::config::vision::tower_tensor;
+use checkpoint::config::vision::{tower_tensor, without_wrappers};
 use checkpoint::{weight_files, Header};
 use mlx_rs::{Array, Dtype};
 
@@ -303,11 +303,7 @@ fn canonical(name: &str) -> Option<&str> {
     if is_unused_tensor(name) {
         return None;
     }
-    let mut short = name;
-    while let Some(rest) = short.strip_prefix("language_model.").or_else(|| short.strip_prefix("model.")) {
-        short = rest;
-    }
-    Some(short)
+    Some(without_wrappers(name))
 }
 
 fn renamed(name: &str, table: &[(&str, &str)]) -> Option<String> {
@@ -412,6 +408,7 @@ mod tests {
             "language_model.model.norm.weight",
             "model.language_model.norm.weight",
             "model.norm.weight",
+            "model.text_model.norm.weight",
             "norm.weight",
         ] {
             assert_eq!(canonical(name), Some("norm.weight"));

@@ -30,6 +30,7 @@ const CHUNKS: [usize; 3] = [64, 7, 1];
 struct Found {
     all: f32,
     chunks: f32,
+    gpu: f32,
     kv: f32,
     moved: f32,
     greedy: usize,
@@ -58,7 +59,7 @@ fn mostly_apart(rows: &[Vec<f32>], expected: &[f32]) -> f32 {
     all[(all.len() as f32 * 0.9) as usize - 1]
 }
 
-fn check(engine: &MlxEngine, model: &FolderSource, figures: &Figures) -> protocol::Result<Found> {
+fn check([engine, gpu]: [&MlxEngine; 2], model: &FolderSource, figures: &Figures) -> protocol::Result<Found> {
     let mut found = Found::default();
     let ask = |ids: &[u32], chunk, bits| engine.image_logits(model.clone(), (ids.to_vec(), figures.images.clone()), true, chunk, bits);
     let rows = ask(&figures.ids, None, None)?;
@@ -69,6 +70,16 @@ fn check(engine: &MlxEngine, model: &FolderSource, figures: &Figures) -> protoco
         found.chunks = found.chunks.max(apart(&rows.concat(), &figures.logits));
     }
     found.expect("in chunks", found.chunks, EXACT);
+    // What is packed stays so there, and others turn heads.
+    let rows = gpu.image_logits(
+        model.clone(),
+        (figures.ids.clone(), figures.images.clone()),
+        true,
+        Some(CHUNKS[1]),
+        None,
+    )?;
+    found.gpu = apart(&rows.concat(), &figures.logits);
+    found.expect("by the operations of GPUs", found.gpu, EXACT);
     for (bits, bound) in KV {
         let rows = ask(&figures.ids, Some(CHUNKS[1]), Some(bits))?;
         let kv = mostly_apart(&rows, &figures.logits);
@@ -107,6 +118,7 @@ fn line(row: &Row, case: &Case, found: &Found) -> String {
     let Found {
         all,
         chunks,
+        gpu,
         kv,
         moved,
         greedy,
@@ -114,7 +126,7 @@ fn line(row: &Row, case: &Case, found: &Found) -> String {
     } = found;
     let name = &row.name;
     let mut line = format!(
-        "{name:24} {:6} {all:8.1e} {chunks:8.1e} {kv:8.1e} {moved:8.1e} {greedy:6}\n",
+        "{name:24} {:6} {all:8.1e} {chunks:8.1e} {gpu:8.1e} {kv:8.1e} {moved:8.1e} {greedy:6}\n",
         case.case
     );
     failures.iter().for_each(|failure| line += &format!("    FAILED {failure}\n"));
@@ -122,16 +134,17 @@ fn line(row: &Row, case: &Case, found: &Found) -> String {
 }
 
 fn compare(written: &Written) {
-    let engine = MlxEngine::start();
+    let (engine, gpu) = (MlxEngine::start(), MlxEngine::start());
+    gpu.pretend_gpu().unwrap();
     let mut table = format!(
-        "{:24} {:6} {:>8} {:>8} {:>8} {:>8} {:>6}\n",
-        "row", "case", "all", "chunks", "kv", "moved", "greedy"
+        "{:24} {:6} {:>8} {:>8} {:>8} {:>8} {:>8} {:>6}\n",
+        "row", "case", "all", "chunks", "gpu", "kv", "moved", "greedy"
     );
     let (mut failed, mut worst) = (Vec::new(), 0.0f32);
     for row in &written.rows {
         let model = source(&written.model(&row.name));
         for case in &row.cases {
-            let found = check(&engine, &model, &written.figures(row, case)).unwrap_or_else(|error| Found {
+            let found = check([&engine, &gpu], &model, &written.figures(row, case)).unwrap_or_else(|error| Found {
                 failures: vec![error.to_string()],
                 ..Found::default()
             });

@@ -13,7 +13,22 @@ use protocol::KvBits;
 const BOUNDS: [(Option<KvBits>, f32); 3] = [(None, 2e-3), (Some(KvBits::Eight), 0.1), (Some(KvBits::Four), 0.1)];
 
 /// A row of each kind of tower and of positions.
-const ROWS: [&str; 6] = ["gemma4", "gemma4-26b", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5"];
+const ROWS: [&str; 14] = [
+    "gemma3",
+    "gemma4",
+    "gemma4-26b",
+    "glm4v",
+    "glm_ocr",
+    "internvl",
+    "lfm2_vl",
+    "mistral3",
+    "paddleocr_vl",
+    "qwen2_5_vl",
+    "qwen3_5",
+    "qwen3_vl",
+    "qwen3_vl_moe",
+    "smolvlm",
+];
 
 #[test]
 fn sequences_with_pictures_decode_together_as_each_does_alone() {
@@ -65,4 +80,26 @@ fn sequences_with_pictures_decode_together_as_each_does_alone() {
         written.rows.len()
     );
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn a_look_ends_between_two_layers_and_leaves_nothing() {
+    let Some(python) = python() else { return };
+    let written = Written::new(&python, seed(), &["gemma4", "qwen3_vl"]);
+    for row in &written.rows {
+        let (engine, model) = (MlxEngine::start(), source(&written.model(&row.name)));
+        let image = written.figures(row, &row.cases[1]).images.remove(0);
+        for layers in [0, 1] {
+            let looked = engine.give_up_looking(model.clone(), image.clone(), layers).unwrap();
+            assert_eq!(looked, (true, layers + 1), "{}", row.name);
+        }
+        // Nothing of it was kept: the next look goes through both layers, the one after it through none.
+        assert_eq!(
+            engine.give_up_looking(model.clone(), image.clone(), 9).unwrap(),
+            (false, 2),
+            "{}",
+            row.name
+        );
+        assert_eq!(engine.give_up_looking(model, image, 9).unwrap(), (false, 0), "{}", row.name);
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use protocol::{ChatWindowState, Settings};
+use protocol::{ChatWindowState, Content, Settings};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sqlx::sqlite::SqliteConnectOptions;
@@ -40,7 +40,16 @@ impl History {
             .bind(CHAT_WINDOW)
             .fetch_optional(&self.readers)
             .await?;
-        json.map_or_else(|| Ok(ChatWindowState::default()), |json| from_json("window state", &json))
+        let Some(json) = json else {
+            return Ok(ChatWindowState::default());
+        };
+        let mut state: Value = from_json("window state", &json)?;
+        // Earlier versions kept the words of the draft alone.
+        if let Some(Value::String(words)) = state.get("new_draft") {
+            let parts = (!words.is_empty()).then(|| Content::text(words.as_str()));
+            state["new_draft"] = Value::from_iter(parts.map(|part| serde_json::json!(part)));
+        }
+        from_json("window state", &state.to_string())
     }
 
     /// Stores what the chat window is to remember.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use protocol::{FolderSource, LocalModel, ModelFolderEntry, ModelPlace, ModelShelf, ModelSource};
+use protocol::{FolderSource, ImageDetail, LocalModel, ModelFolderEntry, ModelPlace, ModelShelf, ModelSource};
 
 use crate::inspect::{bytes, Inspections};
 use crate::json_file::{self, LastUsed};
@@ -385,6 +385,12 @@ impl ModelShelf for ModelFolder {
 
     fn list(&self) -> Vec<LocalModel> {
         ModelFolder::list(self)
+    }
+
+    fn image_tokens(&self, model: &ModelSource, sizes: &[(u32, u32)], detail: ImageDetail) -> Option<Vec<u32>> {
+        let processor = checkpoint::sight(&model.folder()?.path).ok()??;
+        let tokens = |(width, height): &(u32, u32)| processor.plan(*width, *height, detail).ok().map(|plan| plan.tokens() as u32);
+        sizes.iter().map(tokens).collect()
     }
 }
 

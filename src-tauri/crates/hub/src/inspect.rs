@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use checkpoint::embedding::MODULES;
-use checkpoint::{check_folder, EmbeddingConfig, ModelConfig};
+use checkpoint::{check_folder, sight, EmbeddingConfig, ModelConfig};
 use prompt::{ChatProcessor, TextEncoder};
 use protocol::{FolderSource, LocalModel, ModelKind, ModelPlace};
 use serde::{Deserialize, Serialize};
@@ -213,7 +213,7 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
         context: config.as_ref().map(|config| config.context),
         thinking,
         thought,
-        sees: false,
+        sees: problem.is_none() && !embeds && sight(&model.path).is_ok_and(|processor| processor.is_some()),
         problem,
         incomplete,
         place: ModelPlace::Cache,

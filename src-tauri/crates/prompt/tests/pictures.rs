@@ -55,6 +55,7 @@ fn view((rows, columns): (u32, u32)) -> View {
 fn grid(rows: u32, columns: u32) -> ImagePlan {
     ImagePlan {
         resized: (8, 8),
+        steps: vec![(8, 8)],
         views: vec![view((rows, columns))],
         tiles: None,
         whole: false,
@@ -65,6 +66,7 @@ fn grid(rows: u32, columns: u32) -> ImagePlan {
 fn tiles(rows: u32, columns: u32) -> ImagePlan {
     ImagePlan {
         resized: (8, 8),
+        steps: vec![(8, 8)],
         views: vec![view((1, 1)); (rows * columns + 1) as usize],
         tiles: (rows * columns > 0).then_some((rows, columns)),
         whole: true,
@@ -457,6 +459,7 @@ fn plan_of(plan: &Value) -> ImagePlan {
     });
     ImagePlan {
         resized: (8, 8),
+        steps: vec![(8, 8)],
         views: views.collect(),
         tiles: plan["tiles"].as_array().map(|tiles| (number(&tiles[0]), number(&tiles[1]))),
         whole: plan["whole"].as_bool().unwrap(),

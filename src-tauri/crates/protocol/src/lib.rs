@@ -20,6 +20,7 @@ mod model;
 mod model_users;
 mod notice;
 pub mod openai;
+mod picture;
 mod request;
 mod router;
 mod settings;
@@ -48,6 +49,7 @@ pub use model::{
 };
 pub use model_users::{ModelUsage, ModelUsers};
 pub use notice::{Argument, Arguments, Notice, NoticeCode};
+pub use picture::AddedPicture;
 pub use request::{AnswerPrefix, KvBits, Priority, RawPrompt, Request, Sampling, Thinking};
 pub use router::EngineRouter;
 pub use settings::{ChatWindowState, Settings};

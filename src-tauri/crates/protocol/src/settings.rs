@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use ts_rs::TS;
 
-use crate::{ChatSettings, Endpoint, Error, ErrorCode, Result, ServerSettings, Thinking};
+use crate::{ChatSettings, Content, Endpoint, Error, ErrorCode, Result, ServerSettings, Thinking};
 
 /// What a person has set for the whole app. What is stored leaves out what was never changed, so a new field needs a default
 /// here and nothing else. Not in here: the offline switch, which `net` keeps in a file of its own that fails closed; keys, which
@@ -93,14 +93,14 @@ impl Settings {
 }
 
 /// What the chat window remembers from one start to the next.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default)]
 #[ts(export)]
 pub struct ChatWindowState {
     /// The chat that was open; `None`: a new one.
     pub open_chat: Option<String>,
-    /// What was typed for a new chat and not sent.
-    pub new_draft: String,
+    /// What was written for a new chat and not sent.
+    pub new_draft: Vec<Content>,
 }
 
 #[cfg(test)]

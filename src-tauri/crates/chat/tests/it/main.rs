@@ -8,6 +8,7 @@ mod pictures;
 mod prefetching;
 mod processes;
 mod settings;
+mod shown_pictures;
 mod tools;
 mod turns;
 mod watching;

@@ -6,7 +6,7 @@ use protocol::{AnswerState, Argument, ChatSettings, Content, ErrorCode, FinishRe
 use crate::{done, text, Harness};
 
 /// A PNG of one pixel, with a place and a camera in its words.
-fn png() -> Vec<u8> {
+pub fn png() -> Vec<u8> {
     let chunk = |kind: &[u8; 4], data: &[u8]| {
         let mut crc = 0xffff_ffff_u32;
         for byte in kind.iter().chain(data) {

@@ -120,13 +120,7 @@ async fn a_question_that_does_not_wait_for_a_result_tells_the_model_so() {
 async fn a_question_holds_what_a_person_can_send() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
-    let image = Content::Image {
-        attachment: "1".into(),
-        media_type: "image/png".into(),
-        width: 1,
-        height: 1,
-        alt: "a cat".into(),
-    };
+    let image = harness.chat.add_attachment(crate::pictures::png(), "a cat").await.unwrap();
     for content in [vec![], vec![Content::text(" ")], vec![Content::text("a"), Content::thinking("b")]] {
         let error = harness.chat.send(&chat, &content, &Position::End).await.unwrap_err();
         assert_eq!(error.code, ErrorCode::BadRequest);

@@ -28,7 +28,7 @@ pub use quantization::{Mode, Quantization};
 pub use vision::VisionConfig;
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 13] = [
+const UNUSED: [&str; 15] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
@@ -37,6 +37,8 @@ const UNUSED: [&str; 13] = [
     "embed_audio.",
     "embed_vision.",
     "vision_embedder.",
+    "talker.",
+    "code2wav.",
     "rotary_emb",
     "input_max",
     "input_min",
@@ -125,9 +127,12 @@ impl ModelConfig {
         let Value::Object(object) = &value else {
             return Err(Error::NotJson("it holds another kind of value".into()));
         };
-        let top = Fields::new(object);
-        let model_type = top.text("model_type")?.ok_or(Error::MissingField("model_type"))?;
-        let text = top.object("text_config")?.unwrap_or(top);
+        let whole = Fields::new(object);
+        let model_type = whole.text("model_type")?.ok_or(Error::MissingField("model_type"))?;
+        // Qwen3-Omni: what speaks stands beside what thinks.
+        let top = whole.object("thinker_config")?.unwrap_or(whole);
+        // The original repositories of InternVL call it by another name.
+        let text = top.object("text_config")?.or(top.object("llm_config")?).unwrap_or(top);
         let mut family = families::parse(&model_type, Source { top, text })?;
         let context = family.context(text.number("max_position_embeddings")?.unwrap_or(131_072));
         family.drop_windows(context);
@@ -135,8 +140,8 @@ impl ModelConfig {
         let config = Self {
             context,
             kind: ModelKind::Chat,
-            quantization: Quantization::parse(top, text)?,
-            dtype: [top, text]
+            quantization: Quantization::parse(whole, text)?,
+            dtype: [whole, top, text]
                 .iter()
                 .find_map(|fields| ["dtype", "torch_dtype"].iter().find_map(|name| fields.text(name).ok().flatten())),
             vision: VisionConfig::read(&model_type, top),

@@ -10,6 +10,7 @@ mod feed_forward;
 mod mixers;
 mod prefill;
 mod shapes;
+mod tower;
 mod weights;
 
 use protocol::KvBits;
@@ -17,9 +18,10 @@ use protocol::KvBits;
 pub use cache::{CACHE_STEP, KV_GROUP_SIZES};
 pub use feed_forward::dequantises_experts;
 pub use prefill::{dequantises_rows, MAX_DEQUANTIZED_AHEAD};
+pub use tower::MAX_TOWER_SCORES;
 pub use weights::{MAX_DEQUANTIZED_EMBEDDING, MAX_DEQUANTIZED_EXPERTS};
 
-use crate::ModelConfig;
+use crate::{ModelConfig, VisionConfig};
 use prefill::Prefill;
 use shapes::Shapes;
 
@@ -95,10 +97,11 @@ impl ModelConfig {
         };
         let caches = cache::bytes(&shapes, workload);
         let reading = Prefill::of(&shapes, workload).peak();
+        let tower = |of: fn(&VisionConfig, Backend) -> u64| self.vision.as_ref().map_or(0, |vision| of(vision, workload.backend));
         MemoryEstimate {
-            weights,
+            weights: weights.saturating_add(tower(tower::weights)),
             kv: caches.saturating_mul(if workload.prefix_cached { 2 } else { 1 }),
-            working: reading.max(weights::loading(&shapes, workload.backend)),
+            working: reading.max(weights::loading(&shapes, workload.backend)).max(tower(tower::looking)),
         }
     }
 
@@ -136,9 +139,14 @@ impl ModelConfig {
         (most > 0).then_some(most * STEP)
     }
 
-    /// How many numbers the weights are.
+    /// The bytes that looking at a view of so many patches takes beside the weights; 0 if the model does not see.
+    pub fn looking_memory(&self, patches: u64, backend: Backend) -> u64 {
+        self.vision.as_ref().map_or(0, |vision| tower::looking_at(vision, backend, patches))
+    }
+
+    /// How many numbers the weights are, those of a tower included.
     pub fn parameters(&self) -> u64 {
-        weights::parameters(&Shapes::of(self))
+        weights::parameters(&Shapes::of(self)) + self.vision.as_ref().map_or(0, tower::parameters)
     }
 }
 

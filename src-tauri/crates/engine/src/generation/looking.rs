@@ -7,6 +7,9 @@ use protocol::{EngineEvent, Stage};
 use super::Generation;
 use crate::cache::Prefix;
 use crate::error::{Error, Result};
+use crate::memory;
+use crate::sequence::{backend, PromptImage};
+use crate::tensor::device;
 
 /// How long is waited for a picture that is being unfolded: others may have a token by then.
 const PREPARING: Duration = Duration::from_millis(1);
@@ -39,7 +42,11 @@ impl Generation {
                 total: images.len() as u64,
             });
         };
-        report(index);
+        // It may have to be unfolded first, and comes again then.
+        if self.looking != Some(index) {
+            report(index);
+            self.check_looking(images.image(index))?;
+        }
         match self.loaded.look(images, index, &mut || self.job.check_cancelled()) {
             Ok(true) => report(index + 1),
             Ok(false) => std::thread::sleep(PREPARING),
@@ -47,6 +54,23 @@ impl Generation {
             Err(Error::Cancelled) => {}
             Err(error) => return Err(error),
         }
+        self.looking = Some(index);
         Ok(true)
+    }
+
+    /// Refuses a picture that there is no memory to look at, with the figures.
+    fn check_looking(&self, image: &PromptImage) -> Result<()> {
+        let Some(guard) = self.job.shared.memory_guard() else {
+            return Ok(());
+        };
+        let patches = image
+            .plan
+            .views
+            .iter()
+            .map(|view| u64::from(view.patches.0) * u64::from(view.patches.1));
+        let more = self.loaded.files.config.looking_memory(patches.max().unwrap_or(0), backend());
+        guard
+            .before_chunk(more, device().name(), memory::figures()?.active)
+            .map_err(Error::MemoryShort)
     }
 }

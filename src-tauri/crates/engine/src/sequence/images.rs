@@ -293,6 +293,7 @@ mod tests {
             run: start - 1..start + features as usize + 1,
             places: (start..start + features as usize).collect(),
             plan: ImagePlan {
+                steps: Vec::new(),
                 resized: (1, 1),
                 views: vec![view],
                 tiles: None,

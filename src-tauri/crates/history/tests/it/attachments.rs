@@ -123,7 +123,7 @@ async fn what_another_chat_or_the_window_names_stays() {
     }
     let state = protocol::ChatWindowState {
         open_chat: None,
-        new_draft: format!("anything that holds {}", new.id()),
+        new_draft: vec![picture(&new)],
     };
     fresh.history.set_chat_window(&state).await.unwrap();
     fresh.history.trash_chat(&one).await.unwrap();

@@ -93,7 +93,7 @@ async fn a_file_of_a_newer_version_is_refused_unchanged() {
     connection.close().await.unwrap();
     let before = std::fs::read(fresh.path()).unwrap();
     let error = reason(History::open(&fresh.path()).await.unwrap_err());
-    assert!(matches!(error, Error::Newer { found: 99, known: 4 }), "{error}");
+    assert!(matches!(error, Error::Newer { found: 99, known: 5 }), "{error}");
     assert!(std::fs::read(fresh.path()).unwrap() == before);
 }
 
@@ -226,7 +226,7 @@ async fn nobody_else_may_read_the_data_folder_or_the_database() {
         }
     };
     let state = ChatWindowState {
-        new_draft: "half a quest".into(),
+        new_draft: vec![protocol::Content::text("half a quest")],
         ..ChatWindowState::default()
     };
     let history = History::open(&path).await.unwrap();

@@ -1,6 +1,7 @@
 use history::{stored_settings, History};
-use protocol::{ChatWindowState, Settings, Thinking};
+use protocol::{ChatWindowState, Content, Settings, Thinking};
 use serde_json::{json, Map, Value};
+use sqlx::Connection;
 
 use crate::Fresh;
 
@@ -29,11 +30,23 @@ async fn what_the_chat_window_remembers_is_no_setting() {
     assert_eq!(fresh.history.chat_window().await.unwrap(), ChatWindowState::default());
     let state = ChatWindowState {
         open_chat: Some("a chat".into()),
-        new_draft: "half a quest".into(),
+        new_draft: vec![Content::text("half a quest")],
     };
     fresh.history.set_chat_window(&state).await.unwrap();
     assert_eq!(fresh.history.chat_window().await.unwrap(), state);
     assert_eq!(fresh.history.settings().await.unwrap(), Settings::default());
+
+    // Earlier versions kept the words alone.
+    for (kept, wanted) in [("half a quest", vec![Content::text("half a quest")]), ("", vec![])] {
+        let old = json!({"open_chat": null, "new_draft": kept});
+        let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap()).await.unwrap();
+        sqlx::query("UPDATE settings SET value = ? WHERE key = 'chat_window'")
+            .bind(old.to_string())
+            .execute(&mut file)
+            .await
+            .unwrap();
+        assert_eq!(fresh.history.chat_window().await.unwrap().new_draft, wanted);
+    }
 }
 
 #[tokio::test]

@@ -81,8 +81,8 @@ impl ImageTokens {
             "image_reg_3_token_id",
             "image_reg_4_token_id",
         ];
-        let registers: String = registers.iter().map(|key| named(&[key], "")).collect();
-        let open = if registers.is_empty() { open } else { &registers };
+        let registers: String = registers.iter().map(|key| named(&[*key], "")).collect();
+        let open = if registers.is_empty() { open } else { registers.as_str() };
         let tokens = Self {
             family,
             placeholder: tokenizer.id(family.placeholder)?,

@@ -1,14 +1,25 @@
-//! ERNIE 4.5, dense: Llama's shape, in which neighbours turn against each other.
+//! ERNIE 4.5, dense: Llama's shape, in which neighbours turn against each other; in PaddleOCR-VL, halves do.
 
 use super::{llama, Source};
-use crate::config::decoder::FeedForward;
+use crate::config::decoder::{DecoderConfig, FeedForward};
+use crate::config::fields::Fields;
 use crate::{Error, Family};
 
 /// ERNIE 4.5 without experts.
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
-    let mut config = llama::decoder(source.text)?;
-    let bias = source.text.flag("use_bias")?.unwrap_or(false);
+    let mut config = decoder(source.text)?;
     config.ropes.iter_mut().for_each(|rope| rope.traditional = true);
+    config.family()
+}
+
+/// The language part of PaddleOCR-VL.
+pub(super) fn paddleocr(source: Source<'_>) -> Result<Family, Error> {
+    decoder(source.text)?.family()
+}
+
+fn decoder(text: Fields<'_>) -> Result<DecoderConfig, Error> {
+    let mut config = llama::decoder(text)?;
+    let bias = text.flag("use_bias")?.unwrap_or(false);
     config
         .attention()
         .for_each(|attention| (attention.qkv_bias, attention.o_bias) = (bias, bias));
@@ -17,5 +28,5 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
             dense.bias = bias;
         }
     }
-    config.family()
+    Ok(config)
 }

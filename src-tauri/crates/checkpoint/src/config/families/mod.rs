@@ -20,6 +20,7 @@ mod qwen;
 mod qwen_hybrid;
 mod qwen_moe;
 mod seed_oss;
+mod seeing;
 mod smollm3;
 #[cfg(test)]
 mod tests;
@@ -54,13 +55,21 @@ const FAMILIES: &[(&str, Parse)] = &[
     ("glm4", glm4::parse),
     ("glm4_moe", glm4_moe::glm4_moe),
     ("glm4_moe_lite", deepseek::glm4_moe_lite),
+    ("glm4v", glm4::parse),
+    ("glm4v_moe", glm4_moe::glm4_moe),
+    ("glm_ocr", glm4::parse),
     ("gpt_oss", gpt_oss::parse),
     ("granite", granite::parse),
+    ("idefics3", seeing::by_language_part),
+    ("internvl", seeing::by_language_part),
+    ("internvl_chat", seeing::by_language_part),
     ("iquestcoder", llama::parse),
     ("joyai_llm_flash", deepseek::deepseek),
     ("kimi_k2", deepseek::deepseek),
     ("lfm2", lfm2::lfm2),
+    ("lfm2-vl", seeing::by_language_part),
     ("lfm2_moe", lfm2::lfm2_moe),
+    ("lfm2_vl", seeing::by_language_part),
     ("llama", llama::parse),
     ("mimo", qwen::qwen2),
     ("ministral3", mistral::ministral3),
@@ -71,7 +80,9 @@ const FAMILIES: &[(&str, Parse)] = &[
     ("olmo2", olmo::olmo2),
     ("olmo3", olmo::olmo3),
     ("olmoe", olmo::olmoe),
+    ("paddleocr_vl", ernie4_5::paddleocr),
     ("phi3", phi3::parse),
+    ("pixtral", seeing::by_language_part),
     ("qwen2", qwen::qwen2),
     ("qwen2_5_vl", qwen::qwen2),
     ("qwen2_moe", qwen_moe::qwen2_moe),
@@ -83,11 +94,13 @@ const FAMILIES: &[(&str, Parse)] = &[
     ("qwen3_5_text", qwen_hybrid::qwen3_5),
     ("qwen3_moe", qwen_moe::qwen3_moe),
     ("qwen3_next", qwen_hybrid::qwen3_next),
+    ("qwen3_omni_moe", qwen_moe::qwen3_vl_moe),
     ("qwen3_vl", qwen::qwen3),
     ("qwen3_vl_moe", qwen_moe::qwen3_vl_moe),
     ("roberta", bert::roberta),
     ("seed_oss", seed_oss::parse),
     ("smollm3", smollm3::parse),
+    ("smolvlm", seeing::by_language_part),
     ("xlm-roberta", bert::roberta),
     ("xverse", llama::parse),
 ];

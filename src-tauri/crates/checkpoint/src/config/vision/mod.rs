@@ -2,13 +2,23 @@
 //! Whether a model sees is told by its weights as well: conversions for text alone keep the description and leave the tower out.
 
 mod gemma4;
+mod glm;
+mod internvit;
+mod pixtral;
 mod qwen;
+mod shape;
+mod siglip;
 
 use super::decoder::{check_head, check_layers, check_width};
 use super::fields::Fields;
 use crate::Error;
 pub use gemma4::Gemma4VisionConfig;
+pub use glm::GlmVisionConfig;
+pub use internvit::InternVitConfig;
+pub use pixtral::{PatchMerger, PixtralConfig};
 pub use qwen::{PositionTable, QwenVisionConfig, Windows};
+pub use shape::TowerShape;
+pub use siglip::{SiglipConfig, SiglipProjector};
 
 /// What a tower needs to be built.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,23 +27,45 @@ pub enum VisionConfig {
     Gemma4(Gemma4VisionConfig),
     /// Qwen2-VL's and its successors'.
     Qwen(QwenVisionConfig),
+    /// SigLIP's, in Gemma 3, Idefics 3, SmolVLM, LFM2-VL and PaddleOCR-VL.
+    Siglip(SiglipConfig),
+    /// Pixtral's and Mistral 3's.
+    Pixtral(PixtralConfig),
+    /// InternVL's.
+    InternVit(InternVitConfig),
+    /// GLM-4.1V's and GLM-OCR's.
+    Glm(GlmVisionConfig),
 }
 
 type Parse = fn(Fields<'_>, Fields<'_>) -> Result<VisionConfig, Error>;
 
 /// Every `model_type` whose tower can be built, and who reads `vision_config`; the second argument is the whole file.
 const TOWERS: &[(&str, Parse)] = &[
+    ("gemma3", siglip::gemma3),
     ("gemma4", gemma4::parse),
+    ("glm4v", glm::glm4v),
+    ("glm4v_moe", glm::glm4v),
+    ("glm_ocr", glm::glm_ocr),
+    ("idefics3", siglip::idefics3),
+    ("internvl", internvit::transformers),
+    ("internvl_chat", internvit::chat),
+    ("lfm2-vl", siglip::lfm2),
+    ("lfm2_vl", siglip::lfm2),
+    ("mistral3", pixtral::mistral3),
+    ("paddleocr_vl", siglip::paddleocr),
+    ("pixtral", pixtral::pixtral),
     ("qwen2_5_vl", qwen::qwen2_5),
     ("qwen2_vl", qwen::qwen2),
     ("qwen3_5", qwen::qwen3),
     ("qwen3_5_moe", qwen::qwen3),
+    ("qwen3_omni_moe", qwen::qwen3),
     ("qwen3_vl", qwen::qwen3),
     ("qwen3_vl_moe", qwen::qwen3),
+    ("smolvlm", siglip::idefics3),
 ];
 
 /// What names of tensors begin with that belong to a tower, or to what is between it and the language part.
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 8] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
@@ -41,15 +73,23 @@ const PARTS: [&str; 7] = [
     "embed_vision.",
     "connector.",
     "mlp1.",
+    "mlp_AR.",
 ];
+
+/// A tensor's name without what wrappers of the text model and of towers put before it.
+pub fn without_wrappers(name: &str) -> &str {
+    const WRAPPERS: [&str; 4] = ["language_model.", "model.", "text_model.", "thinker."];
+    let mut short = name;
+    while let Some(rest) = WRAPPERS.iter().find_map(|wrapper| short.strip_prefix(wrapper)) {
+        short = rest;
+    }
+    short
+}
 
 /// The name of a tower's tensor without what wrappers put before it; `None` for tensors of other parts. Qwen's towers are called
 /// `vision_tower` as in conversions, whatever the file says.
 pub fn tower_tensor(name: &str) -> Option<String> {
-    let mut short = name;
-    while let Some(rest) = short.strip_prefix("language_model.").or_else(|| short.strip_prefix("model.")) {
-        short = rest;
-    }
+    let short = without_wrappers(name);
     PARTS.iter().find(|part| short.starts_with(**part))?;
     Some(match short.strip_prefix("visual.") {
         Some(rest) => format!("vision_tower.{rest}"),
@@ -69,7 +109,8 @@ impl VisionConfig {
     pub fn looks_both_ways(&self) -> bool {
         match self {
             Self::Gemma4(tower) => tower.looks_both_ways,
-            Self::Qwen(_) => false,
+            Self::Siglip(tower) => tower.looks_both_ways(),
+            Self::Qwen(_) | Self::Pixtral(_) | Self::InternVit(_) | Self::Glm(_) => false,
         }
     }
 }
@@ -95,8 +136,80 @@ fn check_patch(side: u32) -> Result<(), Error> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod family_tests;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
-    use super::tower_tensor;
+    use serde_json::{json, Value};
+
+    use super::{tower_tensor, VisionConfig};
+    use crate::ModelConfig;
+
+    /// The 4B model as its repository describes it, as far as it matters here.
+    fn qwen3_vl(vision: Value) -> ModelConfig {
+        let text = json!({"model_type": "qwen3_vl_text", "hidden_size": 2560, "num_hidden_layers": 36, "intermediate_size": 9728,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936, "rms_norm_eps": 1e-6,
+            "max_position_embeddings": 262144, "rope_theta": 5000000,
+            "rope_scaling": {"mrope_interleaved": true, "mrope_section": [24, 20, 20], "rope_type": "default"}});
+        let config = json!({"model_type": "qwen3_vl", "text_config": text, "vision_config": vision});
+        ModelConfig::parse(&config.to_string()).unwrap()
+    }
+
+    fn vision() -> Value {
+        json!({"depth": 24, "hidden_size": 1024, "intermediate_size": 4096, "num_heads": 16, "out_hidden_size": 2560, "patch_size": 16,
+            "spatial_merge_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 2304, "deepstack_visual_indexes": [5, 11, 17],
+            "hidden_act": "gelu_pytorch_tanh", "in_channels": 3, "model_type": "qwen3_vl"})
+    }
+
+    #[test]
+    fn a_tower_and_its_positions_are_read() {
+        let config = qwen3_vl(vision());
+        let Some(VisionConfig::Qwen(tower)) = &config.vision else {
+            panic!("{:?}", config.vision)
+        };
+        assert_eq!((tower.head_dim(), tower.layers, &tower.deepstack[..]), (64, 24, &[5, 11, 17][..]));
+        assert_eq!(tower.positions.map(|table| table.side), Some(48));
+        let crate::Family::Decoder(decoder) = &config.family else {
+            panic!("another family")
+        };
+        let sections = decoder.ropes[0].sections.unwrap();
+        let axes: Vec<usize> = [0, 1, 2, 3, 58, 59, 60, 61, 63].map(|pair| sections.axis(pair)).to_vec();
+        assert_eq!(axes, [0, 1, 2, 0, 1, 2, 0, 0, 0]);
+        // 0.3 billion in its layers, and four mergers of 27 million.
+        let alone = ModelConfig {
+            vision: None,
+            ..config.clone()
+        };
+        let tower = (config.parameters() - alone.parameters()) as f64;
+        assert!((0.40e9..0.43e9).contains(&tower), "{tower}");
+        assert!(config.looking_memory(8192, crate::memory::Backend::Metal) > 256 << 20);
+        assert_eq!(alone.looking_memory(8192, crate::memory::Backend::Metal), 0);
+    }
+
+    #[test]
+    fn a_tower_that_cannot_be_built_is_none() {
+        for (field, value) in [
+            ("depth", json!(u32::MAX)),
+            ("num_heads", json!(0)),
+            ("num_heads", json!(7)),
+            ("hidden_size", json!(u32::MAX)),
+            ("intermediate_size", json!(u32::MAX)),
+            ("patch_size", json!(0)),
+            ("patch_size", json!(100_000)),
+            ("spatial_merge_size", json!(0)),
+            ("temporal_patch_size", json!(u32::MAX)),
+            ("num_position_embeddings", json!(2305)),
+            ("num_position_embeddings", json!(u32::MAX)),
+            ("hidden_act", json!("mish")),
+        ] {
+            let mut tower = vision();
+            tower[field] = value.clone();
+            assert_eq!(qwen3_vl(tower).vision, None, "{field} {value}");
+        }
+        assert_eq!(qwen3_vl(Value::Null).vision, None);
+    }
 
     #[test]
     fn towers_are_found_whatever_stands_before_their_names() {

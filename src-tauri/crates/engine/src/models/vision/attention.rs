@@ -1,5 +1,7 @@
 //! Attention of towers: every patch sees every patch of its window, or of the whole view.
 
+use checkpoint::memory::MAX_TOWER_SCORES;
+
 use super::linear::ClippedLinear;
 use super::rope::PatchRotation;
 use crate::error::Result;
@@ -7,9 +9,6 @@ use crate::layers::{Linear, RmsNorm};
 use crate::ops::{concatenate, Mask};
 use crate::parameters::Parameters;
 use crate::tensor::{device, Device, Tensor};
-
-/// The most bytes that the scores of queries may take that look together, if no kernel keeps them to itself.
-const MAX_SCORES: u64 = 256 << 20;
 
 /// The widths of heads that Metal has a kernel for.
 const KERNEL_WIDTHS: [i32; 3] = [64, 80, 128];
@@ -22,6 +21,31 @@ pub enum Projections {
     Apart(Box<[ClippedLinear; 3]>),
 }
 
+/// Norms of queries, keys and values, in this order.
+pub enum HeadNorms {
+    /// None.
+    None,
+    /// Of all three over the width of a head (Gemma 4).
+    All([RmsNorm; 3]),
+    /// Of queries and keys over the width of a head (GLM-OCR).
+    QueriesAndKeys([RmsNorm; 2]),
+    /// Of queries and keys over all heads together (InternViT).
+    Whole([RmsNorm; 2]),
+}
+
+impl HeadNorms {
+    /// `part` `[patches, heads · width]` of this index, normed and split into heads of this width.
+    fn split(&self, part: &Tensor, index: usize, width: i32) -> Result<Tensor> {
+        let by_head = |part: &Tensor| part.reshape(&[part.dim(0), -1, width]);
+        match self {
+            Self::All(norms) => norms[index].forward(&by_head(part)?),
+            Self::QueriesAndKeys(norms) if index < norms.len() => norms[index].forward(&by_head(part)?),
+            Self::Whole(norms) if index < norms.len() => by_head(&norms[index].forward(part)?),
+            _ => by_head(part),
+        }
+    }
+}
+
 /// Attention without a cache.
 pub struct Attention {
     /// Heads of queries, keys and values.
@@ -32,8 +56,8 @@ pub struct Attention {
     pub scale: f32,
     /// What makes queries, keys and values.
     pub projections: Projections,
-    /// Norms of queries, keys and values over the width of a head.
-    pub norms: Option<[RmsNorm; 3]>,
+    /// What is done to queries, keys and values before they turn.
+    pub norms: HeadNorms,
     /// What is made of what the heads found.
     pub output: ClippedLinear,
 }
@@ -44,7 +68,7 @@ pub type Group = (i32, i32);
 impl Attention {
     /// States `[patches, hidden]` to the same. The windows of `groups` follow each other and hold all patches.
     pub fn forward(&self, x: &Tensor, rotation: Option<&PatchRotation>, groups: &[Group]) -> Result<Tensor> {
-        let (patches, width) = (x.dim(0), self.heads * self.width);
+        let width = self.heads * self.width;
         let [queries, keys, values] = match &self.projections {
             Projections::Joined(joined) => {
                 let all = joined.forward(x)?;
@@ -56,10 +80,7 @@ impl Attention {
             }
             Projections::Apart(each) => [each[0].forward(x)?, each[1].forward(x)?, each[2].forward(x)?],
         };
-        let by_head = |part: &Tensor, norm: usize| {
-            let part = part.reshape(&[patches, self.heads, self.width])?;
-            self.norms.as_ref().map_or(Ok(part.clone()), |norms| norms[norm].forward(&part))
-        };
+        let by_head = |part: &Tensor, index: usize| self.norms.split(part, index, self.width);
         let turned = |part: Tensor| rotation.map_or(Ok(part.clone()), |rotation| rotation.forward(&part));
         let (queries, keys) = (turned(by_head(&queries, 0)?)?, turned(by_head(&keys, 1)?)?);
         let attended = self.attend(&queries, &keys, &by_head(&values, 2)?, groups)?;
@@ -83,14 +104,20 @@ impl Attention {
         joined(&found, 0)
     }
 
-    /// Queries `[windows, heads, length, width]` look in turns if the scores of all would take too much memory.
+    /// Queries `[windows, heads, length, width]` look in turns if the scores of all would take too much memory, should no kernel keep them
+    /// to itself.
     fn attend_window(&self, queries: &Tensor, keys: &Tensor, values: &Tensor) -> Result<Tensor> {
         let &[windows, heads, length, _] = queries.shape() else {
             unreachable!("queries have four axes")
         };
         let of_one = windows as u64 * heads as u64 * length as u64 * 4;
-        let together = (MAX_SCORES / of_one.max(1)).clamp(1, length as u64) as i32;
-        let mut found = Vec::new();
+        let together = (MAX_TOWER_SCORES / of_one.max(1)).clamp(1, length as u64) as i32;
+        self.attend_in_turns(queries, keys, values, together)
+    }
+
+    /// The same with so many queries of each window and head at once.
+    fn attend_in_turns(&self, queries: &Tensor, keys: &Tensor, values: &Tensor, together: i32) -> Result<Tensor> {
+        let (length, mut found) = (queries.dim(2), Vec::new());
         for first in (0..length).step_by(together as usize) {
             let some = queries.slice(2, first, length.min(first + together))?;
             found.push(some.fast_attention(keys, values, self.scale, &Mask::None, None)?);
@@ -130,6 +157,16 @@ impl Parameters for Projections {
     }
 }
 
+impl Parameters for HeadNorms {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::None => {}
+            Self::All(norms) => norms.iter().for_each(|norm| norm.visit(visitor)),
+            Self::QueriesAndKeys(norms) | Self::Whole(norms) => norms.iter().for_each(|norm| norm.visit(visitor)),
+        }
+    }
+}
+
 impl Parameters for Attention {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         let Self {
@@ -141,7 +178,61 @@ impl Parameters for Attention {
             output,
         } = self;
         projections.visit(visitor);
-        norms.iter().flatten().for_each(|norm| norm.visit(visitor));
+        norms.visit(visitor);
         output.visit(visitor);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use mlx_rs::Dtype;
+
+    use super::*;
+    use crate::product_check::{activations, relative};
+    use crate::tensor::connect;
+
+    fn attention(heads: i32, width: i32) -> Attention {
+        let hidden = heads * width;
+        let square = |columns: i32| activations(&[columns, hidden], Dtype::Float32).unwrap();
+        let output = Linear::with_bias(&square(hidden), None).unwrap();
+        Attention {
+            heads,
+            width,
+            scale: (width as f32).powf(-0.5),
+            projections: Projections::Joined(Linear::with_bias(&square(3 * hidden), None).unwrap()),
+            norms: HeadNorms::None,
+            output: ClippedLinear::from(output),
+        }
+    }
+
+    #[test]
+    fn queries_that_look_in_turns_find_the_same() {
+        connect().unwrap();
+        let attention = attention(3, 8);
+        let heads = || activations(&[2, 3, 20, 8], Dtype::Float32).unwrap();
+        let (queries, keys, values) = (heads(), heads(), heads());
+        let all = attention.attend_window(&queries, &keys, &values).unwrap();
+        for together in [1, 7, 19, 20] {
+            let turns = attention.attend_in_turns(&queries, &keys, &values, together).unwrap();
+            assert!(relative(&turns, &all).unwrap() < 1e-5, "{together} at once");
+        }
+    }
+
+    #[test]
+    fn windows_see_nothing_of_each_other() {
+        connect().unwrap();
+        let attention = attention(2, 8);
+        let x = activations(&[20, 16], Dtype::Float32).unwrap();
+        let both = attention.forward(&x, None, &[(2, 4), (1, 12)]).unwrap();
+        for (start, end) in [(0, 4), (4, 8), (8, 20)] {
+            let alone = attention
+                .forward(&x.slice(0, start, end).unwrap(), None, &[(1, end - start)])
+                .unwrap();
+            assert!(
+                relative(&both.slice(0, start, end).unwrap(), &alone).unwrap() < 1e-5,
+                "{start} to {end}"
+            );
+        }
     }
 }

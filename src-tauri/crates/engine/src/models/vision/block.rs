@@ -14,6 +14,8 @@ pub enum Norm {
     Layer(LayerNorm),
     /// By the root mean square.
     Rms(RmsNorm),
+    /// None, only factors `[hidden]` (InternViT).
+    Scale(Tensor),
 }
 
 impl Norm {
@@ -22,6 +24,7 @@ impl Norm {
         match self {
             Self::Layer(norm) => norm.forward(x),
             Self::Rms(norm) => norm.forward(x),
+            Self::Scale(factors) => x.mul(factors),
         }
     }
 }
@@ -56,13 +59,13 @@ pub struct Block {
     pub before_attention: Norm,
     /// How patches see each other.
     pub attention: Attention,
-    /// After the attention (Gemma 4).
+    /// After the attention (Gemma 4, InternViT).
     pub after_attention: Option<Norm>,
     /// Before the network.
     pub before_mlp: Norm,
     /// What happens to each patch.
     pub mlp: Mlp,
-    /// After the network (Gemma 4).
+    /// After the network (Gemma 4, InternViT).
     pub after_mlp: Option<Norm>,
 }
 
@@ -82,6 +85,7 @@ impl Parameters for Norm {
         match self {
             Self::Layer(norm) => norm.visit(visitor),
             Self::Rms(norm) => norm.visit(visitor),
+            Self::Scale(factors) => visitor(factors),
         }
     }
 }

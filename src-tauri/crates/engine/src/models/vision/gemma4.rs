@@ -6,7 +6,7 @@ use checkpoint::View;
 use media::ViewPixels;
 use mlx_rs::Dtype;
 
-use super::attention::{Attention, Projections};
+use super::attention::{Attention, HeadNorms, Projections};
 use super::block::{Block, Mlp, Norm};
 use super::linear::ClippedLinear;
 use super::patches::{load_patch_linear, PatchOrder, COLOURS};
@@ -161,7 +161,7 @@ fn load_block(config: &Gemma4VisionConfig, layer: u32, dtype: Dtype, weights: &m
             // Queries and keys are normed, so that nothing is left to scale.
             scale: 1.0,
             projections,
-            norms: Some([
+            norms: HeadNorms::All([
                 norm("self_attn.q_norm", head_dim)?,
                 norm("self_attn.k_norm", head_dim)?,
                 RmsNorm::new(ones(head_dim, dtype)?, config.eps)?,

@@ -13,13 +13,16 @@ pub struct ClippedLinear {
     bounds: Option<[Tensor; 4]>,
 }
 
+impl From<Linear> for ClippedLinear {
+    fn from(linear: Linear) -> Self {
+        Self { linear, bounds: None }
+    }
+}
+
 impl ClippedLinear {
     /// Loads `path.weight` `[outputs, inputs]`, with `path.bias` if there is one.
     pub fn plain(weights: &mut Weights<'_>, path: &str, inputs: i32, outputs: i32) -> Result<Self> {
-        Ok(Self {
-            linear: Linear::load(weights, path, inputs, outputs)?,
-            bounds: None,
-        })
+        Ok(Linear::load(weights, path, inputs, outputs)?.into())
     }
 
     /// Loads `path.linear.weight`, and the bounds beside it if it is `clipped`.

@@ -5,11 +5,16 @@
 mod attention;
 mod block;
 mod gemma4;
+mod glm;
+mod internvit;
 mod linear;
 mod patches;
-mod positions;
+mod pixtral;
 mod qwen;
+mod resample;
 mod rope;
+mod siglip;
+mod stack;
 
 use checkpoint::{ImagePlan, View, VisionConfig};
 use media::ViewPixels;
@@ -30,6 +35,14 @@ pub struct Features {
 }
 
 impl Features {
+    /// Those of one view, without any that are added later.
+    fn of(embeddings: Tensor) -> Self {
+        Self {
+            embeddings,
+            deep: Vec::new(),
+        }
+    }
+
     /// How many bytes they take.
     pub fn bytes(&self) -> u64 {
         self.tensors().iter().map(|tensor| tensor.nbytes() as u64).sum()
@@ -68,6 +81,14 @@ pub enum VisionTower {
     Gemma4(gemma4::Gemma4Tower),
     /// Qwen2-VL's and its successors'.
     Qwen(qwen::QwenTower),
+    /// SigLIP's.
+    Siglip(siglip::Siglip),
+    /// Pixtral's and Mistral 3's.
+    Pixtral(pixtral::Pixtral),
+    /// InternVL's.
+    InternVit(internvit::InternVit),
+    /// GLM's.
+    Glm(glm::GlmTower),
 }
 
 impl VisionTower {
@@ -76,6 +97,10 @@ impl VisionTower {
         let tower = match config {
             VisionConfig::Gemma4(config) => Self::Gemma4(gemma4::Gemma4Tower::load(config, hidden, weights)?),
             VisionConfig::Qwen(config) => Self::Qwen(qwen::QwenTower::load(config, hidden, weights)?),
+            VisionConfig::Siglip(config) => Self::Siglip(siglip::Siglip::load(config, hidden, weights)?),
+            VisionConfig::Pixtral(config) => Self::Pixtral(pixtral::Pixtral::load(config, hidden, weights)?),
+            VisionConfig::InternVit(config) => Self::InternVit(internvit::InternVit::load(config, hidden, weights)?),
+            VisionConfig::Glm(config) => Self::Glm(glm::GlmTower::load(config, hidden, weights)?),
         };
         weights.materialize(tower.tensors())?;
         Ok(tower)
@@ -95,6 +120,10 @@ impl VisionTower {
             let looked = match self {
                 Self::Gemma4(tower) => tower.look(pixels, view, between),
                 Self::Qwen(tower) => tower.look(pixels, view, between),
+                Self::Siglip(tower) => tower.look(pixels, view, between),
+                Self::Pixtral(tower) => tower.look(pixels, view, between),
+                Self::InternVit(tower) => tower.look(pixels, view, between),
+                Self::Glm(tower) => tower.look(pixels, view, between),
             }?;
             if looked.embeddings.dim(0) != view.features as i32 {
                 return Err(Error::BadRequest(format!(
@@ -117,6 +146,10 @@ impl Parameters for VisionTower {
         match self {
             Self::Gemma4(tower) => tower.visit(visitor),
             Self::Qwen(tower) => tower.visit(visitor),
+            Self::Siglip(tower) => tower.visit(visitor),
+            Self::Pixtral(tower) => tower.visit(visitor),
+            Self::InternVit(tower) => tower.visit(visitor),
+            Self::Glm(tower) => tower.visit(visitor),
         }
     }
 }
@@ -132,6 +165,22 @@ fn rows_of(pixels: &ViewPixels, view: &View, numbers: i32) -> Result<Tensor> {
         )));
     }
     Ok(Tensor::from_f32(&pixels.values, &[patches as i32, numbers]))
+}
+
+/// The planes `[3, height, width]` of a view that come whole, if they are what `view` says of patches of this side.
+fn planes_of(pixels: &ViewPixels, view: &View, side: i32) -> Result<Tensor> {
+    let shape = [
+        patches::COLOURS as usize,
+        view.patches.0 as usize * side as usize,
+        view.patches.1 as usize * side as usize,
+    ];
+    if pixels.shape != shape || pixels.values.len() != shape.iter().product::<usize>() {
+        return Err(Error::BadRequest(format!(
+            "a picture was prepared as {:?}, and this model's tower takes {shape:?}",
+            pixels.shape
+        )));
+    }
+    Ok(Tensor::from_f32(&pixels.values, &shape.map(|length| length as i32)))
 }
 
 /// Between two layers: on a CPU, which is slow, they are computed, so that somebody can be asked whether to go on.

@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use crate::layers::Linear;
 use crate::parameters::Parameters;
+use crate::tensor::Tensor;
 use crate::weights::Weights;
 
 /// Colours of a pixel.
@@ -56,4 +57,16 @@ pub fn load_patch_linear(weights: &mut Weights<'_>, path: &str, inputs: i32, out
     let linear = Linear::with_bias(&rows, bias.as_ref())?;
     weights.materialize(linear.tensors())?;
     Ok(linear)
+}
+
+/// The rows of patches `[rows · columns, side · side · 3]`, pixel by pixel, row after row of planes `[3, height, width]`.
+pub fn cut(planes: &Tensor, side: i32) -> Result<Tensor> {
+    let &[colours, height, width] = planes.shape() else {
+        return Err(Error::BadRequest("a picture has three axes".into()));
+    };
+    let (rows, columns) = (height / side, width / side);
+    let patches = planes.reshape(&[colours, rows, side, columns, side])?;
+    patches
+        .transpose(&[1, 3, 2, 4, 0])?
+        .reshape(&[rows * columns, side * side * colours])
 }

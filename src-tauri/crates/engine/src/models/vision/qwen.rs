@@ -7,15 +7,16 @@ use checkpoint::View;
 use media::ViewPixels;
 use mlx_rs::Dtype;
 
-use super::attention::{Attention, Group, Projections};
+use super::attention::{Attention, Group, HeadNorms, Projections};
 use super::block::{Block, Mlp, Norm};
 use super::linear::ClippedLinear;
 use super::patches::{load_patch_linear, PatchOrder, COLOURS};
-use super::positions::Corners;
-use super::rope::{angles, PatchRotation};
+use super::resample::Resampling;
+use super::rope::{angles, in_squares, PatchRotation};
+use super::stack::load_table;
 use super::{pause, rows_of, Between, Features};
 use crate::error::{Error, Result};
-use crate::layers::{Embedding, LayerNorm, Linear, Pointwise, RmsNorm};
+use crate::layers::{LayerNorm, Linear, Pointwise, RmsNorm};
 use crate::parameters::Parameters;
 use crate::sequence::ids_tensor;
 use crate::tensor::Tensor;
@@ -32,7 +33,8 @@ pub struct QwenTower {
     config: QwenVisionConfig,
     dtype: Dtype,
     patch_proj: Linear,
-    positions: Option<Embedding>,
+    /// `[side, side, hidden]`.
+    positions: Option<Tensor>,
     blocks: Vec<Block>,
     merger: Merger,
     /// One for each layer of `deepstack`.
@@ -95,22 +97,25 @@ impl QwenTower {
         let inputs = COLOURS * config.frames as i32 * side * side;
         let patch_proj = load_patch_linear(weights, path, inputs, hidden, PatchOrder::ColourByColour)?;
         let positions = match config.positions {
-            Some(table) => Some(Embedding::load(
-                weights,
-                "vision_tower.pos_embed",
-                (table.side * table.side) as i32,
-                hidden,
-            )?),
+            Some(table) => Some(load_table("vision_tower.pos_embed", table.side, hidden, weights)?),
             None => None,
         };
         let blocks = (0..config.layers).map(|layer| load_block(config, layer, dtype, weights));
         let blocks = blocks.collect::<Result<Vec<_>>>()?;
         const NAMES: [&str; 3] = ["norm", "linear_fc1", "linear_fc2"];
         const OLDER: [&str; 3] = ["ln_q", "mlp.0", "mlp.2"];
-        let names = if config.positions.is_some() { NAMES } else { OLDER };
+        // Qwen3-Omni has the newer tower with the older names.
+        let names = if weights.has("vision_tower.merger.ln_q.weight") {
+            OLDER
+        } else {
+            NAMES
+        };
         let deep = (0..config.deepstack.len()).map(|set| {
-            let path = format!("vision_tower.deepstack_merger_list.{set}");
-            Merger::load(config, &path, NAMES, true, weights)
+            let lists = ["vision_tower.deepstack_merger_list", "vision_tower.merger_list"];
+            let list = lists
+                .iter()
+                .find(|list| weights.any(|name, _| name.starts_with(&format!("{list}.{set}."))));
+            Merger::load(config, &format!("{}.{set}", list.unwrap_or(&lists[0])), names, true, weights)
         });
         let deep_mergers = deep.collect::<Result<Vec<_>>>()?;
         Ok(Self {
@@ -135,10 +140,10 @@ impl QwenTower {
         let inputs = COLOURS * (self.config.frames * self.config.patch_size * self.config.patch_size) as i32;
         let mut x = self.patch_proj.forward(&rows_of(pixels, view, inputs)?.astype(self.dtype)?)?;
         let mut places = in_squares(rows, columns, merge);
-        if let (Some(table), Some(positions)) = (&self.positions, self.config.positions) {
-            if let Some(positions) = Corners::linear(positions.side, (rows, columns), &places).of(table)? {
-                x = x.add(&positions.astype(self.dtype)?)?;
-            }
+        if let Some(table) = &self.positions {
+            let order: Vec<u32> = places.iter().map(|(row, column)| row * columns + column).collect();
+            let positions = Resampling::LinearAligned.apply(table, view.patches)?.take(&ids_tensor(&order), 0)?;
+            x = x.add(&positions.astype(self.dtype)?)?;
         }
         let whole = vec![(1, (rows * columns) as i32)];
         let windows = self
@@ -174,15 +179,6 @@ impl QwenTower {
             deep: deep.into_iter().map(|(_, features)| features).collect(),
         })
     }
-}
-
-/// Rows and columns of patches, square after square.
-fn in_squares(rows: u32, columns: u32, merge: u32) -> Vec<(u32, u32)> {
-    let squares = (0..rows / merge).flat_map(|row| (0..columns / merge).map(move |column| (row, column)));
-    let patches = squares.flat_map(|(row, column)| {
-        (0..merge).flat_map(move |down| (0..merge).map(move |across| (row * merge + down, column * merge + across)))
-    });
-    patches.collect()
 }
 
 /// The tokens of a view in the order of windows, those of one size one after another.
@@ -278,7 +274,7 @@ fn load_block(config: &QwenVisionConfig, layer: u32, dtype: Dtype, weights: &mut
             width: head_dim as i32,
             scale: (head_dim as f32).powf(-0.5),
             projections: Projections::Joined(Linear::load(weights, &path("attn.qkv"), hidden, 3 * hidden)?),
-            norms: None,
+            norms: HeadNorms::None,
             output: ClippedLinear::plain(weights, &path("attn.proj"), hidden, hidden)?,
         },
         after_attention: None,

@@ -57,3 +57,12 @@ pub fn angles(positions: &[(u32, u32)], dims: u32, theta: f32, columns_first: bo
     });
     both.collect()
 }
+
+/// Rows and columns of patches, square after square.
+pub fn in_squares(rows: u32, columns: u32, merge: u32) -> Vec<(u32, u32)> {
+    let squares = (0..rows / merge).flat_map(|row| (0..columns / merge).map(move |column| (row, column)));
+    let patches = squares.flat_map(|(row, column)| {
+        (0..merge).flat_map(move |down| (0..merge).map(move |across| (row * merge + down, column * merge + across)))
+    });
+    patches.collect()
+}

@@ -1,0 +1,192 @@
+//! SigLIP and SigLIP 2: learned positions, layer norms, networks of two projections (Gemma 3, Idefics 3, SmolVLM, LFM2-VL,
+//! PaddleOCR-VL).
+
+use super::shape::{activation, layers_used, merge, patches_along, square, TowerShape};
+use super::{check_width, VisionConfig};
+use crate::config::encoder::EncoderActivation;
+use crate::config::fields::Fields;
+use crate::Error;
+
+/// A tower and what joins it to the language part.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SiglipConfig {
+    /// The stack.
+    pub shape: TowerShape,
+    /// Patches along a side of the learned positions.
+    pub side: u32,
+    /// Whether pictures come as rows of patches, in any shape; else as planes of the one size.
+    pub rows: bool,
+    /// The base of the periods of a rotation beside the learned positions (PaddleOCR-VL).
+    pub theta: Option<f32>,
+    /// How states become features.
+    pub projector: SiglipProjector,
+}
+
+/// How states become features.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SiglipProjector {
+    /// The mean of each square of patches, normed and projected (Gemma 3).
+    Pooled {
+        /// Tokens along a side.
+        tokens: u32,
+    },
+    /// The patches of each block side by side, projected at once (Idefics 3).
+    Joined {
+        /// Patches along a side of a block.
+        merge: u32,
+    },
+    /// The same through a network (LFM2-VL).
+    Network {
+        /// Patches along a side of a block.
+        merge: u32,
+        /// Width inside.
+        width: u32,
+        /// Whether a norm comes first.
+        normed: bool,
+        /// Its activation.
+        activation: EncoderActivation,
+    },
+    /// Normed patch by patch, then through a network as wide inside as a block (PaddleOCR-VL).
+    NormedNetwork {
+        /// Patches along a side of a block.
+        merge: u32,
+    },
+}
+
+impl SiglipConfig {
+    /// Whether the tokens of a picture see those of the same picture that come after them.
+    pub fn looks_both_ways(&self) -> bool {
+        matches!(self.projector, SiglipProjector::Pooled { .. })
+    }
+}
+
+/// Sizes that a class of transformers has if a config is silent.
+struct Defaults {
+    hidden_size: u32,
+    intermediate_size: u32,
+    layers: u32,
+    heads: u32,
+    patch_size: u32,
+    image_size: u32,
+}
+
+/// Those of SigLIP's class and of SigLIP 2's.
+const SIGLIP: Defaults = Defaults {
+    hidden_size: 768,
+    intermediate_size: 3072,
+    layers: 12,
+    heads: 12,
+    patch_size: 16,
+    image_size: 224,
+};
+
+fn shape(vision: Fields<'_>, defaults: &Defaults) -> Result<TowerShape, Error> {
+    TowerShape {
+        hidden_size: vision.number("hidden_size")?.unwrap_or(defaults.hidden_size),
+        layers: vision.number("num_hidden_layers")?.unwrap_or(defaults.layers),
+        heads: vision.number("num_attention_heads")?.unwrap_or(defaults.heads),
+        intermediate_size: vision.number("intermediate_size")?.unwrap_or(defaults.intermediate_size),
+        patch_size: square(vision, "patch_size")?.unwrap_or(defaults.patch_size),
+        eps: vision.number("layer_norm_eps")?.unwrap_or(1e-6),
+        activation: activation(vision, "hidden_act", EncoderActivation::GeluTanh)?,
+    }
+    .check()
+}
+
+fn side(vision: Fields<'_>, shape: &TowerShape, defaults: &Defaults) -> Result<u32, Error> {
+    let pixels = square(vision, "image_size")?.unwrap_or(defaults.image_size);
+    patches_along("image_size", pixels, shape.patch_size)
+}
+
+/// Gemma 3.
+pub(super) fn gemma3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+    let shape = shape(vision, &SIGLIP)?;
+    let side = side(vision, &shape, &SIGLIP)?;
+    let per_picture = top.number("mm_tokens_per_image")?.unwrap_or(256u32);
+    let tokens = per_picture.isqrt();
+    if tokens == 0 || tokens * tokens != per_picture || !side.is_multiple_of(tokens) {
+        return Err(Error::InvalidField {
+            field: "mm_tokens_per_image",
+            reason: format!("{side} rows of patches cannot become {per_picture} tokens"),
+        });
+    }
+    Ok(VisionConfig::Siglip(SiglipConfig {
+        shape,
+        side,
+        rows: false,
+        theta: None,
+        projector: SiglipProjector::Pooled { tokens },
+    }))
+}
+
+/// Idefics 3 and SmolVLM.
+pub(super) fn idefics3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+    let defaults = Defaults {
+        hidden_size: 1152,
+        heads: 16,
+        patch_size: 32,
+        ..SIGLIP
+    };
+    let shape = shape(vision, &defaults)?;
+    let side = side(vision, &shape, &defaults)?;
+    let merge = merge("scale_factor", top.number("scale_factor")?)?;
+    if !side.is_multiple_of(merge) {
+        return Err(Error::InvalidField {
+            field: "scale_factor",
+            reason: format!("{side} rows of patches are not blocks of {merge}"),
+        });
+    }
+    Ok(VisionConfig::Siglip(SiglipConfig {
+        shape,
+        side,
+        rows: false,
+        theta: None,
+        projector: SiglipProjector::Joined { merge },
+    }))
+}
+
+/// LFM2-VL.
+pub(super) fn lfm2(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+    let shape = shape(vision, &SIGLIP)?;
+    let width = top.number("projector_hidden_size")?.unwrap_or(2560);
+    let patches = vision.number("num_patches")?.unwrap_or(256u32);
+    check_width("projector_hidden_size", width.into())?;
+    check_width("num_patches", patches.into())?;
+    Ok(VisionConfig::Siglip(SiglipConfig {
+        shape: TowerShape {
+            layers: layers_used(top, shape.layers)?,
+            ..shape
+        },
+        side: patches.isqrt(),
+        rows: true,
+        theta: None,
+        projector: SiglipProjector::Network {
+            merge: merge("downsample_factor", top.number("downsample_factor")?)?,
+            width,
+            normed: top.flag("projector_use_layernorm")?.unwrap_or(true),
+            activation: activation(top, "projector_hidden_act", EncoderActivation::Gelu)?,
+        },
+    }))
+}
+
+/// PaddleOCR-VL.
+pub(super) fn paddleocr(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
+    let defaults = Defaults {
+        hidden_size: 1152,
+        intermediate_size: 4304,
+        layers: 27,
+        heads: 16,
+        patch_size: 14,
+        image_size: 384,
+    };
+    let shape = shape(vision, &defaults)?.check_turning()?;
+    Ok(VisionConfig::Siglip(SiglipConfig {
+        shape,
+        side: side(vision, &shape, &defaults)?,
+        rows: true,
+        theta: Some(10_000.0),
+        projector: SiglipProjector::NormedNetwork {
+            merge: merge("spatial_merge_size", vision.number("spatial_merge_size")?)?,
+        },
+    }))
+}

@@ -1,0 +1,156 @@
+//! What a tower takes, and looking at one picture with it.
+
+use super::Backend;
+use crate::config::vision::{SiglipProjector, TowerShape, VisionConfig};
+
+/// The most tokens of a picture in normal detail.
+const TOKENS: u64 = 2048;
+
+/// The most bytes of scores that are there at once; more queries look in turns.
+pub const MAX_TOWER_SCORES: u64 = 256 << 20;
+
+/// A tower as far as memory depends on it.
+pub struct TowerCost {
+    /// How many layers.
+    pub layers: u64,
+    /// Width of its stream.
+    pub hidden: u64,
+    /// Width inside of its networks.
+    pub width: u64,
+    /// Projections of its networks: 2, or 3 if they are gated.
+    pub projections: u64,
+    /// Heads of its attention.
+    pub heads: u64,
+    /// Numbers of what is neither attention nor network: patches, positions, and what leads to the language part.
+    pub others: u64,
+    /// Patches that become one token.
+    pub patches_of_token: u64,
+    /// The most tokens of a picture.
+    pub tokens: u64,
+}
+
+impl TowerCost {
+    fn of(config: &VisionConfig) -> Self {
+        match config {
+            VisionConfig::Gemma4(tower) => Self {
+                layers: tower.layers.into(),
+                hidden: tower.hidden_size.into(),
+                width: tower.intermediate_size.into(),
+                projections: 3,
+                heads: tower.heads.into(),
+                others: u64::from(tower.hidden_size)
+                    * (2 * u64::from(tower.positions) + 3 * u64::from(tower.patch_size).pow(2) + u64::from(tower.hidden_size)),
+                patches_of_token: u64::from(tower.pooling).pow(2),
+                tokens: TOKENS.min(280),
+            },
+            VisionConfig::Qwen(tower) => {
+                let square = u64::from(tower.hidden_size) * u64::from(tower.merge).pow(2);
+                let mergers = 1 + tower.deepstack.len() as u64;
+                let patch = 3 * u64::from(tower.frames) * u64::from(tower.patch_size).pow(2);
+                let positions = tower.positions.map_or(0, |table| u64::from(table.side).pow(2));
+                Self {
+                    layers: tower.layers.into(),
+                    hidden: tower.hidden_size.into(),
+                    width: tower.intermediate_size.into(),
+                    projections: if tower.gated { 3 } else { 2 },
+                    heads: tower.heads.into(),
+                    others: u64::from(tower.hidden_size) * (patch + positions)
+                        + mergers * square * (square + u64::from(tower.out_hidden_size)),
+                    patches_of_token: u64::from(tower.merge).pow(2),
+                    tokens: TOKENS,
+                }
+            }
+            VisionConfig::Siglip(tower) => {
+                let cost = Self::plain(&tower.shape, 2, tower.side, 1);
+                match tower.projector {
+                    // Whatever the size of the picture, the tower sees its one size.
+                    SiglipProjector::Pooled { tokens } => {
+                        let tokens = u64::from(tokens).pow(2).max(1);
+                        let patches_of_token = u64::from(tower.side).pow(2).div_ceil(tokens);
+                        Self { patches_of_token, tokens, ..cost }
+                    }
+                    SiglipProjector::Joined { merge } | SiglipProjector::NormedNetwork { merge } => cost.joined(merge),
+                    SiglipProjector::Network { merge, width, .. } => {
+                        let inside = u64::from(width) * cost.hidden * u64::from(merge).pow(2);
+                        let cost = cost.joined(merge);
+                        Self { others: cost.others + inside, ..cost }
+                    }
+                }
+            }
+            VisionConfig::Pixtral(tower) => Self::plain(&tower.shape, 3, 0, 1).joined(tower.merger.map_or(1, |merger| merger.merge)),
+            VisionConfig::InternVit(tower) => Self::plain(&tower.shape, 2, tower.side, 1).joined(tower.merge),
+            VisionConfig::Glm(tower) => {
+                let cost = Self::plain(&tower.shape, 3, tower.learned.unwrap_or(0), tower.frames);
+                let outputs = u64::from(tower.out_hidden_size);
+                let block = cost.hidden * u64::from(tower.merge).pow(2);
+                Self {
+                    others: cost.others + outputs * (block + outputs + 3 * u64::from(tower.merger_width)),
+                    patches_of_token: u64::from(tower.merge).pow(2),
+                    ..cost
+                }
+            }
+        }
+    }
+
+    /// A stack with learned positions for so many patches along a side, whose patches hold so many frames.
+    fn plain(shape: &TowerShape, projections: u64, side: u32, frames: u32) -> Self {
+        let hidden = u64::from(shape.hidden_size);
+        let patch = 3 * u64::from(frames) * u64::from(shape.patch_size).pow(2);
+        Self {
+            layers: shape.layers.into(),
+            hidden,
+            width: shape.intermediate_size.into(),
+            projections,
+            heads: shape.heads.into(),
+            others: hidden * (patch + u64::from(side).pow(2)),
+            patches_of_token: 1,
+            tokens: TOKENS,
+        }
+    }
+
+    /// Joined to the language part by blocks of so many patches along a side; it is taken to be about as wide as a block.
+    fn joined(self, merge: u32) -> Self {
+        let patches_of_token = u64::from(merge).pow(2);
+        let block = self.hidden * patches_of_token;
+        Self {
+            others: self.others + block * block,
+            patches_of_token,
+            ..self
+        }
+    }
+
+    fn parameters(&self) -> u64 {
+        self.layers * self.hidden * (4 * self.hidden + self.projections * self.width) + self.others
+    }
+}
+
+/// How many numbers the weights of a tower are.
+pub(super) fn parameters(config: &VisionConfig) -> u64 {
+    TowerCost::of(config).parameters()
+}
+
+/// Bytes of the weights of a tower as they lie in memory. Conversions leave towers in 16 bits.
+pub(super) fn weights(config: &VisionConfig, backend: Backend) -> u64 {
+    parameters(config) * element(backend)
+}
+
+/// The most bytes that looking at a picture in normal detail takes.
+pub(super) fn looking(config: &VisionConfig, backend: Backend) -> u64 {
+    let shape = TowerCost::of(config);
+    looking_at(config, backend, shape.tokens * shape.patches_of_token)
+}
+
+/// The bytes that looking at so many patches takes: states, queries, keys and values, what is inside of the network, and scores.
+pub(super) fn looking_at(config: &VisionConfig, backend: Backend, patches: u64) -> u64 {
+    let shape = TowerCost::of(config);
+    let scores = (patches * patches * shape.heads * 4).min(MAX_TOWER_SCORES);
+    // Rotations and norms are computed in 32 bits.
+    patches * (10 * shape.hidden + 3 * shape.width) * element(backend).max(4) + scores
+}
+
+fn element(backend: Backend) -> u64 {
+    match backend {
+        Backend::Cpu => 4,
+        Backend::Metal | Backend::Cuda => 2,
+    }
+}

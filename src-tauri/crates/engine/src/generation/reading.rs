@@ -1,0 +1,108 @@
+//! Reading the prompt of an answer, and what else of its tokens no step has read.
+
+use std::time::Instant;
+
+use checkpoint::memory::Workload;
+
+use super::Generation;
+use crate::answer::pauses;
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::sampler::Sampler;
+use crate::sequence::{backend, Sequence, SequenceState};
+use crate::tensor::device;
+
+impl Generation {
+    /// Reads at most `most` of its unread tokens and returns how many.
+    ///
+    /// # Errors
+    /// If there is no memory for them, or MLX fails.
+    pub fn prefill_chunk(&mut self, most: usize) -> Result<usize> {
+        let from = match self.read() {
+            Some(read) => read,
+            None => self.look_up()?,
+        };
+        let pause = self.boundaries.iter().copied().find(|boundary| *boundary > from);
+        let end = (self.tokens.len() - 1).min(pause.unwrap_or(usize::MAX));
+        let to = self.chunk_end(from, (from + most).min(end)).min(self.tokens.len() - 1);
+        if self.look(from, to)? {
+            return Ok(0);
+        }
+        if to > from {
+            if to < self.prefilled {
+                self.check_memory(from, to)?;
+            }
+            let sequence = self.sequence.as_mut().expect("it was looked up");
+            sequence.state.prefill(&self.loaded.model, &self.tokens[from..to])?;
+            // The last token that the sampler was told of joins with what reads it.
+            let unseen = from.max(self.told - 1);
+            if unseen < to {
+                sequence.observe(&self.tokens[unseen..to])?;
+            }
+            self.last_chunk = Instant::now();
+            if !self.decoding {
+                self.report_prefill(to);
+            }
+            if pause == Some(to) {
+                self.store()?;
+            }
+        }
+        if self.unread() == 0 && !self.decoding {
+            self.decoding = true;
+            self.times.prefilled = self.read().unwrap_or(0) - self.cached + 1;
+            self.force(self.limit.0);
+        }
+        Ok(to - from)
+    }
+
+    /// Continues from the longest prefix that the cache holds, and returns its length.
+    fn look_up(&mut self) -> Result<usize> {
+        let (model, processor) = (&self.loaded.model, self.loaded.files.chat()?);
+        let mut sampler = match self.sampler.take() {
+            Some(sampler) => sampler,
+            None => {
+                let (told, protected) = (&self.tokens[..self.told], processor.eos_and_newline_ids());
+                let mut sampler = Sampler::new(self.sampler_config.clone(), told, &protected, model.vocabulary())?;
+                sampler.skip_draws(self.told - self.prompt_tokens)?;
+                sampler
+            }
+        };
+        let most = self.tokens.len() - 1;
+        let hit = self
+            .loaded
+            .prefix_cache
+            .borrow_mut()
+            .lookup(self.prefix(), most, self.request.kv_bits)?;
+        let (cached, state) = match hit {
+            Some((positions, caches)) => (positions, SequenceState::from_caches(caches, positions)),
+            None => (0, SequenceState::new(model, self.request.kv_bits)),
+        };
+        if !self.decoding {
+            self.cached = cached;
+        }
+        let seen = self.told - 1;
+        if seen < cached {
+            sampler.observe(&self.tokens[seen..cached])?;
+        }
+        self.boundaries = pauses(std::mem::take(&mut self.boundaries), cached);
+        let state = state.with_images(self.images.as_ref().map(|(images, _)| images.clone()));
+        self.sequence = Some(Sequence::new(state, sampler).with_logprobs(self.request.top_logprobs));
+        Ok(cached)
+    }
+
+    fn check_memory(&self, from: usize, to: usize) -> Result<()> {
+        let Some(guard) = self.job.shared.memory_guard() else {
+            return Ok(());
+        };
+        let workload = Workload {
+            context: to as u32,
+            kv_bits: self.request.kv_bits,
+            backend: backend(),
+            prefix_cached: false,
+        };
+        let more = self.loaded.files.config.additional_memory(from as u32, &workload);
+        guard
+            .before_chunk(more, device().name(), memory::figures()?.active)
+            .map_err(Error::MemoryShort)
+    }
+}

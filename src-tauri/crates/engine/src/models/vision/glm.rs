@@ -1,0 +1,213 @@
+//! The towers of GLM-4.1V and GLM-OCR. References: transformers' `modeling_glm4v.py` and `modeling_glm_ocr.py`.
+
+use checkpoint::config::encoder::EncoderActivation;
+use checkpoint::config::vision::GlmVisionConfig;
+use checkpoint::View;
+use media::ViewPixels;
+use mlx_rs::Dtype;
+
+use super::block::Mlp;
+use super::patches::{load_patch_linear, PatchOrder, COLOURS};
+use super::resample::Resampling;
+use super::rope::{angles, in_squares, PatchRotation};
+use super::stack::{check_blocks, load_mlp, load_table, BlockNames, Stack, TORCH_EPS};
+use super::{rows_of, Between, Features};
+use crate::error::{Error, Result};
+use crate::layers::{LayerNorm, Linear, Pointwise, RmsNorm};
+use crate::parameters::Parameters;
+use crate::sequence::ids_tensor;
+use crate::tensor::Tensor;
+use crate::weights::Weights;
+
+/// The base of the rotation's periods.
+const THETA: f32 = 10_000.0;
+
+const BLOCK: BlockNames = BlockNames {
+    rms: true,
+    norms: ["norm1", "norm2"],
+    qkv: &["attn.qkv"],
+    output: "attn.proj",
+    qk_norms: None,
+    scales: None,
+    gate: Some("mlp.gate_proj"),
+    network: ["mlp.up_proj", "mlp.down_proj"],
+};
+
+/// The same with normed heads.
+const NORMED: BlockNames = BlockNames {
+    qk_norms: Some((["attn.q_norm", "attn.k_norm"], false)),
+    ..BLOCK
+};
+
+/// A tower with its merger.
+pub struct GlmTower {
+    config: GlmVisionConfig,
+    dtype: Dtype,
+    patch_proj: Linear,
+    learned: Option<Learned>,
+    stack: Stack,
+    post_layernorm: RmsNorm,
+    merger: Merger,
+}
+
+/// A norm, then learned positions.
+struct Learned {
+    post_conv_layernorm: RmsNorm,
+    /// `[side, side, hidden]`.
+    positions: Tensor,
+}
+
+/// What makes a token of the patches of a block.
+struct Merger {
+    downsample: Linear,
+    proj: Linear,
+    post_projection_norm: LayerNorm,
+    activation: Pointwise,
+    network: Mlp,
+}
+
+impl GlmTower {
+    pub(super) fn load(config: &GlmVisionConfig, text_width: u32, weights: &mut Weights<'_>) -> Result<Self> {
+        if config.out_hidden_size != text_width {
+            return Err(Error::BadRequest(format!(
+                "config.json says that the tower makes {} numbers and the language part reads {text_width}",
+                config.out_hidden_size
+            )));
+        }
+        let shape = &config.shape;
+        let (hidden, side) = (shape.hidden_size as i32, shape.patch_size as i32);
+        let norm = |path: &str, weights: &mut Weights<'_>| RmsNorm::load(weights, path, hidden, shape.eps);
+        let dtype = weights.dtype("vision_tower.post_layernorm.weight");
+        let inputs = COLOURS * config.frames as i32 * side * side;
+        let block = if config.qk_norm { &NORMED } else { &BLOCK };
+        Ok(Self {
+            dtype,
+            patch_proj: load_patch_linear(weights, "vision_tower.patch_embed.proj", inputs, hidden, PatchOrder::ColourByColour)?,
+            learned: match config.learned {
+                Some(side) => Some(Learned {
+                    post_conv_layernorm: norm("vision_tower.post_conv_layernorm", weights)?,
+                    positions: load_table("vision_tower.embeddings.position_embedding", side, hidden, weights)?,
+                }),
+                None => None,
+            },
+            stack: Stack::load("vision_tower.blocks", block, shape, dtype, weights)?,
+            post_layernorm: norm("vision_tower.post_layernorm", weights)?,
+            merger: Merger::load(config, dtype, weights)?,
+            config: *config,
+        })
+    }
+
+    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, between: &mut Between<'_>) -> Result<Features> {
+        let (config, (rows, columns)) = (&self.config, view.patches);
+        check_blocks(view, config.merge)?;
+        let inputs = COLOURS * (config.frames * config.shape.patch_size * config.shape.patch_size) as i32;
+        let mut x = self.patch_proj.forward(&rows_of(pixels, view, inputs)?.astype(self.dtype)?)?;
+        let places = in_squares(rows, columns, config.merge);
+        if let Some(learned) = &self.learned {
+            let order: Vec<u32> = places.iter().map(|(row, column)| row * columns + column).collect();
+            let positions = Resampling::Cubic.apply(&learned.positions, view.patches)?.astype(self.dtype)?;
+            x = learned
+                .post_conv_layernorm
+                .forward(&x)?
+                .add(&positions.take(&ids_tensor(&order), 0)?)?;
+        }
+        let rotation = PatchRotation::new(&angles(&places, config.shape.head_dim() / 2, THETA, false), places.len(), 1);
+        let x = self.stack.forward(x, Some(&rotation), between)?;
+        Ok(Features::of(self.merger.forward(&self.post_layernorm.forward(&x)?, config.merge)?))
+    }
+}
+
+impl Merger {
+    fn load(config: &GlmVisionConfig, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Self> {
+        const PATH: &str = "vision_tower.merger";
+        let (outputs, width) = (config.out_hidden_size as i32, config.merger_width as i32);
+        Ok(Self {
+            downsample: load_downsample(config, weights)?,
+            proj: Linear::load(weights, &format!("{PATH}.proj"), outputs, outputs)?,
+            post_projection_norm: LayerNorm::load(weights, &format!("{PATH}.post_projection_norm"), outputs, TORCH_EPS)?,
+            activation: Pointwise::new(EncoderActivation::Gelu, dtype)?,
+            network: load_mlp(
+                PATH,
+                Some("gate_proj"),
+                ["up_proj", "down_proj"],
+                (outputs, width, outputs),
+                (config.shape.activation, dtype),
+                weights,
+            )?,
+        })
+    }
+
+    /// `[patches, hidden]`, those of a block next to each other, to `[tokens, width of the language part]`.
+    fn forward(&self, x: &Tensor, merge: u32) -> Result<Tensor> {
+        let blocks = x.reshape(&[-1, x.dim(1) * (merge * merge) as i32])?;
+        let joined = self.proj.forward(&self.downsample.forward(&blocks)?)?;
+        let gelu = self.activation.forward(&self.post_projection_norm.forward(&joined)?)?;
+        self.network.forward(&gelu)
+    }
+}
+
+/// The convolution that makes one row of the patches of a block, patch after patch. Its channels are second, as PyTorch has them,
+/// or last, as MLX has them.
+fn load_downsample(config: &GlmVisionConfig, weights: &mut Weights<'_>) -> Result<Linear> {
+    const PATH: &str = "vision_tower.downsample";
+    let (hidden, outputs, merge) = (config.shape.hidden_size as i32, config.out_hidden_size as i32, config.merge as i32);
+    let name = format!("{PATH}.weight");
+    let kernel = match weights.shape(&name) {
+        Some(shape) if shape == [outputs, hidden, merge, merge] => {
+            let kernel = weights.take(&name, &[outputs, hidden, merge, merge])?;
+            kernel.transpose(&[0, 2, 3, 1])?
+        }
+        _ => weights.take(&name, &[outputs, merge, merge, hidden])?,
+    };
+    let bias = weights.take(&format!("{PATH}.bias"), &[outputs])?;
+    let linear = Linear::with_bias(&kernel.reshape(&[outputs, merge * merge * hidden])?, Some(&bias))?;
+    weights.materialize(linear.tensors())?;
+    Ok(linear)
+}
+
+impl Parameters for Learned {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            post_conv_layernorm,
+            positions,
+        } = self;
+        post_conv_layernorm.visit(visitor);
+        visitor(positions);
+    }
+}
+
+impl Parameters for Merger {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            downsample,
+            proj,
+            post_projection_norm,
+            activation,
+            network,
+        } = self;
+        downsample.visit(visitor);
+        proj.visit(visitor);
+        post_projection_norm.visit(visitor);
+        activation.visit(visitor);
+        network.visit(visitor);
+    }
+}
+
+impl Parameters for GlmTower {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            config: _,
+            dtype: _,
+            patch_proj,
+            learned,
+            stack,
+            post_layernorm,
+            merger,
+        } = self;
+        patch_proj.visit(visitor);
+        learned.visit(visitor);
+        stack.visit(visitor);
+        post_layernorm.visit(visitor);
+        merger.visit(visitor);
+    }
+}

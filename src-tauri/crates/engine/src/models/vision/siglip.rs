@@ -1,0 +1,229 @@
+//! SigLIP and SigLIP 2, and what joins them to language parts. References: transformers' `modeling_siglip.py`, `modeling_siglip2.py`,
+//! `modeling_gemma3.py`, `modeling_idefics3.py`, `modeling_lfm2_vl.py` and `modeling_paddleocr_vl.py`.
+
+use checkpoint::config::encoder::EncoderActivation;
+use checkpoint::config::vision::{SiglipConfig, SiglipProjector};
+use checkpoint::View;
+use media::ViewPixels;
+use mlx_rs::Dtype;
+
+use super::block::Mlp;
+use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
+use super::resample::Resampling;
+use super::rope::{angles, PatchRotation};
+use super::stack::{check_blocks, first_with, join_blocks, load_mlp, load_table, row_by_row, BlockNames, Stack, TORCH_EPS};
+use super::{planes_of, rows_of, Between, Features};
+use crate::error::Result;
+use crate::layers::{LayerNorm, Linear, RmsNorm};
+use crate::parameters::Parameters;
+use crate::tensor::Tensor;
+use crate::weights::Weights;
+
+/// Where conversions and originals keep the tower.
+const PLACES: [&str; 3] = ["vision_tower.vision_model", "vision_tower", "vision_model"];
+
+/// Layers as SigLIP names them.
+const APART: BlockNames = BlockNames {
+    rms: false,
+    norms: ["layer_norm1", "layer_norm2"],
+    qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+    output: "self_attn.out_proj",
+    qk_norms: None,
+    scales: None,
+    gate: None,
+    network: ["mlp.fc1", "mlp.fc2"],
+};
+
+/// The same with the projections joined (conversions of PaddleOCR-VL).
+const JOINED: BlockNames = BlockNames {
+    qkv: &["self_attn.qkv"],
+    ..APART
+};
+
+/// A tower with its projector.
+pub struct Siglip {
+    config: SiglipConfig,
+    dtype: Dtype,
+    patch_embedding: Linear,
+    /// `[side, side, hidden]`.
+    positions: Tensor,
+    stack: Stack,
+    post_layernorm: LayerNorm,
+    projector: Projector,
+}
+
+enum Projector {
+    Pooled { norm: RmsNorm, projection: Tensor },
+    Joined(Linear),
+    Network { norm: Option<LayerNorm>, network: Mlp },
+    NormedNetwork { norm: LayerNorm, network: Mlp },
+}
+
+impl Siglip {
+    pub(super) fn load(config: &SiglipConfig, outputs: u32, weights: &mut Weights<'_>) -> Result<Self> {
+        let shape = &config.shape;
+        let (hidden, side) = (shape.hidden_size as i32, shape.patch_size as i32);
+        let path = first_with(weights, &PLACES, "embeddings.patch_embedding.weight");
+        let embedding = format!("{path}.embeddings.patch_embedding");
+        // Rows of SigLIP 2 come pixel by pixel, and so do those that planes are cut into; PaddleOCR's come colour by colour.
+        let order = match config.theta {
+            Some(_) => PatchOrder::ColourByColour,
+            None => PatchOrder::PixelByPixel,
+        };
+        let layers = match weights.has(&format!("{path}.layers.0.layer_norm1.weight")) {
+            true => format!("{path}.layers"),
+            false => format!("{path}.encoder.layers"),
+        };
+        let joined = weights.has(&format!("{layers}.0.self_attn.qkv.weight"));
+        let dtype = weights.dtype(&format!("{layers}.0.layer_norm1.weight"));
+        Ok(Self {
+            dtype,
+            patch_embedding: load_patch_linear(weights, &embedding, COLOURS * side * side, hidden, order)?,
+            positions: load_table(&format!("{path}.embeddings.position_embedding"), config.side, hidden, weights)?,
+            stack: Stack::load(&layers, if joined { &JOINED } else { &APART }, shape, dtype, weights)?,
+            post_layernorm: LayerNorm::load(weights, &format!("{path}.post_layernorm"), hidden, shape.eps)?,
+            projector: Projector::load(config, outputs as i32, dtype, weights)?,
+            config: *config,
+        })
+    }
+
+    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, between: &mut Between<'_>) -> Result<Features> {
+        let (config, side) = (&self.config, self.config.shape.patch_size as i32);
+        check_blocks(view, block(config, view))?;
+        let rows = match config.rows {
+            true => rows_of(pixels, view, COLOURS * side * side)?,
+            false => cut(&planes_of(pixels, view, side)?, side)?,
+        };
+        let resampling = match config.projector {
+            SiglipProjector::Network { .. } => Resampling::LinearAntialiased,
+            _ => Resampling::Linear,
+        };
+        let positions = resampling.apply(&self.positions, view.patches)?.astype(self.dtype)?;
+        let rotation = config.theta.map(|theta| {
+            let places = row_by_row(view.patches);
+            PatchRotation::new(&angles(&places, config.shape.head_dim() / 2, theta, false), places.len(), 1)
+        });
+        let x = self.patch_embedding.forward(&rows.astype(self.dtype)?)?.add(&positions)?;
+        let x = self.stack.forward(x, rotation.as_ref(), between)?;
+        let states = self.post_layernorm.forward(&x)?;
+        Ok(Features::of(self.projector.forward(&states, view.patches, &config.projector)?))
+    }
+}
+
+/// Patches along a side of what becomes one token.
+fn block(config: &SiglipConfig, view: &View) -> u32 {
+    match config.projector {
+        SiglipProjector::Pooled { tokens } => (view.patches.0 / tokens).max(1),
+        SiglipProjector::Joined { merge } | SiglipProjector::Network { merge, .. } | SiglipProjector::NormedNetwork { merge } => merge,
+    }
+}
+
+impl Projector {
+    fn load(config: &SiglipConfig, outputs: i32, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Self> {
+        const PATH: &str = "multi_modal_projector";
+        const NETWORK: [&str; 2] = ["linear_1", "linear_2"];
+        let hidden = config.shape.hidden_size as i32;
+        let block = |merge: u32| hidden * (merge * merge) as i32;
+        match config.projector {
+            SiglipProjector::Pooled { .. } => {
+                // Stored as the difference from 1, as all of Gemma's norms.
+                let factors = weights.take(&format!("{PATH}.mm_soft_emb_norm.weight"), &[hidden])?;
+                let factors = factors.add(&Tensor::scalar(1.0, factors.dtype())?)?;
+                let projection = weights.take(&format!("{PATH}.mm_input_projection_weight"), &[hidden, outputs])?;
+                let norm = RmsNorm::new(factors, config.shape.eps)?;
+                weights.materialize(norm.tensors().into_iter().chain([&projection]))?;
+                Ok(Self::Pooled { norm, projection })
+            }
+            SiglipProjector::Joined { merge } => {
+                let projection = Linear::load(weights, "connector.modality_projection.proj", block(merge), outputs)?;
+                Ok(Self::Joined(projection))
+            }
+            SiglipProjector::Network {
+                merge,
+                width,
+                normed,
+                activation,
+            } => {
+                let norm = match normed {
+                    true => Some(LayerNorm::load(weights, &format!("{PATH}.layer_norm"), block(merge), TORCH_EPS)?),
+                    false => None,
+                };
+                let shape = (block(merge), width as i32, outputs);
+                let network = load_mlp(PATH, None, NETWORK, shape, (activation, dtype), weights)?;
+                Ok(Self::Network { norm, network })
+            }
+            SiglipProjector::NormedNetwork { merge } => {
+                let path = first_with(weights, &["vision_tower.projector", "mlp_AR"], "pre_norm.weight");
+                let shape = (block(merge), block(merge), outputs);
+                Ok(Self::NormedNetwork {
+                    norm: LayerNorm::load(weights, &format!("{path}.pre_norm"), hidden, TORCH_EPS)?,
+                    network: load_mlp(&path, None, NETWORK, shape, (EncoderActivation::Gelu, dtype), weights)?,
+                })
+            }
+        }
+    }
+
+    fn forward(&self, states: &Tensor, grid: (u32, u32), config: &SiglipProjector) -> Result<Tensor> {
+        match (self, *config) {
+            (Self::Pooled { norm, projection }, SiglipProjector::Pooled { tokens }) => {
+                let (tokens, hidden) = (tokens as i32, states.dim(-1));
+                let (down, across) = (grid.0 as i32 / tokens, grid.1 as i32 / tokens);
+                let squares = states.reshape(&[tokens, down, tokens, across, hidden])?;
+                let share = Tensor::scalar(1.0 / (down * across) as f32, states.dtype())?;
+                let means = squares.sum(3, false)?.sum(1, false)?.mul(&share)?;
+                norm.forward(&means.reshape(&[tokens * tokens, hidden])?)?.matmul(projection)
+            }
+            (Self::Joined(projection), SiglipProjector::Joined { merge }) => projection.forward(&join_blocks(states, grid, merge)?),
+            (Self::Network { norm, network }, SiglipProjector::Network { merge, .. }) => {
+                let blocks = join_blocks(states, grid, merge)?;
+                match norm {
+                    Some(norm) => network.forward(&norm.forward(&blocks)?),
+                    None => network.forward(&blocks),
+                }
+            }
+            (Self::NormedNetwork { norm, network }, SiglipProjector::NormedNetwork { merge }) => {
+                network.forward(&join_blocks(&norm.forward(states)?, grid, merge)?)
+            }
+            _ => unreachable!("it was loaded by this description"),
+        }
+    }
+}
+
+impl Parameters for Projector {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::Pooled { norm, projection } => {
+                norm.visit(visitor);
+                visitor(projection);
+            }
+            Self::Joined(projection) => projection.visit(visitor),
+            Self::Network { norm, network } => {
+                norm.visit(visitor);
+                network.visit(visitor);
+            }
+            Self::NormedNetwork { norm, network } => {
+                norm.visit(visitor);
+                network.visit(visitor);
+            }
+        }
+    }
+}
+
+impl Parameters for Siglip {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            config: _,
+            dtype: _,
+            patch_embedding,
+            positions,
+            stack,
+            post_layernorm,
+            projector,
+        } = self;
+        patch_embedding.visit(visitor);
+        visitor(positions);
+        stack.visit(visitor);
+        post_layernorm.visit(visitor);
+        projector.visit(visitor);
+    }
+}

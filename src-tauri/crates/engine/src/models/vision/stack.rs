@@ -1,0 +1,192 @@
+//! Loading stacks of plain layers: the same parts under each family's names.
+
+use checkpoint::config::encoder::EncoderActivation;
+use checkpoint::config::vision::TowerShape;
+use checkpoint::View;
+use mlx_rs::Dtype;
+
+use super::attention::{Attention, HeadNorms, Projections};
+use super::block::{Block, Mlp, Norm};
+use super::linear::ClippedLinear;
+use super::rope::PatchRotation;
+use super::{pause, Between};
+use crate::error::{Error, Result};
+use crate::layers::{Embedding, LayerNorm, Linear, Pointwise, RmsNorm};
+use crate::parameters::Parameters;
+use crate::tensor::Tensor;
+use crate::weights::Weights;
+
+/// The epsilon of norms for which transformers leaves it to torch.
+pub const TORCH_EPS: f32 = 1e-5;
+
+/// What the tensors of a layer are called, and what it is made of.
+#[derive(Clone, Copy)]
+pub struct BlockNames {
+    /// Whether norms are by the root mean square.
+    pub rms: bool,
+    /// The norm before attention and the one before the network.
+    pub norms: [&'static str; 2],
+    /// What makes queries, keys and values: one name or three.
+    pub qkv: &'static [&'static str],
+    /// What is made of what the heads found.
+    pub output: &'static str,
+    /// Norms of queries and keys, and whether they are over all heads together.
+    pub qk_norms: Option<([&'static str; 2], bool)>,
+    /// Factors `[hidden]` of what attention and the network add.
+    pub scales: Option<[&'static str; 2]>,
+    /// What the activation gates, if anything.
+    pub gate: Option<&'static str>,
+    /// The first projection and the last one.
+    pub network: [&'static str; 2],
+}
+
+/// Layers, first to last.
+pub struct Stack(Vec<Block>);
+
+impl Stack {
+    /// Loads `path.0` and so on.
+    pub fn load(path: &str, names: &BlockNames, shape: &TowerShape, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Self> {
+        let blocks = (0..shape.layers).map(|layer| load_block(&format!("{path}.{layer}"), names, shape, dtype, weights));
+        Ok(Self(blocks.collect::<Result<_>>()?))
+    }
+
+    /// Takes the patches of one view `[patches, hidden]` through all layers.
+    pub fn forward(&self, x: Tensor, rotation: Option<&PatchRotation>, between: &mut Between<'_>) -> Result<Tensor> {
+        let whole = [(1, x.dim(0))];
+        let mut x = x;
+        for block in &self.0 {
+            x = block.forward(&x, rotation, &whole)?;
+            pause(&x, between)?;
+        }
+        Ok(x)
+    }
+}
+
+fn load_block(path: &str, names: &BlockNames, shape: &TowerShape, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Block> {
+    let at = |name: &str| format!("{path}.{name}");
+    let (hidden, width, head_dim) = (shape.hidden_size as i32, shape.intermediate_size as i32, shape.head_dim() as i32);
+    let norm = |name: &str, weights: &mut Weights<'_>| load_norm(names.rms, &at(name), hidden, shape.eps, weights);
+    let scale = |half: usize, weights: &mut Weights<'_>| match names.scales {
+        Some(scales) => weights.take(&at(scales[half]), &[hidden]).map(|factors| Some(Norm::Scale(factors))),
+        None => Ok(None),
+    };
+    let parts: Vec<_> = names
+        .qkv
+        .iter()
+        .map(|name| (at(name), 3 * hidden / names.qkv.len() as i32))
+        .collect();
+    let qk_norm = |name: &str, whole: bool, weights: &mut Weights<'_>| {
+        RmsNorm::load(weights, &at(name), if whole { hidden } else { head_dim }, shape.eps)
+    };
+    let norms = match names.qk_norms {
+        None => HeadNorms::None,
+        Some(([queries, keys], whole)) => {
+            let norms = [qk_norm(queries, whole, weights)?, qk_norm(keys, whole, weights)?];
+            if whole {
+                HeadNorms::Whole(norms)
+            } else {
+                HeadNorms::QueriesAndKeys(norms)
+            }
+        }
+    };
+    let block = Block {
+        before_attention: norm(names.norms[0], weights)?,
+        attention: Attention {
+            heads: shape.heads as i32,
+            width: head_dim,
+            scale: (head_dim as f32).powf(-0.5),
+            projections: Projections::Joined(Linear::load_joined(weights, &parts, hidden)?),
+            norms,
+            output: ClippedLinear::plain(weights, &at(names.output), hidden, hidden)?,
+        },
+        after_attention: scale(0, weights)?,
+        before_mlp: norm(names.norms[1], weights)?,
+        mlp: load_mlp(
+            path,
+            names.gate,
+            names.network,
+            (hidden, width, hidden),
+            (shape.activation, dtype),
+            weights,
+        )?,
+        after_mlp: scale(1, weights)?,
+    };
+    weights.materialize(block.tensors())?;
+    Ok(block)
+}
+
+/// Loads a norm.
+pub fn load_norm(rms: bool, path: &str, width: i32, eps: f32, weights: &mut Weights<'_>) -> Result<Norm> {
+    Ok(match rms {
+        true => Norm::Rms(RmsNorm::load(weights, path, width, eps)?),
+        false => Norm::Layer(LayerNorm::load(weights, path, width, eps)?),
+    })
+}
+
+/// Loads a network below `path`: inputs, width inside and outputs.
+pub fn load_mlp(
+    path: &str,
+    gate: Option<&str>,
+    [up, down]: [&str; 2],
+    (inputs, width, outputs): (i32, i32, i32),
+    (activation, dtype): (EncoderActivation, Dtype),
+    weights: &mut Weights<'_>,
+) -> Result<Mlp> {
+    let mut linear = |name: &str, inputs: i32, outputs: i32| ClippedLinear::plain(weights, &format!("{path}.{name}"), inputs, outputs);
+    Ok(Mlp {
+        gate: gate.map(|gate| linear(gate, inputs, width)).transpose()?,
+        up: linear(up, inputs, width)?,
+        down: linear(down, width, outputs)?,
+        activation: Pointwise::new(activation, dtype)?,
+    })
+}
+
+/// The first of these paths below which a tensor of this name lies; the first of all if none does, so that loading names it.
+pub fn first_with(weights: &Weights<'_>, paths: &[&str], name: &str) -> String {
+    let found = paths.iter().find(|path| weights.has(&format!("{path}.{name}")));
+    found.or(paths.first()).map_or_else(String::new, |path| (*path).to_owned())
+}
+
+/// Loads learned positions `path` as numbers `[side, side, width]`.
+pub fn load_table(path: &str, side: u32, width: i32, weights: &mut Weights<'_>) -> Result<Tensor> {
+    let side = side as i32;
+    let rows = match Embedding::load(weights, path, side * side, width)? {
+        Embedding::Plain(rows) => rows,
+        Embedding::Quantized(rows) => rows.dequantize()?,
+    };
+    let table = rows.reshape(&[side, side, width])?;
+    weights.materialize([&table])?;
+    Ok(table)
+}
+
+/// Refuses a view whose patches are not whole blocks of `merge` × `merge`.
+pub fn check_blocks(view: &View, merge: u32) -> Result<()> {
+    let (rows, columns) = view.patches;
+    if rows.is_multiple_of(merge) && columns.is_multiple_of(merge) && rows * columns > 0 {
+        return Ok(());
+    }
+    Err(Error::BadRequest(format!(
+        "this model's tower takes no grid of {rows} by {columns} patches"
+    )))
+}
+
+/// Joins the `merge` × `merge` patches of each block of a grid `[rows · columns, width]`, row after row of it:
+/// `[blocks, merge · merge · width]`.
+pub fn join_blocks(x: &Tensor, (rows, columns): (u32, u32), merge: u32) -> Result<Tensor> {
+    let (width, merge) = (x.dim(-1), merge as i32);
+    let (down, across) = (rows as i32 / merge, columns as i32 / merge);
+    x.reshape(&[down, merge, across, merge * width])?
+        .swapaxes(1, 2)?
+        .reshape(&[down * across, merge * merge * width])
+}
+
+/// Row and column of each patch of a grid, row after row.
+pub fn row_by_row((rows, columns): (u32, u32)) -> Vec<(u32, u32)> {
+    (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))).collect()
+}
+
+impl Parameters for Stack {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        self.0.visit(visitor);
+    }
+}

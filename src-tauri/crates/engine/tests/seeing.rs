@@ -1,0 +1,260 @@
+//! From a request with pictures to its answer, on a tiny random model that sees.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use checkpoint::{ImagePlan, ImageProcessor};
+use common::oracle::{python, seed};
+use common::vision::Written;
+use common::{hear, pebble, source, Heard};
+use engine::{ImageViews, MlxEngine, PromptImage};
+use prompt::{ChatProcessor, RenderRequest};
+use protocol::{
+    Content, Engine, ErrorCode, ImageBytes, ImageDetail, LocalEngine, Message, ModelSource, NoticeCode, Request, Role, Sampling, Thinking,
+};
+
+/// Rows of other positions, masks and towers.
+const ROWS: [&str; 3] = ["gemma4", "gemma4-26b", "qwen3_vl"];
+
+/// A picture of stripes as a bitmap file.
+fn picture(width: u32, height: u32, shade: u8) -> ImageBytes {
+    let row = (3 * width).next_multiple_of(4);
+    let mut bytes = b"BM".to_vec();
+    bytes.extend((54 + row * height).to_le_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend(54u32.to_le_bytes());
+    bytes.extend(40u32.to_le_bytes());
+    bytes.extend(width.to_le_bytes());
+    bytes.extend(height.to_le_bytes());
+    bytes.extend([1, 0, 24, 0]);
+    bytes.extend([0; 24]);
+    for y in 0..height {
+        for x in 0..row {
+            bytes.push(shade.wrapping_mul((1 + (x / 9) % 5 + (y / 7) % 3) as u8));
+        }
+    }
+    bytes.into()
+}
+
+/// A question about pictures.
+fn question(text: &str, pictures: &[&ImageBytes]) -> Message {
+    let mut message = Message::text(Role::User, text);
+    message.content.extend(pictures.iter().map(|bytes| Content::Image {
+        attachment: bytes.id(),
+        media_type: "image/bmp".into(),
+        width: 1,
+        height: 1,
+        alt: "stripes.bmp".into(),
+    }));
+    message
+}
+
+fn request(model: &Path, messages: Vec<Message>, pictures: &[&ImageBytes]) -> Request {
+    Request {
+        sampling: Sampling::greedy(),
+        thinking: Some(Thinking::Off),
+        max_tokens: Some(6),
+        top_logprobs: Some(1),
+        images: pictures
+            .iter()
+            .map(|bytes| (bytes.id(), (*bytes).clone()))
+            .collect::<BTreeMap<_, _>>(),
+        ..Request::new(source(model), messages)
+    }
+}
+
+/// What every answer here is made of: its tokens and their log probabilities.
+fn said(heard: &Heard) -> (Vec<u32>, Vec<f32>) {
+    heard.logprobs.iter().map(|token| (token.token, token.logprob)).unzip()
+}
+
+fn apart(one: &[f32], other: &[f32]) -> f32 {
+    one.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+/// The first token of an answer, by hand: the prompt and the pictures' numbers made here, and one look at the logits.
+fn first_token(engine: &MlxEngine, model: &Path, messages: &[Message], pictures: &[&ImageBytes]) -> u32 {
+    let config = serde_json::from_str(&std::fs::read_to_string(model.join("config.json")).unwrap()).unwrap();
+    let processor = ImageProcessor::read(model, &config).unwrap().unwrap();
+    let decoded: Vec<_> = pictures.iter().map(|bytes| media::decode(bytes).unwrap()).collect();
+    let plan = |picture: &media::Picture| processor.plan(picture.width, picture.height, ImageDetail::Normal).unwrap();
+    let plans: Vec<ImagePlan> = decoded.iter().map(plan).collect();
+    let chat = ChatProcessor::open(model).unwrap();
+    let prompt = chat
+        .prompt(&RenderRequest {
+            messages,
+            tools: &[],
+            thinking: Some(Thinking::Off),
+            add_generation_prompt: true,
+            images: &plans,
+        })
+        .unwrap();
+    let images = prompt.images.iter().zip(decoded.iter().zip(&plans)).zip(pictures);
+    let images = images.map(|((span, (picture, plan)), bytes)| PromptImage {
+        run: span.range.clone(),
+        places: span.features.iter().cloned().flatten().collect(),
+        plan: plan.clone(),
+        views: ImageViews::Ready(Arc::new(media::preprocess(picture, &processor, plan).unwrap())),
+        hash: bytes.id().as_bytes()[..32].try_into().unwrap(),
+    });
+    let logits = engine
+        .image_logits(source(model), (prompt.ids.clone(), images.collect()), false, None, None)
+        .unwrap();
+    let best = (0..logits[0].len()).max_by(|a, b| logits[0][*a].total_cmp(&logits[0][*b]));
+    best.unwrap() as u32
+}
+
+#[tokio::test]
+async fn a_question_about_a_picture_is_answered_by_what_is_in_it() {
+    let Some(python) = python() else { return };
+    let written = Written::new(&python, seed(), &ROWS);
+    let (one, other, wide) = (picture(96, 96, 40), picture(96, 96, 90), picture(200, 60, 70));
+    for row in &written.rows {
+        let (engine, model) = (MlxEngine::start(), written.model(&row.name));
+        assert!(engine.capabilities(&ModelSource::Folder(source(&model))).images, "{}", row.name);
+        let ask = |pictures: Vec<&ImageBytes>| hear(engine.generate(request(&model, vec![question("what?", &pictures)], &pictures)));
+        let (first, second) = (ask(vec![&one]).await, ask(vec![&other]).await);
+        assert!(engine.loaded()[0].sees);
+        let cached = |heard: &Heard| heard.done().usage.as_ref().unwrap().cached_tokens;
+        // Two pictures of one size have equal tokens, and share nothing from the picture on.
+        assert!(cached(&first) == 0 && cached(&second) < 16, "{}: {:?}", row.name, second.done());
+        assert!(
+            apart(&said(&first).1, &said(&second).1) > 1e-3,
+            "{}: the picture is not seen",
+            row.name
+        );
+        for pictures in [vec![&one], vec![&one, &wide], vec![&wide, &one, &other]] {
+            let messages = [question("what?", &pictures)];
+            let heard = ask(pictures.clone()).await;
+            assert_eq!(
+                said(&heard).0[0],
+                first_token(&engine, &model, &messages, &pictures),
+                "{}",
+                row.name
+            );
+        }
+        assert_eq!(engine.inspect().unwrap().unevaluated, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_chat_with_pictures_reads_only_what_is_new_and_looks_once_at_each() {
+    let Some(python) = python() else { return };
+    let written = Written::new(&python, seed(), &ROWS);
+    let pictures = [picture(96, 96, 40), picture(150, 60, 90)];
+    for row in &written.rows {
+        let (engine, model) = (MlxEngine::start(), written.model(&row.name));
+        let mut messages = Vec::new();
+        for turn in 0..6 {
+            let shown: Vec<&ImageBytes> = match turn {
+                0 => vec![&pictures[0]],
+                3 => vec![&pictures[1]],
+                _ => Vec::new(),
+            };
+            messages.push(question("and what is there to be said of it now?", &shown));
+            let all: Vec<&ImageBytes> = pictures.iter().collect();
+            let ask = |messages: &[Message]| request(&model, messages.to_vec(), &all);
+            let heard = hear(engine.generate(ask(&messages))).await;
+            let usage = heard.done().usage.unwrap();
+            let read = usage.prompt_tokens - usage.cached_tokens;
+            // A picture takes up to 70 tokens, a question and the answer before it about 70.
+            let most = if turn == 0 || !shown.is_empty() { 190 } else { 110 };
+            assert!(
+                read < most,
+                "{}, turn {turn}: {read} of {} tokens were read",
+                row.name,
+                usage.prompt_tokens
+            );
+            let fresh = MlxEngine::start();
+            let cold = hear(fresh.generate(ask(&messages))).await;
+            assert_eq!(said(&heard).0, said(&cold).0, "{}, turn {turn}", row.name);
+            assert!(apart(&said(&heard).1, &said(&cold).1) < 2e-3, "{}, turn {turn}", row.name);
+            messages.push(Message::text(Role::Assistant, &heard.text));
+        }
+        assert_eq!(engine.inspect().unwrap().looks, 2, "{}", row.name);
+    }
+}
+
+#[tokio::test]
+async fn requests_with_different_pictures_are_answered_together_as_each_alone() {
+    let Some(python) = python() else { return };
+    let written = Written::new(&python, seed(), &ROWS);
+    let pictures = [picture(96, 96, 40), picture(150, 60, 90), picture(64, 128, 120)];
+    for row in &written.rows {
+        let (engine, model) = (MlxEngine::start(), written.model(&row.name));
+        let ask = |count: usize| {
+            let shown: Vec<&ImageBytes> = pictures.iter().take(count).collect();
+            let words = format!("what is to be seen in {count}?");
+            Request {
+                max_tokens: Some(12),
+                ..request(&model, vec![question(&words, &shown)], &shown)
+            }
+        };
+        let mut alone = Vec::new();
+        for count in 0..=3 {
+            alone.push(said(&hear(engine.generate(ask(count))).await));
+        }
+        engine.unload_all().await.unwrap();
+        let together = futures::future::join_all((0..=3).map(|count| hear(engine.generate(ask(count))))).await;
+        for (count, (alone, heard)) in alone.iter().zip(&together).enumerate() {
+            let together = said(heard);
+            assert_eq!(alone.0, together.0, "{}, {count} pictures", row.name);
+            assert!(apart(&alone.1, &together.1) < 2e-3, "{}, {count} pictures", row.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn pictures_are_looked_at_while_somebody_types() {
+    let Some(python) = python() else { return };
+    let written = Written::new(&python, seed(), &["gemma4"]);
+    let (engine, model) = (MlxEngine::start(), written.model("gemma4"));
+    let (shown, attached) = (picture(96, 96, 40), picture(96, 96, 90));
+    let both = [&shown, &attached];
+    let first = question("what?", &[&shown]);
+    let heard = hear(engine.generate(request(&model, vec![first.clone()], &both))).await;
+    let chat = vec![first, Message::text(Role::Assistant, &heard.text)];
+    engine.prefetch(request(&model, chat.clone(), &both));
+    engine.prefetched().await;
+    assert_eq!(engine.inspect().unwrap().looks, 2);
+    let next = [chat, vec![question("and this?", &[&attached])]].concat();
+    hear(engine.generate(request(&model, next, &both))).await.done();
+    assert_eq!(engine.inspect().unwrap().looks, 2);
+}
+
+#[tokio::test]
+async fn what_cannot_be_seen_is_told_by_name_or_refused() {
+    let Some(python) = python() else { return };
+    let written = Written::new(&python, seed(), &["gemma4"]);
+    let (engine, model) = (MlxEngine::start(), written.model("gemma4"));
+    let broken: ImageBytes = b"GIF89a and then nothing".to_vec().into();
+    let heard = hear(engine.generate(request(&model, vec![question("what?", &[&broken])], &[&broken]))).await;
+    assert_eq!(heard.error().code, ErrorCode::PictureBroken);
+    // A model for text alone is told the picture's name, and a seeing one too if the file is gone.
+    let gone = hear(engine.generate(request(&model, vec![question("what?", &[&broken])], &[]))).await;
+    let whole = picture(96, 96, 40);
+    let mut blind = request(&model, vec![question("what?", &[&whole])], &[&whole]);
+    blind.model = pebble().into();
+    for heard in [gone, hear(engine.generate(blind)).await] {
+        heard.done();
+        assert_eq!(
+            heard.notices.iter().map(|notice| notice.code).collect::<Vec<_>>(),
+            [NoticeCode::ImageLeftOut]
+        );
+    }
+    // Of a large one the model sees less, and says so once.
+    let large = picture(1200, 900, 40);
+    let first = question("what?", &[&large]);
+    let heard = hear(engine.generate(request(&model, vec![first.clone()], &[&large]))).await;
+    assert_eq!(
+        heard.notices.iter().map(|notice| notice.code).collect::<Vec<_>>(),
+        [NoticeCode::ImageResized]
+    );
+    let later = vec![first, Message::text(Role::Assistant, "Stripes."), question("Many?", &[])];
+    let heard = hear(engine.generate(request(&model, later, &[&large]))).await;
+    assert!(heard.notices.is_empty(), "{:?}", heard.notices);
+}

@@ -1,0 +1,171 @@
+/** What is being written and not sent: words, pictures, files. Pictures are read by the host one after the other, while a person types on. */
+
+import type { Content } from '../bindings/Content';
+import { attachmentsOf, textOf, words, type AttachmentContent } from '../lib/parts';
+import { moved, nameOf } from '../lib/pictures';
+import { t } from '../messages';
+import { errorText } from '../messages/host';
+import { asHostError, type Platform } from '../platform';
+
+/** A picture or a file of a draft, or what is to become one. */
+export interface DraftItem {
+  readonly key: number;
+  /** How a person knows it; empty if it has no name. */
+  readonly name: string;
+  /** `null` until it was read, and if it cannot be. */
+  readonly content: AttachmentContent | null;
+  /** Whether it moves, of which a model sees the first frame. */
+  readonly animated: boolean;
+  /** Why it cannot be read. */
+  readonly problem: string | null;
+}
+
+/** How long typing pauses before the draft is stored. */
+const STORE_DELAY = 300;
+
+/** The longest file that is read, in bytes. The host has the same limit; a page would hold the whole file before it could say so. */
+const LONGEST = 50_000_000;
+
+/** Keys are never given twice, because pictures go from one draft to another. */
+let nextKey = 1;
+
+export class Draft {
+  text = $state('');
+  items = $state.raw<readonly DraftItem[]>([]);
+
+  #reading: Promise<void> = Promise.resolve();
+  #changed = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly platform: Pick<Platform, 'addPicture' | 'clipboardPicture'>,
+    parts: readonly Content[],
+    /** Keeps what it holds. */
+    private readonly store: (parts: Content[]) => void,
+  ) {
+    this.text = textOf(parts);
+    this.items = attachmentsOf(parts).map((content) => this.#item(content.kind === 'image' ? content.alt : content.name, content));
+  }
+
+  /** Its pictures and files, as far as they were read. */
+  get attachments(): AttachmentContent[] {
+    return this.items.flatMap((item) => item.content ?? []);
+  }
+
+  /** Whether a picture is still being read. */
+  get reading(): boolean {
+    return this.items.some((item) => item.content === null && item.problem === null);
+  }
+
+  /** Whether a picture could not be read. */
+  get broken(): boolean {
+    return this.items.some((item) => item.problem !== null);
+  }
+
+  get empty(): boolean {
+    return this.text.trim() === '' && this.items.length === 0;
+  }
+
+  write(text: string): void {
+    this.text = text;
+    this.#storeLater();
+  }
+
+  /** Has files read into pictures, which stand in the draft at once. */
+  add(files: readonly File[]): void {
+    for (const file of files) {
+      const item = this.#item(nameOf(file), null);
+      this.items = [...this.items, item];
+      this.#reading = this.#reading.then(() => this.#read(item, file));
+    }
+  }
+
+  /** Adds the picture of the system's clipboard, if there is one of which the page was not told. */
+  async addFromClipboard(): Promise<void> {
+    // A clipboard that cannot be read has no picture.
+    const bytes = await this.platform.clipboardPicture().catch(() => null);
+    if (bytes && bytes.byteLength > 0) this.add([new File([bytes], 'image.png')]);
+  }
+
+  /** Waits until every picture was read. */
+  async settled(): Promise<void> {
+    while (this.reading) await this.#reading;
+  }
+
+  remove(key: number): void {
+    this.items = this.items.filter((item) => item.key !== key);
+    this.#storeLater();
+  }
+
+  /** Puts a picture at another place among the others. */
+  move(key: number, to: number): void {
+    const from = this.items.findIndex((item) => item.key === key);
+    if (from < 0 || from === to || to < 0 || to >= this.items.length) return;
+    this.items = moved(this.items, from, to);
+    this.#storeLater();
+  }
+
+  /** Says in words what a picture shows. */
+  describe(key: number, alt: string): void {
+    this.#replace(key, (item) => (item.content?.kind === 'image' ? { ...item, name: alt, content: { ...item.content, alt } } : item));
+    this.#storeLater();
+  }
+
+  /** Takes the pictures out and returns them. */
+  takeItems(): readonly DraftItem[] {
+    const { items } = this;
+    this.items = [];
+    this.#storeLater();
+    return items;
+  }
+
+  /** Puts words and pictures before what is there now. */
+  putBack(text: string, items: readonly DraftItem[]): void {
+    this.items = [...items, ...this.items];
+    this.text = this.text && text ? `${text}\n${this.text}` : this.text || text;
+    this.#storeLater();
+  }
+
+  /** Empties it without storing that: whoever asked for it has what was in it. */
+  clear(): void {
+    this.text = '';
+    this.items = [];
+    this.#changed = false;
+    clearTimeout(this.#timer);
+  }
+
+  /** Stores it now, before the chat or the window is left. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    if (!this.#changed) return;
+    this.#changed = false;
+    this.store([...this.attachments, ...words(this.text)]);
+  }
+
+  #item(name: string, content: AttachmentContent | null): DraftItem {
+    return { key: nextKey++, name, content, animated: false, problem: null };
+  }
+
+  async #read(item: DraftItem, file: File): Promise<void> {
+    // It may have been taken out meanwhile.
+    if (!this.items.some((other) => other.key === item.key)) return;
+    try {
+      if (file.size > LONGEST) throw { code: 'picture_broken', message: t('picture.tooLong') };
+      const { animated, ...picture } = await this.platform.addPicture(new Uint8Array(await file.arrayBuffer()));
+      this.#replace(item.key, (now) => ({ ...now, animated, content: { kind: 'image', ...picture, alt: now.name } }));
+      this.#storeLater();
+    } catch (reason) {
+      this.#replace(item.key, (now) => ({ ...now, problem: errorText(asHostError(reason)) }));
+    }
+  }
+
+  #replace(key: number, change: (item: DraftItem) => DraftItem): void {
+    this.items = this.items.map((item) => (item.key === key ? change(item) : item));
+  }
+
+  #storeLater(): void {
+    this.#changed = true;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.flush(), STORE_DELAY);
+  }
+}
