@@ -98,9 +98,10 @@ pub fn sight(dir: &Path) -> Result<Option<ImageProcessor>, Error> {
     ImageProcessor::read(dir, &config)
 }
 
-/// Whether the weights in a folder have a tower that looks at pictures.
+/// Whether the weights in a folder have a tower that looks at pictures: what projects patches, which every tower begins with. Some
+/// conversions leave other parts of one behind.
 fn has_tower(dir: &Path) -> Result<bool, Error> {
-    let is_tower = |name: &str| tower_tensor(name).is_some_and(|short| short.starts_with("vision_"));
+    let is_tower = |name: &str| tower_tensor(name).is_some_and(|short| short.starts_with("vision_") && short.contains("patch"));
     if let Some(map) = weight_map(dir)? {
         return Ok(map.keys().any(|name| is_tower(name)));
     }

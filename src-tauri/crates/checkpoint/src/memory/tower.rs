@@ -67,13 +67,20 @@ impl TowerCost {
                     SiglipProjector::Pooled { tokens } => {
                         let tokens = u64::from(tokens).pow(2).max(1);
                         let patches_of_token = u64::from(tower.side).pow(2).div_ceil(tokens);
-                        Self { patches_of_token, tokens, ..cost }
+                        Self {
+                            patches_of_token,
+                            tokens,
+                            ..cost
+                        }
                     }
                     SiglipProjector::Joined { merge } | SiglipProjector::NormedNetwork { merge } => cost.joined(merge),
                     SiglipProjector::Network { merge, width, .. } => {
                         let inside = u64::from(width) * cost.hidden * u64::from(merge).pow(2);
                         let cost = cost.joined(merge);
-                        Self { others: cost.others + inside, ..cost }
+                        Self {
+                            others: cost.others + inside,
+                            ..cost
+                        }
                     }
                 }
             }
