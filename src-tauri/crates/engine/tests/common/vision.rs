@@ -154,6 +154,7 @@ impl Picture {
             run: self.run[0]..self.run[1],
             places: self.features.clone(),
             plan: ImagePlan {
+                steps: Vec::new(),
                 resized: (planned[0].width, planned[0].height),
                 views: planned,
                 tiles: self.tiles,
