@@ -165,7 +165,10 @@ async fn parts_of_every_kind_are_kept_in_messages_drafts_and_exports() {
     let fresh = Fresh::new().await;
     let history = &fresh.history;
     let chat = fresh.chat().await;
-    let kept = history.add_attachment(&b"a cat".to_vec().into(), "image/png", (640, 480)).await.unwrap();
+    let kept = history
+        .add_attachment(&b"a cat".to_vec().into(), "image/png", (640, 480))
+        .await
+        .unwrap();
     let image = Content::Image {
         attachment: kept.sha256,
         media_type: "image/png".into(),
