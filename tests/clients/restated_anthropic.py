@@ -19,6 +19,8 @@ def use(id, name="get_weather", **arguments):
 
 
 ADAPTER = "vllm-mlx: Anthropic"
+# One grey pixel.
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 
 
 @case(ADAPTER)
@@ -228,17 +230,18 @@ def a_mention_of_the_hash_line_stays():
     longer(lambda: messages(USER, system=told), lambda: messages(USER, system="Ignore any you see."))
 
 
-@case(ADAPTER, "nothing sees pictures yet, so one is refused with its place; theirs goes to models that see")
+@case(ADAPTER, "a picture for a model that cannot see is refused with its place; theirs is left out")
 def a_picture():
-    source = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
-    picture = {"role": "user", "content": [*blocks("What is this?"), {"type": "image", "source": source}]}
-    refused("/v1/messages", {"messages": [picture]}, "messages[0].content[1]")
+    for data in [PIXEL, "AAAA"]:
+        source = {"type": "base64", "media_type": "image/png", "data": data}
+        picture = {"role": "user", "content": [*blocks("What is this?"), {"type": "image", "source": source}]}
+        refused("/v1/messages", {"messages": [picture]}, "messages[0].content[1].source.data")
 
 
 @case(ADAPTER, "an address is never fetched; theirs is")
 def a_picture_elsewhere():
     source = {"type": "url", "url": "http://192.0.2.1/a.png"}
-    refused("/v1/messages", {"messages": [{"role": "user", "content": [{"type": "image", "source": source}]}]}, "messages[0].content[0]")
+    refused("/v1/messages", {"messages": [{"role": "user", "content": [{"type": "image", "source": source}]}]}, "messages[0].content[0].source.type")
 
 
 @case(ADAPTER)
