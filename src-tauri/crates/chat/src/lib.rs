@@ -236,14 +236,13 @@ impl Chat {
         if content.iter().any(is_of_answers) {
             return Err(Error::NoQuestion.into());
         }
-        let words: String = content.iter().filter_map(Content::as_text).collect();
         let (view, _) = self.0.history.chat_head(chat).await?;
         let (answer, mut request) = self.prepare(view.settings).await?;
         self.check_sees(&request.model, content).await?;
         let turn = self
             .0
             .history
-            .begin_turn(chat, content, position, &title::title(&words), &answer)
+            .begin_turn(chat, content, position, &title::title(content), &answer)
             .await?;
         request.parent = turn.question.id.clone();
         self.begin(LiveAnswer::new(turn.answer.clone()), request.clone(), Some(request));

@@ -1,10 +1,25 @@
 //! The title that a chat gets from its first question.
 
+use protocol::Content;
+
 /// At most this many characters.
 const LENGTH: usize = 60;
 
+/// The beginning of a question on one line: its words, or what its pictures and files are called if it has none.
+pub(crate) fn title(question: &[Content]) -> String {
+    let words = |media: bool| {
+        let parts = question.iter().filter(|part| part.is_media() == media);
+        parts.filter_map(Content::as_text).collect::<Vec<_>>().join(" ")
+    };
+    let text = words(false);
+    match text.trim().is_empty() {
+        true => beginning(&words(true)),
+        false => beginning(&text),
+    }
+}
+
 /// The beginning of a text on one line, in whole words if it has any.
-pub(crate) fn title(text: &str) -> String {
+fn beginning(text: &str) -> String {
     let words: Vec<String> = text
         .split_whitespace()
         .map(|word| word.chars().filter(|c| !c.is_control()).collect())
@@ -27,21 +42,35 @@ mod tests {
     use super::*;
 
     #[test]
+    fn pictures_are_named_only_if_there_are_no_words() {
+        let picture = |alt: &str| Content::Image {
+            attachment: String::new(),
+            media_type: "image/png".into(),
+            width: 1,
+            height: 1,
+            alt: alt.into(),
+        };
+        let hill = picture("hill.png");
+        assert_eq!(title(&[hill.clone(), picture(""), Content::text("What is this?")]), "What is this?");
+        assert_eq!(title(&[hill, picture(""), Content::text(" ")]), "[image: hill.png] [image]");
+    }
+
+    #[test]
     fn a_short_question_is_its_own_title_on_one_line() {
-        assert_eq!(title("  What is\n\t347 + 589? "), "What is 347 + 589?");
-        assert_eq!(title(&"x".repeat(60)), "x".repeat(60));
+        assert_eq!(beginning("  What is\n\t347 + 589? "), "What is 347 + 589?");
+        assert_eq!(beginning(&"x".repeat(60)), "x".repeat(60));
     }
 
     #[test]
     fn a_long_question_is_cut_between_words() {
         let text = "Please tell me everything that you know about the history of tea in England";
-        assert_eq!(title(text), "Please tell me everything that you know about the history…");
+        assert_eq!(beginning(text), "Please tell me everything that you know about the history…");
         let text = format!("{} {}", "a".repeat(59), "b".repeat(9));
-        assert_eq!(title(&text), format!("{}…", "a".repeat(59)));
+        assert_eq!(beginning(&text), format!("{}…", "a".repeat(59)));
     }
 
     #[test]
     fn a_text_without_spaces_is_cut_between_characters() {
-        assert_eq!(title(&"猫".repeat(100)), format!("{}…", "猫".repeat(59)));
+        assert_eq!(beginning(&"猫".repeat(100)), format!("{}…", "猫".repeat(59)));
     }
 }
