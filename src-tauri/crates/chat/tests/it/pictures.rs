@@ -92,7 +92,11 @@ async fn a_model_that_does_not_see_refuses_before_anything_is_stored_and_others_
     let chat = harness.new_chat().await;
     harness.engine.make_blind("pebble");
     let picture = harness.chat.add_attachment(png(), "cat.png").await.unwrap();
-    let error = harness.chat.send(&chat, &[picture.clone()], &Position::End).await.unwrap_err();
+    let error = harness
+        .chat
+        .send(&chat, std::slice::from_ref(&picture), &Position::End)
+        .await
+        .unwrap_err();
     assert_eq!(error.code, ErrorCode::PictureNotSeen);
     assert_eq!(error.arguments.get("models"), Some(&Argument::Text("owl\nhawk".into())), "{error}");
     assert!(error.message.contains("owl, hawk") && !error.message.contains("mole"), "{error}");
@@ -133,7 +137,7 @@ async fn pictures_of_the_draft_are_looked_at_ahead() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     let picture = harness.chat.add_attachment(png(), "cat.png").await.unwrap();
-    harness.chat.set_draft(&chat, &[picture.clone()]).await.unwrap();
+    harness.chat.set_draft(&chat, std::slice::from_ref(&picture)).await.unwrap();
     let mut prefetched = Vec::new();
     while prefetched.is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;

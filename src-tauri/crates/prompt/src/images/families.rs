@@ -254,7 +254,7 @@ impl Family {
                         ));
                     }
                     run.features(features);
-                    if columns > 0 && (tile + 1) % columns == 0 && (tile as usize) + 1 < plan.views.len() {
+                    if (tile + 1).is_multiple_of(columns) && (tile as usize) + 1 < plan.views.len() {
                         run.marks("\n");
                     }
                 }
