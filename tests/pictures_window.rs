@@ -165,7 +165,10 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
     };
     window.drag(middle(2), middle(0));
     wait_for_draft(&window, &["Picture", "harbour.png", "hill.png"]);
-    window.run("document.querySelectorAll('[data-testid=attachment]')[1].focus()", json!([]));
+    let focused = "return [...document.querySelectorAll('[data-testid=attachment]')].indexOf(document.activeElement)";
+    window.wait_until("what was moved has the focus", || window.run(focused, json!([])) == json!(0));
+    window.press_key("\u{e014}");
+    window.wait_until("the middle one has the focus", || window.run(focused, json!([])) == json!(1));
     window.press_key("\u{e017}");
     wait_for_draft(&window, &["Picture", "hill.png"]);
 
