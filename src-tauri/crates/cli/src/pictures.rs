@@ -172,12 +172,19 @@ impl Pictures {
 /// # Errors
 /// When it cannot be read.
 pub fn read_file(path: &Path) -> Result<(ImageBytes, String)> {
+    // One byte more than any picture may have: what never ends is refused like what is too long.
+    let most = media::MAX_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
     if path.as_os_str() == STDIN {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).context("standard input cannot be read")?;
+        std::io::stdin()
+            .take(most)
+            .read_to_end(&mut bytes)
+            .context("standard input cannot be read")?;
         return Ok((bytes.into(), String::new()));
     }
-    let bytes = std::fs::read(path).with_context(|| format!("the picture {} cannot be read", path.display()))?;
+    std::fs::File::open(path)
+        .and_then(|file| file.take(most).read_to_end(&mut bytes))
+        .with_context(|| format!("the picture {} cannot be read", path.display()))?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
     Ok((bytes.into(), name.unwrap_or_default()))
 }

@@ -19,5 +19,6 @@ pub use error::{Error, Result};
 pub use kind::Kind;
 pub use metadata::strip_metadata;
 pub use preprocess::{preprocess, ViewPixels};
+pub use raster::MAX_BYTES;
 pub use resize::resize;
 pub use thumbnail::thumbnail;

@@ -10,7 +10,7 @@ use crate::pixels::{oriented, turned, Rgb};
 use crate::{Error, Kind, Result};
 
 /// The longest file.
-pub(crate) const MAX_BYTES: usize = 50 << 20;
+pub const MAX_BYTES: usize = 50 << 20;
 /// The most pixels of a picture.
 pub(crate) const MAX_PIXELS: u64 = 100_000_000;
 /// The longest side.
