@@ -49,10 +49,11 @@ fn loaded(folder: &std::path::Path, expected: &Value) -> BTreeMap<String, media:
     sizes.iter().map(picture).collect()
 }
 
-/// How far two decoders of a kind may lie apart in most places, and in all: lossy ones round differently, most of all at sharp edges of colour.
+/// How far two decoders of a kind may lie apart in all but one of 5,000 places, and in those: the decoder of JPEG spreads colours that were stored
+/// for four pixels with other roundings than libjpeg-turbo, whatever it is set to.
 fn allowed(name: &str) -> (u8, u8) {
     match name {
-        _ if name.ends_with(".jpg") => (4, 8),
+        _ if name.ends_with(".jpg") => (4, 6),
         "deep.png" => (1, 1),
         _ => (0, 0),
     }
@@ -75,7 +76,7 @@ fn files_are_decoded_as_pillow_decodes_them() {
         let largest = steps().max().expect("pixels");
         println!("{name}: {largest} steps at most, {beyond} of {} beyond {usual}", ours.rgb.len());
         assert!(
-            largest <= most && beyond * 1000 <= ours.rgb.len(),
+            largest <= most && beyond * 5000 <= ours.rgb.len(),
             "{name}: {largest} of 255 steps apart, {beyond} beyond {usual}"
         );
     }

@@ -2,9 +2,11 @@
 
 use serde_json::{json, Value};
 
+use crate::towers;
+
 /// The shapes there are. Those that end in `-small` are in 16 bit floats, have the same parts in a size for a CPU, and are
 /// about as deep as the real ones.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 19] = [
     "gemma4-e2b",
     "gemma4-e4b",
     "gemma4-26b-a4b",
@@ -20,6 +22,10 @@ pub const NAMES: [&str; 15] = [
     "qwen3.5-4b-small",
     "llama-8b-small",
     "gpt-oss-20b-small",
+    "gemma4-e4b-vision",
+    "qwen3-vl-4b",
+    "gemma4-e4b-vision-small",
+    "qwen3-vl-4b-small",
 ];
 
 /// The config of a shape.
@@ -30,6 +36,9 @@ pub fn config(name: &str) -> Option<Value> {
     };
     if !NAMES.contains(&name) {
         return None;
+    }
+    if let Some(config) = towers::config(real, small) {
+        return Some(config);
     }
     let mut config = real_config(real)?;
     let bits = match real {

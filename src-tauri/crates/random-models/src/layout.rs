@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::{Entry, Kind};
+use crate::{towers, Entry, Kind};
 
 /// Collects the tensors of one model.
 struct Layout<'a> {
@@ -22,8 +22,17 @@ pub fn entries(config: &Value) -> Result<Vec<Entry>> {
         Some("gemma4_text") => layout.gemma4()?,
         Some("qwen3" | "llama" | "qwen3_moe" | "gpt_oss") => layout.decoder()?,
         Some("qwen3_5") => layout.qwen3_5()?,
+        Some("gemma4") => layout.gemma4()?,
+        Some("qwen3_vl") => layout.decoder()?,
         other => return Err(Error::UnsupportedConfig(format!("a shape of type {other:?}"))),
     }
+    let Some(vision) = config.get("vision_config") else {
+        return Ok(layout.entries);
+    };
+    for entry in &mut layout.entries {
+        entry.name = format!("language_model.{}", entry.name);
+    }
+    layout.entries.extend(towers::entries(vision, layout.number("hidden_size")?)?);
     Ok(layout.entries)
 }
 

@@ -4,6 +4,7 @@
 mod configs;
 mod error;
 mod layout;
+mod towers;
 mod write;
 
 use std::path::Path;
@@ -21,7 +22,7 @@ struct Entry {
 }
 
 /// What a tensor is filled with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     /// Projections and tables, quantised where the shape is: the last axis are the inputs.
     Matrix,
@@ -31,6 +32,8 @@ enum Kind {
     Factors,
     /// Small numbers around 0.
     Offsets,
+    /// This number.
+    Constant(f32),
 }
 
 /// Writes a model of random weights into a folder; `config` is its config.json.

@@ -6,7 +6,11 @@ use std::path::Path;
 
 use serde_json::{json, Map, Value};
 
+use crate::towers::{self, PicturePrompts};
 use crate::{Entry, Kind};
+
+/// Where the words of the tokenizer end, and control tokens of pictures begin.
+pub const WORDS: u32 = 1100;
 
 /// Bytes of weights in a file.
 const SHARD: u64 = 4 << 30;
@@ -60,7 +64,8 @@ pub fn write(folder: &Path, config: &Value, entries: &[Entry]) -> Result<()> {
             total += piece.bytes;
         }
     }
-    let files = [
+    let shown = towers::prompts(config);
+    let mut files = vec![
         ("config.json", config.clone()),
         (
             "model.safetensors.index.json",
@@ -69,27 +74,33 @@ pub fn write(folder: &Path, config: &Value, entries: &[Entry]) -> Result<()> {
         (
             "tokenizer_config.json",
             json!({"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<eos>",
-                   "chat_template": "{% for message in messages %}{{ message.content }}{% endfor %}"}),
+                   "chat_template": shown.as_ref().map_or("{% for message in messages %}{{ message.content }}{% endfor %}", |shown| shown.template)}),
         ),
         (
             "tokenizer.json",
-            json!({"version": "1.0", "truncation": null, "padding": null, "added_tokens": [
-                       {"id": 1, "content": "<eos>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}],
+            json!({"version": "1.0", "truncation": null, "padding": null, "added_tokens": control_tokens(shown.as_ref()),
                    "normalizer": null, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
                        {"type": "WhitespaceSplit"}, {"type": "Digits", "individual_digits": true}]},
                    "post_processor": null, "decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false},
                    "model": {"type": "WordLevel", "vocab": vocabulary(), "unk_token": "<unk>"}}),
         ),
     ];
+    files.extend(shown.map(|shown| ("preprocessor_config.json", shown.processor)));
     for (name, value) in files {
         std::fs::write(folder.join(name), value.to_string())?;
     }
     std::fs::write(folder.join("complete"), "")
 }
 
+/// Tokens that no text becomes.
+fn control_tokens(shown: Option<&PicturePrompts>) -> Vec<Value> {
+    let token = |(id, content): (u32, &str)| json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true});
+    let of_pictures = shown.iter().flat_map(|shown| (WORDS..).zip(shown.tokens.iter().copied()));
+    [(1, "<eos>")].into_iter().chain(of_pictures).map(token).collect()
+}
+
 /// The ten digits, and some words that answers are drawn from; other text is unknown.
 fn vocabulary() -> Map<String, Value> {
-    const WORDS: u32 = 1100;
     let special = ["<unk>".to_owned(), "<eos>".to_owned()];
     let words = special
         .into_iter()
@@ -119,6 +130,7 @@ fn pieces(entry: &Entry, quantization: Option<&Value>) -> Vec<Piece> {
     let plain = |fill| vec![piece(&entry.name, "BF16", &entry.shape, fill)];
     match (entry.kind, quantization) {
         (Kind::Factors, _) => plain(Fill::Between(0.75, 1.25)),
+        (Kind::Constant(number), _) => plain(Fill::Between(number, number)),
         (Kind::Offsets, _) => plain(Fill::Between(-0.1, 0.1)),
         (Kind::Wide, _) | (Kind::Matrix, None) => plain(Fill::Between(-1.7 * spread, 1.7 * spread)),
         (Kind::Matrix, Some(format)) => {
