@@ -98,10 +98,13 @@ pub fn sight(dir: &Path) -> Result<Option<ImageProcessor>, Error> {
     ImageProcessor::read(dir, &config)
 }
 
-/// Whether the weights in a folder have a tower that looks at pictures: what projects patches, which every tower begins with. Some
+/// Whether the weights in a folder have a tower that looks at pictures: what projects patches or convolves pixels, which every tower begins with. Some
 /// conversions leave other parts of one behind.
 fn has_tower(dir: &Path) -> Result<bool, Error> {
-    let is_tower = |name: &str| tower_tensor(name).is_some_and(|short| short.starts_with("vision_") && short.contains("patch"));
+    let begins = |short: &str| {
+        short.starts_with("img_projector.") || (short.starts_with("vision_") && (short.contains("patch") || short.contains("conv_stem")))
+    };
+    let is_tower = |name: &str| tower_tensor(name).is_some_and(|short| begins(&short));
     if let Some(map) = weight_map(dir)? {
         return Ok(map.keys().any(|name| is_tower(name)));
     }

@@ -23,6 +23,14 @@ pub enum Error {
     /// The family is not known.
     #[error("models of type `{0}` are not supported; the supported types are {known}", known = KNOWN_MODEL_TYPES.join(", "))]
     UnknownFamily(String),
+    /// A model that is known and cannot be run.
+    #[error("this is {model}; Ponder does not run it yet. {instead}")]
+    NotYet {
+        /// Its name, and what it does.
+        model: &'static str,
+        /// What does the same.
+        instead: &'static str,
+    },
     /// A value that every model of the family has is missing.
     #[error("config.json lacks `{0}`; the model's folder is broken, fetch it again")]
     MissingField(&'static str),
@@ -110,6 +118,7 @@ impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let code = match error {
             Error::UnknownFamily(_)
+            | Error::NotYet { .. }
             | Error::Unsupported(_)
             | Error::CustomCode(_)
             | Error::NotGenerative(_)
@@ -137,6 +146,7 @@ impl From<Error> for protocol::Error {
                 message.with("file", file).with("reason", reason)
             }
             Error::UnknownFamily(family) => message.with("family", family),
+            Error::NotYet { model, instead } => message.with("model", model).with("instead", instead),
             Error::MissingField(field) => message.with("field", field),
             Error::InvalidField { field, reason } | Error::InvalidProcessor { field, reason } => {
                 message.with("field", field).with("reason", reason)

@@ -320,7 +320,7 @@ fn keys_differ_if_and_only_if_settings_do() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_at_which_detail_it_would() {
+fn less_detail_takes_fewer_patches() {
     let qwen = processor(
         json!({"image_processor_type": "Qwen2VLImageProcessor", "max_pixels": 12845056}),
         json!({}),
@@ -328,10 +328,8 @@ fn what_does_not_fit_is_told_at_which_detail_it_would() {
     let size = (3024, 4032);
     let patches = |detail| plan(&qwen, size, detail).most_patches();
     assert!(patches(Quick) < patches(Normal) && patches(Normal) < patches(Full));
-    let less = |than, most| qwen.less_detail(size, than, |plan| plan.most_patches() <= most);
-    assert_eq!(less(Full, patches(Normal)), Some(Normal));
-    assert_eq!(less(Full, patches(Normal) - 1), Some(Quick));
-    assert_eq!(less(Normal, patches(Normal) - 1), Some(Quick));
-    assert_eq!(less(Full, 1), None);
-    assert_eq!(less(Quick, u64::MAX), None);
+    let with = |detail| (detail, patches(detail));
+    assert_eq!(qwen.less_detail(size, Full), [with(Normal), with(Quick)]);
+    assert_eq!(qwen.less_detail(size, Normal), [with(Quick)]);
+    assert_eq!(qwen.less_detail(size, Quick), []);
 }

@@ -32,6 +32,8 @@ pub struct DecoderConfig {
     pub hidden_size: u32,
     /// Tokens of the vocabulary.
     pub vocab_size: u32,
+    /// Tokens that are read and never written, whose embeddings follow those of the vocabulary (Llama 3.2 Vision).
+    pub read_only_tokens: u32,
     /// All root mean square norms.
     pub norm: NormConfig,
     /// Embeddings are multiplied by this (Gemma, Granite).
@@ -68,6 +70,8 @@ pub struct NormConfig {
     pub eps: f32,
     /// Whether the factors are stored as their difference from 1 (Gemma 3).
     pub offset: bool,
+    /// Whether only the last one has factors (Falcon-OCR).
+    pub bare: bool,
 }
 
 /// Where the output layer is.
@@ -117,6 +121,8 @@ pub enum Mixer {
     Mla(MlaConfig),
     /// A gated short convolution, `conv`.
     GatedConv(GatedConvConfig),
+    /// Attention to what a tower made of pictures, `cross_attn`; whoever sees none passes by the layer.
+    CrossAttention(CrossAttentionConfig),
 }
 
 /// What a layer does with each position.
@@ -135,6 +141,9 @@ pub struct AttentionConfig {
     pub heads: u32,
     /// Key and value heads.
     pub key_heads: u32,
+    /// How many of them the checkpoint holds, each of which becomes several, because the heads that shared it turn it otherwise
+    /// (Falcon-OCR); usually all.
+    pub stored_key_heads: u32,
     /// Width of a head.
     pub head_dim: u32,
     /// Positions a query sees, itself included; `None` for all.
@@ -163,6 +172,7 @@ impl AttentionConfig {
         Self {
             heads,
             key_heads,
+            stored_key_heads: key_heads,
             head_dim,
             window: None,
             rope,
@@ -177,13 +187,28 @@ impl AttentionConfig {
     }
 }
 
-/// Norms of queries and keys before they turn.
+/// Attention to the states of a tower, whose queries and keys are normed by head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CrossAttentionConfig {
+    /// Query heads.
+    pub heads: u32,
+    /// Key and value heads.
+    pub key_heads: u32,
+    /// Width of a head.
+    pub head_dim: u32,
+    /// The most states of one picture.
+    pub states: u32,
+}
+
+/// Norms of queries and keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QkNorm {
     /// None.
     None,
     /// `q_norm`, `k_norm` over the width of one head (Qwen 3).
     PerHead,
+    /// The same after they have turned (HunYuan).
+    PerHeadTurned,
     /// `q_norm`, `k_norm` over all heads together (OLMo 2).
     Whole,
 }
@@ -250,6 +275,8 @@ pub enum Activation {
     Silu,
     /// GELU by its tanh approximation.
     GeluTanh,
+    /// The square of what is above 0 (Falcon-OCR).
+    SquaredRelu,
     /// `x · sigmoid(1.702 · x)` with `x` of at most 7, times what comes up between -7 and 7, plus 1 (gpt-oss).
     ClippedSilu,
 }
@@ -259,7 +286,7 @@ impl DecoderConfig {
     pub(super) fn attention(&mut self) -> impl Iterator<Item = &mut AttentionConfig> {
         self.layers.iter_mut().filter_map(|layer| match &mut layer.mixer {
             Mixer::Attention(attention) => Some(attention),
-            Mixer::DeltaNet(_) | Mixer::GatedConv(_) | Mixer::Mla(_) => None,
+            Mixer::CrossAttention(_) | Mixer::DeltaNet(_) | Mixer::GatedConv(_) | Mixer::Mla(_) => None,
         })
     }
 
@@ -273,6 +300,7 @@ impl DecoderConfig {
                 Mixer::Attention(attention) => attention.check(&self.ropes)?,
                 Mixer::DeltaNet(delta_net) => delta_net.check()?,
                 Mixer::Mla(latent) => latent.check(&self.ropes)?,
+                Mixer::CrossAttention(cross) => cross.check()?,
                 Mixer::GatedConv(conv) => {
                     check_width("hidden_size", 3 * u64::from(self.hidden_size))?;
                     check_kernel("conv_L_cache", conv.kernel)?;
@@ -309,6 +337,12 @@ impl AttentionConfig {
                 format!("{} heads cannot share {}", self.heads, self.key_heads),
             );
         }
+        if self.stored_key_heads == 0 || !self.key_heads.is_multiple_of(self.stored_key_heads) {
+            return unusable(
+                "num_key_value_heads",
+                format!("{} heads cannot be made of {}", self.key_heads, self.stored_key_heads),
+            );
+        }
         check_head("head_dim", self.head_dim)?;
         check_width(
             "head_dim",
@@ -329,6 +363,14 @@ impl AttentionConfig {
             ),
             _ => Ok(()),
         }
+    }
+}
+
+impl CrossAttentionConfig {
+    fn check(&self) -> Result<(), Error> {
+        // The same shapes as of attention to tokens.
+        AttentionConfig::new(self.heads, self.key_heads, self.head_dim, None).check(&[])?;
+        check_width("max_num_tiles", self.states.into())
     }
 }
 

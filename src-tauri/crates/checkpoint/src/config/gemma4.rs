@@ -3,6 +3,7 @@
 
 use super::decoder::check_head;
 use super::fields::Fields;
+pub use super::gemma3n::AltUpConfig;
 use crate::Error;
 
 /// More layers than any model has; a config that claims more is broken.
@@ -77,6 +78,8 @@ pub struct Gemma4Config {
     pub attention_k_eq_v: bool,
     /// The experts of every layer, beside its dense MLP (26B-A4B).
     pub experts: Option<Gemma4MoeConfig>,
+    /// Several streams instead of one (Gemma 3n).
+    pub altup: Option<AltUpConfig>,
 }
 
 /// A mixture of experts.
@@ -152,6 +155,7 @@ impl Gemma4Config {
             full_rope: rope(text, "full_attention", 1_000_000.0)?,
             attention_k_eq_v: text.flag("attention_k_eq_v")?.unwrap_or(false),
             experts: Gemma4MoeConfig::parse(text)?,
+            altup: None,
             layers,
         };
         config.check(text)
@@ -177,6 +181,9 @@ impl Gemma4Config {
 
     /// Width of a layer's MLP.
     pub fn mlp_width(&self, layer: usize) -> u32 {
+        if let Some(altup) = &self.altup {
+            return altup.mlp_widths[layer];
+        }
         let wide = self.use_double_wide_mlp && layer >= self.own_kv_layers();
         self.intermediate_size * if wide { 2 } else { 1 }
     }
@@ -197,7 +204,7 @@ impl Gemma4Config {
         }
     }
 
-    fn check(self, text: Fields<'_>) -> Result<Self, Error> {
+    pub(super) fn check(self, text: Fields<'_>) -> Result<Self, Error> {
         let unusable = |field, reason: String| Err(Error::InvalidField { field, reason });
         let key_heads = [
             ("num_key_value_heads", Some(self.num_key_value_heads)),
@@ -250,7 +257,7 @@ impl Gemma4Config {
     }
 }
 
-fn layer_types(text: Fields<'_>, count: u32) -> Result<Vec<Attention>, Error> {
+pub(super) fn layer_types(text: Fields<'_>, count: u32) -> Result<Vec<Attention>, Error> {
     const FIELD: &str = "layer_types";
     let Some(names) = text.texts(FIELD)? else {
         let pattern = text.number("sliding_window_pattern")?.unwrap_or(6).max(1);

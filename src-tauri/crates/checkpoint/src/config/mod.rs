@@ -5,6 +5,7 @@ pub mod decoder;
 pub mod encoder;
 mod families;
 mod fields;
+mod gemma3n;
 pub mod gemma4;
 pub mod mla;
 pub mod moe;
@@ -28,11 +29,13 @@ pub use quantization::{Mode, Quantization};
 pub use vision::VisionConfig;
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 15] = [
+const UNUSED: [&str; 17] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
     "multi_modal_projector.",
+    "vit.",
+    "img_projector.",
     "audio_tower.",
     "embed_audio.",
     "embed_vision.",
@@ -134,7 +137,8 @@ impl ModelConfig {
         // The original repositories of InternVL call it by another name.
         let text = top.object("text_config")?.or(top.object("llm_config")?).unwrap_or(top);
         let mut family = families::parse(&model_type, Source { top, text })?;
-        let context = family.context(text.number("max_position_embeddings")?.unwrap_or(131_072));
+        let context = text.number("max_position_embeddings")?.or(text.number("max_seq_len")?);
+        let context = family.context(context.unwrap_or(131_072));
         family.drop_windows(context);
         let both_ways = family.looks_both_ways();
         let config = Self {

@@ -1,11 +1,14 @@
 //! Rotary positions as configs describe them, reduced to a period per pair of numbers: the pair turns by one radian in so
 //! many positions. Formulas and defaults are those of mlx-lm's `rope_utils.py`.
 
+mod sections;
+
 use std::f64::consts::PI;
 
 use super::decoder::WIDEST_HEAD;
 use super::fields::Fields;
 use crate::Error;
+pub use sections::{SectionOrder, Sections};
 
 /// The rotary positions of one kind of layer.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,44 +23,11 @@ pub struct RopeConfig {
     pub amplitude: f32,
     /// Periods that grow with the sequence.
     pub dynamic: Option<Dynamic>,
-    /// Which pairs turn by the time, the row or the column of an image token (multimodal positions); text has the same number for all three.
+    /// Which pairs turn by the time, the row or the column of an image token (multimodal positions); text has the same number for all.
     pub sections: Option<Sections>,
-}
-
-/// The pairs that turn by the time, the row and the column of an image token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sections {
-    /// How many pairs turn by each.
-    pub pairs: [u32; 3],
-    /// Whether the three take turns (Qwen3-VL), instead of lying in blocks.
-    pub interleaved: bool,
-}
-
-impl Sections {
-    /// What a pair turns by: 0 the time, 1 the row, 2 the column.
-    pub fn axis(&self, pair: usize) -> usize {
-        let [time, rows, columns] = self.pairs.map(|pairs| pairs as usize);
-        match (self.interleaved, pair % 3) {
-            (true, 1) if pair < 3 * rows => 1,
-            (true, 2) if pair < 3 * columns => 2,
-            (true, _) => 0,
-            (false, _) if pair < time => 0,
-            (false, _) if pair < time + rows => 1,
-            (false, _) => 2,
-        }
-    }
-
-    fn parse(table: Fields<'_>) -> Result<Option<Self>, Error> {
-        const FIELD: &str = "mrope_section";
-        match table.numbers(FIELD)?.as_deref() {
-            None => Ok(None),
-            Some([time, rows, columns]) => Ok(Some(Self {
-                pairs: [*time as u32, *rows as u32, *columns as u32],
-                interleaved: table.flag("mrope_interleaved")?.unwrap_or(false),
-            })),
-            Some(other) => Err(unusable(FIELD, format!("it has {} parts, not 3", other.len()))),
-        }
-    }
+    /// Whether the pairs that keep still turn by the place of an image token in its picture, in each head along directions of its own, which
+    /// the weights hold (Falcon-OCR).
+    pub golden: bool,
 }
 
 /// NTK scaling by the length of the sequence: beyond `context` the base grows.
@@ -159,6 +129,9 @@ impl RopeConfig {
         let rope = match kind.as_deref() {
             None | Some("default" | "mrope") => plain,
             Some("linear") => plain.stretched(scaling.factor()?),
+            Some("xdrope") => scaling.widened(plain)?,
+            // A factor of the base makes it no matter of the length (HunYuan).
+            Some("dynamic") if scaling.number("alpha")?.is_some() => scaling.widened(plain)?,
             Some("dynamic") => scaling.dynamic(plain)?,
             Some("llama3") => scaling.llama3(plain)?,
             Some("yarn" | "deepseek_yarn" | "telechat3-yarn") => scaling.yarn(plain)?,
@@ -183,6 +156,21 @@ impl RopeConfig {
         rope
     }
 
+    /// A half of a head whose neighbours turn by the place in the prompt, and another that turns by the place in a picture (Falcon-OCR).
+    pub(super) fn golden(head_dim: u32, theta: f32) -> Result<Self, Error> {
+        if !head_dim.is_multiple_of(4) || head_dim > WIDEST_HEAD || !(theta.is_finite() && theta > 1.0) {
+            return Err(unusable(
+                "head_dim",
+                format!("{head_dim} has no four quarters that turn by {theta}"),
+            ));
+        }
+        let mut rope = Self::plain(head_dim / 2, theta.into(), true);
+        rope.dims = head_dim;
+        rope.golden = true;
+        rope.periods.resize(head_dim as usize / 2, f32::INFINITY);
+        rope.check()
+    }
+
     fn plain(dims: u32, theta: f64, traditional: bool) -> Self {
         Self {
             dims,
@@ -191,6 +179,7 @@ impl RopeConfig {
             amplitude: 1.0,
             dynamic: None,
             sections: None,
+            golden: false,
         }
     }
 
@@ -277,6 +266,20 @@ impl Scaling<'_> {
         Ok(RopeConfig {
             dynamic: Some(dynamic),
             ..plain
+        })
+    }
+
+    /// NTK scaling by a fixed `alpha`, whatever the length of the sequence (HunYuan).
+    fn widened(&self, plain: RopeConfig) -> Result<RopeConfig, Error> {
+        let dims = f64::from(plain.dims);
+        let alpha = self.number("alpha")?.unwrap_or(1.0);
+        if plain.dims <= 2 || !alpha.is_finite() || alpha <= 0.0 {
+            return Err(unusable("rope_scaling", format!("its alpha {alpha} widens nothing")));
+        }
+        let theta = self.theta * alpha.powf(dims / (dims - 2.0));
+        Ok(RopeConfig {
+            sections: plain.sections,
+            ..RopeConfig::plain(plain.dims, theta, plain.traditional)
         })
     }
 

@@ -155,11 +155,12 @@ impl ImageProcessor {
         }
     }
 
-    /// The most detail below this one at which a picture's plan fits, whatever that means: for the words of a refusal.
-    pub fn less_detail(&self, (width, height): (u32, u32), than: ImageDetail, fits: impl Fn(&ImagePlan) -> bool) -> Option<ImageDetail> {
+    /// The details below this one, the closest first, with the patches of the picture's largest view at each: for the words of a refusal.
+    pub fn less_detail(&self, (width, height): (u32, u32), than: ImageDetail) -> Vec<(ImageDetail, u64)> {
         let less = [ImageDetail::Normal, ImageDetail::Quick].into_iter();
-        let mut less = less.filter(|detail| detail.most_tokens() < than.most_tokens());
-        less.find(|detail| self.plan(width, height, *detail).is_ok_and(|plan| fits(&plan)))
+        let less = less.filter(|detail| detail.most_tokens() < than.most_tokens());
+        less.filter_map(|detail| Some((detail, self.plan(width, height, detail).ok()?.most_patches())))
+            .collect()
     }
 
     /// All its settings as a text, which differs if and only if they do: for keys of caches.

@@ -57,6 +57,8 @@ pub(super) fn of_layer(shapes: &Shapes, mixer: &Mixer, workload: &Workload, posi
             4 * (values * u64::from(net.key_width) + u64::from(net.kernel - 1) * (2 * keys + values))
         }
         Mixer::GatedConv(conv) => u64::from(conv.kernel - 1) * shapes.hidden * element,
+        // Keys and values of one picture; however long the text is, they stay as they are.
+        Mixer::CrossAttention(cross) => 2 * u64::from(cross.key_heads) * u64::from(cross.head_dim) * u64::from(cross.states) * element,
     }
 }
 

@@ -57,16 +57,18 @@ impl Prefill<'_> {
             Activation::Silu | Activation::GeluTanh => 1,
             // Gate, its slope and what it gates are each clipped or scaled anew.
             Activation::ClippedSilu => 3,
+            Activation::SquaredRelu => 2,
         };
         for _ in 0..anew {
             self.take(bytes, rows * width);
         }
-        let kernel = self.workload.backend == Backend::Cuda && activation != Activation::ClippedSilu;
+        let kernel = self.workload.backend == Backend::Cuda && matches!(activation, Activation::Silu | Activation::GeluTanh);
         if !kernel {
             self.in_place(match activation {
                 Activation::Silu => 2,
                 Activation::GeluTanh => 6,
                 Activation::ClippedSilu => 4,
+                Activation::SquaredRelu => 2,
             });
         }
     }

@@ -4,7 +4,7 @@ use super::cache;
 use super::prefill::Prefill;
 use super::shapes::{Attention, Keys, Layer, Mixer};
 use super::Backend;
-use crate::config::decoder::{DeltaNetConfig, QkNorm};
+use crate::config::decoder::{CrossAttentionConfig, DeltaNetConfig, QkNorm};
 use crate::config::mla::MlaConfig;
 
 /// Tokens that the delta rule computes together (`CHUNK` of the engine's `DeltaRule`).
@@ -38,6 +38,7 @@ impl Prefill<'_> {
             }
             Mixer::Mla(latent) => self.latent(latent, &layer.mixer, keys_alone),
             Mixer::DeltaNet(net) => self.delta_net(net),
+            Mixer::CrossAttention(cross) => self.cross(cross),
             Mixer::GatedConv(conv) => {
                 let (hidden, kernel) = (self.shapes.hidden, u64::from(conv.kernel));
                 self.product(hidden, 3 * hidden);
@@ -48,6 +49,23 @@ impl Prefill<'_> {
         }
     }
 
+    /// Attention to the states of a picture.
+    fn cross(&mut self, cross: &CrossAttentionConfig) {
+        let (heads, width) = (u64::from(cross.heads), u64::from(cross.head_dim));
+        self.product(self.shapes.hidden, heads * width);
+        self.norm(heads * width, false);
+        self.attend(&Attended {
+            heads,
+            width,
+            value_width: width,
+            seen: cross.states.into(),
+            sinks: false,
+            masked: false,
+        });
+        self.product(heads * width, self.shapes.hidden);
+        self.make(self.shapes.hidden);
+    }
+
     /// Projections, norms and positions of all heads.
     fn heads(&mut self, attention: &Attention) {
         let (queries, keys) = (attention.heads * attention.width, attention.key_heads * attention.width);
@@ -56,7 +74,9 @@ impl Prefill<'_> {
             Keys::Own | Keys::AreValues => queries + keys,
         };
         self.product(self.shapes.hidden, attention.projected() * attention.width);
-        let kernel = self.workload.backend == Backend::Cuda && !attention.output_gate && attention.norm != QkNorm::Whole;
+        let kernel = self.workload.backend == Backend::Cuda
+            && !attention.output_gate
+            && !matches!(attention.norm, QkNorm::Whole | QkNorm::PerHeadTurned);
         if kernel && attention.keys != Keys::AreValues {
             // One kernel writes queries, keys and values.
             return self.make(attention.projected() * attention.width);

@@ -128,6 +128,10 @@ impl<'a> Prefill<'a> {
         let shapes = self.shapes;
         self.make(shapes.hidden);
         self.hold_masks();
+        if shapes.streams > 1 {
+            // Before a layer, predicted and corrected, in 32 bits.
+            self.held += 3 * self.rows * shapes.streams * shapes.hidden * 4;
+        }
         if let Some((_, width)) = shapes.inputs {
             let all = width * shapes.layers.len() as u64;
             self.held += self.rows * all * self.element;
@@ -262,7 +266,7 @@ impl<'a> Prefill<'a> {
         match kind {
             QkNorm::None => {}
             // What is normed is a part of a row, which GPUs copy first.
-            QkNorm::PerHead => {
+            QkNorm::PerHead | QkNorm::PerHeadTurned => {
                 if self.workload.backend != Backend::Cpu {
                     self.make(queries + keys);
                 }

@@ -1,7 +1,8 @@
 //! The layers of every family in one form, as far as memory depends on them.
 
 use crate::config::decoder::{
-    Activation, DeltaNetConfig, FeedForward as FeedForwardConfig, GatedConvConfig, LmHead, Mixer as MixerConfig, NormPlacement, QkNorm,
+    Activation, CrossAttentionConfig, DeltaNetConfig, FeedForward as FeedForwardConfig, GatedConvConfig, LmHead, Mixer as MixerConfig,
+    NormPlacement, QkNorm,
 };
 use crate::config::gemma4::{Attention as Kind, Gemma4Config};
 use crate::config::mla::MlaConfig;
@@ -23,6 +24,8 @@ pub(super) struct Shapes {
     pub(super) cached: bool,
     /// A table with inputs for every layer: its tokens, and the width of one layer's.
     pub(super) inputs: Option<(u64, u64)>,
+    /// Streams that go through the layers.
+    pub(super) streams: u64,
 }
 
 /// One layer.
@@ -40,6 +43,7 @@ pub(super) enum Mixer {
     DeltaNet(DeltaNetConfig),
     Mla(MlaConfig),
     GatedConv(GatedConvConfig),
+    CrossAttention(CrossAttentionConfig),
 }
 
 /// Softmax attention.
@@ -125,6 +129,7 @@ impl Shapes {
                 MixerConfig::DeltaNet(net) => Mixer::DeltaNet(*net),
                 MixerConfig::Mla(latent) => Mixer::Mla(latent.clone()),
                 MixerConfig::GatedConv(conv) => Mixer::GatedConv(*conv),
+                MixerConfig::CrossAttention(cross) => Mixer::CrossAttention(*cross),
             },
             feed_forwards: match &layer.feed_forward {
                 FeedForwardConfig::Dense(dense) => vec![FeedForward::Dense {
@@ -160,6 +165,7 @@ impl Shapes {
             element: 2,
             layers: layers.collect(),
             inputs: None,
+            streams: 1,
         }
     }
 
@@ -192,6 +198,7 @@ impl Shapes {
             element: 2,
             layers: (0..config.layers).map(|_| layer()).collect(),
             inputs: None,
+            streams: 1,
         }
     }
 
@@ -243,6 +250,7 @@ impl Shapes {
             inputs: config
                 .hidden_size_per_layer_input
                 .map(|width| (config.vocab_size_per_layer_input.into(), width.into())),
+            streams: config.altup.as_ref().map_or(1, |altup| altup.streams.into()),
         }
     }
 

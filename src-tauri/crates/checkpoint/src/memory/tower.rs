@@ -1,7 +1,7 @@
 //! What a tower takes, and looking at one picture with it.
 
 use super::Backend;
-use crate::config::vision::{SiglipProjector, TowerShape, VisionConfig};
+use crate::config::vision::{MllamaVisionConfig, MobileNetConfig, SiglipProjector, TowerShape, VisionConfig};
 
 /// The most tokens of a picture in normal detail.
 const TOKENS: u64 = 2048;
@@ -27,6 +27,8 @@ pub struct TowerCost {
     pub patches_of_token: u64,
     /// The most tokens of a picture.
     pub tokens: u64,
+    /// What the patches of a view become if it does not go through the tower by itself: rows of all views (Llama 3.2 Vision).
+    pub together: Option<u64>,
 }
 
 impl TowerCost {
@@ -42,6 +44,7 @@ impl TowerCost {
                     * (2 * u64::from(tower.positions) + 3 * u64::from(tower.patch_size).pow(2) + u64::from(tower.hidden_size)),
                 patches_of_token: u64::from(tower.pooling).pow(2),
                 tokens: TOKENS.min(280),
+                together: None,
             },
             VisionConfig::Qwen(tower) => {
                 let square = u64::from(tower.hidden_size) * u64::from(tower.merge).pow(2);
@@ -58,6 +61,7 @@ impl TowerCost {
                         + mergers * square * (square + u64::from(tower.out_hidden_size)),
                     patches_of_token: u64::from(tower.merge).pow(2),
                     tokens: TOKENS,
+                    together: None,
                 }
             }
             VisionConfig::Siglip(tower) => {
@@ -86,6 +90,30 @@ impl TowerCost {
             }
             VisionConfig::Pixtral(tower) => Self::plain(&tower.shape, 3, 0, 1).joined(tower.merger.map_or(1, |merger| merger.merge)),
             VisionConfig::InternVit(tower) => Self::plain(&tower.shape, 2, tower.side, 1).joined(tower.merge),
+            VisionConfig::Mllama(tower) => Self::mllama(tower),
+            VisionConfig::MobileNet(tower) => Self::mobilenet(tower),
+            VisionConfig::Hunyuan(tower) => {
+                let cost = Self::plain(&tower.shape, 2, tower.side, 1);
+                let patches_of_token = u64::from(tower.merge).pow(2);
+                // Two convolutions, and a projection to a language part that is about as wide as the tower.
+                let merger = 2 * cost.hidden * cost.hidden * (patches_of_token + 4) + 4 * cost.hidden * cost.hidden;
+                Self {
+                    others: cost.others + merger,
+                    patches_of_token,
+                    ..cost
+                }
+            }
+            VisionConfig::Falcon(patches) => Self {
+                layers: 0,
+                hidden: 3 * u64::from(patches.patch_size).pow(2),
+                width: 0,
+                projections: 0,
+                heads: 0,
+                others: (3 * u64::from(patches.patch_size).pow(2)).pow(2),
+                patches_of_token: 1,
+                tokens: TOKENS,
+                together: None,
+            },
             VisionConfig::Glm(tower) => {
                 let cost = Self::plain(&tower.shape, 3, tower.learned.unwrap_or(0), tower.frames);
                 let outputs = u64::from(tower.out_hidden_size);
@@ -96,6 +124,38 @@ impl TowerCost {
                     ..cost
                 }
             }
+        }
+    }
+
+    /// A fixed network: most is there at once when its second stage widens what the first one made of 768 by 768 pixels.
+    fn mobilenet(tower: &MobileNetConfig) -> Self {
+        const PARAMETERS: u64 = 300_000_000;
+        const PLACES: u64 = 192 * 192;
+        const WIDTH: u64 = 6 * 128;
+        Self {
+            layers: 0,
+            hidden: 128,
+            width: WIDTH,
+            projections: 2,
+            heads: 0,
+            others: PARAMETERS + u64::from(tower.hidden_size) * u64::from(tower.marks),
+            patches_of_token: 1,
+            tokens: u64::from(tower.side).pow(2),
+            together: Some(PLACES),
+        }
+    }
+
+    /// Tables with a row for each arrangement of tiles, and a projection of all that the language part looks at, which is taken to be about three
+    /// times as wide as the tower.
+    fn mllama(tower: &MllamaVisionConfig) -> Self {
+        let cost = Self::plain(&tower.shape, 2, tower.side, 1);
+        let table = u64::from(tower.tiles) * cost.hidden * (u64::from(tower.states_of_tile()) + 2);
+        let joined = cost.hidden * (1 + tower.intermediate.len() as u64);
+        Self {
+            layers: cost.layers + u64::from(tower.global_layers),
+            others: cost.others + table * (1 + tower.arrangements.len() as u64) + joined * 3 * cost.hidden,
+            together: Some(u64::from(tower.tiles) * u64::from(tower.rows_of_tile())),
+            ..cost
         }
     }
 
@@ -112,6 +172,7 @@ impl TowerCost {
             others: hidden * (patch + u64::from(side).pow(2)),
             patches_of_token: 1,
             tokens: TOKENS,
+            together: None,
         }
     }
 
@@ -150,6 +211,7 @@ pub(super) fn looking(config: &VisionConfig, backend: Backend) -> u64 {
 /// The bytes that looking at so many patches takes: states, queries, keys and values, what is inside of the network, and scores.
 pub(super) fn looking_at(config: &VisionConfig, backend: Backend, patches: u64) -> u64 {
     let shape = TowerCost::of(config);
+    let patches = shape.together.unwrap_or(patches);
     let scores = (patches * patches * shape.heads * 4).min(MAX_TOWER_SCORES);
     // Rotations and norms are computed in 32 bits.
     patches * (10 * shape.hidden + 3 * shape.width) * element(backend).max(4) + scores

@@ -91,6 +91,8 @@ fn all(shapes: &Shapes) -> Vec<Part> {
         let all = width * shapes.layers.len() as u64;
         parts.extend([Part::table(tokens, all), Part::matrix(all, shapes.hidden)]);
     }
+    // What makes the other streams of the first, and one of all.
+    parts.extend((1..shapes.streams).flat_map(|_| [(); 2].map(|()| Part::matrix(shapes.hidden, shapes.hidden))));
     parts.extend(shapes.layers.iter().flat_map(|layer| of_layer(shapes, layer)));
     parts
 }
@@ -112,6 +114,18 @@ fn of_layer(shapes: &Shapes, layer: &Layer) -> Vec<Part> {
                     ..Part::matrix(2 * keys + values, net.kernel.into())
                 },
                 Part::matrix(hidden, values),
+            ]
+        }
+        Mixer::CrossAttention(cross) => {
+            let (queries, keys) = (
+                u64::from(cross.heads) * u64::from(cross.head_dim),
+                u64::from(cross.key_heads) * u64::from(cross.head_dim),
+            );
+            vec![
+                Part::matrix(queries, hidden),
+                Part::matrix(keys, hidden),
+                Part::matrix(keys, hidden),
+                Part::matrix(hidden, queries),
             ]
         }
         Mixer::GatedConv(conv) => vec![

@@ -90,6 +90,7 @@ fn decoder(text: Fields<'_>, vocab_size: u32, heads: u32, key_heads: u32) -> Res
     Ok(DecoderConfig {
         norm: NormConfig {
             offset: true,
+            bare: false,
             ..decoder.norm
         },
         embedding_multiplier: Some(rounded_to_bf16((shapes.hidden_size as f32).sqrt())),

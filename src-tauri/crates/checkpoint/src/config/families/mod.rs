@@ -4,21 +4,25 @@ mod bert;
 mod deepseek;
 mod ernie4_5;
 mod exaone4;
+mod falcon_ocr;
 mod gemma3;
 mod glm4;
 mod glm4_moe;
 mod gpt_oss;
 mod granite;
+mod hunyuan;
 mod lfm2;
 mod llama;
 mod mistral;
 mod mixtral;
+mod mllama;
 mod nomic_bert;
 mod olmo;
 mod phi3;
 mod qwen;
 mod qwen_hybrid;
 mod qwen_moe;
+mod refused;
 mod seed_oss;
 mod seeing;
 mod smollm3;
@@ -47,8 +51,11 @@ const FAMILIES: &[(&str, Parse)] = &[
     ("dots1", glm4_moe::dots1),
     ("ernie4_5", ernie4_5::parse),
     ("exaone4", exaone4::parse),
+    ("falcon_ocr", falcon_ocr::parse),
     ("gemma3", gemma3::wrapper),
     ("gemma3_text", gemma3::parse),
+    ("gemma3n", gemma3n),
+    ("gemma3n_text", gemma3n),
     ("gemma4", gemma4),
     ("gemma4_text", gemma4),
     ("gemma4_unified", gemma4),
@@ -60,6 +67,8 @@ const FAMILIES: &[(&str, Parse)] = &[
     ("glm_ocr", glm4::parse),
     ("gpt_oss", gpt_oss::parse),
     ("granite", granite::parse),
+    ("hunyuan_v1_dense", hunyuan::parse),
+    ("hunyuan_vl", hunyuan::parse),
     ("idefics3", seeing::by_language_part),
     ("internvl", seeing::by_language_part),
     ("internvl_chat", seeing::by_language_part),
@@ -76,6 +85,7 @@ const FAMILIES: &[(&str, Parse)] = &[
     ("mistral", mistral::mistral),
     ("mistral3", mistral::wrapper),
     ("mixtral", mixtral::parse),
+    ("mllama", mllama::parse),
     ("nomic_bert", nomic_bert::parse),
     ("olmo2", olmo::olmo2),
     ("olmo3", olmo::olmo3),
@@ -120,8 +130,12 @@ pub const KNOWN_MODEL_TYPES: [&str; FAMILIES.len()] = {
 pub(super) fn parse(model_type: &str, source: Source<'_>) -> Result<Family, Error> {
     match FAMILIES.iter().find(|(name, _)| *name == model_type) {
         Some((_, parse)) => parse(source),
-        None => Err(Error::UnknownFamily(model_type.to_owned())),
+        None => Err(refused::refused(model_type).unwrap_or_else(|| Error::UnknownFamily(model_type.to_owned()))),
     }
+}
+
+fn gemma3n(source: Source<'_>) -> Result<Family, Error> {
+    Ok(Family::Gemma4(super::gemma3n::parse(source.text)?))
 }
 
 fn gemma4(source: Source<'_>) -> Result<Family, Error> {
@@ -173,9 +187,11 @@ impl Shapes {
         DecoderConfig {
             hidden_size: self.hidden_size,
             vocab_size: self.vocab_size,
+            read_only_tokens: 0,
             norm: NormConfig {
                 eps: self.eps,
                 offset: false,
+                bare: false,
             },
             embedding_multiplier: None,
             residual_multiplier: None,

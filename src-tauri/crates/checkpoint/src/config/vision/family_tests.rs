@@ -3,7 +3,9 @@
 use serde_json::{json, Value};
 
 use super::{SiglipProjector, VisionConfig};
-use crate::ModelConfig;
+use crate::config::decoder::Mixer;
+use crate::memory::{Backend, Workload};
+use crate::{Family, ModelConfig};
 
 /// A language part that any wrapper may have.
 fn llama(model_type: &str) -> Value {
@@ -123,6 +125,144 @@ fn qwen_omni_is_read_by_what_thinks() {
         panic!("no tower")
     };
     assert_eq!((config.model_type.as_str(), qwen.deepstack), ("qwen3_omni_moe", vec![8, 16, 24]));
+}
+
+#[test]
+fn llama_3_2_looks_at_pictures_in_every_fifth_layer() {
+    let text = json!({"model_type": "mllama_text_model", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32,
+                      "num_hidden_layers": 40, "num_key_value_heads": 8, "rms_norm_eps": 1e-5, "rope_theta": 500000.0,
+                      "vocab_size": 128256, "tie_word_embeddings": false, "max_position_embeddings": 131072,
+                      "cross_attention_layers": [3, 8, 13, 18, 23, 28, 33, 38],
+                      "rope_scaling": {"factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+                                       "original_max_position_embeddings": 8192, "rope_type": "llama3"}});
+    let vision = json!({"model_type": "mllama_vision_model", "attention_heads": 16, "hidden_size": 1280, "image_size": 560,
+                        "intermediate_layers_indices": [3, 7, 15, 23, 30], "intermediate_size": 5120, "max_num_tiles": 4,
+                        "num_global_layers": 8, "num_hidden_layers": 32, "norm_eps": 1e-5, "patch_size": 14, "vision_output_dim": 7680});
+    let config = json!({"model_type": "mllama", "image_token_index": 128256, "text_config": text, "vision_config": vision});
+    let config = ModelConfig::parse(&config.to_string()).unwrap();
+    let (Some(VisionConfig::Mllama(tower)), Family::Decoder(decoder)) = (&config.vision, &config.family) else {
+        panic!("{config:?}")
+    };
+    assert_eq!((tower.states_of_tile(), tower.rows_of_tile(), tower.tiles), (1601, 1608, 4));
+    assert_eq!(tower.arrangements, [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2), (3, 1), (4, 1)]);
+    let looking = |layer: &usize| matches!(decoder.layers[*layer].mixer, Mixer::CrossAttention(cross) if cross.states == 6404);
+    assert_eq!((0..40).filter(looking).collect::<Vec<_>>(), [3, 8, 13, 18, 23, 28, 33, 38]);
+    assert_eq!((decoder.vocab_size, decoder.read_only_tokens), (128_256, 8));
+    // 9.8 billion without the tower, 10.6 with it and what leads to the text.
+    let alone = ModelConfig {
+        vision: None,
+        ..config.clone()
+    };
+    let (all, text) = (config.parameters() as f64, alone.parameters() as f64);
+    assert!(
+        (9.7e9..9.9e9).contains(&text) && (0.8e9..1.0e9).contains(&(all - text)),
+        "{text} {all}"
+    );
+    // Keys and values of one picture stay the same however long the text is.
+    let workload = |context| Workload {
+        context,
+        kv_bits: None,
+        backend: Backend::Metal,
+        prefix_cached: false,
+    };
+    let grown = config.cache_growth(0, &workload(1024));
+    assert_eq!(grown, 32 * 2 * 8 * 128 * 2 * 1024);
+    assert_eq!(config.estimate_memory(0, &workload(1024)).kv - grown, 8 * 2 * 8 * 128 * 2 * 6404);
+    assert!(config.looking_memory(1600, Backend::Metal) > 600 << 20);
+}
+
+#[test]
+fn gemma_3n_has_four_streams_and_a_tower_of_a_name() {
+    let (widths, sparsity) = (vec![8192; 30], [vec![0.95; 10], vec![0.0; 20]].concat());
+    let kinds = [vec!["sliding_attention"; 4], vec!["full_attention"]].concat().repeat(6);
+    let text = json!({"model_type": "gemma3n_text", "hidden_size": 2048, "intermediate_size": widths, "num_hidden_layers": 30,
+                      "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 256, "vocab_size": 262_400,
+                      "vocab_size_per_layer_input": 262_144, "hidden_size_per_layer_input": 256, "num_kv_shared_layers": 10,
+                      "altup_num_inputs": 4, "altup_active_idx": 0, "altup_correct_scale": true, "laurel_rank": 64,
+                      "activation_sparsity_pattern": sparsity, "final_logit_softcapping": 30.0,
+                      "layer_types": kinds,
+                      "rope_local_base_freq": 10000.0, "rope_theta": 1_000_000.0, "rope_scaling": null, "sliding_window": 512});
+    let vision = json!({"architecture": "mobilenetv5_300m_enc", "do_pooling": false, "hidden_size": 2048, "model_type": "gemma3n_vision",
+                        "rms_norm_eps": 1e-6, "vocab_offset": 262_144, "vocab_size": 128, "model_args": null});
+    let written = |text: &Value, vision: &Value| {
+        let config = json!({"model_type": "gemma3n", "text_config": text, "vision_config": vision, "image_token_id": 262_145,
+                            "eoi_token_id": 262_144, "vision_soft_tokens_per_image": 256});
+        ModelConfig::parse(&config.to_string())
+    };
+    let config = written(&text, &vision).unwrap();
+    let (Some(VisionConfig::MobileNet(tower)), Family::Gemma4(gemma)) = (&config.vision, &config.family) else {
+        panic!("{config:?}")
+    };
+    assert_eq!((tower.side, tower.closing_mark()), (16, Some(0)));
+    let altup = gemma.altup.as_ref().unwrap();
+    assert_eq!(
+        (altup.streams, altup.sparsity[9], altup.sparsity[10], gemma.mlp_width(29)),
+        (4, 0.95, 0.0, 8192)
+    );
+    assert_eq!((gemma.donor(20), gemma.donor(24), gemma.own_kv_layers()), (18, 19, 20));
+    assert_eq!(gemma.full_rope.partial_rotary_factor, 1.0);
+    // 4.5 billion with the tables of the layers' inputs, without the part that hears.
+    let parameters = config.parameters() as f64;
+    assert!((4.5e9..5.2e9).contains(&parameters), "{parameters}");
+    // Another network is not this one.
+    assert_eq!(written(&text, &json!({"architecture": "vit_base"})).unwrap().vision, None);
+    for (field, value) in [
+        ("altup_num_inputs", json!(1)),
+        ("altup_num_inputs", json!(4_000_000_000u32)),
+        ("altup_active_idx", json!(4)),
+        ("intermediate_size", json!([8192, 8192])),
+        ("activation_sparsity_pattern", json!([0.95])),
+        ("activation_sparsity_pattern", json!([[1.5; 15], [1.5; 15]].concat())),
+        ("laurel_rank", json!(u32::MAX)),
+    ] {
+        let mut text = text.clone();
+        text[field] = value.clone();
+        let error = written(&text, &vision).unwrap_err().to_string();
+        assert!(error.contains(field), "{field} {value}: {error}");
+    }
+}
+
+#[test]
+fn hunyuan_ocr_is_read_whole_from_one_level() {
+    let vision = json!({"hidden_size": 1152, "out_hidden_size": 1024, "num_hidden_layers": 27, "num_attention_heads": 16,
+                        "intermediate_size": 4304, "patch_size": 16, "max_image_size": 2048, "interpolate_mode": "bilinear"});
+    let rope =
+        json!({"alpha": 1000.0, "beta_fast": 32, "beta_slow": 1, "factor": 1.0, "type": "xdrope", "xdrope_section": [16, 16, 16, 16]});
+    let config = json!({"model_type": "hunyuan_vl", "vision_config": vision, "vocab_size": 120_818, "hidden_size": 1024,
+                        "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
+                        "intermediate_size": 3584, "rope_theta": 10000.0, "rope_scaling": rope, "tie_word_embeddings": true});
+    let config = ModelConfig::parse(&config.to_string()).unwrap();
+    let Some(VisionConfig::Hunyuan(tower)) = &config.vision else {
+        panic!("{:?}", config.vision)
+    };
+    assert_eq!((tower.side, tower.merge, tower.shape.head_dim()), (128, 2, 72));
+    let crate::Family::Decoder(decoder) = &config.family else {
+        panic!("another family")
+    };
+    let rope = &decoder.ropes[0];
+    let axes: Vec<usize> = [0, 15, 16, 31, 32, 47, 48, 63]
+        .map(|pair| rope.sections.unwrap().axis(pair))
+        .to_vec();
+    assert_eq!(axes, [0, 0, 2, 2, 1, 1, 3, 3]);
+    // 10000 · 1000^(128/126): the second pair turns by its 64th root.
+    let widened = (10_000.0 * 1000f64.powf(128.0 / 126.0)).powf(1.0 / 64.0);
+    assert!((f64::from(rope.periods[1]) - widened).abs() < 1e-4, "{}", rope.periods[1]);
+    assert!(rope.dynamic.is_none());
+}
+
+#[test]
+fn falcon_ocr_has_no_tower_and_sees() {
+    let config = json!({"model_type": "falcon_ocr", "dim": 768, "n_layers": 22, "n_heads": 16, "head_dim": 64, "n_kv_heads": 8,
+                        "ffn_dim": 2304, "vocab_size": 65_536, "norm_eps": 1e-5, "max_seq_len": 8192, "rope_theta": 10000});
+    let read = |config: &Value| ModelConfig::parse(&config.to_string()).unwrap();
+    let falcon = read(&config);
+    let tower = falcon.vision.as_ref().unwrap();
+    assert!(matches!(tower, VisionConfig::Falcon(patches) if patches.patch_size == 16));
+    assert!(tower.looks_both_ways() && tower.marks_look_ahead());
+    assert_eq!(falcon.context, 8192);
+    let mut frames = config.clone();
+    frames["temporal_patch_size"] = json!(2);
+    assert_eq!(read(&frames).vision, None);
 }
 
 #[test]

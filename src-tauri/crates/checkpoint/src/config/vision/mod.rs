@@ -1,9 +1,13 @@
 //! The towers of models that see, as `config.json` describes them: a file for each kind of tower, and one table of the models that have it.
 //! Whether a model sees is told by its weights as well: conversions for text alone keep the description and leave the tower out.
 
+mod falcon_ocr;
 mod gemma4;
 mod glm;
+mod hunyuan;
 mod internvit;
+mod mllama;
+mod mobilenet;
 mod pixtral;
 mod qwen;
 mod shape;
@@ -12,9 +16,13 @@ mod siglip;
 use super::decoder::{check_head, check_layers, check_width};
 use super::fields::Fields;
 use crate::Error;
+pub use falcon_ocr::FalconPatchesConfig;
 pub use gemma4::Gemma4VisionConfig;
 pub use glm::GlmVisionConfig;
+pub use hunyuan::HunyuanVisionConfig;
 pub use internvit::InternVitConfig;
+pub use mllama::MllamaVisionConfig;
+pub use mobilenet::MobileNetConfig;
 pub use pixtral::{PatchMerger, PixtralConfig};
 pub use qwen::{PositionTable, QwenVisionConfig, Windows};
 pub use shape::TowerShape;
@@ -35,23 +43,35 @@ pub enum VisionConfig {
     InternVit(InternVitConfig),
     /// GLM-4.1V's and GLM-OCR's.
     Glm(GlmVisionConfig),
+    /// Llama 3.2 Vision's.
+    Mllama(MllamaVisionConfig),
+    /// Gemma 3n's.
+    MobileNet(MobileNetConfig),
+    /// HunyuanOCR's.
+    Hunyuan(HunyuanVisionConfig),
+    /// Falcon-OCR's projection of patches.
+    Falcon(FalconPatchesConfig),
 }
 
 type Parse = fn(Fields<'_>, Fields<'_>) -> Result<VisionConfig, Error>;
 
 /// Every `model_type` whose tower can be built, and who reads `vision_config`; the second argument is the whole file.
 const TOWERS: &[(&str, Parse)] = &[
+    ("falcon_ocr", falcon_ocr::parse),
     ("gemma3", siglip::gemma3),
+    ("gemma3n", mobilenet::parse),
     ("gemma4", gemma4::parse),
     ("glm4v", glm::glm4v),
     ("glm4v_moe", glm::glm4v),
     ("glm_ocr", glm::glm_ocr),
+    ("hunyuan_vl", hunyuan::parse),
     ("idefics3", siglip::idefics3),
     ("internvl", internvit::transformers),
     ("internvl_chat", internvit::chat),
     ("lfm2-vl", siglip::lfm2),
     ("lfm2_vl", siglip::lfm2),
     ("mistral3", pixtral::mistral3),
+    ("mllama", mllama::parse),
     ("paddleocr_vl", siglip::paddleocr),
     ("pixtral", pixtral::pixtral),
     ("qwen2_5_vl", qwen::qwen2_5),
@@ -65,7 +85,7 @@ const TOWERS: &[(&str, Parse)] = &[
 ];
 
 /// What names of tensors begin with that belong to a tower, or to what is between it and the language part.
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 10] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
@@ -74,6 +94,8 @@ const PARTS: [&str; 8] = [
     "connector.",
     "mlp1.",
     "mlp_AR.",
+    "vit.",
+    "img_projector.",
 ];
 
 /// A tensor's name without what wrappers of the text model and of towers put before it.
@@ -86,12 +108,12 @@ pub fn without_wrappers(name: &str) -> &str {
     short
 }
 
-/// The name of a tower's tensor without what wrappers put before it; `None` for tensors of other parts. Qwen's towers are called
-/// `vision_tower` as in conversions, whatever the file says.
+/// The name of a tower's tensor without what wrappers put before it; `None` for tensors of other parts. Qwen's towers and HunyuanOCR's are
+/// called `vision_tower` as in conversions, whatever the file says.
 pub fn tower_tensor(name: &str) -> Option<String> {
     let short = without_wrappers(name);
     PARTS.iter().find(|part| short.starts_with(**part))?;
-    Some(match short.strip_prefix("visual.") {
+    Some(match short.strip_prefix("visual.").or(short.strip_prefix("vit.")) {
         Some(rest) => format!("vision_tower.{rest}"),
         None => short.to_owned(),
     })
@@ -102,7 +124,11 @@ impl VisionConfig {
     pub(super) fn read(model_type: &str, top: Fields<'_>) -> Option<Self> {
         let (_, parse) = TOWERS.iter().find(|(name, _)| *name == model_type)?;
         // What cannot be built is not offered; the language part reads texts without it.
-        parse(top.object("vision_config").ok().flatten()?, top).ok()
+        let vision = match model_type {
+            "falcon_ocr" => top,
+            _ => top.object("vision_config").ok().flatten()?,
+        };
+        parse(vision, top).ok()
     }
 
     /// Whether the tokens of a picture see those of the same picture that come after them, so that it has to be read at once.
@@ -110,8 +136,28 @@ impl VisionConfig {
         match self {
             Self::Gemma4(tower) => tower.looks_both_ways,
             Self::Siglip(tower) => tower.looks_both_ways(),
-            Self::Qwen(_) | Self::Pixtral(_) | Self::InternVit(_) | Self::Glm(_) => false,
+            Self::Falcon(_) => true,
+            Self::Qwen(_)
+            | Self::Pixtral(_)
+            | Self::InternVit(_)
+            | Self::Glm(_)
+            | Self::Mllama(_)
+            | Self::MobileNet(_)
+            | Self::Hunyuan(_) => false,
         }
+    }
+
+    /// How many marks after the features of a picture have embeddings of the tower's, so that they are made with the features.
+    pub fn marks_after(&self) -> usize {
+        match self {
+            Self::MobileNet(tower) => usize::from(tower.closing_mark().is_some()),
+            _ => 0,
+        }
+    }
+
+    /// Whether what opens a picture's run takes part in that (Falcon-OCR).
+    pub fn marks_look_ahead(&self) -> bool {
+        matches!(self, Self::Falcon(_))
     }
 }
 
@@ -229,6 +275,12 @@ mod tests {
                 "model.embed_vision.embedding_projection.weight",
                 Some("embed_vision.embedding_projection.weight"),
             ),
+            (
+                "vit.layers.0.input_layernorm.weight",
+                Some("vision_tower.layers.0.input_layernorm.weight"),
+            ),
+            ("img_projector.weight", Some("img_projector.weight")),
+            ("language_model.model.img_projector.weight", Some("img_projector.weight")),
             ("language_model.model.layers.0.mlp.up_proj.weight", None),
             ("model.embed_tokens.weight", None),
         ] {

@@ -1,0 +1,44 @@
+//! HunyuanOCR's tower: plain layers with learned positions, blocks of patches that convolutions make one of, and features that are
+//! no patches: one after each row, one before all and one after.
+
+use super::shape::{activation, merge, patches_along, square, TowerShape};
+use super::{check_width, VisionConfig};
+use crate::config::encoder::EncoderActivation;
+use crate::config::fields::Fields;
+use crate::Error;
+
+/// A tower and what joins it to the language part.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HunyuanVisionConfig {
+    /// The stack.
+    pub shape: TowerShape,
+    /// Patches along a side of the learned positions.
+    pub side: u32,
+    /// Patches along a side of a block that becomes one token.
+    pub merge: u32,
+}
+
+/// HunyuanOCR.
+pub(super) fn parse(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
+    const PATCH: u32 = 16;
+    if let Some(other) = vision.text("interpolate_mode")?.filter(|mode| mode != "bilinear") {
+        return Err(Error::Unsupported(format!("positions of a tower that are resampled by `{other}`")));
+    }
+    let shape = TowerShape {
+        hidden_size: vision.number("hidden_size")?.unwrap_or(1152),
+        layers: vision.number("num_hidden_layers")?.unwrap_or(27),
+        heads: vision.number("num_attention_heads")?.unwrap_or(16),
+        intermediate_size: vision.number("intermediate_size")?.unwrap_or(4304),
+        patch_size: square(vision, "patch_size")?.unwrap_or(PATCH),
+        eps: vision.number("rms_norm_eps")?.unwrap_or(1e-5),
+        activation: activation(vision, "hidden_act", EncoderActivation::Gelu)?,
+    }
+    .check()?;
+    check_width("hidden_size", 4 * u64::from(shape.hidden_size))?;
+    let pixels = vision.number("max_image_size")?.unwrap_or(2048);
+    Ok(VisionConfig::Hunyuan(HunyuanVisionConfig {
+        side: patches_along("max_image_size", pixels, shape.patch_size)?,
+        merge: merge("spatial_merge_size", vision.number("spatial_merge_size")?)?,
+        shape,
+    }))
+}

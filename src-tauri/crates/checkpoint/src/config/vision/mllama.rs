@@ -1,0 +1,111 @@
+//! The tower of Llama 3.2 Vision: all tiles of a picture in one stack, then in a second one whose parts are gated; the language part looks at
+//! its last states and at some on the way. Names and defaults are those of transformers' `MllamaVisionConfig`.
+
+use super::shape::{activation, patches_along, square, TowerShape};
+use super::{check_layers, check_width, VisionConfig};
+use crate::config::encoder::EncoderActivation;
+use crate::config::fields::Fields;
+use crate::Error;
+
+/// A tower and what joins it to the language part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MllamaVisionConfig {
+    /// The first stack.
+    pub shape: TowerShape,
+    /// How many layers the second one has.
+    pub global_layers: u32,
+    /// Patches along a side of a tile.
+    pub side: u32,
+    /// The most tiles of a picture; one with fewer goes through the tower with as many.
+    pub tiles: u32,
+    /// Rows and columns of tiles in the order of their embeddings, of which the first stands for no picture.
+    pub arrangements: Vec<(u32, u32)>,
+    /// Before which layers of the first stack the language part looks at the states.
+    pub intermediate: Vec<u32>,
+}
+
+/// More tiles than any picture has.
+const MOST_TILES: u32 = 16;
+
+/// The layers of the first stack before which states are looked at, unless the config says so.
+const INTERMEDIATE: [u32; 5] = [3, 7, 15, 23, 30];
+
+/// The most tiles of a picture.
+fn tiles(vision: Fields<'_>) -> Result<u32, Error> {
+    match vision.number("max_num_tiles")?.unwrap_or(4) {
+        tiles @ 1..=MOST_TILES => Ok(tiles),
+        other => Err(Error::InvalidField {
+            field: "max_num_tiles",
+            reason: format!("{other} is not from 1 to {MOST_TILES}"),
+        }),
+    }
+}
+
+/// Patches along a side of a tile of a tower whose patches have so many pixels.
+fn side(vision: Fields<'_>, patch: u32) -> Result<u32, Error> {
+    patches_along("image_size", square(vision, "image_size")?.unwrap_or(448), patch)
+}
+
+pub(super) fn parse(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
+    const INDICES: &str = "intermediate_layers_indices";
+    let shape = TowerShape {
+        hidden_size: vision.number("hidden_size")?.unwrap_or(1280),
+        layers: vision.number("num_hidden_layers")?.unwrap_or(32),
+        heads: match vision.number("attention_heads")? {
+            Some(heads) => heads,
+            None => vision.number("num_attention_heads")?.unwrap_or(16),
+        },
+        intermediate_size: vision.number("intermediate_size")?.unwrap_or(5120),
+        patch_size: square(vision, "patch_size")?.unwrap_or(14),
+        eps: vision.number("norm_eps")?.unwrap_or(1e-5),
+        activation: activation(vision, "hidden_act", EncoderActivation::Gelu)?,
+    }
+    .check()?;
+    let intermediate: Vec<u32> = match vision.numbers(INDICES)? {
+        Some(layers) => layers.into_iter().map(|layer| layer as u32).collect(),
+        None => INTERMEDIATE.to_vec(),
+    };
+    // States are collected on the way through the layers.
+    if !intermediate.is_sorted_by(|a, b| a < b) || intermediate.iter().any(|layer| *layer >= shape.layers) {
+        return Err(Error::InvalidField {
+            field: INDICES,
+            reason: format!("{intermediate:?} are not rising numbers below {}", shape.layers),
+        });
+    }
+    check_width(INDICES, u64::from(shape.hidden_size) * (1 + intermediate.len() as u64))?;
+    let (tiles, side) = (tiles(vision)?, side(vision, shape.patch_size)?);
+    check_width("max_num_tiles", u64::from(tiles) * u64::from(side * side + 1))?;
+    Ok(VisionConfig::Mllama(MllamaVisionConfig {
+        shape,
+        global_layers: check_layers(vision.number("num_global_layers")?.unwrap_or(8))?,
+        side,
+        tiles,
+        // The processor's own order, by which it numbers them whatever the config lists.
+        arrangements: (1..=tiles)
+            .flat_map(|rows| (1..=tiles / rows).map(move |columns| (rows, columns)))
+            .collect(),
+        intermediate,
+    }))
+}
+
+impl MllamaVisionConfig {
+    /// States of a tile: those of its patches, and one of its class token.
+    pub fn states_of_tile(&self) -> u32 {
+        self.side * self.side + 1
+    }
+
+    /// Rows of a tile on its way through the tower: its states, filled up.
+    pub fn rows_of_tile(&self) -> u32 {
+        self.states_of_tile().next_multiple_of(8)
+    }
+
+    /// The most states of a picture, told from the whole config; of published models if it says nothing that makes sense.
+    pub(crate) fn states(top: Fields<'_>) -> u32 {
+        const PUBLISHED: u32 = 4 * 1601;
+        let vision = top.object("vision_config").ok().flatten();
+        match vision.map(|vision| parse(vision, top)) {
+            Some(Ok(VisionConfig::Mllama(tower))) => tower.tiles * tower.states_of_tile(),
+            _ => PUBLISHED,
+        }
+    }
+}
