@@ -181,6 +181,13 @@ impl LocalEngine for SharedEngine {
         self.ask(Call::UnloadAll)
     }
 
+    fn free_caches(&self) -> BoxFuture<'static, Result<()>> {
+        if let Some(own) = self.own() {
+            return own.free_caches();
+        }
+        self.ask(Call::FreeCaches)
+    }
+
     fn loaded(&self) -> Vec<ModelInfo> {
         if let Some(own) = self.own() {
             return own.loaded();

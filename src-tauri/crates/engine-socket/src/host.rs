@@ -124,6 +124,7 @@ async fn answer(stream: UnixStream, engine: &dyn LocalEngine) -> io::Result<()> 
         Call::Unload(reference) => wire::send(&mut to, &engine.unload(&reference).await).await,
         Call::UnloadIdle(reference, idle) => wire::send(&mut to, &engine.unload_idle(&reference, idle).await).await,
         Call::UnloadAll => wire::send(&mut to, &engine.unload_all().await).await,
+        Call::FreeCaches => wire::send(&mut to, &engine.free_caches().await).await,
         Call::Loaded => wire::send(&mut to, &engine.loaded()).await,
         Call::Memory => wire::send(&mut to, &engine.memory().await).await,
     }

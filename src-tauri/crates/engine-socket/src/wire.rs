@@ -38,6 +38,8 @@ pub enum Call {
     UnloadIdle(String, Duration),
     /// Answered by nothing, or an error.
     UnloadAll,
+    /// Answered by nothing, or an error.
+    FreeCaches,
     /// Answered by a list.
     Loaded,
     /// Answered by figures, or an error.

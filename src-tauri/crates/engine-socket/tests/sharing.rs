@@ -12,7 +12,7 @@ use engine_socket::{EngineSocket, Error, SharedEngine};
 use protocol::fake::{FakeEngine, FakeJob};
 use protocol::{
     Content, Done, EmbeddingInput, EmbeddingRequest, EndedBy, Engine, EngineEvent, ErrorCode, FinishReason, FolderSource, LoadEvent,
-    LocalEngine, Message, Priority, Request, Role, Stage, Timing, TokenLogprobs, Usage,
+    LocalEngine, MemoryFigures, Message, Priority, Request, Role, Stage, Timing, TokenLogprobs, Usage,
 };
 use tempfile::TempDir;
 use tokio::runtime::Handle;
@@ -179,6 +179,12 @@ async fn the_other_calls_are_the_engines_own() {
     assert!(sharing.fake.loaded().is_empty());
     sharing.used.unload_all().await.unwrap();
     assert_eq!(sharing.used.memory().await.unwrap(), sharing.fake.memory().await.unwrap());
+    sharing.fake.set_memory(MemoryFigures {
+        cache: 1,
+        ..MemoryFigures::default()
+    });
+    sharing.used.free_caches().await.unwrap();
+    assert_eq!(sharing.fake.memory().await.unwrap().cache, 0);
     let own = model().into();
     assert_eq!(sharing.used.capabilities(&own), sharing.fake.capabilities(&own));
 }

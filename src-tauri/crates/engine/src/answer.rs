@@ -2,7 +2,7 @@
 
 use checkpoint::ImagePlan;
 use prompt::{ChatProcessor, Prompt, RenderRequest};
-use protocol::{Request, Sampling, Thinking, ThinkingControl};
+use protocol::{limits, Request, Sampling, Thinking, ThinkingControl};
 
 use crate::answer_prefix::PrefixTokens;
 use crate::error::{Error, Result};
@@ -30,12 +30,9 @@ pub fn check(request: &Request) -> Result<()> {
             "an answer that follows a JSON schema ends when it is whole; leave the stop texts out".into(),
         ));
     }
-    if request.max_tokens == Some(0) {
-        return Err(Error::BadRequest(
-            "an answer of at most 0 tokens was asked for; ask for 1 or more".into(),
-        ));
-    }
-    Ok(())
+    let refused = |error: protocol::Error| Error::BadRequest(error.message);
+    limits::check_max_tokens(request.max_tokens).map_err(refused)?;
+    limits::check_context(request.context).map_err(refused)
 }
 
 /// How a request is rendered, whose pictures will be this to the model.
@@ -86,10 +83,11 @@ impl PreparedPrompt {
 pub fn prepare(files: &ModelFiles, request: &Request, images: &RequestImages) -> Result<PreparedPrompt> {
     let plans = images.plans();
     let prompt = read_prompt(files.chat()?, request, &plans)?;
-    if prompt.ids.len() >= files.config.context as usize {
+    let context = request.context_of(files.config.context);
+    if prompt.ids.len() >= context as usize {
         return Err(Error::ContextFull {
             prompt: prompt.ids.len(),
-            context: files.config.context,
+            context,
         });
     }
     let prefix = PrefixTokens::new(files, request, &prompt)?;

@@ -53,11 +53,9 @@ impl PrefixTokens {
             )));
         }
         let written = prompt.ids.len() + prefix.tokens.len();
-        if written >= files.config.context as usize {
-            return Err(Error::AnswerFull {
-                written,
-                context: files.config.context,
-            });
+        let context = request.context_of(files.config.context);
+        if written >= context as usize {
+            return Err(Error::AnswerFull { written, context });
         }
         Ok(Some(prefix))
     }

@@ -5,6 +5,9 @@ mod looking;
 mod pausing;
 mod reading;
 
+pub use looking::Look;
+pub use reading::Chunk;
+
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -32,7 +35,7 @@ const PLANNED_TOKENS: u32 = 1024;
 pub fn planned_workload(request: &Request, tokens: usize, context: u32) -> Workload {
     let answer = request.max_tokens.map_or(PLANNED_TOKENS, |most| most.min(PLANNED_TOKENS));
     Workload {
-        context: (tokens as u32).saturating_add(answer).min(context),
+        context: (tokens as u32).saturating_add(answer).min(request.context_of(context)),
         kv_bits: request.kv_bits,
         backend: backend(),
         prefix_cached: false,
@@ -111,16 +114,16 @@ impl Generation {
         };
         let images = images.map(|images| (images.clone(), images.keys()));
         // A row that the embedding does not have would be read from whatever follows it in memory.
-        if let Some(id) = prompt.ids.iter().find(|id| **id >= model.vocabulary()) {
+        if let Some(id) = prompt.ids.iter().find(|id| **id >= model.readable()) {
             if matches!(request.raw_prompt, Some(RawPrompt::Tokens(_))) {
                 return Err(Error::BadRequest(format!(
                     "there is no token {id}: the model knows {}",
-                    model.vocabulary()
+                    model.readable()
                 )));
             }
             return Err(Error::BrokenFile {
                 file: "tokenizer.json".into(),
-                reason: format!("it makes the token {id}, and the model knows {} tokens", model.vocabulary()),
+                reason: format!("it makes the token {id}, and the model knows {} tokens", model.readable()),
             });
         }
         if let Some(prefix) = &prefix {
@@ -150,7 +153,7 @@ impl Generation {
         if tokens.is_empty() {
             return Err(Error::BadRequest("there is nothing to answer: the prompt is empty".into()));
         }
-        let room = files.config.context as usize - tokens.len();
+        let room = (request.context_of(files.config.context) as usize).saturating_sub(tokens.len());
         let limit = match request.max_tokens {
             Some(most) if (most as usize) < room => (most as usize, EndedBy::TokenLimit),
             _ => (room, EndedBy::Context),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use checkpoint::{sight, ImagePlan, ImageProcessor};
 use media::Measured;
 use prompt::ImageSpan;
-use protocol::{Content, ImageBytes, Message, Notice, NoticeCode, Request, Role};
+use protocol::{Content, ImageBytes, ImageDetail, Message, Notice, NoticeCode, Request, Role};
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
@@ -20,6 +20,8 @@ use crate::sequence::{ImageViews, Preparing, PromptImage};
 pub struct PlannedImage {
     /// How it goes through the tower.
     pub plan: ImagePlan,
+    /// The details that a person could choose instead, the closest first, with the patches of its largest view at each.
+    pub less_detail: Vec<(ImageDetail, u64)>,
     /// A hash of its file, of what is done with it and of how.
     pub hash: [u8; 32],
     /// What goes through the tower.
@@ -34,6 +36,7 @@ impl PlannedImage {
             run: 0..tokens,
             places: (0..tokens).collect(),
             plan: self.plan.clone(),
+            less_detail: self.less_detail.clone(),
             views: self.views.clone(),
             hash: self.hash,
         }
@@ -45,6 +48,7 @@ impl PlannedImage {
             run: span.range.clone(),
             places: span.features.iter().cloned().flatten().collect(),
             plan: self.plan.clone(),
+            less_detail: self.less_detail.clone(),
             views: self.views.clone(),
             hash: self.hash,
         }
@@ -122,16 +126,19 @@ pub fn prepare(request: &mut Request) -> Result<(RequestImages, Vec<Notice>)> {
 
 fn plan(bytes: &ImageBytes, request: &Request, processor: &Arc<ImageProcessor>) -> Result<(PlannedImage, Measured)> {
     let measured = media::measure(bytes)?;
-    let plan = processor.plan(measured.width, measured.height, request.image_detail)?;
+    let (size, detail) = ((measured.width, measured.height), request.image_detail);
+    let plan = processor.plan(size.0, size.1, detail)?;
     let mut hash = Sha256::new();
     hash.update(Sha256::digest(&**bytes));
     // What is done with it depends on the settings and on the plan alone.
     hash.update(processor.key());
     hash.update(format!("{plan:?}"));
+    let less_detail = processor.less_detail(size, detail);
     let (bytes, processor, planned) = (bytes.clone(), processor.clone(), plan.clone());
     let prepare = move || start(bytes.clone(), processor.clone(), planned.clone());
     let image = PlannedImage {
         plan,
+        less_detail,
         hash: hash.finalize().into(),
         views: ImageViews::Prepare(Arc::new(prepare)),
     };

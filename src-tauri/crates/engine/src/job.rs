@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use protocol::{AnswerNowFlag, CancelFlag, EngineEvent, MemoryFigures, MemoryGuard, ModelInfo, Sender};
+use protocol::{AnswerNowFlag, CancelFlag, EngineActivity, EngineEvent, MemoryFigures, MemoryGuard, ModelInfo, Sender};
 use tokio::sync::{oneshot, watch};
 
 use crate::error::{catch_panic, Error, Result};
@@ -15,6 +15,8 @@ use crate::{memory, EngineOptions, PromptLookup};
 #[derive(Debug, Default)]
 pub struct Shared {
     loaded: Mutex<Vec<ModelInfo>>,
+    /// What those hear who follow the engine.
+    activity: watch::Sender<EngineActivity>,
     /// Set when the engine is being dropped: the running job ends, waiting ones do not start.
     closing: AtomicBool,
     /// How many prefetches are waiting or at work.
@@ -27,6 +29,8 @@ pub struct Shared {
     options: EngineOptions,
     /// How many answers of programs are made at once; 0: as many as suits the device.
     max_sequences: AtomicUsize,
+    /// The bytes that the prefix cache of each model may hold, if that was set.
+    prefix_cache: Mutex<Option<u64>>,
     /// Held while a schema is compiled: one at a time, so that cores are left for answers.
     schema_check: Mutex<()>,
 }
@@ -62,6 +66,14 @@ impl Shared {
         self.options.cache_dir.as_deref()
     }
 
+    /// Names MLX its compiled Metal kernels, if they come with the app.
+    pub fn use_metal_library(&self) {
+        #[cfg(target_os = "macos")]
+        if let Some(Err(error)) = self.options.metal_library.as_deref().map(crate::tensor::use_metal_library) {
+            tracing::error!(%error, "the app's Metal kernels cannot be used");
+        }
+    }
+
     /// When answers are drafted from what they repeat.
     pub fn prompt_lookup(&self) -> PromptLookup {
         self.options.prompt_lookup
@@ -77,6 +89,17 @@ impl Shared {
         self.max_sequences.store(most, Ordering::Relaxed);
     }
 
+    /// The bytes that the prefix cache of each model may hold, if that was set.
+    pub fn prefix_cache(&self) -> Option<u64> {
+        *self.prefix_cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the bytes that the prefix cache of each model that is loaded from now on may hold; returns whether that is a change.
+    pub fn set_prefix_cache(&self, bytes: Option<u64>) -> bool {
+        let mut known = self.prefix_cache.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *known, bytes) != bytes
+    }
+
     /// The loaded models.
     pub fn loaded(&self) -> Vec<ModelInfo> {
         self.lock().clone()
@@ -84,7 +107,20 @@ impl Shared {
 
     /// Says which models are loaded from now on.
     pub fn set_loaded(&self, models: Vec<ModelInfo>) {
+        let loaded = models.iter().map(|model| model.reference.clone()).collect();
         *self.lock() = models;
+        self.activity.send_modify(|activity| activity.loaded = loaded);
+    }
+
+    /// Says whether somebody waits for the worker.
+    pub fn set_busy(&self, busy: bool) {
+        self.activity
+            .send_if_modified(|activity| std::mem::replace(&mut activity.busy, busy) != busy);
+    }
+
+    /// What the engine does, and whenever that changes.
+    pub fn follow(&self) -> watch::Receiver<EngineActivity> {
+        self.activity.subscribe()
     }
 
     /// Whether something is being prefetched, or will be.

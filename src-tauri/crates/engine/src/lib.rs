@@ -53,11 +53,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use prompt::ChatProcessor;
 use protocol::{
-    AnswerNowFlag, CancelFlag, CancelOnDrop, Capabilities, EmbeddingRequest, Embeddings, Engine, EngineEvent, FolderSource, JobHandle,
-    KvBits, LoadEvent, LocalEngine, MemoryFigures, MemoryGuard, Message, ModelInfo, ModelSource, Receiver, Request, TokenCount,
+    AnswerNowFlag, CancelFlag, CancelOnDrop, Capabilities, EmbeddingRequest, Embeddings, Engine, EngineActivity, EngineEvent, FolderSource,
+    JobHandle, KvBits, LoadEvent, LocalEngine, MemoryFigures, MemoryGuard, Message, ModelInfo, ModelSource, Receiver, Request, TokenCount,
 };
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 pub use bench::{bench_prompt, BatchFigures, BenchFigures, LookupFigures};
 use count::Counter;
@@ -77,6 +78,8 @@ pub struct EngineOptions {
     pub memory_guard: Option<Arc<dyn MemoryGuard>>,
     /// A folder for what is found out and compiled once for this computer's device; everything in it can be made again.
     pub cache_dir: Option<PathBuf>,
+    /// MLX's compiled Metal kernels, if they come with the app; MLX looks for them itself otherwise. Only Macs have them.
+    pub metal_library: Option<PathBuf>,
     /// When answers are drafted from what they repeat.
     pub prompt_lookup: PromptLookup,
 }
@@ -159,6 +162,16 @@ impl MlxEngine {
         self.call(move |worker| logits::logits(worker, &model, (&tokens, images), all, chunk, kv_bits))
     }
 
+    /// [`MlxEngine::kv_logits`] after the prompt of a request, its pictures among it.
+    pub fn prompt_logits(&self, mut request: Request, all: bool, chunk: Option<usize>) -> protocol::Result<Vec<Vec<f32>>> {
+        let source = folder(&request)?.clone();
+        let (images, _) = catch_panic(|| images::prepare(&mut request))?;
+        let processor = ChatProcessor::open(&source.path).map_err(Error::from)?;
+        let prompt = answer::read_prompt(&processor, &request, &images.plans())?;
+        let images = images.placed(&prompt.images);
+        self.image_logits(source, (prompt.ids, images), all, chunk, request.kv_bits)
+    }
+
     /// Loads the model anew and measures, for each length of prompt, reading it and generating `generate` tokens. Blocks;
     /// not for async code.
     pub fn bench(&self, model: FolderSource, prompts: Vec<usize>, generate: usize) -> protocol::Result<Vec<BenchFigures>> {
@@ -181,6 +194,15 @@ impl MlxEngine {
     /// steps and with drafts that are right, after a prompt of `prompt` tokens. Blocks; not for async code.
     pub fn bench_lookup(&self, model: FolderSource, prompt: usize, generate: usize) -> protocol::Result<Vec<LookupFigures>> {
         self.call(move |worker| bench::bench_lookup(worker, &model, prompt, generate))
+    }
+
+    /// The most memory that MLX held since this was asked the last time, in bytes. Blocks; not for async code.
+    pub fn take_peak(&self) -> protocol::Result<u64> {
+        self.call(|_| {
+            let peak = memory::figures()?.peak;
+            memory::reset_peak()?;
+            Ok(peak)
+        })
     }
 
     /// The version of MLX. Blocks; not for async code.
@@ -367,8 +389,31 @@ impl LocalEngine for MlxEngine {
         })
     }
 
+    fn free_caches(&self) -> BoxFuture<'static, protocol::Result<()>> {
+        let (done, freed) = oneshot::channel();
+        self.send(Command::FreeCaches(done));
+        Box::pin(async move { Ok(freed.await.unwrap_or(Err(Error::WorkerGone))?) })
+    }
+
+    fn limit_prefix_caches(&self, bytes: Option<u64>) {
+        if !self.0.shared.set_prefix_cache(bytes) {
+            return;
+        }
+        self.send(Command::Call(Box::new(move |worker| {
+            for loaded in worker.loaded() {
+                if let Err(error) = loaded.prefix_cache.borrow_mut().limit(bytes) {
+                    tracing::warn!(%error, "the prefix cache keeps its budget");
+                }
+            }
+        })));
+    }
+
     fn loaded(&self) -> Vec<ModelInfo> {
         self.0.shared.loaded()
+    }
+
+    fn follow(&self) -> watch::Receiver<EngineActivity> {
+        self.0.shared.follow()
     }
 
     fn memory(&self) -> BoxFuture<'static, protocol::Result<MemoryFigures>> {

@@ -93,6 +93,8 @@ pub struct LoadedModel {
     pub tower: Option<VisionTower>,
     /// How often the tower looked at a picture.
     pub looks: Cell<usize>,
+    /// How many decode steps were taken between the layers of the tower.
+    pub steps_between_layers: Cell<usize>,
     /// What the tower made of pictures.
     pub features: RefCell<FeatureCache>,
     /// What makes vectors of its states, if it makes embeddings.
@@ -106,8 +108,8 @@ pub struct LoadedModel {
 }
 
 impl LoadedModel {
-    /// Loads the weights of a model.
-    pub fn load(files: Rc<ModelFiles>, progress: &mut LoadProgress<'_>) -> Result<Self> {
+    /// Loads the weights of a model, of which at most so many bytes of copies of what it has read are kept, if that was set.
+    pub fn load(files: Rc<ModelFiles>, prefix_cache: Option<u64>, progress: &mut LoadProgress<'_>) -> Result<Self> {
         let start = Instant::now();
         let ModelFiles { source, config, .. } = &*files;
         let dir = &source.path;
@@ -178,9 +180,10 @@ impl LoadedModel {
             model,
             tower,
             looks: Cell::new(0),
+            steps_between_layers: Cell::new(0),
             features: RefCell::default(),
             head,
-            prefix_cache: RefCell::new(PrefixCache::new()?),
+            prefix_cache: RefCell::new(PrefixCache::new(prefix_cache)?),
             vocabulary: LazyVocabulary::default(),
             info,
             files,
@@ -198,7 +201,7 @@ impl LoadedModel {
     /// If it does not see, or they do not fit their places.
     pub fn images(&self, images: Vec<PromptImage>) -> Result<PromptImages> {
         let vision = self.files.config.vision.as_ref().ok_or(Error::Blind)?;
-        PromptImages::new(images, &self.model, vision.looks_both_ways())
+        PromptImages::new(images, &self.model, vision)
     }
 
     /// Looks at a picture of a prompt, or takes what was made of it before; `between` is called between two layers of the tower. Returns

@@ -210,6 +210,12 @@ impl LoadedModels {
         self.schedulers.iter().map(Scheduler::pauses)
     }
 
+    /// Lets no token of a running answer be kept waiting for longer than this.
+    #[cfg(feature = "test-support")]
+    pub fn set_gaps(&mut self, gap: std::time::Duration) {
+        self.schedulers.iter_mut().for_each(|scheduler| scheduler.set_gaps(gap));
+    }
+
     /// Frees the models that `which` names; called when they do not answer.
     pub fn unload(&mut self, which: impl Fn(&LoadedModel) -> bool) {
         self.schedulers.retain(|scheduler| !which(scheduler.loaded()));

@@ -23,7 +23,7 @@ pub fn logits(
     kv_bits: Option<KvBits>,
 ) -> Result<Vec<Vec<f32>>> {
     let loaded = worker.ensure_loaded(source)?;
-    let (model, vocabulary) = (&loaded.model, loaded.model.vocabulary());
+    let (model, readable, vocabulary) = (&loaded.model, loaded.model.readable(), loaded.model.vocabulary());
     if tokens.is_empty() || chunk == Some(0) {
         return Err(Error::BadRequest(
             "logits need at least one token and chunks of at least one".into(),
@@ -35,10 +35,10 @@ pub fn logits(
             context: loaded.info.context,
         });
     }
-    if let Some(token) = tokens.iter().find(|token| **token >= vocabulary) {
+    if let Some(token) = tokens.iter().find(|token| **token >= readable) {
         return Err(Error::BadRequest(format!(
             "{token} is no token of this model; they go from 0 to {}",
-            vocabulary - 1
+            readable - 1
         )));
     }
     let images = match images.is_empty() {
@@ -52,7 +52,7 @@ pub fn logits(
         let to = images.as_ref().map_or(to, |images| images.chunk_end(from, to));
         if let Some(images) = &images {
             while let Some(index) = images.unseen(from, to) {
-                if !loaded.look(images, index, &mut || Ok(()))? {
+                if !loaded.look(images, index, &mut |_| Ok(()))? {
                     std::thread::sleep(PREPARING);
                 }
             }

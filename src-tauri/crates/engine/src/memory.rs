@@ -36,3 +36,13 @@ pub fn recover() {
         tracing::warn!(%error, "MLX reported an error of work that was given up");
     }
 }
+
+/// Gives what the C library keeps of freed memory back to the system. On a CPU arrays lie there, and after a model has gone most of it would stay.
+pub fn trim() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[allow(unsafe_code)]
+    // SAFETY: glibc declares it as `int malloc_trim(size_t)`, to be called from any thread at any time.
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}

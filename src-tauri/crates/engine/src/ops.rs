@@ -54,6 +54,8 @@ methods! {
     tanh => mlx_tanh () ();
     /// The error function.
     erf => mlx_erf () ();
+    /// Its inverse.
+    erfinv => mlx_erfinv () ();
     /// Minus every element.
     negative => mlx_negative () ();
     /// Whether elements are smaller.
@@ -148,6 +150,29 @@ impl Tensor {
     /// `self · b + c`.
     pub fn addmm(&self, b: &Tensor, c: &Tensor) -> Result<Tensor> {
         op!(mlx_addmm, c.raw(), self.raw(), b.raw(), 1.0, 1.0)
+    }
+
+    /// Convolves `[batch, rows, columns, channels]` with `[outputs, rows, columns, channels per group]`, with so many zeros before and after
+    /// both axes.
+    pub fn conv2d(&self, kernel: &Tensor, stride: i32, (before, after): (i32, i32), groups: i32) -> Result<Tensor> {
+        let ([stride, before, after, dilation], flip) = ([stride, before, after, 1].map(|of_both| [of_both; 2]), false);
+        op!(
+            mlx_conv_general,
+            self.raw(),
+            kernel.raw(),
+            stride.as_ptr(),
+            stride.len(),
+            before.as_ptr(),
+            before.len(),
+            after.as_ptr(),
+            after.len(),
+            dilation.as_ptr(),
+            dilation.len(),
+            dilation.as_ptr(),
+            dilation.len(),
+            groups,
+            flip,
+        )
     }
 
     /// From `start` up to `stop` along one axis; a view.

@@ -11,7 +11,7 @@ const FIRST_CHUNK: usize = 16;
 const MIN_CHUNK: usize = 8;
 
 /// The share of a gap that is planned for: what a chunk takes is known from the one before it alone.
-const PLANNED: f64 = 0.7;
+pub const PLANNED: f64 = 0.7;
 
 /// The share of its rate alone that a chat answer keeps while others decode beside it.
 const CHAT_SHARE: f64 = 0.8;

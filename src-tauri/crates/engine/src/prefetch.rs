@@ -54,7 +54,7 @@ impl Prefetch {
             false => Some(Rc::new(loaded.images(placed)?)),
         };
         let images = images.map(|images| (images.clone(), images.keys()));
-        if next_prompt.ids.len() >= loaded.files.config.context as usize {
+        if next_prompt.ids.len() >= request.context_of(loaded.files.config.context) as usize {
             return Ok(None);
         }
         let cached = loaded
@@ -139,7 +139,7 @@ fn prefix<'a>(tokens: &'a [u32], images: &'a Option<(Rc<PromptImages>, Vec<Image
 /// Looks at a picture, or waits a moment if it is still being unfolded; returns whether it was looked at. Nobody cancels this: who asks
 /// meanwhile wants it too.
 fn look(loaded: &LoadedModel, images: &PromptImages, index: usize) -> Result<bool> {
-    let seen = loaded.look(images, index, &mut || Ok(()))?;
+    let seen = loaded.look(images, index, &mut |_| Ok(()))?;
     if !seen {
         std::thread::sleep(PREPARING);
     }
@@ -183,6 +183,11 @@ impl Prefetches {
         if unless_failed(&loaded, more) == Some(true) {
             self.current = Some((loaded, prefetch, pending));
         }
+    }
+
+    /// Gives up what is being read, and keeps nothing of it.
+    pub fn drop_all(&mut self) {
+        *self = Self::default();
     }
 
     /// Gives up what is being read, and keeps what was.

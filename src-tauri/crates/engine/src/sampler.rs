@@ -9,9 +9,6 @@ use crate::error::{Error, Result};
 use crate::ops::{concatenate, random_categorical, random_key, random_split, random_uniform};
 use crate::tensor::{eval, Tensor};
 
-/// How many tokens the penalties look at by default.
-const PENALTY_CONTEXT: u32 = 20;
-
 /// Below this temperature the likeliest token is taken: the draw would take it too, if the temperature's inverse did not
 /// carry log-probabilities out of the range of 16 bit floats.
 const MIN_TEMPERATURE: f32 = 1e-3;
@@ -39,41 +36,27 @@ pub struct SamplerConfig {
 impl SamplerConfig {
     /// What was asked, else what the model's own defaults say, else nothing done to the logits; errors name the value.
     pub fn new(asked: &Sampling, defaults: &Sampling, vocabulary: u32) -> Result<Self> {
+        let all = asked.or(defaults).or(&Sampling::neutral());
+        all.check().map_err(|error| Error::BadRequest(error.message))?;
         let config = Self {
-            temperature: asked.temperature.or(defaults.temperature).unwrap_or(0.0),
-            top_p: asked.top_p.or(defaults.top_p).unwrap_or(0.0),
-            min_p: asked.min_p.or(defaults.min_p).unwrap_or(0.0),
-            top_k: asked.top_k.or(defaults.top_k).unwrap_or(0),
-            xtc_probability: asked.xtc_probability.or(defaults.xtc_probability).unwrap_or(0.0),
-            xtc_threshold: asked.xtc_threshold.or(defaults.xtc_threshold).unwrap_or(0.1),
-            repetition_penalty: asked.repetition_penalty.or(defaults.repetition_penalty).unwrap_or(1.0),
-            presence_penalty: asked.presence_penalty.or(defaults.presence_penalty).unwrap_or(0.0),
-            frequency_penalty: asked.frequency_penalty.or(defaults.frequency_penalty).unwrap_or(0.0),
-            penalty_context: asked.penalty_context.or(defaults.penalty_context).unwrap_or(PENALTY_CONTEXT),
-            logit_bias: asked.logit_bias.iter().map(|(token, bias)| (*token, *bias)).collect(),
-            seed: asked.seed,
+            temperature: all.temperature.unwrap_or_default(),
+            top_p: all.top_p.unwrap_or_default(),
+            min_p: all.min_p.unwrap_or_default(),
+            top_k: all.top_k.unwrap_or_default(),
+            xtc_probability: all.xtc_probability.unwrap_or_default(),
+            xtc_threshold: all.xtc_threshold.unwrap_or_default(),
+            repetition_penalty: all.repetition_penalty.unwrap_or_default(),
+            presence_penalty: all.presence_penalty.unwrap_or_default(),
+            frequency_penalty: all.frequency_penalty.unwrap_or_default(),
+            penalty_context: all.penalty_context.unwrap_or_default(),
+            logit_bias: all.logit_bias.into_iter().collect(),
+            seed: all.seed,
         };
-        config.check(vocabulary)?;
+        config.check_biases(vocabulary)?;
         Ok(config)
     }
 
-    fn check(&self, vocabulary: u32) -> Result<()> {
-        let within = |name: &str, value: f32, low: f32, high: f32| {
-            if value >= low && value <= high {
-                return Ok(());
-            }
-            Err(Error::BadRequest(format!(
-                "{name} is {value}; it has to be between {low} and {high}"
-            )))
-        };
-        within("temperature", self.temperature, 0.0, 100.0)?;
-        within("top_p", self.top_p, 0.0, 1.0)?;
-        within("min_p", self.min_p, 0.0, 1.0)?;
-        within("xtc_probability", self.xtc_probability, 0.0, 1.0)?;
-        within("xtc_threshold", self.xtc_threshold, 0.0, 0.5)?;
-        within("repetition_penalty", self.repetition_penalty, 0.0, 100.0)?;
-        within("presence_penalty", self.presence_penalty, -100.0, 100.0)?;
-        within("frequency_penalty", self.frequency_penalty, -100.0, 100.0)?;
+    fn check_biases(&self, vocabulary: u32) -> Result<()> {
         match self
             .logit_bias
             .iter()
@@ -119,6 +102,8 @@ pub struct Sampler {
     xtc_protected: Option<Tensor>,
     /// What the next choice is limited to.
     mask: Option<Mask>,
+    /// How many tokens have a logit.
+    vocabulary: u32,
 }
 
 /// What a sampler carries on from token to token.
@@ -140,9 +125,12 @@ impl Sampler {
         });
         // The last token of the prompt joins with the step that reads it.
         let earlier = &prompt[..prompt.len().saturating_sub(1)];
-        let recent = config
-            .penalises()
-            .then(|| row_of(&earlier[earlier.len().saturating_sub(config.penalty_context as usize)..]));
+        let recent = config.penalises().then(|| {
+            row_of(&written(
+                &earlier[earlier.len().saturating_sub(config.penalty_context as usize)..],
+                vocabulary,
+            ))
+        });
         let xtc_protected = (config.xtc_probability > 0.0 && !xtc_protected.is_empty()).then(|| row_of(xtc_protected));
         Ok(Self {
             key: random_key(seed)?,
@@ -150,6 +138,7 @@ impl Sampler {
             recent,
             xtc_protected,
             mask: None,
+            vocabulary,
             config,
         })
     }
@@ -234,7 +223,7 @@ impl Sampler {
     /// Takes note of tokens that were not chosen here.
     pub fn observe(&mut self, tokens: &[u32]) -> Result<()> {
         if let Some(recent) = self.recent.take() {
-            let all = concatenate(&[&recent, &row_of(tokens)], 1)?;
+            let all = concatenate(&[&recent, &row_of(&written(tokens, self.vocabulary))], 1)?;
             let length = all.dim(1);
             let start = length.saturating_sub_unsigned(self.config.penalty_context).max(0);
             self.recent = Some(all.slice(1, start, length)?);
@@ -295,6 +284,11 @@ impl Mask {
             Self::Only(allowed) => Tensor::from_bool(allowed, &[1, allowed.len() as i32]).select(logits, &never),
         }
     }
+}
+
+/// Those of the tokens that have a logit; some only stand for pictures.
+fn written(tokens: &[u32], vocabulary: u32) -> Vec<u32> {
+    tokens.iter().copied().filter(|token| *token < vocabulary).collect()
 }
 
 fn row_of(tokens: &[u32]) -> Tensor {

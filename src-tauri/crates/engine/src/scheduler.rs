@@ -4,6 +4,7 @@
 mod constrained;
 mod embeddings;
 mod pausing;
+mod reading;
 mod speculation;
 
 use std::rc::Rc;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use protocol::{EngineEvent, Priority};
 
-use crate::cache::{common_prefix, max_composed};
+use crate::cache::common_prefix;
 use crate::error::{catch_panic, Error, Result};
 use crate::generation::Generation;
 use crate::job::JobContext;
@@ -20,7 +21,7 @@ use crate::memory;
 use crate::ops::concatenate;
 use crate::pace::Pace;
 use crate::prompt_lookup::{PromptLookup, Tuner};
-use crate::sequence::{clear_after_chunk, decode_logits, decode_step, ids_tensor, LoopEnd, Sequence};
+use crate::sequence::{decode_logits, decode_step, ids_tensor, LoopEnd, Sequence};
 use crate::step::{Choice, Step};
 use crate::tensor::{async_eval, Tensor};
 
@@ -75,6 +76,8 @@ pub struct Scheduler {
     /// Mean seconds from admission to end.
     mean_seconds: f64,
     pauses: Pauses,
+    /// [`GAPS`], unless a test says otherwise.
+    gaps: [Duration; 2],
 }
 
 struct Running {
@@ -100,6 +103,7 @@ impl Scheduler {
             last_id: 0,
             mean_seconds: 5.0,
             pauses: Pauses::default(),
+            gaps: GAPS,
         }
     }
 
@@ -377,43 +381,6 @@ impl Scheduler {
         }
         if let Some(id) = stepping.first() {
             self.end(*id, Err(error));
-        }
-    }
-
-    /// Reads one chunk of the prompt whose turn it is, while answers of other models decode in this class.
-    fn prefill(&mut self, beside: Option<Priority>) {
-        let Some(id) = self.next_reader() else { return };
-        let decoding = |running: &&Running| running.id != id && running.generation.decoding();
-        let first = self.running.iter().find(decoding).map(|running| running.generation.priority());
-        let first = first.into_iter().chain(beside).min();
-        let gap = first.map(|priority| GAPS[usize::from(priority != Priority::Chat)]);
-        let most = self.pace.chunk(gap);
-        self.last_step = None;
-        let start = Instant::now();
-        let Some(running) = self.running.iter_mut().find(|running| running.id == id) else {
-            return;
-        };
-        let generation = &mut running.generation;
-        let most = match gap {
-            Some(_) => most.min(max_composed(generation.read().unwrap_or(0))),
-            None => most,
-        };
-        let read = catch_panic(|| {
-            let read = generation.prefill_chunk(most)?;
-            if gap.is_none() && read > 0 {
-                clear_after_chunk()?;
-            }
-            Ok(read)
-        });
-        match read {
-            Ok(read) => {
-                self.pace.record_chunk(read, start.elapsed());
-                if running.generation.decoding() && running.generation.full() {
-                    self.end(id, Ok(LoopEnd::Limit));
-                }
-            }
-            Err(error) if self.preempt_for_chat(id, &error) => {}
-            Err(error) => self.end(id, Err(error)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! A sequence of tokens as the model reads and continues it.
 
 mod images;
+mod places;
 mod verify;
 
 use std::rc::Rc;

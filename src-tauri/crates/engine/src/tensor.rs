@@ -64,6 +64,14 @@ extern "C" fn keep_error(message: *const c_char, _data: *mut c_void) {
     LAST_ERROR.set(Some(message));
 }
 
+/// Names the file of compiled kernels to MLX. It counts only if nothing of MLX was called in this process before, not even its allocator, because
+/// the device takes its kernels when it is made.
+#[cfg(target_os = "macos")]
+pub fn use_metal_library(path: &std::path::Path) -> Result<()> {
+    let unnameable = || Error::Mlx(format!("{} cannot be named to MLX, because it is not UTF-8", path.display()));
+    Ok(mlx_rs::metal::set_metallib_path(path.to_str().ok_or_else(unnameable)?)?)
+}
+
 /// Connects this thread with MLX; only a thread that called this may touch a [`Tensor`].
 pub fn connect() -> Result<Device> {
     ERROR_HANDLER.call_once(|| {

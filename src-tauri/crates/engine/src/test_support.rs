@@ -25,6 +25,8 @@ pub struct Inspection {
     pub living: i64,
     /// How often towers of the loaded models looked at a picture.
     pub looks: usize,
+    /// How many decode steps were taken between the layers of towers.
+    pub steps_between_layers: usize,
     /// How often answers of the loaded models were paused, and how often their caches were dropped.
     pub pauses: (usize, usize),
 }
@@ -79,6 +81,7 @@ impl MlxEngine {
                 prefix_cache_bytes: worker.loaded().map(|loaded| loaded.prefix_cache.borrow().bytes()).sum(),
                 living: tensor::live_tensors(),
                 looks: worker.loaded().map(|loaded| loaded.looks.get()).sum(),
+                steps_between_layers: worker.loaded().map(|loaded| loaded.steps_between_layers.get()).sum(),
                 pauses: worker.pauses(),
             })
         })
@@ -87,6 +90,14 @@ impl MlxEngine {
     /// How many chunks prefetches have read so far.
     pub fn prefetched_chunks(&self) -> usize {
         self.0.shared.prefetched_chunks()
+    }
+
+    /// Lets no token of a running answer of the loaded models be kept waiting for longer than this, as far as work can be cut.
+    pub fn set_gaps(&self, gap: std::time::Duration) -> protocol::Result<()> {
+        self.call(move |worker| {
+            worker.set_gaps(gap);
+            Ok(())
+        })
     }
 
     /// Limits the prefix cache of each loaded model to `bytes`.
@@ -164,7 +175,7 @@ impl MlxEngine {
                 };
                 if let Some(images) = &images {
                     for index in 0..images.len() {
-                        loaded.look(images, index, &mut || Ok(()))?;
+                        loaded.look(images, index, &mut |_| Ok(()))?;
                     }
                 }
                 let mut state = SequenceState::new(model, kv_bits).with_images(images);
@@ -276,7 +287,7 @@ impl MlxEngine {
         self.call(move |worker| {
             let loaded = worker.ensure_loaded(&model)?;
             let (images, mut asked) = (loaded.images(vec![image])?, 0);
-            let looked = loaded.look(&images, 0, &mut || {
+            let looked = loaded.look(&images, 0, &mut |_| {
                 asked += 1;
                 if asked > layers {
                     return Err(error::Error::Cancelled);

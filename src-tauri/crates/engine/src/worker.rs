@@ -3,6 +3,7 @@
 
 mod embeddings;
 mod listener;
+mod memory_release;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -58,6 +59,8 @@ pub enum Command {
     Unload(String, oneshot::Sender<Result<()>>),
     /// Free the model of this reference, if it has been idle for so long.
     UnloadIdle(String, Duration, oneshot::Sender<Result<bool>>),
+    /// Free what is kept only to be faster.
+    FreeCaches(oneshot::Sender<Result<()>>),
     /// Any other call, when no answer runs; it answers by itself and does not panic.
     Call(Box<dyn FnOnce(&mut Worker) + Send>),
 }
@@ -78,6 +81,7 @@ pub struct Worker {
 impl Worker {
     /// Takes commands until nobody can send any.
     pub fn run(commands: Receiver<Command>, shared: Arc<Shared>) {
+        shared.use_metal_library();
         // Were MLX unusable, every job would say so.
         match catch_panic(|| Ok((tensor::connect()?, tensor::version()?))) {
             Ok((device, mlx)) => tracing::info!(mlx, device = device.name(), blas = blas::set_up(), "the engine started"),
@@ -110,6 +114,7 @@ impl Worker {
     /// Takes the commands that have come, or waits for one if there is nothing to do; returns whether more may come.
     fn take_commands(&mut self) -> bool {
         let busy = self.loading || self.models.running() > 0 || !self.waiting.is_empty();
+        self.shared.set_busy(busy);
         let mut idle = !busy && self.prefetches.is_empty();
         loop {
             let command = match self.commands.try_recv() {
@@ -160,6 +165,10 @@ impl Worker {
             Command::UnloadIdle(reference, idle, done) => {
                 // Nobody may wait any more.
                 let _ = done.send(Ok(self.unload_idle(&reference, idle)));
+                return;
+            }
+            Command::FreeCaches(done) => {
+                let _ = done.send(catch_panic(|| self.free_caches()));
                 return;
             }
             Command::Call(call) => Work::Call(call),
@@ -398,7 +407,7 @@ impl Worker {
         let (mut taken_by_others, mut next_tick) = (0, Instant::now());
         self.loading = true;
         let loaded = catch_panic(|| {
-            LoadedModel::load(files, &mut |step| {
+            LoadedModel::load(files, self.shared.prefix_cache(), &mut |step| {
                 listener.progress(step);
                 taken_by_others += self.serve_while_loading(&source, step, &mut next_tick)?;
                 let wanted = |waiting: &Waiting| waiting.model() == Some(&source);
@@ -443,35 +452,17 @@ impl Worker {
         Ok(memory::figures()?.active as i64 - before as i64)
     }
 
-    /// Frees the model of this reference; called when it does not answer.
-    fn unload(&mut self, reference: &str) {
-        self.prefetches.stop();
-        self.models.unload(|loaded| loaded.info.reference == reference);
-        memory::recover();
-    }
-
-    /// Frees the model of this reference if nobody waits for it and it was not used for so long; tells whether it did.
-    fn unload_idle(&mut self, reference: &str, idle: Duration) -> bool {
-        let mut asked = self.waiting.iter().filter_map(Waiting::model);
-        if self.loading || asked.any(|model| model.reference == reference) || !self.models.is_idle(reference, idle) {
-            return false;
-        }
-        self.unload(reference);
-        true
-    }
-
-    /// Frees every model; called when no answer runs.
-    pub fn unload_all(&mut self) {
-        self.prefetches.stop();
-        self.models.unload(|_| true);
-        memory::recover();
-    }
-
     /// How often answers of the loaded models were paused, and how often their caches were dropped.
     #[cfg(feature = "test-support")]
     pub fn pauses(&self) -> (usize, usize) {
         let add = |sum: (usize, usize), pauses: crate::scheduler::Pauses| (sum.0 + pauses.paused, sum.1 + pauses.dropped);
         self.models.pauses().fold((0, 0), add)
+    }
+
+    /// Lets no token of a running answer of the loaded models be kept waiting for longer than this.
+    #[cfg(feature = "test-support")]
+    pub fn set_gaps(&mut self, gap: Duration) {
+        self.models.set_gaps(gap);
     }
 
     /// The loaded models.

@@ -35,8 +35,8 @@ async fn nothing_is_left_to_compute_after_a_load() {
         (info.family.as_str(), info.context, info.dequantised),
         ("gemma4", 4096, info.device == "cpu")
     );
-    // The embedding counts once, though the output layer shares it.
-    assert!((14_000_000..15_000_000).contains(&info.parameters), "{}", info.parameters);
+    // The embedding counts once, though the output layer shares it; the tower counts too.
+    assert!((17_000_000..18_000_000).contains(&info.parameters), "{}", info.parameters);
     let held = engine.inspect().unwrap();
     assert!(held.tensors > 100, "{held:?}");
     assert_eq!(held.unevaluated, 0);

@@ -184,6 +184,13 @@ async fn memory_stays_near_the_model_and_comes_back() {
                 kept <= 2 * read + 8 * MEBIBYTE,
                 "{TURNS} turns keep {kept} bytes for {length} tokens of {read}"
             );
+            engine.free_caches().await.unwrap();
+            let freed = engine.memory().await.unwrap();
+            report(form, "caches freed", freed);
+            assert!(
+                freed.cache < MEBIBYTE && freed.active <= loaded.active + MEBIBYTE,
+                "{freed:?} is held by a model that took {loaded:?}"
+            );
         }
 
         engine.unload_all().await.unwrap();

@@ -5,7 +5,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{hear, pebble, question, Heard};
+use common::{hear, pebble, question, story, Heard};
 use engine::MlxEngine;
 use protocol::{Engine, EngineEvent, ErrorCode, FinishReason, KvBits, LocalEngine, Message, Request, Role, Sampling, Thinking, Usage};
 
@@ -315,4 +315,49 @@ fn packed_keys_move_the_logits_a_little() {
         println!("report: keys and values in {bits:?} bits move Pebble's logits by {worst:.2} at most");
         assert!(worst > 0.0 && worst <= most, "{bits:?}: {worst}");
     }
+}
+
+#[tokio::test]
+async fn freed_caches_are_read_again_and_change_no_answer() {
+    let (engine, cold) = (MlxEngine::start(), forgetful().await);
+    let chat = long_chat("What is my name?");
+    let (first, _) = ask(&engine, &chat).await;
+    settled(&engine).await;
+    assert!(engine.inspect().unwrap().prefix_cache_bytes > 0);
+
+    engine.free_caches().await.unwrap();
+    assert_eq!(engine.inspect().unwrap().prefix_cache_bytes, 0);
+
+    let next = [chat.as_slice(), &[assistant(&first.text), user("What is 5 + 7?")]].concat();
+    let (heard, usage) = ask(&engine, &next).await;
+    let (expected, _) = ask(&cold, &next).await;
+    assert_eq!(usage.cached_tokens, 0, "everything is read again: {usage:?}");
+    assert_eq!((&heard.text, &heard.tokens), (&expected.text, &expected.tokens));
+
+    // What is being prefetched is given up.
+    engine.prefetch(request(&long_chat("And now?")));
+    engine.free_caches().await.unwrap();
+    assert!(!engine.prefetching());
+    assert_eq!(engine.inspect().unwrap().prefix_cache_bytes, 0);
+}
+
+#[tokio::test]
+async fn caches_are_freed_at_once_between_the_steps_of_an_answer_that_goes_on() {
+    let (engine, cold) = (MlxEngine::start(), forgetful().await);
+    load(&engine).await;
+    let alone = hear(cold.generate(story(200))).await;
+    let mut activity = engine.follow();
+    let answer = tokio::spawn(hear(engine.generate(story(200))));
+    activity.wait_for(|activity| activity.busy).await.unwrap();
+    let mut freed = 0;
+    while !answer.is_finished() {
+        engine.free_caches().await.unwrap();
+        freed += usize::from(!answer.is_finished());
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let heard = answer.await.unwrap();
+    assert!(freed >= 3, "freed {freed} times");
+    assert_eq!((&heard.text, &heard.tokens), (&alone.text, &alone.tokens));
+    let resting = activity.wait_for(|activity| !activity.busy).await.unwrap();
+    assert_eq!(resting.loaded, ["pebble"]);
 }

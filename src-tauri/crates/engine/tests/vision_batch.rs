@@ -13,15 +13,19 @@ use protocol::KvBits;
 const BOUNDS: [(Option<KvBits>, f32); 3] = [(None, 2e-3), (Some(KvBits::Eight), 0.1), (Some(KvBits::Four), 0.1)];
 
 /// A row of each kind of tower and of positions.
-const ROWS: [&str; 14] = [
+const ROWS: [&str; 18] = [
+    "falcon_ocr",
     "gemma3",
+    "gemma3n",
     "gemma4",
     "gemma4-26b",
     "glm4v",
     "glm_ocr",
+    "hunyuan_vl",
     "internvl",
     "lfm2_vl",
     "mistral3",
+    "mllama",
     "paddleocr_vl",
     "qwen2_5_vl",
     "qwen3_5",

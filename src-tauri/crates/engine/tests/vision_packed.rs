@@ -9,18 +9,25 @@ use common::vision::{apart, Written};
 use engine::MlxEngine;
 
 /// One of each kind of tower packed, and of each kind of language part.
-const ROWS: [&str; 13] = [
+const ROWS: [&str; 20] = [
+    "falcon_ocr-4bit",
     "gemma3-4bit",
     "gemma3-tower8",
+    "gemma3n-4bit",
+    "gemma3n-tower8",
     "glm4v-4bit",
     "glm4v-tower8",
     "glm_ocr-tower8",
+    "hunyuan_vl-4bit",
+    "hunyuan_vl-tower8",
     "internvl-4bit",
     "internvl_chat-tower8",
     "lfm2_vl-4bit",
     "lfm2_vl-tower8",
     "mistral3-4bit",
     "mistral3-tower8",
+    "mllama-4bit",
+    "mllama-tower8",
     "paddleocr_vl-tower8",
     "smolvlm-tower8",
 ];

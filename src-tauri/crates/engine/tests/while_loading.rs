@@ -6,29 +6,13 @@ mod common;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{hear, pebble, question, Heard};
+use common::{hear, pebble, question, Heard, Plenty};
 use engine::{EngineOptions, MlxEngine};
 use protocol::{
-    Engine, EngineEvent, ErrorCode, FinishReason, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryGuard, Message, Request, Role,
-    Sampling, Stage, Thinking,
+    Engine, EngineEvent, ErrorCode, FinishReason, FolderSource, JobHandle, LoadEvent, LocalEngine, Message, Request, Role, Sampling, Stage,
+    Thinking,
 };
 use serde_json::json;
-
-/// As much memory as anybody wants.
-#[derive(Debug)]
-struct Plenty;
-
-impl MemoryGuard for Plenty {
-    fn before_load(&self, _: &FolderSource, _: &str, _: u64, _: u64) -> protocol::Result<()> {
-        Ok(())
-    }
-
-    fn before_chunk(&self, _: u64, _: &str, _: u64) -> protocol::Result<()> {
-        Ok(())
-    }
-
-    fn record_peak(&self, _: &FolderSource, _: u64) {}
-}
 
 /// A model whose load takes long enough to do something meanwhile.
 fn large(folder: &std::path::Path) -> FolderSource {

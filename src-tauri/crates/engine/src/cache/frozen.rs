@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use protocol::KvBits;
 
+use crate::cache::cross::FrozenCross;
 use crate::cache::kv_buffer::KvBlocks;
 use crate::cache::{Block, ByteCounter, Cache, PlainCache, QuantizedCache, RecurrentCache, RotatingCache};
 use crate::error::Result;
@@ -30,6 +31,8 @@ pub enum FrozenCache {
         /// How many positions it has read.
         offset: usize,
     },
+    /// Of one that keeps pictures.
+    Cross(FrozenCross),
 }
 
 impl FrozenCache {
@@ -45,13 +48,16 @@ impl FrozenCache {
             }
             // A state cannot be taken back.
             Self::Recurrent { offset, .. } => exactly == *offset,
+            Self::Cross(pictures) => pictures.can_trim_to(exactly),
         }
     }
 
     /// A cache that has read this many positions, which are [reached](Self::can_trim_to).
     pub fn thaw(&self, positions: usize) -> Result<Cache> {
+        let exactly = positions;
         let positions = positions as i32;
         Ok(match self {
+            Self::Cross(pictures) => Cache::Cross(pictures.thaw(exactly)?),
             Self::Recurrent { state, offset } => Cache::Recurrent(RecurrentCache::thaw(state, *offset)),
             Self::Plain(blocks) => Cache::Plain(PlainCache::thaw(blocks, positions)?),
             Self::Quantized(blocks, bits) => Cache::Quantized(QuantizedCache::thaw(blocks, *bits, positions)?),
@@ -66,6 +72,7 @@ impl FrozenCache {
                 blocks.trim(positions as i32);
                 true
             }
+            Self::Cross(pictures) => pictures.trim(positions),
             Self::Rotating { .. } | Self::Recurrent { .. } => false,
         }
     }
@@ -74,6 +81,7 @@ impl FrozenCache {
     pub fn blocks(&self) -> &[Rc<Block>] {
         match self {
             Self::Plain(blocks) | Self::Quantized(blocks, _) => blocks.blocks(),
+            Self::Cross(pictures) => pictures.blocks(),
             Self::Rotating { last: block, .. } | Self::Recurrent { state: block, .. } => std::slice::from_ref(block),
         }
     }
@@ -91,6 +99,7 @@ impl Cache {
                 let (last, offset, window) = cache.freeze(counter)?;
                 FrozenCache::Rotating { last, offset, window }
             }
+            Self::Cross(cache) => FrozenCache::Cross(cache.freeze(counter)),
             Self::Recurrent(cache) => FrozenCache::Recurrent {
                 state: cache.freeze(counter)?,
                 offset: cache.offset(),

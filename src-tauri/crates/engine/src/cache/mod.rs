@@ -2,6 +2,7 @@
 //! layer that has keys of its own. A cache can be [frozen](Cache::freeze), and another sequence can continue from the copy.
 
 mod block;
+mod cross;
 mod features;
 mod frozen;
 mod kv_buffer;
@@ -13,6 +14,7 @@ mod recurrent;
 mod rotating;
 
 pub use block::{Block, ByteCounter};
+pub use cross::CrossCache;
 pub use features::FeatureCache;
 pub use frozen::FrozenCache;
 pub use plain::PlainCache;
@@ -70,6 +72,8 @@ pub enum Cache {
     Rotating(RotatingCache),
     /// Keeps a state that sums up all positions, instead of the positions.
     Recurrent(RecurrentCache),
+    /// Keeps pictures that are looked at beside the text.
+    Cross(CrossCache),
 }
 
 impl Cache {
@@ -88,6 +92,7 @@ impl Cache {
             Self::Quantized(cache) => cache.offset(),
             Self::Rotating(cache) => cache.offset(),
             Self::Recurrent(cache) => cache.offset(),
+            Self::Cross(cache) => cache.offset(),
         }
     }
 
@@ -105,7 +110,7 @@ impl Cache {
             Self::Plain(cache) | Self::Mla(cache) => cache.update(keys, values)?,
             Self::Rotating(cache) => cache.update(keys, values)?,
             Self::Quantized(_) => unreachable!("it has just returned or become plain"),
-            Self::Recurrent(_) => unreachable!("attention made its own cache"),
+            Self::Recurrent(_) | Self::Cross(_) => unreachable!("attention made its own cache"),
         };
         Ok(KvView::Plain { keys, values })
     }
@@ -121,6 +126,7 @@ impl Cache {
             Self::Plain(cache) | Self::Mla(cache) => cache.drop_last(count),
             Self::Quantized(cache) => cache.drop_last(count),
             Self::Rotating(cache) => return cache.drop_last(count),
+            Self::Cross(cache) => cache.drop_last(count),
             Self::Recurrent(_) => unreachable!("a state cannot be taken back"),
         }
         Ok(())
@@ -129,7 +135,7 @@ impl Cache {
     /// The same positions once more, if it takes only a few handles: for windows and states.
     pub fn snapshot(&self) -> Option<Self> {
         match self {
-            Self::Plain(_) | Self::Mla(_) | Self::Quantized(_) => None,
+            Self::Plain(_) | Self::Mla(_) | Self::Quantized(_) | Self::Cross(_) => None,
             Self::Rotating(cache) => Some(Self::Rotating(cache.clone())),
             Self::Recurrent(cache) => Some(Self::Recurrent(cache.clone())),
         }
@@ -140,6 +146,14 @@ impl Cache {
         match self {
             Self::Recurrent(cache) => cache,
             _ => unreachable!("a recurrent layer made its own cache"),
+        }
+    }
+
+    /// What a layer that looks at pictures sees of them.
+    pub fn cross(&mut self) -> &mut CrossCache {
+        match self {
+            Self::Cross(cache) => cache,
+            _ => unreachable!("a layer that looks at pictures made its own cache"),
         }
     }
 
@@ -155,7 +169,7 @@ impl Cache {
                     false => Ok(Mask::Causal),
                 }
             }
-            Self::Recurrent(_) => Ok(Mask::Causal),
+            Self::Recurrent(_) | Self::Cross(_) => Ok(Mask::Causal),
             Self::Rotating(cache) => cache.mask(length, last),
         }
     }
@@ -215,6 +229,7 @@ impl Parameters for Cache {
             Self::Quantized(cache) => cache.visit(visitor),
             Self::Rotating(cache) => cache.visit(visitor),
             Self::Recurrent(cache) => cache.visit(visitor),
+            Self::Cross(cache) => cache.visit(visitor),
         }
     }
 }

@@ -78,6 +78,16 @@ fn bytes_of(tokens: &[u32]) -> u64 {
     size_of_val(tokens) as u64
 }
 
+/// What `PONDER_PREFIX_CACHE_BYTES` says, or what was asked for, or a quarter of what MLX's memory limit leaves after the weights that
+/// are resident now.
+fn budget(asked: Option<u64>) -> Result<u64> {
+    let variable = std::env::var(BUDGET_VARIABLE).ok().and_then(|bytes| bytes.parse().ok());
+    match variable.or(asked) {
+        Some(bytes) => Ok(bytes),
+        None => Ok(memory::limit()?.saturating_sub(memory::figures()?.active) / BUDGET_SHARE),
+    }
+}
+
 /// The copies of one loaded model.
 pub struct PrefixCache {
     entries: Vec<Entry>,
@@ -87,15 +97,9 @@ pub struct PrefixCache {
 }
 
 impl PrefixCache {
-    /// An empty cache with the budget of this computer: a quarter of what MLX's memory limit leaves after the weights that
-    /// are resident now, or what `PONDER_PREFIX_CACHE_BYTES` says.
-    pub fn new() -> Result<Self> {
-        let asked = std::env::var(BUDGET_VARIABLE).ok().and_then(|bytes| bytes.parse().ok());
-        let budget = match asked {
-            Some(bytes) => bytes,
-            None => memory::limit()?.saturating_sub(memory::figures()?.active) / BUDGET_SHARE,
-        };
-        Ok(Self::with_budget(budget))
+    /// An empty cache with this budget, or that of this computer.
+    pub fn new(asked: Option<u64>) -> Result<Self> {
+        Ok(Self::with_budget(budget(asked)?))
     }
 
     /// An empty cache that keeps at most `budget` bytes.
@@ -177,8 +181,13 @@ impl PrefixCache {
         Ok(())
     }
 
+    /// Keeps at most so much as was asked for from now on, or as suits this computer.
+    pub fn limit(&mut self, asked: Option<u64>) -> Result<()> {
+        self.set_budget(budget(asked)?);
+        Ok(())
+    }
+
     /// Keeps at most `bytes` from now on.
-    #[cfg(feature = "test-support")]
     pub fn set_budget(&mut self, bytes: u64) {
         self.budget = bytes;
         self.entries.retain_mut(|entry| entry.shrink_to(bytes));

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use checkpoint::memory::Workload;
 
-use super::Generation;
+use super::{Generation, Look};
 use crate::answer::pauses;
 use crate::error::{Error, Result};
 use crate::memory;
@@ -12,12 +12,20 @@ use crate::sampler::Sampler;
 use crate::sequence::{backend, Sequence, SequenceState};
 use crate::tensor::device;
 
+/// What became of a chunk.
+pub enum Chunk {
+    /// So many tokens were read.
+    Read(usize),
+    /// A picture has to be looked at first.
+    Look(Look),
+}
+
 impl Generation {
-    /// Reads at most `most` of its unread tokens and returns how many.
+    /// Reads at most `most` of its unread tokens, unless a picture among them was not looked at yet.
     ///
     /// # Errors
-    /// If there is no memory for them, or MLX fails.
-    pub fn prefill_chunk(&mut self, most: usize) -> Result<usize> {
+    /// If there is no memory for them or for looking, or MLX fails.
+    pub fn prefill_chunk(&mut self, most: usize) -> Result<Chunk> {
         let from = match self.read() {
             Some(read) => read,
             None => self.look_up()?,
@@ -25,8 +33,8 @@ impl Generation {
         let pause = self.boundaries.iter().copied().find(|boundary| *boundary > from);
         let end = (self.tokens.len() - 1).min(pause.unwrap_or(usize::MAX));
         let to = self.chunk_end(from, (from + most).min(end)).min(self.tokens.len() - 1);
-        if self.look(from, to)? {
-            return Ok(0);
+        if let Some(look) = self.next_look(from, to)? {
+            return Ok(Chunk::Look(look));
         }
         if to > from {
             if to < self.prefilled {
@@ -52,7 +60,7 @@ impl Generation {
             self.times.prefilled = self.read().unwrap_or(0) - self.cached + 1;
             self.force(self.limit.0);
         }
-        Ok(to - from)
+        Ok(Chunk::Read(to - from))
     }
 
     /// Continues from the longest prefix that the cache holds, and returns its length.

@@ -63,6 +63,11 @@ pub enum Activation {
     Silu,
     /// GELU by its tanh approximation.
     Gelu(Gelu),
+    /// The square of what is above 0.
+    SquaredRelu {
+        /// Zero.
+        zero: Tensor,
+    },
     /// That of gpt-oss, which clips what it gates as well and adds 1 to it.
     ClippedSilu {
         /// The limit at which both are clipped.
@@ -82,6 +87,9 @@ impl Activation {
         match kind {
             Kind::Silu => Ok(Self::Silu),
             Kind::GeluTanh => Ok(Self::Gelu(Gelu::new(dtype)?)),
+            Kind::SquaredRelu => Ok(Self::SquaredRelu {
+                zero: Tensor::scalar(0.0, dtype)?,
+            }),
             Kind::ClippedSilu => {
                 let [limit, floor, slope, one] = [LIMIT, -LIMIT, SLOPE, 1.0].map(|value| Tensor::scalar(value, dtype));
                 Ok(Self::ClippedSilu {
@@ -99,7 +107,7 @@ impl Activation {
         match self {
             Self::Silu => Some(GateKernel::Silu),
             Self::Gelu(_) => Some(GateKernel::Gelu),
-            Self::ClippedSilu { .. } => None,
+            Self::SquaredRelu { .. } | Self::ClippedSilu { .. } => None,
         }
     }
 
@@ -115,6 +123,7 @@ impl Activation {
         match self {
             Self::Silu => gate.sigmoid()?.mul(&gate)?.mul(&up),
             Self::Gelu(gelu) => gelu.forward(&gate)?.mul(&up),
+            Self::SquaredRelu { zero } => gate.maximum(zero)?.square()?.mul(&up),
             Self::ClippedSilu { limit, floor, slope, one } => {
                 let gate = gate.minimum(limit)?;
                 let gate = gate.mul(slope)?.sigmoid()?.mul(&gate)?;
@@ -129,6 +138,7 @@ impl Parameters for Activation {
         match self {
             Self::Silu => {}
             Self::Gelu(gelu) => gelu.visit(visitor),
+            Self::SquaredRelu { zero } => visitor(zero),
             Self::ClippedSilu { limit, floor, slope, one } => [limit, floor, slope, one].into_iter().for_each(visitor),
         }
     }

@@ -52,6 +52,16 @@ impl Projection {
         self
     }
 
+    /// With the rows after the first `before` repeated so many times, `width` of them together: for keys and values that several heads share
+    /// in the checkpoint and not in the model.
+    pub fn repeated(mut self, before: i32, width: i32, times: i32) -> Self {
+        let groups = before / width..self.outputs / width;
+        let repeated = groups.flat_map(|group| std::iter::repeat_n(group, times as usize));
+        let rows = (0..before / width).chain(repeated);
+        self.order = Some(rows.flat_map(|group| group * width..(group + 1) * width).collect());
+        self
+    }
+
     fn matrix(&self, weights: &mut Weights<'_>, inputs: i32) -> Result<Matrix> {
         let matrix = weights.take_matrix(&self.path, self.outputs, inputs, u64::MAX)?;
         let Some(order) = self.order() else { return Ok(matrix) };

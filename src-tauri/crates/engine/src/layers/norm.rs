@@ -38,9 +38,13 @@ impl RmsNorm {
         Ok(norm)
     }
 
-    /// Loads `path.weight` `[width]`, stored as its difference from 1 if `config` says so.
-    pub fn load_from(weights: &mut Weights<'_>, path: &str, width: i32, config: NormConfig) -> Result<Self> {
-        let norm = Self::new(norm_weight(weights, path, width, config)?, config.eps)?;
+    /// Loads `path.weight` `[width]`, stored as its difference from 1 if `config` says so, or without factors, of type `dtype`.
+    pub fn load_from(weights: &mut Weights<'_>, path: &str, width: i32, config: NormConfig, dtype: Dtype) -> Result<Self> {
+        let factors = match config.bare {
+            true => ones(width, dtype)?,
+            false => norm_weight(weights, path, width, config)?,
+        };
+        let norm = Self::new(factors, config.eps)?;
         weights.materialize(norm.tensors())?;
         Ok(norm)
     }
@@ -112,6 +116,11 @@ pub fn norm_weight(weights: &mut Weights<'_>, path: &str, width: i32, config: No
         return factors.add(&Tensor::scalar(1.0, factors.dtype())?);
     }
     Ok(factors)
+}
+
+/// The factors of a norm that has none, `[width]`.
+pub fn ones(width: i32, dtype: Dtype) -> Result<Tensor> {
+    Tensor::from_f32(&vec![1.0; width as usize], &[width]).astype(dtype)
 }
 
 impl Parameters for RmsNorm {

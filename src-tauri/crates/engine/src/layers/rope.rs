@@ -1,6 +1,6 @@
 //! Rotary positions: pairs of numbers of a head turn against each other by angles that grow with the position.
 
-use checkpoint::config::rope::RopeConfig;
+use checkpoint::config::rope::{RopeConfig, SectionOrder};
 use mlx_rs::Dtype;
 
 use crate::error::Result;
@@ -17,6 +17,25 @@ pub struct Rope {
     periods: Tensor,
     /// Factors of a head's numbers before they turn, `[width]`, if only a part of the head is amplified.
     amplitude: Option<Tensor>,
+    /// How far pairs turn per row and per column of a picture, `[heads, pairs, 2]`, if each head has directions of its own.
+    directions: Vec<f32>,
+}
+
+/// Where a token stands: its time or its place in the prompt, its row, its column and its picture's number. What rows and columns count
+/// from is the family's matter.
+pub type Place = [f32; 4];
+
+/// How a family tells the tokens of a picture apart by their positions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImagePlaces {
+    /// All have the time at which the picture begins, and rows and columns count on from there; what comes next stands after the greatest
+    /// of them (Qwen2-VL).
+    Grid,
+    /// Each has its own place, and rows, columns and pictures count from 0 (HunyuanOCR).
+    Counted,
+    /// They and the marks around share one place, and rows and columns go from minus to plus the picture's shape, around its middle
+    /// (Falcon-OCR).
+    Centred,
 }
 
 /// The turning at one place of each sequence, for all layers of a kind.
@@ -39,7 +58,8 @@ pub enum Rotation {
     Positions(Tensor),
     /// Several sequences of which one has a base of its own.
     Each(Vec<Rotation>),
-    /// Angles made on the host, for positions of which each has a time, a row and a column: `[1, 1, length, dims / 2]`.
+    /// Angles made on the host, for positions of which each is a [`Place`]: `[1, 1, length, dims / 2]`, or for each head of queries and keys
+    /// `[1, heads, length, dims / 2]`.
     Table {
         /// Their cosines.
         cos: Tensor,
@@ -63,7 +83,13 @@ impl Rope {
                 None
             },
             config: config.clone(),
+            directions: Vec::new(),
         })
+    }
+
+    /// The same with directions `[heads, pairs, 2]` for those pairs that turn by the place in a picture.
+    pub fn with_directions(self, directions: Vec<f32>) -> Self {
+        Self { directions, ..self }
     }
 
     /// What the scores of turned queries and keys have to be multiplied by: if all of a head is amplified, that is the whole
@@ -120,26 +146,50 @@ impl Rope {
         Rotation::Matrix(Tensor::from_f32(&self.matrix(offset, base), &[self.width, self.width]))
     }
 
-    /// Whether pairs turn by the time, the row or the column of an image token.
-    pub fn has_sections(&self) -> bool {
-        self.config.sections.is_some()
+    /// By what tokens of pictures turn, if by more than the number of tokens before them.
+    pub fn image_places(&self) -> Option<ImagePlaces> {
+        match self.config.sections {
+            _ if self.config.golden => Some(ImagePlaces::Centred),
+            Some(sections) if sections.order == SectionOrder::Counted => Some(ImagePlaces::Counted),
+            Some(_) => Some(ImagePlaces::Grid),
+            None => None,
+        }
     }
 
-    /// The turning of one sequence's tokens, each with its time, row and column.
-    pub fn at_positions(&self, positions: &[[i32; 3]]) -> Rotation {
+    /// The turning of one sequence's tokens.
+    ///
+    /// # Errors
+    /// If MLX fails.
+    pub fn at_places(&self, places: &[Place]) -> Result<Rotation> {
         let axis = |pair: usize| self.config.sections.map_or(0, |sections| sections.axis(pair));
-        let periods = &self.config.periods;
-        let angles = positions.iter().flat_map(|position| {
-            let angle = move |(pair, period): (usize, &f32)| position[axis(pair)] as f32 / period;
-            periods.iter().enumerate().map(angle).collect::<Vec<_>>()
-        });
-        let angles: Vec<f32> = angles.collect();
-        let shape = [1, 1, positions.len() as i32, periods.len() as i32];
-        let of = |of: fn(f32) -> f32| Tensor::from_f32(&angles.iter().map(|angle| of(*angle)).collect::<Vec<_>>(), &shape);
-        Rotation::Table {
-            cos: of(f32::cos),
-            sin: of(f32::sin),
+        let pairs = self.config.periods.len();
+        let directed = if self.config.golden { pairs / 2 } else { 0 };
+        let by_period = &self.config.periods[..pairs - directed];
+        // One row is enough for all heads if none has directions of its own.
+        let heads: Vec<&[f32]> = match directed {
+            0 => vec![&[]],
+            _ => self.directions.chunks(2 * directed).collect(),
+        };
+        let mut angles = Vec::with_capacity(heads.len() * places.len() * pairs);
+        for directions in &heads {
+            for place in places {
+                angles.extend(by_period.iter().enumerate().map(|(pair, period)| place[axis(pair)] / period));
+                angles.extend(directions.chunks(2).map(|each| place[1] * each[0] + place[2] * each[1]));
+            }
         }
+        let shape = [1, heads.len() as i32, places.len() as i32, pairs as i32];
+        let of = |of: fn(f32) -> f32| {
+            let table = Tensor::from_f32(&angles.iter().map(|angle| of(*angle)).collect::<Vec<_>>(), &shape);
+            match directed {
+                0 => Ok(table),
+                // Each key turns as the query of its head.
+                _ => concatenate(&[&table, &table], 1),
+            }
+        };
+        Ok(Rotation::Table {
+            cos: of(f32::cos)?,
+            sin: of(f32::sin)?,
+        })
     }
 
     /// Turns heads `[1, heads, length, width]` by a table, in 32 bit floats.
@@ -241,6 +291,7 @@ impl Parameters for Rope {
             config: _,
             periods,
             amplitude,
+            directions: _,
         } = self;
         visitor(periods);
         amplitude.visit(visitor);

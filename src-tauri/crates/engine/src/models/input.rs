@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::error::Result;
+use crate::layers::Place;
 use crate::models::vision::Features;
 use crate::ops::concatenate;
 use crate::tensor::Tensor;
@@ -15,8 +16,8 @@ pub struct Input<'a> {
     pub images: &'a [ChunkImage],
     /// By how much the position of each sequence's next token differs from the number of tokens before it; empty if by nothing.
     pub deltas: &'a [i32],
-    /// The time, row and column of each token, if they differ (multimodal positions).
-    pub positions: Option<&'a [[i32; 3]]>,
+    /// Where each token stands, if that is more than a number (multimodal positions).
+    pub places: Option<&'a [Place]>,
 }
 
 /// The part of a picture that is read in a chunk.
@@ -29,6 +30,8 @@ pub struct ChunkImage {
     pub rows: Vec<usize>,
     /// From the first to after the last row of its features, if they see each other.
     pub sees: Option<Range<usize>>,
+    /// The row from which on it is seen, if layers look at its features beside the tokens (Llama 3.2 Vision).
+    pub beside: Option<usize>,
 }
 
 impl<'a> Input<'a> {
@@ -38,7 +41,7 @@ impl<'a> Input<'a> {
             ids,
             images: &[],
             deltas: &[],
-            positions: None,
+            places: None,
         }
     }
 
@@ -52,7 +55,7 @@ impl<'a> Input<'a> {
 
     /// `h` `[rows, hidden]` with the features of pictures in the places that they take.
     pub fn place(&self, h: Tensor) -> Result<Tensor> {
-        if self.images.is_empty() {
+        if self.images.iter().all(|image| image.rows.is_empty()) {
             return Ok(h);
         }
         let own: Vec<i32> = (0..h.dim(0)).collect();

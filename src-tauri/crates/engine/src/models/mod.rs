@@ -11,6 +11,7 @@ use checkpoint::{Family, ModelConfig};
 
 use crate::cache::Cache;
 use crate::error::{Error, Result};
+use crate::layers::ImagePlaces;
 use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
@@ -19,7 +20,7 @@ pub use pass::{spans, Pass};
 
 /// A model of any family.
 pub enum Model {
-    /// Gemma 4, text.
+    /// Gemma 4 and Gemma 3n, text.
     Gemma4(Box<gemma4::Gemma4>),
     /// Any family that the parametric decoder covers.
     Decoder(Box<decoder::Decoder>),
@@ -83,11 +84,19 @@ impl Model {
         }
     }
 
-    /// Whether the tokens of a picture have a row and a column (multimodal positions).
-    pub fn has_grid_positions(&self) -> bool {
+    /// How the tokens of a picture are told apart, if by more than the number of tokens before them (multimodal positions).
+    pub fn image_places(&self) -> Option<ImagePlaces> {
         match self {
-            Self::Gemma4(_) | Self::Encoder(_) => false,
-            Self::Decoder(model) => model.has_grid_positions(),
+            Self::Gemma4(_) | Self::Encoder(_) => None,
+            Self::Decoder(model) => model.image_places(),
+        }
+    }
+
+    /// How many tokens it reads: those of its vocabulary, and such as only stand for pictures.
+    pub fn readable(&self) -> u32 {
+        match self {
+            Self::Decoder(model) => model.readable(),
+            Self::Gemma4(_) | Self::Encoder(_) => self.vocabulary(),
         }
     }
 

@@ -5,12 +5,15 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use checkpoint::ImagePlan;
+use checkpoint::{ImagePlan, VisionConfig};
 use media::ViewPixels;
+use protocol::ImageDetail;
 use tokio::sync::oneshot;
 
+use super::places::ImagePositions;
 use crate::cache::ImageKey;
 use crate::error::{Error, Result};
+use crate::layers::Place;
 use crate::models::vision::Features;
 use crate::models::{ChunkImage, Input, Model};
 use crate::tensor::Tensor;
@@ -36,6 +39,8 @@ pub struct PromptImage {
     pub places: Vec<usize>,
     /// How it goes through the tower.
     pub plan: ImagePlan,
+    /// The details that a person could choose instead, the closest first, with the patches of its largest view at each.
+    pub less_detail: Vec<(ImageDetail, u64)>,
     /// The numbers of its views.
     pub views: ImageViews,
     /// A hash of its file, of what is done with it and of how: pictures with the same one give the same features.
@@ -48,6 +53,13 @@ struct PlacedImage {
     /// Its views, while they are being made.
     preparing: RefCell<Option<Preparing>>,
     features: OnceCell<Rc<Features>>,
+}
+
+impl PromptImage {
+    /// Whether the model looks at its features beside the prompt, from its token on.
+    fn beside(&self) -> bool {
+        self.places.is_empty()
+    }
 }
 
 impl From<PromptImage> for PlacedImage {
@@ -65,10 +77,10 @@ pub struct PromptImages {
     images: Vec<PlacedImage>,
     /// Whether tokens of a picture see each other, so that it is read at once.
     looks_both_ways: bool,
-    /// The time, row and column of each token up to the last one of a picture; empty if positions are plain numbers.
-    positions: Vec<[i32; 3]>,
-    /// By how much positions after the last picture differ from the number of tokens before them.
-    delta: i32,
+    /// Whether the marks that open it take part.
+    marks_look_ahead: bool,
+    /// Where each token stands; `None` if positions are plain numbers.
+    positions: Option<ImagePositions>,
 }
 
 impl PromptImages {
@@ -76,9 +88,10 @@ impl PromptImages {
     ///
     /// # Errors
     /// If they do not lie one after another, or have other features than places.
-    pub fn new(images: Vec<PromptImage>, model: &Model, looks_both_ways: bool) -> Result<Self> {
+    pub fn new(mut images: Vec<PromptImage>, model: &Model, vision: &VisionConfig) -> Result<Self> {
+        let marks = vision.marks_after();
         let mut end = 0;
-        for image in &images {
+        for image in &mut images {
             let inside = image.places.iter().all(|place| image.run.contains(place));
             let rising = image.places.is_sorted_by(|a, b| a < b);
             if image.run.start < end || !inside || !rising || image.places.len() != image.plan.tokens() {
@@ -90,16 +103,18 @@ impl PromptImages {
                 )));
             }
             end = image.run.end;
+            let after = image.places.last().map_or(end, |last| last + 1);
+            image.places.extend((after..end).take(marks));
         }
-        let (positions, delta) = match model.has_grid_positions() {
-            true => grid_positions(&images)?,
-            false => (Vec::new(), 0),
+        let positions = match model.image_places() {
+            Some(kind) => Some(ImagePositions::new(kind, &images)?),
+            None => None,
         };
         Ok(Self {
             images: images.into_iter().map(PlacedImage::from).collect(),
-            looks_both_ways,
+            looks_both_ways: vision.looks_both_ways(),
+            marks_look_ahead: vision.marks_look_ahead(),
             positions,
-            delta,
         })
     }
 
@@ -116,7 +131,10 @@ impl PromptImages {
     /// The first picture that the tokens from `from` up to `to` belong to and that nobody has looked at.
     pub fn unseen(&self, from: usize, to: usize) -> Option<usize> {
         self.images.iter().position(|placed| {
-            let needed = placed.image.places.iter().any(|place| (from..to).contains(place));
+            let needed = match placed.image.beside() {
+                true => (from..to).contains(&placed.image.run.start),
+                false => placed.image.places.iter().any(|place| (from..to).contains(place)),
+            };
             needed && placed.features.get().is_none()
         })
     }
@@ -176,7 +194,7 @@ impl PromptImages {
 
     /// By how much the position of the token after `read` others differs from that number.
     pub fn delta(&self, read: usize) -> i32 {
-        self.positions.get(read).map_or(self.delta, |[time, ..]| time - read as i32)
+        self.positions.as_ref().map_or(0, |positions| positions.delta(read))
     }
 
     /// What is read with the tokens from `from` up to `to`.
@@ -188,11 +206,13 @@ impl PromptImages {
         for PlacedImage { image, features, .. } in &self.images {
             let first = image.places.partition_point(|place| *place < from);
             let end = image.places.partition_point(|place| *place < to);
-            if first == end {
+            let beside = (image.beside() && (from..to).contains(&image.run.start)).then(|| image.run.start - from);
+            if first == end && beside.is_none() {
                 continue;
             }
             let rows: Vec<usize> = image.places[first..end].iter().map(|place| place - from).collect();
             let sees = match (self.looks_both_ways, &rows[..]) {
+                (true, [_, .., last]) if self.marks_look_ahead => Some(image.run.start.saturating_sub(from)..last + 1),
                 (true, [first, .., last]) => Some(*first..last + 1),
                 _ => None,
             };
@@ -204,45 +224,16 @@ impl PromptImages {
                 first,
                 rows,
                 sees,
+                beside,
             });
         }
-        let has_grid = !images.is_empty() && !self.positions.is_empty();
-        let positions = has_grid.then(|| {
-            let position = |at: usize| self.positions.get(at).copied().unwrap_or([at as i32 + self.delta; 3]);
-            (from..to).map(position).collect()
-        });
+        let positions = self.positions.as_ref().filter(|_| !images.is_empty());
         Ok(Chunk {
             images,
             delta: self.delta(from),
-            positions,
+            places: positions.map(|positions| positions.places(from, to)),
         })
     }
-}
-
-/// The time, row and column of each token up to the last one of a picture, and the difference after it. A picture begins at the position p
-/// after what is before it: its tokens have the time p, their rows and columns count from p, and the text goes on after the greatest of them.
-fn grid_positions(images: &[PromptImage]) -> Result<(Vec<[i32; 3]>, i32)> {
-    let (mut positions, mut delta): (Vec<[i32; 3]>, i32) = (Vec::new(), 0);
-    for image in images {
-        let mut places = &image.places[..];
-        for view in &image.plan.views {
-            let (of_view, rest) = places.split_at(view.features as usize);
-            places = rest;
-            let Some(start) = of_view.first().copied() else { continue };
-            let (rows, columns) = (view.tokens.0 as i32, view.tokens.1 as i32);
-            if of_view.last() != Some(&(start + of_view.len() - 1)) || of_view.len() as i32 != rows * columns {
-                return Err(Error::BadRequest(format!(
-                    "a picture's {} tokens are no grid of {rows} by {columns}",
-                    of_view.len()
-                )));
-            }
-            positions.extend((positions.len()..start).map(|at| [at as i32 + delta; 3]));
-            let begin = start as i32 + delta;
-            positions.extend((0..rows * columns).map(|index| [begin, begin + index / columns, begin + index % columns]));
-            delta += rows.max(columns) - rows * columns;
-        }
-    }
-    Ok((positions, delta))
 }
 
 /// What is read beside the tokens of a chunk.
@@ -250,7 +241,7 @@ fn grid_positions(images: &[PromptImage]) -> Result<(Vec<[i32; 3]>, i32)> {
 pub struct Chunk {
     images: Vec<ChunkImage>,
     delta: i32,
-    positions: Option<Vec<[i32; 3]>>,
+    places: Option<Vec<Place>>,
 }
 
 impl Chunk {
@@ -268,19 +259,19 @@ impl Chunk {
                 0 => &[],
                 _ => std::slice::from_ref(&self.delta),
             },
-            positions: self.positions.as_deref(),
+            places: self.places.as_deref(),
         }
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
+pub mod tests {
     use checkpoint::View;
 
     use super::*;
 
-    fn image(start: usize, rows: u32, columns: u32) -> PromptImage {
+    pub fn image(start: usize, rows: u32, columns: u32) -> PromptImage {
         let features = rows * columns;
         let view = View {
             width: 1,
@@ -299,39 +290,18 @@ mod tests {
                 tiles: None,
                 whole: false,
             },
+            less_detail: Vec::new(),
             views: ImageViews::Ready(Arc::default()),
             hash: [0; 32],
         }
-    }
-
-    #[test]
-    fn text_goes_on_after_the_longer_side_of_a_picture() {
-        // Two tokens, a picture of 2 by 3, a token, a picture of 1 by 2.
-        let (positions, delta) = grid_positions(&[image(2, 2, 3), image(9, 1, 2)]).unwrap();
-        let expected = [
-            [0, 0, 0],
-            [1, 1, 1],
-            [2, 2, 2],
-            [2, 2, 3],
-            [2, 2, 4],
-            [2, 3, 2],
-            [2, 3, 3],
-            [2, 3, 4],
-            [5, 5, 5],
-            [6, 6, 6],
-            [6, 6, 7],
-        ];
-        assert_eq!(positions, expected);
-        // The token after them, the twelfth, stands at position 8.
-        assert_eq!(delta, 8 - 11);
     }
 
     fn placed(looks_both_ways: bool) -> PromptImages {
         PromptImages {
             images: [image(2, 2, 3), image(10, 1, 4)].map(PlacedImage::from).into(),
             looks_both_ways,
-            positions: Vec::new(),
-            delta: 0,
+            marks_look_ahead: false,
+            positions: None,
         }
     }
 

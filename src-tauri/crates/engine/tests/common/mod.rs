@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use engine::MlxEngine;
 use protocol::{
-    Content, Done, EngineEvent, FolderSource, JobHandle, LocalEngine, Message, Notice, Request, Role, Sampling, Thinking, TokenLogprobs,
-    ToolCall,
+    Content, Done, EngineEvent, FolderSource, JobHandle, LocalEngine, MemoryGuard, Message, Notice, Request, Role, Sampling, Thinking,
+    TokenLogprobs, ToolCall,
 };
 
 /// The folder of the model that comes with the app.
@@ -33,6 +33,22 @@ pub fn pebble() -> FolderSource {
         reference: "pebble".into(),
         ..source(&pebble_dir())
     }
+}
+
+/// As much memory as anybody wants.
+#[derive(Debug)]
+pub struct Plenty;
+
+impl MemoryGuard for Plenty {
+    fn before_load(&self, _: &FolderSource, _: &str, _: u64, _: u64) -> protocol::Result<()> {
+        Ok(())
+    }
+
+    fn before_chunk(&self, _: u64, _: &str, _: u64) -> protocol::Result<()> {
+        Ok(())
+    }
+
+    fn record_peak(&self, _: &FolderSource, _: u64) {}
 }
 
 /// A greedy question to Pebble.

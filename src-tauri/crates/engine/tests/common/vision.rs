@@ -102,6 +102,11 @@ impl Written {
         }
     }
 
+    /// Where all of it lies.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The model's folder.
     pub fn model(&self, name: &str) -> PathBuf {
         self.folder.join(name)
@@ -160,6 +165,7 @@ impl Picture {
                 tiles: self.tiles,
                 whole: self.whole,
             },
+            less_detail: Vec::new(),
             views: ImageViews::Ready(Arc::new(views)),
             hash,
         }

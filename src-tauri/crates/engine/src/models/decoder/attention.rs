@@ -6,7 +6,7 @@ use super::{LoadContext, QueryScale, Step};
 use crate::cache::{Cache, PlainCache, RotatingCache};
 use crate::error::Result;
 use crate::layers::{
-    each_sequence, norm_weight, scaled_dot_product_attention, split_heads, Heads, Linear, Projection, ResidualStream, RmsNorm,
+    each_sequence, norm_weight, ones, scaled_dot_product_attention, split_heads, Heads, Linear, Projection, ResidualStream, RmsNorm,
 };
 use crate::ops::concatenate;
 use crate::parameters::Parameters;
@@ -37,6 +37,11 @@ enum HeadNorms {
     None,
     /// Factors of all heads of queries and keys, `[heads + key heads, width]`.
     PerHead(RmsNorm),
+    /// Of each head, after it has turned.
+    Turned {
+        queries: RmsNorm,
+        keys: RmsNorm,
+    },
     /// Over all heads together.
     Whole {
         queries: RmsNorm,
@@ -130,7 +135,7 @@ impl Attention {
             false => (None, all),
         };
         let (queries, keys, values) = match self.split_heads(&all, step)? {
-            Some(split) => split,
+            Some((queries, keys, values)) => self.norms.turned(queries, keys, values)?,
             None => self.compose(&all, step)?,
         };
         let attended = each_sequence(caches, |rows, cache| {
@@ -149,10 +154,11 @@ impl Attention {
         }
     }
 
-    /// Queries, keys and values `[1, heads, length, width]` of one sequence, normed and turned by one kernel; `None` if there is none.
+    /// Queries, keys and values `[1, heads, length, width]` of one sequence, normed before they turn and turned by one kernel; `None` if there
+    /// is none.
     fn split_heads(&self, all: &Tensor, step: &Step<'_>) -> Result<Option<(Tensor, Tensor, Tensor)>> {
         let norm = match &self.norms {
-            HeadNorms::None => None,
+            HeadNorms::None | HeadNorms::Turned { .. } => None,
             HeadNorms::PerHead(norm) => Some(norm),
             HeadNorms::Whole { .. } => return Ok(None),
         };
@@ -179,14 +185,11 @@ impl Attention {
     fn compose(&self, all: &Tensor, step: &Step<'_>) -> Result<(Tensor, Tensor, Tensor)> {
         let (heads, turning, rows) = (self.heads, self.heads + self.key_heads, self.heads + 2 * self.key_heads);
         Ok(match &self.norms {
-            HeadNorms::None => {
+            HeadNorms::None | HeadNorms::Turned { .. } => {
                 let all = self.by_head(all, rows, step)?;
                 let turned = self.rotate(&all.slice(1, 0, turning)?, step)?;
-                (
-                    turned.slice(1, 0, heads)?,
-                    turned.slice(1, heads, turning)?,
-                    all.slice(1, turning, rows)?,
-                )
+                let (queries, keys) = (turned.slice(1, 0, heads)?, turned.slice(1, heads, turning)?);
+                self.norms.turned(queries, keys, all.slice(1, turning, rows)?)?
             }
             HeadNorms::PerHead(norm) => {
                 let all = all.reshape(&[all.dim(0), rows, self.width])?;
@@ -232,7 +235,12 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, 
     };
     let parts = if loading.weights.has(&format!("{joined}.weight")) && !config.output_gate {
         bias("qkv_proj")?;
-        vec![Projection::new(joined, queries + 2 * keys)]
+        let stored = config.stored_key_heads as i32;
+        let projection = Projection::new(joined, queries + 2 * stored * width);
+        vec![match config.key_heads as i32 / stored {
+            1 => projection,
+            times => projection.repeated(queries, width, times),
+        }]
     } else {
         ["q_proj", "k_proj", "v_proj"].into_iter().try_for_each(bias)?;
         let q_proj = match config.output_gate {
@@ -250,7 +258,10 @@ fn head_norms(config: &AttentionConfig, path: &str, factor: f32, loading: &mut L
     let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
     let norm = loading.config.norm;
     let mut take = |name: &str, width: i32, factor: f32| {
-        let factors = norm_weight(loading.weights, &format!("{path}.{name}"), width, norm)?;
+        let factors = match norm.bare {
+            true => ones(width, loading.dtype)?,
+            false => norm_weight(loading.weights, &format!("{path}.{name}"), width, norm)?,
+        };
         match factor {
             1.0 => Ok(factors),
             factor => factors.mul(&Tensor::scalar(factor, factors.dtype())?),
@@ -266,6 +277,10 @@ fn head_norms(config: &AttentionConfig, path: &str, factor: f32, loading: &mut L
                 .collect();
             HeadNorms::PerHead(RmsNorm::new(concatenate(&rows, 0)?, norm.eps)?)
         }
+        QkNorm::PerHeadTurned => HeadNorms::Turned {
+            queries: RmsNorm::new(take("q_norm", width, factor)?, norm.eps)?,
+            keys: RmsNorm::new(take("k_norm", width, 1.0)?, norm.eps)?,
+        },
         QkNorm::Whole => HeadNorms::Whole {
             queries: RmsNorm::new(take("q_norm", heads * width, factor)?, norm.eps)?,
             keys: RmsNorm::new(take("k_norm", key_heads * width, 1.0)?, norm.eps)?,
@@ -273,12 +288,25 @@ fn head_norms(config: &AttentionConfig, path: &str, factor: f32, loading: &mut L
     })
 }
 
+impl HeadNorms {
+    /// Heads that have turned, normed if that comes after; values as they are.
+    fn turned(&self, queries: Tensor, keys: Tensor, values: Tensor) -> Result<(Tensor, Tensor, Tensor)> {
+        match self {
+            Self::Turned {
+                queries: of_queries,
+                keys: of_keys,
+            } => Ok((of_queries.forward(&queries)?, of_keys.forward(&keys)?, values)),
+            Self::None | Self::PerHead(_) | Self::Whole { .. } => Ok((queries, keys, values)),
+        }
+    }
+}
+
 impl Parameters for HeadNorms {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         match self {
             Self::None => {}
             Self::PerHead(norm) => norm.visit(visitor),
-            Self::Whole { queries, keys } => {
+            Self::Whole { queries, keys } | Self::Turned { queries, keys } => {
                 queries.visit(visitor);
                 keys.visit(visitor);
             }

@@ -4,7 +4,7 @@ use checkpoint::config::decoder::DenseConfig;
 
 use super::LoadContext;
 use crate::error::Result;
-use crate::layers::{Activation, Linear, ResidualStream, RmsNorm};
+use crate::layers::{Activation, Linear, Projection, ResidualStream, RmsNorm};
 use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
@@ -17,25 +17,30 @@ pub struct Mlp {
 }
 
 impl Mlp {
-    /// Loads what stands below `path`: `gate_proj` and `up_proj`, or both in one `gate_up_proj` (Phi 3, GLM 4), and
-    /// `down_proj`.
+    /// Loads what stands below `path`: `gate_proj` and `up_proj`, or both in one `gate_up_proj` (Phi 3, GLM 4), or row by row in turn in
+    /// `gate_up_pairs` (Falcon-OCR), and `down_proj`.
     pub fn load(config: &DenseConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let (hidden, width) = (loading.config.hidden_size as i32, config.width as i32);
-        let joined = format!("{path}.gate_up_proj");
-        let parts = if loading.weights.has(&format!("{joined}.weight")) {
-            vec![(joined, 2 * width)]
+        let at = |name: &str| format!("{path}.{name}");
+        let has = |name: &str| loading.weights.has(&format!("{path}.{name}.weight"));
+        let (names, parts): (&[&str], Vec<Projection>) = if has("gate_up_proj") {
+            (&["gate_up_proj"], vec![Projection::new(at("gate_up_proj"), 2 * width)])
+        } else if has("gate_up_pairs") {
+            let pairs = Projection::new(at("gate_up_pairs"), 2 * width);
+            (&["gate_up_pairs"], vec![pairs.deinterleaved(&[0..1, 1..2])])
         } else {
-            vec![(format!("{path}.gate_proj"), width), (format!("{path}.up_proj"), width)]
+            let names: &[&str] = &["gate_proj", "up_proj"];
+            (names, names.iter().map(|name| Projection::new(at(name), width)).collect())
         };
         let down = format!("{path}.down_proj");
         if config.bias {
-            for part in parts.iter().map(|(part, _)| part).chain([&down]) {
-                loading.weights.require(&format!("{part}.bias"))?;
+            for name in names.iter().chain(&["down_proj"]) {
+                loading.weights.require(&format!("{path}.{name}.bias"))?;
             }
         }
         Ok(Self {
             activation: Activation::new(config.activation, loading.dtype)?,
-            gate_up_proj: Linear::load_joined(loading.weights, &parts, hidden)?,
+            gate_up_proj: Linear::load_rows(loading.weights, &parts, hidden)?,
             down_proj: Linear::load(loading.weights, &down, width, hidden)?,
         })
     }

@@ -5,28 +5,32 @@
 //! and one arm in each `match` below.
 
 mod attention;
+mod cross_attention;
 mod delta_net;
 mod gated_conv;
+mod layer;
 mod mla;
 mod mlp;
 mod residual_add;
 mod sparse_moe;
 mod whole;
 
-use checkpoint::config::decoder::{self, DecoderConfig, LayerConfig, LmHead, NormPlacement, QueryScaling};
+use checkpoint::config::decoder::{self, DecoderConfig, LmHead, QueryScaling};
 use mlx_rs::Dtype;
 
-use crate::cache::{of_layer, Cache, RecurrentCache};
+use crate::cache::{of_layer, Cache, CrossCache, RecurrentCache};
 use crate::error::{Error, Result};
-use crate::layers::{norm_weight, Embedding, Linear, ResidualStream, RmsNorm, Rope, Rotation};
-use crate::models::Input;
+use crate::layers::{norm_weight, Embedding, ImagePlaces, Linear, ResidualStream, RmsNorm, Rope, Rotation};
+use crate::models::{ChunkImage, Input};
 use crate::ops::Mask;
 use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 use attention::Attention;
+use cross_attention::CrossAttention;
 use delta_net::DeltaNet;
 use gated_conv::GatedConv;
+use layer::Layer;
 use mla::Mla;
 use mlp::Mlp;
 use residual_add::ResidualAdd;
@@ -64,6 +68,8 @@ struct Step<'a> {
     masks: Vec<Mask>,
     /// One per sequence.
     query_scaling: Vec<Option<QueryScale>>,
+    /// Pictures of the chunk.
+    images: &'a [ChunkImage],
 }
 
 /// The factors of queries at the positions of a step, which grow with the position.
@@ -80,6 +86,7 @@ enum Mixer {
     DeltaNet(DeltaNet),
     GatedConv(GatedConv),
     Mla(Box<Mla>),
+    CrossAttention(Box<CrossAttention>),
 }
 
 impl Mixer {
@@ -90,6 +97,7 @@ impl Mixer {
             decoder::Mixer::DeltaNet(config) => Ok(Self::DeltaNet(DeltaNet::load(config, &format!("{path}.linear_attn"), loading)?)),
             decoder::Mixer::Mla(config) => Ok(Self::Mla(Box::new(Mla::load(config, &format!("{path}.self_attn"), loading)?))),
             decoder::Mixer::GatedConv(config) => Ok(Self::GatedConv(GatedConv::load(config, &format!("{path}.conv"), loading)?)),
+            decoder::Mixer::CrossAttention(config) => Ok(Self::CrossAttention(Box::new(CrossAttention::load(config, &path, loading)?))),
         }
     }
 
@@ -98,6 +106,7 @@ impl Mixer {
             Self::Attention(attention) => attention.cache(),
             Self::Mla(mla) => mla.cache(),
             Self::DeltaNet(_) | Self::GatedConv(_) => Cache::Recurrent(RecurrentCache::default()),
+            Self::CrossAttention(_) => Cache::Cross(CrossCache::default()),
         }
     }
 
@@ -106,7 +115,7 @@ impl Mixer {
         match self {
             Self::Attention(attention) => Some(attention.mask()),
             Self::Mla(mla) => Some(mla.mask()),
-            Self::DeltaNet(_) | Self::GatedConv(_) => None,
+            Self::DeltaNet(_) | Self::GatedConv(_) | Self::CrossAttention(_) => None,
         }
     }
 
@@ -122,6 +131,7 @@ impl Mixer {
             Self::Mla(mla) => mla.forward(&stream.normed(norm)?, step, caches),
             Self::DeltaNet(net) => net.forward(&stream.normed(norm)?, caches),
             Self::GatedConv(conv) => conv.forward(&stream.normed(norm)?, caches),
+            Self::CrossAttention(_) => unreachable!("its layer asks it itself"),
         }
     }
 }
@@ -149,62 +159,12 @@ impl FeedForward {
     }
 }
 
-struct Layer {
-    pre_mixer_norm: Option<RmsNorm>,
-    mixer: Mixer,
-    post_mixer_norm: Option<RmsNorm>,
-    pre_feed_forward_norm: Option<RmsNorm>,
-    feed_forward: FeedForward,
-    post_feed_forward_norm: Option<RmsNorm>,
-}
-
-impl Layer {
-    fn load(config: &LayerConfig, layer: usize, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
-        let names = match config.norms {
-            NormPlacement::Pre => [Some("input_layernorm"), None, Some("post_attention_layernorm"), None],
-            NormPlacement::Post => [None, Some("post_attention_layernorm"), None, Some("post_feedforward_layernorm")],
-            NormPlacement::Sandwich => [
-                Some("input_layernorm"),
-                Some("post_attention_layernorm"),
-                Some("pre_feedforward_layernorm"),
-                Some("post_feedforward_layernorm"),
-            ],
-        };
-        let mut norm = |name: Option<&str>| {
-            let width = loading.config.hidden_size as i32;
-            let load = |name| RmsNorm::load_from(loading.weights, &format!("layers.{layer}.{name}"), width, loading.config.norm);
-            name.map(load).transpose()
-        };
-        let [pre_mixer_norm, post_mixer_norm, pre_feed_forward_norm, post_feed_forward_norm] = names;
-        Ok(Self {
-            pre_mixer_norm: norm(pre_mixer_norm)?,
-            post_mixer_norm: norm(post_mixer_norm)?,
-            pre_feed_forward_norm: norm(pre_feed_forward_norm)?,
-            post_feed_forward_norm: norm(post_feed_forward_norm)?,
-            mixer: Mixer::load(&config.mixer, layer, loading)?,
-            feed_forward: FeedForward::load(&config.feed_forward, layer, loading)?,
-        })
-    }
-
-    /// Takes the residual stream through this layer.
-    fn forward<'a>(
-        &'a self,
-        stream: &mut ResidualStream<'a>,
-        step: &Step<'_>,
-        residual_add: &ResidualAdd,
-        caches: &mut [&mut Cache],
-    ) -> Result<()> {
-        let mixed = self.mixer.forward(stream, self.pre_mixer_norm.as_ref(), step, caches)?;
-        residual_add.add(stream, mixed, self.post_mixer_norm.as_ref())?;
-        let fed = self.feed_forward.forward(stream, self.pre_feed_forward_norm.as_ref())?;
-        residual_add.add(stream, fed, self.post_feed_forward_norm.as_ref())
-    }
-}
-
 /// The whole model.
 pub struct Decoder {
     hidden_size: u32,
     vocabulary: u32,
+    /// Tokens that have an embedding, some of which are never written.
+    readable: u32,
     embed_tokens: Embedding,
     embedding_multiplier: Option<Tensor>,
     residual_add: ResidualAdd,
@@ -232,7 +192,8 @@ impl Decoder {
         let norm = norm_weight(weights, "norm", hidden, config.norm)?;
         let dtype = weights.dtype_of_matrix("embed_tokens").unwrap_or(norm.dtype());
         let scalar = |value: Option<f32>| value.map(|value| Tensor::scalar(value, dtype)).transpose();
-        let embed_tokens = Embedding::load(weights, "embed_tokens", vocabulary, hidden)?;
+        let embeddings = vocabulary + config.read_only_tokens as i32;
+        let embed_tokens = Embedding::load(weights, "embed_tokens", embeddings, hidden)?;
         // Before the layers, because dequantising and transposing it takes the most memory of all, which is free while little else is loaded.
         let lm_head = match config.lm_head {
             LmHead::Absent => None,
@@ -241,7 +202,7 @@ impl Decoder {
             LmHead::Tied | LmHead::UntiedIfPresent => Some(embed_tokens.as_linear(weights)?),
         };
         weights.materialize(lm_head.tensors())?;
-        let ropes = ropes(config, dtype)?;
+        let ropes = ropes(config, dtype, weights)?;
         let mut windows = Vec::new();
         let mut loading = LoadContext {
             config,
@@ -259,6 +220,7 @@ impl Decoder {
         let model = Self {
             hidden_size: config.hidden_size,
             vocabulary: config.vocab_size,
+            readable: config.vocab_size + config.read_only_tokens,
             packs: whole::packs(config),
             bidirectional: config.bidirectional,
             lm_head,
@@ -272,7 +234,9 @@ impl Decoder {
             ropes,
             query_scaling: config.layers.iter().find_map(|layer| match &layer.mixer {
                 decoder::Mixer::Attention(attention) => attention.query_scaling,
-                decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) | decoder::Mixer::Mla(_) => None,
+                decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) | decoder::Mixer::Mla(_) | decoder::Mixer::CrossAttention(_) => {
+                    None
+                }
             }),
             norm: RmsNorm::new(norm, config.norm.eps)?,
             logits_factor: scalar(config.logits_divisor.map(f32::recip))?,
@@ -292,9 +256,14 @@ impl Decoder {
         self.hidden_size
     }
 
-    /// Whether the tokens of a picture have a row and a column.
-    pub fn has_grid_positions(&self) -> bool {
-        self.ropes.iter().any(Rope::has_sections)
+    /// How tokens of pictures are told apart, if by more than the number of tokens before them.
+    pub fn image_places(&self) -> Option<ImagePlaces> {
+        self.ropes.iter().find_map(Rope::image_places)
+    }
+
+    /// How many tokens it reads.
+    pub fn readable(&self) -> u32 {
+        self.readable
     }
 
     /// How many tokens its vocabulary has.
@@ -331,14 +300,14 @@ impl Decoder {
     }
 
     /// For sequences whose next `length` positions come.
-    fn step(&self, input: &Input<'_>, length: usize, sequences: &[&mut [Cache]]) -> Result<Step<'_>> {
+    fn step<'a>(&'a self, input: &Input<'a>, length: usize, sequences: &[&mut [Cache]]) -> Result<Step<'a>> {
         let offset = |caches: &&mut [Cache]| self.windows.first().map_or(0, |layer| caches[*layer].offset());
         let offsets: Vec<usize> = sequences.iter().map(offset).collect();
-        let places: Vec<usize> = (0..).zip(&offsets).map(|(index, offset)| input.position(index, *offset)).collect();
-        let rotation = |rope: &Rope| match (input.positions, &places[..]) {
-            (Some(positions), _) => rope.at_positions(positions),
-            (None, [place]) => rope.at(*place, length),
-            (None, _) => rope.at_each(&places),
+        let next: Vec<usize> = (0..).zip(&offsets).map(|(index, offset)| input.position(index, *offset)).collect();
+        let rotation = |rope: &Rope| match (input.places, &next[..]) {
+            (Some(places), _) => rope.at_places(places),
+            (None, [place]) => Ok(rope.at(*place, length)),
+            (None, _) => Ok(rope.at_each(&next)),
         };
         let last_seen = input.last_seen();
         let scale = |offset: &usize| {
@@ -348,13 +317,14 @@ impl Decoder {
         Ok(Step {
             sequences: sequences.len(),
             ropes: &self.ropes,
-            rotations: self.ropes.iter().map(rotation).collect(),
+            rotations: self.ropes.iter().map(rotation).collect::<Result<_>>()?,
             masks: self
                 .windows
                 .iter()
                 .map(|layer| sequences[0][*layer].mask(length, last_seen.as_deref()))
                 .collect::<Result<_>>()?,
             query_scaling: offsets.iter().map(scale).collect(),
+            images: input.images,
         })
     }
 
@@ -381,19 +351,30 @@ fn as_stored(config: &DecoderConfig, weights: &Weights<'_>) -> DecoderConfig {
 }
 
 /// The ropes for the heads of the layers that use them.
-fn ropes(config: &DecoderConfig, dtype: Dtype) -> Result<Vec<Rope>> {
+fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Vec<Rope>> {
+    let heads = config.layers.iter().find_map(|layer| match &layer.mixer {
+        decoder::Mixer::Attention(attention) => Some(attention.heads as i32),
+        decoder::Mixer::Mla(_) | decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) | decoder::Mixer::CrossAttention(_) => None,
+    });
     let width = |index: usize| {
         config.layers.iter().find_map(|layer| match &layer.mixer {
             decoder::Mixer::Attention(attention) => (attention.rope == Some(index)).then_some(attention.head_dim),
             decoder::Mixer::Mla(latent) => (latent.rope == index).then_some(latent.qk_rope_head_dim),
-            decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) => None,
+            decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) | decoder::Mixer::CrossAttention(_) => None,
         })
     };
     config
         .ropes
         .iter()
         .enumerate()
-        .map(|(index, rope)| Rope::new(rope, width(index).unwrap_or(rope.dims), dtype))
+        .map(|(index, config)| {
+            let rope = Rope::new(config, width(index).unwrap_or(config.dims), dtype)?;
+            if !config.golden {
+                return Ok(rope);
+            }
+            let directions = weights.take("freqs_cis_golden", &[heads.unwrap_or(0), config.dims as i32 / 4, 2])?;
+            Ok(rope.with_directions(directions.astype(Dtype::Float32)?.to_f32()?))
+        })
         .collect()
 }
 
@@ -417,6 +398,7 @@ impl Parameters for Mixer {
             Self::Mla(mla) => mla.visit(visitor),
             Self::DeltaNet(net) => net.visit(visitor),
             Self::GatedConv(conv) => conv.visit(visitor),
+            Self::CrossAttention(cross) => cross.visit(visitor),
         }
     }
 }
@@ -430,29 +412,12 @@ impl Parameters for FeedForward {
     }
 }
 
-impl Parameters for Layer {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            pre_mixer_norm,
-            mixer,
-            post_mixer_norm,
-            pre_feed_forward_norm,
-            feed_forward,
-            post_feed_forward_norm,
-        } = self;
-        for norm in [pre_mixer_norm, post_mixer_norm, pre_feed_forward_norm, post_feed_forward_norm] {
-            norm.visit(visitor);
-        }
-        mixer.visit(visitor);
-        feed_forward.visit(visitor);
-    }
-}
-
 impl Parameters for Decoder {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         let Self {
             hidden_size: _,
             vocabulary: _,
+            readable: _,
             embed_tokens,
             embedding_multiplier,
             residual_add,

@@ -37,7 +37,7 @@ impl Decoder {
     pub fn begin(&self, ids: &[u32], lengths: &[usize]) -> Result<Pass> {
         let window = |layer: &usize| match &self.layers[*layer].mixer {
             Mixer::Attention(attention) => attention.window(),
-            Mixer::Mla(_) | Mixer::DeltaNet(_) | Mixer::GatedConv(_) => None,
+            Mixer::Mla(_) | Mixer::DeltaNet(_) | Mixer::GatedConv(_) | Mixer::CrossAttention(_) => None,
         };
         let masks = self.windows.iter().map(|layer| mask(lengths, window(layer), self.bidirectional));
         Ok(Pass::new(lengths, self.embed(&ids_tensor(ids))?, masks.collect()))
@@ -52,6 +52,7 @@ impl Decoder {
             rotations: self.ropes.iter().map(|rope| rope.at(0, rows)).collect(),
             masks: pass.masks.clone(),
             query_scaling: vec![None],
+            images: &[],
         };
         let mut stream = ResidualStream::new(pass.states.clone());
         for layer in self.layers.iter().skip(pass.layer).take(count) {

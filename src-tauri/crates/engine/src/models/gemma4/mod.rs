@@ -1,12 +1,14 @@
-//! Gemma 4, the text model: sliding and full attention with heads of different width, keys and values that later layers
+//! Gemma 4 and Gemma 3n, the text models: sliding and full attention with heads of different width, keys and values that later layers
 //! share, per-layer inputs, experts, squeezed logits. Names are those of the checkpoint. Reference: transformers'
 //! `modeling_gemma4.py`.
 
+mod altup;
 mod attention;
 mod feed_forward;
 mod inputs;
 mod layer;
 
+use altup::Streams;
 use attention::Step;
 use checkpoint::config::gemma4::{Attention as Kind, Gemma4Config, RopeParameters};
 use checkpoint::config::rope::RopeConfig;
@@ -21,13 +23,21 @@ use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
+/// The layers, first to last.
+enum Layers {
+    /// Of one stream.
+    One(Vec<Layer>),
+    /// Of several (Gemma 3n).
+    Several(Streams),
+}
+
 /// The whole model.
 pub struct Gemma4 {
     config: Gemma4Config,
     embed_tokens: Embedding,
     embed_scale: Tensor,
     per_layer_inputs: Option<PerLayerInputs>,
-    layers: Vec<Layer>,
+    layers: Layers,
     norm: RmsNorm,
     lm_head: Linear,
     softcap: Option<Tensor>,
@@ -59,9 +69,14 @@ impl Gemma4 {
                 Some(width) => Some(PerLayerInputs::load(config, width, dtype, weights)?),
                 None => None,
             },
-            layers: (0..config.layers.len())
-                .map(|layer| Layer::load(config, layer, &gelu, weights))
-                .collect::<Result<_>>()?,
+            layers: match &config.altup {
+                Some(altup) => Layers::Several(Streams::load(config, altup, &gelu, weights)?),
+                None => Layers::One(
+                    (0..config.layers.len())
+                        .map(|layer| Layer::load(config, layer, &gelu, weights))
+                        .collect::<Result<_>>()?,
+                ),
+            },
             norm: RmsNorm::new(final_norm, config.rms_norm_eps)?,
             lm_head,
             // Rounded to the model's type, as the training code and mlx-lm have it.
@@ -106,9 +121,9 @@ impl Gemma4 {
         let inputs = match &self.per_layer_inputs {
             None => None,
             Some(inputs) => Some(match input.is_text() {
-                None => inputs.forward(input.ids, &h)?,
+                None => inputs.forward(&self.with_inputs(input.ids)?, &h)?,
                 // A picture's tokens have the inputs of token 0, beside what is made of its features.
-                Some(text) => inputs.forward(&input.ids.mul(&text)?, &h)?,
+                Some(text) => inputs.forward(&self.with_inputs(&input.ids.mul(&text)?)?, &h)?,
             }),
         };
         let (sliding, full) = (
@@ -118,8 +133,12 @@ impl Gemma4 {
         // The keys and values of each sequence that shared layers of each kind use: those of the last layer that has its own.
         let (mut sliding_shared, mut full_shared) = (Vec::new(), Vec::new());
         let own = self.config.own_kv_layers();
+        let mut several = match &self.layers {
+            Layers::One(_) => None,
+            Layers::Several(streams) => Some(streams.begin(&h)?),
+        };
         let mut stream = ResidualStream::new(h);
-        for (index, layer) in self.layers.iter().enumerate() {
+        for index in 0..self.config.layers.len() {
             let (step, shared) = match self.config.layers[index] {
                 Kind::Sliding => (&sliding, &mut sliding_shared),
                 Kind::Full => (&full, &mut full_shared),
@@ -130,9 +149,27 @@ impl Gemma4 {
                 _ => None,
             };
             let mut caches = if index < own { of_layer(sequences, index) } else { Vec::new() };
-            layer.forward(&mut stream, input.as_ref(), step, &mut caches, shared)?;
+            match (&self.layers, &mut several, &input) {
+                (Layers::Several(streams), Some(all), Some(input)) => {
+                    *all = streams.layer(index).forward(all, input, step, &mut caches, shared)?;
+                }
+                (Layers::One(layers), ..) => layers[index].forward(&mut stream, input.as_ref(), step, &mut caches, shared)?,
+                _ => unreachable!("several streams have inputs for every layer"),
+            }
         }
-        Ok(stream.sum()?.clone())
+        match (&self.layers, several) {
+            (Layers::Several(streams), Some(all)) => streams.end(&all),
+            _ => Ok(stream.sum()?.clone()),
+        }
+    }
+
+    /// Tokens that have inputs of their own, 0 in place of others (Gemma 3n's marks).
+    fn with_inputs(&self, ids: &Tensor) -> Result<Tensor> {
+        if self.config.vocab_size_per_layer_input >= self.config.vocab_size {
+            return Ok(ids.clone());
+        }
+        let limit = Tensor::from_i32(&[self.config.vocab_size_per_layer_input as i32], &[1]);
+        ids.less(&limit)?.select(ids, &Tensor::from_i32(&[0], &[1]))
     }
 
     fn step(&self, kind: Kind, input: &Input<'_>, length: usize, sequences: &[&mut [Cache]]) -> Result<Option<Step<'_>>> {
@@ -161,6 +198,15 @@ impl Gemma4 {
         match &self.softcap {
             Some(cap) => logits.div(cap)?.tanh()?.mul(cap),
             None => Ok(logits),
+        }
+    }
+}
+
+impl Parameters for Layers {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::One(layers) => layers.visit(visitor),
+            Self::Several(streams) => streams.visit(visitor),
         }
     }
 }

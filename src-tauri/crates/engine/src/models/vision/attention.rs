@@ -65,9 +65,17 @@ pub struct Attention {
 /// Windows of one size that follow each other: how many, and how many patches each has.
 pub type Group = (i32, i32);
 
+/// Which patches see which.
+pub enum Seen<'a> {
+    /// Those of a window each other. The windows follow each other and hold all patches.
+    Windows(&'a [Group]),
+    /// The first so many see all; the others, which only fill up, see the first ones.
+    Filled(i32),
+}
+
 impl Attention {
-    /// States `[patches, hidden]` to the same. The windows of `groups` follow each other and hold all patches.
-    pub fn forward(&self, x: &Tensor, rotation: Option<&PatchRotation>, groups: &[Group]) -> Result<Tensor> {
+    /// States `[patches, hidden]` to the same.
+    pub fn forward(&self, x: &Tensor, rotation: Option<&PatchRotation>, seen: &Seen<'_>) -> Result<Tensor> {
         let width = self.heads * self.width;
         let [queries, keys, values] = match &self.projections {
             Projections::Joined(joined) => {
@@ -83,7 +91,11 @@ impl Attention {
         let by_head = |part: &Tensor, index: usize| self.norms.split(part, index, self.width);
         let turned = |part: Tensor| rotation.map_or(Ok(part.clone()), |rotation| rotation.forward(&part));
         let (queries, keys) = (turned(by_head(&queries, 0)?)?, turned(by_head(&keys, 1)?)?);
-        let attended = self.attend(&queries, &keys, &by_head(&values, 2)?, groups)?;
+        let values = by_head(&values, 2)?;
+        let attended = match seen {
+            Seen::Windows(groups) => self.attend(&queries, &keys, &values, groups)?,
+            Seen::Filled(real) => self.attend_filled(&queries, &keys, &values, *real)?,
+        };
         self.output.forward(&attended)
     }
 
@@ -104,13 +116,32 @@ impl Attention {
         joined(&found, 0)
     }
 
+    /// The same with the first `real` patches seeing all, the others seeing those.
+    fn attend_filled(&self, queries: &Tensor, keys: &Tensor, values: &Tensor, real: i32) -> Result<Tensor> {
+        let rows = queries.dim(0);
+        let part = |part: &Tensor, start: i32, end: i32| {
+            let part = part.slice(0, start, end)?.reshape(&[1, end - start, self.heads, self.width])?;
+            self.padded(&part.transpose(&[0, 2, 1, 3])?)
+        };
+        let mut found = Vec::with_capacity(2);
+        for (start, end, seen) in [(0, real, rows), (real, rows, real)] {
+            if start == end {
+                continue;
+            }
+            let attended = self.attend_window(&part(queries, start, end)?, &part(keys, 0, seen)?, &part(values, 0, seen)?)?;
+            let attended = attended.slice(3, 0, self.width)?.transpose(&[0, 2, 1, 3])?;
+            found.push(attended.reshape(&[end - start, self.heads * self.width])?);
+        }
+        joined(&found, 0)
+    }
+
     /// Queries `[windows, heads, length, width]` look in turns if the scores of all would take too much memory, should no kernel keep them
     /// to itself.
     fn attend_window(&self, queries: &Tensor, keys: &Tensor, values: &Tensor) -> Result<Tensor> {
         let &[windows, heads, length, _] = queries.shape() else {
             unreachable!("queries have four axes")
         };
-        let of_one = windows as u64 * heads as u64 * length as u64 * 4;
+        let of_one = windows as u64 * heads as u64 * keys.dim(2) as u64 * 4;
         let together = (MAX_TOWER_SCORES / of_one.max(1)).clamp(1, length as u64) as i32;
         self.attend_in_turns(queries, keys, values, together)
     }
@@ -224,10 +255,10 @@ mod tests {
         connect().unwrap();
         let attention = attention(2, 8);
         let x = activations(&[20, 16], Dtype::Float32).unwrap();
-        let both = attention.forward(&x, None, &[(2, 4), (1, 12)]).unwrap();
+        let both = attention.forward(&x, None, &Seen::Windows(&[(2, 4), (1, 12)])).unwrap();
         for (start, end) in [(0, 4), (4, 8), (8, 20)] {
             let alone = attention
-                .forward(&x.slice(0, start, end).unwrap(), None, &[(1, end - start)])
+                .forward(&x.slice(0, start, end).unwrap(), None, &Seen::Windows(&[(1, end - start)]))
                 .unwrap();
             assert!(
                 relative(&both.slice(0, start, end).unwrap(), &alone).unwrap() < 1e-5,

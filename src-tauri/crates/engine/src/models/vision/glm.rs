@@ -7,7 +7,7 @@ use media::ViewPixels;
 use mlx_rs::Dtype;
 
 use super::block::Mlp;
-use super::patches::{load_patch_linear, PatchOrder, COLOURS};
+use super::patches::{load_block_linear, load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::rope::{angles, in_squares, PatchRotation};
 use super::stack::{check_blocks, load_mlp, load_table, BlockNames, Stack, TORCH_EPS};
@@ -29,6 +29,7 @@ const BLOCK: BlockNames = BlockNames {
     output: "attn.proj",
     qk_norms: None,
     scales: None,
+    gates: None,
     gate: Some("mlp.gate_proj"),
     network: ["mlp.up_proj", "mlp.down_proj"],
 };
@@ -122,7 +123,12 @@ impl Merger {
         const PATH: &str = "vision_tower.merger";
         let (outputs, width) = (config.out_hidden_size as i32, config.merger_width as i32);
         Ok(Self {
-            downsample: load_downsample(config, weights)?,
+            downsample: load_block_linear(
+                weights,
+                "vision_tower.downsample",
+                (config.shape.hidden_size as i32, outputs),
+                config.merge as i32,
+            )?,
             proj: Linear::load(weights, &format!("{PATH}.proj"), outputs, outputs)?,
             post_projection_norm: LayerNorm::load(weights, &format!("{PATH}.post_projection_norm"), outputs, TORCH_EPS)?,
             activation: Pointwise::new(EncoderActivation::Gelu, dtype)?,
@@ -144,25 +150,6 @@ impl Merger {
         let gelu = self.activation.forward(&self.post_projection_norm.forward(&joined)?)?;
         self.network.forward(&gelu)
     }
-}
-
-/// The convolution that makes one row of the patches of a block, patch after patch. Its channels are second, as PyTorch has them,
-/// or last, as MLX has them.
-fn load_downsample(config: &GlmVisionConfig, weights: &mut Weights<'_>) -> Result<Linear> {
-    const PATH: &str = "vision_tower.downsample";
-    let (hidden, outputs, merge) = (config.shape.hidden_size as i32, config.out_hidden_size as i32, config.merge as i32);
-    let name = format!("{PATH}.weight");
-    let kernel = match weights.shape(&name) {
-        Some(shape) if shape == [outputs, hidden, merge, merge] => {
-            let kernel = weights.take(&name, &[outputs, hidden, merge, merge])?;
-            kernel.transpose(&[0, 2, 3, 1])?
-        }
-        _ => weights.take(&name, &[outputs, merge, merge, hidden])?,
-    };
-    let bias = weights.take(&format!("{PATH}.bias"), &[outputs])?;
-    let linear = Linear::with_bias(&kernel.reshape(&[outputs, merge * merge * hidden])?, Some(&bias))?;
-    weights.materialize(linear.tensors())?;
-    Ok(linear)
 }
 
 impl Parameters for Learned {

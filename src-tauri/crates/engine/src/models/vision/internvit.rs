@@ -45,6 +45,7 @@ const ORIGINAL: Names = Names {
         output: "attn.proj",
         qk_norms: None,
         scales: Some(["ls1", "ls2"]),
+        gates: None,
         gate: None,
         network: ["mlp.fc1", "mlp.fc2"],
     },

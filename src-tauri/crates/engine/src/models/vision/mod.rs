@@ -4,10 +4,15 @@
 
 mod attention;
 mod block;
+mod falcon_ocr;
 mod gemma4;
 mod glm;
+mod hunyuan;
 mod internvit;
 mod linear;
+mod mllama;
+mod mobilenet;
+mod mobilenet_blocks;
 mod patches;
 mod pixtral;
 mod qwen;
@@ -72,8 +77,8 @@ impl Parameters for Features {
     }
 }
 
-/// Is called between two layers; an error from it ends the look.
-pub type Between<'a> = dyn FnMut() -> Result<()> + 'a;
+/// Is called between two layers with the states that the next one takes; an error from it ends the look.
+pub type Between<'a> = dyn FnMut(&Tensor) -> Result<()> + 'a;
 
 /// A tower of any kind.
 pub enum VisionTower {
@@ -89,6 +94,14 @@ pub enum VisionTower {
     InternVit(internvit::InternVit),
     /// GLM's.
     Glm(glm::GlmTower),
+    /// Llama 3.2 Vision's.
+    Mllama(mllama::Mllama),
+    /// Gemma 3n's.
+    MobileNet(Box<mobilenet::MobileNet>),
+    /// HunyuanOCR's.
+    Hunyuan(hunyuan::HunyuanTower),
+    /// Falcon-OCR's projection of patches.
+    Falcon(falcon_ocr::FalconPatches),
 }
 
 impl VisionTower {
@@ -101,6 +114,10 @@ impl VisionTower {
             VisionConfig::Pixtral(config) => Self::Pixtral(pixtral::Pixtral::load(config, hidden, weights)?),
             VisionConfig::InternVit(config) => Self::InternVit(internvit::InternVit::load(config, hidden, weights)?),
             VisionConfig::Glm(config) => Self::Glm(glm::GlmTower::load(config, hidden, weights)?),
+            VisionConfig::Mllama(config) => Self::Mllama(mllama::Mllama::load(config, hidden, weights)?),
+            VisionConfig::MobileNet(config) => Self::MobileNet(Box::new(mobilenet::MobileNet::load(config, hidden, weights)?)),
+            VisionConfig::Hunyuan(config) => Self::Hunyuan(hunyuan::HunyuanTower::load(config, hidden, weights)?),
+            VisionConfig::Falcon(config) => Self::Falcon(falcon_ocr::FalconPatches::load(config, hidden, weights)?),
         };
         weights.materialize(tower.tensors())?;
         Ok(tower)
@@ -115,6 +132,11 @@ impl VisionTower {
                 plan.views.len()
             )));
         }
+        if let Self::Mllama(tower) = self {
+            let features = tower.look(views, plan, between)?;
+            eval(features.tensors())?;
+            return Ok(features);
+        }
         let mut features = Vec::with_capacity(views.len());
         for (pixels, view) in views.iter().zip(&plan.views) {
             let looked = match self {
@@ -124,8 +146,13 @@ impl VisionTower {
                 Self::Pixtral(tower) => tower.look(pixels, view, between),
                 Self::InternVit(tower) => tower.look(pixels, view, between),
                 Self::Glm(tower) => tower.look(pixels, view, between),
+                Self::MobileNet(tower) => tower.look(pixels, view, between),
+                Self::Mllama(_) => unreachable!("it looks at all views together"),
+                Self::Hunyuan(tower) => tower.look(pixels, view, between),
+                Self::Falcon(patches) => patches.look(pixels, view, between),
             }?;
-            if looked.embeddings.dim(0) != view.features as i32 {
+            let marks = matches!(self, Self::MobileNet(tower) if tower.closes()) as i32;
+            if looked.embeddings.dim(0) - marks != view.features as i32 {
                 return Err(Error::BadRequest(format!(
                     "the tower made {} features of a view with {} places",
                     looked.embeddings.dim(0),
@@ -150,6 +177,10 @@ impl Parameters for VisionTower {
             Self::Pixtral(tower) => tower.visit(visitor),
             Self::InternVit(tower) => tower.visit(visitor),
             Self::Glm(tower) => tower.visit(visitor),
+            Self::Mllama(tower) => tower.visit(visitor),
+            Self::MobileNet(tower) => tower.visit(visitor),
+            Self::Hunyuan(tower) => tower.visit(visitor),
+            Self::Falcon(patches) => patches.visit(visitor),
         }
     }
 }
@@ -188,5 +219,5 @@ fn pause(states: &Tensor, between: &mut Between<'_>) -> Result<()> {
     if device() == Device::Cpu {
         eval([states])?;
     }
-    between()
+    between(states)
 }

@@ -59,6 +59,23 @@ pub fn load_patch_linear(weights: &mut Weights<'_>, path: &str, inputs: i32, out
     Ok(linear)
 }
 
+/// Loads the convolution at `path` that makes one row of the `merge` × `merge` patches of a block, patch after patch, from `inputs` numbers
+/// each to `outputs`. Its channels are second, as PyTorch has them, or last, as MLX has them.
+pub fn load_block_linear(weights: &mut Weights<'_>, path: &str, (inputs, outputs): (i32, i32), merge: i32) -> Result<Linear> {
+    let name = format!("{path}.weight");
+    let kernel = match weights.shape(&name) {
+        Some(shape) if shape == [outputs, inputs, merge, merge] => {
+            let kernel = weights.take(&name, &[outputs, inputs, merge, merge])?;
+            kernel.transpose(&[0, 2, 3, 1])?
+        }
+        _ => weights.take(&name, &[outputs, merge, merge, inputs])?,
+    };
+    let bias = weights.take(&format!("{path}.bias"), &[outputs])?;
+    let linear = Linear::with_bias(&kernel.reshape(&[outputs, merge * merge * inputs])?, Some(&bias))?;
+    weights.materialize(linear.tensors())?;
+    Ok(linear)
+}
+
 /// The rows of patches `[rows · columns, side · side · 3]`, pixel by pixel, row after row of planes `[3, height, width]`.
 pub fn cut(planes: &Tensor, side: i32) -> Result<Tensor> {
     let &[colours, height, width] = planes.shape() else {

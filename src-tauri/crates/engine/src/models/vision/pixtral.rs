@@ -28,6 +28,7 @@ const BLOCK: BlockNames = BlockNames {
     output: "attention.o_proj",
     qk_norms: None,
     scales: None,
+    gates: None,
     gate: Some("feed_forward.gate_proj"),
     network: ["feed_forward.up_proj", "feed_forward.down_proj"],
 };

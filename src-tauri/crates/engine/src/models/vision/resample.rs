@@ -9,7 +9,9 @@ use crate::tensor::Tensor;
 pub enum Resampling {
     /// Between the two neighbours, cells of both grids covering the same square.
     Linear,
-    /// The same, averaged over all that a cell covers if the grid is smaller than the table (`antialias`).
+    /// The same, for a grid that is taken to be a tenth of a cell larger, as HunyuanOCR's own code asks for it, by a factor.
+    LinearWidened,
+    /// The same as the first, averaged over all that a cell covers if the grid is smaller than the table (`antialias`).
     LinearAntialiased,
     /// Between the two neighbours, with the outermost cells of both grids on each other (`align_corners`).
     LinearAligned,
@@ -27,7 +29,7 @@ impl Resampling {
         let &[height, across, width] = table.shape() else {
             unreachable!("tables have three axes")
         };
-        if (height, across) == (rows, columns) {
+        if (height, across) == (rows, columns) && self != Self::LinearWidened {
             return table.reshape(&[rows * columns, width]);
         }
         let down = Tensor::from_f32(&self.matrix(height, rows), &[rows, height]);
@@ -51,11 +53,14 @@ impl Resampling {
 
     /// The cells of the table that make `cell` of the grid, which may lie beyond the border, and their shares.
     fn shares(self, cell: f64, from: f64, to: f64) -> Vec<(f64, f64)> {
-        let scale = from / to;
+        let scale = match self {
+            Self::LinearWidened => from / (to + 0.1),
+            _ => from / to,
+        };
         let place = match self {
             Self::LinearAligned if to > 1.0 => cell * (from - 1.0) / (to - 1.0),
             Self::LinearAligned => 0.0,
-            Self::Linear | Self::LinearAntialiased | Self::Cubic => (cell + 0.5) * scale - 0.5,
+            Self::Linear | Self::LinearWidened | Self::LinearAntialiased | Self::Cubic => (cell + 0.5) * scale - 0.5,
         };
         let (first, part) = (place.floor(), place - place.floor());
         match self {
@@ -91,6 +96,7 @@ mod tests {
     fn shares_of_a_cell_make_one() {
         for kind in [
             Resampling::Linear,
+            Resampling::LinearWidened,
             Resampling::LinearAntialiased,
             Resampling::LinearAligned,
             Resampling::Cubic,
@@ -120,6 +126,8 @@ mod tests {
             );
         };
         close(sampled(Resampling::Linear, 2), &[0.5, 6.5]);
+        // 4 / 2.1 cells of the table in each of the grid: the first lies at 0.452, the second at 2.357.
+        close(sampled(Resampling::LinearWidened, 2), &[0.452_381, 5.785_714]);
         close(sampled(Resampling::LinearAligned, 3), &[0.0, 2.5, 9.0]);
         close(sampled(Resampling::LinearAntialiased, 2), &[1.0, 5.714_286]);
         close(sampled(Resampling::Cubic, 2), &[0.218_75, 6.781_25]);

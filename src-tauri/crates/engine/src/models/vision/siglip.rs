@@ -22,22 +22,10 @@ use crate::weights::Weights;
 /// Where conversions and originals keep the tower.
 const PLACES: [&str; 3] = ["vision_tower.vision_model", "vision_tower", "vision_model"];
 
-/// Layers as SigLIP names them.
-const APART: BlockNames = BlockNames {
-    rms: false,
-    norms: ["layer_norm1", "layer_norm2"],
-    qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
-    output: "self_attn.out_proj",
-    qk_norms: None,
-    scales: None,
-    gate: None,
-    network: ["mlp.fc1", "mlp.fc2"],
-};
-
-/// The same with the projections joined (conversions of PaddleOCR-VL).
+/// Layers with the projections joined (conversions of PaddleOCR-VL).
 const JOINED: BlockNames = BlockNames {
     qkv: &["self_attn.qkv"],
-    ..APART
+    ..BlockNames::CLIP
 };
 
 /// A tower with its projector.
@@ -80,7 +68,7 @@ impl Siglip {
             dtype,
             patch_embedding: load_patch_linear(weights, &embedding, COLOURS * side * side, hidden, order)?,
             positions: load_table(&format!("{path}.embeddings.position_embedding"), config.side, hidden, weights)?,
-            stack: Stack::load(&layers, if joined { &JOINED } else { &APART }, shape, dtype, weights)?,
+            stack: Stack::load(&layers, if joined { &JOINED } else { &BlockNames::CLIP }, shape, dtype, weights)?,
             post_layernorm: LayerNorm::load(weights, &format!("{path}.post_layernorm"), hidden, shape.eps)?,
             projector: Projector::load(config, outputs as i32, dtype, weights)?,
             config: *config,

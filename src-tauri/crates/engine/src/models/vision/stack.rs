@@ -5,7 +5,7 @@ use checkpoint::config::vision::TowerShape;
 use checkpoint::View;
 use mlx_rs::Dtype;
 
-use super::attention::{Attention, HeadNorms, Projections};
+use super::attention::{Attention, HeadNorms, Projections, Seen};
 use super::block::{Block, Mlp, Norm};
 use super::linear::ClippedLinear;
 use super::rope::PatchRotation;
@@ -34,10 +34,27 @@ pub struct BlockNames {
     pub qk_norms: Option<([&'static str; 2], bool)>,
     /// Factors `[hidden]` of what attention and the network add.
     pub scales: Option<[&'static str; 2]>,
+    /// Single numbers that, squeezed by tanh, are factors of what attention and the network add.
+    pub gates: Option<[&'static str; 2]>,
     /// What the activation gates, if anything.
     pub gate: Option<&'static str>,
     /// The first projection and the last one.
     pub network: [&'static str; 2],
+}
+
+impl BlockNames {
+    /// As CLIP names them, from which others differ in a few.
+    pub const CLIP: Self = Self {
+        rms: false,
+        norms: ["layer_norm1", "layer_norm2"],
+        qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+        output: "self_attn.out_proj",
+        qk_norms: None,
+        scales: None,
+        gates: None,
+        gate: None,
+        network: ["mlp.fc1", "mlp.fc2"],
+    };
 }
 
 /// Layers, first to last.
@@ -53,9 +70,22 @@ impl Stack {
     /// Takes the patches of one view `[patches, hidden]` through all layers.
     pub fn forward(&self, x: Tensor, rotation: Option<&PatchRotation>, between: &mut Between<'_>) -> Result<Tensor> {
         let whole = [(1, x.dim(0))];
+        self.forward_seeing(x, rotation, &Seen::Windows(&whole), |_, _| Ok(()), between)
+    }
+
+    /// The same of patches that see these of the others; `on_the_way` is given what comes into each layer.
+    pub fn forward_seeing(
+        &self,
+        x: Tensor,
+        rotation: Option<&PatchRotation>,
+        seen: &Seen<'_>,
+        mut on_the_way: impl FnMut(usize, &Tensor) -> Result<()>,
+        between: &mut Between<'_>,
+    ) -> Result<Tensor> {
         let mut x = x;
-        for block in &self.0 {
-            x = block.forward(&x, rotation, &whole)?;
+        for (layer, block) in self.0.iter().enumerate() {
+            on_the_way(layer, &x)?;
+            x = block.forward(&x, rotation, seen)?;
             pause(&x, between)?;
         }
         Ok(x)
@@ -66,9 +96,10 @@ fn load_block(path: &str, names: &BlockNames, shape: &TowerShape, dtype: Dtype, 
     let at = |name: &str| format!("{path}.{name}");
     let (hidden, width, head_dim) = (shape.hidden_size as i32, shape.intermediate_size as i32, shape.head_dim() as i32);
     let norm = |name: &str, weights: &mut Weights<'_>| load_norm(names.rms, &at(name), hidden, shape.eps, weights);
-    let scale = |half: usize, weights: &mut Weights<'_>| match names.scales {
-        Some(scales) => weights.take(&at(scales[half]), &[hidden]).map(|factors| Some(Norm::Scale(factors))),
-        None => Ok(None),
+    let scale = |half: usize, weights: &mut Weights<'_>| match (names.scales, names.gates) {
+        (Some(scales), _) => weights.take(&at(scales[half]), &[hidden]).map(|factors| Some(Norm::Scale(factors))),
+        (None, Some(gates)) => weights.take(&at(gates[half]), &[1])?.tanh().map(|factor| Some(Norm::Scale(factor))),
+        (None, None) => Ok(None),
     };
     let parts: Vec<_> = names
         .qkv
@@ -149,12 +180,17 @@ pub fn first_with(weights: &Weights<'_>, paths: &[&str], name: &str) -> String {
 
 /// Loads learned positions `path` as numbers `[side, side, width]`.
 pub fn load_table(path: &str, side: u32, width: i32, weights: &mut Weights<'_>) -> Result<Tensor> {
+    load_table_after(0, path, side, width, weights)
+}
+
+/// The same of a table that has `before` rows of something else before them.
+pub fn load_table_after(before: i32, path: &str, side: u32, width: i32, weights: &mut Weights<'_>) -> Result<Tensor> {
     let side = side as i32;
-    let rows = match Embedding::load(weights, path, side * side, width)? {
+    let rows = match Embedding::load(weights, path, before + side * side, width)? {
         Embedding::Plain(rows) => rows,
         Embedding::Quantized(rows) => rows.dequantize()?,
     };
-    let table = rows.reshape(&[side, side, width])?;
+    let table = rows.slice(0, before, before + side * side)?.reshape(&[side, side, width])?;
     weights.materialize([&table])?;
     Ok(table)
 }

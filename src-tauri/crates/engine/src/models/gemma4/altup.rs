@@ -1,0 +1,393 @@
+//! Gemma 3n: several streams of which a layer computes one, predicting the others before and correcting them after (AltUp), with a shortcut beside
+//! its attention (Laurel) and networks that let only their greatest gates through. Reference: transformers' `modeling_gemma3n.py`.
+
+use checkpoint::config::gemma4::{AltUpConfig, Gemma4Config};
+use mlx_rs::Dtype;
+
+use super::attention::{Attention, Step};
+use super::inputs::InputGate;
+use crate::cache::{Cache, KvView};
+use crate::error::Result;
+use crate::layers::{Gelu, Linear, ResidualStream, RmsNorm};
+use crate::ops::stack;
+use crate::parameters::Parameters;
+use crate::tensor::Tensor;
+use crate::weights::Weights;
+
+/// The least mean square that a stream is divided by the root of.
+const LEAST: f32 = 1e-5;
+
+/// From one stream to several, and back.
+pub(super) struct Streams {
+    /// What makes each of the others of the first.
+    projections: Vec<Linear>,
+    /// What is made of each of the others at the end.
+    unembed_projections: Vec<Linear>,
+    layers: Vec<Layer>,
+}
+
+impl Streams {
+    pub(super) fn load(config: &Gemma4Config, altup: &AltUpConfig, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
+        let hidden = config.hidden_size as i32;
+        let projections = |name: &str, weights: &mut Weights<'_>| -> Result<Vec<Linear>> {
+            let others = 0..altup.streams as usize - 1;
+            others
+                .map(|index| Linear::load(weights, &format!("{name}.{index}"), hidden, hidden))
+                .collect()
+        };
+        Ok(Self {
+            projections: projections("altup_projections", weights)?,
+            unembed_projections: projections("altup_unembed_projections", weights)?,
+            layers: (0..config.layers.len())
+                .map(|layer| Layer::load(config, altup, layer, gelu, weights))
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    /// The streams `[rows, streams, hidden]` that begin with `h` `[rows, hidden]`.
+    pub(super) fn begin(&self, h: &Tensor) -> Result<Tensor> {
+        let others = self.projections.iter().map(|projection| like(h, &projection.forward(h)?));
+        let all: Vec<Tensor> = std::iter::once(Ok(h.clone())).chain(others).collect::<Result<_>>()?;
+        stack(&all.iter().collect::<Vec<_>>(), 1)
+    }
+
+    /// One stream `[rows, hidden]` of all.
+    pub(super) fn end(&self, streams: &Tensor) -> Result<Tensor> {
+        let stream = |index: usize| one_of(streams, index as i32);
+        let first = stream(0)?;
+        let mut sum = first.clone();
+        for (index, projection) in self.unembed_projections.iter().enumerate() {
+            sum = sum.add(&like(&first, &projection.forward(&stream(index + 1)?)?)?)?;
+        }
+        sum.mul(&Tensor::scalar(1.0 / streams.dim(1) as f32, sum.dtype())?)
+    }
+
+    pub(super) fn layer(&self, index: usize) -> &Layer {
+        &self.layers[index]
+    }
+}
+
+/// Stream `index` `[rows, hidden]` of all.
+fn one_of(streams: &Tensor, index: i32) -> Result<Tensor> {
+    streams.slice(1, index, index + 1)?.reshape(&[streams.dim(0), streams.dim(2)])
+}
+
+/// The mean square of each row in 32 bit floats, `[rows, 1]`.
+fn mean_square(x: &Tensor) -> Result<Tensor> {
+    let share = Tensor::scalar(1.0 / x.dim(-1) as f32, Dtype::Float32)?;
+    x.astype(Dtype::Float32)?.square()?.sum(-1, true)?.mul(&share)
+}
+
+/// `x` brought to the magnitude of `pattern`, row by row.
+fn like(pattern: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let wanted = mean_square(pattern)?;
+    // The root of the one over the root of the other.
+    let root = wanted.mul(&wanted.maximum(&Tensor::scalar(f32::MIN_POSITIVE, Dtype::Float32)?)?.rsqrt()?)?;
+    let found = mean_square(x)?.maximum(&Tensor::scalar(LEAST, Dtype::Float32)?)?.rsqrt()?;
+    x.mul(&root.mul(&found)?.astype(x.dtype())?)
+}
+
+pub(super) struct Layer {
+    active: i32,
+    input_layernorm: RmsNorm,
+    self_attn: Attention,
+    laurel: Laurel,
+    post_attention_layernorm: RmsNorm,
+    pre_feedforward_layernorm: RmsNorm,
+    mlp: Mlp,
+    post_feedforward_layernorm: RmsNorm,
+    router: Router,
+    /// `[hidden]`.
+    correct_output_scale: Option<Tensor>,
+    input_gate: InputGate,
+    /// The root of a half.
+    half: Tensor,
+    /// 0 for the first stream and 1 for the others, `[1, streams, 1]`.
+    others: Tensor,
+}
+
+impl Layer {
+    fn load(config: &Gemma4Config, altup: &AltUpConfig, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
+        let (hidden, eps) = (config.hidden_size as i32, config.rms_norm_eps);
+        let path = |name: &str| format!("layers.{layer}.{name}");
+        let norm = |weights: &mut Weights<'_>, name: &str| RmsNorm::load(weights, &path(name), hidden, eps);
+        let dtype = weights.dtype(&path("input_layernorm.weight"));
+        let scale = match altup.scaled {
+            true => Some(weights.take(&path("altup.correct_output_scale"), &[hidden])?),
+            false => None,
+        };
+        weights.materialize(&scale)?;
+        let width = config.hidden_size_per_layer_input.unwrap_or(0) as i32;
+        let others: Vec<f32> = (0..altup.streams).map(|index| if index == 0 { 0.0 } else { 1.0 }).collect();
+        Ok(Self {
+            active: altup.active as i32,
+            input_layernorm: norm(weights, "input_layernorm")?,
+            self_attn: Attention::load(config, layer, weights)?,
+            laurel: Laurel::load(config, altup, layer, weights)?,
+            post_attention_layernorm: norm(weights, "post_attention_layernorm")?,
+            pre_feedforward_layernorm: norm(weights, "pre_feedforward_layernorm")?,
+            mlp: Mlp::load(config, altup, layer, gelu, weights)?,
+            post_feedforward_layernorm: norm(weights, "post_feedforward_layernorm")?,
+            router: Router::load(config, altup, layer, weights)?,
+            correct_output_scale: scale,
+            input_gate: InputGate::load(config, layer, width, gelu, weights)?,
+            half: Tensor::scalar(0.5f32.sqrt(), dtype)?,
+            others: Tensor::from_f32(&others, &[1, others.len() as i32, 1]).astype(dtype)?,
+        })
+    }
+
+    /// Takes the streams `[rows, streams, hidden]` through this layer, which has inputs `[rows, width]` of its own; keys and values as
+    /// [`Attention::forward`] has them.
+    pub(super) fn forward(
+        &self,
+        streams: &Tensor,
+        input: &Tensor,
+        step: &Step<'_>,
+        caches: &mut [&mut Cache],
+        shared: &mut Vec<KvView>,
+    ) -> Result<Tensor> {
+        let predicted = self.router.predict(streams, self.active)?;
+        let active = one_of(&predicted, self.active)?;
+        let attended = self.self_attn.forward(
+            &mut ResidualStream::new(active.clone()),
+            &self.input_layernorm,
+            step,
+            caches,
+            shared,
+        )?;
+        let h = active.add(&self.post_attention_layernorm.forward(&attended)?)?;
+        let shortcut = self.laurel.forward(&self.input_layernorm.forward(&active)?)?;
+        let h = h.add(&shortcut)?.mul(&self.half)?;
+        let fed = self.mlp.forward(&self.pre_feedforward_layernorm.forward(&h)?)?;
+        let computed = h.add(&self.post_feedforward_layernorm.forward(&fed)?)?;
+        let corrected = self.router.correct(&predicted, &active, &computed)?;
+        let mut first = one_of(&corrected, self.active)?;
+        if let Some(scale) = &self.correct_output_scale {
+            first = first.mul(scale)?;
+        }
+        let projected = self.input_gate.forward(&mut ResidualStream::new(first), input)?;
+        let projected = self.input_gate.output_norm().forward(&projected)?;
+        let to_others = projected.reshape(&[projected.dim(0), 1, projected.dim(1)])?.mul(&self.others)?;
+        corrected.add(&to_others)
+    }
+}
+
+/// `x + norm(right(left(x)))`.
+struct Laurel {
+    linear_left: Linear,
+    linear_right: Linear,
+    post_laurel_norm: RmsNorm,
+}
+
+impl Laurel {
+    fn load(config: &Gemma4Config, altup: &AltUpConfig, layer: usize, weights: &mut Weights<'_>) -> Result<Self> {
+        let path = |name: &str| format!("layers.{layer}.laurel.{name}");
+        let (hidden, rank) = (config.hidden_size as i32, altup.laurel_rank as i32);
+        Ok(Self {
+            linear_left: Linear::load(weights, &path("linear_left"), hidden, rank)?,
+            linear_right: Linear::load(weights, &path("linear_right"), rank, hidden)?,
+            post_laurel_norm: RmsNorm::load(weights, &path("post_laurel_norm"), hidden, config.rms_norm_eps)?,
+        })
+    }
+
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let narrow = self.linear_right.forward(&self.linear_left.forward(x)?)?;
+        x.add(&self.post_laurel_norm.forward(&narrow)?)
+    }
+}
+
+/// A gated network, of whose gates only those far above the mean pass in some layers.
+struct Mlp {
+    /// gate_proj and up_proj side by side.
+    gate_up_proj: Linear,
+    gelu: Gelu,
+    down_proj: Linear,
+    /// How many standard deviations above the mean a gate has to be.
+    cutoff: Option<Tensor>,
+}
+
+impl Mlp {
+    fn load(config: &Gemma4Config, altup: &AltUpConfig, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
+        let path = |part: &str| format!("layers.{layer}.mlp.{part}");
+        let (hidden, width) = (config.hidden_size as i32, config.mlp_width(layer) as i32);
+        // The quantile of a normal distribution.
+        let quantile = |part: f32| {
+            let root = Tensor::scalar(std::f32::consts::SQRT_2, Dtype::Float32)?;
+            Tensor::scalar(2.0 * part - 1.0, Dtype::Float32)?.erfinv()?.mul(&root)
+        };
+        let part = altup.sparsity[layer];
+        let cutoff = (part > 0.0).then(|| quantile(part)).transpose()?;
+        weights.materialize(&cutoff)?;
+        Ok(Self {
+            gate_up_proj: Linear::load_joined(weights, &[(path("gate_proj"), width), (path("up_proj"), width)], hidden)?,
+            gelu: gelu.clone(),
+            down_proj: Linear::load(weights, &path("down_proj"), width, hidden)?,
+            cutoff,
+        })
+    }
+
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let both = self.gate_up_proj.forward(x)?;
+        let width = both.dim(-1) / 2;
+        let (mut gate, up) = (both.slice(1, 0, width)?, both.slice(1, width, 2 * width)?);
+        if let Some(cutoff) = &self.cutoff {
+            let share = Tensor::scalar(1.0 / width as f32, Dtype::Float32)?;
+            let wide = gate.astype(Dtype::Float32)?;
+            let mean = wide.sum(-1, true)?.mul(&share)?;
+            let apart = wide.sub(&mean)?;
+            let variance = apart.square()?.sum(-1, true)?.mul(&share)?;
+            let floor = Tensor::scalar(f32::MIN_POSITIVE, Dtype::Float32)?;
+            let deviation = variance.mul(&variance.maximum(&floor)?.rsqrt()?)?;
+            let zero = Tensor::scalar(0.0, Dtype::Float32)?;
+            gate = apart.sub(&deviation.mul(cutoff)?)?.maximum(&zero)?.astype(gate.dtype())?;
+        }
+        self.down_proj.forward(&self.gelu.times(&gate, &up)?)
+    }
+}
+
+/// How streams predict and correct each other. Products of so few numbers are made in 32 bits.
+struct Router {
+    /// The norm before it, over the width.
+    norm: RmsNorm,
+    modality_router: Linear,
+    /// To `streams · streams`.
+    prediction_coefs: Linear,
+    /// To `streams`.
+    correction_coefs: Linear,
+}
+
+impl Router {
+    fn load(config: &Gemma4Config, altup: &AltUpConfig, layer: usize, weights: &mut Weights<'_>) -> Result<Self> {
+        let path = |name: &str| format!("layers.{layer}.altup.{name}");
+        let (hidden, streams) = (config.hidden_size as i32, altup.streams as i32);
+        let factors = weights.take(&path("router_norm.weight"), &[hidden])?;
+        let factors = factors.mul(&Tensor::scalar(1.0 / hidden as f32, factors.dtype())?)?;
+        let norm = RmsNorm::new(factors, config.rms_norm_eps)?;
+        weights.materialize(norm.tensors())?;
+        Ok(Self {
+            norm,
+            modality_router: Linear::load(weights, &path("modality_router"), hidden, streams)?,
+            prediction_coefs: Linear::load(weights, &path("prediction_coefs"), streams, streams * streams)?,
+            correction_coefs: Linear::load(weights, &path("correction_coefs"), streams, streams)?,
+        })
+    }
+
+    /// `[rows, streams]` in the type of `x` `[rows, hidden]`.
+    fn modalities(&self, x: &Tensor) -> Result<Tensor> {
+        let routed = self.modality_router.forward(&self.norm.forward(x)?)?;
+        routed.astype(Dtype::Float32)?.tanh()?.astype(x.dtype())
+    }
+
+    /// Each stream and what all make of it, `[rows, streams, hidden]`.
+    fn predict(&self, streams: &Tensor, active: i32) -> Result<Tensor> {
+        let count = streams.dim(1);
+        let shares = self.prediction_coefs.forward(&self.modalities(&one_of(streams, active)?)?)?;
+        let shares = shares.reshape(&[streams.dim(0), count, count])?.astype(Dtype::Float32)?;
+        let wide = streams.astype(Dtype::Float32)?;
+        shares.matmul(&wide)?.add(&wide)?.astype(streams.dtype())
+    }
+
+    /// The predicted streams, moved by what the computed one differs from what was predicted of it.
+    fn correct(&self, predicted: &Tensor, active: &Tensor, computed: &Tensor) -> Result<Tensor> {
+        let (rows, count, hidden) = (predicted.dim(0), predicted.dim(1), predicted.dim(2));
+        let shares = self.correction_coefs.forward(&self.modalities(computed)?)?.astype(Dtype::Float32)?;
+        let shares = shares.add(&Tensor::scalar(1.0, Dtype::Float32)?)?.reshape(&[rows, count, 1])?;
+        let moved = computed.sub(active)?.reshape(&[rows, 1, hidden])?.astype(Dtype::Float32)?;
+        moved
+            .mul(&shares)?
+            .add(&predicted.astype(Dtype::Float32)?)?
+            .astype(predicted.dtype())
+    }
+}
+
+impl Parameters for Streams {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            projections,
+            unembed_projections,
+            layers,
+        } = self;
+        projections.visit(visitor);
+        unembed_projections.visit(visitor);
+        layers.visit(visitor);
+    }
+}
+
+impl Parameters for Layer {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            active: _,
+            input_layernorm,
+            self_attn,
+            laurel,
+            post_attention_layernorm,
+            pre_feedforward_layernorm,
+            mlp,
+            post_feedforward_layernorm,
+            router,
+            correct_output_scale,
+            input_gate,
+            half,
+            others,
+        } = self;
+        for norm in [
+            input_layernorm,
+            post_attention_layernorm,
+            pre_feedforward_layernorm,
+            post_feedforward_layernorm,
+        ] {
+            norm.visit(visitor);
+        }
+        self_attn.visit(visitor);
+        laurel.visit(visitor);
+        mlp.visit(visitor);
+        router.visit(visitor);
+        correct_output_scale.visit(visitor);
+        input_gate.visit(visitor);
+        visitor(half);
+        visitor(others);
+    }
+}
+
+impl Parameters for Laurel {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            linear_left,
+            linear_right,
+            post_laurel_norm,
+        } = self;
+        linear_left.visit(visitor);
+        linear_right.visit(visitor);
+        post_laurel_norm.visit(visitor);
+    }
+}
+
+impl Parameters for Mlp {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            gate_up_proj,
+            gelu,
+            down_proj,
+            cutoff,
+        } = self;
+        gate_up_proj.visit(visitor);
+        gelu.visit(visitor);
+        down_proj.visit(visitor);
+        cutoff.visit(visitor);
+    }
+}
+
+impl Parameters for Router {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            norm,
+            modality_router,
+            prediction_coefs,
+            correction_coefs,
+        } = self;
+        norm.visit(visitor);
+        modality_router.visit(visitor);
+        prediction_coefs.visit(visitor);
+        correction_coefs.visit(visitor);
+    }
+}

@@ -1,0 +1,53 @@
+//! What Falcon-OCR has in place of a tower: a projection, after which patches are tokens among others. Reference: mlx-vlm's
+//! `models/falcon_ocr`; transformers has no such model.
+
+use checkpoint::config::vision::FalconPatchesConfig;
+use checkpoint::View;
+use media::ViewPixels;
+use mlx_rs::Dtype;
+
+use super::patches::COLOURS;
+use super::{pause, rows_of, Between, Features};
+use crate::error::Result;
+use crate::layers::Linear;
+use crate::parameters::Parameters;
+use crate::tensor::Tensor;
+use crate::weights::Weights;
+
+/// The projection of patches, pixel by pixel.
+pub struct FalconPatches {
+    /// Numbers of a patch.
+    numbers: i32,
+    dtype: Dtype,
+    img_projector: Linear,
+}
+
+impl FalconPatches {
+    pub(super) fn load(config: &FalconPatchesConfig, outputs: u32, weights: &mut Weights<'_>) -> Result<Self> {
+        const PATH: &str = "img_projector";
+        let numbers = COLOURS * (config.patch_size * config.patch_size) as i32;
+        Ok(Self {
+            numbers,
+            dtype: weights.dtype_of_matrix(PATH).unwrap_or(Dtype::Float32),
+            img_projector: Linear::load(weights, PATH, numbers, outputs as i32)?,
+        })
+    }
+
+    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, between: &mut Between<'_>) -> Result<Features> {
+        let rows = rows_of(pixels, view, self.numbers)?.astype(self.dtype)?;
+        let projected = self.img_projector.forward(&rows)?;
+        pause(&projected, between)?;
+        Ok(Features::of(projected))
+    }
+}
+
+impl Parameters for FalconPatches {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            numbers: _,
+            dtype: _,
+            img_projector,
+        } = self;
+        img_projector.visit(visitor);
+    }
+}

@@ -1,0 +1,177 @@
+//! HunyuanOCR's tower. References: the model's own code as vLLM (`hunyuan_vision.py`) and mlx-vlm have it, and transformers'
+//! `modeling_hunyuan_vl.py`, which stretches positions by another tenth of a cell. Nobody has compared them on the published weights.
+
+use checkpoint::config::encoder::EncoderActivation;
+use checkpoint::config::vision::HunyuanVisionConfig;
+use checkpoint::View;
+use media::ViewPixels;
+use mlx_rs::Dtype;
+
+use super::patches::{load_block_linear, load_patch_linear, PatchOrder, COLOURS};
+use super::resample::Resampling;
+use super::stack::{check_blocks, first_with, join_blocks, load_table_after, BlockNames, Stack};
+use super::{rows_of, Between, Features};
+use crate::error::Result;
+use crate::layers::{Linear, Pointwise, RmsNorm};
+use crate::ops::concatenate;
+use crate::parameters::Parameters;
+use crate::tensor::Tensor;
+use crate::weights::Weights;
+
+/// Layers as transformers 5 writes them.
+const RENAMED: BlockNames = BlockNames {
+    output: "self_attn.o_proj",
+    ..BlockNames::CLIP
+};
+
+/// The same as the original and conversions name them.
+const BLOCK: BlockNames = BlockNames {
+    norms: ["input_layernorm", "post_attention_layernorm"],
+    network: ["mlp.dense_h_to_4h", "mlp.dense_4h_to_h"],
+    ..RENAMED
+};
+
+/// A tower with its merger.
+pub struct HunyuanTower {
+    config: HunyuanVisionConfig,
+    dtype: Dtype,
+    patch_embedding: Linear,
+    /// `[side, side, hidden]`.
+    positions: Tensor,
+    stack: Stack,
+    merger: Merger,
+}
+
+/// What makes a token of the patches of a block, and tokens around and between.
+struct Merger {
+    before_rms: RmsNorm,
+    /// The first convolution, a product with the patches of a block.
+    first: Linear,
+    activation: Pointwise,
+    /// The second, of single places.
+    second: Linear,
+    mlp: Linear,
+    /// After each row `[1, 1, 4 · hidden]`.
+    newline: Tensor,
+    /// Before and after all `[1, width of the language part]`.
+    ends: [Tensor; 2],
+    after_rms: RmsNorm,
+}
+
+impl HunyuanTower {
+    pub(super) fn load(config: &HunyuanVisionConfig, outputs: u32, weights: &mut Weights<'_>) -> Result<Self> {
+        const PATH: &str = "vision_tower";
+        let shape = &config.shape;
+        let (hidden, side) = (shape.hidden_size as i32, shape.patch_size as i32);
+        let layers = format!("{PATH}.layers");
+        let original = weights.has(&format!("{layers}.0.input_layernorm.weight"));
+        let block = if original { &BLOCK } else { &RENAMED };
+        let dtype = weights.dtype(&format!("{layers}.0.{}.weight", block.norms[0]));
+        let (conv, table) = (
+            format!("{PATH}.embeddings.patch_embedding"),
+            format!("{PATH}.embeddings.position_embedding"),
+        );
+        Ok(Self {
+            dtype,
+            patch_embedding: load_patch_linear(weights, &conv, COLOURS * side * side, hidden, PatchOrder::ColourByColour)?,
+            // The first row is that of a class token that no picture has.
+            positions: load_table_after(1, &table, config.side, hidden, weights)?,
+            stack: Stack::load(&layers, block, shape, dtype, weights)?,
+            merger: Merger::load(config, outputs as i32, dtype, weights)?,
+            config: *config,
+        })
+    }
+
+    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, between: &mut Between<'_>) -> Result<Features> {
+        let (config, side) = (&self.config, self.config.shape.patch_size as i32);
+        check_blocks(view, config.merge)?;
+        let rows = rows_of(pixels, view, COLOURS * side * side)?.astype(self.dtype)?;
+        let positions = Resampling::LinearWidened.apply(&self.positions, view.patches)?.astype(self.dtype)?;
+        let x = self.patch_embedding.forward(&rows)?.add(&positions)?;
+        let x = self.stack.forward(x, None, between)?;
+        Ok(Features::of(self.merger.forward(&x, view, config.merge)?))
+    }
+}
+
+impl Merger {
+    fn load(config: &HunyuanVisionConfig, outputs: i32, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Self> {
+        const PLACES: [&str; 2] = ["vision_tower.perceive", "vision_tower.patch_merger"];
+        let path = first_with(weights, &PLACES, "before_rms.weight");
+        let (hidden, eps, merge) = (config.shape.hidden_size as i32, config.shape.eps, config.merge as i32);
+        let convs = match weights.has(&format!("{path}.proj.0.weight")) {
+            true => ["proj.0", "proj.2"],
+            false => ["proj_conv", "proj_out"],
+        };
+        let [first, second] = convs.map(|name| format!("{path}.{name}"));
+        let mut vector = |name: &str, width: i32| weights.take(&format!("{path}.{name}"), &[width]);
+        let newline = vector("image_newline", 4 * hidden)?.reshape(&[1, 1, 4 * hidden])?;
+        let ends = [
+            vector("image_begin", outputs)?.reshape(&[1, outputs])?,
+            vector("image_end", outputs)?.reshape(&[1, outputs])?,
+        ];
+        weights.materialize(ends.iter().chain([&newline]))?;
+        Ok(Self {
+            before_rms: RmsNorm::load(weights, &format!("{path}.before_rms"), hidden, eps)?,
+            first: load_block_linear(weights, &first, (hidden, 2 * hidden), merge)?,
+            activation: Pointwise::new(EncoderActivation::Gelu, dtype)?,
+            second: load_block_linear(weights, &second, (2 * hidden, 4 * hidden), 1)?,
+            mlp: Linear::load(weights, &format!("{path}.mlp"), 4 * hidden, outputs)?,
+            newline,
+            ends,
+            after_rms: RmsNorm::load(weights, &format!("{path}.after_rms"), outputs, eps)?,
+        })
+    }
+
+    /// `[patches, hidden]`, row after row, to the features of all tokens.
+    fn forward(&self, x: &Tensor, view: &View, merge: u32) -> Result<Tensor> {
+        let blocks = join_blocks(&self.before_rms.forward(x)?, view.patches, merge)?;
+        let merged = self.second.forward(&self.activation.forward(&self.first.forward(&blocks)?)?)?;
+        let (rows, columns) = ((view.patches.0 / merge) as i32, (view.patches.1 / merge) as i32);
+        let width = merged.dim(1);
+        let newlines = vec![&self.newline; rows as usize];
+        let lines = concatenate(&[&merged.reshape(&[rows, columns, width])?, &concatenate(&newlines, 0)?], 1)?;
+        let tokens = self.mlp.forward(&lines.reshape(&[rows * (columns + 1), width])?)?;
+        let [begin, end] = &self.ends;
+        self.after_rms.forward(&concatenate(&[begin, &tokens, end], 0)?)
+    }
+}
+
+impl Parameters for Merger {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            before_rms,
+            first,
+            activation,
+            second,
+            mlp,
+            newline,
+            ends,
+            after_rms,
+        } = self;
+        before_rms.visit(visitor);
+        first.visit(visitor);
+        activation.visit(visitor);
+        second.visit(visitor);
+        mlp.visit(visitor);
+        visitor(newline);
+        ends.iter().for_each(&mut *visitor);
+        after_rms.visit(visitor);
+    }
+}
+
+impl Parameters for HunyuanTower {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            config: _,
+            dtype: _,
+            patch_embedding,
+            positions,
+            stack,
+            merger,
+        } = self;
+        patch_embedding.visit(visitor);
+        visitor(positions);
+        stack.visit(visitor);
+        merger.visit(visitor);
+    }
+}

@@ -1,0 +1,406 @@
+//! The blocks of MobileNet v5: convolutions over a grid and attention of its places. References: timm's `_efficientnet_blocks.py` and
+//! `attention2d.py`.
+
+use checkpoint::memory::MAX_TOWER_SCORES;
+
+use crate::error::{Error, Result};
+use crate::layers::{Linear, Pointwise, RmsNorm};
+use crate::ops::{concatenate, Mask};
+use crate::parameters::Parameters;
+use crate::tensor::Tensor;
+use crate::weights::Weights;
+
+/// The epsilon of the network's norms (timm's `RmsNorm2d`).
+const EPS: f32 = 1e-6;
+
+/// Every stage and the stem halve the grid.
+pub(super) const STRIDE: i32 = 2;
+
+/// States on a grid: `[rows · columns, channels]` of `[rows, columns]`.
+pub(super) struct Grid {
+    pub(super) states: Tensor,
+    pub(super) rows: i32,
+    pub(super) columns: i32,
+}
+
+impl Grid {
+    pub(super) fn with(&self, states: Tensor) -> Self {
+        Self { states, ..*self }
+    }
+}
+
+/// How the weights of convolutions are stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stored {
+    /// Channels second, as PyTorch has them.
+    ChannelsSecond,
+    /// Channels last, as MLX has them.
+    ChannelsLast,
+}
+
+/// What the parts are loaded with.
+pub(super) struct Loading<'l, 'w> {
+    pub(super) weights: &'l mut Weights<'w>,
+    pub(super) stored: Stored,
+}
+
+impl Loading<'_, '_> {
+    /// The kernel `[outputs, rows, columns, channels of a group]` of a convolution.
+    fn kernel(&mut self, path: &str) -> Result<Tensor> {
+        let name = format!("{path}.weight");
+        let kernel = self.weights.take_any(&name)?;
+        match (kernel.shape().len(), self.stored) {
+            (4, Stored::ChannelsLast) => Ok(kernel),
+            (4, Stored::ChannelsSecond) => kernel.transpose(&[0, 2, 3, 1])?.contiguous(),
+            _ => Err(Error::WrongShape {
+                name,
+                expected: "a convolution over rows and columns".into(),
+                found: kernel.shape().to_vec(),
+            }),
+        }
+    }
+
+    /// A convolution of one place, which is a product with its channels.
+    fn pointwise(&mut self, path: &str) -> Result<Linear> {
+        let kernel = self.kernel(path)?;
+        let linear = Linear::from_rows(&kernel.reshape(&[kernel.dim(0), -1])?)?;
+        self.weights.materialize(linear.tensors())?;
+        Ok(linear)
+    }
+
+    pub(super) fn norm(&mut self, path: &str) -> Result<RmsNorm> {
+        let weight = self.weights.take_any(&format!("{path}.weight"))?.reshape(&[-1])?;
+        let norm = RmsNorm::new(weight, EPS)?;
+        self.weights.materialize(norm.tensors())?;
+        Ok(norm)
+    }
+
+    fn factors(&mut self, path: &str) -> Result<Option<Tensor>> {
+        let name = format!("{path}.layer_scale.gamma");
+        if !self.weights.has(&name) {
+            return Ok(None);
+        }
+        let factors = self.weights.take_any(&name)?.reshape(&[1, -1])?;
+        self.weights.materialize([&factors])?;
+        Ok(Some(factors))
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.weights.has(&format!("{path}.weight"))
+    }
+}
+
+/// A convolution over a grid, with so many zeros around it that strides alone make it smaller.
+pub(super) struct Convolution {
+    kernel: Tensor,
+    bias: Option<Tensor>,
+    stride: i32,
+}
+
+impl Convolution {
+    pub(super) fn load(path: &str, stride: i32, loading: &mut Loading<'_, '_>) -> Result<Self> {
+        let kernel = loading.kernel(path)?;
+        let name = format!("{path}.bias");
+        let bias = match loading.weights.has(&name) {
+            true => Some(loading.weights.take(&name, &[kernel.dim(0)])?),
+            false => None,
+        };
+        let convolution = Self { kernel, bias, stride };
+        loading.weights.materialize(convolution.tensors())?;
+        Ok(convolution)
+    }
+
+    pub(super) fn forward(&self, x: &Grid) -> Result<Grid> {
+        let &[outputs, side, _, of_group] = self.kernel.shape() else {
+            unreachable!("kernels have four axes")
+        };
+        let channels = x.states.dim(1);
+        // TensorFlow's rule: if the zeros are odd in number, one more stands after than before.
+        let made = |length: i32| (length + self.stride - 1) / self.stride;
+        let (rows, columns) = (made(x.rows), made(x.columns));
+        let zeros = ((rows - 1) * self.stride + side - x.rows).max(0);
+        let groups = channels / of_group.max(1);
+        let grid = x.states.reshape(&[1, x.rows, x.columns, channels])?;
+        let grid = grid.conv2d(&self.kernel, self.stride, (zeros / 2, zeros - zeros / 2), groups)?;
+        let mut states = grid.reshape(&[rows * columns, outputs])?;
+        if let Some(bias) = &self.bias {
+            states = states.add(bias)?;
+        }
+        Ok(Grid { states, rows, columns })
+    }
+}
+
+/// Attention of all places to a smaller grid, whose one head all queries share.
+pub(super) struct Attention {
+    norm: RmsNorm,
+    query: Linear,
+    key: Reduced,
+    value: Reduced,
+    output: Linear,
+    factors: Option<Tensor>,
+}
+
+/// A projection of a grid that may be made smaller before.
+struct Reduced {
+    down: Option<(Convolution, RmsNorm)>,
+    projection: Linear,
+}
+
+impl Reduced {
+    fn load(path: &str, loading: &mut Loading<'_, '_>) -> Result<Self> {
+        let down = match loading.has(&format!("{path}.down_conv")) {
+            true => Some((
+                Convolution::load(&format!("{path}.down_conv"), STRIDE, loading)?,
+                loading.norm(&format!("{path}.norm"))?,
+            )),
+            false => None,
+        };
+        Ok(Self {
+            down,
+            projection: loading.pointwise(&format!("{path}.proj"))?,
+        })
+    }
+
+    /// `[1, 1, places, width]`.
+    fn forward(&self, x: &Grid) -> Result<Tensor> {
+        let projected = match &self.down {
+            Some((convolution, norm)) => self.projection.forward(&norm.forward(&convolution.forward(x)?.states)?)?,
+            None => self.projection.forward(&x.states)?,
+        };
+        projected.reshape(&[1, 1, projected.dim(0), projected.dim(1)])
+    }
+}
+
+impl Attention {
+    fn load(path: &str, loading: &mut Loading<'_, '_>) -> Result<Self> {
+        let at = |name: &str| format!("{path}.{name}");
+        Ok(Self {
+            norm: loading.norm(&at("norm"))?,
+            query: loading.pointwise(&at("attn.query.proj"))?,
+            key: Reduced::load(&at("attn.key"), loading)?,
+            value: Reduced::load(&at("attn.value"), loading)?,
+            output: loading.pointwise(&at("attn.output.proj"))?,
+            factors: loading.factors(path)?,
+        })
+    }
+
+    fn forward(&self, x: Grid) -> Result<Grid> {
+        let normed = x.with(self.norm.forward(&x.states)?);
+        let (keys, values) = (self.key.forward(&normed)?, self.value.forward(&normed)?);
+        let queries = self.query.forward(&normed.states)?;
+        let (places, width) = (queries.dim(0), keys.dim(3));
+        let heads = queries.dim(1) / width.max(1);
+        let queries = queries.reshape(&[1, places, heads, width])?.swapaxes(1, 2)?;
+        // Places look in turns if the scores of all would take too much memory.
+        let of_one = heads as u64 * keys.dim(2) as u64 * 4;
+        let together = (MAX_TOWER_SCORES / of_one.max(1)).clamp(1, places as u64) as i32;
+        let mut found = Vec::new();
+        for first in (0..places).step_by(together as usize) {
+            let some = queries.slice(2, first, places.min(first + together))?;
+            found.push(some.fast_attention(&keys, &values, (width as f32).powf(-0.5), &Mask::None, None)?);
+        }
+        let found = concatenate(&found.iter().collect::<Vec<_>>(), 2)?.swapaxes(1, 2)?;
+        let found = self.output.forward(&found.reshape(&[places, heads * values.dim(3)])?)?;
+        Ok(x.with(x.states.add(&scaled(found, &self.factors)?)?))
+    }
+}
+
+fn scaled(x: Tensor, factors: &Option<Tensor>) -> Result<Tensor> {
+    factors.as_ref().map_or(Ok(x.clone()), |factors| x.mul(factors))
+}
+
+/// A convolution over places that widens, then one of each place that narrows (timm's `EdgeResidual`).
+pub(super) struct Edge {
+    expansion: Convolution,
+    norm: RmsNorm,
+    projection: Linear,
+    output_norm: RmsNorm,
+}
+
+/// Widened and narrowed place by place, convolutions of each channel by itself before and between (timm's `UniversalInvertedResidual`).
+pub(super) struct Inverted {
+    before: Option<(Convolution, RmsNorm)>,
+    expansion: (Linear, RmsNorm),
+    between: Option<(Convolution, RmsNorm)>,
+    projection: (Linear, RmsNorm),
+    factors: Option<Tensor>,
+}
+
+impl Edge {
+    fn load(path: &str, stride: i32, loading: &mut Loading<'_, '_>) -> Result<Self> {
+        let at = |name: &str| format!("{path}.{name}");
+        Ok(Self {
+            expansion: Convolution::load(&at("conv_exp"), stride, loading)?,
+            norm: loading.norm(&at("bn1"))?,
+            projection: loading.pointwise(&at("conv_pwl"))?,
+            output_norm: loading.norm(&at("bn2"))?,
+        })
+    }
+
+    fn forward(&self, x: &Grid, gelu: &Pointwise) -> Result<Grid> {
+        let wide = self.expansion.forward(x)?;
+        let states = gelu.forward(&self.norm.forward(&wide.states)?)?;
+        let narrow = self.output_norm.forward(&self.projection.forward(&states)?)?;
+        Ok(wide.with(narrow))
+    }
+}
+
+impl Inverted {
+    pub(super) fn load(path: &str, stride: i32, loading: &mut Loading<'_, '_>) -> Result<Self> {
+        let at = |name: &str| format!("{path}.{name}");
+        let has_between = loading.has(&at("dw_mid.conv"));
+        let mut depthwise = |name: &str, stride: i32| -> Result<Option<(Convolution, RmsNorm)>> {
+            let (convolution, norm) = (at(&format!("{name}.conv")), at(&format!("{name}.bn")));
+            match loading.has(&convolution) {
+                true => Ok(Some((Convolution::load(&convolution, stride, loading)?, loading.norm(&norm)?))),
+                false => Ok(None),
+            }
+        };
+        let before = depthwise("dw_start", if has_between { 1 } else { stride })?;
+        let between = depthwise("dw_mid", stride)?;
+        Ok(Self {
+            before,
+            expansion: (loading.pointwise(&at("pw_exp.conv"))?, loading.norm(&at("pw_exp.bn"))?),
+            between,
+            projection: (loading.pointwise(&at("pw_proj.conv"))?, loading.norm(&at("pw_proj.bn"))?),
+            factors: loading.factors(path)?,
+        })
+    }
+
+    pub(super) fn forward(&self, x: &Grid, gelu: &Pointwise) -> Result<Grid> {
+        let normed = |(convolution, norm): &(Convolution, RmsNorm), x: &Grid| {
+            let made = convolution.forward(x)?;
+            let states = norm.forward(&made.states)?;
+            Ok::<_, Error>(made.with(states))
+        };
+        let started = match &self.before {
+            Some(before) => normed(before, x)?,
+            None => x.with(x.states.clone()),
+        };
+        let (expansion, norm) = &self.expansion;
+        let wide = started.with(gelu.forward(&norm.forward(&expansion.forward(&started.states)?)?)?);
+        let wide = match &self.between {
+            Some(between) => {
+                let made = normed(between, &wide)?;
+                let states = gelu.forward(&made.states)?;
+                made.with(states)
+            }
+            None => wide,
+        };
+        let (projection, norm) = &self.projection;
+        let narrow = norm.forward(&projection.forward(&wide.states)?)?;
+        Ok(wide.with(scaled(narrow, &self.factors)?))
+    }
+}
+
+/// One block of a stage.
+pub(super) enum Block {
+    Edge(Edge),
+    Inverted(Box<Inverted>),
+    Attention(Box<Attention>),
+}
+
+impl Block {
+    /// Loads what lies at `path`; `None` if nothing does.
+    pub(super) fn load(path: &str, stride: i32, loading: &mut Loading<'_, '_>) -> Result<Option<Self>> {
+        let has = |name: &str| loading.has(&format!("{path}.{name}"));
+        Ok(if has("conv_exp") {
+            Some(Self::Edge(Edge::load(path, stride, loading)?))
+        } else if has("attn.query.proj") {
+            Some(Self::Attention(Box::new(Attention::load(path, loading)?)))
+        } else if has("pw_exp.conv") {
+            Some(Self::Inverted(Box::new(Inverted::load(path, stride, loading)?)))
+        } else {
+            None
+        })
+    }
+
+    pub(super) fn forward(&self, x: Grid, gelu: &Pointwise) -> Result<Grid> {
+        let made = match self {
+            Self::Attention(attention) => return attention.forward(x),
+            Self::Edge(edge) => edge.forward(&x, gelu)?,
+            Self::Inverted(inverted) => inverted.forward(&x, gelu)?,
+        };
+        // What keeps its shape is added to what it was made of.
+        match x.states.shape() == made.states.shape() {
+            true => Ok(made.with(x.states.add(&made.states)?)),
+            false => Ok(made),
+        }
+    }
+}
+
+impl Parameters for Convolution {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self { kernel, bias, stride: _ } = self;
+        visitor(kernel);
+        bias.visit(visitor);
+    }
+}
+
+impl Parameters for Reduced {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self { down, projection } = self;
+        if let Some((convolution, norm)) = down {
+            convolution.visit(visitor);
+            norm.visit(visitor);
+        }
+        projection.visit(visitor);
+    }
+}
+
+impl Parameters for Block {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::Edge(edge) => {
+                let Edge {
+                    expansion,
+                    norm,
+                    projection,
+                    output_norm,
+                } = edge;
+                expansion.visit(visitor);
+                norm.visit(visitor);
+                projection.visit(visitor);
+                output_norm.visit(visitor);
+            }
+            Self::Inverted(inverted) => inverted.visit(visitor),
+            Self::Attention(attention) => {
+                let Attention {
+                    norm,
+                    query,
+                    key,
+                    value,
+                    output,
+                    factors,
+                } = &**attention;
+                norm.visit(visitor);
+                query.visit(visitor);
+                key.visit(visitor);
+                value.visit(visitor);
+                output.visit(visitor);
+                factors.visit(visitor);
+            }
+        }
+    }
+}
+
+impl Parameters for Inverted {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        let Self {
+            before,
+            expansion,
+            between,
+            projection,
+            factors,
+        } = self;
+        for (convolution, norm) in [before, between].into_iter().flatten() {
+            convolution.visit(visitor);
+            norm.visit(visitor);
+        }
+        for (linear, norm) in [expansion, projection] {
+            linear.visit(visitor);
+            norm.visit(visitor);
+        }
+        factors.visit(visitor);
+    }
+}
