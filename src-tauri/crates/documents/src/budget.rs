@@ -1,0 +1,93 @@
+//! Other people's code on files from anywhere: bounded in time and stack, and a panic makes its file a broken one.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::{Error, Kind, Result};
+
+/// How long a file may be read. A thousand pages take about two seconds.
+const TIME: Duration = Duration::from_secs(20);
+
+/// How long it may take beyond that to notice that the time is over; after it, the thread is left to itself.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Enough for what parsers of nested objects need below their own limits of depth.
+const STACK: usize = 64 << 20;
+
+/// What reading a file may still cost.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    kind: Kind,
+    ends: Instant,
+}
+
+impl Budget {
+    /// Fails if the time is over. Asked once for every few thousand steps.
+    pub(crate) fn check(&self) -> Result<()> {
+        match Instant::now() < self.ends {
+            true => Ok(()),
+            false => Err(too_slow(self.kind)),
+        }
+    }
+}
+
+fn too_slow(kind: Kind) -> Error {
+    Error::broken(kind, "reading it takes too long")
+}
+
+/// Reads a file on a thread of its own.
+///
+/// # Errors
+/// Those of `work`; `Broken` if it panics or does not end.
+pub(crate) fn run<T: Send + 'static>(kind: Kind, work: impl FnOnce(&Budget) -> Result<T> + Send + 'static) -> Result<T> {
+    let (sender, answer) = mpsc::sync_channel(1);
+    let budget = Budget {
+        kind,
+        ends: Instant::now() + TIME,
+    };
+    let contradicts = move || Error::broken(kind, "its contents contradict each other");
+    let thread = thread::Builder::new().name("document".into()).stack_size(STACK).spawn(move || {
+        let done = catch_unwind(AssertUnwindSafe(|| work(&budget)));
+        // A panic with an error of ours is how a reader without a way to fail is ended.
+        let done = done.unwrap_or_else(|panic| Err(panic.downcast::<Error>().map_or_else(|_| contradicts(), |error| *error)));
+        // Nobody may wait any more.
+        let _ = sender.send(done);
+    });
+    if thread.is_err() {
+        return Err(Error::broken(kind, "this computer has no thread free for it"));
+    }
+    answer.recv_timeout(TIME + GRACE).unwrap_or_else(|gone| match gone {
+        RecvTimeoutError::Timeout => Err(too_slow(kind)),
+        RecvTimeoutError::Disconnected => Err(contradicts()),
+    })
+}
+
+/// Ends a reader that has no way to fail.
+pub(crate) fn end(error: Error) -> ! {
+    // Without the hook: nothing is wrong with the program.
+    std::panic::resume_unwind(Box::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_panics_makes_its_file_a_broken_one() {
+        let panicked: Result<()> = run(Kind::Pdf, |_| std::panic::resume_unwind(Box::new("index out of range")));
+        assert_eq!(panicked, Err(Error::broken(Kind::Pdf, "its contents contradict each other")));
+        let ended: Result<()> = run(Kind::Pdf, |_| end(Error::too_much_text()));
+        assert_eq!(ended, Err(Error::too_much_text()));
+    }
+
+    #[test]
+    fn time_that_is_over_is_an_error() {
+        let budget = Budget {
+            kind: Kind::Html,
+            ends: Instant::now(),
+        };
+        assert_eq!(budget.check(), Err(too_slow(Kind::Html)));
+    }
+}

@@ -1,0 +1,239 @@
+//! Text of Word documents: an archive of XML, of which one file says what stands in the document and another its notes.
+
+use std::io::{Cursor, Read};
+
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::Reader;
+use zip::result::ZipError;
+use zip::ZipArchive;
+
+use crate::budget::Budget;
+use crate::markdown::Writer;
+use crate::{Error, Kind, Result};
+
+/// What one file of the archive may unfold to, in bytes: a thousand pages have about ten million.
+const MAX_PART: u64 = 100_000_000;
+
+/// The most files that the archive may name.
+const MAX_FILES: usize = 10_000;
+
+/// How many marks are read between two looks at the time.
+const STEPS: usize = 10_000;
+
+const NOTES: [&str; 2] = ["word/footnotes.xml", "word/endnotes.xml"];
+
+/// The text of a document.
+///
+/// # Errors
+/// What is wrong with the file.
+pub(crate) fn text(bytes: &[u8], budget: &Budget) -> Result<String> {
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(broken_archive)?;
+    if archive.len() > MAX_FILES {
+        return Err(Error::broken(Kind::Docx, "it holds more files than a document has"));
+    }
+    let Some(main) = main_part(&archive) else {
+        return Err(other_archive(&archive));
+    };
+    let mut writer = Writer::default();
+    read(&part(&mut archive, &main)?, &mut writer, budget)?;
+    for notes in NOTES {
+        if archive.index_for_name(notes).is_some() {
+            read(&part(&mut archive, notes)?, &mut writer, budget)?;
+        }
+    }
+    Ok(writer.finish())
+}
+
+/// The name of the file with the document's text. Word calls it so; others number it.
+fn main_part(archive: &ZipArchive<Cursor<&[u8]>>) -> Option<String> {
+    let is_main = |name: &str| {
+        let number = name.strip_prefix("word/document").and_then(|rest| rest.strip_suffix(".xml"));
+        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    archive
+        .file_names()
+        .flatten()
+        .find(|name| is_main(name))
+        .map(|name| name.into_owned())
+}
+
+/// What an archive is that holds no text of Word.
+fn other_archive(archive: &ZipArchive<Cursor<&[u8]>>) -> Error {
+    let holds = |start: &str| archive.file_names().flatten().any(|name| name.starts_with(start));
+    let (what, advice) = match () {
+        () if holds("xl/") => ("an Excel workbook", "save its sheet as CSV"),
+        () if holds("ppt/") => ("a PowerPoint presentation", "save it as PDF"),
+        () if holds("META-INF/container.xml") => ("an EPUB book", "save it as PDF or text"),
+        () if holds("content.xml") => ("an OpenDocument file", "save it as DOCX or PDF"),
+        () => ("an archive", "unpack it first"),
+    };
+    Error::UnknownKind { what, advice }
+}
+
+/// A file of the archive. What its header says of its length is not believed.
+fn part(archive: &mut ZipArchive<Cursor<&[u8]>>, name: &str) -> Result<Vec<u8>> {
+    let file = archive.by_name(name).map_err(broken_archive)?;
+    if file.encrypted() {
+        return Err(Error::Protected(Kind::Docx.name()));
+    }
+    let mut bytes = Vec::new();
+    let read = file.take(MAX_PART + 1).read_to_end(&mut bytes);
+    read.map_err(|_| Error::broken(Kind::Docx, "its archive is damaged"))?;
+    match bytes.len() as u64 > MAX_PART {
+        true => Err(Error::TooLarge("it unfolds to more than 100 MB".into())),
+        false => Ok(bytes),
+    }
+}
+
+fn broken_archive(error: ZipError) -> Error {
+    match error {
+        ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => Error::Protected(Kind::Docx.name()),
+        ZipError::UnsupportedArchive(_) => Error::broken(Kind::Docx, "its archive is packed in an unusual way"),
+        _ => Error::broken(Kind::Docx, "its archive is damaged"),
+    }
+}
+
+/// What is being read of a document.
+#[derive(Default)]
+struct State {
+    /// Whether letters belong to the text: within `w:t`.
+    text: bool,
+    /// How many elements are open within one that nobody reads.
+    unread: usize,
+    /// Within a paragraph's properties: nothing is written yet.
+    heading: Option<usize>,
+    item: Option<usize>,
+    properties: bool,
+    /// Tables within cells are part of the cell.
+    tables: usize,
+}
+
+fn read(xml: &[u8], writer: &mut Writer, budget: &Budget) -> Result<()> {
+    let mut reader = Reader::from_reader(xml);
+    let mut state = State::default();
+    for step in 0_usize.. {
+        if step.is_multiple_of(STEPS) {
+            budget.check()?;
+        }
+        let event = reader.read_event();
+        let event = event.map_err(|_| Error::broken(Kind::Docx, "its XML is damaged"))?;
+        match event {
+            Event::Eof => break,
+            // No document of Word has one; it is where entities are made that unfold without end.
+            Event::DocType(_) => return Err(Error::broken(Kind::Docx, "it declares a type of its own")),
+            Event::Start(_) | Event::End(_) if state.unread > 0 => match event {
+                Event::Start(_) => state.unread += 1,
+                _ => state.unread -= 1,
+            },
+            _ if state.unread > 0 => {}
+            Event::Start(start) => open(&start, &mut state, writer),
+            Event::Empty(start) => {
+                open(&start, &mut state, writer);
+                state.unread = 0;
+                close(start.local_name().as_ref(), &mut state, writer);
+            }
+            Event::End(end) => close(end.local_name().as_ref(), &mut state, writer),
+            Event::Text(text) if state.text => writer.verbatim(&text)?,
+            Event::CData(text) if state.text => writer.verbatim(&text)?,
+            Event::GeneralRef(reference) if state.text => {
+                let known = match reference.resolve_char_ref() {
+                    Ok(Some(letter)) => Some(letter),
+                    _ => match reference.as_ref() {
+                        "amp" => Some('&'),
+                        "lt" => Some('<'),
+                        "gt" => Some('>'),
+                        "quot" => Some('"'),
+                        "apos" => Some('\''),
+                        _ => None,
+                    },
+                };
+                let letter = known.ok_or_else(|| Error::broken(Kind::Docx, "it names letters that it does not have"))?;
+                writer.verbatim(letter.encode_utf8(&mut [0; 4]))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn open(start: &BytesStart<'_>, state: &mut State, writer: &mut Writer) {
+    match start.local_name().as_ref() {
+        "p" => {
+            (state.heading, state.item) = (None, None);
+        }
+        "pPr" => state.properties = true,
+        "pStyle" if state.properties => {
+            state.heading = value(start).and_then(|style| {
+                let level = style.strip_prefix("Heading").or_else(|| style.strip_prefix("berschrift"))?;
+                level.trim().parse().ok()
+            });
+            if value(start).is_some_and(|style| style == "Title") {
+                state.heading = Some(1);
+            }
+        }
+        "ilvl" if state.properties => state.item = value(start).and_then(|level| level.parse().ok()),
+        "numPr" if state.properties => state.item = Some(0),
+        "t" => state.text = true,
+        "tab" if !state.properties => drop(writer.verbatim("\t")),
+        "br" | "cr" => writer.line(),
+        "noBreakHyphen" => drop(writer.verbatim("-")),
+        "footnoteReference" | "endnoteReference" => {
+            if let Some(id) = attribute(start, "id") {
+                drop(writer.verbatim(&format!("[^{id}]")));
+            }
+        }
+        "footnote" | "endnote" => match attribute(start, "type") {
+            // Separators, which are no notes.
+            Some(_) => state.unread = 1,
+            None => writer.begin(&format!("[^{}]: ", attribute(start, "id").unwrap_or_default())),
+        },
+        "tbl" => {
+            state.tables += 1;
+            if state.tables == 1 {
+                writer.block();
+            }
+        }
+        "tr" if state.tables == 1 => writer.row(),
+        "tc" if state.tables == 1 => writer.cell(),
+        // What was deleted, and what older programs show in place of what stands beside it.
+        "del" | "moveFrom" | "Fallback" => state.unread = 1,
+        _ => {}
+    }
+}
+
+fn close(name: &str, state: &mut State, writer: &mut Writer) {
+    match name {
+        "pPr" => {
+            state.properties = false;
+            match (state.heading, state.item) {
+                (Some(level), _) => writer.begin(&format!("{} ", "#".repeat(level.clamp(1, 6)))),
+                (None, Some(depth)) => writer.item(depth),
+                (None, None) => {}
+            }
+        }
+        "p" => writer.block(),
+        "t" => state.text = false,
+        "tr" if state.tables == 1 => writer.end_row(),
+        "tbl" => {
+            state.tables = state.tables.saturating_sub(1);
+            if state.tables == 0 {
+                writer.end_row();
+                writer.block();
+            }
+        }
+        _ => {}
+    }
+}
+
+fn value(start: &BytesStart<'_>) -> Option<String> {
+    attribute(start, "val")
+}
+
+fn attribute(start: &BytesStart<'_>, name: &str) -> Option<String> {
+    let found = start
+        .attributes()
+        .with_checks(false)
+        .flatten()
+        .find(|attribute| attribute.key.local_name().as_ref() == name)?;
+    Some(found.value.chars().take(80).collect())
+}

@@ -1,0 +1,76 @@
+//! Why a document cannot be read.
+
+use protocol::ErrorCode;
+
+use crate::{Kind, MAX_TEXT};
+
+/// An error of this room. Messages say what is wrong with the file and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A kind of file that is not known, or known and not read.
+    #[error("{what} cannot be read; {advice}")]
+    UnknownKind {
+        /// What it is, such as `an Excel workbook`.
+        what: &'static str,
+        /// What to do about it.
+        advice: &'static str,
+    },
+    /// The file is damaged, cut short, or built to do harm.
+    #[error("this {kind} file cannot be read: {reason}; save it anew")]
+    Broken {
+        /// Its kind, such as `PDF`.
+        kind: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A password is needed, or rights are kept back.
+    #[error("this {0} file is protected; save it without protection")]
+    Protected(&'static str),
+    /// There are no letters in it.
+    #[error("there is no text in this {kind} file; {advice}")]
+    NoText {
+        /// Its kind.
+        kind: &'static str,
+        /// What to do about it.
+        advice: &'static str,
+    },
+    /// It is larger than is sensible.
+    #[error("this document is too large: {0}; add a part of it")]
+    TooLarge(String),
+}
+
+impl Error {
+    pub(crate) fn broken(kind: Kind, reason: impl Into<String>) -> Self {
+        Self::Broken {
+            kind: kind.name(),
+            reason: reason.into(),
+        }
+    }
+
+    pub(crate) fn no_text(kind: Kind) -> Self {
+        let advice = match kind {
+            Kind::Pdf => "if its pages are scanned, add them as pictures",
+            Kind::Text | Kind::Markdown | Kind::Csv | Kind::Html | Kind::Docx => "add another one",
+        };
+        Self::NoText { kind: kind.name(), advice }
+    }
+
+    pub(crate) fn too_much_text() -> Self {
+        Self::TooLarge(format!("it has more than {} MB of text", MAX_TEXT / 1_000_000))
+    }
+}
+
+/// A result of this room.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<Error> for protocol::Error {
+    fn from(error: Error) -> Self {
+        let message = Self::new(ErrorCode::FileBroken, error.to_string());
+        match error {
+            Error::UnknownKind { what, .. } => message.with("kind", what),
+            Error::Broken { kind, reason } => message.with("kind", kind).with("reason", reason),
+            Error::Protected(kind) | Error::NoText { kind, .. } => message.with("kind", kind),
+            Error::TooLarge(reason) => message.with("reason", reason),
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Documents as people have them, and files that are built to do harm.
+
+#![allow(clippy::unwrap_used)]
+
+mod hostile;
+mod make;
+mod reading;
