@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{Content, EndedBy, Error, FinishReason, ImageDetail, Notice, Sampling, Stage, Thinking, Timing, Usage};
+use crate::{ChatSettings, Content, EndedBy, Error, FinishReason, Notice, Stage, Timing, Usage};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -37,25 +37,6 @@ pub enum AnswerState {
     Interrupted,
 }
 
-/// What one chat remembers for its next turn. Stored as JSON as it stands here, so a new setting is a field with a default.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
-#[serde(default)]
-#[ts(export)]
-pub struct ChatSettings {
-    /// The model's reference; `None` follows the default model.
-    pub model: Option<String>,
-    /// The Thinking switch; `None` follows the model's template.
-    pub thinking: Option<Thinking>,
-    /// The most tokens a thought may take; `None`: as many as it wants.
-    pub thinking_budget: Option<u32>,
-    /// Instructions that stand before the conversation; empty: none.
-    pub system_prompt: String,
-    /// How tokens are chosen.
-    pub sampling: Sampling,
-    /// How closely the model looks at pictures.
-    pub image_detail: ImageDetail,
-}
-
 /// A chat in the sidebar.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
@@ -74,6 +55,97 @@ pub struct ChatSummary {
     pub pinned: bool,
     /// Whether an answer is being written.
     pub running: bool,
+    /// Whether an answer ended in it that no window has shown since.
+    #[serde(default)]
+    pub unread: bool,
+    /// Grows with every change of what a window draws of the chat, whoever makes it; drafts are left out.
+    #[serde(default)]
+    #[ts(type = "number")]
+    pub revision: i64,
+    /// Whether it was put away: it is kept and found, and the list does not show it by itself.
+    #[serde(default)]
+    pub archived: bool,
+    /// The folder it lies in.
+    #[serde(default)]
+    pub folder: Option<String>,
+}
+
+/// Where a chat is scrolled to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ScrollPlace {
+    /// The first message in sight.
+    pub message: String,
+    /// How many pixels of it are above the view.
+    pub offset: f64,
+}
+
+/// A place in a branch up to which the model remembers nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct MemoryCut {
+    /// What the model is told of what it does not remember; `None`: nothing.
+    pub summary: Option<String>,
+}
+
+/// What is deleted with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum DeleteScope {
+    /// All that comes after it, on every branch.
+    Branch,
+    /// Its question and all that answers it; what follows on the branch that is looked at stays.
+    Turn,
+}
+
+/// A chat in the trash.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct TrashedChat {
+    /// The chat.
+    pub chat: ChatSummary,
+    /// When it is deleted for good.
+    #[ts(type = "number")]
+    pub deleted_for_good_at: i64,
+}
+
+/// What became of a history that was found damaged at the start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct RepairedHistory {
+    /// Where the damaged file lies now.
+    pub set_aside: String,
+    /// How many chats were kept.
+    #[ts(type = "number")]
+    pub chats: u64,
+    /// Whether something was taken from a backup.
+    pub from_backup: bool,
+}
+
+/// How the history was opened.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct HistoryState {
+    /// Whether it is a copy that is looked at, in which nothing can be changed.
+    pub read_only: bool,
+    /// What became of it if it was found damaged.
+    pub repaired: Option<RepairedHistory>,
+}
+
+/// A folder of chats: a project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Folder {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Instructions that stand before those of each chat in it; empty: none.
+    pub system_prompt: String,
+    /// When it was made.
+    #[ts(type = "number")]
+    pub created_at: i64,
 }
 
 /// One part of a message, in the order it was made.
@@ -142,6 +214,11 @@ pub struct StoredMessage {
     pub usage: Option<Usage>,
     /// Times and rates.
     pub timing: Option<Timing>,
+    /// Set if the model remembers nothing up to and including this message. The last mark of a branch counts.
+    pub memory_cut: Option<MemoryCut>,
+    /// Whether a person wrote this answer over a model's.
+    #[serde(default)]
+    pub edited: bool,
     /// Whether the answer can be continued: it ended early and holds something, more of it could come, and it is the last message of
     /// what its chat looks at. Decided when it is read from the history.
     pub continuable: bool,
@@ -174,8 +251,13 @@ pub struct ChatView {
     pub settings: ChatSettings,
     /// What was written and not sent.
     pub draft: Vec<Content>,
+    /// Where it was scrolled to; `None`: its end.
+    pub scroll_place: Option<ScrollPlace>,
     /// The messages of the branch, oldest first.
     pub messages: Vec<StoredMessage>,
+    /// Answers that are being written beside the last one of the branch, to the same question.
+    #[serde(default)]
+    pub beside: Vec<StoredMessage>,
 }
 
 /// Where a question goes in the tree of its chat.
@@ -200,6 +282,16 @@ pub struct Turn {
     pub question: StoredMessage,
     /// The answer, still empty; attach to it to see it grow.
     pub answer: StoredMessage,
+}
+
+/// A question that was stored and two answers that were begun for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct TurnOfTwo {
+    /// What the person asked.
+    pub question: StoredMessage,
+    /// The answers, still empty, in the order in which they were asked for. The chat looks at the first.
+    pub answers: [StoredMessage; 2],
 }
 
 /// An answer that is being written, in this process.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use tokio::sync::Notify;
+use tokio::sync::{watch, Notify};
 
 use crate::{
     Capabilities, EmbeddingRequest, Embeddings, EngineEvent, Error, ErrorCode, FolderSource, ImageDetail, LoadEvent, LocalModel,
@@ -117,6 +117,15 @@ pub trait Engine: Send + Sync + 'static {
     }
 }
 
+/// What an engine of this computer does at the moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EngineActivity {
+    /// Whether somebody waits for it: for an answer, for vectors, for a model.
+    pub busy: bool,
+    /// The references of the loaded models, the one used last at the end.
+    pub loaded: Vec<String>,
+}
+
 /// An engine that loads models from folders into this computer's memory.
 pub trait LocalEngine: Engine {
     /// Loads a model, replacing those used least recently if it does not fit beside them; one that answers is never replaced. Exactly one `Ready` or `Failed` follows any number of
@@ -138,8 +147,23 @@ pub trait LocalEngine: Engine {
     /// Frees every model. Running jobs end first.
     fn unload_all(&self) -> BoxFuture<'static, Result<()>>;
 
+    /// Frees what is kept only to be faster, such as what was read of earlier prompts. Done between two steps: answers that run go on as
+    /// they would have, and the next prompts are read whole. An engine that keeps nothing does nothing.
+    fn free_caches(&self) -> BoxFuture<'static, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Lets each loaded model keep at most so many bytes of conversations that it has read, from now on; `None`: as many as suit this
+    /// computer. An engine without a prefix cache does nothing.
+    fn limit_prefix_caches(&self, _bytes: Option<u64>) {}
+
     /// The loaded models, the one used last at the end.
     fn loaded(&self) -> Vec<ModelInfo>;
+
+    /// What the engine does, and whenever that changes. Of an engine in another process nothing is heard.
+    fn follow(&self) -> watch::Receiver<EngineActivity> {
+        watch::channel(EngineActivity::default()).1
+    }
 
     /// The engine's memory.
     fn memory(&self) -> BoxFuture<'static, Result<MemoryFigures>>;

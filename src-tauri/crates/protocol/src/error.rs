@@ -30,6 +30,8 @@ pub enum ErrorCode {
     MemoryShort,
     /// A picture cannot be read: it is broken, too large, or of a kind that is not known. Another file helps.
     PictureBroken,
+    /// A document cannot be read: it is broken, protected, too large, or of a kind that is not known. Another file helps.
+    FileBroken,
     /// The model cannot see, and a picture was to be shown to it. Nothing was sent; a model that sees helps, and `models` names those of
     /// this computer, if there are any.
     PictureNotSeen,
@@ -50,7 +52,8 @@ pub enum ErrorCode {
     Gated,
     /// The disk has not enough room; freeing some helps, and what was fetched is kept.
     DiskFull,
-    /// The hub sent something else than it promised, again and again; nothing wrong was kept.
+    /// The hub sent something else than it promised, again and again, or a new version of Ponder is not signed as it must be; nothing
+    /// wrong was kept.
     Corrupt,
     /// A person, or another program, stopped it; nothing is wrong.
     Stopped,

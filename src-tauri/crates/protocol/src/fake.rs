@@ -37,6 +37,8 @@ pub fn stored_message(role: Role) -> StoredMessage {
         notices: Vec::new(),
         usage: None,
         timing: None,
+        memory_cut: None,
+        edited: false,
         continuable: false,
     }
 }
@@ -63,6 +65,7 @@ struct State {
     blind: BTreeSet<String>,
     /// For how long what is loaded was asked nothing; `None` while it answers.
     idle: Option<Duration>,
+    memory: MemoryFigures,
 }
 
 /// The fake. Clones share one state.
@@ -93,6 +96,11 @@ impl FakeEngine {
     /// Says for how long what is loaded was asked nothing; `None` while it answers, as at first.
     pub fn set_idle(&self, idle: Option<Duration>) {
         self.state().idle = idle;
+    }
+
+    /// Says what it holds: for models `active`, which go with the last of them, and for caches `cache`.
+    pub fn set_memory(&self, memory: MemoryFigures) {
+        self.state().memory = memory;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -130,6 +138,7 @@ impl Engine for FakeEngine {
             memory: local,
             images: !self.state().blind.contains(&model.reference()),
             tools: true,
+            kv_bits: local,
             leaves_computer: !local,
             ..Capabilities::default()
         }
@@ -206,6 +215,9 @@ impl LocalEngine for FakeEngine {
         let unloaded = at
             .filter(|_| state.idle.is_some_and(|since| since >= idle))
             .map(|at| state.loaded.remove(at));
+        if state.loaded.is_empty() {
+            state.memory.active = 0;
+        }
         Box::pin(std::future::ready(Ok(unloaded.is_some())))
     }
 
@@ -214,11 +226,16 @@ impl LocalEngine for FakeEngine {
         Box::pin(std::future::ready(Ok(())))
     }
 
+    fn free_caches(&self) -> BoxFuture<'static, Result<()>> {
+        self.state().memory.cache = 0;
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     fn loaded(&self) -> Vec<ModelInfo> {
         self.state().loaded.clone()
     }
 
     fn memory(&self) -> BoxFuture<'static, Result<MemoryFigures>> {
-        Box::pin(std::future::ready(Ok(MemoryFigures::default())))
+        Box::pin(std::future::ready(Ok(self.state().memory)))
     }
 }

@@ -138,7 +138,7 @@ pub enum Sort {
     Updated,
     /// Most likes first.
     Likes,
-    /// Smallest first, among those of a page whose size is known.
+    /// Smallest first, among those of a page whose size is known; a page is longer than usual.
     Size,
 }
 
@@ -311,8 +311,15 @@ pub struct Removal {
     pub downloading: bool,
     /// How many chats were last answered by it; they stay readable.
     pub chats: u32,
+    /// What the newest of them are called, [`Self::TITLES`] at most; a chat without a title has an empty one.
+    pub chat_titles: Vec<String>,
     /// Why it cannot be removed; `None` if it can.
     pub refused: Option<String>,
+}
+
+impl Removal {
+    /// So many chats are named.
+    pub const TITLES: usize = 12;
 }
 
 /// A newer commit of a model that is here.
@@ -353,6 +360,8 @@ pub enum Purpose {
     Update,
     /// An answer by a server of models, or the list of its models.
     Inference,
+    /// Looking for a newer version of Ponder, or fetching it.
+    AppUpdate,
 }
 
 /// One request that went over the network, or was kept from it.

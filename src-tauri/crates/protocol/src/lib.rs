@@ -3,16 +3,25 @@
 //!
 //! Types marked `#[ts(export)]` are written to `ui/src/bindings` by `cargo test -p protocol`.
 
+mod app_update;
+mod appearance;
+mod chat_settings;
+mod command;
 mod conversation;
+mod data_use;
+mod desktop;
+mod document;
 mod embedding;
 mod endpoint;
 mod engine;
 mod error;
 mod event;
 pub mod fake;
+mod finding;
 mod hub;
 mod image;
 mod image_bytes;
+pub mod limits;
 mod local_server;
 mod mailbox;
 mod message;
@@ -21,19 +30,29 @@ mod model_users;
 mod notice;
 pub mod openai;
 mod picture;
+mod power;
 mod request;
 mod router;
 mod settings;
 mod window;
 
+pub use app_update::{AppRelease, AppUpdate};
+pub use appearance::{Appearance, CodeTheme, Density, ReadingWidth, Theme, ThoughtDisplay};
+pub use chat_settings::{ChatSettings, Preset};
+pub use command::Command;
 pub use conversation::{
-    AnswerBody, AnswerEvent, AnswerState, ChatSettings, ChatSummary, ChatView, Part, Position, Role, RunningAnswer, StoredMessage, Turn,
+    AnswerBody, AnswerEvent, AnswerState, ChatSummary, ChatView, DeleteScope, Folder, HistoryState, MemoryCut, Part, Position,
+    RepairedHistory, Role, RunningAnswer, ScrollPlace, StoredMessage, TrashedChat, Turn, TurnOfTwo,
 };
+pub use data_use::{DataUse, HistoryBackup};
+pub use desktop::{Absence, Arrival, Desktop, ImportPreview, QuitChoice, Unfinished};
+pub use document::{Excerpt, ExcerptUnit, FileText};
 pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use endpoint::{Endpoint, EndpointAddress, EndpointInfo, EndpointModels, KeySource, RemoteModel};
-pub use engine::{AnswerNowFlag, CancelFlag, CancelOnDrop, Engine, JobHandle, LocalEngine, MemoryGuard, ModelShelf};
+pub use engine::{AnswerNowFlag, CancelFlag, CancelOnDrop, Engine, EngineActivity, JobHandle, LocalEngine, MemoryGuard, ModelShelf};
 pub use error::{Error, ErrorCode, Result};
 pub use event::{Done, EndedBy, EngineEvent, FinishReason, LoadEvent, SpeculationUsage, Stage, Timing, TokenLogprobs, TopLogprob, Usage};
+pub use finding::{ExportFormat, FoundPlace, FoundPlaces, HistoryQuery, ImportReport};
 pub use hub::{
     Download, DownloadFile, DownloadState, FitVerdict, HubModel, MachineMemory, MemoryFit, NetSettings, OutboundRequest, Purpose, Removal,
     SearchPage, SearchQuery, Sort, TokenSource, Update, Verification, VerifyProgress, WrongFile,
@@ -44,13 +63,14 @@ pub use local_server::{ClientSetup, InboundClient, PortHolder, ServerFigures, Se
 pub use mailbox::{mailbox, Coalesce, Receiver, Sender};
 pub use message::{Content, Message, ToolCall};
 pub use model::{
-    Capabilities, EngineStatus, FolderSource, LocalModel, LocalRevision, MemoryFigures, ModelFolderEntry, ModelInfo, ModelKind, ModelPlace,
-    ModelSource, ThinkingControl, ThoughtMarkers, TokenCount,
+    Capabilities, ContextUse, EngineStatus, FolderSource, LocalModel, LocalRevision, MemoryFigures, ModelFolderEntry, ModelInfo, ModelKind,
+    ModelPlace, ModelSource, ThinkingControl, ThoughtMarkers, TokenCount,
 };
 pub use model_users::{ModelUsage, ModelUsers};
 pub use notice::{Argument, Arguments, Notice, NoticeCode};
 pub use picture::AddedPicture;
+pub use power::{MemoryRelease, Slowdown};
 pub use request::{AnswerPrefix, KvBits, Priority, RawPrompt, Request, Sampling, Thinking};
 pub use router::EngineRouter;
-pub use settings::{ChatWindowState, Settings};
+pub use settings::{ChatWindowState, EngineSettings, Settings, Snippet};
 pub use window::WindowName;

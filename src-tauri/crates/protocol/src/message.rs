@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::Role;
+use crate::{Excerpt, Role};
 
 /// What one part of a message holds, wherever messages are: in a request, an event, the history and a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -47,7 +47,7 @@ pub enum Content {
     },
     /// A file that is not a picture.
     File {
-        /// Where its bytes are: the id of an attachment of the history.
+        /// Where its text is: the id of an attachment of the history.
         attachment: String,
         /// Such as `text/csv`.
         media_type: String,
@@ -56,6 +56,10 @@ pub enum Content {
         /// How long it is.
         #[ts(type = "number")]
         bytes: u64,
+        /// The part of its text that is meant; `None` of a file whose text nobody read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        excerpt: Option<Excerpt>,
     },
 }
 

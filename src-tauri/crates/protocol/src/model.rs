@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::Thinking;
+use crate::{Sampling, Thinking};
 
 /// Where a model answers: in a folder of this computer, or behind an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -103,6 +103,18 @@ pub struct TokenCount {
     /// Tokens of the rendered conversation.
     pub tokens: u32,
     /// Whether that is a guess, because the model's tokenizer is not on this computer.
+    pub estimated: bool,
+}
+
+/// How much of its model's context a chat takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ContextUse {
+    /// Tokens of what the model would be asked.
+    pub tokens: u32,
+    /// Tokens that the context holds; `None` if that is not known.
+    pub context: Option<u32>,
+    /// Whether the tokens are a guess.
     pub estimated: bool,
 }
 
@@ -225,6 +237,10 @@ pub struct LocalModel {
     pub thinking: Option<ThinkingControl>,
     /// How it sets its thoughts apart; `None` if its template tells of none.
     pub thought: Option<ThoughtMarkers>,
+    /// How its tokens are chosen where nothing is asked for: as its makers say, else so that nothing is drawn. Empty for models that cannot
+    /// be used.
+    #[serde(default)]
+    pub sampling: Sampling,
     /// Whether it sees pictures: the tensors of its vision tower are there.
     #[serde(default)]
     pub sees: bool,

@@ -25,7 +25,7 @@ pub enum Thinking {
 }
 
 /// How the next token is chosen. A field that is `None` follows the model's `generation_config.json`, and if that is
-/// silent the value named here. Order and meaning are those of mlx-lm (`sample_utils.py`).
+/// silent the value named here ([`Sampling::neutral`]). Order and meaning are those of mlx-lm (`sample_utils.py`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default, deny_unknown_fields)]
 #[ts(export)]
@@ -203,6 +203,9 @@ pub struct Request {
     pub max_tokens: Option<u32>,
     /// Ends the thought when it has taken this many tokens, those of an answer prefix included; 0 ends it before it begins. `None`: never.
     pub thinking_budget: Option<u32>,
+    /// At most so many tokens of the context are used, if the model has more; `None`: all of it. Only for models of this computer.
+    #[serde(default)]
+    pub context: Option<u32>,
     /// The answer is continued from here instead of being begun.
     pub answer_prefix: Option<AnswerPrefix>,
     /// Texts that end the answer where they first appear in it; they are cut off.
@@ -280,6 +283,12 @@ impl Request {
         })
     }
 
+    /// The tokens of a model's context that are used.
+    #[must_use]
+    pub fn context_of(&self, model: u32) -> u32 {
+        self.context.map_or(model, |most| most.min(model))
+    }
+
     /// A request with the model's own defaults.
     pub fn new(model: impl Into<ModelSource>, messages: Vec<Message>) -> Self {
         Self {
@@ -293,6 +302,7 @@ impl Request {
             sampling: Sampling::default(),
             max_tokens: None,
             thinking_budget: None,
+            context: None,
             answer_prefix: None,
             stop: Vec::new(),
             kv_bits: None,

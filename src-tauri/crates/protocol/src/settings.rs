@@ -1,10 +1,13 @@
 //! The settings of the app: one struct, whose fields are the keys of history's table `settings`.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use ts_rs::TS;
 
-use crate::{ChatSettings, Content, Endpoint, Error, ErrorCode, Result, ServerSettings, Thinking};
+use crate::limits::refusal;
+use crate::{Appearance, ChatSettings, Content, Endpoint, Error, ErrorCode, ImageDetail, Preset, Result, ServerSettings, Thinking};
 
 /// What a person has set for the whole app. What is stored leaves out what was never changed, so a new field needs a default
 /// here and nothing else. Not in here: the offline switch, which `net` keeps in a file of its own that fails closed; keys, which
@@ -23,8 +26,77 @@ pub struct Settings {
     pub thinking: Option<Thinking>,
     /// The most tokens a thought may take in new chats; `None`: as many as it wants.
     pub thinking_budget: Option<u32>,
+    /// Whether the model that gave a chat's first answer writes its title, if it is loaded anyway.
+    pub write_titles: bool,
+    /// The language of the windows, a BCP 47 tag; `None`: the system's.
+    pub language: Option<String>,
+    /// How closely pictures are looked at in new chats, by commands, and for programs that do not say.
+    pub image_detail: ImageDetail,
     /// The server that answers other programs.
     pub server: ServerSettings,
+    /// Whether the computer's sleep is held off while an answer is written or a model arrives.
+    pub keep_awake: bool,
+    /// Texts that a person puts into questions by their names.
+    pub snippets: Vec<Snippet>,
+    /// Whether the desktop tells of long answers and downloads that ended while no window was looked at.
+    pub notifications: bool,
+    /// Whether an icon of the app is in the menu bar or the tray.
+    pub tray: bool,
+    /// The keys that open quick entry from everywhere, such as `Alt+Space`; `None`: none do.
+    pub quick_entry: Option<String>,
+    /// Settings of chats under names.
+    pub presets: Vec<Preset>,
+    /// The name of the preset that new chats begin with.
+    pub default_preset: Option<String>,
+    /// How the windows look.
+    pub appearance: Appearance,
+    /// What the engine of this computer keeps in memory.
+    pub engine: EngineSettings,
+}
+
+/// What the engine of this computer keeps in memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(default)]
+#[ts(export)]
+pub struct EngineSettings {
+    /// A model that nobody asked anything for so many minutes leaves memory; `None`: it stays until another one needs the room.
+    pub unload_after: Option<u32>,
+    /// The megabytes that each loaded model may keep of conversations that it has read; `None`: as many as suit this computer.
+    pub prefix_cache: Option<u32>,
+}
+
+impl EngineSettings {
+    /// A week; whoever wants more wants never.
+    const LONGEST: u32 = 7 * 24 * 60;
+
+    fn check(&self) -> Result<()> {
+        match self.unload_after {
+            Some(minutes) if !(1..=Self::LONGEST).contains(&minutes) => {
+                let message = format!(
+                    "models would be unloaded after {minutes} minutes; it has to be 1 to {}",
+                    Self::LONGEST
+                );
+                Err(refusal("unload_after", message).with("low", 1u32).with("high", Self::LONGEST))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The bytes that each loaded model may keep of conversations that it has read, if that was set.
+    #[must_use]
+    pub fn prefix_cache_bytes(&self) -> Option<u64> {
+        self.prefix_cache.map(|megabytes| u64::from(megabytes) * 1_000_000)
+    }
+}
+
+/// A text that is written often.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Snippet {
+    /// What is typed for it, after a slash.
+    pub name: String,
+    /// What it stands for.
+    pub text: String,
 }
 
 impl Default for Settings {
@@ -35,7 +107,19 @@ impl Default for Settings {
             endpoints: Vec::new(),
             thinking: None,
             thinking_budget: None,
+            write_titles: true,
+            language: None,
+            image_detail: ImageDetail::default(),
             server: ServerSettings::default(),
+            keep_awake: false,
+            snippets: Vec::new(),
+            notifications: true,
+            tray: false,
+            quick_entry: None,
+            presets: Vec::new(),
+            default_preset: None,
+            appearance: Appearance::default(),
+            engine: EngineSettings::default(),
         }
     }
 }
@@ -59,8 +143,36 @@ impl Settings {
     pub fn with(&self, change: &Map<String, Value>) -> Result<Self> {
         let mut values = self.to_map();
         values.extend(change.clone());
-        serde_json::from_value(Value::Object(values))
-            .map_err(|error| Error::new(ErrorCode::BadRequest, format!("no such setting: {error}")))
+        let changed: Self = serde_json::from_value(Value::Object(values))
+            .map_err(|error| Error::new(ErrorCode::BadRequest, format!("no such setting: {error}")))?;
+        changed.check()?;
+        Ok(changed)
+    }
+
+    fn check(&self) -> Result<()> {
+        let mut names = BTreeSet::new();
+        for preset in &self.presets {
+            preset.settings.check()?;
+            let name = preset.name.trim();
+            if name.is_empty() || name.chars().count() > Preset::LONGEST_NAME {
+                let message = format!("a preset's name has 1 to {} characters", Preset::LONGEST_NAME);
+                return Err(refusal("preset", message).with("longest", Preset::LONGEST_NAME));
+            }
+            if !names.insert(name.to_lowercase()) {
+                return Err(refusal("preset", format!("there is a preset called {name} already")).with("name", name));
+            }
+        }
+        if let Some(name) = self.default_preset.as_deref().filter(|_| self.chosen_preset().is_none()) {
+            return Err(refusal("default_preset", format!("there is no preset called {name}")).with("name", name));
+        }
+        self.appearance.check()?;
+        self.engine.check()
+    }
+
+    /// The preset that new chats begin with.
+    fn chosen_preset(&self) -> Option<&Preset> {
+        let chosen = self.default_preset.as_ref()?;
+        self.presets.iter().find(|preset| preset.name == *chosen)
     }
 
     /// The keys, and their values here, that `before` has another value for.
@@ -76,10 +188,20 @@ impl Settings {
     /// What a new chat begins with.
     #[must_use]
     pub fn new_chat(&self) -> ChatSettings {
-        ChatSettings {
+        let plain = ChatSettings {
             thinking: self.thinking,
             thinking_budget: self.thinking_budget,
+            image_detail: self.image_detail,
             ..ChatSettings::default()
+        };
+        match self.chosen_preset() {
+            // Where the preset leaves thinking to the model, what is set for new chats holds.
+            Some(preset) => ChatSettings {
+                thinking: preset.settings.thinking.or(plain.thinking),
+                thinking_budget: preset.settings.thinking_budget.or(plain.thinking_budget),
+                ..preset.applied_to(&plain)
+            },
+            None => plain,
         }
     }
 
@@ -137,11 +259,44 @@ mod tests {
     }
 
     #[test]
+    fn new_chats_begin_with_the_chosen_preset() {
+        let preset = json!({"name": "Short", "settings": {"model": "other", "max_tokens": 64, "carried_summary": "Cats."}});
+        let change = json!({"presets": [preset], "default_preset": "Short", "thinking": "off"});
+        let settings = Settings::default().with(&object(change)).expect("it exists");
+        let begun = settings.new_chat();
+        assert_eq!(
+            (begun.model, begun.max_tokens, begun.carried_summary),
+            (None, Some(64), String::new())
+        );
+        assert_eq!(
+            begun.thinking,
+            Some(Thinking::Off),
+            "what the preset leaves open holds as set for new chats"
+        );
+        let gone = settings
+            .with(&object(json!({"presets": []})))
+            .expect_err("new chats would begin with nothing");
+        assert_eq!(gone.code, ErrorCode::BadRequest);
+        let settings = settings
+            .with(&object(json!({"presets": [], "default_preset": null})))
+            .expect("together");
+        assert_eq!(settings.new_chat().max_tokens, None);
+    }
+
+    #[test]
     fn a_change_names_settings_that_exist_and_values_of_their_kind() {
+        let preset = |name: &str| json!({"name": name, "settings": {}});
         for wrong in [
             json!({"colour": "green"}),
             json!({"thinking_budget": -1}),
             json!({"default_model": null}),
+            json!({"presets": [preset("a"), preset(" A ")]}),
+            json!({"presets": [preset(" ")]}),
+            json!({"presets": [{"name": "a", "settings": {"max_tokens": 0}}]}),
+            json!({"default_preset": "a"}),
+            json!({"appearance": {"zoom": 20}}),
+            json!({"appearance": {"theme": "green"}}),
+            json!({"engine": {"unload_after": 0}}),
         ] {
             let refused = Settings::default().with(&object(wrong.clone())).expect_err("it is refused");
             assert_eq!(refused.code, ErrorCode::BadRequest, "{wrong}");

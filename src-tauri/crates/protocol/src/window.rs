@@ -8,19 +8,21 @@ use ts_rs::TS;
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum WindowName {
-    /// Chats; closing it ends the app.
+    /// Chats. Closing it ends the app, or hides it where the app stays in the Dock or the tray.
     Chat,
     /// Models: found, fetched, kept.
     Models,
     /// What is set for the whole app.
     Settings,
+    /// Quick entry: one question, and its answer.
+    Quick,
     /// Why the app could not start; it stands alone.
     Failure,
 }
 
 impl WindowName {
     /// Every window.
-    pub const ALL: [Self; 4] = [Self::Chat, Self::Models, Self::Settings, Self::Failure];
+    pub const ALL: [Self; 5] = [Self::Chat, Self::Models, Self::Settings, Self::Quick, Self::Failure];
 
     /// The word for it.
     #[must_use]
@@ -29,6 +31,7 @@ impl WindowName {
             Self::Chat => "chat",
             Self::Models => "models",
             Self::Settings => "settings",
+            Self::Quick => "quick",
             Self::Failure => "failure",
         }
     }

@@ -1,0 +1,216 @@
+//! What one chat is set to, and presets of it.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+use crate::{limits, ImageDetail, KvBits, Result, Sampling, Thinking};
+
+/// What one chat remembers for its next turn. Stored as JSON as it stands here, so a new setting is a field with a default.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
+#[serde(default)]
+#[ts(export)]
+pub struct ChatSettings {
+    /// The model's reference; `None` follows the default model.
+    pub model: Option<String>,
+    /// The Thinking switch; `None` follows the model's template.
+    pub thinking: Option<Thinking>,
+    /// The most tokens a thought may take; `None`: as many as it wants.
+    pub thinking_budget: Option<u32>,
+    /// Instructions that stand before the conversation; empty: none.
+    pub system_prompt: String,
+    /// How tokens are chosen.
+    pub sampling: Sampling,
+    /// The most tokens of an answer, its thought included; `None`: as many as the context holds.
+    pub max_tokens: Option<u32>,
+    /// The most tokens of the context that are used, if the model of this computer has more; `None`: all that it has.
+    pub context: Option<u32>,
+    /// Keeps keys and values of models of this computer in so many bits; `None`: as they are computed.
+    #[ts(type = "4 | 8 | null")]
+    pub kv_bits: Option<KvBits>,
+    /// Texts that end an answer where they first appear in it.
+    pub stop: Vec<String>,
+    /// How closely the model looks at pictures.
+    pub image_detail: ImageDetail,
+    /// What the model is told of an earlier chat that this one goes on with; empty: nothing.
+    pub carried_summary: String,
+}
+
+impl ChatSettings {
+    /// Refuses a value that no request may have.
+    ///
+    /// # Errors
+    /// `BadRequest` with the argument `field`, which names the first that is wrong.
+    pub fn check(&self) -> Result<()> {
+        self.sampling.check()?;
+        limits::check_max_tokens(self.max_tokens)?;
+        limits::check_context(self.context)?;
+        limits::check_stop(&self.stop)
+    }
+}
+
+/// Settings of chats under a name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Preset {
+    /// What it is called.
+    pub name: String,
+    /// What it sets. The model and the carried summary of a chat stay as they are, whatever stands here.
+    pub settings: ChatSettings,
+}
+
+impl Preset {
+    /// The longest name, in characters.
+    pub const LONGEST_NAME: usize = 60;
+
+    /// These settings with those of the preset.
+    #[must_use]
+    pub fn applied_to(&self, settings: &ChatSettings) -> ChatSettings {
+        ChatSettings {
+            model: settings.model.clone(),
+            carried_summary: settings.carried_summary.clone(),
+            ..self.settings.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Argument, ErrorCode};
+
+    fn refused(settings: ChatSettings) -> String {
+        let error = settings.check().expect_err("it is refused");
+        assert_eq!(error.code, ErrorCode::BadRequest);
+        match &error.arguments["field"] {
+            Argument::Text(field) => field.clone(),
+            Argument::Number(number) => panic!("{number} is no field"),
+        }
+    }
+
+    #[test]
+    fn a_value_that_no_request_may_have_is_refused_by_the_name_of_its_field() {
+        let sampling = |sampling: Sampling| ChatSettings {
+            sampling,
+            ..ChatSettings::default()
+        };
+        let chat = ChatSettings::default;
+        assert_eq!(chat().check(), Ok(()));
+        for (settings, field) in [
+            (
+                sampling(Sampling {
+                    temperature: Some(-0.1),
+                    ..Sampling::default()
+                }),
+                "temperature",
+            ),
+            (
+                sampling(Sampling {
+                    temperature: Some(f32::NAN),
+                    ..Sampling::default()
+                }),
+                "temperature",
+            ),
+            (
+                sampling(Sampling {
+                    top_p: Some(1.5),
+                    ..Sampling::default()
+                }),
+                "top_p",
+            ),
+            (
+                sampling(Sampling {
+                    min_p: Some(-1.0),
+                    ..Sampling::default()
+                }),
+                "min_p",
+            ),
+            (
+                sampling(Sampling {
+                    repetition_penalty: Some(101.0),
+                    ..Sampling::default()
+                }),
+                "repetition_penalty",
+            ),
+            (
+                ChatSettings {
+                    max_tokens: Some(0),
+                    ..chat()
+                },
+                "max_tokens",
+            ),
+            (
+                ChatSettings {
+                    context: Some(100),
+                    ..chat()
+                },
+                "context",
+            ),
+            (
+                ChatSettings {
+                    stop: vec![String::new()],
+                    ..chat()
+                },
+                "stop",
+            ),
+            (
+                ChatSettings {
+                    stop: vec!["a".into(); limits::MOST_STOPS + 1],
+                    ..chat()
+                },
+                "stop",
+            ),
+        ] {
+            assert_eq!(refused(settings), field);
+        }
+        let all = ChatSettings {
+            sampling: Sampling {
+                temperature: Some(0.0),
+                top_p: Some(1.0),
+                seed: Some(7),
+                ..Sampling::default()
+            },
+            max_tokens: Some(1),
+            context: Some(512),
+            kv_bits: Some(KvBits::Four),
+            stop: vec!["\n\n".into()],
+            ..chat()
+        };
+        assert_eq!(all.check(), Ok(()));
+    }
+
+    #[test]
+    fn a_chat_of_an_earlier_version_opens_with_the_defaults_of_what_came_later() {
+        let old =
+            r#"{"model":"pebble","thinking":"off","thinking_budget":null,"system_prompt":"Be brief.","sampling":{"temperature":0.5}}"#;
+        let read: ChatSettings = serde_json::from_str(old).unwrap();
+        assert_eq!(read.system_prompt, "Be brief.");
+        assert_eq!(
+            (read.max_tokens, read.context, read.kv_bits, read.stop),
+            (None, None, None, Vec::new())
+        );
+    }
+
+    #[test]
+    fn a_preset_leaves_the_model_and_what_a_chat_carries_alone() {
+        let preset = Preset {
+            name: "Precise".into(),
+            settings: ChatSettings {
+                model: Some("other".into()),
+                max_tokens: Some(64),
+                ..ChatSettings::default()
+            },
+        };
+        let chat = ChatSettings {
+            model: Some("mine".into()),
+            carried_summary: "Cats.".into(),
+            context: Some(4096),
+            ..ChatSettings::default()
+        };
+        let applied = preset.applied_to(&chat);
+        assert_eq!(
+            (applied.model.as_deref(), applied.carried_summary.as_str()),
+            (Some("mine"), "Cats.")
+        );
+        assert_eq!((applied.max_tokens, applied.context), (Some(64), None));
+    }
+}
