@@ -110,7 +110,7 @@ impl Call {
     }
 
     /// Makes the answer.
-    pub(crate) async fn answer(&self, ask: Ask, model: &Named, keep_alive: Option<KeepAlive>) -> Result<Response> {
+    pub(crate) async fn answer(&self, mut ask: Ask, model: &Named, keep_alive: Option<KeepAlive>) -> Result<Response> {
         let stream = ask.stream;
         let logprobs = ask.requests.iter().any(|request| request.top_logprobs.is_some());
         if logprobs && !self.state.engine.capabilities(&model.source).logprobs {
@@ -118,6 +118,7 @@ impl Call {
         }
         if let Some(place) = ask.picture.as_deref() {
             self.check_sees(place, model).await?;
+            ask.requests.iter_mut().for_each(|request| self.state.look_as_set(request));
         }
         if let (true, Some(context), Some(request)) = (stream, model.context, ask.requests.first()) {
             self.check_context(request, context).await?;

@@ -269,6 +269,7 @@ pub(crate) mod tests {
             context: Some(4096),
             thinking: None,
             thought: None,
+            sampling: Default::default(),
             sees: false,
             problem: None,
             incomplete: false,

@@ -38,10 +38,10 @@ mod unloading;
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use protocol::{Engine, InboundClient, ModelShelf, ServerFigures, ServerSettings};
+use protocol::{Engine, ImageDetail, InboundClient, ModelShelf, ServerFigures, ServerSettings};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -87,6 +87,8 @@ pub struct ServerConfig {
     pub fallback_model: Option<String>,
     /// How long a model that was asked stays loaded, unless a request says otherwise.
     pub keep_alive: KeepAlive,
+    /// How closely pictures are looked at if a request does not say.
+    pub image_detail: ImageDetail,
     /// Limits.
     pub limits: Limits,
 }
@@ -100,6 +102,7 @@ impl Default for ServerConfig {
             allow_hosts: Vec::new(),
             fallback_model: None,
             keep_alive: KeepAlive::default(),
+            image_detail: ImageDetail::default(),
             limits: Limits::default(),
         }
     }
@@ -198,6 +201,7 @@ impl Server {
             schemas: Arc::new(Semaphore::new(SCHEMAS_AT_ONCE)),
             schema_time: limits.schema_time,
             unloading: Unloading::new(config.keep_alive),
+            image_detail: Mutex::new(config.image_detail),
             address,
             stop,
         });

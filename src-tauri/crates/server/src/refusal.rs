@@ -199,9 +199,11 @@ impl From<Error> for Refusal {
                     ..Self::new(Kind::BadRequest, message).code("context_length_exceeded")
                 }
             }
-            ErrorCode::BadRequest | ErrorCode::TemplateRefused | ErrorCode::PictureBroken | ErrorCode::PictureNotSeen => {
-                Self::new(Kind::BadRequest, message)
-            }
+            ErrorCode::BadRequest
+            | ErrorCode::TemplateRefused
+            | ErrorCode::PictureBroken
+            | ErrorCode::FileBroken
+            | ErrorCode::PictureNotSeen => Self::new(Kind::BadRequest, message),
             ErrorCode::ModelNotFound => Self::new(Kind::NotFound, message).code("model_not_found"),
             ErrorCode::NotFound => Self::new(Kind::NotFound, message),
             ErrorCode::Busy => Self {

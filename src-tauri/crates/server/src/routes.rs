@@ -212,7 +212,8 @@ async fn count_tokens(Shared(state): Shared<Arc<State>>, request: HttpRequest) -
     let outcome = async {
         let body = call.json(body).await?;
         let model = call.model(&Fields::of(&body, "")?).await?;
-        let request = call.translate(body, move |fields| messages::count(fields, &model.source)).await?;
+        let mut request = call.translate(body, move |fields| messages::count(fields, &model.source)).await?;
+        call.state.look_as_set(&mut request);
         let count = call.state.engine.count(request).await?;
         Ok(json_response(StatusCode::OK, &json!({"input_tokens": count.tokens})))
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use protocol::limits::MOST_STOPS;
 use protocol::{Sampling, Thinking};
 use serde_json::{json, Value};
 
@@ -9,9 +10,6 @@ use crate::fields::Fields;
 use crate::refusal::Refusal;
 
 type Result<T> = std::result::Result<T, Refusal>;
-
-/// More stop texts than any client sends.
-const MOST_STOPS: usize = 64;
 
 /// More biases than any client sends; OpenAI takes as many.
 const MOST_BIASES: usize = 1024;

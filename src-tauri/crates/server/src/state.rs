@@ -1,10 +1,10 @@
 //! What all requests share.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use protocol::Engine;
+use protocol::{Engine, ImageDetail, Request};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -34,12 +34,26 @@ pub(crate) struct State {
     /// How long that may take.
     pub(crate) schema_time: Duration,
     pub(crate) unloading: Unloading,
+    /// How closely pictures are looked at if a request does not say.
+    pub(crate) image_detail: Mutex<ImageDetail>,
     pub(crate) address: SocketAddr,
     /// Ends everything.
     pub(crate) stop: CancellationToken,
 }
 
 impl State {
+    /// Lets a request's pictures be looked at as is set. Requests ask for a quick look or for none in particular.
+    pub(crate) fn look_as_set(&self, request: &mut Request) {
+        if request.image_detail == ImageDetail::default() {
+            request.image_detail = *self.image_detail.lock().unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Changes how closely pictures are looked at if a request does not say.
+    pub(crate) fn set_image_detail(&self, detail: ImageDetail) {
+        *self.image_detail.lock().unwrap_or_else(PoisonError::into_inner) = detail;
+    }
+
     /// References of the models that are in memory.
     pub(crate) async fn loaded(&self) -> Vec<String> {
         let engine = self.engine.clone();

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use protocol::{Engine, KeySource, ModelShelf, ServerSettings, ServerState, ServerStatus};
+use protocol::{Engine, ImageDetail, KeySource, ModelShelf, ServerSettings, ServerState, ServerStatus};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::state::State;
@@ -22,6 +22,7 @@ pub struct ServerSwitch {
 /// What is looked at, also while a server is being started.
 struct Shown {
     settings: ServerSettings,
+    image_detail: ImageDetail,
     state: ServerState,
     live: Option<Arc<State>>,
 }
@@ -31,6 +32,7 @@ impl ServerSwitch {
     pub fn new(engine: Arc<dyn Engine>, models: Arc<dyn ModelShelf>) -> Self {
         let shown = Shown {
             settings: ServerSettings::default(),
+            image_detail: ImageDetail::default(),
             state: ServerState::Off,
             live: None,
         };
@@ -76,10 +78,20 @@ impl ServerSwitch {
         self.show(settings, state);
     }
 
+    /// How closely pictures are looked at from the next request on, if it does not say.
+    pub fn set_image_detail(&self, detail: ImageDetail) {
+        let mut shown = self.shown();
+        shown.image_detail = detail;
+        if let Some(live) = &shown.live {
+            live.set_image_detail(detail);
+        }
+    }
+
     async fn start(&self, settings: &ServerSettings, key: Option<String>) -> crate::Result<Server> {
         let config = ServerConfig {
             address: address(settings),
             key,
+            image_detail: self.shown().image_detail,
             ..ServerConfig::default()
         };
         Server::start(config, self.engine.clone(), self.models.clone()).await

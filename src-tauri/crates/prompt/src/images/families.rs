@@ -166,7 +166,6 @@ const FAMILIES: [Family; 13] = [
         placeholder: "<|image|>",
         written: "<|image|>",
         feature: "<|image|>",
-        most: Some(1),
         run: Run::Itself,
         ..PLAIN
     },

@@ -45,6 +45,7 @@ impl ModelShelf for Shelf {
             context: Some(4096),
             thinking: None,
             thought: None,
+            sampling: Default::default(),
             sees: reference == "org/model",
             problem: None,
             incomplete: false,

@@ -1,7 +1,8 @@
 //! Pictures in requests of all three interfaces.
 
-use protocol::{Content, Role};
+use protocol::{Content, ImageDetail, Role};
 use serde_json::{json, Value};
+use server::ServerConfig;
 
 use crate::client::post;
 use crate::house::House;
@@ -155,4 +156,33 @@ async fn there_is_an_end_to_pictures() {
     let refused = post(house.address, "/v1/chat/completions", &body).await;
     assert_eq!(refused.head.status, 400);
     assert!(refused.body.contains("messages[0].content[64]"), "{}", refused.body);
+}
+
+#[tokio::test]
+async fn pictures_are_looked_at_as_is_set_unless_a_quick_look_is_asked_for() {
+    let house = House::with(ServerConfig {
+        image_detail: ImageDetail::Full,
+        ..ServerConfig::default()
+    })
+    .await;
+    let chat = |detail: Value| {
+        let part = json!({"type": "image_url", "image_url": {"url": url(), "detail": detail}});
+        let [(path, body), ..] = questions(part, Value::Null, Value::Null);
+        (path, body)
+    };
+    let [_, _, message] = shown();
+    let asked = [
+        (chat(Value::Null), ImageDetail::Full),
+        (chat("auto".into()), ImageDetail::Full),
+        (chat("low".into()), ImageDetail::Quick),
+        (message, ImageDetail::Full),
+    ];
+    for ((path, body), expected) in asked {
+        let address = house.address;
+        let asking = tokio::spawn(async move { post(address, path, &body).await });
+        let job = house.job().await;
+        assert_eq!(job.request.image_detail, expected, "{path}");
+        drop(job);
+        asking.await.unwrap();
+    }
 }
