@@ -42,7 +42,7 @@ pub enum ModelAddress {
 impl ModelAddress {
     /// Reads a text; `None` if it is neither id nor address, but words to look for.
     ///
-    /// Understood are `owner/name`, `owner/name@revision`, `hf://owner/name`, and pages of the public hub or of `endpoint`, with or
+    /// Understood are `owner/name`, `owner/name@revision`, `hf://owner/name`, `hf:owner/name`, and pages of the public hub or of `endpoint`, with or
     /// without `https://`: the model's own, and those of its files, commits and branches.
     ///
     /// # Errors
@@ -65,6 +65,11 @@ impl ModelAddress {
             }
             Some((scheme, rest)) if ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web)) => below_hub(rest, endpoint),
             Some(_) => return refused("only https:// and hf:// addresses lead to models"),
+            // The short form of other programs: an id, or what follows the host in the address of a page.
+            None if text.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("hf:")) => match &text[3..] {
+                id if id.contains('@') => return of_id(id.split(['?', '#']).next().unwrap_or_default()).map(Some),
+                path => Some(path),
+            },
             None => match below_hub(text, endpoint) {
                 Some(path) => Some(path),
                 None if text.matches('/').count() == 1 => return of_id(text).map(Some),
@@ -171,6 +176,9 @@ mod tests {
             ("mirror.example/mlx-community/Qwen3-4B-4bit/tree/v1", "v1"),
             ("hf://mlx-community/Qwen3-4B-4bit", "main"),
             ("hf://mlx-community/Qwen3-4B-4bit@v1/config.json", "v1"),
+            ("hf:mlx-community/Qwen3-4B-4bit", "main"),
+            ("hf:mlx-community/Qwen3-4B-4bit/tree/v1", "v1"),
+            ("hf:mlx-community/Qwen3-4B-4bit@v1/config.json", "v1"),
             ("hf://models/mlx-community/Qwen3-4B-4bit", "main"),
         ] {
             let expected = ModelAddress::Model {
@@ -214,6 +222,8 @@ mod tests {
             "https://huggingface.co/..%2F..%2Fetc/passwd",
             "o/-n\u{0}",
             "hf://",
+            "hf:",
+            "hf:datasets/o/n",
         ] {
             let error = parse(text).expect_err(text);
             assert!(!error.to_string().is_empty());

@@ -61,6 +61,12 @@ pub enum Error {
         /// Why not.
         reason: &'static str,
     },
+    /// A folder that holds no model, or is not named by its whole path.
+    #[error("there is no model in {}; choose a folder with a model's config.json, or one that holds such folders", path.display())]
+    NoModelFolder {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A folder could not be read.
     #[error("{} could not be read: {source}", path.display())]
     Read {
@@ -214,9 +220,12 @@ impl From<Error> for protocol::Error {
             Error::MemoryUnknown(_) => ErrorCode::Engine,
             Error::Incomplete { .. } => ErrorCode::ModelBroken,
             Error::Missing { .. } => ErrorCode::ModelBroken,
-            Error::Name { .. } | Error::TooManyFiles { .. } | Error::Kept { .. } | Error::NoModel { .. } | Error::NoRepair { .. } => {
-                ErrorCode::BadRequest
-            }
+            Error::Name { .. }
+            | Error::TooManyFiles { .. }
+            | Error::Kept { .. }
+            | Error::NoModel { .. }
+            | Error::NoModelFolder { .. }
+            | Error::NoRepair { .. } => ErrorCode::BadRequest,
             Error::DiskFull { .. } => ErrorCode::DiskFull,
             Error::Damaged { .. } | Error::Contradicts { .. } => ErrorCode::Corrupt,
             Error::GaveUp { .. } => ErrorCode::Network,
@@ -240,7 +249,7 @@ impl From<Error> for protocol::Error {
             }
             Error::Name { name, reason, .. } => message.with("name", name).with("reason", reason),
             Error::TooManyFiles { most } => message.with("most", most),
-            Error::Trap { path } | Error::Missing { path } => message.with("path", shown(path)),
+            Error::Trap { path } | Error::Missing { path } | Error::NoModelFolder { path } => message.with("path", shown(path)),
             Error::MemoryUnknown(reason) | Error::Unread(reason) => message.with("reason", reason),
             Error::DiskFull { path, needed } => {
                 let message = message.with("path", shown(path));

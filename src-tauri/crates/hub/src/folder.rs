@@ -187,14 +187,20 @@ impl ModelFolder {
     /// Adds a folder of the user's: a model, a folder of models, or another cache. Adding it twice changes nothing.
     ///
     /// # Errors
-    /// [`Error::Read`] if it is no folder that can be read.
+    /// [`Error::Read`] if it is no folder that can be read, [`Error::NoModelFolder`] if it holds no model, as `/` and `/etc` hold none.
     pub fn add_folder(&self, path: &Path) -> Result<PathBuf, Error> {
         let unreadable = |source| Error::Read {
             path: path.to_owned(),
             source,
         };
+        // What a relative path means depends on where the app was started.
+        let whole = path.is_absolute() && !path.components().any(|part| part == std::path::Component::ParentDir);
         let folder = path.canonicalize().map_err(unreadable)?;
-        look_into(&folder).map_err(unreadable)?;
+        match look_into(&folder).map_err(unreadable)? {
+            Holds::Models(models) if models.is_empty() => return Err(Error::NoModelFolder { path: folder }),
+            _ if !whole => return Err(Error::NoModelFolder { path: path.to_owned() }),
+            Holds::Models(_) | Holds::Cache(_) => {}
+        }
         let mut own = self.own();
         if !own.contains(&folder) {
             own.push(folder.clone());
@@ -218,7 +224,7 @@ impl ModelFolder {
     }
 
     /// Where imported models are; `None` if none was imported.
-    fn imports(&self) -> Option<PathBuf> {
+    pub(crate) fn imports(&self) -> Option<PathBuf> {
         self.import_folder().ok().filter(|folder| folder.is_dir())
     }
 

@@ -11,7 +11,7 @@ use std::time::UNIX_EPOCH;
 use checkpoint::embedding::MODULES;
 use checkpoint::{check_folder, sight, EmbeddingConfig, ModelConfig};
 use prompt::{ChatProcessor, TextEncoder};
-use protocol::{FolderSource, LocalModel, ModelKind, ModelPlace};
+use protocol::{FolderSource, LocalModel, ModelKind, ModelPlace, Sampling, ThinkingControl, ThoughtMarkers};
 use serde::{Deserialize, Serialize};
 
 use crate::folder::BUILT_IN;
@@ -175,11 +175,11 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
     let config = readable("config.json").then(|| ModelConfig::read(&model.path).ok()).flatten();
     let embeds = model.path.join(MODULES).exists() || config.as_ref().is_some_and(|config| config.kind == ModelKind::Embedding);
     let missing = fault.map(Fault::sentence);
-    let thinking = match missing {
+    let talk = match missing {
         // A folder with a fault is not read further: its tokenizer may be the fault.
         Some(_) => Err(String::new()),
         None if embeds => read_tokenizer(&model.path).map(|()| None),
-        None => talk(&model.path).map(Some),
+        None => read_talk(&model.path).map(Some),
     };
     let unfit = || {
         let fit = check_folder(&model.path).and_then(|config| match config.kind {
@@ -194,12 +194,8 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
         None if readable("config.json") => unfit().or(missing),
         _ => missing.or_else(unfit),
     };
-    let problem = problem.or_else(|| thinking.as_ref().err().cloned());
-    let (thinking, thought) = thinking
-        .ok()
-        .flatten()
-        .filter(|_| problem.is_none())
-        .map_or((None, None), |(control, thought)| (Some(control), thought));
+    let problem = problem.or_else(|| talk.as_ref().err().cloned());
+    let talk = talk.ok().flatten().filter(|_| problem.is_none()).unwrap_or_default();
     LocalModel {
         reference: model.reference.clone(),
         name: name_of(&model.reference),
@@ -211,8 +207,9 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
         quantization: config.as_ref().map(bits),
         bytes: bytes(&model.path),
         context: config.as_ref().map(|config| config.context),
-        thinking,
-        thought,
+        thinking: talk.thinking,
+        thought: talk.thought,
+        sampling: talk.sampling,
         sees: problem.is_none() && !embeds && sight(&model.path).is_ok_and(|processor| processor.is_some()),
         problem,
         incomplete,
@@ -222,15 +219,25 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
     }
 }
 
-type Talk = (protocol::ThinkingControl, Option<protocol::ThoughtMarkers>);
+/// What a model for chats can do about its thoughts, how it sets them apart, and how its tokens are chosen.
+#[derive(Default)]
+struct Talk {
+    thinking: Option<ThinkingControl>,
+    thought: Option<ThoughtMarkers>,
+    sampling: Sampling,
+}
 
 /// What the tokenizer and the template say.
-fn talk(path: &Path) -> Result<Talk, String> {
+fn read_talk(path: &Path) -> Result<Talk, String> {
     let path = path.to_owned();
     // A tokenizer file that breaks the library that reads it is a broken model, not the end of the list.
     catch_unwind(move || {
         ChatProcessor::open(&path)
-            .map(|processor| (processor.thinking_control(), processor.thought_markers()))
+            .map(|processor| Talk {
+                thinking: Some(processor.thinking_control()),
+                thought: processor.thought_markers(),
+                sampling: processor.generation_defaults().or(&Sampling::neutral()),
+            })
             .map_err(|error| error.to_string())
     })
     .unwrap_or_else(|_| Err("tokenizer.json cannot be read; fetch the model again".into()))

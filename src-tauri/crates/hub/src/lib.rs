@@ -25,6 +25,7 @@ mod remove_model;
 mod response_cache;
 mod scan;
 mod search;
+mod set_aside;
 pub mod structure;
 mod transfer;
 mod tree;
@@ -33,8 +34,9 @@ mod verify;
 pub use api::{RemoteFile, RepoFiles};
 pub use error::Error;
 pub use folder::{ModelFolder, BUILT_IN};
-pub use home::{built_in_model, data_dir, hub_cache};
+pub use home::{built_in_model, data_dir, hub_cache, metal_library};
 pub use model_files::model_files;
+pub use set_aside::SetAside;
 pub use transfer::TransferLimits;
 pub use verify::Verified;
 
@@ -45,6 +47,7 @@ use std::time::Instant;
 
 use hub_summary::HubSummary;
 use net::Net;
+use protocol::ModelUsage;
 use response_cache::ResponseCache;
 use tokio::sync::Semaphore;
 use transfer::Transfers;
@@ -65,6 +68,8 @@ struct Inner {
     response_cache: ResponseCache,
     summaries: Mutex<HashMap<String, (Instant, HubSummary)>>,
     looks: Semaphore,
+    /// Models that were removed and can still be brought back, and who used them.
+    set_aside: Mutex<HashMap<String, (SetAside, ModelUsage)>>,
 }
 
 impl Hub {
@@ -74,6 +79,7 @@ impl Hub {
             response_cache: ResponseCache::open(data_dir, net.endpoint().address()),
             summaries: Mutex::default(),
             looks: Semaphore::new(LOOKS_AT_ONCE),
+            set_aside: Mutex::default(),
             net,
             folder,
             data_dir: data_dir.to_owned(),
@@ -101,6 +107,10 @@ impl Hub {
 
     pub(crate) fn looks(&self) -> &Semaphore {
         &self.0.looks
+    }
+
+    pub(crate) fn aside(&self) -> MutexGuard<'_, HashMap<String, (SetAside, ModelUsage)>> {
+        self.0.set_aside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The app's data folder, where it stores its cached data.

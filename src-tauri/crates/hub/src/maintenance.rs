@@ -152,7 +152,10 @@ impl Hub {
         self.in_folder(move |folder| folder.import(&from, &stop, &mut progress)).await
     }
 
-    async fn in_folder<T: Send + 'static>(&self, work: impl FnOnce(&ModelFolder) -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
+    pub(crate) async fn in_folder<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&ModelFolder) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
         let folder = self.folder().clone();
         tokio::task::spawn_blocking(move || work(&folder))
             .await

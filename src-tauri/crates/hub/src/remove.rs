@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use protocol::{ModelPlace, Removal};
 
 use crate::layout::{Commit, Etag, Lock, Repository};
+use crate::set_aside::{free_left_behind, Aside};
 use crate::verify::repository_of;
 use crate::{Error, ModelFolder};
 
 /// The beginning of a folder's name while it is being removed; what a crash leaves behind is removed with the next one.
-const GOING: &str = ".ponder-removed-";
+pub const GOING: &str = ".ponder-removed-";
 
 /// What of a model is removed.
-enum Target {
+pub enum Target {
     /// All of a repository.
     All(Repository),
     /// One commit, and the blobs that only it uses.
@@ -93,7 +94,7 @@ impl ModelFolder {
         })
     }
 
-    fn target(&self, reference: &str, own_files_too: bool) -> Result<Target, Error> {
+    pub(crate) fn target(&self, reference: &str, own_files_too: bool) -> Result<Target, Error> {
         let kept = |reason: &str| Error::Kept {
             reference: reference.into(),
             reason: reason.into(),
@@ -169,7 +170,7 @@ impl Target {
     }
 
     /// Takes the locks of everything that goes.
-    fn locks(&self) -> Result<Vec<Lock>, Error> {
+    pub fn locks(&self) -> Result<Vec<Lock>, Error> {
         let (repository, etags) = match self {
             Self::All(repository) => (repository, None),
             Self::One(repository, commit) => (repository, Some(blobs_of(repository, commit).0)),
@@ -252,32 +253,10 @@ fn remove_commit(repository: &Repository, commit: &Commit) -> Result<(), Error> 
     Ok(())
 }
 
-/// Removes a folder: it goes `aside`, and so from everybody's list, in one step, then its content goes. Links in it are removed, not
-/// followed.
-fn discard(folder: &Path, aside: &Path) -> Result<(), Error> {
-    let failed = |source| Error::Write {
-        path: folder.to_owned(),
-        source,
-    };
-    let meta = fs::symlink_metadata(folder).map_err(failed)?;
-    if !meta.is_dir() {
-        return Err(Error::Trap { path: folder.to_owned() });
-    }
-    let going = aside.join(format!("{GOING}{}", uuid::Uuid::now_v7().simple()));
-    fs::rename(folder, &going).map_err(failed)?;
-    if let Err(source) = fs::remove_dir_all(&going) {
-        // If nothing of it could be removed, it is put back; else what is left goes with the next removal.
-        if going.join("config.json").exists() || going.join("snapshots").exists() {
-            let _ = fs::rename(&going, folder);
-        }
-        return Err(failed(source));
-    }
-    for entry in fs::read_dir(aside).into_iter().flatten().flatten() {
-        let left = entry.file_name().to_string_lossy().starts_with(GOING) && entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if left {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
+/// Removes a folder: it goes `beside`, and so from everybody's list, in one step, then its content goes.
+fn discard(folder: &Path, beside: &Path) -> Result<(), Error> {
+    Aside::take(folder, beside)?.free(folder)?;
+    free_left_behind(beside);
     Ok(())
 }
 

@@ -134,7 +134,8 @@ pub(crate) fn look_into(folder: &Path) -> std::io::Result<Holds> {
     Ok(Holds::Models(models))
 }
 
-fn is_model(folder: &Path) -> bool {
+/// Whether a folder is that of a model, whole or not.
+pub(crate) fn is_model(folder: &Path) -> bool {
     folder.join("config.json").is_file()
 }
 

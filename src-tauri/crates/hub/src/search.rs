@@ -93,7 +93,8 @@ impl Hub {
             page.left_out += u32::try_from(found.saturating_sub(kept.len())).unwrap_or(u32::MAX);
             page.models.extend(kept);
             page.cursor = next;
-            if page.cursor.is_none() || page.models.len() >= ENOUGH {
+            // The hub knows no order by size, so that the smallest are looked for on as many pages as are read.
+            if page.cursor.is_none() || (page.models.len() >= ENOUGH && query.sort != Sort::Size) {
                 break;
             }
         }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::RemoteFile;
 use crate::digest::Digest;
 use crate::layout::{Commit, Etag, Repository, RepositoryId};
-use crate::scan::FoundModel;
+use crate::scan::{is_model, FoundModel};
 use crate::structure::{self, Fault};
 use crate::{layout, tree, Error, ModelFolder};
 
@@ -45,7 +45,7 @@ impl ModelFolder {
     /// as long as reading takes; holds 1 MiB.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Stopped`]; a file that cannot be read is wrong, and no error.
+    /// [`Error::NotFound`], [`Error::NoModelFolder`], [`Error::Stopped`]; a file that cannot be read is wrong, and no error.
     pub fn verify(
         &self,
         reference: &str,
@@ -56,6 +56,10 @@ impl ModelFolder {
         let found = self.locate(reference)?;
         let repository = repository_of(&found);
         let folder = found.source.path.clone();
+        // Otherwise every file below it would be read.
+        if found.place == ModelPlace::OwnFolder && !is_model(&folder) {
+            return Err(Error::NoModelFolder { path: folder });
+        }
         let mut wrong: BTreeMap<String, String> = BTreeMap::new();
         let files = match &repository {
             Some((repository, commit)) => in_snapshot(repository, commit, &mut wrong),

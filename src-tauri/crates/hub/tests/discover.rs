@@ -389,12 +389,19 @@ async fn many_are_described_at_once_and_few_at_a_time() {
 async fn first_models_suit_the_computer() {
     let (imitation, data) = (Imitation::start(), tempfile::tempdir().unwrap());
     let hub = open(&imitation, data.path(), "");
-    assert!(hub.first_models(4 << 30).is_empty());
-    let (small, large) = (hub.first_models(8 << 30), hub.first_models(128 << 30));
+    let of = |total: u64| {
+        hub.first_models(&hub::memory_fit::Memory {
+            total,
+            free: total,
+            swap: 0,
+        })
+    };
+    assert!(of(4 << 30).is_empty());
+    let (small, large) = (of(8 << 30), of(128 << 30));
     assert!(!small.is_empty() && large.len() > small.len());
     assert!(large.windows(2).all(|pair| pair[0].bytes > pair[1].bytes));
     assert!(large
         .iter()
-        .all(|model| model.note.is_some() && model.quantization.is_some() && !model.described));
+        .all(|model| model.note.is_some() && model.quantization.is_some() && !model.described && model.fit.is_some()));
     assert_eq!(imitation.requests().len(), 0);
 }

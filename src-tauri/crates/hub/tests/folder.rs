@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use hub::{Error, ModelFolder};
 use protocol::{ErrorCode, ModelPlace, ModelShelf, ThinkingControl};
+use tokio_util::sync::CancellationToken;
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
@@ -336,4 +337,38 @@ fn two_hundred_models_are_listed_and_what_was_read_is_kept_for_the_next_start() 
         .join("tokenizer.json");
     fs::remove_file(file).unwrap();
     assert_eq!(first.list().iter().filter(|model| model.incomplete).count(), 1);
+}
+
+#[test]
+fn what_is_no_folder_of_models_is_neither_added_nor_read_nor_removed() {
+    let data = tempfile::tempdir().unwrap();
+    let folder = ModelFolder::at(Some(pebble()), None).with_data_dir(data.path().into());
+    let inside = pebble().join("..").join("model");
+    for path in [
+        "/",
+        "/etc",
+        "/etc/ssl",
+        "..",
+        ".",
+        data.path().to_str().unwrap(),
+        inside.to_str().unwrap(),
+    ] {
+        let refused = folder.add_folder(Path::new(path)).unwrap_err();
+        assert!(matches!(refused, Error::NoModelFolder { .. }), "{path}: {refused}");
+        assert!(
+            refused.to_string().contains("choose a folder with a model's config.json"),
+            "{refused}"
+        );
+    }
+    assert!(folder.own_folders().is_empty());
+    for path in ["/", "/etc", "/tmp"] {
+        let refused = folder
+            .verify(path, None, &CancellationToken::new(), &mut |_| {})
+            .map(drop)
+            .unwrap_err();
+        assert!(matches!(refused, Error::NoModelFolder { .. }), "{path}: {refused}");
+        for own_files_too in [false, true] {
+            assert!(matches!(folder.remove(path, own_files_too), Err(Error::Kept { .. })), "{path}");
+        }
+    }
 }

@@ -111,7 +111,7 @@ fn names() -> Vec<Case> {
             pebble(hub).listed(
                 "model.safetensors",
                 "lfs",
-                json!({"oid": "../../../escaped", "size": 15_390_203, "pointerSize": 133}),
+                json!({"oid": "../../../escaped", "size": size_of("model.safetensors"), "pointerSize": 133}),
             )
         }),
         served("a commit that leads up", End::Refused(&["name", "commit"]), |hub| {
@@ -127,6 +127,12 @@ fn names() -> Vec<Case> {
 }
 
 /// Too much of something.
+/// The bytes of one of Pebble's files.
+fn size_of(name: &str) -> u64 {
+    let model = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model");
+    std::fs::metadata(model.join(name)).expect("Pebble is here").len()
+}
+
 fn sizes() -> Vec<Case> {
     const SIZE: End = End::Refused(&["large", "larger", "more than", "space", "room", "size", "hash", "bytes", "whole"]);
     vec![
@@ -162,7 +168,7 @@ fn sizes() -> Vec<Case> {
             pebble(hub).listed("tokenizer.json", "size", json!(1_000))
         }),
         served("a file shorter than listed", SIZE, |hub| {
-            pebble(hub).listed("tokenizer.json", "size", json!(256_534))
+            pebble(hub).listed("tokenizer.json", "size", json!(size_of("tokenizer.json") + 1))
         }),
         served("weights longer than listed", SIZE, |hub| {
             let oid = pebble(hub).etag("model.safetensors").expect("a hash");
@@ -177,11 +183,11 @@ fn sizes() -> Vec<Case> {
             pebble(hub).listed(
                 "model.safetensors",
                 "lfs",
-                json!({"oid": oid, "size": 15_390_204, "pointerSize": 133}),
+                json!({"oid": oid, "size": size_of("model.safetensors") + 1, "pointerSize": 133}),
             )
         }),
         served("weights with the hash of others", SIZE, |hub| {
-            let lfs = json!({"oid": "ab".repeat(32), "size": 15_390_203, "pointerSize": 133});
+            let lfs = json!({"oid": "ab".repeat(32), "size": size_of("model.safetensors"), "pointerSize": 133});
             pebble(hub).listed("model.safetensors", "lfs", lfs)
         }),
     ]

@@ -225,3 +225,36 @@ async fn what_is_being_fetched_is_not_removed() {
     assert!(here.hub.remove(ID, false).await.is_ok());
     assert!(!here.folder.path().join("cache/models--owner--model").exists());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_that_offline_stopped_goes_on_when_it_is_off() {
+    let imitation = Imitation::start();
+    pebble(&imitation);
+    let here = Here::new(&imitation);
+    let mut downloads = here.hub.downloads();
+    imitation.fault("model.safetensors", Fault::Stall { after: 2_000_000 }, Times::Once);
+    here.hub.download(ID, "main").await.unwrap();
+    let runs = downloads.wait_for(|all| all.first().is_some_and(|download| download.done > 1_000_000));
+    drop(runs.await.unwrap());
+    here.hub.net().set_offline(true).unwrap();
+    let stopped = |all: &Vec<protocol::Download>| all.first().is_some_and(|download| download.state == DownloadState::Paused);
+    let paused = downloads.wait_for(stopped).await.unwrap()[0].clone();
+    assert_eq!(paused.error.unwrap().code, ErrorCode::Offline);
+
+    here.hub.net().set_offline(false).unwrap();
+    here.hub.resume_offline();
+    let done = downloads.wait_for(|all| all.first().is_some_and(|download| download.state == DownloadState::Done));
+    drop(done.await.unwrap());
+    assert!(here.verify().await.wrong.is_empty());
+
+    // One that a person paused stays so.
+    let resting = |hub: &Hub| hub.downloads().borrow()[0].state;
+    here.hub.cancel(ID).await.unwrap();
+    imitation.repository("owner/second").pebble();
+    imitation.fault("model.safetensors", Fault::Stall { after: 2_000_000 }, Times::Once);
+    here.hub.download("owner/second", "main").await.unwrap();
+    here.hub.pause("owner/second").await.unwrap();
+    drop(downloads.wait_for(stopped).await.unwrap());
+    here.hub.resume_offline();
+    assert_eq!(resting(&here.hub), DownloadState::Paused);
+}

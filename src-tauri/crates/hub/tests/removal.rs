@@ -297,3 +297,73 @@ async fn a_removed_model_leaves_memory_and_is_no_longer_the_default() {
     let missing = hub.plan_removal(ID, &chat).await.unwrap_err();
     assert_eq!(missing.code, ErrorCode::ModelNotFound);
 }
+
+#[tokio::test]
+async fn a_removed_model_comes_back_with_what_it_was_used_for() {
+    let (cache, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let stored = repository(cache.path(), ID);
+    add_pebble(&stored, &commit(FIRST), &[]);
+    let before = all_below(&stored.folder());
+    let models = ModelFolder::at(Some(pebble()), Some(cache.path().into())).with_data_dir(data.path().into());
+    let open = || Hub::open(Net::open(Settings::of_a_test("http://127.0.0.1:9")), models.clone(), data.path());
+    let hub = open();
+    let shelf = Arc::new(models.clone());
+    let chat = Chat::open(&data.path().join("history.sqlite"), Arc::new(FakeEngine::new()), shelf)
+        .await
+        .unwrap();
+    chat.set_default_model(ID).await.unwrap();
+
+    assert!(hub.set_model_aside(ID, &chat).await.unwrap());
+    assert!(models.find(ID).is_err() && !stored.folder().exists());
+    assert_eq!(chat.default_model().await.unwrap(), BUILT_IN);
+    // Neither another removal nor another process frees it meanwhile.
+    let other = repository(cache.path(), "somebody/other");
+    add_pebble(&other, &commit(FIRST), &[]);
+    models.remove("somebody/other", false).unwrap();
+    open().free_left_behind().await;
+    hub.put_back_model(ID, &chat).await.unwrap();
+    assert_eq!(all_below(&stored.folder()), before);
+    assert_eq!(chat.default_model().await.unwrap(), ID);
+    let gone = hub.put_back_model(ID, &chat).await.unwrap_err();
+    assert_eq!(gone.code, ErrorCode::ModelNotFound);
+
+    // It is freed once nobody may want it back.
+    let aside = || fs::read_dir(cache.path().join(".locks")).unwrap().flatten().count();
+    assert!(hub.set_model_aside(ID, &chat).await.unwrap());
+    assert_eq!(aside(), 2, "the files and their lock");
+    hub.free_model(ID).await.unwrap();
+    assert_eq!(aside(), 0);
+    assert!(hub.put_back_model(ID, &chat).await.is_err());
+
+    // What was fetched again meanwhile stays.
+    add_pebble(&stored, &commit(FIRST), &[]);
+    assert!(hub.set_model_aside(ID, &chat).await.unwrap());
+    add_pebble(&stored, &commit(SECOND), &[]);
+    let error = hub.put_back_model(ID, &chat).await.unwrap_err();
+    assert!(error.message.contains("here again"), "{}", error.message);
+    assert_eq!(stored.commits(), [commit(SECOND)]);
+
+    // A crash leaves it aside, and the next start frees it.
+    assert!(hub.set_model_aside(ID, &chat).await.unwrap());
+    assert!(aside() >= 2);
+    drop(hub);
+    open().free_left_behind().await;
+    assert_eq!(aside(), 0);
+}
+
+#[tokio::test]
+async fn one_commit_of_several_is_gone_at_once() {
+    let (cache, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let stored = repository(cache.path(), ID);
+    add_pebble(&stored, &commit(FIRST), &[]);
+    add_pebble(&stored, &commit(SECOND), &[("README.md", b"another card")]);
+    let models = ModelFolder::at(None, Some(cache.path().into())).with_data_dir(data.path().into());
+    let hub = Hub::open(Net::open(Settings::of_a_test("http://127.0.0.1:9")), models.clone(), data.path());
+    let shelf = Arc::new(models.clone());
+    let chat = Chat::open(&data.path().join("history.sqlite"), Arc::new(FakeEngine::new()), shelf)
+        .await
+        .unwrap();
+    let kept = hub.set_model_aside(&format!("{ID}@{FIRST}"), &chat).await.unwrap();
+    assert!(!kept);
+    assert_eq!(stored.commits(), [commit(SECOND)]);
+}

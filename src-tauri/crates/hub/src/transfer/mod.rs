@@ -121,22 +121,24 @@ impl Hub {
     }
 
     /// Continues the downloads that were running when the app was closed or crashed, and stores the list from here on. The app
-    /// calls it once at its start. If another process does so already, nothing happens.
+    /// calls it at its start. Whether they are this process's now: if another process has them, nothing happens.
     ///
     /// # Errors
     /// [`Error::Write`] if the data folder cannot be written.
-    pub async fn resume_pending(&self) -> Result<(), Error> {
-        let taken = {
+    pub async fn resume_pending(&self) -> Result<bool, Error> {
+        let (taken, ours) = {
             let mut queue = self.0.transfers.queue();
             let taken = queue.resume_pending(self.data_dir())?;
             self.0.transfers.save(&queue);
-            taken
+            (taken, queue.is_stored())
         };
-        if taken {
+        if taken && self.net().is_offline() {
             self.begin_next();
+        } else if taken {
+            self.resume_offline();
         }
         self.publish_now();
-        Ok(())
+        Ok(ours)
     }
 
     /// Fetches a model: it is put at the end of the queue. One that is there already continues.
@@ -287,6 +289,30 @@ impl Hub {
             let status = job.status();
             status.busy || status.state == DownloadState::Queued
         })
+    }
+
+    /// Whether a download of this model was begun and has not brought all of it.
+    pub(crate) fn unfinished(&self, reference: &str) -> bool {
+        let id = reference.split_once('@').map_or(reference, |(id, _)| id);
+        self.job(id).is_ok_and(|job| job.status().state != DownloadState::Done)
+    }
+
+    /// Continues the downloads that stopped because the network was not to be used. Called when it may be used again.
+    pub fn resume_offline(&self) {
+        {
+            let queue = self.0.transfers.queue();
+            for job in &queue.jobs {
+                let mut status = job.status();
+                let offline = status.error.as_ref().is_some_and(|error| error.code == ErrorCode::Offline);
+                if offline && !status.busy && status.state == DownloadState::Paused {
+                    status.intent = Intent::Continue;
+                    status.state = DownloadState::Queued;
+                    status.error = None;
+                }
+            }
+            self.0.transfers.save(&queue);
+        }
+        self.begin_next();
     }
 
     /// How the download of this model ended; `None` before it has.

@@ -116,6 +116,11 @@ impl Queue {
         Ok(true)
     }
 
+    /// Whether this process stores the queue of the data folder.
+    pub fn is_stored(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// Writes the queue down.
     ///
     /// # Errors
