@@ -1,4 +1,5 @@
-//! The table `attachments` and the files beside the database: pictures of messages and drafts, each once, whoever names it.
+//! The table `attachments` and the files beside the database: pictures of messages and drafts, and the texts of their files, each once, whoever
+//! names it.
 //!
 //! A file is written before its row and removed before it, both under the write lock, so that two processes never cross; whatever
 //! a process that is killed leaves behind, a picture that a message names has its file.
@@ -68,6 +69,28 @@ impl History {
         Ok(attachment)
     }
 
+    /// Keeps the text of a file. It stays as a picture does ([`History::add_attachment`]).
+    ///
+    /// # Errors
+    /// [`Error::Attachment`] if the file cannot be written; nothing is kept then.
+    pub async fn add_text(&self, text: String) -> Result<String> {
+        let bytes = ImageBytes::from(text.into_bytes());
+        Ok(self.add_attachment(&bytes, "text/plain", (0, 0)).await?.sha256)
+    }
+
+    /// The text of a file that is kept.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if it is not kept, or its file is gone or is another one.
+    pub async fn text(&self, sha256: &str) -> Result<String> {
+        let missing = |_| Error::NotFound("file");
+        let bytes = self.attachment_bytes(sha256).await.map_err(|error| match error {
+            Error::NotFound(_) => Error::NotFound("file"),
+            other => other,
+        })?;
+        String::from_utf8(bytes.to_vec()).map_err(missing)
+    }
+
     /// What is known of a picture.
     pub async fn attachment(&self, sha256: &str) -> Result<Attachment> {
         let row = sqlx::query_as("SELECT sha256, media_type, bytes, width, height FROM attachments WHERE sha256 = ?")
@@ -119,7 +142,7 @@ impl History {
         // What the window keeps of a new chat, which is no row yet, may name some, too.
         let removed: Vec<String> = sqlx::query_scalar(
             "DELETE FROM attachments WHERE made_at < ?
-                AND NOT EXISTS (SELECT 1 FROM parts p WHERE p.kind = 'image' AND json_extract(p.content, '$.attachment') = attachments.sha256)
+                AND NOT EXISTS (SELECT 1 FROM parts p WHERE p.kind IN ('image', 'file') AND json_extract(p.content, '$.attachment') = attachments.sha256)
                 AND sha256 NOT IN (SELECT sha256 FROM attachment_links WHERE message_id IS NULL)
                 AND NOT EXISTS (SELECT 1 FROM settings s WHERE instr(s.value, attachments.sha256) > 0)
              RETURNING sha256",
@@ -146,10 +169,12 @@ impl History {
     }
 }
 
-/// Fails unless all pictures that these parts name are kept, so that no message names one that is gone.
+/// Fails unless all pictures and texts that these parts name are kept, so that no message names one that is gone.
 pub(crate) async fn check_attachments(transaction: &mut Transaction<'static, Sqlite>, content: &[Content]) -> Result<()> {
     for part in content {
-        let Content::Image { attachment, .. } = part else { continue };
+        let (Content::Image { attachment, .. } | Content::File { attachment, .. }) = part else {
+            continue;
+        };
         let known: Option<i64> = sqlx::query_scalar("SELECT 1 FROM attachments WHERE sha256 = ?")
             .bind(attachment)
             .fetch_optional(&mut **transaction)

@@ -2,6 +2,7 @@
 
 use protocol::{AnswerState, EndedBy, ErrorCode, FinishReason, Role, StoredMessage};
 
+use crate::branches::check_idle;
 use crate::messages::one_at_a_time;
 use crate::rows::{messages, select_messages, PartOfMessage};
 use crate::{now, Error, History, Result};
@@ -44,6 +45,11 @@ impl History {
         if !messages(rows)?.pop().is_some_and(|message| message.continuable) {
             return Err(Error::CannotContinue);
         }
+        let chat: String = sqlx::query_scalar("SELECT chat_id FROM messages WHERE id = ?")
+            .bind(message)
+            .fetch_one(&mut *transaction)
+            .await?;
+        check_idle(&mut transaction, &chat).await?;
         let updated = sqlx::query(
             "UPDATE messages SET state = 'streaming', owner = ?2, heartbeat = ?3, finished_at = NULL, finish_reason = NULL, ended_by = NULL,
                     error = NULL, stop_requested = 0, end_thinking_requested = 0

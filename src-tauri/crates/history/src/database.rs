@@ -7,16 +7,32 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{ConnectOptions, Connection, Sqlite, SqlitePool, Transaction};
 use tokio::time::sleep;
 
+use crate::repair::finish_repair;
 use crate::{privacy, Error, Result};
 
-/// Every step from an empty file to the present tables; each ends by setting `user_version` to its number. A released step
+/// Every step from an empty file to the present tables by its number, to which it sets `user_version` at its end. A released step
 /// never changes.
-const MIGRATIONS: [&str; 5] = [
-    include_str!("../migrations/0001_first.sql"),
-    include_str!("../migrations/0002_thinking.sql"),
-    include_str!("../migrations/0003_parts_and_settings.sql"),
-    include_str!("../migrations/0004_errors.sql"),
-    include_str!("../migrations/0005_attachments.sql"),
+const MIGRATIONS: &[(i64, &str)] = &[
+    (1, include_str!("../migrations/0001_first.sql")),
+    (2, include_str!("../migrations/0002_thinking.sql")),
+    (3, include_str!("../migrations/0003_parts_and_settings.sql")),
+    (4, include_str!("../migrations/0004_errors.sql")),
+    (5, include_str!("../migrations/0005_attachments.sql")),
+    (6, include_str!("../migrations/0006_branches.sql")),
+    (7, include_str!("../migrations/0007_finding_and_keeping.sql")),
+    (8, include_str!("../migrations/0008_files.sql")),
+    (9, include_str!("../migrations/0009_two_answers.sql")),
+];
+
+/// Without these nothing can be read or written.
+const TABLES: [&str; 7] = [
+    "chats",
+    "messages",
+    "parts",
+    "settings",
+    "attachments",
+    "folders",
+    "search_documents",
 ];
 
 /// The folder beside the file in which pictures lie.
@@ -31,13 +47,17 @@ pub struct History {
     pub(crate) readers: SqlitePool,
     /// One connection: SQLite has one writer at a time, and a queue is fairer than its waiting.
     writer: SqlitePool,
+    /// The file itself.
+    pub(crate) path: PathBuf,
     /// Where pictures lie.
     pub(crate) attachments: PathBuf,
+    read_only: bool,
 }
 
 impl History {
     /// Opens the file, creates it and its folders if they are missing, and brings its tables up to date.
     pub async fn open(path: &Path) -> Result<Self> {
+        finish_repair(path);
         let begun = Instant::now();
         loop {
             match Self::open_file(path).await {
@@ -53,7 +73,17 @@ impl History {
         }
     }
 
-    async fn open_file(path: &Path) -> Result<Self> {
+    /// Opens a file that is of the present format for reading alone: everything that would be stored fails with [`Error::ReadOnly`].
+    pub async fn open_read_only(path: &Path) -> Result<Self> {
+        let history = Self {
+            read_only: true,
+            ..Self::open(path).await?
+        };
+        sqlx::query("PRAGMA query_only = on").execute(&history.writer).await?;
+        Ok(history)
+    }
+
+    pub(crate) async fn open_file(path: &Path) -> Result<Self> {
         if let Some(folder) = path.parent() {
             privacy::make_folder(folder).map_err(Error::Folder)?;
         }
@@ -82,9 +112,12 @@ impl History {
         let history = Self {
             readers,
             writer,
+            path: path.to_owned(),
             attachments: path.with_file_name(ATTACHMENTS),
+            read_only: false,
         };
         history.migrate().await?;
+        history.check_tables().await?;
         if let Some(folder) = path.parent() {
             history.adopt_folders_file(folder).await?;
         }
@@ -92,17 +125,41 @@ impl History {
     }
 
     async fn migrate(&self) -> Result<()> {
-        let known = MIGRATIONS.len() as i64;
+        let known = MIGRATIONS.iter().map(|(version, _)| *version).max().unwrap_or_default();
         // The version is read under the write lock, so that of two processes only one makes the tables.
         let mut transaction = self.write().await?;
         let found: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *transaction).await?;
         if found > known {
             return Err(Error::Newer { found, known });
         }
-        for step in MIGRATIONS.iter().skip(found as usize) {
+        for (_, step) in MIGRATIONS.iter().filter(|(version, _)| *version > found) {
             sqlx::raw_sql(*step).execute(&mut *transaction).await?;
         }
         Ok(transaction.commit().await?)
+    }
+
+    /// Whether it was opened for reading alone.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// Where the file lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Fails with [`Error::Damaged`] if a table is gone that the migrations made.
+    async fn check_tables(&self) -> Result<()> {
+        let here: Vec<String> = sqlx::query_scalar("SELECT name FROM sqlite_schema WHERE type = 'table'")
+            .fetch_all(&self.readers)
+            .await?;
+        match TABLES.iter().find(|table| !here.iter().any(|name| name == *table)) {
+            Some(table) => {
+                tracing::warn!(table, "a table of the history is missing");
+                Err(Error::Damaged)
+            }
+            None => Ok(()),
+        }
     }
 
     /// A transaction that holds the write lock from its start. A lock taken later could fail instead of waiting.
@@ -114,6 +171,20 @@ impl History {
     pub async fn foreign_changes(&self) -> Result<i64> {
         // All writing of this process goes through the writer, and SQLite does not count a connection's own changes.
         Ok(sqlx::query_scalar("PRAGMA data_version").fetch_one(&self.writer).await?)
+    }
+
+    /// Writes the file anew without what was deleted, and empties the log beside it.
+    pub(crate) async fn rewrite(&self) -> Result<()> {
+        let mut writer = self.writer.acquire().await?;
+        sqlx::raw_sql("VACUUM").execute(&mut *writer).await?;
+        sqlx::raw_sql("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *writer).await?;
+        Ok(())
+    }
+
+    /// The bytes of the file and of the log beside it.
+    pub fn bytes(&self) -> u64 {
+        let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+        privacy::with_companions(&self.path).iter().map(|path| bytes(path)).sum()
     }
 
     /// Closes all connections; the file is whole without this, too.

@@ -19,6 +19,9 @@ pub enum Error {
     /// The answer is complete, is being written, or is not the last of what is looked at.
     #[error("only the last answer of a chat can be continued, and only if it ended early; nothing was changed")]
     CannotContinue,
+    /// A question, an answer that is being written, or one that calls tools.
+    #[error("only an answer that has ended can be written over, and none that calls tools; nothing was changed")]
+    NoEdit,
     /// The file could not be opened; the source says why.
     #[error("the history file {} could not be opened: {source}", path.display())]
     Open {
@@ -41,7 +44,7 @@ pub enum Error {
         known: i64,
     },
     /// The file or its folder refuses writing.
-    #[error("the history file or its folder may not be written; what is stored is safe. Check the folder's permissions")]
+    #[error("the history file or its folder may not be written, or was opened for reading only; what is stored is safe. Check the folder's permissions")]
     ReadOnly,
     /// No room is left.
     #[error("the disk is full; what was stored before is safe. Make room and try again")]
@@ -63,6 +66,12 @@ pub enum Error {
     /// The file of a picture cannot be read or written.
     #[error("the picture's file cannot be read or written: {0}; the rest of the history is safe")]
     Attachment(std::io::Error),
+    /// The system does not tell of writes.
+    #[error("the system does not tell when the history is written to: {0}")]
+    Watch(std::io::Error),
+    /// A file holds no chats that can be read.
+    #[error("the file could not be imported: {0}. Nothing was changed")]
+    Import(String),
     /// Anything else that SQLite reports.
     #[error("the history could not be read or written ({0}); what was stored before is safe. Try again")]
     Database(sqlx::Error),
@@ -72,6 +81,15 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
+    /// Whether the file is destroyed in part, which a repair may mend.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged => true,
+            Self::Open { source, .. } => source.is_damage(),
+            _ => false,
+        }
+    }
+
     /// What became of a picture's file.
     pub(crate) fn from_file(error: std::io::Error) -> Self {
         match error.kind() {
@@ -103,7 +121,7 @@ impl From<Error> for protocol::Error {
         let code = match &error {
             Error::NotFound(_) => ErrorCode::NotFound,
             Error::Busy => ErrorCode::Busy,
-            Error::CannotContinue | Error::HasResult => ErrorCode::BadRequest,
+            Error::CannotContinue | Error::HasResult | Error::NoEdit | Error::Import(_) => ErrorCode::BadRequest,
             _ => ErrorCode::Storage,
         };
         protocol::Error::new(code, error.to_string())

@@ -8,7 +8,7 @@ use serde_json::{json, Value};
 
 use crate::{History, Result};
 
-/// Pictures as they leave the app, by their attachments: of each its media type and its bytes.
+/// Pictures and texts of files as they leave the app, by their attachments: of each its media type and its bytes.
 pub type ExportedPictures = BTreeMap<String, (String, ImageBytes)>;
 
 impl History {
@@ -39,17 +39,22 @@ impl History {
     }
 }
 
+/// Several chats as [`History::export_json`] gives them, as one value that can be imported.
+pub fn exported_together(chats: Vec<Value>) -> Value {
+    json!({"format": "ponder-chats", "version": 1, "chats": chats})
+}
+
 fn markdown(view: &ChatView, pictures: &ExportedPictures) -> String {
-    let title = if view.summary.title.is_empty() {
-        "Untitled chat"
-    } else {
-        &view.summary.title
-    };
+    let title = title(view);
     let mut out = format!("# {title}\n");
     if !view.settings.system_prompt.is_empty() {
         let _ = write!(out, "\n## Instructions\n\n{}\n", view.settings.system_prompt);
     }
-    for message in &view.messages {
+    if !view.settings.carried_summary.is_empty() {
+        let _ = write!(out, "\n## Summary of an earlier chat\n\n{}\n", view.settings.carried_summary);
+    }
+    let remembered_from = view.messages.iter().rposition(|message| message.memory_cut.is_some());
+    for (index, message) in view.messages.iter().enumerate() {
         let _ = write!(out, "\n## {}\n", speaker(message));
         for part in &message.parts {
             let _ = match &part.content {
@@ -65,14 +70,35 @@ fn markdown(view: &ChatView, pictures: &ExportedPictures) -> String {
                     let (media_type, bytes) = &pictures[attachment];
                     write!(out, "\n![{}]({})\n", label(alt), bytes.to_data_url(media_type))
                 }
+                Content::File { attachment, name, .. } if pictures.contains_key(attachment) => {
+                    write!(out, "{}", quoted(name, &String::from_utf8_lossy(&pictures[attachment].1)))
+                }
                 Content::Image { .. } | Content::File { .. } => write!(out, "\n*{}*\n", part.content.as_text().unwrap_or_default()),
             };
         }
         if let Some(error) = &message.error {
             let _ = write!(out, "\n*Failed: {}*\n", error.message);
         }
+        if let Some(cut) = message.memory_cut.as_ref().filter(|_| remembered_from == Some(index)) {
+            let _ = write!(out, "\n---\n\n*The model's memory begins here.*\n");
+            if let Some(summary) = &cut.summary {
+                let quoted: String = summary.trim().lines().map(|line| format!("> {line}\n")).collect();
+                let _ = write!(out, "\n> **Summary of what was said before**\n>\n{quoted}");
+            }
+        }
     }
     out
+}
+
+/// The text of a file between fences that nothing in it closes.
+fn quoted(name: &str, text: &str) -> String {
+    let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!(
+        "\n**{}**\n\n{fence}\n{}\n{fence}\n",
+        label(name),
+        text.trim_end_matches('\n').replace('\u{c}', "\n\n")
+    )
 }
 
 /// A picture's name between brackets, in which brackets and line ends would end it.
@@ -82,7 +108,14 @@ fn label(alt: &str) -> String {
         .collect()
 }
 
-fn speaker(message: &StoredMessage) -> &str {
+pub(crate) fn title(view: &ChatView) -> &str {
+    match view.summary.title.as_str() {
+        "" => "Untitled chat",
+        title => title,
+    }
+}
+
+pub(crate) fn speaker(message: &StoredMessage) -> &str {
     match message.role {
         Role::User => "You",
         Role::Assistant => message.model.as_deref().unwrap_or("Answer"),

@@ -5,30 +5,44 @@
 //! trash counts as not existing for everything but [`History::restore_chat`].
 
 mod attachments;
+mod backup;
+mod branches;
 mod chats;
 mod continuation;
+mod cuts;
 mod database;
 mod error;
 mod export;
+mod export_html;
+mod folders;
+mod import;
 mod messages;
 mod parts;
 mod privacy;
+mod repair;
 mod rows;
 mod search;
+mod search_index;
+mod search_words;
 mod settings;
 mod tool_results;
+mod writes;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use attachments::Attachment;
+pub use backup::{backups, remove_backups, Backup};
 pub use database::History;
 pub use error::{Error, Result};
-pub use export::ExportedPictures;
+pub use export::{exported_together, ExportedPictures};
+pub use export_html::page;
+pub use import::{read_import, ImportFormat, ImportOutcome, ImportedChats, LONGEST_IMPORT};
 pub use messages::{NewAnswer, StreamingAnswer};
 pub use parts::{AnswerDelta, ControlRequests, PartDelta};
-pub use search::SearchHit;
+pub use repair::{readable_copy, repair, repair_if_suspect, set_aside, suspect, Repaired};
 pub use settings::stored_settings;
 pub use tool_results::NOT_RUN;
+pub use writes::Writes;
 
 /// The time by the computer's clock, in Unix milliseconds.
 pub fn now() -> i64 {

@@ -1,9 +1,10 @@
 //! The table `messages`: the tree of a chat, and the answers that are being written.
 
-use protocol::{AnswerState, ChatSettings, Content, Part, Position, Role, StoredMessage, Turn};
+use protocol::{AnswerState, ChatSettings, Content, Part, Position, Role, StoredMessage, Turn, TurnOfTwo};
 use sqlx::{Sqlite, Transaction};
 
 use crate::attachments::check_attachments;
+use crate::branches::check_idle;
 use crate::parts::{delete_parts, insert_parts, token_bytes};
 use crate::rows::{messages, select_messages, to_json, to_word, PartOfMessage};
 use crate::tool_results::close_calls;
@@ -81,35 +82,51 @@ impl History {
     /// if it has none. Calls before the question that have no result get one that says that they were not run. Fails with
     /// [`Error::Busy`] while the chat has a running answer.
     pub async fn begin_turn(&self, chat: &str, content: &[Content], position: &Position, title: &str, answer: &NewAnswer) -> Result<Turn> {
-        let (question, now) = (new_id(), now());
         let mut transaction = self.write().await?;
-        check_attachments(&mut transaction, content).await?;
-        let head: Option<Option<String>> = sqlx::query_scalar("SELECT head FROM chats WHERE id = ? AND deleted_at IS NULL")
-            .bind(chat)
-            .fetch_optional(&mut *transaction)
-            .await?;
-        let head = head.ok_or(Error::NotFound("chat"))?;
-        let parent = match position {
-            Position::End => head,
-            Position::Beginning => None,
-            Position::After(message) => Some(message.clone()),
-        };
-        let parent = match parent {
-            Some(parent) => Some(close_calls(&mut transaction, chat, &parent, now).await?),
-            None => None,
-        };
-        insert_message(&mut transaction, (&question, chat, parent.as_deref()), Role::User, content, now).await?;
-        let answer = insert_answer(&mut transaction, chat, &question, answer, now).await?;
-        sqlx::query("UPDATE chats SET title = CASE title WHEN '' THEN ?2 ELSE title END, draft = '[]' WHERE id = ?1")
-            .bind(chat)
-            .bind(title)
-            .execute(&mut *transaction)
-            .await?;
+        let question = insert_question(&mut transaction, chat, content, position, title).await?;
+        let answer = insert_answer(&mut transaction, chat, &question, answer, now()).await?;
         transaction.commit().await?;
         Ok(Turn {
             question: self.message(&question).await?,
             answer: self.message(&answer).await?,
         })
+    }
+
+    /// [`History::begin_turn`] with two empty answers; looks at the first.
+    pub async fn begin_turn_of_two(
+        &self,
+        chat: &str,
+        content: &[Content],
+        position: &Position,
+        title: &str,
+        answers: [&NewAnswer; 2],
+    ) -> Result<TurnOfTwo> {
+        let (now, [first, second]) = (now(), answers);
+        let mut transaction = self.write().await?;
+        let question = insert_question(&mut transaction, chat, content, position, title).await?;
+        let first = insert_answer(&mut transaction, chat, &question, first, now).await?;
+        let second = insert_streaming(&mut transaction, chat, &question, second, true, now).await?;
+        transaction.commit().await?;
+        Ok(TurnOfTwo {
+            question: self.message(&question).await?,
+            answers: [self.message(&first).await?, self.message(&second).await?],
+        })
+    }
+
+    /// The answers that are being written beside this one, to the same question.
+    pub(crate) async fn streaming_beside(&self, answer: &str) -> Result<Vec<StoredMessage>> {
+        let ids: Vec<String> = sqlx::query_scalar(
+            "SELECT other.id FROM messages m JOIN messages other ON other.parent_id = m.parent_id
+              WHERE m.id = ?1 AND other.id <> ?1 AND other.state = 'streaming' ORDER BY other.beside",
+        )
+        .bind(answer)
+        .fetch_all(&self.readers)
+        .await?;
+        let mut beside = Vec::with_capacity(ids.len());
+        for id in &ids {
+            beside.push(self.message(id).await?);
+        }
+        Ok(beside)
     }
 
     /// Stores an empty answer to a question, or to the result of a tool, and looks at it; other answers to it become its siblings. Fails with
@@ -160,7 +177,7 @@ impl History {
         }
         delete_parts(&mut transaction, &answer.id).await?;
         insert_parts(&mut transaction, &answer.id, &answer.parts).await?;
-        sqlx::query("UPDATE chats SET updated_at = ?2 WHERE id = ?1")
+        sqlx::query("UPDATE chats SET updated_at = ?2, unread = 1 WHERE id = ?1")
             .bind(&answer.chat)
             .bind(answer.finished_at.unwrap_or_else(now))
             .execute(&mut *transaction)
@@ -216,31 +233,6 @@ impl History {
         Ok(transaction.commit().await?)
     }
 
-    /// Looks at the branch that goes through this message, down to its newest end. Returns the chat.
-    pub async fn show_branch(&self, message: &str) -> Result<String> {
-        let mut transaction = self.write().await?;
-        let leaf: Option<(String, String)> = sqlx::query_as(
-            "WITH RECURSIVE below (id) AS (
-                 SELECT id FROM messages WHERE id = ?
-                 UNION ALL
-                 SELECT child.id FROM below JOIN messages child ON child.parent_id = below.id)
-             SELECT m.chat_id, m.id FROM below JOIN messages m ON m.id = below.id
-              WHERE NOT EXISTS (SELECT 1 FROM messages child WHERE child.parent_id = m.id)
-              ORDER BY m.created_at DESC, m.id DESC LIMIT 1",
-        )
-        .bind(message)
-        .fetch_optional(&mut *transaction)
-        .await?;
-        let (chat, leaf) = leaf.ok_or(Error::NotFound("message"))?;
-        sqlx::query("UPDATE chats SET head = ?2 WHERE id = ?1")
-            .bind(&chat)
-            .bind(leaf)
-            .execute(&mut *transaction)
-            .await?;
-        transaction.commit().await?;
-        Ok(chat)
-    }
-
     /// The ids of the tokens that an answer was made of, in order.
     pub async fn tokens(&self, message: &str) -> Result<Vec<u32>> {
         let bytes: Option<Vec<u8>> = sqlx::query_scalar("SELECT tokens FROM messages WHERE id = ?")
@@ -282,6 +274,40 @@ pub(crate) async fn insert_message(
     insert_parts(transaction, id, &parts).await
 }
 
+/// Stores a question at this position, clears the draft, and gives the chat this title if it has none.
+async fn insert_question(
+    transaction: &mut Transaction<'static, Sqlite>,
+    chat: &str,
+    content: &[Content],
+    position: &Position,
+    title: &str,
+) -> Result<String> {
+    let (question, now) = (new_id(), now());
+    check_attachments(transaction, content).await?;
+    let head: Option<Option<String>> = sqlx::query_scalar("SELECT head FROM chats WHERE id = ? AND deleted_at IS NULL")
+        .bind(chat)
+        .fetch_optional(&mut **transaction)
+        .await?;
+    let head = head.ok_or(Error::NotFound("chat"))?;
+    let parent = match position {
+        Position::End => head,
+        Position::Beginning => None,
+        Position::After(message) => Some(message.clone()),
+    };
+    let parent = match parent {
+        Some(parent) => Some(close_calls(transaction, chat, &parent, now).await?),
+        None => None,
+    };
+    insert_message(transaction, (&question, chat, parent.as_deref()), Role::User, content, now).await?;
+    sqlx::query("UPDATE chats SET title = CASE title WHEN '' THEN ?2 ELSE title END, draft = '[]' WHERE id = ?1")
+        .bind(chat)
+        .bind(title)
+        .execute(&mut **transaction)
+        .await?;
+    Ok(question)
+}
+
+/// Stores an empty answer and looks at it.
 async fn insert_answer(
     transaction: &mut Transaction<'static, Sqlite>,
     chat: &str,
@@ -289,10 +315,29 @@ async fn insert_answer(
     answer: &NewAnswer,
     now: i64,
 ) -> Result<String> {
+    check_idle(transaction, chat).await?;
+    let id = insert_streaming(transaction, chat, question, answer, false, now).await?;
+    sqlx::query("UPDATE chats SET head = ?2, updated_at = ?3 WHERE id = ?1")
+        .bind(chat)
+        .bind(&id)
+        .bind(now)
+        .execute(&mut **transaction)
+        .await?;
+    Ok(id)
+}
+
+async fn insert_streaming(
+    transaction: &mut Transaction<'static, Sqlite>,
+    chat: &str,
+    question: &str,
+    answer: &NewAnswer,
+    beside: bool,
+    now: i64,
+) -> Result<String> {
     let id = new_id();
     let inserted = sqlx::query(
-        "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, model, settings, owner, heartbeat)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?6)",
+        "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, model, settings, owner, heartbeat, beside)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?6, ?10)",
     )
     .bind(&id)
     .bind(chat)
@@ -307,19 +352,14 @@ async fn insert_answer(
         ..answer.settings.clone()
     }))
     .bind(&answer.owner)
+    .bind(beside)
     .execute(&mut **transaction)
     .await;
     one_at_a_time(inserted)?;
-    sqlx::query("UPDATE chats SET head = ?2, updated_at = ?3 WHERE id = ?1")
-        .bind(chat)
-        .bind(&id)
-        .bind(now)
-        .execute(&mut **transaction)
-        .await?;
     Ok(id)
 }
 
-/// The outcome of a statement that makes an answer streaming: an index allows one of them per chat.
+/// The outcome of a statement that makes an answer streaming: an index allows one of them per chat, and one beside it.
 pub(crate) fn one_at_a_time<T>(outcome: sqlx::Result<T>) -> Result<T> {
     match outcome {
         Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Err(Error::Busy),

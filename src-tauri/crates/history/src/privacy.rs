@@ -2,7 +2,7 @@
 //! 0600, whatever the umask says and whatever an earlier version left. Other systems than Unix keep a user's folder private by themselves.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Makes the folder if it is missing and takes from others the right to look into it.
 pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
@@ -24,12 +24,18 @@ pub(crate) fn make_file(database: &Path) {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     // A file that is there already, or a place that cannot be written, is SQLite's to open or to report.
     let _ = options.open(database);
-    restrict(database, 0o600);
-    for companion in ["-wal", "-shm"] {
+    for path in with_companions(database) {
+        restrict(&path, 0o600);
+    }
+}
+
+/// A database file, its log and its index.
+pub(crate) fn with_companions(database: &Path) -> [PathBuf; 3] {
+    ["", "-wal", "-shm"].map(|companion| {
         let mut path = database.as_os_str().to_owned();
         path.push(companion);
-        restrict(Path::new(&path), 0o600);
-    }
+        path.into()
+    })
 }
 
 /// Takes away every right beyond these. What belongs to somebody else stays as it is: that person decided who may read it.

@@ -1,6 +1,9 @@
 //! Rows of the message tree, and how values of `protocol` become columns.
 
-use protocol::{AnswerState, Content, Error as Failure, ErrorCode, FinishReason, Notice, Part, Role, StoredMessage, Timing, Usage};
+use protocol::{
+    AnswerState, Arguments, Content, Error as Failure, ErrorCode, FinishReason, Notice, NoticeCode, Part, Role, StoredMessage, Timing,
+    Usage,
+};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -15,7 +18,7 @@ macro_rules! select_messages {
             $with,
             " SELECT m.id, m.chat_id, m.parent_id, m.role, m.state, m.created_at, m.finished_at, m.model, m.model_revision,
                      m.template_hash, m.settings, m.tool_call_id, m.thinking_ended, m.thinking_tokens, m.finish_reason, m.ended_by, m.error,
-                     m.notices, m.usage, m.timing,
+                     m.notices, m.usage, m.timing, m.memory_cut, m.edited,
                      EXISTS (SELECT 1 FROM chats h WHERE h.head = m.id AND h.deleted_at IS NULL) AS is_head,
                      (SELECT group_concat(s.id, ' ' ORDER BY s.created_at, s.id) FROM messages s
                        WHERE s.parent_id IS m.parent_id AND s.chat_id = m.chat_id) AS siblings,
@@ -39,32 +42,46 @@ pub(crate) struct PartOfMessage {
     model: Option<String>,
     model_revision: Option<String>,
     template_hash: Option<String>,
-    settings: Option<String>,
+    settings: Option<Vec<u8>>,
     tool_call_id: Option<String>,
     thinking_ended: bool,
     thinking_tokens: Option<u32>,
     finish_reason: Option<String>,
-    ended_by: Option<String>,
-    error: Option<String>,
-    notices: String,
-    usage: Option<String>,
-    timing: Option<String>,
+    ended_by: Option<Vec<u8>>,
+    error: Option<Vec<u8>>,
+    notices: Vec<u8>,
+    usage: Option<Vec<u8>>,
+    timing: Option<Vec<u8>>,
+    memory_cut: Option<Vec<u8>>,
+    edited: bool,
     is_head: bool,
     siblings: String,
     kind: Option<String>,
-    content: Option<String>,
+    /// Bytes, as every text that was not written by this room alone may be: one that is no text must not hide its message.
+    content: Option<Vec<u8>>,
     started_at: Option<i64>,
     ended_at: Option<i64>,
 }
 
-/// Joins neighbouring rows of one message.
+/// Joins neighbouring rows of one message. What of one cannot be read is left out, and a notice says so.
 pub(crate) fn messages(rows: Vec<PartOfMessage>) -> Result<Vec<StoredMessage>> {
     let mut messages: Vec<StoredMessage> = Vec::new();
     for mut row in rows {
-        let part = row.take_part()?;
+        let (part, lost) = match row.take_part() {
+            Ok(part) => (part, None),
+            Err(error) => (None, Some(error)),
+        };
         match messages.last_mut() {
             Some(last) if last.id == row.id => last.parts.extend(part),
             _ => messages.push(row.message(part)?),
+        }
+        if let (Some(error), Some(message)) = (lost, messages.last_mut()) {
+            tracing::warn!(%error, message = message.id, "a part of a message is left out");
+            message.notices.push(Notice {
+                code: NoticeCode::Unknown,
+                arguments: Arguments::new(),
+                message: "A part of this message cannot be read and is left out; it stays in the history file.".into(),
+            });
         }
     }
     for message in &mut messages {
@@ -80,7 +97,7 @@ impl PartOfMessage {
         else {
             return Ok(None);
         };
-        let content = part_content(&kind, content)?;
+        let content = part_content(&kind, lossy(content))?;
         Ok(Some(Part {
             content,
             started_at,
@@ -103,24 +120,22 @@ impl PartOfMessage {
             model: self.model,
             model_revision: self.model_revision,
             template_hash: self.template_hash,
-            settings: self.settings.as_deref().map(|json| from_json("setting", json)).transpose()?,
+            settings: self.settings.and_then(|json| readable("setting", json)),
             thinking_ended: self.thinking_ended,
             thinking_tokens: self.thinking_tokens,
             finish_reason: self
                 .finish_reason
                 .as_deref()
-                .map(|word| from_word::<FinishReason>("finish reason", word))
-                .transpose()?,
+                .and_then(|word| from_word::<FinishReason>("finish reason", word).ok()),
             // A later version may know more rules; how the answer ended is told by the rest.
-            ended_by: self.ended_by.as_deref().and_then(|json| from_json("rule", json).ok()),
-            error: self.error.as_deref().map(stored_error).transpose()?,
-            notices: from_json::<Vec<Notice>>("notice", &self.notices)?,
-            usage: self
-                .usage
-                .as_deref()
-                .map(|json| from_json::<Usage>("token count", json))
-                .transpose()?,
-            timing: self.timing.as_deref().map(|json| from_json::<Timing>("timing", json)).transpose()?,
+            ended_by: self.ended_by.and_then(|json| from_json("rule", &lossy(json)).ok()),
+            error: self.error.map(|json| stored_error(&lossy(json))),
+            notices: readable::<Vec<Notice>>("notice", self.notices).unwrap_or_default(),
+            usage: self.usage.and_then(|json| readable::<Usage>("token count", json)),
+            timing: self.timing.and_then(|json| readable::<Timing>("timing", json)),
+            // A mark that means nothing here leaves the model all of its memory.
+            memory_cut: self.memory_cut.and_then(|json| from_json("mark", &lossy(json)).ok()),
+            edited: self.edited,
             // Decided when all parts are known.
             continuable: self.is_head,
         })
@@ -145,7 +160,7 @@ pub(crate) fn part_columns(content: &Content) -> (String, String) {
 }
 
 /// A part of its columns.
-fn part_content(kind: &str, content: String) -> Result<Content> {
+pub(crate) fn part_content(kind: &str, content: String) -> Result<Content> {
     let mut fields: Map<String, Value> = match kind {
         "text" | "thinking" => Map::from_iter([("text".into(), content.into())]),
         _ => from_json("part", &content)?,
@@ -155,15 +170,30 @@ fn part_content(kind: &str, content: String) -> Result<Content> {
 }
 
 /// An error from its JSON. A later version may know more codes; its message still says what happened.
-fn stored_error(json: &str) -> Result<Failure> {
-    let mut fields: Map<String, Value> = from_json("error", json)?;
-    if fields
-        .get("code")
-        .is_some_and(|code| serde_json::from_value::<ErrorCode>(code.clone()).is_err())
-    {
-        fields.insert("code".into(), to_word(&ErrorCode::Engine).into());
-    }
-    serde_json::from_value(fields.into()).map_err(|source| Error::Unreadable { what: "error", source })
+fn stored_error(json: &str) -> Failure {
+    let read = || -> Option<Failure> {
+        let mut fields: Map<String, Value> = serde_json::from_str(json).ok()?;
+        if fields
+            .get("code")
+            .is_some_and(|code| serde_json::from_value::<ErrorCode>(code.clone()).is_err())
+        {
+            fields.insert("code".into(), to_word(&ErrorCode::Engine).into());
+        }
+        serde_json::from_value(fields.into()).ok()
+    };
+    read().unwrap_or_else(|| Failure::new(ErrorCode::Engine, "why this answer failed cannot be read any more"))
+}
+
+/// A text whatever its bytes are.
+pub(crate) fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|broken| String::from_utf8_lossy(broken.as_bytes()).into_owned())
+}
+
+/// A value from its JSON, if it can be read: what it says is less than the message or the chat that it stands at.
+pub(crate) fn readable<T: DeserializeOwned>(what: &'static str, json: Vec<u8>) -> Option<T> {
+    from_json(what, &lossy(json))
+        .inspect_err(|error| tracing::warn!(%error, "a value of the history is left out"))
+        .ok()
 }
 
 /// A value as JSON.

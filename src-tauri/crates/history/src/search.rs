@@ -1,71 +1,128 @@
 //! Finding chats by what was said in them.
 
-use serde::Serialize;
+use protocol::{FoundPlace, FoundPlaces, HistoryQuery, Role};
 
+use crate::rows::{from_word, lossy};
+use crate::search_words::{expression, model_token, snippet, terms};
 use crate::{History, Result};
 
-/// One place where a text was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SearchHit {
-    /// The chat.
-    pub chat: String,
-    /// Its title.
-    pub title: String,
-    /// The message; `None` if the text is in the title.
-    pub message: Option<String>,
-    /// When it was said, in Unix milliseconds.
-    pub at: i64,
-    /// The place with some text around it, on one line.
-    pub snippet: String,
+/// So many titles are told at most.
+const TITLES: usize = 20;
+/// So many messages are told at most.
+const MESSAGES: usize = 80;
+/// So many texts are read into the index before it is asked; more of them are an old file that is being read meanwhile.
+const READ_FIRST: usize = 64;
+/// A number of a document is its time in milliseconds times this.
+const DOCUMENTS_PER_MILLISECOND: i64 = 1 << 20;
+/// The latest time that a number can hold.
+const LATEST: i64 = 8_000_000_000_000;
+
+#[derive(sqlx::FromRow)]
+struct TitleRow {
+    chat: String,
+    title: Vec<u8>,
+    at: i64,
 }
 
 #[derive(sqlx::FromRow)]
-struct SearchRow {
+struct PlaceRow {
     chat: String,
-    title: String,
-    message: Option<String>,
+    title: Vec<u8>,
+    message: String,
+    role: String,
+    model: Option<String>,
     at: i64,
-    /// Some bytes around the place, perhaps with parts of characters at their ends.
-    around: Vec<u8>,
 }
 
 impl History {
-    /// Where this text stands in titles, questions and answers (not in reasoning), newest first, at most 200 places. Capital
-    /// and small letters of ASCII are the same. Chats in the trash are left out; an empty text is found nowhere.
-    pub async fn search(&self, text: &str) -> Result<Vec<SearchHit>> {
-        if text.is_empty() {
-            return Ok(Vec::new());
+    /// Where these words stand in titles, questions, answers (not in reasoning) and names of what is attached. Accents and the case of
+    /// letters count for nothing, and every word may be a beginning. Chats in the trash are left out; words without a letter or a
+    /// digit are found nowhere.
+    pub async fn search(&self, query: &HistoryQuery) -> Result<FoundPlaces> {
+        let terms = terms(&query.text);
+        if terms.is_empty() {
+            return Ok(FoundPlaces::default());
         }
-        // Not LIKE: its patterns are limited in length. Bytes, because texts end at a NUL for most of SQLite's functions.
-        let rows: Vec<SearchRow> = sqlx::query_as(
-            "SELECT c.id AS chat, c.title, m.id AS message, m.created_at AS at,
-                    substr(CAST(p.content AS BLOB), max(1, instr(CAST(lower(p.content) AS BLOB), CAST(lower(?1) AS BLOB)) - 60), 200) AS around
-               FROM parts p JOIN messages m ON m.id = p.message_id JOIN chats c ON c.id = m.chat_id
-              WHERE c.deleted_at IS NULL AND p.kind = 'text' AND instr(lower(p.content), lower(?1))
-             UNION ALL
-             SELECT c.id, c.title, NULL, c.updated_at, CAST(c.title AS BLOB) FROM chats c
-              WHERE c.deleted_at IS NULL AND instr(lower(c.title), lower(?1))
-              ORDER BY at DESC LIMIT 200",
+        let indexing = match self.index_texts(READ_FIRST, true).await {
+            Ok(more) => more,
+            // What is in the index can be found all the same, such as in a file that may only be read.
+            Err(error) => {
+                tracing::warn!(%error, "new texts could not be read into the index");
+                true
+            }
+        };
+        let since = query.since.unwrap_or(0).clamp(0, LATEST);
+        // The last number before that time.
+        let until = query.until.map_or(LATEST, |until| until.clamp(0, LATEST)) * DOCUMENTS_PER_MILLISECOND - 1;
+        let mut found = FoundPlaces {
+            indexing,
+            ..FoundPlaces::default()
+        };
+        // A title is nobody's answer.
+        if query.model.is_none() {
+            let titles: Vec<TitleRow> = sqlx::query_as(
+                "SELECT c.id AS chat, c.title, c.updated_at AS at
+                   FROM search_index s CROSS JOIN search_documents d ON d.id = s.rowid CROSS JOIN chats c ON c.id = d.chat_id
+                  WHERE search_index MATCH ?1 AND d.message_id IS NULL AND c.deleted_at IS NULL AND c.updated_at >= ?2 AND (?3 IS NULL OR c.updated_at < ?3)
+                  ORDER BY c.updated_at DESC, c.id DESC LIMIT ?4",
+            )
+            .bind(expression("title", &terms))
+            .bind(since)
+            .bind(query.until)
+            .bind(TITLES as i64 + 1)
+            .fetch_all(&self.readers)
+            .await?;
+            found.more |= titles.len() > TITLES;
+            found.places.extend(titles.into_iter().take(TITLES).map(|row| {
+                let title = lossy(row.title);
+                let (snippet, marks) = snippet(&title, &terms);
+                FoundPlace {
+                    chat: row.chat,
+                    title,
+                    message: None,
+                    role: None,
+                    model: None,
+                    at: row.at,
+                    snippet,
+                    marks,
+                }
+            }));
+        }
+        let mut expression = expression("text", &terms);
+        if let Some(model) = &query.model {
+            expression += &format!(" AND model : \"{}\"", model_token(model));
+        }
+        // The numbers are the order of time, so the newest come out of the index first and nothing is sorted.
+        let rows: Vec<PlaceRow> = sqlx::query_as(
+            "SELECT d.chat_id AS chat, c.title, m.id AS message, m.role, m.model, m.created_at AS at
+               FROM search_index s CROSS JOIN search_documents d ON d.id = s.rowid CROSS JOIN chats c ON c.id = d.chat_id
+                    CROSS JOIN messages m ON m.id = d.message_id
+              WHERE search_index MATCH ?1 AND s.rowid BETWEEN ?2 AND ?3 AND c.deleted_at IS NULL
+              ORDER BY s.rowid DESC LIMIT ?4",
         )
-        .bind(text)
+        .bind(expression)
+        .bind(since * DOCUMENTS_PER_MILLISECOND)
+        .bind(until)
+        .bind(MESSAGES as i64 + 1)
         .fetch_all(&self.readers)
         .await?;
-        let found = |row: SearchRow| SearchHit {
-            chat: row.chat,
-            title: row.title,
-            message: row.message,
-            at: row.at,
-            snippet: one_line(&String::from_utf8_lossy(&row.around)),
-        };
-        Ok(rows.into_iter().map(found).collect())
+        found.more |= rows.len() > MESSAGES;
+        let rows: Vec<PlaceRow> = rows.into_iter().take(MESSAGES).collect();
+        let messages: Vec<&str> = rows.iter().map(|row| row.message.as_str()).collect();
+        let texts = self.searched_texts(&messages).await?;
+        for row in rows {
+            let (snippet, marks) = snippet(texts.get(&row.message).map_or("", String::as_str), &terms);
+            found.places.push(FoundPlace {
+                role: from_word::<Role>("role", &row.role).ok(),
+                chat: row.chat,
+                title: lossy(row.title),
+                message: Some(row.message),
+                model: row.model,
+                at: row.at,
+                snippet,
+                marks,
+            });
+        }
+        Ok(found)
     }
-}
-
-fn one_line(text: &str) -> String {
-    let whole = text.trim_matches(char::REPLACEMENT_CHARACTER);
-    whole
-        .split(|c: char| c.is_whitespace() || c.is_control())
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
 }

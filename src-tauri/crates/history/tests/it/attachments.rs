@@ -78,6 +78,46 @@ async fn a_picture_is_kept_once_for_its_owner_alone() {
 }
 
 #[tokio::test]
+async fn the_text_of_a_file_stays_as_long_as_it_is_named_and_leaves_with_its_chat() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let text = "one\n```\ntwo\u{c}three\n";
+    let (sent, drafted, lost) = (
+        fresh.history.add_text(text.into()).await.unwrap(),
+        fresh.history.add_text("draft".into()).await.unwrap(),
+        fresh.history.add_text("lost".into()).await.unwrap(),
+    );
+    let file = |attachment: &str| Content::File {
+        attachment: attachment.into(),
+        media_type: "application/pdf".into(),
+        name: "a [b].pdf".into(),
+        bytes: 9,
+        excerpt: None,
+    };
+    fresh.send(&chat, &[file(&sent), words("What is it?")]).await;
+    fresh.history.set_draft(&chat, &[file(&drafted)]).await.unwrap();
+    assert_eq!(fresh.clean(LATER).await, 1);
+    assert!(matches!(fresh.history.text(&lost).await, Err(Error::NotFound("file"))));
+    assert_eq!(fresh.history.text(&sent).await.unwrap(), text);
+    let named = fresh.history.attachments_of(&chat).await.unwrap();
+    let mut expected = [sent.clone(), drafted];
+    expected.sort();
+    assert_eq!(named.iter().map(|named| named.sha256.clone()).collect::<Vec<_>>(), expected);
+    assert!(named.iter().all(|named| named.media_type == "text/plain" && named.width == 0));
+    let pictures = ExportedPictures::from([(sent.clone(), ("text/plain".to_owned(), bytes(text)))]);
+    let markdown = fresh.history.export_markdown(&chat, &pictures).await.unwrap();
+    assert!(
+        markdown.contains("\n**a  b .pdf**\n\n````\none\n```\ntwo\n\nthree\n````\n"),
+        "{markdown}"
+    );
+    let refused = fresh
+        .history
+        .begin_turn(&chat, &[file(&lost)], &Position::End, "", &new_answer())
+        .await;
+    assert!(matches!(refused, Err(Error::NotFound(_))), "{refused:?}");
+}
+
+#[tokio::test]
 async fn no_name_leads_out_of_the_folder() {
     let fresh = Fresh::new().await;
     std::fs::write(fresh.folder.path().join("secret"), "x").unwrap();

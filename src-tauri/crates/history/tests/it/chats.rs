@@ -1,7 +1,7 @@
 //! The sidebar, what a chat remembers, the trash.
 
 use history::{Error, ExportedPictures, NewAnswer};
-use protocol::{ChatSettings, ChatSummary, ImageDetail, Position, Sampling, Thinking};
+use protocol::{ChatSettings, ChatSummary, ImageDetail, KvBits, Position, Sampling, Thinking};
 
 use crate::{asked, new_answer, Fresh};
 
@@ -42,6 +42,11 @@ async fn a_chat_remembers_its_settings_and_draft() {
         system_prompt: "It's \"so\"; --".into(),
         sampling,
         image_detail: ImageDetail::Quick,
+        max_tokens: Some(64),
+        context: Some(4096),
+        kv_bits: Some(KvBits::Eight),
+        stop: vec!["END".into()],
+        carried_summary: "Cats.".into(),
     };
     fresh.history.set_chat_settings(&chat, &settings).await.unwrap();
     fresh.history.set_draft(&chat, &asked("half a thou\u{0}ght 猫")).await.unwrap();
@@ -72,10 +77,10 @@ async fn a_chat_runs_while_its_answer_is_written() {
 async fn a_model_is_used_by_the_chats_that_it_answered_last() {
     let fresh = Fresh::new().await;
     let (first, second) = (fresh.chat().await, fresh.chat().await);
-    assert_eq!(fresh.history.chats_answered_by("pebble").await.unwrap(), 0);
+    assert_eq!(fresh.history.chats_answered_by("pebble").await.unwrap().len(), 0);
     fresh.turn(&first, "question", "answer").await;
     fresh.turn(&second, "question", "answer").await;
-    assert_eq!(fresh.history.chats_answered_by("pebble").await.unwrap(), 2);
+    assert_eq!(fresh.history.chats_answered_by("pebble").await.unwrap().len(), 2);
     let other = NewAnswer {
         model: "another".into(),
         ..new_answer()
@@ -86,10 +91,10 @@ async fn a_model_is_used_by_the_chats_that_it_answered_last() {
         .await
         .unwrap();
     fresh.end(&mut turn.answer, "answer").await;
-    assert_eq!(fresh.history.chats_answered_by("pebble").await.unwrap(), 1);
-    assert_eq!(fresh.history.chats_answered_by("another").await.unwrap(), 1);
+    assert_eq!(fresh.history.chats_answered_by("pebble").await.unwrap().len(), 1);
+    assert_eq!(fresh.history.chats_answered_by("another").await.unwrap().len(), 1);
     fresh.history.trash_chat(&first).await.unwrap();
-    assert_eq!(fresh.history.chats_answered_by("pebble").await.unwrap(), 0);
+    assert_eq!(fresh.history.chats_answered_by("pebble").await.unwrap().len(), 0);
 }
 
 #[tokio::test]

@@ -3,15 +3,20 @@
 #![allow(clippy::unwrap_used)]
 
 mod attachments;
+mod branches;
 mod chats;
 mod continuation;
 mod export;
 mod file;
+mod import;
+mod keeping;
 mod messages;
 mod migration;
+mod repair;
 mod search;
 mod settings;
 mod tool_results;
+mod torture;
 
 use std::path::PathBuf;
 

@@ -71,6 +71,51 @@ async fn a_chat_has_one_running_answer_at_most() {
 }
 
 #[tokio::test]
+async fn two_answers_may_be_written_at_once_and_nothing_beside_them() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let both = [&new_answer(), &new_answer()];
+    let begun = fresh
+        .history
+        .begin_turn_of_two(&chat, &asked("question"), &Position::End, "", both)
+        .await;
+    let mut turn = begun.unwrap();
+    let [first, second] = turn.answers.clone();
+    let ids = vec![first.id.clone(), second.id.clone()];
+    assert_eq!((&first.siblings, &second.siblings), (&ids, &ids));
+    let view = fresh.history.chat(&chat).await.unwrap();
+    assert_eq!(view.messages.last().unwrap().id, first.id, "the first is looked at");
+    let beside = |view: &protocol::ChatView| view.beside.iter().map(|message| message.id.clone()).collect::<Vec<_>>();
+    assert_eq!(beside(&view), [second.id.clone()]);
+
+    // As long as one of them is written, nothing else begins: not after the first alone has ended either.
+    let busy = async || {
+        let asked = fresh
+            .history
+            .begin_turn(&chat, &asked("more"), &Position::End, "", &new_answer())
+            .await;
+        let again = fresh.history.begin_answer(&turn.question.id, &new_answer()).await;
+        let two = fresh
+            .history
+            .begin_turn_of_two(&chat, &crate::asked("more"), &Position::End, "", both)
+            .await;
+        assert!(matches!(
+            (asked, again, two),
+            (Err(Error::Busy), Err(Error::Busy), Err(Error::Busy))
+        ));
+    };
+    busy().await;
+    fresh.end(&mut turn.answers[0], "a").await;
+    busy().await;
+    assert!(matches!(fresh.history.delete_all_chats().await, Err(Error::Busy)));
+    fresh.end(&mut turn.answers[1], "b").await;
+    assert!(beside(&fresh.history.chat(&chat).await.unwrap()).is_empty());
+    fresh.turn(&chat, "more", "answer").await;
+    assert_eq!(fresh.history.show_branch(&second.id).await.unwrap(), chat);
+    assert_eq!(texts(&fresh.history.chat(&chat).await.unwrap().messages), ["question", "b"]);
+}
+
+#[tokio::test]
 async fn another_answer_is_a_sibling_and_nothing_is_overwritten() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;

@@ -32,7 +32,7 @@ fn message_of_today(old: &Value, sampling: &Value, continuable: bool) -> Value {
     let settings = match old["role"].as_str() {
         Some("assistant") => json!({
             "model": old["model"], "thinking": thinking, "thinking_budget": thinking_budget, "system_prompt": "", "sampling": sampling,
-            "image_detail": "normal",
+            "max_tokens": null, "context": null, "kv_bits": null, "stop": [], "image_detail": "normal", "carried_summary": "",
         }),
         _ => Value::Null,
     };
@@ -45,6 +45,8 @@ fn message_of_today(old: &Value, sampling: &Value, continuable: bool) -> Value {
     message.insert("finish_reason".into(), finish_reason);
     message.insert("thinking_ended".into(), json!(ended));
     message.insert("tool_call_id".into(), Value::Null);
+    message.insert("memory_cut".into(), Value::Null);
+    message.insert("edited".into(), json!(false));
     message.insert("continuable".into(), json!(continuable));
     Value::Object(message)
 }
@@ -52,8 +54,22 @@ fn message_of_today(old: &Value, sampling: &Value, continuable: bool) -> Value {
 /// Settings of a chat, of which those that came later have their defaults.
 fn settings_of_today(old: &Value) -> Value {
     let mut settings = old.clone();
+    for later in ["max_tokens", "context", "kv_bits"] {
+        settings[later] = Value::Null;
+    }
+    settings["stop"] = json!([]);
     settings["image_detail"] = "normal".into();
+    settings["carried_summary"] = "".into();
     settings
+}
+
+/// An entry of the list of chats, of which what came later has its default.
+fn chat_of_today(old: &Value) -> Value {
+    let mut chat = old.clone();
+    chat["archived"] = false.into();
+    chat["folder"] = Value::Null;
+    (chat["unread"], chat["revision"]) = (json!(false), json!(0));
+    chat
 }
 
 /// Compares and replaces the call ids, which were not unique before.
@@ -87,7 +103,7 @@ async fn a_file_of_version_2_opens_with_every_chat_branch_thought_draft_and_sett
             history.restore_chat(id).await.unwrap();
         }
         let now = history.export_json(id, &ExportedPictures::new()).await.unwrap();
-        assert_eq!((&now["chat"], &now["head"]), (&old["chat"], &old["head"]));
+        assert_eq!((&now["chat"], &now["head"]), (&chat_of_today(&old["chat"]), &old["head"]));
         assert_eq!(now["settings"], settings_of_today(&old["settings"]));
         let draft = match old["draft"].as_str() {
             Some("") => json!([]),

@@ -1,58 +1,246 @@
 //! Finding chats by what was said.
 
-use crate::Fresh;
+use history::{History, NewAnswer};
+use protocol::{Content, FoundPlace, HistoryQuery, Position, Role};
+use sqlx::Connection;
+
+use crate::{asked, delta, new_answer, words, Fresh, WRITER};
+
+async fn found(fresh: &Fresh, text: &str) -> Vec<FoundPlace> {
+    fresh.history.search(&HistoryQuery::words(text)).await.unwrap().places
+}
+
+/// What is marked in a snippet.
+fn marked(place: &FoundPlace) -> Vec<String> {
+    let units: Vec<u16> = place.snippet.encode_utf16().collect();
+    let text = |(from, to): &(u32, u32)| String::from_utf16(&units[*from as usize..*to as usize]).unwrap();
+    place.marks.iter().map(text).collect()
+}
 
 #[tokio::test]
-async fn questions_answers_and_titles_are_found_whatever_their_case() {
+async fn titles_come_first_then_what_was_said_newest_first_whatever_the_case() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let turn = fresh.turn(&chat, "Where does TEA grow?", "Tea grows in Assam.").await;
     let other = fresh.chat().await;
     fresh.turn(&other, "Coffee?", "No.").await;
-    let found = fresh.history.search("tea").await.unwrap();
-    let mut places: Vec<_> = found.iter().map(|found| found.message.clone()).collect();
-    places.sort();
-    assert_eq!(places, [None, Some(turn.question.id), Some(turn.answer.id)]);
-    assert!(found
+    let places = found(&fresh, "tea").await;
+    let ids: Vec<_> = places.iter().map(|place| place.message.clone()).collect();
+    assert_eq!(ids, [None, Some(turn.answer.id), Some(turn.question.id)]);
+    assert!(places
         .iter()
-        .all(|found| found.chat == chat && found.title == "Where does TEA grow?"));
-    assert_eq!(fresh.history.search("Assam").await.unwrap()[0].snippet, "Tea grows in Assam.");
+        .all(|place| place.chat == chat && place.title == "Where does TEA grow?"));
+    assert_eq!(
+        places.iter().map(|place| place.role).collect::<Vec<_>>(),
+        [None, Some(Role::Assistant), Some(Role::User)]
+    );
+    assert_eq!(places[1].model.as_deref(), Some("pebble"));
+    assert_eq!(places[1].snippet, "Tea grows in Assam.");
+    assert_eq!(marked(&places[1]), ["Tea"]);
 }
 
 #[tokio::test]
-async fn signs_of_sql_patterns_stand_for_themselves() {
+async fn beginnings_of_words_words_without_accents_phrases_and_parts_of_chinese_sentences_are_found() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
-    fresh.turn(&chat, "50 or 100 percent", "it is a'b").await;
-    for nowhere in ["%", "_", "50%", "' OR 1=1 --", "*", ""] {
-        assert!(fresh.history.search(nowhere).await.unwrap().is_empty(), "{nowhere:?}");
+    let text =
+        "Le déjeuner à Besançon; 私は東京都に住んでいます。 서울에서 만나요. ภาษาไทยง่าย. Straße, naïve cafe\u{301}, green tea leaves.";
+    fresh.turn(&chat, "q", text).await;
+    for (looked_for, seen) in [
+        ("dejeu", "déjeu"),
+        ("BESANCON", "Besançon"),
+        ("京都", "京都"),
+        ("都", "都"),
+        ("住んで", "住んで"),
+        ("서울", "서울"),
+        ("ไทย", "ไทย"),
+        ("café", "cafe\u{301}"),
+        ("naive", "naïve"),
+        ("\"green tea\"", "green tea"),
+        ("STRASSE", ""),
+    ] {
+        let places = found(&fresh, looked_for).await;
+        match seen {
+            "" => assert!(places.is_empty(), "{looked_for}"),
+            seen => assert_eq!(places.iter().map(marked).collect::<Vec<_>>(), [[seen]], "{looked_for}"),
+        }
     }
-    assert_eq!(fresh.history.search("a'b").await.unwrap().len(), 1);
-    assert!(fresh.history.search(&"x".repeat(100_000)).await.unwrap().is_empty());
+    for nowhere in ["京東", "\"tea green\"", "ejeuner", "\"green te\""] {
+        assert!(found(&fresh, nowhere).await.is_empty(), "{nowhere}");
+    }
+    // All words have to stand there, in whatever order.
+    assert_eq!(found(&fresh, "leaves besancon").await.len(), 1);
+    assert!(found(&fresh, "leaves paris").await.is_empty());
 }
 
 #[tokio::test]
-async fn the_place_is_shown_out_of_a_long_text_and_behind_a_nul() {
+async fn signs_of_the_index_stand_for_themselves() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
-    let text = format!("{}\u{0}needle{}", "ä".repeat(5000), "ö".repeat(5000));
+    fresh.turn(&chat, "50 or 100 percent NEAR text: x", "it is a'b").await;
+    for nowhere in [
+        "%",
+        "_",
+        "' OR 1=1 --x9",
+        "*",
+        "",
+        "\"",
+        "\"\"",
+        "^",
+        "text:zebra",
+        "{title}",
+        "NOT",
+        "\u{0}",
+    ] {
+        assert!(found(&fresh, nowhere).await.is_empty(), "{nowhere:?}");
+    }
+    for somewhere in ["a'b", "50%", "NEAR", "near(", "\"text: x", "a\u{0}b", "-50", "(100)"] {
+        assert!(!found(&fresh, somewhere).await.is_empty(), "{somewhere:?}");
+    }
+    assert!(found(&fresh, &"x".repeat(100_000)).await.is_empty());
+    assert_eq!(found(&fresh, &"x ".repeat(50_000)).await.len(), 2);
+    assert!(found(&fresh, &"\"a\" ".repeat(50_000)).await.len() <= 2);
+}
+
+#[tokio::test]
+async fn the_place_is_shown_out_of_a_long_text_and_after_a_nul() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let text = format!("{}\u{0}needle{}", "ä ".repeat(5000), "ö".repeat(5000));
     fresh.turn(&chat, "question", &text).await;
-    let found = fresh.history.search("needle").await.unwrap();
-    assert_eq!(found.len(), 1);
+    let places = found(&fresh, "needle").await;
+    assert_eq!(places.len(), 1);
     assert!(
-        found[0].snippet.contains("ä needleö") && found[0].snippet.chars().count() <= 120,
+        places[0].snippet.contains("ä needleö") && places[0].snippet.chars().count() <= 170,
         "{}",
-        found[0].snippet
+        places[0].snippet
     );
 }
 
 #[tokio::test]
-async fn the_trash_is_not_searched() {
+async fn the_trash_is_not_searched_and_what_is_deleted_leaves_the_index() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     fresh.turn(&chat, "tea", "tea").await;
+    assert_eq!(found(&fresh, "tea").await.len(), 3);
     fresh.history.trash_chat(&chat).await.unwrap();
-    assert!(fresh.history.search("tea").await.unwrap().is_empty());
+    assert!(found(&fresh, "tea").await.is_empty());
     fresh.history.restore_chat(&chat).await.unwrap();
-    assert_eq!(fresh.history.search("tea").await.unwrap().len(), 3);
+    assert_eq!(found(&fresh, "tea").await.len(), 3);
+    fresh.history.trash_chat(&chat).await.unwrap();
+    fresh.history.purge_trash(history::now() + 1).await.unwrap();
+    fresh.history.close().await;
+    let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap()).await.unwrap();
+    let left: (i64, i64) = sqlx::query_as("SELECT (SELECT count(*) FROM search_documents), (SELECT count(*) FROM search_index)")
+        .fetch_one(&mut file)
+        .await
+        .unwrap();
+    assert_eq!(left, (0, 0));
+}
+
+#[tokio::test]
+async fn a_new_title_the_rest_of_an_answer_and_names_of_pictures_are_found_and_the_old_words_no_more() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let answer = fresh.streaming_answer(&chat).await;
+    fresh.history.append(&answer, WRITER, &delta("Some wal", &[1])).await.unwrap();
+    assert_eq!(found(&fresh, "wal").await.len(), 1);
+    fresh.history.append(&answer, WRITER, &delta("nuts and dates", &[2])).await.unwrap();
+    assert_eq!(found(&fresh, "walnuts").await.len(), 1);
+    let mut message = fresh.history.message(&answer).await.unwrap();
+    fresh.end(&mut message, "Only figs.").await;
+    assert_eq!((found(&fresh, "walnuts").await.len(), found(&fresh, "figs").await.len()), (0, 1));
+    fresh.history.rename_chat(&chat, "Fruit").await.unwrap();
+    fresh.history.rename_chat(&chat, "Orchard").await.unwrap();
+    assert_eq!((found(&fresh, "fruit").await.len(), found(&fresh, "orchard").await.len()), (0, 1));
+
+    let bytes = protocol::ImageBytes::from(b"not unfolded here".to_vec());
+    let picture = fresh.history.add_attachment(&bytes, "image/png", (1, 1)).await.unwrap();
+    let image = Content::Image {
+        attachment: picture.sha256,
+        media_type: "image/png".into(),
+        width: 1,
+        height: 1,
+        alt: "IMG_4711 Hafen.png".into(),
+    };
+    let other = fresh.chat().await;
+    fresh
+        .history
+        .begin_turn(&other, &[image, words("look")], &Position::End, "", &new_answer())
+        .await
+        .unwrap();
+    assert_eq!(marked(&found(&fresh, "hafen").await[0]), ["Hafen"]);
+}
+
+#[tokio::test]
+async fn a_model_and_a_span_of_time_narrow_what_is_found() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let first = fresh.turn(&chat, "tea one", "tea").await;
+    tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+    let between = history::now();
+    let other = NewAnswer {
+        model: "org/Other-4B".into(),
+        ..new_answer()
+    };
+    let mut second = fresh
+        .history
+        .begin_turn(&chat, &asked("tea two"), &Position::End, "", &other)
+        .await
+        .unwrap();
+    fresh.end(&mut second.answer, "more tea").await;
+    let ids = async |query: HistoryQuery| -> Vec<String> {
+        let places = fresh.history.search(&query).await.unwrap().places;
+        places.into_iter().filter_map(|place| place.message).collect()
+    };
+    let of_other = HistoryQuery {
+        model: Some("org/Other-4B".into()),
+        ..HistoryQuery::words("tea")
+    };
+    assert_eq!(ids(of_other).await, [second.answer.id.clone(), second.question.id.clone()]);
+    let since = HistoryQuery {
+        since: Some(between),
+        ..HistoryQuery::words("tea")
+    };
+    assert_eq!(ids(since).await, [second.answer.id, second.question.id]);
+    let until = HistoryQuery {
+        until: Some(between),
+        ..HistoryQuery::words("tea")
+    };
+    assert_eq!(ids(until).await, [first.answer.id, first.question.id]);
+    let odd = HistoryQuery {
+        since: Some(i64::MAX),
+        until: Some(i64::MIN),
+        model: Some("\" OR *".into()),
+        ..HistoryQuery::words("tea")
+    };
+    assert!(ids(odd).await.is_empty());
+}
+
+#[tokio::test]
+async fn an_old_file_is_read_into_the_index_in_small_steps_and_new_words_are_found_at_once() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    for turn in 0..150 {
+        fresh.turn(&chat, &format!("question {turn}"), "old words").await;
+    }
+    // As the migration leaves a file.
+    fresh.history.close().await;
+    let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap()).await.unwrap();
+    sqlx::raw_sql("DELETE FROM search_index; UPDATE search_documents SET stale = 1")
+        .execute(&mut file)
+        .await
+        .unwrap();
+    file.close().await.unwrap();
+    let history = History::open(&fresh.path()).await.unwrap();
+    let first = history.search(&HistoryQuery::words("old")).await.unwrap();
+    assert!(first.indexing && !first.places.is_empty());
+    let mut steps = 0;
+    while history.index_texts(40, false).await.unwrap() {
+        steps += 1;
+    }
+    assert_eq!(steps, (301 - 64) / 40, "every step reads a bounded number");
+    let all = history.search(&HistoryQuery::words("old")).await.unwrap();
+    assert!(!all.indexing && all.more && all.places.len() == 80);
+    assert!(!history.index_texts(40, false).await.unwrap(), "nothing is read twice");
 }

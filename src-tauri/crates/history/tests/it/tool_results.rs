@@ -177,7 +177,8 @@ async fn parts_of_every_kind_are_kept_in_messages_drafts_and_exports() {
         alt: "a cat".into(),
     };
     let file = Content::File {
-        attachment: "01990001".into(),
+        excerpt: None,
+        attachment: history.add_text("tea,3".into()).await.unwrap(),
         media_type: "text/csv".into(),
         name: "prices.csv".into(),
         bytes: u64::MAX >> 12,

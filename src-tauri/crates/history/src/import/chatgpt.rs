@@ -1,0 +1,108 @@
+//! ChatGPT's `conversations.json`: a list of conversations, each a tree of nodes by their ids (`mapping`) of which `current_node` is the
+//! end that is looked at. Nodes without a message, and messages that are hidden, have no row here: who answered them answers what
+//! stands above.
+
+use std::collections::HashMap;
+
+use protocol::{Content, Role};
+use serde_json::Value;
+
+use super::{said, text, time, ImportedChat};
+use crate::new_id;
+
+/// A conversation; `None` if nobody says anything in it.
+pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
+    let nodes = value.get("mapping")?.as_object()?;
+    let created_at = time(value.get("create_time")).unwrap_or_default();
+    // From the roots down, so that parents come first; a cycle has no root and is never reached.
+    let mut children: HashMap<Option<&str>, Vec<&str>> = HashMap::new();
+    for (id, node) in nodes {
+        let parent = node["parent"].as_str().filter(|parent| nodes.contains_key(*parent));
+        children.entry(parent).or_default().push(id);
+    }
+    let age = |id: &&str| time(nodes[*id]["message"].get("create_time")).unwrap_or(i64::MIN);
+    for below in children.values_mut() {
+        below.sort_by_key(age);
+    }
+    let mut chat = ImportedChat {
+        id: text(value, "conversation_id").or_else(|| text(value, "id")).map(str::to_owned),
+        title: text(value, "title").unwrap_or_default().to_owned(),
+        created_at,
+        updated_at: time(value.get("update_time")).unwrap_or(created_at),
+        archived: value["is_archived"] == true,
+        pinned: value["is_starred"] == true,
+        ..ImportedChat::default()
+    };
+    // Of each node the row that stands for it: its own, or the nearest above.
+    let mut rows: HashMap<&str, Option<String>> = HashMap::new();
+    let mut open: Vec<(Option<String>, &str)> = children.get(&None).into_iter().flatten().rev().map(|id| (None, *id)).collect();
+    while let Some((above, id)) = open.pop() {
+        let message = &nodes[id]["message"];
+        let row = match content(message) {
+            Some((role, parts)) => {
+                let own = new_id();
+                let at = time(message.get("create_time")).unwrap_or(created_at);
+                let mut stored = said(own.clone(), above, role, parts, at);
+                stored.model = (role == Role::Assistant)
+                    .then(|| text(&message["metadata"], "model_slug").map(str::to_owned))
+                    .flatten();
+                chat.messages.push(stored);
+                Some(own)
+            }
+            None => above,
+        };
+        rows.insert(id, row.clone());
+        open.extend(
+            children
+                .get(&Some(id))
+                .into_iter()
+                .flatten()
+                .rev()
+                .map(|child| (row.clone(), *child)),
+        );
+    }
+    chat.head = value["current_node"].as_str().and_then(|id| rows.get(id).cloned().flatten());
+    (!chat.messages.is_empty()).then_some(chat)
+}
+
+/// Who says what; `None` for what nobody reads.
+fn content(message: &Value) -> Option<(Role, Vec<Content>)> {
+    let role = match message["author"]["role"].as_str()? {
+        "user" => Role::User,
+        "assistant" | "tool" => Role::Assistant,
+        _ => return None,
+    };
+    if message["metadata"]["is_visually_hidden_from_conversation"] == true {
+        return None;
+    }
+    let content = &message["content"];
+    let mut parts = Vec::new();
+    match content["content_type"].as_str()? {
+        "thoughts" => {
+            for thought in content["thoughts"].as_array()? {
+                Content::push(&mut parts, Content::thinking(format!("{}\n\n", text(thought, "content")?)));
+            }
+        }
+        "code" | "execution_output" => Content::push(&mut parts, Content::text(format!("```\n{}\n```", text(content, "text")?))),
+        _ => {
+            for part in content.get("parts").and_then(Value::as_array).into_iter().flatten() {
+                match part {
+                    Value::String(words) => Content::push(&mut parts, Content::text(words.as_str())),
+                    // Its bytes lie in another file of the export.
+                    part if text(part, "content_type") == Some("image_asset_pointer") => {
+                        Content::push(&mut parts, Content::text("[image]\n\n"));
+                    }
+                    part => {
+                        if let Some(words) = text(part, "text") {
+                            Content::push(&mut parts, Content::text(words));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let says = parts
+        .iter()
+        .any(|part| part.growing_text().is_some_and(|text| !text.trim().is_empty()));
+    says.then_some((role, parts))
+}

@@ -1,0 +1,81 @@
+//! Claude's `conversations.json`: a list of conversations with their messages in order (`chat_messages`), each `human` or `assistant`,
+//! with its words in `content` or, in older exports, in `text` alone. Newer ones name the message above (`parent_message_uuid`).
+
+use std::collections::HashMap;
+
+use protocol::{Content, Role};
+use serde_json::Value;
+
+use super::{said, text, time, ImportedChat};
+use crate::new_id;
+
+/// A conversation; `None` if nobody says anything in it.
+pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
+    let created_at = time(value.get("created_at")).unwrap_or_default();
+    let mut chat = ImportedChat {
+        id: text(value, "uuid").map(str::to_owned),
+        title: text(value, "name").unwrap_or_default().to_owned(),
+        created_at,
+        updated_at: time(value.get("updated_at")).unwrap_or(created_at),
+        ..ImportedChat::default()
+    };
+    let mut rows: HashMap<&str, Option<String>> = HashMap::new();
+    let mut last: Option<String> = None;
+    for message in value.get("chat_messages")?.as_array()? {
+        let above = match text(message, "parent_message_uuid") {
+            Some(parent) => rows.get(parent).cloned().unwrap_or(None),
+            None => last.clone(),
+        };
+        let row = match content(message) {
+            Some((role, parts)) => {
+                let own = new_id();
+                let at = time(message.get("created_at")).unwrap_or(created_at);
+                chat.messages.push(said(own.clone(), above, role, parts, at));
+                Some(own)
+            }
+            None => above,
+        };
+        if let Some(id) = text(message, "uuid") {
+            rows.insert(id, row.clone());
+        }
+        last = row;
+    }
+    chat.head = last;
+    (!chat.messages.is_empty()).then_some(chat)
+}
+
+fn content(message: &Value) -> Option<(Role, Vec<Content>)> {
+    let role = match message["sender"].as_str()? {
+        "human" => Role::User,
+        "assistant" => Role::Assistant,
+        _ => return None,
+    };
+    let mut parts = Vec::new();
+    for attached in message.get("attachments").and_then(Value::as_array).into_iter().flatten() {
+        let name = text(attached, "file_name").unwrap_or("file");
+        if let Some(words) = text(attached, "extracted_content") {
+            Content::push(&mut parts, Content::text(format!("[file: {name}]\n\n```\n{words}\n```\n\n")));
+        }
+    }
+    for file in message.get("files").and_then(Value::as_array).into_iter().flatten() {
+        if let Some(name) = text(file, "file_name") {
+            Content::push(&mut parts, Content::text(format!("[file: {name}]\n\n")));
+        }
+    }
+    let mut said = false;
+    for block in message.get("content").and_then(Value::as_array).into_iter().flatten() {
+        let part = match block["type"].as_str() {
+            Some("text") => text(block, "text").map(Content::text),
+            Some("thinking") => text(block, "thinking").map(Content::thinking),
+            _ => None,
+        };
+        said |= part.is_some();
+        part.into_iter().for_each(|part| Content::push(&mut parts, part));
+    }
+    if !said {
+        text(message, "text")
+            .into_iter()
+            .for_each(|words| Content::push(&mut parts, Content::text(words)));
+    }
+    (!parts.is_empty()).then_some((role, parts))
+}

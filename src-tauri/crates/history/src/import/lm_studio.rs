@@ -1,0 +1,79 @@
+//! A conversation of LM Studio (`conversations/*.conversation.json`): messages in order, each in one or more versions of which one is
+//! selected. A person's version is one step with `content`, an answer is several `steps` of content, of which some are thoughts.
+//! What follows a message follows its selected version.
+
+use protocol::{Content, Role};
+use serde_json::Value;
+
+use super::{said, text, time, ImportedChat};
+use crate::new_id;
+
+/// A conversation; `None` if nobody says anything in it.
+pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
+    let created_at = time(value.get("createdAt")).unwrap_or_default();
+    let mut chat = ImportedChat {
+        title: text(value, "name").unwrap_or_default().to_owned(),
+        created_at,
+        updated_at: [value.get("assistantLastMessagedAt"), value.get("userLastMessagedAt")]
+            .into_iter()
+            .filter_map(time)
+            .max()
+            .unwrap_or(created_at),
+        pinned: value["pinned"] == true,
+        ..ImportedChat::default()
+    };
+    text(value, "systemPrompt")
+        .into_iter()
+        .for_each(|prompt| chat.settings.system_prompt = prompt.to_owned());
+    let model = value
+        .get("lastUsedModel")
+        .and_then(|model| text(model, "identifier").or_else(|| text(model, "indexedModelIdentifier")));
+    let mut above: Option<String> = None;
+    for (place, message) in value.get("messages")?.as_array()?.iter().enumerate() {
+        let versions = message
+            .get("versions")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let selected = message["currentlySelected"].as_u64().unwrap_or_default() as usize;
+        let mut next = above.clone();
+        for (version, value) in versions.iter().enumerate() {
+            let Some((role, parts)) = content(value) else { continue };
+            let own = new_id();
+            // Nobody says when; the order is kept.
+            let mut stored = said(own.clone(), above.clone(), role, parts, created_at + place as i64);
+            let by = value.get("senderInfo").and_then(|sender| text(sender, "senderName"));
+            stored.model = (role == Role::Assistant).then(|| by.or(model).map(str::to_owned)).flatten();
+            chat.messages.push(stored);
+            if version == selected || next == above {
+                next = Some(own);
+            }
+        }
+        above = next;
+    }
+    chat.head = above;
+    (!chat.messages.is_empty()).then_some(chat)
+}
+
+fn content(version: &Value) -> Option<(Role, Vec<Content>)> {
+    let role = match version["role"].as_str()? {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        _ => return None,
+    };
+    let mut parts = Vec::new();
+    let steps = version.get("steps").and_then(Value::as_array).into_iter().flatten();
+    for block in std::iter::once(version).chain(steps) {
+        let thinks = block["style"]["type"] == "thinking";
+        for piece in block.get("content").and_then(Value::as_array).into_iter().flatten() {
+            let part = match (piece["type"].as_str(), thinks) {
+                (Some("text"), true) => text(piece, "text").map(Content::thinking),
+                (Some("text"), false) => text(piece, "text").map(Content::text),
+                (Some("file"), _) => text(piece, "fileIdentifier").map(|name| Content::text(format!("[file: {name}]\n\n"))),
+                _ => None,
+            };
+            part.into_iter().for_each(|part| Content::push(&mut parts, part));
+        }
+    }
+    (!parts.is_empty()).then_some((role, parts))
+}

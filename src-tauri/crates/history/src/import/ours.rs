@@ -1,0 +1,68 @@
+//! What [`History::export_json`] writes: one chat, `{"format": "ponder-chat", …}`, or several, `{"format": "ponder-chats", "chats": […]}`.
+
+use protocol::{ChatSettings, ChatSummary, Content, ImageBytes, StoredMessage};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::ImportedChat;
+use crate::{Error, Result};
+
+/// The latest version of the shape that is known.
+const VERSION: u64 = 1;
+
+#[derive(Deserialize)]
+struct Exported {
+    version: u64,
+    chat: ChatSummary,
+    #[serde(default)]
+    settings: ChatSettings,
+    #[serde(default)]
+    draft: Vec<Content>,
+    head: Option<String>,
+    messages: Vec<StoredMessage>,
+    #[serde(default)]
+    attachments: std::collections::BTreeMap<String, Picture>,
+}
+
+#[derive(Deserialize)]
+struct Picture {
+    media_type: String,
+    base64: ImageBytes,
+}
+
+/// The chats of an export of ours.
+pub(super) fn chats(value: &Value) -> Result<Vec<ImportedChat>> {
+    match value["format"].as_str() {
+        Some("ponder-chat") => Ok(vec![chat(value)?]),
+        Some("ponder-chats") => {
+            let chats = value["chats"].as_array().map(Vec::as_slice).unwrap_or_default();
+            chats.iter().map(chat).collect()
+        }
+        _ => Err(Error::Import("it is of a format that is not known here".into())),
+    }
+}
+
+fn chat(value: &Value) -> Result<ImportedChat> {
+    let exported =
+        Exported::deserialize(value).map_err(|error| Error::Import(format!("a chat in it is not as Ponder writes it ({error})")))?;
+    if exported.version > VERSION {
+        return Err(Error::Import("it was written by a newer version of Ponder. Please update".into()));
+    }
+    let pictures = exported.attachments.into_iter();
+    Ok(ImportedChat {
+        id: Some(exported.chat.id).filter(|id| !id.is_empty()),
+        title: exported.chat.title,
+        created_at: exported.chat.created_at,
+        updated_at: exported.chat.updated_at,
+        pinned: exported.chat.pinned,
+        archived: exported.chat.archived,
+        folder: exported.chat.folder,
+        settings: exported.settings,
+        draft: exported.draft,
+        head: exported.head,
+        messages: exported.messages,
+        pictures: pictures
+            .map(|(name, picture)| (name, (picture.media_type, picture.base64)))
+            .collect(),
+    })
+}
