@@ -36,13 +36,13 @@ impl Chat {
             system_prompt: view.settings.system_prompt.clone(),
             ..stored.settings.clone().unwrap_or_default()
         };
-        let (_, mut request) = self.answer_request(own).await?;
+        let (_, mut request) = self.answer_request(&stored.chat, own).await?;
         if !self.0.engine.capabilities(&request.model).continue_answer {
             return Err(Error::CannotContinue(request.model.reference()).into());
         }
         request.parent = parent;
         // The next question will be asked as the chat says, and not of a model that is gone.
-        let next = self.answer_request(view.settings).await.ok().map(|(_, next)| next);
+        let next = self.answer_request(&stored.chat, view.settings).await.ok().map(|(_, next)| next);
         let stored = self.0.history.continue_answer(message, &self.0.owner).await?;
         // Read after the change: another process may have continued the answer meanwhile, and it may have ended again.
         let tokens = self.0.history.tokens(message).await?;

@@ -13,6 +13,14 @@ pub(crate) enum Error {
     ResultMissing,
     #[error("only a question or an answer to one can be answered again")]
     NothingToAnswer,
+    #[error("an answer needs some words; delete it if it should go")]
+    EmptyAnswer,
+    #[error(
+        "there is nothing before this question that the model could forget; shorten the question, or choose a model with a longer context"
+    )]
+    NothingToForget,
+    #[error("the model wrote no summary; try again, write one yourself, or go on without the oldest turns")]
+    NoSummary,
     #[error("only an answer can be continued; look for the one below this message")]
     NoAnswer,
     #[error("this answer is complete; ask for more, or have the question answered again")]
@@ -36,12 +44,14 @@ impl From<Error> for protocol::Error {
             | Error::EmptyQuestion
             | Error::NoQuestion
             | Error::ResultMissing
+            | Error::EmptyAnswer
             | Error::NothingToAnswer
+            | Error::NothingToForget
             | Error::NoAnswer
             | Error::Complete
             | Error::NotLast
             | Error::NothingMore => ErrorCode::BadRequest,
-            Error::Broken => ErrorCode::Engine,
+            Error::Broken | Error::NoSummary => ErrorCode::Engine,
             Error::NotSaved(_) => ErrorCode::Storage,
         };
         protocol::Error::new(code, error.to_string())

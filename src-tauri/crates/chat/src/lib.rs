@@ -4,41 +4,56 @@
 //! Invariants: what an answer says is on disk within 250 ms; every answer ends, whatever fails, with one `Finished`; a
 //! window that attaches from number n gets every event after n once; a slow window holds up nobody.
 
+mod branches;
 mod continuation;
 mod conversation;
 mod error;
+mod files;
+mod finding;
 mod foreign_answer;
+mod idle_models;
+mod keeping;
 mod live_answer;
+mod memory;
 mod model_users;
+mod other_processes;
 mod owner;
 mod pictures;
+mod question;
 mod settings;
 mod shown_pictures;
+mod summary;
 mod title;
 mod tool_results;
+mod transfer;
 mod turn;
+mod two_answers;
+mod written_title;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use history::{now, History, NewAnswer};
-pub use history::{stored_settings, SearchHit};
+pub use history::{stored_settings, LONGEST_IMPORT};
+pub use keeping::{readable_history, set_history_aside};
 use protocol::{
     AnswerEvent, AnswerState, Capabilities, ChatSettings, ChatSummary, ChatView, Content, Engine, ModelShelf, ModelSource, Position,
-    Receiver, Result, Role, Settings, Turn,
+    Receiver, RepairedHistory, Result, Role, Settings, Turn,
 };
 pub use shown_pictures::{PictureFile, ShownPicture};
 use tokio::sync::watch;
-use tokio::time::{interval, timeout, MissedTickBehavior};
+use tokio::time::timeout;
 
 use crate::error::Error;
 use crate::live_answer::LiveAnswer;
 use crate::owner::Owner;
 use crate::pictures::{add_images, attachments};
 use crate::shown_pictures::Previews;
+use crate::summary::Summaries;
 use crate::turn::{prefetch, prefetch_next, write_answer, AnswerRequest};
+use crate::written_title::write_title;
 
 /// How long a chat stays in the trash, in milliseconds.
 const TRASH_LASTS: i64 = 30 * 24 * 3600 * 1000;
@@ -46,7 +61,7 @@ const TRASH_LASTS: i64 = 30 * 24 * 3600 * 1000;
 /// How long a picture is kept that no message and no draft names, in milliseconds: one is added before its message is sent.
 const UNLINKED_LASTS: i64 = 24 * 3600 * 1000;
 
-/// How often the file is asked whether another process wrote to it; every fifth time also for dead ones.
+/// How often the file is asked at most whether another process wrote to it, and for dead ones.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// The longest wait for stopped answers to be stored.
@@ -66,15 +81,35 @@ struct Inner {
     running: Mutex<HashMap<String, Arc<LiveAnswer>>>,
     /// What windows were shown of pictures last.
     previews: Previews,
+    /// The summaries that are being made.
+    summaries: Mutex<Summaries>,
     changes: watch::Sender<()>,
     settings: watch::Sender<Settings>,
+    /// Becomes true when the app ends, for what nobody waits for.
+    closing: watch::Sender<bool>,
+    /// What became of the history if it was found damaged.
+    repaired: Option<RepairedHistory>,
 }
 
 impl Chat {
     /// Opens the history file. Answers whose process died are marked interrupted, and what lay in the trash for 30 days is
     /// deleted.
     pub async fn open(database: &Path, engine: Arc<dyn Engine>, shelf: Arc<dyn ModelShelf>) -> Result<Self> {
-        let history = History::open(database).await?;
+        let (history, repaired) = keeping::open_history(database).await?;
+        Self::with(history, repaired, engine, shelf).await
+    }
+
+    /// Opens a history file to be looked at: nothing in it is changed, and nothing can be.
+    pub async fn open_read_only(database: &Path, engine: Arc<dyn Engine>, shelf: Arc<dyn ModelShelf>) -> Result<Self> {
+        Self::with(History::open_read_only(database).await?, None, engine, shelf).await
+    }
+
+    async fn with(
+        history: History,
+        repaired: Option<RepairedHistory>,
+        engine: Arc<dyn Engine>,
+        shelf: Arc<dyn ModelShelf>,
+    ) -> Result<Self> {
         let settings = history.settings().await?;
         let inner = Arc::new(Inner {
             history,
@@ -83,15 +118,24 @@ impl Chat {
             owner: Owner::this_process().to_string(),
             running: Mutex::default(),
             previews: Previews::default(),
+            summaries: Mutex::default(),
             changes: watch::Sender::new(()),
             settings: watch::Sender::new(settings),
+            closing: watch::Sender::new(false),
+            repaired,
         });
+        if inner.history.is_read_only() {
+            return Ok(Self(inner));
+        }
         inner.mark_interrupted().await?;
         inner.history.purge_trash(now() - TRASH_LASTS).await?;
         if let Err(error) = inner.history.remove_unlinked_attachments(now() - UNLINKED_LASTS).await {
             tracing::warn!(%error, "pictures that nobody needs any more could not be removed");
         }
-        tokio::spawn(watch_other_processes(Arc::downgrade(&inner)));
+        tokio::spawn(other_processes::watch(Arc::downgrade(&inner)));
+        tokio::spawn(finding::read_into_index(Arc::downgrade(&inner)));
+        tokio::spawn(keeping::back_up_daily(Arc::downgrade(&inner)));
+        tokio::spawn(idle_models::unload_idle_models(Arc::downgrade(&inner)));
         Ok(Self(inner))
     }
 
@@ -100,8 +144,8 @@ impl Chat {
         Ok(self.0.history.chats().await?)
     }
 
-    /// How many chats, without those in the trash, a model was the last to answer.
-    pub async fn answered_by(&self, model: &str) -> Result<u32> {
+    /// The titles of the chats, without those in the trash, that a model was the last to answer, the newest first.
+    pub async fn answered_by(&self, model: &str) -> Result<Vec<String>> {
         Ok(self.0.history.chats_answered_by(model).await?)
     }
 
@@ -125,7 +169,7 @@ impl Chat {
         }
         let (chat, view) = (self.clone(), view.clone());
         tokio::spawn(async move {
-            match chat.answer_request(view.settings).await {
+            match chat.answer_request(&view.summary.id, view.settings).await {
                 Ok((_, ask)) => {
                     let (history, engine) = (&chat.0.history, chat.0.engine.as_ref());
                     let sees = engine.capabilities(&ask.model).images;
@@ -154,7 +198,11 @@ impl Chat {
     }
 
     /// A new, empty chat.
+    ///
+    /// # Errors
+    /// `BadRequest` for a setting that no request may have.
     pub async fn create(&self, settings: ChatSettings) -> Result<ChatView> {
+        settings.check()?;
         let view = self.0.history.create_chat(&settings).await?;
         self.0.changed();
         Ok(view)
@@ -196,7 +244,11 @@ impl Chat {
     }
 
     /// What a chat remembers for its next turn.
+    ///
+    /// # Errors
+    /// `BadRequest` for a setting that no request may have, by the argument `field`; nothing is changed then.
     pub async fn set_settings(&self, chat: &str, settings: &ChatSettings) -> Result<()> {
+        settings.check()?;
         self.0.history.set_chat_settings(chat, settings).await?;
         // Instructions and the Thinking switch stand before all the rest.
         self.open_chat(chat).await?;
@@ -220,47 +272,39 @@ impl Chat {
     /// Stores a question at this position and begins its answer. Nothing is stored if this fails: `BadRequest` for a question
     /// that is empty or holds what only an answer holds, `NotFound` for a position outside the chat, `Busy` while the chat has a
     /// running answer (in any process), `ModelNotFound` and `ModelBroken` from the model folder, `PictureNotSeen` for a picture and a
-    /// model that does not see.
+    /// model that does not see, `ContextFull` for one that does not fit. One of which only the engine finds that it does not fit is taken back: the
+    /// answer ends with that error, and question and answer are no longer in the chat.
     pub async fn send(&self, chat: &str, content: &[Content], position: &Position) -> Result<Turn> {
-        let says_something = |content: &Content| match content {
-            Content::Text { text } => !text.trim().is_empty(),
-            Content::Thinking { .. } | Content::ToolCall { .. } | Content::Data { .. } | Content::Image { .. } | Content::File { .. } => {
-                true
-            }
-        };
-        let is_of_answers =
-            |content: &Content| matches!(content, Content::Thinking { .. } | Content::ToolCall { .. } | Content::Data { .. });
-        if !content.iter().any(says_something) {
-            return Err(Error::EmptyQuestion.into());
-        }
-        if content.iter().any(is_of_answers) {
-            return Err(Error::NoQuestion.into());
-        }
-        let (view, _) = self.0.history.chat_head(chat).await?;
-        let (answer, mut request) = self.prepare(view.settings).await?;
+        question::check(content)?;
+        let (view, head) = self.0.history.chat_head(chat).await?;
+        let (answer, mut request) = self.prepare(chat, view.settings).await?;
         self.check_sees(&request.model, content).await?;
+        self.check_fits(head.as_deref(), position, &request, content).await?;
         let turn = self
             .0
             .history
             .begin_turn(chat, content, position, &title::title(content), &answer)
             .await?;
         request.parent = turn.question.id.clone();
-        self.begin(LiveAnswer::new(turn.answer.clone()), request.clone(), Some(request));
+        let next = request.clone();
+        request.retractable = Some(turn.question.clone());
+        self.begin(LiveAnswer::new(turn.answer.clone()), request, Some(next));
         Ok(turn)
     }
 
     /// Begins another answer to the question that this message is, or whose turn it is a part of; earlier answers stay as its
-    /// siblings. Fails as [`Chat::send`] does.
-    pub async fn regenerate(&self, message: &str) -> Result<ChatView> {
+    /// siblings. It is asked with these settings, or those of the chat. Fails as [`Chat::send`] does.
+    pub async fn regenerate(&self, message: &str, settings: Option<ChatSettings>) -> Result<ChatView> {
+        settings.as_ref().map_or(Ok(()), ChatSettings::check)?;
         let branch = self.0.history.branch(message).await?;
         let question = branch.into_iter().rfind(|message| message.role == Role::User);
         let question = question.ok_or(Error::NothingToAnswer)?;
-        self.begin_answer(&question.chat, question.id).await
+        self.begin_answer(&question.chat, question.id, settings).await
     }
 
     /// What the settings ask for; the question is filled in later.
-    async fn prepare(&self, settings: ChatSettings) -> Result<(NewAnswer, AnswerRequest)> {
-        let (reference, ask) = self.answer_request(settings).await?;
+    async fn prepare(&self, chat: &str, settings: ChatSettings) -> Result<(NewAnswer, AnswerRequest)> {
+        let (reference, ask) = self.answer_request(chat, settings).await?;
         // An answer whose process died must not keep its chat busy.
         self.0.mark_interrupted().await?;
         let (shelf, used) = (self.0.shelf.clone(), reference.clone());
@@ -274,8 +318,9 @@ impl Chat {
         Ok((answer, ask))
     }
 
-    /// What the settings ask for, and the model's reference.
-    async fn answer_request(&self, settings: ChatSettings) -> Result<(String, AnswerRequest)> {
+    /// What the settings of a chat ask for, with the instructions of its folder, and the model's reference.
+    async fn answer_request(&self, chat: &str, mut settings: ChatSettings) -> Result<(String, AnswerRequest)> {
+        settings.system_prompt = self.instructions(chat, settings.system_prompt).await?;
         let reference = match &settings.model {
             Some(reference) => reference.clone(),
             None => self.default_model().await?,
@@ -286,6 +331,7 @@ impl Chat {
             model,
             settings,
             prefix: None,
+            retractable: None,
         };
         Ok((reference, ask))
     }
@@ -305,20 +351,16 @@ impl Chat {
         };
         self.0.changed();
         tokio::spawn(async move {
-            let (history, engine) = (registration.inner.history.clone(), registration.inner.engine.clone());
+            let inner = registration.inner.clone();
+            let (history, engine, model) = (inner.history.clone(), inner.engine.clone(), ask.model.clone());
             write_answer(history.clone(), &registration.inner.owner, engine.clone(), running.clone(), ask).await;
             // The answer has ended for everybody before anything is done for the next one.
             drop(registration);
             if let Some(next) = next {
                 prefetch_next(&history, engine.as_ref(), &running.message, &next).await;
             }
+            write_title(&inner, &running.message, &model).await;
         });
-    }
-
-    /// Looks at the branch that goes through this message, down to its newest end.
-    pub async fn show_branch(&self, message: &str) -> Result<ChatView> {
-        let chat = self.0.history.show_branch(message).await?;
-        self.open_chat(&chat).await
     }
 
     /// Ends an answer soon, whichever process writes it; what it said stays. Changes nothing if it has ended.
@@ -328,6 +370,17 @@ impl Chat {
             return Ok(());
         }
         Ok(self.0.history.request_stop(message).await?)
+    }
+
+    /// Ends all answers, whichever process writes them, and waits a while for those of this one.
+    async fn stop_all(&self) -> Result<()> {
+        let answers: Vec<_> = self.0.running().values().cloned().collect();
+        stop_and_wait(answers).await;
+        self.0.mark_interrupted().await?;
+        for foreign in self.0.history.running().await? {
+            self.0.history.request_stop(&foreign.id).await?;
+        }
+        Ok(())
     }
 
     /// The answers that this process is writing.
@@ -360,23 +413,9 @@ impl Chat {
         self.0.changes.subscribe()
     }
 
-    /// Where a text stands in titles, questions and answers.
-    pub async fn search(&self, text: &str) -> Result<Vec<SearchHit>> {
-        Ok(self.0.history.search(text).await?)
-    }
-
-    /// The branch of a chat that is looked at, as Markdown, its pictures without the place and the camera that their files tell of.
-    pub async fn export_markdown(&self, chat: &str) -> Result<String> {
-        Ok(self.0.history.export_markdown(chat, &self.exported_pictures(chat).await?).await?)
-    }
-
-    /// All of a chat, every branch, as JSON, its pictures without the place and the camera that their files tell of.
-    pub async fn export_json(&self, chat: &str) -> Result<serde_json::Value> {
-        Ok(self.0.history.export_json(chat, &self.exported_pictures(chat).await?).await?)
-    }
-
     /// Stops all running answers, waits up to two seconds until they are stored, and closes the file.
     pub async fn shut_down(&self) {
+        self.0.closing.send_replace(true);
         let answers: Vec<_> = self.0.running().values().cloned().collect();
         stop_and_wait(answers).await;
         self.0.history.close().await;
@@ -397,12 +436,15 @@ impl Inner {
         self.changes.send_replace(());
     }
 
-    /// Marks the answers whose process is gone.
-    async fn mark_interrupted(&self) -> Result<()> {
+    /// Marks the answers whose process is gone; whether there are answers that are not at work here.
+    async fn mark_interrupted(&self) -> Result<bool> {
+        let mut foreign = false;
         for answer in self.history.running().await? {
+            let here = self.find(&answer.id).is_some();
+            foreign |= !here;
             let alive = if answer.owner == self.owner {
                 // An answer of ours that is not at work is about to begin, or its end could not be stored.
-                self.find(&answer.id).is_some() || now() - answer.heartbeat < owner::HEARTBEAT_LASTS
+                here || now() - answer.heartbeat < owner::HEARTBEAT_LASTS
             } else {
                 owner::is_alive(&answer.owner, answer.heartbeat, now())
             };
@@ -410,7 +452,7 @@ impl Inner {
                 self.changed();
             }
         }
-        Ok(())
+        Ok(foreign)
     }
 }
 
@@ -448,32 +490,5 @@ async fn stop_and_wait(answers: Vec<Arc<LiveAnswer>>) {
     };
     if timeout(STOP_LASTS, waiting).await.is_err() {
         tracing::warn!("a stopped answer was not stored in time");
-    }
-}
-
-/// Notices what other processes do, as long as somebody uses the chats.
-async fn watch_other_processes(inner: Weak<Inner>) {
-    let mut ticks = interval(CHECK_EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut last_change = None;
-    for tick in 0u64.. {
-        ticks.tick().await;
-        let Some(inner) = inner.upgrade() else { return };
-        let Ok(change) = inner.history.foreign_changes().await else {
-            continue;
-        };
-        let last = last_change.replace(change);
-        if last != Some(change) {
-            // Also at the first look, because another process may have written since the settings were read.
-            inner.reload_settings().await;
-            if last.is_some() {
-                inner.changed();
-            }
-        }
-        if tick % 5 == 4 {
-            if let Err(error) = inner.mark_interrupted().await {
-                tracing::warn!(%error, "the history could not be searched for interrupted answers");
-            }
-        }
     }
 }

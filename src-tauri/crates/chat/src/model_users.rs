@@ -9,9 +9,12 @@ use crate::Chat;
 impl ModelUsers for Chat {
     fn usage<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<ModelUsage>> {
         Box::pin(async move {
+            let settings = self.settings().await?;
             Ok(ModelUsage {
                 loaded: self.is_loaded(reference),
                 chats: self.answered_by(reference).await?,
+                default: settings.default_model == reference,
+                folder: settings.model_folders.iter().any(|folder| folder == reference),
             })
         })
     }
@@ -36,6 +39,21 @@ impl ModelUsers for Chat {
             if settings.model_folders.iter().any(|folder| folder == reference) {
                 let left: Vec<String> = settings.model_folders.into_iter().filter(|folder| folder != reference).collect();
                 change.insert("model_folders".into(), left.into());
+            }
+            self.change_settings(&change).await.map(drop)
+        })
+    }
+
+    fn put_back<'a>(&'a self, reference: &'a str, usage: &'a ModelUsage) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let mut change = Map::new();
+            if usage.default {
+                change.insert("default_model".into(), reference.into());
+            }
+            if usage.folder {
+                let mut folders = self.settings().await?.model_folders;
+                folders.push(reference.to_owned());
+                change.insert("model_folders".into(), folders.into());
             }
             self.change_settings(&change).await.map(drop)
         })

@@ -46,9 +46,14 @@ impl Chat {
     pub(crate) async fn exported_pictures(&self, chat: &str) -> Result<ExportedPictures> {
         let mut exported = ExportedPictures::new();
         for attachment in self.0.history.attachments_of(chat).await? {
+            let is_text = attachment.media_type.starts_with("text/");
             let Ok(bytes) = self.attachment(&attachment.sha256).await else {
                 continue;
             };
+            if is_text {
+                exported.insert(attachment.sha256, (attachment.media_type, bytes));
+                continue;
+            }
             match tokio::task::spawn_blocking(move || bare(&bytes)).await {
                 Ok(Ok(bare)) => drop(exported.insert(attachment.sha256, bare)),
                 Ok(Err(error)) => tracing::warn!(%error, "a picture was not exported"),
@@ -114,6 +119,7 @@ impl Chat {
 /// gone is left out, and the engine says so.
 pub(crate) async fn request(history: &History, ask: &AnswerRequest, branch: &[StoredMessage], sees: bool) -> Request {
     let mut request = ask.request(branch);
+    crate::files::add_texts(history, &mut request).await;
     if sees {
         let named: Vec<String> = request.messages.iter().flat_map(|message| attachments(&message.content)).collect();
         add_images(history, &mut request, named).await;

@@ -1,6 +1,6 @@
 //! A turn with tools: an answer that calls, the results, and the next answer of the same turn. Who runs the tools is not known here.
 
-use protocol::{ChatView, Content, Result, Role, StoredMessage};
+use protocol::{ChatSettings, ChatView, Content, Result, Role, StoredMessage};
 
 use crate::conversation::calls;
 use crate::error::Error;
@@ -30,16 +30,17 @@ impl Chat {
         if calls(answer).any(|call| is_open(&call.id)) {
             return Err(Error::ResultMissing.into());
         }
-        self.begin_answer(&last.chat, last.id.clone()).await
+        self.begin_answer(&last.chat, last.id.clone(), None).await
     }
 
-    /// Begins an answer below this message, which is the end of a question or of the results of tools.
-    pub(crate) async fn begin_answer(&self, chat: &str, parent: String) -> Result<ChatView> {
+    /// Begins an answer below this message, which is the end of a question or of the results of tools, with these settings or those of the chat.
+    pub(crate) async fn begin_answer(&self, chat: &str, parent: String, settings: Option<ChatSettings>) -> Result<ChatView> {
         let (view, _) = self.0.history.chat_head(chat).await?;
-        let (answer, mut request) = self.prepare(view.settings).await?;
+        let next = self.answer_request(chat, view.settings.clone()).await.ok().map(|(_, next)| next);
+        let (answer, mut request) = self.prepare(chat, settings.unwrap_or(view.settings)).await?;
         let answer = self.0.history.begin_answer(&parent, &answer).await?;
         request.parent = parent;
-        self.begin(LiveAnswer::new(answer), request.clone(), Some(request));
+        self.begin(LiveAnswer::new(answer), request, next);
         self.chat(chat).await
     }
 }

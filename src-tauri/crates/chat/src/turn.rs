@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use history::{now, History};
 use protocol::{
-    AnswerBody, AnswerPrefix, AnswerState, CancelOnDrop, ChatSettings, Coalesce, Done, EndedBy, Engine, EngineEvent, FinishReason,
-    ModelSource, Request, StoredMessage,
+    AnswerBody, AnswerPrefix, AnswerState, CancelOnDrop, ChatSettings, Coalesce, Content, Done, EndedBy, Engine, EngineEvent, ErrorCode,
+    FinishReason, ModelSource, Request, StoredMessage,
 };
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout_at, Instant};
@@ -14,7 +14,9 @@ use tokio::time::{sleep, timeout_at, Instant};
 use crate::conversation::conversation;
 use crate::error::Error;
 use crate::live_answer::LiveAnswer;
+use crate::memory::remembered;
 use crate::pictures;
+use crate::title::title;
 
 /// Text that a window was shown is on disk within 250 ms: this is the longest wait, the rest is for the writing.
 const WRITE_EVERY: Duration = Duration::from_millis(150);
@@ -38,16 +40,24 @@ pub(crate) struct AnswerRequest {
     pub(crate) settings: ChatSettings,
     /// What there is of the answer.
     pub(crate) prefix: Option<AnswerPrefix>,
+    /// The question that is taken back if it does not fit the context: nobody has seen more of its turn.
+    pub(crate) retractable: Option<StoredMessage>,
 }
 
 impl AnswerRequest {
     /// The request for an answer to the end of this branch.
     pub(crate) fn request(&self, branch: &[StoredMessage]) -> Request {
-        let mut request = Request::new(self.model.clone(), conversation(&self.settings.system_prompt, branch));
+        let (instructions, branch) = remembered(&self.settings, branch);
+        let mut request = Request::new(self.model.clone(), conversation(&instructions, branch));
         request.thinking = self.settings.thinking;
         request.thinking_budget = self.settings.thinking_budget;
         request.answer_prefix = self.prefix.clone();
         request.sampling = self.settings.sampling.clone();
+        request.max_tokens = self.settings.max_tokens;
+        request.context = self.settings.context;
+        // An endpoint cannot be told how to keep its keys and values, and the chat may go on with another model.
+        request.kv_bits = self.model.folder().and(self.settings.kv_bits);
+        request.stop = self.settings.stop.clone();
         request.image_detail = self.settings.image_detail;
         request
     }
@@ -67,6 +77,7 @@ enum Outcome {
 /// `owner` is how this process calls itself in the history.
 pub(crate) async fn write_answer(history: History, owner: &str, engine: Arc<dyn Engine>, running: Arc<LiveAnswer>, ask: AnswerRequest) {
     let (listening, listened) = oneshot::channel::<()>();
+    let question = ask.retractable.clone();
     let reading = async {
         // A task of its own, so that a panic in it ends this answer and nothing else.
         let end = tokio::spawn(drive_engine(history.clone(), engine, running.clone(), ask)).await;
@@ -74,7 +85,32 @@ pub(crate) async fn write_answer(history: History, owner: &str, engine: Arc<dyn 
         end.unwrap_or_else(|_| Outcome::Failed(Error::Broken.into()))
     };
     let (end, ()) = tokio::join!(reading, persist(&history, owner, &running, listened));
+    if let (Outcome::Failed(error), Some(question)) = (&end, question) {
+        if error.code == ErrorCode::ContextFull && retract(&history, &running, &question, error).await {
+            return;
+        }
+    }
     store_end(&history, owner, &running, end).await;
+}
+
+/// Takes a question back that does not fit; everybody is told that its answer failed. Returns whether that was done.
+async fn retract(history: &History, running: &LiveAnswer, question: &StoredMessage, error: &protocol::Error) -> bool {
+    let content: Vec<Content> = question.parts.iter().map(|part| part.content.clone()).collect();
+    match history.retract_turn(question, &running.message, &title(&content)).await {
+        Ok(false) => return false,
+        Ok(true) => {}
+        Err(error) => {
+            tracing::warn!(%error, "a question that does not fit could not be taken back");
+            return false;
+        }
+    }
+    let (message, _) = running.end(Vec::new(), |message| {
+        message.state = AnswerState::Failed;
+        message.error = Some(error.clone());
+        message.finished_at = Some(now());
+    });
+    running.finish(message);
+    true
 }
 
 /// While the person reads an answer, the engine prefetches what the next question will come after.

@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod branches;
 mod continuation;
 mod failures;
+mod files;
+mod memory;
 mod pictures;
 mod prefetching;
 mod processes;
@@ -11,7 +14,9 @@ mod settings;
 mod shown_pictures;
 mod tools;
 mod turns;
+mod two_answers;
 mod watching;
+mod written_titles;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +26,7 @@ use chat::Chat;
 use protocol::fake::{FakeEngine, FakeJob};
 use protocol::{
     AnswerBody, AnswerEvent, ChatSettings, Content, Done, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, FolderSource, LocalModel,
-    ModelKind, ModelPlace, ModelShelf, ModelSource, Position, Receiver, Result, StoredMessage, Timing, Usage,
+    ModelKind, ModelPlace, ModelShelf, ModelSource, Position, Receiver, Result, Sampling, StoredMessage, Timing, Usage,
 };
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
@@ -57,6 +62,7 @@ impl ModelShelf for Shelf {
             context: None,
             thinking: None,
             thought: None,
+            sampling: Sampling::default(),
             sees,
             problem: None,
             incomplete: false,

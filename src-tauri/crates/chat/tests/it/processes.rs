@@ -165,7 +165,7 @@ async fn the_answer_of_a_living_process_is_left_alone_and_can_be_watched_and_sto
             .code,
         ErrorCode::Busy
     );
-    assert_eq!(chats.regenerate(&other.message).await.unwrap_err().code, ErrorCode::Busy);
+    assert_eq!(chats.regenerate(&other.message, None).await.unwrap_err().code, ErrorCode::Busy);
 
     // One window stays, one leaves and comes back for the rest.
     let staying = tokio::spawn(all(chats.attach(&other.message, 0).await.unwrap()));

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use protocol::{Endpoint, ErrorCode, Settings, Thinking};
+use protocol::{Argument, ChatSettings, Endpoint, ErrorCode, FolderSource, KvBits, LocalEngine, Sampling, Settings, Thinking};
 use serde_json::{json, Map, Value};
 use tokio::time::timeout;
 
@@ -78,4 +78,116 @@ async fn a_default_model_goes_with_its_endpoint() {
     assert_eq!(harness.chat.default_model().await.unwrap(), "endpoint:lab/a/b");
     harness.chat.set_endpoints(&[]).await.unwrap();
     assert_eq!(harness.chat.default_model().await.unwrap(), Settings::default().default_model);
+}
+
+#[tokio::test]
+async fn what_a_chat_is_set_to_reaches_the_request() {
+    let harness = Harness::new().await;
+    let settings = ChatSettings {
+        sampling: Sampling {
+            temperature: Some(0.0),
+            seed: Some(7),
+            ..Sampling::default()
+        },
+        max_tokens: Some(64),
+        context: Some(1024),
+        kv_bits: Some(KvBits::Eight),
+        stop: vec!["END".into()],
+        ..ChatSettings::default()
+    };
+    let chat = harness.chat.create(settings.clone()).await.unwrap().summary.id;
+    let (_, job) = harness.ask(&chat, "Why?").await;
+    let request = &job.request;
+    assert_eq!(
+        (request.max_tokens, request.context, request.kv_bits),
+        (Some(64), Some(1024), Some(KvBits::Eight))
+    );
+    assert_eq!((&request.sampling, &request.stop), (&settings.sampling, &settings.stop));
+
+    // An endpoint cannot be told how to keep its keys and values.
+    let remote = ChatSettings {
+        model: Some("endpoint:lab/a".into()),
+        ..settings
+    };
+    let chat = harness.chat.create(remote).await.unwrap().summary.id;
+    let (_, job) = harness.ask(&chat, "Why?").await;
+    assert_eq!((job.request.kv_bits, job.request.max_tokens), (None, Some(64)));
+}
+
+#[tokio::test]
+async fn what_no_request_may_have_is_refused_and_changes_nothing() {
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let wrong = ChatSettings {
+        max_tokens: Some(0),
+        ..ChatSettings::default()
+    };
+    let refused = harness.chat.set_settings(&chat, &wrong).await.unwrap_err();
+    assert_eq!(
+        (refused.code, &refused.arguments["field"]),
+        (ErrorCode::BadRequest, &Argument::from("max_tokens"))
+    );
+    assert_eq!(harness.chat.chat(&chat).await.unwrap().settings, ChatSettings::default());
+    assert!(harness.chat.create(wrong).await.is_err());
+}
+
+#[tokio::test]
+async fn a_context_that_was_made_shorter_is_the_one_that_is_counted_against() {
+    let harness = Harness::new().await;
+    let settings = ChatSettings {
+        model: Some("owl".into()),
+        context: Some(512),
+        ..ChatSettings::default()
+    };
+    let chat = harness.chat.create(settings).await.unwrap().summary.id;
+    load(&harness, "owl").await;
+    assert_eq!(harness.chat.context_use(&chat, &[]).await.unwrap().context, Some(512));
+    // The fake has a token for each byte.
+    assert_eq!(harness.refusal(&chat, &"long ".repeat(200)).await, ErrorCode::ContextFull);
+}
+
+async fn load(harness: &Harness, reference: &str) {
+    let folder = FolderSource {
+        reference: reference.into(),
+        path: "/models".into(),
+        revision: None,
+    };
+    harness.engine.load(folder).recv().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_model_is_ejected_unless_it_answers() {
+    let harness = Harness::new().await;
+    load(&harness, "owl").await;
+    let busy = harness.chat.eject_model("owl").await.unwrap_err();
+    assert_eq!(busy.code, ErrorCode::Busy);
+    harness.engine.set_idle(Some(Duration::ZERO));
+    harness.chat.eject_model("owl").await.unwrap();
+    assert!(harness.engine.loaded().is_empty());
+    harness
+        .chat
+        .eject_model("owl")
+        .await
+        .expect("it is not there any more, which is as good");
+}
+
+#[tokio::test]
+async fn idle_models_leave_memory_when_that_is_set() {
+    let harness = Harness::new().await;
+    load(&harness, "owl").await;
+    harness.engine.set_idle(Some(Duration::from_secs(90)));
+    let wait = Duration::from_secs(12);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(harness.engine.loaded().len(), 1, "nothing is unloaded unless that is set");
+    harness
+        .chat
+        .change_settings(&values(json!({"engine": {"unload_after": 1}})))
+        .await
+        .unwrap();
+    let gone = async {
+        while !harness.engine.loaded().is_empty() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(wait, gone).await.expect("it has left");
 }

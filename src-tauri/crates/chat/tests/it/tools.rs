@@ -66,7 +66,7 @@ async fn a_turn_goes_from_the_calls_through_their_results_to_the_next_answer() {
     // Another answer begins at the question again, whichever row of the turn it is asked of.
     let question = view.messages[0].id.clone();
     for row in [&next, &first.id, &answer, &question] {
-        let view = harness.chat.regenerate(row).await.unwrap();
+        let view = harness.chat.regenerate(row, None).await.unwrap();
         assert_eq!((view.messages.len(), view.messages[1].parent.as_ref()), (2, Some(&question)));
         harness.job().await.events.send(done(FinishReason::Stop));
         harness.end(&view.messages[1].id).await;

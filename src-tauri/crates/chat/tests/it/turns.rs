@@ -196,7 +196,7 @@ async fn a_chat_is_busy_while_it_answers_and_others_are_not() {
     let (chat, other) = (harness.new_chat().await, harness.new_chat().await);
     let (message, job) = harness.ask(&chat, "question").await;
     assert_eq!(harness.refusal(&chat, "more").await, ErrorCode::Busy);
-    assert_eq!(harness.chat.regenerate(&message).await.unwrap_err().code, ErrorCode::Busy);
+    assert_eq!(harness.chat.regenerate(&message, None).await.unwrap_err().code, ErrorCode::Busy);
     let (_, other_job) = harness.ask(&other, "question").await;
     assert_eq!(harness.chat.running().len(), 2);
     other_job.events.send(done(FinishReason::Stop));
@@ -255,7 +255,7 @@ async fn another_answer_is_a_sibling_that_does_not_see_the_first() {
     job.events.send(text("first", 1));
     job.events.send(done(FinishReason::Stop));
     harness.end(&first).await;
-    let view = harness.chat.regenerate(&first).await.unwrap();
+    let view = harness.chat.regenerate(&first, None).await.unwrap();
     let second = view.messages[1].id.clone();
     assert_eq!(view.messages[1].siblings, [first.clone(), second.clone()]);
     assert_eq!(view.messages[1].state, AnswerState::Streaming);
@@ -266,14 +266,17 @@ async fn another_answer_is_a_sibling_that_does_not_see_the_first() {
     harness.end(&second).await;
     // From the question it is the same.
     let question = view.messages[0].id.clone();
-    let view = harness.chat.regenerate(&question).await.unwrap();
+    let view = harness.chat.regenerate(&question, None).await.unwrap();
     assert_eq!(view.messages[1].siblings.len(), 3);
     harness.job().await.events.send(done(FinishReason::Stop));
     harness.end(&view.messages[1].id).await;
 
     let shown = harness.chat.show_branch(&first).await.unwrap();
     assert_eq!(shown.messages[1].text(), "first");
-    assert_eq!(harness.chat.regenerate("nothing").await.unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(
+        harness.chat.regenerate("nothing", None).await.unwrap_err().code,
+        ErrorCode::NotFound
+    );
 }
 
 #[tokio::test]

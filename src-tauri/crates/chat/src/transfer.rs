@@ -1,0 +1,95 @@
+//! Chats as files: exported for people and programs, imported from them.
+
+use history::{exported_together, page, read_import};
+use protocol::{ExportFormat, ImportPreview, ImportReport, Result};
+
+use crate::error::Error;
+use crate::Chat;
+
+/// So many titles are told of a file.
+const PREVIEWED_TITLES: usize = 5;
+
+impl Chat {
+    /// These chats, or all outside the trash, as one file.
+    ///
+    /// # Errors
+    /// `NotFound` if one of them does not exist.
+    pub async fn export(&self, chats: Option<&[String]>, format: ExportFormat) -> Result<String> {
+        let all: Vec<String> = match chats {
+            Some(chats) => chats.to_vec(),
+            None => self.chats().await?.into_iter().map(|chat| chat.id).collect(),
+        };
+        let history = &self.0.history;
+        match format {
+            ExportFormat::Markdown => {
+                let mut texts = Vec::new();
+                for chat in &all {
+                    texts.push(self.export_markdown(chat).await?);
+                }
+                Ok(texts.join("\n\n---\n\n"))
+            }
+            ExportFormat::Json => {
+                let mut values = Vec::new();
+                for chat in &all {
+                    values.push(self.export_json(chat).await?);
+                }
+                Ok(match (values.len(), values.pop()) {
+                    (1, Some(one)) => one.to_string(),
+                    (_, last) => {
+                        values.extend(last);
+                        exported_together(values).to_string()
+                    }
+                })
+            }
+            ExportFormat::Html => {
+                let mut articles = Vec::new();
+                for chat in &all {
+                    let title = history.chat_head(chat).await?.0.summary.title;
+                    articles.push((title, history.export_html(chat, &self.exported_pictures(chat).await?).await?));
+                }
+                Ok(page(&articles))
+            }
+        }
+    }
+
+    /// The branch of a chat that is looked at, as Markdown, its pictures without the place and the camera that their files tell of.
+    pub async fn export_markdown(&self, chat: &str) -> Result<String> {
+        Ok(self.0.history.export_markdown(chat, &self.exported_pictures(chat).await?).await?)
+    }
+
+    /// All of a chat, every branch, as JSON, its pictures without the place and the camera that their files tell of.
+    pub async fn export_json(&self, chat: &str) -> Result<serde_json::Value> {
+        Ok(self.0.history.export_json(chat, &self.exported_pictures(chat).await?).await?)
+    }
+
+    /// Stores the chats of a file that Ponder, ChatGPT, Claude or LM Studio wrote. Those that are here already stay as they are.
+    ///
+    /// # Errors
+    /// `BadRequest` with a sentence about a file that holds no chats; nothing is changed then.
+    pub async fn import(&self, file: Vec<u8>) -> Result<ImportReport> {
+        // A long file takes a while to read.
+        let read = tokio::task::spawn_blocking(move || read_import(&file)).await;
+        let chats = read.map_err(|_| protocol::Error::from(Error::Broken))??;
+        let done = self.0.history.import(chats).await?;
+        self.0.changed();
+        Ok(ImportReport {
+            chats: done.chats,
+            messages: done.messages,
+            already_here: done.already_here,
+        })
+    }
+
+    /// What a file of chats holds; nothing of it is stored.
+    ///
+    /// # Errors
+    /// As [`Chat::import`].
+    pub async fn look_into_import(&self, file: Vec<u8>) -> Result<ImportPreview> {
+        let read = tokio::task::spawn_blocking(move || read_import(&file)).await;
+        let chats = read.map_err(|_| protocol::Error::from(Error::Broken))??.chats;
+        Ok(ImportPreview {
+            chats: chats.len(),
+            messages: chats.iter().map(|chat| chat.messages.len()).sum(),
+            titles: chats.into_iter().take(PREVIEWED_TITLES).map(|chat| chat.title).collect(),
+        })
+    }
+}
