@@ -87,10 +87,16 @@ impl App {
 /// The models on this computer, in the folders that are set, for commands that leave the history alone.
 pub async fn models() -> ModelFolder {
     let models = ModelFolder::open();
-    if let Ok(data) = hub::data_dir() {
-        take_folders(&models, &chat::stored_settings(&data.join(HISTORY)).await);
-    }
+    take_folders(&models, &settings().await);
     models
+}
+
+/// What is set, for commands that leave the history alone.
+pub async fn settings() -> Settings {
+    match hub::data_dir() {
+        Ok(data) => chat::stored_settings(&data.join(HISTORY)).await,
+        Err(_) => Settings::default(),
+    }
 }
 
 fn take_folders(models: &ModelFolder, settings: &Settings) {
@@ -138,6 +144,7 @@ fn engine_of(data_dir: &Path) -> MlxEngine {
     MlxEngine::with_options(EngineOptions {
         memory_guard: Some(Arc::new(hub::memory_fit::SystemMemoryGuard::new(data_dir))),
         cache_dir: Some(data_dir.join("mlx")),
+        metal_library: hub::metal_library(),
         ..EngineOptions::default()
     })
 }

@@ -10,6 +10,7 @@ use clap::Args;
 use protocol::{AnswerPrefix, Content, EngineEvent, Error, ErrorCode, FinishReason, KvBits, Message, Request, Role};
 
 use crate::app::engine_and_model;
+use crate::files::FileArgs;
 use crate::keys::EnterKey;
 use crate::pictures::{check_sees, PictureArgs, Pictures};
 use crate::{answer_prefix, messages, output, ModelArg, SamplingArgs, ThinkingArg};
@@ -35,6 +36,8 @@ pub struct AskArgs {
     answer_prefix: Option<PathBuf>,
     #[command(flatten)]
     pictures: PictureArgs,
+    #[command(flatten)]
+    files: FileArgs,
     /// Tools the model may call, as a JSON list in the OpenAI form
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
@@ -46,6 +49,9 @@ pub struct AskArgs {
     /// At most this many tokens, thinking included
     #[arg(long, value_name = "N")]
     max_tokens: Option<u32>,
+    /// Use at most this many tokens of the context, so that a long conversation takes less memory
+    #[arg(long, value_name = "N")]
+    context: Option<u32>,
     /// End the answer when this text appears; may be given several times
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
@@ -83,11 +89,14 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
     request.sampling = args.sampling.sampling();
     request.max_tokens = args.max_tokens;
     request.thinking_budget = args.thinking_budget;
+    request.context = args.context;
     request.answer_prefix = answer_prefix;
     request.stop = args.stop;
     request.kv_bits = args.kv_bits;
+    if !pictures.0.is_empty() {
+        request.image_detail = args.pictures.detail().await;
+    }
     request.images = pictures.0;
-    request.image_detail = args.pictures.detail();
     check_sees(engine.as_ref(), &request).await?;
 
     let mut job = engine.generate(request);
@@ -113,7 +122,7 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
         };
         let Some(event) = event else { break };
         match &event {
-            EngineEvent::Failed(error) => return Err(error.clone().into()),
+            EngineEvent::Failed(error) => return Err(args.files.explain(error.clone()).into()),
             EngineEvent::Done(done) => interrupted = done.finish_reason == FinishReason::Cancelled,
             EngineEvent::Delta {
                 content: Content::Thinking { .. },
@@ -148,6 +157,7 @@ fn conversation(args: &AskArgs, pictures: &mut Pictures) -> Result<Vec<Message>>
         }
         None => {}
     }
+    args.files.put_into(&mut conversation)?;
     args.pictures.put_into(&mut conversation, pictures)?;
     if conversation.iter().all(|message| message.role == Role::System) {
         return Err(Error::new(

@@ -16,7 +16,8 @@ use serde_json::json;
 use crate::app::local_engine_and_model;
 use crate::batch::BatchRun;
 use crate::gaps::GapsRun;
-use crate::{batch, gaps, output, peer, ModelArg};
+use crate::vision::VisionRun;
+use crate::{batch, gaps, output, peer, vision, ModelArg};
 
 #[derive(Args)]
 pub struct BenchArgs {
@@ -46,6 +47,12 @@ pub struct BenchArgs {
     /// Measure how long a chat waits for its next token beside four programs' prompts of so many words instead
     #[arg(long, conflicts_with_all = ["turns", "batch", "peer"])]
     gaps: bool,
+    /// Measure a question about a picture instead, and the next one about it
+    #[arg(long, conflicts_with_all = ["turns", "batch", "gaps", "lookup"])]
+    vision: bool,
+    /// The size of the picture
+    #[arg(long, value_name = "WxH", default_value = "1920x1080", value_parser = picture_size)]
+    picture: (u32, u32),
     /// Measure the drafts of prompt lookup instead: what a pass over one takes, and what that gives if it is right
     #[arg(long, conflicts_with_all = ["turns", "batch"])]
     lookup: bool,
@@ -55,6 +62,15 @@ pub struct BenchArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// Such as 640x480.
+fn picture_size(text: &str) -> std::result::Result<(u32, u32), String> {
+    let size = text
+        .split_once(['x', '×'])
+        .and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
+    let size = size.filter(|(width, height)| [width, height].iter().all(|side| (1..=8192).contains(*side)));
+    size.ok_or_else(|| "it is a width and a height of at most 8192 pixels, such as 640x480".to_owned())
 }
 
 /// What one engine did.
@@ -163,6 +179,16 @@ pub async fn run(args: BenchArgs) -> Result<()> {
             json: args.json,
         };
         return batch::run(&engine, &model, &run).await;
+    }
+    if args.vision {
+        let run = VisionRun {
+            picture: args.picture,
+            words: args.prompt_tokens[0],
+            repeat: args.repeat,
+            peer: args.peer.as_deref(),
+            json: args.json,
+        };
+        return vision::run(&engine, &model, &run).await;
     }
     if args.lookup {
         return lookup(&engine, &model, &args);

@@ -42,9 +42,12 @@ pub struct ChatArgs {
 /// When the history cannot be opened or the chat does not exist. A failed answer is printed and the conversation goes on.
 pub async fn run(args: ChatArgs) -> Result<()> {
     let app = App::open().await?;
+    // The last message that was shown here: a question goes after it, also if another program has added to the chat meanwhile.
+    let mut last: Option<String> = None;
     let (mut chat, asked) = match args.chat {
         Some(id) => {
             let view = app.chat.open_chat(&id).await?;
+            last = view.messages.last().map(|message| message.id.clone());
             (Some(view.summary.id), view.settings.model)
         }
         None => (None, args.model.model),
@@ -57,7 +60,7 @@ pub async fn run(args: ChatArgs) -> Result<()> {
     settings.thinking_budget = args.thinking_budget.or(settings.thinking_budget);
     settings.system_prompt = args.system.unwrap_or_default();
     settings.sampling = args.sampling.sampling();
-    settings.image_detail = args.detail.detail();
+    settings.image_detail = args.detail.detail().unwrap_or(settings.image_detail);
     if std::io::stdin().is_terminal() {
         println!(
             "{}",
@@ -79,14 +82,14 @@ pub async fn run(args: ChatArgs) -> Result<()> {
                     None => chat.insert(app.chat.create(settings.clone()).await?.summary.id).clone(),
                 };
                 let content: Vec<Content> = std::mem::take(&mut shown).into_iter().chain([Content::text(question)]).collect();
-                ask(&app, &id, &content).await
+                ask(&app, &id, &content, &mut last).await
             }
             Line::Image(path) => show(&app, &path).await.map(|picture| shown.push(picture)),
             Line::Continue => continue_answer(&app, chat.as_deref()).await,
         };
         match outcome {
             // A person reads what failed and goes on; a script must not take the next question for the answer to this one.
-            Err(error) if matches!(input, Input::Person(_)) => eprintln!("ponder: {error:#}"),
+            Err(error) if matches!(input, Input::Person(_)) => eprintln!("ponder: {}", output::words(&error)),
             outcome => outcome?,
         }
     }
@@ -107,9 +110,15 @@ async fn show(app: &App, path: &str) -> Result<Content> {
     Ok(picture)
 }
 
-async fn ask(app: &App, chat: &str, question: &[Content]) -> Result<()> {
-    let turn = app.chat.send(chat, question, &Position::End).await?;
-    print_answer(app, &turn.answer.id).await
+async fn ask(app: &App, chat: &str, question: &[Content], last: &mut Option<String>) -> Result<()> {
+    let position = last.clone().map_or(Position::Beginning, Position::After);
+    let turn = app.chat.send(chat, question, &position).await?;
+    let printed = print_answer(app, &turn.answer.id).await;
+    // A question that does not fit the context is taken back.
+    if app.chat.message(&turn.answer.id).await.is_ok() {
+        *last = Some(turn.answer.id);
+    }
+    printed
 }
 
 /// Continues the last answer; it is printed from its beginning, so that it can be read in one piece.

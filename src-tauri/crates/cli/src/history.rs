@@ -1,8 +1,11 @@
 //! `ponder history`: chats of the window and the terminal.
 
-use anyhow::Result;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::{tz::TimeZone, Timestamp};
+use protocol::{ExportFormat, HistoryQuery};
 use serde_json::json;
 
 use crate::app::App;
@@ -24,13 +27,22 @@ enum HistoryCommand {
         /// What to look for
         text: String,
     },
-    /// Print one chat
+    /// Print one chat or more
     Export {
-        /// The chat's id
-        id: String,
-        /// Markdown for people, JSON for programs
+        /// The chats' ids
+        #[arg(required_unless_present = "all")]
+        ids: Vec<String>,
+        /// All chats outside the trash
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
+        /// Markdown or a page for people, JSON for programs
         #[arg(long, value_enum, default_value_t = Format::Md)]
         format: Format,
+    },
+    /// Take chats from an export of Ponder, ChatGPT, Claude or LM Studio
+    Import {
+        /// The file, such as conversations.json
+        file: PathBuf,
     },
 }
 
@@ -38,6 +50,17 @@ enum HistoryCommand {
 enum Format {
     Md,
     Json,
+    Html,
+}
+
+impl From<Format> for ExportFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Md => Self::Markdown,
+            Format::Json => Self::Json,
+            Format::Html => Self::Html,
+        }
+    }
 }
 
 /// Lists, searches or exports.
@@ -46,6 +69,13 @@ enum Format {
 /// When the history cannot be read or the chat does not exist.
 pub async fn run(args: HistoryArgs) -> Result<()> {
     let app = App::open().await?;
+    let done = carry_out(&app, args).await;
+    // Leaves one file with everything in it, which may be copied.
+    app.chat.shut_down().await;
+    done
+}
+
+async fn carry_out(app: &App, args: HistoryArgs) -> Result<()> {
     match args.command {
         None => {
             let chats = app.chat.chats().await?;
@@ -57,22 +87,39 @@ pub async fn run(args: HistoryArgs) -> Result<()> {
             }
         }
         Some(HistoryCommand::Search { text }) => {
-            let found = app.chat.search(&text).await?;
+            let found = app.chat.search(&HistoryQuery::words(&text)).await?;
             if args.json {
-                output::line(&json!({"found": found}))?;
+                output::line(&json!({"found": found.places, "more": found.more, "indexing": found.indexing}))?;
             }
-            for hit in found.iter().filter(|_| !args.json) {
+            for hit in found.places.iter().filter(|_| !args.json) {
+                output::text(&format!("{}  {}  {}\n    {}\n", hit.chat, day(hit.at), hit.title, hit.snippet))?;
+            }
+        }
+        Some(HistoryCommand::Export { ids, all, format }) => {
+            let chats = (!all).then_some(&ids[..]);
+            let text = app.chat.export(chats, format.into()).await?;
+            output::text(&if text.ends_with('\n') { text } else { text + "\n" })?;
+        }
+        Some(HistoryCommand::Import { file }) => {
+            let length = std::fs::metadata(&file)
+                .with_context(|| format!("{} cannot be read", file.display()))?
+                .len();
+            anyhow::ensure!(
+                length <= chat::LONGEST_IMPORT,
+                "{} is too long to be an export of chats",
+                file.display()
+            );
+            let bytes = std::fs::read(&file).with_context(|| format!("{} cannot be read", file.display()))?;
+            let done = app.chat.import(bytes).await?;
+            if args.json {
+                output::line(&json!(done))?;
+            } else {
                 output::text(&format!(
-                    "{}  {}  {}\n    {}\n",
-                    hit.chat,
-                    day(hit.at),
-                    hit.title,
-                    hit.snippet.replace('\n', " ")
+                    "{} chats with {} messages are new; {} were here already\n",
+                    done.chats, done.messages, done.already_here
                 ))?;
             }
         }
-        Some(HistoryCommand::Export { id, format: Format::Md }) => output::text(&app.chat.export_markdown(&id).await?)?,
-        Some(HistoryCommand::Export { id, format: Format::Json }) => output::line(&app.chat.export_json(&id).await?)?,
     }
     Ok(())
 }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use prompt::{ChatProcessor, RenderRequest, Template};
-use protocol::{KvBits, Message, Role};
+use protocol::{KvBits, Message, Request, Role};
 use serde_json::{json, Map, Value};
 
-use crate::pictures::{PictureArgs, Pictures};
+use crate::pictures::{check_sees, PictureArgs, Pictures};
 use crate::{app, messages, output, ModelArg, ThinkingArg};
 
 #[derive(Args)]
@@ -48,8 +48,13 @@ pub struct LogitsArgs {
     #[command(flatten)]
     model: ModelArg,
     /// Token ids, separated by commas
-    #[arg(long, value_delimiter = ',', required = true)]
+    #[arg(long, value_delimiter = ',', required_unless_present_any = ["messages", "images"], conflicts_with_all = ["messages", "images"])]
     tokens: Vec<u32>,
+    /// A conversation instead, as a JSON list in the OpenAI chat form, as the model would be given it
+    #[arg(long, value_name = "FILE")]
+    messages: Option<PathBuf>,
+    #[command(flatten)]
+    pictures: PictureArgs,
     /// One list per position instead of the last alone
     #[arg(long)]
     all: bool,
@@ -100,7 +105,7 @@ async fn render_pictures(args: &RenderArgs) -> Result<bool> {
     }
     let folder = folder(&args.model).await?;
     let processor = ChatProcessor::open(&folder).map_err(protocol::Error::from)?;
-    let images = Pictures::plans(&messages, &folder, args.pictures.detail())?;
+    let images = Pictures::plans(&messages, &folder, args.pictures.detail().await)?;
     let tools = args.tools.as_deref().map(messages::read_tools).transpose()?.unwrap_or_default();
     let prompt = processor.prompt(&RenderRequest {
         messages: &messages,
@@ -170,8 +175,24 @@ pub async fn stops(args: StopsArgs) -> Result<()> {
 /// # Errors
 /// When a token id is outside the vocabulary, or the model cannot be loaded.
 pub async fn logits(args: LogitsArgs) -> Result<()> {
+    let mut pictures = Pictures::default();
+    let conversation = match &args.messages {
+        Some(path) => messages::read_with_pictures(path, &mut pictures)?,
+        None => Vec::new(),
+    };
     let (engine, model) = app::local_engine_and_model(args.model.model.as_deref()).await?;
-    let mut rows = engine.kv_logits(model, args.tokens, args.all, args.chunk, args.kv_bits)?;
+    let mut rows = match args.tokens.is_empty() {
+        false => engine.kv_logits(model, args.tokens, args.all, args.chunk, args.kv_bits)?,
+        true => {
+            let mut request = Request::new(model, conversation);
+            args.pictures.put_into(&mut request.messages, &mut pictures)?;
+            request.image_detail = args.pictures.detail().await;
+            request.images = pictures.0;
+            request.kv_bits = args.kv_bits;
+            check_sees(&engine, &request).await?;
+            engine.prompt_logits(request, args.all, args.chunk)?
+        }
+    };
     let value = if args.all {
         json!({"logits": rows})
     } else {

@@ -8,12 +8,14 @@ mod batch;
 mod bench;
 mod conversation;
 mod endpoints;
+mod files;
 mod fit;
 mod gaps;
 mod history;
 mod inspect;
 mod keys;
 mod maintenance;
+mod manual;
 mod messages;
 mod models;
 mod output;
@@ -23,6 +25,7 @@ mod pull;
 mod serve;
 mod split;
 mod turns;
+mod vision;
 
 use std::process::ExitCode;
 
@@ -72,6 +75,11 @@ enum Command {
     History(history::HistoryArgs),
     /// Answer other programs over HTTP, as OpenAI's and Anthropic's servers do
     Serve(serve::ServeArgs),
+    /// Print completions for a shell
+    Completions(manual::CompletionsArgs),
+    /// Write the manual's pages; packages do
+    #[command(hide = true)]
+    Manual(manual::ManualArgs),
 }
 
 /// The model of a command: a folder, a hub id, `pebble` or `endpoint:NAME/MODEL`.
@@ -97,6 +105,9 @@ pub struct SamplingArgs {
     /// Keep tokens at least this likely relative to the likeliest
     #[arg(long, allow_negative_numbers = true)]
     min_p: Option<f32>,
+    /// Make tokens of the last few words less likely; 1 changes nothing
+    #[arg(long, allow_negative_numbers = true)]
+    repetition_penalty: Option<f32>,
     /// Make the answer repeatable
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -109,6 +120,7 @@ impl SamplingArgs {
             top_p: self.top_p,
             top_k: self.top_k,
             min_p: self.min_p,
+            repetition_penalty: self.repetition_penalty,
             seed: self.seed,
             ..Sampling::default()
         }
@@ -181,7 +193,7 @@ fn main() -> ExitCode {
         Command::History(args) => args.json,
         Command::Serve(args) => args.json,
         Command::Split(_) | Command::Stops(_) | Command::Logits(_) => true,
-        Command::Chat(_) | Command::Render(_) => false,
+        Command::Chat(_) | Command::Render(_) | Command::Completions(_) | Command::Manual(_) => false,
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
@@ -206,6 +218,8 @@ fn main() -> ExitCode {
             Command::Endpoints(args) => endpoints::run(args).await,
             Command::History(args) => history::run(args).await,
             Command::Serve(args) => serve::run(args).await,
+            Command::Completions(args) => manual::completions(&args),
+            Command::Manual(args) => manual::pages(&args),
         }
         .map(|()| ExitCode::SUCCESS)
     });

@@ -139,9 +139,16 @@ pub async fn remove(args: RemoveArgs) -> Result<()> {
     }
     let done = hub.remove_model(&reference, args.own_files_too, &app.chat).await?;
     if args.json {
-        output::line(&json!({"type": "removed", "model": reference, "bytes_freed": done.bytes_freed, "shared_bytes": done.shared_bytes}))?;
+        output::line(
+            &json!({"type": "removed", "model": reference, "bytes_freed": done.bytes_freed, "shared_bytes": done.shared_bytes,
+            "chats": told.chats, "chat_titles": told.chat_titles}),
+        )?;
     } else {
-        output::text(&format!("{reference} is removed; {} are free again\n", size(done.bytes_freed)))?;
+        let chats = users(&told).map_or(String::new(), |chats| format!("; it answered last in {chats}, which stay readable"));
+        output::text(&format!(
+            "{reference} is removed; {} are free again{chats}\n",
+            size(done.bytes_freed)
+        ))?;
     }
     Ok(())
 }
@@ -151,11 +158,38 @@ fn question(told: &Removal) -> String {
         0 => String::new(),
         bytes => format!(" ({} stay, because other versions use them)", size(bytes)),
     };
+    let chats = users(told).map_or_else(
+        || "No chat was last answered by it.".to_owned(),
+        |chats| format!("It answered last in {chats}, which stay readable."),
+    );
     format!(
-        "Remove {}? That frees {}{shared}. Chats stay readable. [y/N] ",
+        "Remove {}? That frees {}{shared}. {chats} [y/N] ",
         told.reference,
         size(told.bytes_freed)
     )
+}
+
+/// The chats that a model was the last to answer, such as `2 chats (“Boats”, “Names”)`; `None` if there are none.
+fn users(told: &Removal) -> Option<String> {
+    const NAMED: usize = 5;
+    if told.chats == 0 {
+        return None;
+    }
+    let named = told.chat_titles.iter().filter(|title| !title.is_empty()).take(NAMED);
+    let mut titles: Vec<String> = named.map(|title| format!("“{}”", title.replace(char::is_control, " "))).collect();
+    let more = (told.chats as usize).saturating_sub(titles.len());
+    if more > 0 && !titles.is_empty() {
+        titles.push(format!("{more} more"));
+    }
+    let count = if told.chats == 1 {
+        "1 chat".to_owned()
+    } else {
+        format!("{} chats", told.chats)
+    };
+    Some(match titles.is_empty() {
+        true => count,
+        false => format!("{count} ({})", titles.join(", ")),
+    })
 }
 
 fn confirmed(question: &str) -> Result<bool> {
@@ -256,5 +290,27 @@ impl Shown {
 
     fn clear(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chats_that_a_model_answered_are_named_before_it_goes() {
+        let told = |chats: u32, titles: &[&str]| Removal {
+            reference: "owner/model".into(),
+            chats,
+            chat_titles: titles.iter().map(|title| (*title).to_owned()).collect(),
+            ..Removal::default()
+        };
+        assert_eq!(users(&told(0, &[])), None);
+        assert_eq!(users(&told(1, &["A boat"])).as_deref(), Some("1 chat (“A boat”)"));
+        assert_eq!(users(&told(1, &[""])).as_deref(), Some("1 chat"));
+        let many = told(7, &["a", "b\u{1b}[2J", "c", "d", "e", "f", "g"]);
+        assert_eq!(users(&many).as_deref(), Some("7 chats (“a”, “b [2J”, “c”, “d”, “e”, 2 more)"));
+        assert!(question(&many).contains("answered last in 7 chats"));
+        assert!(question(&told(0, &[])).contains("No chat"));
     }
 }

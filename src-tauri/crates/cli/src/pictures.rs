@@ -27,19 +27,19 @@ pub struct PictureArgs {
 /// `--image-detail`.
 #[derive(Args, Clone)]
 pub struct DetailArgs {
-    /// How closely pictures are looked at: at most 512, 2,048 or 16,384 tokens each
-    #[arg(long, value_name = "quick|normal|full", hide_possible_values = true, default_value = "normal")]
-    image_detail: DetailArg,
+    /// How closely pictures are looked at: at most 512, 2,048 or 16,384 tokens each; without it as the settings say
+    #[arg(long, value_name = "quick|normal|full", hide_possible_values = true)]
+    image_detail: Option<DetailArg>,
 }
 
 impl DetailArgs {
-    /// How closely pictures are looked at.
-    pub fn detail(&self) -> ImageDetail {
-        match self.image_detail {
+    /// How closely pictures are looked at, if that is said.
+    pub fn detail(&self) -> Option<ImageDetail> {
+        self.image_detail.map(|detail| match detail {
             DetailArg::Quick => ImageDetail::Quick,
             DetailArg::Normal => ImageDetail::Normal,
             DetailArg::Full => ImageDetail::Full,
-        }
+        })
     }
 }
 
@@ -55,9 +55,12 @@ enum DetailArg {
 }
 
 impl PictureArgs {
-    /// How closely pictures are looked at.
-    pub fn detail(&self) -> ImageDetail {
-        self.detail.detail()
+    /// How closely pictures are looked at: as it is said, or else as it is set.
+    pub async fn detail(&self) -> ImageDetail {
+        match self.detail.detail() {
+            Some(detail) => detail,
+            None => app::settings().await.image_detail,
+        }
     }
 
     /// Whether standard input is a picture.
@@ -128,7 +131,11 @@ impl Pictures {
         self.add(bytes, "").map_err(|error| invalid(error.to_string()))
     }
 
-    fn add(&mut self, bytes: ImageBytes, name: &str) -> media::Result<Content> {
+    /// The picture of a file with these bytes.
+    ///
+    /// # Errors
+    /// When it is no picture.
+    pub fn add(&mut self, bytes: ImageBytes, name: &str) -> media::Result<Content> {
         let measured = media::measure(&bytes)?;
         let attachment = bytes.id();
         self.0.insert(attachment.clone(), bytes);

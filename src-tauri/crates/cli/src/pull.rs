@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
+use hub::address::ModelAddress;
 use hub::TransferLimits;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use protocol::{Download, DownloadState, ErrorCode};
@@ -20,12 +21,12 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
 pub struct PullArgs {
-    /// The model's id on the hub, such as mlx-community/Qwen3-4B-4bit
+    /// The model's id on the hub, such as mlx-community/Qwen3-4B-4bit, or the address of one of its pages
     #[arg(value_name = "REPO")]
     id: String,
-    /// A branch, a tag or a commit
-    #[arg(long, value_name = "R", default_value = "main")]
-    revision: String,
+    /// A branch, a tag or a commit; main, or the one of the address, if nothing is said
+    #[arg(long, value_name = "R")]
+    revision: Option<String>,
     /// Print JSON lines
     #[arg(long)]
     pub json: bool,
@@ -41,9 +42,9 @@ pub async fn run(args: PullArgs) -> Result<()> {
         without_network: WITHOUT_NETWORK,
         ..TransferLimits::default()
     });
-    let id = args.id.trim().trim_matches('/').to_owned();
+    let (id, revision) = model(&args, hub.net().endpoint())?;
     let mut downloads = hub.downloads();
-    hub.download(&id, &args.revision).await.map_err(protocol::Error::from)?;
+    hub.download(&id, &revision).await.map_err(protocol::Error::from)?;
     let mut shown = Shown::new(args.json);
     loop {
         tokio::select! {
@@ -71,11 +72,7 @@ pub async fn run(args: PullArgs) -> Result<()> {
         }
     }
     shown.clear();
-    let reference = if args.revision == "main" {
-        id
-    } else {
-        format!("{id}@{}", args.revision)
-    };
+    let reference = if revision == "main" { id } else { format!("{id}@{revision}") };
     let model = hub.folder().find(&reference).map_err(protocol::Error::from)?;
     if args.json {
         let path = model.path.display().to_string();
@@ -84,6 +81,27 @@ pub async fn run(args: PullArgs) -> Result<()> {
         output::text(&format!("{} is ready: {}\n", model.reference, model.path.display()))?;
     }
     Ok(())
+}
+
+/// The id and the revision of what is asked for by id or address.
+fn model(args: &PullArgs, endpoint: &net::Endpoint) -> Result<(String, String)> {
+    let text = args.id.trim().trim_end_matches('/');
+    let (id, named) = match ModelAddress::parse(text, endpoint).map_err(protocol::Error::from)? {
+        Some(ModelAddress::Model { id, revision }) => (id.to_string(), revision.to_string()),
+        Some(ModelAddress::Owner(owner)) => {
+            let message = format!("{text} leads to all models of {owner}; name one of them, such as {owner}/NAME");
+            return Err(protocol::Error::new(ErrorCode::BadRequest, message).into());
+        }
+        // Some models of the hub have no owner.
+        None => (text.trim_matches('/').to_owned(), "main".to_owned()),
+    };
+    match &args.revision {
+        Some(asked) if named != "main" && *asked != named => {
+            let message = format!("the address names the revision {named}, and --revision {asked}; say one of them");
+            Err(protocol::Error::new(ErrorCode::BadRequest, message).into())
+        }
+        asked => Ok((id, asked.clone().unwrap_or(named))),
+    }
 }
 
 /// What is printed while it runs.
@@ -235,6 +253,46 @@ fn time(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn asked(id: &str, revision: Option<&str>) -> Result<(String, String)> {
+        let args = PullArgs {
+            id: id.into(),
+            revision: revision.map(Into::into),
+            json: false,
+        };
+        let endpoint = net::Endpoint::parse("https://huggingface.co").expect("an address");
+        model(&args, &endpoint)
+    }
+
+    #[test]
+    fn a_model_is_named_by_its_id_or_by_an_address() {
+        for (text, revision, expected) in [
+            ("owner/model", None, "main"),
+            ("owner/model/", None, "main"),
+            ("owner/model", Some("v1"), "v1"),
+            ("owner/model@v1", None, "v1"),
+            ("hf:owner/model", None, "main"),
+            ("https://huggingface.co/owner/model", None, "main"),
+            ("https://huggingface.co/owner/model/tree/v1", None, "v1"),
+            ("https://huggingface.co/owner/model/tree/v1", Some("v1"), "v1"),
+            ("https://huggingface.co/owner/model/blob/main/config.json", Some("v1"), "v1"),
+        ] {
+            let named = asked(text, revision).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(named, ("owner/model".into(), expected.into()), "{text}");
+        }
+        assert_eq!(asked("gpt2", None).expect("an old name"), ("gpt2".into(), "main".into()));
+        for (text, named) in [
+            ("https://huggingface.co/owner", "owner/NAME"),
+            ("https://huggingface.co/datasets/owner/name", "data set"),
+            ("https://evil.example/owner/model", "evil.example"),
+            ("ftp://huggingface.co/owner/model", "ftp://"),
+            ("owner/..", ".."),
+        ] {
+            let error = asked(text, None).expect_err(text).to_string();
+            assert!(error.contains(named), "{text}: {error}");
+        }
+        assert!(asked("https://huggingface.co/owner/model/tree/v1", Some("v2")).is_err());
+    }
 
     #[test]
     fn a_line_says_how_much_how_fast_and_how_long() {

@@ -59,10 +59,12 @@ fn host(text: &str) -> std::result::Result<IpAddr, String> {
 /// When the model is not here or cannot be loaded, or the address cannot be listened on.
 pub async fn run(args: ServeArgs) -> Result<()> {
     let (shared, models) = (app::shared_engine()?, app::models().await);
+    let settings = app::settings().await;
     let mut limits = Limits::default();
     // Limits of its own need an engine of its own.
     let engine: Arc<dyn LocalEngine> = if shared.is_own() || args.max_sequences.is_some() {
         let own = app::engine()?;
+        own.limit_prefix_caches(settings.engine.prefix_cache_bytes());
         if let Some(most) = args.max_sequences {
             own.set_max_sequences(most.into());
             limits.answers = WAITING + usize::from(most);
@@ -85,6 +87,7 @@ pub async fn run(args: ServeArgs) -> Result<()> {
         allow_hosts: args.allow_host,
         fallback_model: model.as_ref().map(|model| model.reference.clone()),
         keep_alive: args.keep_alive.unwrap_or_default(),
+        image_detail: settings.image_detail,
         limits,
     };
     // Signals are caught before anybody can know that it listens.

@@ -79,7 +79,7 @@ fn a_file_that_is_no_picture_is_named() {
         let output = ponder::run(home.path(), &["ask", "--model", text(&model), "--image", file, "What is it?"]);
         assert!(!output.status.success());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains(file), "{said}");
+        assert!(said.contains(file) && !said.contains("os error"), "{said}");
     }
 }
 
@@ -124,7 +124,7 @@ fn render_tells_how_many_tokens_a_picture_takes() {
     let (tokens, after) = after.split_once('⟩').expect("its end");
     assert!(tokens.parse::<u32>().expect("a number") > 0, "{rendered}");
     // What somebody typed is text.
-    assert!(before.ends_with("user\n") && after.starts_with("What is <|image|>?"), "{rendered}");
+    assert!(before.ends_with("user\n") && after.contains("What is <|image|>?"), "{rendered}");
 
     let mut piped = ponder::command(
         home.path(),

@@ -3,43 +3,22 @@
 
 mod ponder;
 
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::TcpStream;
+#[cfg(target_os = "linux")]
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
+#[cfg(target_os = "linux")]
+use std::process::Stdio;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
+use ponder::command;
 use ponder::serving::{import_embedder, scripts, Serving};
-use ponder::{command, lines, run};
+use ponder::{lines, run};
 use serde_json::{json, Value};
-
-/// What is asked of a server without any client.
-trait RawHttp {
-    fn ask(&self, path: &str, body: &Value) -> (u16, String);
-}
-
-impl RawHttp for Serving {
-    /// Posts a body, or gets if it is null: the status and the body of the answer.
-    fn ask(&self, path: &str, body: &Value) -> (u16, String) {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        let host = format!("host: 127.0.0.1:{}\r\nconnection: close\r\n", self.port);
-        let request = match body {
-            Value::Null => format!("GET {path} HTTP/1.1\r\n{host}\r\n"),
-            body => {
-                let body = body.to_string();
-                let length = body.len();
-                format!("POST {path} HTTP/1.1\r\n{host}content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
-            }
-        };
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
-    }
-}
 
 fn question(text: &str) -> Value {
     json!({"model": "pebble", "temperature": 0, "messages": [{"role": "user", "content": text}],

@@ -93,9 +93,9 @@ fn a_damaged_model_is_found_repaired_and_removed() {
         .all(|request| request.path.ends_with("model.safetensors")));
 
     let question = home.fails(&["remove", ID]);
-    assert!(question.contains("frees 16 MB") && question.contains("--yes"), "{question}");
+    assert!(question.contains("frees 22 MB") && question.contains("--yes"), "{question}");
     assert_eq!(home.models().len(), 1);
-    assert!(home.ok(&["remove", ID, "--yes"]).contains("16 MB are free again"));
+    assert!(home.ok(&["remove", ID, "--yes"]).contains("22 MB are free again"));
     assert!(home.models().is_empty() && !weights.exists());
     for gone in [["verify", ID], ["repair", ID], ["remove", ID]] {
         assert!(home.fails(&gone).contains("no model called owner/model"));
@@ -108,7 +108,7 @@ fn the_table_tells_size_use_and_problem() {
     home.ok(&["ask", "--model", ID, "--max-tokens", "1", "Hi"]);
     let table = home.ok(&["models"]);
     let row = table.lines().find(|line| line.starts_with(ID)).expect("a row");
-    assert!(row.contains("16 MB") && row.contains("-") && !row.contains("never"), "{row}");
+    assert!(row.contains("22 MB") && row.contains("-") && !row.contains("never"), "{row}");
     let model = &home.models()[0];
     assert!(model["last_used_at"].is_i64() && model["place"] == "cache" && model["revisions"][0]["refs"][0] == "main");
     fs::remove_file(home.file("tokenizer.json")).expect("removed");

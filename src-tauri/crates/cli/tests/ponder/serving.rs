@@ -1,6 +1,7 @@
 //! `ponder serve` as a process, and the scripts that ask it.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -39,6 +40,26 @@ impl Serving {
     /// Where it listens.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Posts a body without any client, or gets if it is null: the status and the body of the answer.
+    pub fn ask(&self, path: &str, body: &Value) -> (u16, String) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+        let host = format!("host: 127.0.0.1:{}\r\nconnection: close\r\n", self.port);
+        let request = match body {
+            Value::Null => format!("GET {path} HTTP/1.1\r\n{host}\r\n"),
+            body => {
+                let body = body.to_string();
+                let length = body.len();
+                format!("POST {path} HTTP/1.1\r\n{host}content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
+            }
+        };
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        (status.expect("a status"), body.to_owned())
     }
 }
 
