@@ -1,6 +1,10 @@
+import { readFileSync } from 'node:fs';
+
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
+
+import { frozenPrototypes } from './frozenPrototypes.ts';
 
 /** KaTeX names three formats of each font; every web view that runs Ponder reads the first, woff2. */
 function onlyWoff2(): Plugin {
@@ -14,8 +18,12 @@ function onlyWoff2(): Plugin {
   };
 }
 
+// Texts that stay out of the repository; `./dev test --full` names their file.
+const collected = process.env.PONDER_PAYLOADS;
+const payloads: string[] = collected ? JSON.parse(readFileSync(collected, 'utf8')) : [];
+
 export default defineConfig({
-  plugins: [onlyWoff2(), svelte()],
+  plugins: [onlyWoff2(), frozenPrototypes(), svelte()],
   clearScreen: false,
   server: { port: 5173, strictPort: true },
   build: {
@@ -23,9 +31,11 @@ export default defineConfig({
     // Fonts stay files of their own, so that only those a page needs are read.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    // Files of the program itself; nobody waits for them over a network.
+    chunkSizeWarningLimit: 1000,
   },
   // Tests mount components, which needs Svelte's browser build.
   resolve: process.env.VITEST ? { conditions: ['browser'] } : {},
   // Their clocks are fake; the limit only ends a test that hangs, also on a busy machine.
-  test: { environment: 'jsdom', css: { include: /app\.css/ }, include: ['src/**/*.test.ts'], testTimeout: 30_000 },
+  test: { provide: { payloads, seed: Number(process.env.PONDER_SEED ?? 20261121) }, environment: 'jsdom', css: { include: /app\.css/ }, include: ['src/**/*.test.ts'], testTimeout: 30_000 },
 });

@@ -25,8 +25,8 @@ function draft(): string {
 describe('the context menu', () => {
   it('has the tools of a message', async () => {
     await openChat();
-    expect(await openMenu(the('message-user').querySelector('.words') ?? the('message-user'))).toEqual(['Copy question', 'Quote']);
-    expect(await openMenu(the('answer-text'))).toEqual(['Copy answer', 'Quote', 'Continue', 'Answer again']);
+    expect(await openMenu(the('message-user').querySelector('.words') ?? the('message-user'))).toEqual(['Copy question', 'Quote', 'Edit question']);
+    expect(await openMenu(the('answer-text'))).toEqual(['Copy answer', 'Quote', 'Edit answer', 'Continue', 'Answer again']);
     await click('menu-regenerate');
     await pass(100);
     expect(the('message-assistant').dataset.state).toBe('streaming');

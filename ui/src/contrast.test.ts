@@ -9,9 +9,14 @@ function coloursOf(block: string): Colours {
   return Object.fromEntries([...block.matchAll(/--([\w-]+):\s*(#[0-9a-f]{6});/g)].map(([, name, colour]) => [name ?? '', colour ?? '']));
 }
 
-const dark = css.indexOf('prefers-color-scheme: dark');
-const LIGHT = coloursOf(css.slice(0, dark));
-const DARK = { ...LIGHT, ...coloursOf(css.slice(dark)) };
+/** The colours of the first rule of this selector. */
+function ruleOf(selector: string): Colours {
+  const from = css.indexOf(`${selector} {`);
+  return coloursOf(css.slice(from, css.indexOf('}', from)));
+}
+
+const LIGHT = ruleOf(':root');
+const DARK = { ...LIGHT, ...ruleOf(":root[data-theme='dark']") };
 
 /** What is read, and on what: words of each colour on every surface on which they stand. */
 const SURFACES = ['paper', 'side', 'raised', 'sunk'];
@@ -39,7 +44,20 @@ function contrast(a: string, b: string): number {
   return (high + 0.05) / (low + 0.05);
 }
 
-describe.each([['light', LIGHT], ['dark', DARK]] as const)('%s', (_, colours) => {
+const LOOKS: [string, Colours][] = [
+  ['light', LIGHT],
+  ['dark', DARK],
+  ...['ink', 'vivid'].flatMap((code): [string, Colours][] => [
+    [`light, code ${code}`, { ...LIGHT, ...ruleOf(`:root[data-code='${code}']`) }],
+    [`dark, code ${code}`, { ...DARK, ...ruleOf(`:root[data-theme='dark'][data-code='${code}']`) }],
+  ]),
+];
+
+it('every look has colours of its own', () => {
+  expect(new Set(LOOKS.map(([, colours]) => JSON.stringify(colours))).size).toBe(LOOKS.length);
+});
+
+describe.each(LOOKS)('%s', (_, colours) => {
   it.each(PAIRS)('%s on %s can be read (AA)', (words, surface) => {
     expect(contrast(colours[words] ?? '', colours[surface] ?? '')).toBeGreaterThanOrEqual(4.5);
   });

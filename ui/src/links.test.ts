@@ -46,11 +46,35 @@ describe('a link', () => {
     expect(host.opened).toEqual(['https://evil.example/x']);
   });
 
+  it('of a picture, which is not loaded, says where it lies and asks first', async () => {
+    const link = await answer('![A cup of tea](https://tracker.example/p.png?who=me)');
+    expect([document.querySelectorAll('img').length, link.textContent]).toEqual([0, 'A cup of tea (tracker.example)']);
+    link.click();
+    await pass(0);
+    expect(host.opened).toEqual([]);
+    expect(the('link-question').querySelector('b')?.textContent).toBe('tracker.example');
+    await click('link-open');
+    expect(host.opened).toEqual(['https://tracker.example/p.png?who=me']);
+  });
+
   it('that is no address stays closed and says so', async () => {
     (await answer('[write](mailto:?attach=/etc/passwd)')).click();
     await pass(0);
     expect(host.opened).toEqual([]);
     expect(the('toast').textContent).toContain('no address that Ponder opens');
+  });
+});
+
+describe('a thought', () => {
+  it('is drawn as Markdown once it is opened, without what an answer may not hold either', async () => {
+    const chat = host.addChat('A chat', Date.now());
+    const text = '1. **first**\n2. `second`\n\n<img src=x onerror=alert(1)>';
+    host.addTurn(chat, 'A question', { parts: [{ kind: 'thinking', text, started_at: 0, ended_at: 1 }, textPart('Yes.')] });
+    await open('chat', chat.summary.id);
+    await click('thought-toggle');
+    const thought = the('thought-text');
+    expect([...thought.querySelectorAll('li')].map((item) => item.innerHTML)).toEqual(['<strong>first</strong>', '<code>second</code>']);
+    expect(thought.querySelector('img')).toBeNull();
   });
 });
 
@@ -66,7 +90,8 @@ describe('text of people and models', () => {
     expect(auto(the('thought-text').firstElementChild)).toBe(true);
     expect(auto(the('chat-title'))).toBe(true);
     expect(auto(the('chat-item').querySelector('.title'))).toBe(true);
-    expect(auto(the('composer'))).toBe(true);
+    // Where nothing is written yet, the direction is that of the window's language.
+    expect(the('composer').getAttribute('dir') ?? '').toBe('');
     expect(the('answer-text').querySelector('pre')?.closest('[dir]')?.getAttribute('dir')).toBe('ltr');
   });
 

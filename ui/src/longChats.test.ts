@@ -33,7 +33,7 @@ describe('a chat of many messages', () => {
     area.scrollTop = 0;
     area.dispatchEvent(new Event('scroll'));
     await pass(20);
-    expect(all('message-user')[0]?.textContent).toBe('Question 0');
+    expect(all('message-user')[0]?.querySelector('.words')?.textContent).toBe('Question 0');
     expect(all('message-user').length).toBeLessThan(30);
     const room = [...area.querySelectorAll<HTMLElement>('.room')].map((element) => parseFloat(element.style.height));
     expect(room).toHaveLength(1);

@@ -2,11 +2,16 @@ import { mount } from 'svelte';
 
 import './app.css';
 import App from './App.svelte';
+import type { StartFailure } from './failure/failure';
 import type { WindowName } from './bindings/WindowName';
-import { chooseLanguage } from './messages';
+import type { Appearance } from './bindings/Appearance';
+import { applyAppearance } from './lib/appearance';
+import { chooseLanguage, wantedLanguages } from './messages/languages.svelte';
 import { openPlatform } from './platform';
+import { DEFAULT_APPEARANCE } from './platform/types';
 import { openChatWindowPrefs } from './stores/chatWindowPrefs';
-import type { RequestFrame, LocalPrefs } from './stores/conversation.svelte';
+import type { RequestFrame } from './stores/answer.svelte';
+import type { LocalPrefs } from './stores/localPrefs';
 
 /** Frames stand still in a hidden window, where an answer must not wait for them. */
 const HIDDEN_FRAME = 250;
@@ -28,26 +33,40 @@ const NO_PREFS: LocalPrefs = { openChat: '', newDraft: [] };
 
 declare global {
   /** Put there by the shell in the window that says why the app could not start. */
-  var ponderFailure: string | undefined;
+  var ponderFailure: StartFailure | undefined;
+  /** Put there by the shell: how the page looks before it has read what is set. */
+  var ponderAppearance: Appearance | undefined;
 }
 
-chooseLanguage(navigator.languages);
+const look: Appearance = globalThis.ponderAppearance ?? DEFAULT_APPEARANCE;
+applyAppearance(document.documentElement, look, matchMedia('(prefers-color-scheme: dark)').matches);
 
 const target = document.getElementById('app');
 if (!target) throw new Error('index.html has no #app');
-const WINDOWS: Record<WindowName, true> = { chat: true, models: true, settings: true, failure: true };
+const WINDOWS: Record<WindowName, true> = { chat: true, models: true, settings: true, quick: true, failure: true };
 const asked = new URLSearchParams(location.search).get('window') ?? '';
 const isWindow = (name: string): name is WindowName => name in WINDOWS;
 const name = isWindow(asked) ? asked : 'chat';
 const platform = await openPlatform();
-const localPrefs = name === 'chat' ? await openChatWindowPrefs(platform, localStorage).catch(() => NO_PREFS) : NO_PREFS;
+// Both before the first paint: the words of a page never change under somebody's eyes unasked.
+const [localPrefs] = await Promise.all([
+  name === 'chat' ? openChatWindowPrefs(platform, localStorage).catch(() => NO_PREFS) : NO_PREFS,
+  language(),
+]);
 mount(App, {
   target,
   props: {
     platform,
     window: name,
-    failure: globalThis.ponderFailure ?? '',
+    failure: globalThis.ponderFailure ?? { message: '', history: false },
     requestFrame,
     localPrefs,
+    look,
   },
 });
+
+/** Speaks the language that is set; an app that could not start has no settings. */
+async function language(): Promise<void> {
+  const settings = name === 'failure' ? null : await platform.settings().catch(() => null);
+  await chooseLanguage(wantedLanguages(settings?.language));
+}

@@ -28,6 +28,26 @@ system_prompt: string,
  */
 sampling: Sampling, 
 /**
+ * The most tokens of an answer, its thought included; `None`: as many as the context holds.
+ */
+max_tokens: number | null, 
+/**
+ * The most tokens of the context that are used, if the model of this computer has more; `None`: all that it has.
+ */
+context: number | null, 
+/**
+ * Keeps keys and values of models of this computer in so many bits; `None`: as they are computed.
+ */
+kv_bits: 4 | 8 | null, 
+/**
+ * Texts that end an answer where they first appear in it.
+ */
+stop: Array<string>, 
+/**
  * How closely the model looks at pictures.
  */
-image_detail: ImageDetail, };
+image_detail: ImageDetail, 
+/**
+ * What the model is told of an earlier chat that this one goes on with; empty: nothing.
+ */
+carried_summary: string, };

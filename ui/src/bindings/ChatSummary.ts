@@ -27,4 +27,20 @@ pinned: boolean,
 /**
  * Whether an answer is being written.
  */
-running: boolean, };
+running: boolean, 
+/**
+ * Whether an answer ended in it that no window has shown since.
+ */
+unread: boolean, 
+/**
+ * Grows with every change of what a window draws of the chat, whoever makes it; drafts are left out.
+ */
+revision: number, 
+/**
+ * Whether it was put away: it is kept and found, and the list does not show it by itself.
+ */
+archived: boolean, 
+/**
+ * The folder it lies in.
+ */
+folder: string | null, };

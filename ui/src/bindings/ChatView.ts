@@ -2,6 +2,7 @@
 import type { ChatSettings } from "./ChatSettings";
 import type { ChatSummary } from "./ChatSummary";
 import type { Content } from "./Content";
+import type { ScrollPlace } from "./ScrollPlace";
 import type { StoredMessage } from "./StoredMessage";
 
 /**
@@ -21,6 +22,14 @@ settings: ChatSettings,
  */
 draft: Array<Content>, 
 /**
+ * Where it was scrolled to; `None`: its end.
+ */
+scroll_place: ScrollPlace | null, 
+/**
  * The messages of the branch, oldest first.
  */
-messages: Array<StoredMessage>, };
+messages: Array<StoredMessage>, 
+/**
+ * Answers that are being written beside the last one of the branch, to the same question.
+ */
+beside: Array<StoredMessage>, };

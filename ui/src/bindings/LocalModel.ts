@@ -2,6 +2,7 @@
 import type { LocalRevision } from "./LocalRevision";
 import type { ModelKind } from "./ModelKind";
 import type { ModelPlace } from "./ModelPlace";
+import type { Sampling } from "./Sampling";
 import type { ThinkingControl } from "./ThinkingControl";
 import type { ThoughtMarkers } from "./ThoughtMarkers";
 
@@ -57,6 +58,11 @@ thinking: ThinkingControl | null,
  * How it sets its thoughts apart; `None` if its template tells of none.
  */
 thought: ThoughtMarkers | null, 
+/**
+ * How its tokens are chosen where nothing is asked for: as its makers say, else so that nothing is drawn. Empty for models that cannot
+ * be used.
+ */
+sampling: Sampling, 
 /**
  * Whether it sees pictures: the tensors of its vision tower are there.
  */

@@ -3,4 +3,4 @@
 /**
  * What an outbound request is for.
  */
-export type Purpose = "search" | "model_info" | "file_list" | "card" | "download" | "verify" | "update" | "inference";
+export type Purpose = "search" | "model_info" | "file_list" | "card" | "download" | "verify" | "update" | "inference" | "app_update";

@@ -29,6 +29,10 @@ downloading: boolean,
  */
 chats: number, 
 /**
+ * What the newest of them are called, [`Self::TITLES`] at most; a chat without a title has an empty one.
+ */
+chat_titles: Array<string>, 
+/**
  * Why it cannot be removed; `None` if it can.
  */
 refused: string | null, };

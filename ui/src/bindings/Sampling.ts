@@ -2,7 +2,7 @@
 
 /**
  * How the next token is chosen. A field that is `None` follows the model's `generation_config.json`, and if that is
- * silent the value named here. Order and meaning are those of mlx-lm (`sample_utils.py`).
+ * silent the value named here ([`Sampling::neutral`]). Order and meaning are those of mlx-lm (`sample_utils.py`).
  */
 export type Sampling = { 
 /**

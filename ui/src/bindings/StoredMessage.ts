@@ -4,6 +4,7 @@ import type { ChatSettings } from "./ChatSettings";
 import type { EndedBy } from "./EndedBy";
 import type { Error } from "./Error";
 import type { FinishReason } from "./FinishReason";
+import type { MemoryCut } from "./MemoryCut";
 import type { Notice } from "./Notice";
 import type { Part } from "./Part";
 import type { Role } from "./Role";
@@ -103,6 +104,14 @@ usage: Usage | null,
  * Times and rates.
  */
 timing: Timing | null, 
+/**
+ * Set if the model remembers nothing up to and including this message. The last mark of a branch counts.
+ */
+memory_cut: MemoryCut | null, 
+/**
+ * Whether a person wrote this answer over a model's.
+ */
+edited: boolean, 
 /**
  * Whether the answer can be continued: it ended early and holds something, more of it could come, and it is the last message of
  * what its chat looks at. Decided when it is read from the history.

@@ -3,4 +3,4 @@
 /**
  * A window. The same word is its label in the shell and the value of `?window=` in its address.
  */
-export type WindowName = "chat" | "models" | "settings" | "failure";
+export type WindowName = "chat" | "models" | "settings" | "quick" | "failure";

@@ -76,7 +76,7 @@ describe('a picture comes into a question', () => {
     const files = [pngFile('a.png', 640, 480, 1), pngFile('b.png', 320, 240, 2)];
     the('chat-title').dispatchEvent(carrying('dragenter', files));
     await pass(0);
-    expect(the('drop-target').textContent).toBe('Drop pictures here');
+    expect(the('drop-target').textContent).toBe('Drop pictures and files here');
     const over = carrying('dragover', files);
     the('chat-title').dispatchEvent(over);
     expect(over.defaultPrevented).toBe(true);
@@ -134,7 +134,7 @@ describe('a picture comes into a question', () => {
     expect(tiles()).toHaveLength(2);
     host.refuse = null;
     await press(the('composer'), 'Enter');
-    expect(sent).toHaveBeenLastCalledWith(chat.summary.id, kept, 'end');
+    expect(sent).toHaveBeenLastCalledWith(chat.summary.id, kept, 'beginning');
     expect(tiles()).toEqual([]);
     expect(all('message-picture').map((picture) => picture.querySelector('img')?.alt)).toEqual(['a.png', 'Picture']);
   });
@@ -265,6 +265,13 @@ describe('pictures of a question', () => {
     expect(chat.settings.image_detail).toBe('quick');
     expect(the('picture-bar').textContent).toContain('812 tokens · 20 % of the context');
     expect(all('pictures-crowded')).toEqual([]);
+  });
+
+  it('are looked at as is set in new chats', async () => {
+    await host.changeSettings({ default_model: SMALL, image_detail: 'quick' });
+    await open('chat');
+    await paste(pngFile('a.png', 1920, 1080, 1));
+    expect(the('picture-detail').textContent?.trim()).toBe('Quick detail');
   });
 
   it('that fill the context are told to', async () => {

@@ -4,7 +4,7 @@ import type { ChatSummary } from '../bindings/ChatSummary';
 import { bytes, context, count, duration, usageSummary, groupChats, lastLines, searchChats } from './format';
 
 function chat(title: string, updated: Date, pinned = false): ChatSummary {
-  return { id: title, title, created_at: 0, updated_at: updated.getTime(), pinned, running: false };
+  return { id: title, title, created_at: 0, updated_at: updated.getTime(), pinned, running: false, unread: false, revision: 0, archived: false, folder: null };
 }
 
 describe('numbers', () => {

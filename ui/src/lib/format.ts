@@ -4,7 +4,7 @@ import type { ChatSummary } from '../bindings/ChatSummary';
 import type { Timing } from '../bindings/Timing';
 import type { Usage } from '../bindings/Usage';
 import { plainName } from './names';
-import { number, t } from '../messages';
+import { locale, number, t } from '../messages';
 
 const DAY = 86_400_000;
 
@@ -138,4 +138,11 @@ export function chatTitle(title: string): string {
 export function withQuote(draft: string, words: string): string {
   const quotation = words.trim().split('\n').map((line) => `> ${line}`.trimEnd()).join('\n');
   return `${draft.trim() ? `${draft.trimEnd()}\n\n` : ''}${quotation}\n\n`;
+}
+
+/** When something was said: the time if it was today, else day and time, in the language of the windows. */
+export function clock(at: number, now = Date.now()): string {
+  const sameDay = new Date(at).toDateString() === new Date(now).toDateString();
+  const day: Intl.DateTimeFormatOptions = sameDay ? {} : { day: 'numeric', month: 'short', year: 'numeric' };
+  return new Intl.DateTimeFormat(locale(), { ...day, hour: '2-digit', minute: '2-digit' }).format(at);
 }

@@ -164,7 +164,7 @@ describe('HTML in an answer', () => {
   it('shows a picture as a link with its words', () => {
     const link = element('![A <cat>](https://example.org/cat.png)').querySelector('a');
     expect(link?.getAttribute('href')).toBe('https://example.org/cat.png');
-    expect(link?.textContent).toBe('A <cat>');
+    expect(link?.textContent).toBe('A <cat> (example.org)');
   });
 
   it('cannot break out of a code block', async () => {

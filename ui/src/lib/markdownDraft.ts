@@ -10,6 +10,7 @@ import { Lexer, Marked, Renderer, type Token, type Tokens } from 'marked';
 
 import { t } from '../messages';
 import { escapeHtml, grammarOf, highlight, loadGrammar } from './highlight';
+import { footnotes } from './footnotes';
 import { loadTypesetter, mathExtension, mathHtml } from './math';
 import { sectionsOf } from './sections';
 
@@ -74,7 +75,9 @@ const marked = new Marked(
       // Nothing is loaded from an answer, so a picture is shown as the link it is.
       image({ href, text }) {
         const mark = slot(`<span class="picture" role="img" aria-label="${escapeHtml(t('answer.picture'))}"></span>`);
-        return `<a href="${escapeHtml(href)}">${mark}${escapeHtml(text || href)}</a>`;
+        const host = /^https?:/i.test(href) && URL.canParse(href) ? new URL(href).host : '';
+        const label = text && host ? t('answer.pictureAt', { name: text, host }) : text || href;
+        return `<a href="${escapeHtml(href)}">${mark}${escapeHtml(label)}</a>`;
       },
       code({ text, lang }) {
         const label = labelOf(lang);
@@ -90,6 +93,7 @@ const marked = new Marked(
       },
     },
   },
+  footnotes,
   mathExtension((tex, display) => {
     const html = mathHtml(tex, display);
     if (html === null) missing.push({ kind: 'math' });

@@ -3,7 +3,7 @@
  * as it is written.
  */
 
-import { language } from '../messages';
+import { catalogue, language, type Catalogue } from '../messages';
 import { NONCE, withNewlines } from './markdown';
 import MarkdownWorker from './markdown.worker?worker';
 import { draftWhole, type Draft } from './markdownDraft';
@@ -19,6 +19,7 @@ export interface Job {
   text: string;
   nonce: string;
   language: string;
+  texts: Catalogue;
 }
 
 /** What it answers. */
@@ -39,23 +40,27 @@ const waiting = new Map<number, { job: Job; done: (drafts: Draft[] | null) => vo
 const read = new Map<string, Draft[] | null>();
 const KEPT = 24;
 
+/** What is made of a text has words of the window in it. */
+const named = (text: string): string => `${language}:${text}`;
+
 /** What was made of a text before; `undefined` if it was not read, or long ago. */
 export function readBefore(text: string): Draft[] | null | undefined {
-  return read.get(text);
+  return read.get(named(text));
 }
 
 /** The blocks of a finished text; `null` if it stays as it is written. */
 export async function readWhole(text: string): Promise<Draft[] | null> {
   const drafts = await readOnce(text);
-  read.delete(text);
-  read.set(text, drafts);
+  const name = named(text);
+  read.delete(name);
+  read.set(name, drafts);
   const [oldest] = read.keys();
   if (read.size > KEPT && oldest !== undefined) read.delete(oldest);
   return drafts;
 }
 
 function readOnce(text: string): Promise<Draft[] | null> {
-  const job: Job = { id: next++, text: withNewlines(text), nonce: NONCE, language };
+  const job: Job = { id: next++, text: withNewlines(text), nonce: NONCE, language, texts: catalogue };
   if (typeof Worker === 'undefined' || works === false) return draftWhole(job.text);
   return new Promise((done) => {
     waiting.set(job.id, { job, done });

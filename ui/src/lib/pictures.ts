@@ -30,6 +30,11 @@ export function pastedUnseen(data: Carried): boolean {
   return data.files.length === 0 && data.getData('text/plain') === '';
 }
 
+/** Whether files are pasted that the web view keeps from the page: WebKitGTK only says that addresses are there. */
+export function pastedFilesUnseen(data: Carried & { readonly types: readonly string[] }): boolean {
+  return data.files.length === 0 && data.types.includes('text/uri-list') && data.getData('text/uri-list') === '' && data.getData('text/plain') === '';
+}
+
 /** Whether something that is dragged over the window could be a file. Its contents are not told before it is dropped. */
 export function carriesFiles(types: readonly string[]): boolean {
   return types.some((type) => type === 'Files' || type === 'text/uri-list' || type.startsWith('image/'));
@@ -69,9 +74,9 @@ export function moved<T>(list: readonly T[], from: number, to: number): T[] {
   return [...rest.slice(0, to), entry, ...rest.slice(to)];
 }
 
-/** The place in a list that a point lies over, whose entries flow in rows; as many as there are entries if it lies after the last. */
-export function placeAt(boxes: readonly Pick<DOMRect, 'left' | 'right' | 'top' | 'bottom'>[], x: number, y: number): number {
-  const before = boxes.findIndex(({ left, right, top, bottom }) => y < top || (y <= bottom && x < (left + right) / 2));
+/** The place in a list that a point lies over, whose entries flow in rows, from left to right or from right to left; as many as there are entries if it lies after the last. */
+export function placeAt(boxes: readonly Pick<DOMRect, 'left' | 'right' | 'top' | 'bottom'>[], x: number, y: number, rightToLeft = false): number {
+  const before = boxes.findIndex(({ left, right, top, bottom }) => y < top || (y <= bottom && (x < (left + right) / 2) !== rightToLeft));
   return before < 0 ? boxes.length : before;
 }
 

@@ -1,6 +1,6 @@
 /** Amounts and times of the Models window, in words for people. Pure: the time is passed in. */
 
-import { language, number, t } from '../messages';
+import { locale, number, t } from '../messages';
 import { bytes } from './format';
 
 const MINUTE = 60;
@@ -33,7 +33,7 @@ export function timeLeft(seconds: number): string {
 
 /** How long ago, by the days of the calendar: `just now`, `20 minutes ago`, `yesterday`, `5 days ago`, `3 months ago`. */
 export function ago(then: number, now: number): string {
-  const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto' });
+  const relative = new Intl.RelativeTimeFormat(locale(), { numeric: 'auto' });
   const seconds = Math.max(0, (now - then) / 1000);
   if (seconds < MINUTE) return t('time.justNow');
   if (seconds < HOUR) return relative.format(-Math.floor(seconds / MINUTE), 'minute');

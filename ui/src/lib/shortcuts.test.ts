@@ -16,6 +16,15 @@ it('tells shortcuts with Shift from those without', () => {
   expect(commandOf({ ...none, key: 'n', ctrlKey: true, altKey: true }, false)).toBeNull();
 });
 
+it('takes plus wherever the keyboard has it', () => {
+  expect(commandOf({ ...none, key: '+', ctrlKey: true, shiftKey: true }, false)).toBe('zoom-in');
+  expect(commandOf({ ...none, key: '+', ctrlKey: true }, false)).toBe('zoom-in');
+  expect(commandOf({ ...none, key: '=', ctrlKey: true }, false)).toBe('zoom-in');
+  expect(commandOf({ ...none, key: '-', ctrlKey: true }, false)).toBe('zoom-out');
+  expect(shortcutLabel('zoom-in', true)).toBe('⌘+');
+  expect(shortcutLabel('import', true)).toBe('');
+});
+
 it('writes them as the platform does', () => {
   expect(shortcutLabel('search', true)).toBe('⌘⇧F');
   expect(shortcutLabel('search', false)).toBe('Ctrl+Shift+F');

@@ -1,18 +1,32 @@
-/** Keyboard shortcuts: one table for the listener and for the labels. */
+/** Keyboard shortcuts: one list for the listener, for the labels, for the sheet that lists them, and for the menus of the host. */
 
-/** What a shortcut does. */
-export type Command = 'new-chat' | 'search' | 'composer' | 'regenerate' | 'thinking' | 'answer-now' | 'models' | 'settings';
+import type { Command } from '../bindings/Command';
+import shortcuts from './shortcuts.json';
 
-const SHORTCUTS: Record<Command, { key: string; shift: boolean }> = {
-  'new-chat': { key: 'n', shift: false },
-  search: { key: 'f', shift: true },
-  composer: { key: 'l', shift: false },
-  regenerate: { key: 'r', shift: true },
-  thinking: { key: 't', shift: true },
-  'answer-now': { key: 'a', shift: true },
-  models: { key: 'm', shift: true },
-  settings: { key: ',', shift: false },
-};
+export type { Command };
+
+/** What works in every window. */
+export type WindowCommand = Extract<Command, 'zoom-in' | 'zoom-out' | 'zoom-reset' | 'help'>;
+
+interface Shortcut {
+  key: string;
+  shift: boolean;
+  /** Other keys that mean the same: what keyboards give for the same key cap. */
+  also?: readonly string[];
+  /** Whether it does not matter that Shift is held, because some keyboards need it for the key. */
+  anyShift?: boolean;
+  /** A key that means the same without the modifier key. */
+  alone?: string;
+}
+
+const SHORTCUTS: Readonly<Record<Command, Shortcut | null>> = shortcuts;
+
+/** The commands as they are listed, in groups. */
+export const GROUPS = {
+  chats: ['new-chat', 'search', 'find', 'palette', 'chat-settings'],
+  answers: ['composer', 'thinking', 'answer-now', 'regenerate', 'two-answers'],
+  windows: ['models', 'settings', 'zoom-in', 'zoom-out', 'zoom-reset', 'help'],
+} as const satisfies Record<string, readonly Command[]>;
 
 /** The keys of an event that a shortcut looks at. */
 export type Keys = Pick<KeyboardEvent, 'key' | 'metaKey' | 'ctrlKey' | 'shiftKey' | 'altKey'>;
@@ -24,26 +38,68 @@ export function usesCommandKey(platform: string): boolean {
 
 /** The command that was asked for. */
 export function commandOf(event: Keys, mac: boolean): Command | null {
-  const modifier = mac ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
-  if (!modifier || event.altKey) return null;
   const key = event.key.toLowerCase();
-  for (const [command, shortcut] of entries) {
-    if (shortcut.key === key && shortcut.shift === event.shiftKey) return command;
+  const bare = !event.metaKey && !event.ctrlKey && !event.altKey && !event.shiftKey;
+  const modifier = mac ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
+  for (const [command, { key: wanted, shift, also, anyShift, alone }] of entries) {
+    if (bare && alone === key) return command;
+    if (!modifier || event.altKey) continue;
+    if ((wanted === key || also?.includes(key)) && (anyShift || shift === event.shiftKey)) return command;
   }
   return null;
 }
 
-/** How a shortcut is written: `⌘⇧F`, `Ctrl+Shift+F`. */
+/** Whether a command works in every window. */
+export function isWindowCommand(command: Command): command is WindowCommand {
+  return command === 'zoom-in' || command === 'zoom-out' || command === 'zoom-reset' || command === 'help';
+}
+
+/** How a shortcut is written: `⌘⇧F`, `Ctrl+Shift+F`; empty for a command without one. */
 export function shortcutLabel(command: Command, mac: boolean): string {
-  const { key, shift } = SHORTCUTS[command];
-  const letter = key.toUpperCase();
+  const shortcut = SHORTCUTS[command];
+  if (!shortcut) return '';
+  const { key, shift } = shortcut;
+  // A minus as long as the plus is wide.
+  const letter = key === '-' ? '−' : key.toUpperCase();
   return mac ? `⌘${shift ? '⇧' : ''}${letter}` : `Ctrl+${shift ? 'Shift+' : ''}${letter}`;
+}
+
+/** Whether an event asks to take back what was done last, outside of fields that take back letters. */
+export function asksUndo(event: KeyboardEvent, mac: boolean): boolean {
+  const modifier = mac ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
+  if (!modifier || event.altKey || event.shiftKey || event.key.toLowerCase() !== 'z') return false;
+  return !(event.target instanceof Element && event.target.closest('input, textarea, [contenteditable="true"]'));
 }
 
 function isCommand(name: string): name is Command {
   return name in SHORTCUTS;
 }
 
+/** Every command. */
+export const COMMANDS: readonly Command[] = Object.keys(SHORTCUTS).filter(isCommand);
+
 const entries = Object.entries(SHORTCUTS).flatMap(([name, shortcut]) =>
-  isCommand(name) ? [[name, shortcut] as const] : [],
+  isCommand(name) && shortcut ? [[name, shortcut] as const] : [],
 );
+
+/** How the host calls keys that have another name in pages. */
+const NAMED: Readonly<Record<string, string>> = { ' ': 'Space', ArrowUp: 'Up', ArrowDown: 'Down', ArrowLeft: 'Left', ArrowRight: 'Right' };
+
+/**
+ * The keys that are pressed, as the host hears them everywhere: `Alt+Space`. Empty if they could not be told from typing, `null` while
+ * there is no other key than modifiers.
+ */
+export function keysOf(event: Pick<KeyboardEvent, 'key' | 'code' | 'metaKey' | 'ctrlKey' | 'altKey' | 'shiftKey'>): string | null {
+  if (['Meta', 'Control', 'Alt', 'Shift', 'AltGraph', 'OS'].includes(event.key)) return null;
+  // The key itself, whatever letter the modifiers make of it.
+  const code = /^(?:Key|Digit)(.)$/.exec(event.code)?.[1] ?? NAMED[event.key] ?? (event.code || event.key);
+  const modifiers = [event.ctrlKey && 'Ctrl', event.altKey && 'Alt', event.metaKey && 'Super', event.shiftKey && 'Shift'].filter((name) => name !== false);
+  return modifiers.some((name) => name !== 'Shift') ? [...modifiers, code].join('+') : '';
+}
+
+const MAC_SIGNS: Readonly<Record<string, string>> = { Ctrl: '⌃', Alt: '⌥', Super: '⌘', Shift: '⇧' };
+
+/** How such keys are written: `⌥Space`, `Alt+Space`. */
+export function keysLabel(keys: string, mac: boolean): string {
+  return mac ? keys.split('+').map((key) => MAC_SIGNS[key] ?? key).join('') : keys;
+}

@@ -47,6 +47,11 @@ export class StickToBottom {
     if (this.area.scrollHeight > this.area.clientHeight) this.#hold(false);
   }
 
+  /** Somewhere else is to be looked at. */
+  release(): void {
+    this.#hold(false);
+  }
+
   /** The content or the area changed its size. */
   resized(): void {
     if (this.#held) this.#toEnd();

@@ -36,6 +36,12 @@ export function turnText(rows: readonly StoredMessage[]): string {
   return rows.map((row) => (row.role === 'assistant' ? textOf(row.parts).trim() : '')).filter(Boolean).join('\n\n');
 }
 
+/** The words of an earlier question of a branch, counted back from 1; `null` if there are not so many. */
+export function earlierQuestion(messages: readonly StoredMessage[], back: number): string | null {
+  const asked = messages.filter((message) => message.role === 'user').map((message) => textOf(message.parts));
+  return asked.filter((text) => text.trim() !== '').at(-back) ?? null;
+}
+
 /** The result of each call of a turn, by the call's id. */
 export function resultsOf(rows: readonly StoredMessage[]): Map<string, StoredMessage> {
   const results = new Map<string, StoredMessage>();

@@ -28,4 +28,5 @@ export const network = {
   'purpose.verify': 'check of files',
   'purpose.update': 'check for an update',
   'purpose.inference': 'answer by a model server',
+  'purpose.app_update': 'new version of Ponder',
 } as const;

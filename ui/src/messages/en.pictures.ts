@@ -4,10 +4,7 @@ export const pictures = {
   'attachment.size': '{width} × {height}',
   'attachment.remove': 'Remove {name}',
 
-  'picture.attach': 'Add pictures',
-  'picture.attachHint': 'Add pictures. Pasting and dropping works too.',
   'picture.list': 'Pictures of this question',
-  'picture.drop': 'Drop pictures here',
   'picture.addressOnly': 'Only an address was dropped, and Ponder fetches nothing. Copy the picture itself and paste it here.',
   'picture.tooLong': 'The file has more than 50 MB, which is more than a picture may have.',
   'picture.reading': 'Reading {name}…',
@@ -54,6 +51,7 @@ export const pictures = {
   'lightbox.alt': 'What it shows',
   'lightbox.altExample': 'Describe it, for screen readers and for models that cannot see',
 
+  'settings.pictures.detailText': 'How closely a model looks at pictures in new chats, and for programs that ask the server and do not say. Chats that have begun keep what they are set to.',
   'settings.pictures.intro': 'Pictures that you show to a model are kept with your chats, each once, and go when the last chat that shows them leaves the trash.',
   'settings.pictures.kept': 'Kept on this computer',
   'settings.pictures.none': 'There are no pictures.',

@@ -1,7 +1,18 @@
+import { about } from './en.about';
+import { branches } from './en.branches';
 import { chat } from './en.chat';
+import { desktop } from './en.desktop';
+import { files } from './en.files';
+import { keeping } from './en.keeping';
+import { language } from './en.language';
 import { network } from './en.network';
 import { pictures } from './en.pictures';
+import { reading } from './en.reading';
+import { power } from './en.power';
 import { server } from './en.server';
+import { update } from './en.update';
+import { settings } from './en.settings';
+import { writing } from './en.writing';
 
 /** The English texts of the windows, by the place that shows them. Only sentences end with a full stop. */
 export const en = {
@@ -56,7 +67,6 @@ export const en = {
   'sidebar.close': 'Close the list of chats',
   'sidebar.newChat': 'New chat',
   'sidebar.search': 'Search chats',
-  'sidebar.noMatch': 'No chat has these words in its name.',
   'sidebar.empty': 'Your chats will be listed here.',
   'sidebar.models': 'Models',
   'sidebar.settings': 'Settings',
@@ -166,6 +176,7 @@ export const en = {
   'answer.lost': 'The answer can no longer be followed. What was written so far is kept.',
   'answer.code': 'Code',
   'answer.codeLabel': 'text',
+  'answer.pictureAt': '{name} ({host})',
   'answer.picture': 'A picture, not loaded',
   'answer.taskDone': 'done',
   'answer.taskOpen': 'open',
@@ -213,6 +224,7 @@ export const en = {
   'error.stopped': '{message}',
   'error.engine_gone': '{message}',
   'error.picture_broken': '{message}',
+  'error.file_broken': '{message}',
   'error.picture_not_seen': '{message}',
   'notice.thought_while_off': 'The model thought although Thinking is off. Its thought is kept out of the answer.',
   'notice.thinking_truncated': 'The answer ended in the middle of the thought.',
@@ -481,11 +493,23 @@ export const en = {
   'settings.thinking.medium': 'Medium',
   'settings.thinking.high': 'High',
 
+  ...branches,
   ...chat,
+  ...desktop,
+  ...keeping,
 
+  ...files,
   ...pictures,
-
+  ...reading,
   ...server,
+  ...writing,
 
   ...network,
+
+  ...about,
+  ...language,
+  ...update,
+  ...power,
+
+  ...settings,
 } as const;

@@ -2,7 +2,8 @@
  * The texts of the windows, by typed keys. {@link en} holds them as data: a text with `{names}` in it, or its plural forms.
  * A key that does not exist, and an argument that is missing, unknown or of the wrong type, are errors of the compiler.
  *
- * Another language is one more file like `en.ts`, made by {@link translation}, and an entry in {@link CATALOGUES}.
+ * The other languages are files like `en.ts`, made by {@link translation} and listed in `languages.svelte.ts`, which reads the
+ * one that is spoken. A text that a language does not have is shown in English.
  */
 
 import { en } from './en';
@@ -27,40 +28,48 @@ export type Arguments<Text> = { readonly [Name in Exclude<PlaceholderOf<Text>, '
 
 type Rest<Text> = [PlaceholderOf<Text> | CountOf<Text>] extends [never] ? [] : [Arguments<Text>];
 
-/** The texts of another language: all keys of English, each with no other arguments than English has. */
-export type Catalogue = { readonly [K in Key]: Message };
+/** Texts of another language by keys of English; those that it lacks are shown in English. */
+export type Catalogue = { readonly [K in Key]?: Message };
 
-/** Declares the texts of another language, for which the compiler compares keys and arguments with English. */
-export function translation<const T extends Catalogue>(
-  texts: T & { readonly [K in Key]: [Exclude<PlaceholderOf<T[K]>, PlaceholderOf<(typeof en)[K]> | CountOf<(typeof en)[K]>>] extends [never] ? unknown : never },
-): T {
+/** `never` for each key that English does not have, or whose text uses an argument that the English one does not have. */
+type Checked<T> = {
+  readonly [K in keyof T]: K extends Key ? ([Exclude<PlaceholderOf<T[K]>, PlaceholderOf<(typeof en)[K]> | CountOf<(typeof en)[K]>>] extends [never] ? unknown : never) : never;
+};
+
+/** Declares texts of another language, whose keys and arguments the compiler compares with English. */
+export function translation<const T extends Catalogue>(texts: T & Checked<T>): T {
   return texts;
 }
 
-/** The texts of each language, by its BCP 47 tag. */
-const CATALOGUES: Readonly<Record<string, Catalogue>> = { en };
-
 /** The language of the windows, a BCP 47 tag. */
 export let language = 'en';
-let catalogue: Catalogue = en;
+/** The texts of that language. */
+export let catalogue: Catalogue = en;
 let plural = new Intl.PluralRules(language);
+/** Whether what is inserted keeps its own direction, whatever stands around it: paths their order, numbers their units. */
+let isolates = false;
 /** Number formats by their digits; making one costs more than using it. */
 let numbers: Intl.NumberFormat[] = [];
+let wasRead: () => void = () => {};
 
-/** Shows the windows in the first of these languages that Ponder speaks, or in English. Called before anything is drawn. */
-export function chooseLanguage(wanted: readonly string[]): void {
-  // Systems give what is no language tag as well, such as the locale "C".
-  const tags = wanted.flatMap((tag) => [tag, tag.split('-')[0] ?? tag]);
-  const tag = tags.find((candidate) => candidate in CATALOGUES) ?? 'en';
-  useCatalogue(tag, CATALOGUES[tag] ?? en);
-}
-
-/** Shows the windows with these texts. */
-export function useCatalogue(tag: string, texts: Catalogue): void {
+/** Shows the windows with these texts. Values that are inserted into a text that runs from right to left are isolated. */
+export function useCatalogue(tag: string, texts: Catalogue, rightToLeft = false): void {
   language = tag;
   catalogue = texts;
   plural = new Intl.PluralRules(tag);
+  isolates = rightToLeft;
   numbers = [];
+}
+
+/** Has this called whenever something is read that is another in another language. */
+export function onRead(call: () => void): void {
+  wasRead = call;
+}
+
+/** The language of the windows, for formats of dates and times. */
+export function locale(): string {
+  wasRead();
+  return language;
 }
 
 /** The text of a key in the language of the windows, with its arguments inserted. */
@@ -78,20 +87,23 @@ export function format(key: Key, args: Readonly<Record<string, unknown>>): strin
 const PLACEHOLDER = /\{(\w+)\}/g;
 
 function textOf(key: Key, args: Readonly<Record<string, unknown>>): string {
-  const message = catalogue[key];
+  wasRead();
+  const message: Message = catalogue[key] ?? en[key];
   return typeof message === 'string' ? message : (message[plural.select(Number(args['count']))] ?? message.other);
 }
 
 function insert(text: string, args: Readonly<Record<string, unknown>>): string {
   return text.replace(PLACEHOLDER, (placeholder, name: string) => {
     const value = args[name];
-    if (typeof value === 'number') return number(value);
-    return typeof value === 'string' ? value : placeholder;
+    const words = typeof value === 'number' ? number(value) : value;
+    if (typeof words !== 'string') return placeholder;
+    return isolates ? `\u2068${words}\u2069` : words;
   });
 }
 
 /** A number with this many digits after the point, `1,204` or `4.2`. */
 export function number(value: number, digits = 0): string {
+  wasRead();
   numbers[digits] ??= new Intl.NumberFormat(language, { minimumFractionDigits: digits, maximumFractionDigits: digits });
   return numbers[digits].format(value);
 }

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
+import type { HubModel } from '../bindings/HubModel';
 import { all, click, host, open, pass, the, useWindow, watched, write } from '../testing/window';
 
 useWindow();
@@ -36,6 +37,7 @@ describe('Discover', () => {
     await open('models');
     expect(all('hub-row')).toHaveLength(3);
     expect(the('first-note').textContent).toContain('only when you search');
+    expect(all('fit')).not.toHaveLength(0);
     expect(search).not.toHaveBeenCalled();
     expect(describeModel).not.toHaveBeenCalled();
   });
@@ -183,6 +185,23 @@ describe('Discover', () => {
     expect(all('more')).toEqual([]);
   });
 
+  it('by size is in one order over all pages', async () => {
+    await open('models');
+    await click('browse');
+    await pass(300);
+    const named = (id: string, bytes: number | null): HubModel => ({ ...host.catalog[0]!, id, bytes });
+    vi.spyOn(host, 'searchModels')
+      .mockResolvedValueOnce({ models: [named('a/three', 3), named('a/nine', 9)], cursor: '2', cached_at: null, cached_because: null, left_out: 0 })
+      .mockResolvedValueOnce({ models: [named('a/two', 2), named('a/unknown', null), named('a/five', 5)], cursor: null, cached_at: null, cached_because: null, left_out: 0 });
+    await click('sort');
+    [...document.querySelectorAll<HTMLElement>('[role=option]')].at(-1)?.click();
+    await pass(300);
+    const end = the('more');
+    watched.findLast(({ node }) => node === end)?.callback([{ isIntersecting: true } as IntersectionObserverEntry], {} as IntersectionObserver);
+    await pass(300);
+    expect(all('hub-row').map((row) => row.dataset.id)).toEqual(['a/two', 'a/three', 'a/five', 'a/nine', 'a/unknown']);
+  });
+
   it('says when it shows what was kept, finds nothing, or cannot ask', async () => {
     host.condition = 'offline';
     await open('models');
@@ -235,15 +254,66 @@ describe('On this computer', () => {
   });
 
   it('says what removing frees and who uses it, and does not remove what comes with the app', async () => {
+    host.local = host.local.map((model) => (model.reference === GPT ? { ...model, last_used_at: 1 } : model));
     await open('models');
     await click('tab-local');
     await menu(GPT, 'remove');
     expect(the('frees').textContent).toContain('12.1 GB');
+    expect(the('remove-chats').textContent).toBe('“Names for a boat”, “Why the sky is blue”…');
     await click('confirm-remove');
     await pass(50);
     expect(all('model-row').map((element) => element.dataset.reference)).not.toContain(GPT);
     await press(all('model-row')[0]!, 'model-menu');
     expect(all('remove')).toEqual([]);
+  });
+
+  it('brings a removed model back until the message about it is gone', async () => {
+    const listed = (): (string | undefined)[] => all('model-row').map((element) => element.dataset.reference);
+    const free = vi.spyOn(host, 'freeModel');
+    await open('models');
+    await click('tab-local');
+    const remove = async (): Promise<void> => {
+      await menu(GPT, 'remove');
+      await click('confirm-remove');
+      await pass(50);
+      expect(listed()).not.toContain(GPT);
+    };
+    await remove();
+    expect(the('toast').textContent).toContain('was removed');
+    await click('toast-undo');
+    await pass(50);
+    expect(listed()).toContain(GPT);
+    await pass(10_000);
+    expect(free).not.toHaveBeenCalled();
+
+    await remove();
+    window.dispatchEvent(new KeyboardEvent('keydown', { key: 'z', ctrlKey: true, bubbles: true }));
+    await pass(50);
+    expect(listed()).toContain(GPT);
+
+    await remove();
+    expect(host.setAside.has(GPT)).toBe(true);
+    await pass(9000);
+    expect(all('toast')).toEqual([]);
+    expect(free).toHaveBeenCalledExactlyOnceWith(GPT);
+    window.dispatchEvent(new KeyboardEvent('keydown', { key: 'z', ctrlKey: true, bubbles: true }));
+    await pass(50);
+    expect(listed()).not.toContain(GPT);
+  });
+
+  it('takes a folder from the dialog of the system', async () => {
+    await open('models');
+    await click('tab-local');
+    await click('add-folder');
+    host.chosenFolder = null;
+    await click('choose-folder');
+    expect(all('own-folder')).toHaveLength(0);
+    expect(all('folder-path')).toHaveLength(1);
+    host.chosenFolder = '/home/somebody/Models';
+    await click('choose-folder');
+    await pass(50);
+    expect(the('own-folder').textContent).toContain('/home/somebody/Models');
+    expect(all('folder-path')).toHaveLength(0);
   });
 
   it('tells of an update with what must be fetched', async () => {

@@ -77,7 +77,7 @@ export const cases: readonly Case[] = [
       await refused('not_found', () => host.chat(MISSING));
       await refused('not_found', () => host.renameChat(MISSING, 'x'));
       await refused('not_found', () => host.send(MISSING, words(SHORT), 'end'));
-      await refused('not_found', () => host.regenerate(MISSING));
+      await refused('not_found', () => host.regenerate(MISSING, null));
       await refused('not_found', () => host.attach(MISSING, 0, () => {}));
     },
   },
@@ -107,6 +107,16 @@ export const cases: readonly Case[] = [
       await host.removeEndpoint('contract-near');
       await host.removeEndpoint('contract-far');
       same((await host.endpoints()).filter(({ name }) => name.startsWith('contract-')), [], 'the list afterwards');
+    },
+  },
+  {
+    name: 'nothing is brought, and nothing runs, that a person has not asked for',
+    async run(host) {
+      same(await host.takeArrivals(), [], 'what was brought');
+      await refused('not_found', () => host.arrivedFile('1'));
+      await refused('not_found', () => host.importArrived('../../history.sqlite'));
+      same(await host.unfinished(), { answers: [], downloads: [] }, 'what runs');
+      await host.quit('cancel');
     },
   },
   {
@@ -182,7 +192,7 @@ export const cases: readonly Case[] = [
       const { summary } = await host.createChat(plain);
       const { answer: first } = await host.send(summary.id, words(SHORT), 'end');
       await follow(host, first.id);
-      const second = (await host.regenerate(first.id)).messages.at(-1);
+      const second = (await host.regenerate(first.id, null)).messages.at(-1);
       holds(second !== undefined && second.id !== first.id, 'a new answer is shown');
       await follow(host, second?.id ?? '');
       const shown = (await host.showBranch(first.id)).messages.at(-1);
@@ -206,6 +216,35 @@ export const cases: readonly Case[] = [
       await host.setDraft(summary.id, draft);
       same((await host.chat(summary.id)).draft, draft, 'the draft');
       await host.deleteChat(summary.id);
+    },
+  },
+  {
+    name: 'the text of a file is kept once, counted, read again, and stays in a draft',
+    async run(host) {
+      const bytes = new TextEncoder().encode('one\ntwo\nthree\n');
+      const added = await host.addFile(bytes, 'Grüße 猫.md');
+      same([added.name, added.media_type, added.bytes], ['Grüße 猫.md', 'text/markdown', 14], 'what is told of it');
+      same(added.excerpt, { unit: 'lines', first: 1, last: 3, of: 3 }, 'its lines');
+      same((await host.addFile(bytes, 'Grüße 猫.md')).attachment, added.attachment, 'the same file again');
+      same(await host.fileText(added.attachment), { unit: 'lines', pieces: ['one\n', 'two\n', 'three\n'] }, 'its text');
+      const count = async (content: Content[]): Promise<number> => (await host.contentTokens(PEBBLE, content)).tokens;
+      const whole = await count([added]);
+      holds(whole > 0 && whole < 100, 'it takes some tokens');
+      holds((await count([{ ...added, excerpt: { unit: 'lines', first: 2, last: 2, of: 3 } }])) > 0, 'so does a part of it');
+      await refused('model_not_found', () => host.contentTokens('nobody/nothing', [added]));
+      const draft: Content[] = [added, ...words('What is this?')];
+      const { summary } = await host.createChat(plain);
+      await host.setDraft(summary.id, draft);
+      same((await host.chat(summary.id)).draft, draft, 'the draft');
+      await host.deleteChat(summary.id);
+    },
+  },
+  {
+    name: 'what has no text is refused as a file',
+    async run(host) {
+      await refused('file_broken', () => host.addFile(new Uint8Array([0, 1, 2, 0]), 'a.bin'));
+      await refused('file_broken', () => host.addFile(new Uint8Array(), 'a.txt'));
+      await refused('not_found', () => host.fileText('0'.repeat(64)));
     },
   },
   {
@@ -299,11 +338,12 @@ export const cases: readonly Case[] = [
     name: 'a folder is listed once it is added, and no longer once it is forgotten',
     async run(host) {
       const paths = async (): Promise<string[]> => (await host.modelFolders()).map((folder) => folder.path);
-      await heard((listener) => host.onModelsChanged(listener), () => host.addModelFolder('/srv'));
-      holds((await paths()).includes('/srv'), 'it is listed');
-      holds((await host.settings()).model_folders.includes('/srv'), 'it is a setting');
-      await host.forgetModelFolder('/srv');
-      holds(!(await paths()).includes('/srv'), 'it is forgotten');
+      const folder = (await host.models()).find(({ reference }) => reference === PEBBLE)?.path ?? '';
+      await heard((listener) => host.onModelsChanged(listener), () => host.addModelFolder(folder));
+      holds((await paths()).includes(folder), 'it is listed');
+      holds((await host.settings()).model_folders.includes(folder), 'it is a setting');
+      await host.forgetModelFolder(folder);
+      holds(!(await paths()).includes(folder), 'it is forgotten');
     },
   },
   {
@@ -323,6 +363,15 @@ export const cases: readonly Case[] = [
       same(told, [], 'the downloads');
       await refused('model_not_found', () => host.pauseDownload('owner/name'));
       await refused('model_not_found', () => host.resumeDownload('owner/name'));
+    },
+  },
+  {
+    name: 'what slows the computer down is told by its name, if anything does',
+    async run(host) {
+      const slowdown = await host.slowedBy();
+      holds(slowdown === null || slowdown === 'low_power' || slowdown === 'heat', 'a name that windows know');
+      (await host.onMemoryReleased(() => {}))();
+      (await host.onEngineChanged(() => {}))();
     },
   },
   {

@@ -12,27 +12,23 @@ import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
 import type { Content } from '../bindings/Content';
+import type { ContextUse } from '../bindings/ContextUse';
+import type { DeleteScope } from '../bindings/DeleteScope';
+import type { MemoryCut } from '../bindings/MemoryCut';
+import type { ScrollPlace } from '../bindings/ScrollPlace';
 import type { ChatWindowState } from '../bindings/ChatWindowState';
 import type { Error as HostError } from '../bindings/Error';
 import type { Notice } from '../bindings/Notice';
 import type { Part } from '../bindings/Part';
 import type { Position } from '../bindings/Position';
 import type { StoredMessage } from '../bindings/StoredMessage';
+import type { TurnOfTwo } from '../bindings/TurnOfTwo';
 import { appendContent, attachmentsOf, textOf } from '../lib/parts';
 import type { WindowName } from '../bindings/WindowName';
-import { FakePictures } from './fakePictures';
+import { checkSettings, FakeData } from './fakeData';
+import { below, busy, endedEarly, leafBelow, relink, SUMMARY, usedBy, type Chat } from './fakeTree';
 import { pieces, restOf, scriptFor } from './fakeText';
 import { DEFAULT_CHAT_SETTINGS, type Platform } from './types';
-
-interface Chat {
-  summary: ChatSummary;
-  settings: ChatSettings;
-  draft: Content[];
-  messages: StoredMessage[];
-  /** The last message of the branch that is shown. */
-  leaf: string | null;
-  trashed: boolean;
-}
 
 interface RunningAnswer {
   events: AnswerEvent[];
@@ -42,14 +38,14 @@ interface RunningAnswer {
 }
 
 /** A host with these chats; `pace` is the time between two pieces, in milliseconds. */
-export class FakeHost extends FakePictures implements Platform {
-  readonly #chats = new Map<string, Chat>();
+export class FakeHost extends FakeData implements Platform {
   readonly #running = new Map<string, RunningAnswer>();
-  readonly #chatListeners = new Set<() => void>();
+  /** Chats whose summary is to be given up. */
+  readonly #stopped = new Set<string>();
   #windowState: ChatWindowState = { open_chat: null, new_draft: [] };
   #next = 1;
   /** Calls of this name are rejected. */
-  refuse: { call: 'createChat' | 'send' | 'regenerate' | 'renameChat' | 'continueAnswer'; error: HostError } | null = null;
+  refuse: { call: 'summariseOldest' | 'createChat' | 'send' | 'regenerate' | 'renameChat' | 'continueAnswer'; error: HostError } | null = null;
   /** While there are any, no answer begins, because there is no memory for it beside answers of these models. */
   waitsFor: readonly string[] = [];
   /** Streams break off after this many events, once. */
@@ -62,33 +58,39 @@ export class FakeHost extends FakePictures implements Platform {
   }
 
   async chats(): Promise<ChatSummary[]> {
-    return [...this.#chats.values()].filter((chat) => !chat.trashed).map((chat) => ({ ...chat.summary, running: this.#isRunning(chat) }));
+    return [...this.kept.values()].filter((chat) => chat.trashed === null).map((chat) => ({ ...this.summaryOf(chat), running: this.#isRunning(chat) }));
   }
   async chat(id: string): Promise<ChatView> {
     return this.#view(this.#chat(id));
   }
   async createChat(settings: ChatSettings): Promise<ChatView> {
     if (this.refuse?.call === 'createChat') throw this.refuse.error;
+    checkSettings(settings);
     return this.#view(this.addChat('', Date.now(), settings));
   }
   async renameChat(id: string, title: string): Promise<void> {
     if (this.refuse?.call === 'renameChat') throw this.refuse.error;
-    this.#change(id, { title });
+    this.changeSummary(id, { title });
   }
   async pinChat(id: string, pinned: boolean): Promise<void> {
-    this.#change(id, { pinned });
+    this.changeSummary(id, { pinned });
   }
   async deleteChat(id: string): Promise<void> {
-    this.#chat(id).trashed = true;
-    this.#tell(this.#chatListeners);
+    this.#chat(id).trashed = Date.now();
+    this.tell();
   }
   async restoreChat(id: string): Promise<ChatSummary> {
-    const chat = this.#chat(id);
-    chat.trashed = false;
-    this.#tell(this.#chatListeners);
+    let chat = this.#chat(id);
+    if (chat.putBack) {
+      this.kept.delete(id);
+      chat = chat.putBack();
+    }
+    chat.trashed = null;
+    this.#changed(chat);
     return chat.summary;
   }
   async setChatSettings(id: string, settings: ChatSettings): Promise<void> {
+    checkSettings(settings);
     this.#chat(id).settings = settings;
   }
   async setDraft(id: string, draft: Content[]): Promise<void> {
@@ -100,8 +102,10 @@ export class FakeHost extends FakePictures implements Platform {
     const chat = this.#chat(id);
     const text = textOf(content);
     if (text.trim() === '' && attachmentsOf(content).length === 0) throw { code: 'bad_request', message: 'An empty question is not sent.' };
-    if (this.#isRunning(chat)) throw { code: 'busy', message: 'This chat is still being answered.' };
+    if (this.#isRunning(chat)) throw busy();
     const parent = position === 'end' ? chat.leaf : position === 'beginning' ? null : position.after;
+    if (parent !== null && !chat.messages.some((message) => message.id === parent)) throw notFound('message');
+    this.#checkFits(chat, parent, content);
     const parts = content.map((part): Part => ({ ...part, started_at: Date.now(), ended_at: Date.now() }));
     const question = this.#add(chat, { role: 'user', parent, state: 'complete', parts });
     chat.draft = [];
@@ -109,18 +113,103 @@ export class FakeHost extends FakePictures implements Platform {
     const answer = this.#begin(chat, question, text);
     return { question, answer };
   }
-  async regenerate(id: string): Promise<ChatView> {
+  async sendToTwo(id: string, content: Content[], position: Position, settings: [ChatSettings, ChatSettings]): Promise<TurnOfTwo> {
+    settings.forEach(checkSettings);
+    const chat = this.#chat(id);
+    const own = chat.settings;
+    chat.settings = settings[0];
+    const { question, answer } = await this.send(id, content, position);
+    chat.settings = own;
+    const second = this.#begin(chat, question, textOf(content), settings[1]);
+    chat.leaf = answer.id;
+    return { question, answers: [this.#message(answer.id).message, second] };
+  }
+  async regenerate(id: string, settings: ChatSettings | null): Promise<ChatView> {
     if (this.refuse?.call === 'regenerate') throw this.refuse.error;
     const { chat, message } = this.#message(id);
     const question = this.#questionOf(chat, message);
-    this.#begin(chat, question, textOf(question.parts));
+    this.#begin(chat, question, textOf(question.parts), settings ?? chat.settings);
     return this.#view(chat);
   }
   async showBranch(id: string): Promise<ChatView> {
     const { chat, message } = this.#message(id);
-    chat.leaf = message.id;
-    for (let child; (child = chat.messages.findLast((other) => other.parent === chat.leaf)); ) chat.leaf = child.id;
+    chat.leaf = leafBelow(chat, message.id);
+    this.#changed(chat);
     return this.#view(chat);
+  }
+  async editAnswer(id: string, text: string): Promise<ChatView> {
+    const { chat, message } = this.#message(id);
+    if (this.#isRunning(chat)) throw busy();
+    if (text.trim() === '' || message.role !== 'assistant' || message.parts.some((part) => part.kind === 'tool_call')) throw { code: 'bad_request', message: 'This cannot be written over.' };
+    const { model, parts, parent } = message;
+    this.#add(chat, { role: 'assistant', parent, state: 'complete', model, finish_reason: 'stop', edited: true, parts: [...parts.filter(({ kind }) => kind !== 'text'), textPart(text.trim())] });
+    this.#changed(chat);
+    return this.#view(chat);
+  }
+  async deleteMessage(id: string, scope: DeleteScope): Promise<string> {
+    const { chat, message } = this.#message(id);
+    if (this.#isRunning(chat)) throw busy();
+    const branch = this.#view(chat).messages;
+    const root = scope === 'branch' ? message : this.#questionOf(chat, message);
+    const next = scope === 'branch' ? undefined : branch.slice(branch.indexOf(root) + 1).find(({ role }) => role === 'user');
+    const before = { leaf: chat.leaf, messages: chat.messages };
+    const gone = below(chat, root.id, next?.parent ?? null);
+    const place = root.siblings.indexOf(root.id);
+    const beside = root.siblings[place - 1] ?? root.siblings[place + 1];
+    const cut = chat.messages.find(({ id: end }) => end === next?.parent)?.memory_cut ?? null;
+    chat.messages = chat.messages
+      .filter((other) => !gone.has(other.id))
+      .map((other) => (next && other.parent === next.parent ? { ...other, parent: root.parent } : other))
+      .map((other) => (other.id === root.parent ? { ...other, memory_cut: other.memory_cut ?? cut } : other));
+    if (chat.leaf !== null && gone.has(chat.leaf)) chat.leaf = beside === undefined ? root.parent : leafBelow(chat, beside);
+    relink(chat);
+    const trash = this.addChat(chat.summary.title, Date.now());
+    trash.trashed = Date.now();
+    trash.putBack = () => Object.assign(chat, before);
+    this.#changed(chat);
+    return trash.summary.id;
+  }
+  async forkChat(id: string, title: string): Promise<ChatSummary> {
+    const { chat, message } = this.#message(id);
+    const copy = this.addChat(title, Date.now(), chat.settings);
+    for (const row of this.#view({ ...chat, leaf: message.id }).messages) this.addRow(copy, { ...row, id: `message-${this.#next++}`, chat: copy.summary.id, parent: copy.leaf });
+    relink(copy);
+    this.#changed(copy);
+    return copy.summary;
+  }
+  async markRead(id: string): Promise<void> {
+    const chat = this.#chat(id);
+    if (chat.summary.unread) this.changeSummary(id, { unread: false });
+  }
+  async setScrollPlace(id: string, place: ScrollPlace | null): Promise<void> {
+    this.#chat(id).place = place;
+  }
+  async contextUse(id: string, question: Content[]): Promise<ContextUse> {
+    const chat = this.#chat(id);
+    return this.#use(chat, this.#view(chat).messages, question);
+  }
+  async setMemoryCut(id: string, cut: MemoryCut | null): Promise<ChatView> {
+    const { chat, message } = this.#message(id);
+    this.#replace(chat, { ...message, memory_cut: cut });
+    this.#changed(chat);
+    return this.#view(chat);
+  }
+  async forgetOldest(id: string, question: Content[]): Promise<ChatView> {
+    return this.setMemoryCut(this.#cutOf(this.#chat(id), question), { summary: null });
+  }
+  async summariseOldest(id: string, question: Content[]): Promise<ChatView> {
+    const message = this.#cutOf(this.#chat(id), question);
+    await this.#summarise(id);
+    return this.setMemoryCut(message, { summary: SUMMARY });
+  }
+  async stopSummary(id: string): Promise<void> {
+    this.#stopped.add(id);
+  }
+  async carryOver(id: string, title: string): Promise<ChatView> {
+    await this.#summarise(id);
+    const made = this.addChat(title, Date.now(), { ...this.#chat(id).settings, carried_summary: SUMMARY });
+    this.#changed(made);
+    return this.#view(made);
   }
   async stop(id: string): Promise<void> {
     const run = this.#running.get(id);
@@ -161,30 +250,6 @@ export class FakeHost extends FakePictures implements Platform {
   async openWindow(name: WindowName): Promise<void> {
     window.open(`?window=${name}`, '_blank', 'width=900,height=640');
   }
-  async engineStatus(): ReturnType<Platform['engineStatus']> {
-    return {
-      loaded: [{ reference: 'pebble', revision: 'a0', family: 'gemma4_text', quantization: '8 bit, groups of 64', dequantised: true, wrong_products: [], parameters: 12_000_000, resident_bytes: 48_000_000, context: 2048, thinking: { kind: 'switch', default_on: true }, template_hash: 'e3b0', device: 'cpu', load_ms: 180, sees: false }],
-      memory: { active: 52_000_000, peak: 61_000_000, cache: 4_000_000 },
-    };
-  }
-
-  async capabilities(reference: string | null): ReturnType<Platform['capabilities']> {
-    const remote = reference?.startsWith('endpoint:') ?? false;
-    if (reference !== null && !remote && !(await this.models()).some((model) => model.reference === reference)) throw { code: 'model_not_found', message: 'There is no such model here.' };
-    return {
-      continue_answer: !remote,
-      end_thinking: !remote,
-      prefetch: !remote,
-      memory: !remote,
-      logprobs: false,
-      images: remote || (this.local.find((model) => model.reference === (reference ?? this.app.default_model))?.sees ?? false),
-      tools: true,
-      kv_bits: !remote,
-      leaves_computer: remote,
-      thinking: remote ? { kind: 'levels', levels: ['low', 'medium', 'high'], default: null, off: true } : null,
-    };
-  }
-
   async chatWindowState(): Promise<ChatWindowState> {
     return this.#windowState;
   }
@@ -198,16 +263,21 @@ export class FakeHost extends FakePictures implements Platform {
   }
   async firstPaint(): Promise<void> {}
   async onChatsChanged(listener: () => void): Promise<() => void> {
-    this.#chatListeners.add(listener);
-    return () => this.#chatListeners.delete(listener);
+    this.chatListeners.add(listener);
+    return () => this.chatListeners.delete(listener);
+  }
+
+  /** All rows of a chat, whatever branch they are on. */
+  rows(id: string): readonly StoredMessage[] {
+    return this.#chat(id).messages;
   }
 
   /** Puts a chat into the store. */
   addChat(title: string, updated: number, settings: ChatSettings = DEFAULT_CHAT_SETTINGS): Chat {
     const id = `chat-${this.#next++}`;
-    const summary = { id, title, created_at: updated, updated_at: updated, pinned: false, running: false };
-    const chat: Chat = { summary, settings, draft: [], messages: [], leaf: null, trashed: false };
-    this.#chats.set(id, chat);
+    const summary = { id, title, created_at: updated, updated_at: updated, pinned: false, running: false, unread: false, revision: 0, archived: false, folder: null };
+    const chat: Chat = { summary, settings, draft: [], messages: [], leaf: null, trashed: null, place: null, putBack: null };
+    this.kept.set(id, chat);
     return chat;
   }
 
@@ -235,12 +305,56 @@ export class FakeHost extends FakePictures implements Platform {
     return found;
   }
 
-  #begin(chat: Chat, question: StoredMessage, text: string): StoredMessage {
-    const answer = this.#add(chat, { role: 'assistant', parent: question.id, state: 'streaming', model: chat.settings.model ?? this.app.default_model });
+  /** A question of another window or program, answered at once. */
+  addForeignTurn(id: string, text: string, answer: string): void {
+    const chat = this.#chat(id);
+    this.addTurn(chat, text, { parts: [textPart(answer)] });
+    this.#changed(chat);
+  }
+
+  #use(chat: Chat, messages: readonly StoredMessage[], question: readonly Content[]): ContextUse {
+    const model = this.local.find(({ reference }) => reference === (chat.settings.model ?? this.app.default_model));
+    return { tokens: usedBy(messages, question), context: model?.context ?? null, estimated: false };
+  }
+
+  #checkFits(chat: Chat, parent: string | null, question: Content[]): void {
+    const { tokens, context } = this.#use(chat, this.#view({ ...chat, leaf: parent }).messages, question);
+    if (context !== null && tokens >= context) throw { code: 'context_full', arguments: { prompt: tokens, context }, message: 'The chat and this question do not fit.' };
+  }
+
+  /** The message up to which the model forgets, so that the question has half of the context. */
+  #cutOf(chat: Chat, question: Content[]): string {
+    const { messages } = this.#view(chat);
+    const start = messages.findLastIndex((message) => message.memory_cut !== null) + 1;
+    const ends = messages.filter((_, at) => at >= start && (messages[at + 1]?.role ?? 'user') === 'user');
+    const fits = ends.find((end) => {
+      const { tokens, context } = this.#use(chat, messages.slice(messages.indexOf(end) + 1), question);
+      return tokens <= (context ?? 4096) / 2;
+    });
+    const cut = fits ?? ends.at(-1);
+    if (!cut) throw { code: 'bad_request', message: 'There is nothing to forget.' };
+    return cut.id;
+  }
+
+  async #summarise(id: string): Promise<void> {
+    if (this.refuse?.call === 'summariseOldest') throw this.refuse.error;
+    for (let step = 0; step < 20; step++) {
+      await new Promise((resolve) => setTimeout(resolve, this.pace));
+      if (this.#stopped.delete(id)) throw { code: 'stopped', message: 'The summary was stopped.' };
+    }
+  }
+
+  #changed(chat: Chat): void {
+    chat.summary = { ...chat.summary, revision: chat.summary.revision + 1 };
+    this.tell();
+  }
+
+  #begin(chat: Chat, question: StoredMessage, text: string, settings = chat.settings): StoredMessage {
+    const answer = this.#add(chat, { role: 'assistant', parent: question.id, state: 'streaming', model: settings.model ?? this.app.default_model, settings: { ...settings, model: settings.model ?? this.app.default_model, system_prompt: '' } });
     const run = this.#startRunning(answer, []);
     chat.summary = { ...chat.summary, updated_at: Date.now() };
-    this.#tell(this.#chatListeners);
-    void this.#write(chat, answer, run, text);
+    this.tell();
+    void this.#write(chat, answer, run, text, settings);
     return answer;
   }
 
@@ -250,7 +364,7 @@ export class FakeHost extends FakePictures implements Platform {
     return run;
   }
 
-  async #write(chat: Chat, answer: StoredMessage, run: RunningAnswer, question: string): Promise<void> {
+  async #write(chat: Chat, answer: StoredMessage, run: RunningAnswer, question: string, settings = chat.settings): Promise<void> {
     const emit = (body: AnswerBody): void => {
       const event = { message: answer.id, seq: run.events.length + 1, body };
       run.events.push(event);
@@ -266,8 +380,8 @@ export class FakeHost extends FakePictures implements Platform {
       await pause();
     }
     const fails = /fail/i.test(question);
-    const script = restOf(scriptFor(question, chat.settings.thinking !== 'off'), message.parts);
-    const budget = chat.settings.thinking_budget ?? Infinity;
+    const script = restOf(scriptFor(question, settings.thinking !== 'off'), message.parts);
+    const budget = settings.thinking_budget ?? Infinity;
     let thought = message.thinking_tokens ?? 0;
     if (message.parts.length > 0) emit({ type: 'continued', parts: message.parts, notices: message.notices });
     writing: for (const { channel, text } of script) {
@@ -309,7 +423,8 @@ export class FakeHost extends FakePictures implements Platform {
     this.#replace(chat, message);
     this.#running.delete(answer.id);
     emit({ type: 'finished', message });
-    this.#tell(this.#chatListeners);
+    chat.summary = { ...chat.summary, unread: true };
+    this.#changed(chat);
   }
 
   #add(chat: Chat, message: Pick<StoredMessage, 'role' | 'parent' | 'state'> & Partial<StoredMessage>): StoredMessage {
@@ -317,11 +432,11 @@ export class FakeHost extends FakePictures implements Platform {
     const siblings = [...chat.messages.filter((other) => other.parent === message.parent).map((other) => other.id), id];
     const complete: StoredMessage = {
       id, chat: chat.summary.id, parts: [], tool_call_id: null, siblings, created_at: Date.now(), finished_at: null, model: null, model_revision: null,
-      template_hash: null, settings: null, thinking_ended: false, thinking_tokens: null, finish_reason: null, ended_by: null, error: null, notices: [], usage: null, timing: null,
+      template_hash: null, settings: null, thinking_ended: false, thinking_tokens: null, finish_reason: null, ended_by: null, error: null, notices: [], usage: null, timing: null, memory_cut: null, edited: false,
       continuable: endedEarly(message), ...message,
     };
     chat.messages = [...chat.messages.map((other) => (siblings.includes(other.id) ? { ...other, siblings } : other)), complete];
-    chat.leaf = id;
+    chat.leaf = complete.id;
     return complete;
   }
 
@@ -337,13 +452,9 @@ export class FakeHost extends FakePictures implements Platform {
       branch.unshift(message);
       id = message.parent;
     }
-    return { summary: chat.summary, settings: chat.settings, draft: chat.draft, messages: branch };
-  }
-
-  #change(id: string, change: Partial<ChatSummary>): void {
-    const chat = this.#chat(id);
-    chat.summary = { ...chat.summary, ...change };
-    this.#tell(this.#chatListeners);
+    const last = branch.at(-1);
+    const beside = chat.messages.filter((other) => last !== undefined && other.parent === last.parent && other.id !== last.id && other.state === 'streaming');
+    return { summary: chat.summary, settings: chat.settings, draft: chat.draft, scroll_place: chat.place, messages: branch, beside };
   }
 
   #isRunning(chat: Chat): boolean {
@@ -351,22 +462,19 @@ export class FakeHost extends FakePictures implements Platform {
   }
 
   #chat(id: string): Chat {
-    const chat = this.#chats.get(id);
+    const chat = this.kept.get(id);
     if (!chat) throw notFound('chat');
     return chat;
   }
 
   #message(id: string): { chat: Chat; message: StoredMessage } {
-    for (const chat of this.#chats.values()) {
+    for (const chat of this.kept.values()) {
       const message = chat.messages.find((other) => other.id === id);
       if (message) return { chat, message };
     }
     throw notFound('message');
   }
 
-  #tell(listeners: Set<() => void>): void {
-    for (const listener of listeners) queueMicrotask(listener);
-  }
 }
 
 export function textPart(text: string): Part {
@@ -375,9 +483,4 @@ export function textPart(text: string): Part {
 
 function notFound(what: string): HostError {
   return { code: 'not_found', message: `There is no such ${what} any more. Nothing was changed.` };
-}
-
-/** Whether an answer broke off after it had said something; the history's rule knows more cases. */
-function endedEarly({ parts, state, finish_reason }: Partial<StoredMessage>): boolean {
-  return (parts?.length ?? 0) > 0 && (state === 'stopped' || state === 'interrupted' || state === 'failed' || finish_reason === 'length');
 }

@@ -19,6 +19,8 @@ export function fakePlatform(): Platform {
   fillHub(host, asked);
   void fillServer(host, asked.get('server'));
   host.waitsFor = asked.getAll('waits');
+  const slowed = asked.get('slowed');
+  if (slowed === 'heat' || slowed === 'low_power') host.slowdown = slowed;
   host.readingTime = Number(asked.get('reading') ?? 300);
   void host.addEndpoint('lab', 'https://lab.example/v1', 'secret');
   void host.addEndpoint('desk', 'http://127.0.0.1:8080/v1', null);

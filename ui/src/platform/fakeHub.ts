@@ -23,6 +23,7 @@ import type { VerifyProgress } from '../bindings/VerifyProgress';
 import { MODELS } from './fakeModels';
 import { CARD, firstModels, fitAt, hubModels, manyModels, MEMORY, REQUESTS } from './fakeCatalog';
 import type { HubPlatform } from './hub';
+import { DEFAULT_APPEARANCE } from './types';
 
 /** What the hub of this host is like. */
 export type HubCondition = 'healthy' | 'offline' | 'failing' | 'empty' | 'slow';
@@ -47,7 +48,7 @@ export class FakeHub implements HubPlatform {
   /** What was shown in the file manager. */
   readonly revealed: string[] = [];
   /** What is set for the whole app. */
-  app: Settings = { default_model: 'pebble', model_folders: [], endpoints: [], thinking: null, thinking_budget: null, server: { on: false, port: 8231, network: false, key_made_at: null } };
+  app: Settings = { default_model: 'pebble', model_folders: [], endpoints: [], thinking: null, thinking_budget: null, write_titles: true, language: null, image_detail: 'normal', server: { on: false, port: 8231, network: false, key_made_at: null }, keep_awake: false, snippets: [], presets: [], default_preset: null, appearance: DEFAULT_APPEARANCE, engine: { unload_after: null, prefix_cache: null }, notifications: true, tray: false, quick_entry: null };
   protected readonly modelListeners = new Set<() => void>();
   readonly #settingsListeners = new Set<(settings: Settings) => void>();
   readonly #networkListeners = new Set<() => void>();
@@ -182,14 +183,30 @@ export class FakeHub implements HubPlatform {
       loaded: reference === 'pebble',
       downloading: this.queue.some((download) => download.id === reference && download.state !== 'done'),
       chats: model.last_used_at ? 14 : 0,
+      chat_titles: model.last_used_at ? ['Names for a boat', 'Why the sky is blue'] : [],
       refused: model.built_in ? 'Pebble comes with Ponder and stays.' : null,
     };
   }
-  async removeModel(reference: string): Promise<void> {
+  /** Removed models that are not freed yet. */
+  readonly setAside = new Map<string, LocalModel>();
+
+  async removeModel(reference: string): Promise<boolean> {
     const { refused } = await this.removalOf(reference);
     if (refused !== null) throw { code: 'bad_request', message: refused };
+    this.setAside.set(reference, this.#model(reference));
     this.local = this.local.filter((model) => model.reference !== reference);
     this.modelsChanged();
+    return true;
+  }
+  async putBackModel(reference: string): Promise<void> {
+    const model = this.setAside.get(reference);
+    if (!model) throw { code: 'model_not_found', message: `There is no model ${reference}.` };
+    this.setAside.delete(reference);
+    this.local = [...this.local, model];
+    this.modelsChanged();
+  }
+  async freeModel(reference: string): Promise<void> {
+    this.setAside.delete(reference);
   }
   async updateOf(reference: string): Promise<Update | null> {
     await this.#reach();
@@ -208,6 +225,14 @@ export class FakeHub implements HubPlatform {
     const problem = path.startsWith('/Volumes') ? 'The disk is not connected.' : null;
     this.#folders = [...this.#folders, { path, own: true, models: 0, bytes: 0, problem }];
     await this.changeSettings({ model_folders: [...this.app.model_folders, path] });
+  }
+  /** What the person chooses in the system's dialog; `null`: nothing. */
+  chosenFolder: string | null = '/home/somebody/Models';
+
+  async chooseModelFolder(): Promise<boolean> {
+    if (this.chosenFolder === null) return false;
+    await this.addModelFolder(this.chosenFolder);
+    return true;
   }
   async forgetModelFolder(path: string): Promise<void> {
     this.#folders = this.#folders.filter((other) => other.path !== path);
@@ -291,7 +316,7 @@ export class FakeHub implements HubPlatform {
   #arrived(download: Download): Download {
     const model = this.catalog.find((other) => other.id === download.id);
     if (model && !this.local.some((other) => other.reference === model.id)) {
-      this.local = [...this.local, { reference: model.id, name: model.name, kind: 'chat', built_in: false, path: `/models/${model.id}`, revision: '9b02', family: model.family, quantization: model.quantization, bytes: download.total, context: model.context, thinking: model.thinking, thought: null, sees: false, problem: null, incomplete: false, place: 'cache', last_used_at: null, revisions: [] }];
+      this.local = [...this.local, { reference: model.id, name: model.name, kind: 'chat', built_in: false, path: `/models/${model.id}`, revision: '9b02', family: model.family, quantization: model.quantization, bytes: download.total, context: model.context, thinking: model.thinking, thought: null, sampling: { temperature: 0 }, sees: false, problem: null, incomplete: false, place: 'cache', last_used_at: null, revisions: [] }];
     }
     this.modelsChanged();
     return withFiles({ ...download, state: 'done', bytes_per_second: 0, seconds_left: null });

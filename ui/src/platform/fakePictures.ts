@@ -3,7 +3,7 @@
 import type { AddedPicture } from '../bindings/AddedPicture';
 import type { Error as HostError } from '../bindings/Error';
 import type { ImageDetail } from '../bindings/ImageDetail';
-import { FakeServer } from './fakeServer';
+import { FakeAppUpdate } from './fakeAppUpdate';
 import type { PicturePlatform } from './pictures';
 
 const PNG = [0x89, 0x50, 0x4e, 0x47];
@@ -17,7 +17,7 @@ function drawn(name: string): string {
   )}`;
 }
 
-export class FakePictures extends FakeServer implements PicturePlatform {
+export class FakePictures extends FakeAppUpdate implements PicturePlatform {
   /** How long it takes to read a picture, in milliseconds. */
   readingTime = 0;
   /** Whether the pictures that are added move. */
@@ -39,6 +39,18 @@ export class FakePictures extends FakeServer implements PicturePlatform {
     const url = 'createObjectURL' in URL ? URL.createObjectURL(new Blob([new Uint8Array(bytes)], { type: 'image/png' })) : drawn(attachment);
     this.#pictures.set(attachment, { bytes: bytes.length, url });
     return { attachment, media_type: 'image/png', width: view.getUint32(16), height: view.getUint32(20), animated: this.animated };
+  }
+
+  /** The files in the clipboard, of which the web view tells nothing; a folder has no bytes. */
+  copiedFiles: { name: string; bytes: Uint8Array<ArrayBuffer> | null }[] = [];
+
+  async clipboardFiles(): Promise<string[]> {
+    return this.copiedFiles.map(({ name }) => name);
+  }
+  async clipboardFile(place: number): Promise<ArrayBuffer> {
+    const file = this.copiedFiles[place];
+    if (!file?.bytes) throw { code: 'bad_request', message: `${file?.name} is no file; open the folder and choose files in it` };
+    return file.bytes.slice().buffer;
   }
 
   async clipboardPicture(): Promise<ArrayBuffer> {
@@ -65,7 +77,7 @@ export class FakePictures extends FakeServer implements PicturePlatform {
 }
 
 /** A hash that is as long as the real one. */
-function hashOf(bytes: Uint8Array): string {
+export function hashOf(bytes: Uint8Array): string {
   let hash = 0xcbf29ce484222325n;
   for (const byte of bytes) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
   return hash.toString(16).padStart(16, '0').repeat(4);

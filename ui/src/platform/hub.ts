@@ -46,7 +46,10 @@ export interface HubPlatform {
   repairModel(reference: string, onProgress: (progress: VerifyProgress) => void): Promise<Verification>;
   /** What removing would do; nothing is removed yet. */
   removalOf(reference: string): Promise<Removal>;
-  removeModel(reference: string): Promise<void>;
+  /** Removes a model; true if it can be put back until it is freed. */
+  removeModel(reference: string): Promise<boolean>;
+  putBackModel(reference: string): Promise<void>;
+  freeModel(reference: string): Promise<void>;
   /** What is newer on the hub; `null` if nothing is. */
   updateOf(reference: string): Promise<Update | null>;
   /** Shows the model's folder in the file manager. */
@@ -54,6 +57,8 @@ export interface HubPlatform {
   /** Where models are looked for. */
   modelFolders(): Promise<ModelFolderEntry[]>;
   addModelFolder(path: string): Promise<void>;
+  /** Asks for a folder in the system's dialog and adds it; false if the person chose none. */
+  chooseModelFolder(): Promise<boolean>;
   /** Forgets a folder; its files stay. */
   forgetModelFolder(path: string): Promise<void>;
   /** Opens a new chat with this model in the chat window. */

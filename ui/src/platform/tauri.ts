@@ -4,13 +4,21 @@ import { Channel, convertFileSrc, invoke } from '@tauri-apps/api/core';
 import { listen } from '@tauri-apps/api/event';
 
 import type { AnswerEvent } from '../bindings/AnswerEvent';
+import type { AppUpdate } from '../bindings/AppUpdate';
+import type { Command } from '../bindings/Command';
 import type { Download } from '../bindings/Download';
+import type { MemoryRelease } from '../bindings/MemoryRelease';
 import type { Settings } from '../bindings/Settings';
 import type { VerifyProgress } from '../bindings/VerifyProgress';
 import type { Platform } from './types';
 
 /** Whether this page runs in the app's web view. */
 export const insideTauri = '__TAURI_INTERNALS__' in window;
+
+/** A JSON text in which every other letter than those of ASCII is escaped. */
+function asciiJson(text: string): string {
+  return JSON.stringify(text).replace(/[\u007f-\uffff]/g, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
 
 export const tauri: Platform = {
   chats: () => invoke('chats'),
@@ -21,11 +29,43 @@ export const tauri: Platform = {
   deleteChat: (id) => invoke('delete_chat', { id }),
   restoreChat: (id) => invoke('restore_chat', { id }),
   setChatSettings: (id, settings) => invoke('set_chat_settings', { id, settings }),
+  checkChatSettings: (settings) => invoke('check_chat_settings', { settings }),
   setDraft: (id, draft) => invoke('set_draft', { id, draft }),
 
+  searchHistory: (query) => invoke('search_history', { query }),
+  archiveChat: (id, archived) => invoke('archive_chat', { id, archived }),
+  trash: () => invoke('trash'),
+  purgeChat: (id) => invoke('purge_chat', { id }),
+  folders: () => invoke('folders'),
+  createFolder: (name) => invoke('create_folder', { name }),
+  changeFolder: (id, name, systemPrompt) => invoke('change_folder', { id, name, systemPrompt }),
+  deleteFolder: (id) => invoke('delete_folder', { id }),
+  restoreFolder: (id) => invoke('restore_folder', { id }),
+  moveChat: (id, folder) => invoke('move_chat', { id, folder }),
+  exportChats: (ids, format, name) => invoke('export_chats', { ids, format, name }),
+  showExport: (path) => invoke('show_export', { path }),
+  importChats: (bytes) => invoke('import_chats', bytes),
+  saveCode: (code, language) => invoke('save_code', { code, language }),
+  historyState: () => invoke('history_state'),
+  showDataFolder: () => invoke('show_data_folder'),
+  beginAnew: () => invoke('begin_anew'),
+  openReadOnly: () => invoke('open_read_only'),
+
   send: (chat, content, position) => invoke('send', { chat, content, position }),
-  regenerate: (message) => invoke('regenerate', { message }),
+  sendToTwo: (chat, content, position, settings) => invoke('send_to_two', { chat, content, position, settings }),
+  regenerate: (message, settings) => invoke('regenerate', { message, settings }),
   showBranch: (message) => invoke('show_branch', { message }),
+  editAnswer: (message, text) => invoke('edit_answer', { message, text }),
+  deleteMessage: (message, scope) => invoke('delete_message', { message, scope }),
+  forkChat: (message, title) => invoke('fork_chat', { message, title }),
+  markRead: (id) => invoke('mark_read', { id }),
+  setScrollPlace: (id, place) => invoke('set_scroll_place', { id, place }),
+  contextUse: (id, question) => invoke('context_use', { id, question }),
+  setMemoryCut: (message, cut) => invoke('set_memory_cut', { message, cut }),
+  forgetOldest: (id, question) => invoke('forget_oldest', { id, question }),
+  summariseOldest: (id, question) => invoke('summarise_oldest', { id, question }),
+  stopSummary: (id) => invoke('stop_summary', { id }),
+  carryOver: (id, title) => invoke('carry_over', { id, title }),
   stop: (message) => invoke('stop', { message }),
   answerNow: (message) => invoke('answer_now', { message }),
   continueAnswer: (message) => invoke('continue_answer', { message }),
@@ -34,7 +74,13 @@ export const tauri: Platform = {
 
   // The bytes are the body of the call, because as JSON they would be a list of numbers.
   addPicture: (bytes) => invoke('add_picture', bytes),
+  // A header holds ASCII letters alone.
+  addFile: (bytes, name) => invoke('add_file', bytes, { headers: { 'ponder-name': asciiJson(name) } }),
+  fileText: (attachment) => invoke('file_text', { attachment }),
+  contentTokens: (model, content) => invoke('content_tokens', { model, content }),
   clipboardPicture: () => invoke('clipboard_picture'),
+  clipboardFiles: () => invoke('clipboard_files'),
+  clipboardFile: (place) => invoke('clipboard_file', { place }),
   pictureUrl: (attachment, size) => `${convertFileSrc(attachment, 'attachment')}?size=${size}`,
   pictureTokens: (model, detail, sizes) => invoke('picture_tokens', { model, detail, sizes }),
   dragPicture: (attachment, name) => invoke('drag_picture', { attachment, name }),
@@ -44,7 +90,13 @@ export const tauri: Platform = {
   defaultModel: () => invoke('default_model'),
   setDefaultModel: (reference) => invoke('set_default_model', { reference }),
   openWindow: (name) => invoke('open_window', { name }),
+  dataUse: () => invoke('data_use'),
+  backUpNow: () => invoke('back_up_now'),
+  revealDataFolder: () => invoke('reveal_data_folder'),
+  deleteAllChats: (backups) => invoke('delete_all_chats', { backups }),
+  ejectModel: (reference) => invoke('eject_model', { reference }),
   engineStatus: () => invoke('engine_status'),
+  slowedBy: () => invoke('slowed_by'),
   capabilities: (reference) => invoke('capabilities', { reference }),
 
   endpoints: () => invoke('endpoints'),
@@ -75,10 +127,13 @@ export const tauri: Platform = {
     invoke('repair_model', { reference, onProgress: new Channel<VerifyProgress>(onProgress) }),
   removalOf: (reference) => invoke('removal_of', { reference }),
   removeModel: (reference) => invoke('remove_model', { reference }),
+  putBackModel: (reference) => invoke('put_back_model', { reference }),
+  freeModel: (reference) => invoke('free_model', { reference }),
   updateOf: (reference) => invoke('update_of', { reference }),
   revealModel: (reference) => invoke('reveal_model', { reference }),
   modelFolders: () => invoke('model_folders'),
   addModelFolder: (path) => invoke('add_model_folder', { path }),
+  chooseModelFolder: () => invoke('choose_model_folder'),
   forgetModelFolder: (path) => invoke('forget_model_folder', { path }),
   chatWith: (reference) => invoke('chat_with', { reference }),
 
@@ -100,13 +155,38 @@ export const tauri: Platform = {
   chatWindowState: () => invoke('chat_window_state'),
   setChatWindowState: (state) => invoke('set_chat_window_state', { state }),
 
+  desktop: () => invoke('desktop'),
+  openAtLogin: (on) => invoke('open_at_login', { on }),
+  runCommand: (command) => invoke('run_command', { command }),
+  setAvailableCommands: (available) => invoke('set_available_commands', { available }),
+  takeArrivals: () => invoke('take_arrivals'),
+  arrivedFile: (key) => invoke('arrived_file', { key }),
+  importArrived: (key) => invoke('import_arrived', { key }),
+  unfinished: () => invoke('unfinished'),
+  quit: (choice) => invoke('quit', { choice }),
+  hideQuickEntry: () => invoke('hide_quick_entry'),
+  fitQuickEntry: (height) => invoke('fit_quick_entry', { height }),
+  showChat: (id) => invoke('show_chat', { id }),
+  appUpdate: () => invoke('app_update'),
+  askForAppUpdate: () => invoke('ask_for_app_update'),
+  installAppUpdate: () => invoke('install_app_update'),
+  stopAppUpdate: () => invoke('stop_app_update'),
+  restart: () => invoke('restart'),
+
   openLink: (url) => invoke('open_link', { url }),
   firstPaint: () => invoke('first_paint'),
 
   onChatsChanged: (listener) => listen('chats_changed', () => listener()),
   onSettingsChanged: (listener) => listen<Settings>('settings_changed', (event) => listener(event.payload)),
+  onAppUpdateChanged: (listener) => listen<AppUpdate>('app_update_changed', (event) => listener(event.payload)),
+  onMemoryReleased: (listener) => listen<MemoryRelease>('memory_released', (event) => listener(event.payload)),
+  onEngineChanged: (listener) => listen('engine_changed', () => listener()),
   onNetworkChanged: (listener) => listen('network_changed', () => listener()),
   onModelsChanged: (listener) => listen('models_changed', () => listener()),
   onDropped: (listener) => listen<{ paths: string[] }>('tauri://drag-drop', (event) => listener(event.payload.paths)),
+  onCommand: (listener) => listen<Command>('command', (event) => listener(event.payload)),
+  onArrived: (listener) => listen('arrived', () => listener()),
+  onQuitAsked: (listener) => listen('quit_asked', () => listener()),
+  onQuickShown: (listener) => listen('quick_shown', () => listener()),
   onChatWith: (listener) => listen<string>('chat_with', (event) => listener(event.payload)),
 };

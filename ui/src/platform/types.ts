@@ -6,6 +6,10 @@ import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
 import type { Content } from '../bindings/Content';
+import type { ContextUse } from '../bindings/ContextUse';
+import type { DeleteScope } from '../bindings/DeleteScope';
+import type { MemoryCut } from '../bindings/MemoryCut';
+import type { ScrollPlace } from '../bindings/ScrollPlace';
 import type { ClientSetup } from '../bindings/ClientSetup';
 import type { ChatWindowState } from '../bindings/ChatWindowState';
 import type { ErrorCode } from '../bindings/ErrorCode';
@@ -20,19 +24,30 @@ import type { ServerStatus } from '../bindings/ServerStatus';
 import type { Settings } from '../bindings/Settings';
 import type { Turn } from '../bindings/Turn';
 import type { WindowName } from '../bindings/WindowName';
+import type { AppUpdatePlatform } from './appUpdate';
+import type { Appearance } from '../bindings/Appearance';
+import type { TurnOfTwo } from '../bindings/TurnOfTwo';
+import type { DataPlatform } from './data';
+import type { DesktopPlatform } from './desktop';
 import type { HubPlatform } from './hub';
+import type { FilePlatform } from './files';
+import type { KeepingPlatform } from './keeping';
 import type { PicturePlatform } from './pictures';
+import type { PowerPlatform } from './power';
 
 export type { HostError };
 
 /** What a chat is set to that nobody has changed. */
-export const DEFAULT_CHAT_SETTINGS: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {}, image_detail: 'normal' };
+export const DEFAULT_CHAT_SETTINGS: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {}, max_tokens: null, context: null, kv_bits: null, stop: [], image_detail: 'normal', carried_summary: '' };
+
+/** How the windows look if nobody has changed that. */
+export const DEFAULT_APPEARANCE: Appearance = { theme: 'system', text_size: 100, density: 'comfortable', code_theme: 'soft', width: 'normal', thoughts: 'while_thinking', zoom: 100 };
 
 /** Takes back a subscription. */
 export type Unsubscribe = () => void;
 
 /** The host. Every call may reject with a {@link HostError}. */
-export interface Platform extends HubPlatform, PicturePlatform {
+export interface Platform extends AppUpdatePlatform, HubPlatform, PicturePlatform, FilePlatform, KeepingPlatform, DataPlatform, PowerPlatform, DesktopPlatform {
   /** All chats that are not in the trash. */
   chats(): Promise<ChatSummary[]>;
   /** One chat with the branch that is looked at. */
@@ -46,14 +61,40 @@ export interface Platform extends HubPlatform, PicturePlatform {
   /** Takes a chat out of the trash. */
   restoreChat(id: string): Promise<ChatSummary>;
   setChatSettings(id: string, settings: ChatSettings): Promise<void>;
+  /** Rejects settings that no chat may have, by the argument `field`. */
+  checkChatSettings(settings: ChatSettings): Promise<void>;
   setDraft(id: string, draft: Content[]): Promise<void>;
 
   /** Stores a question and begins its answer; `attach` shows it growing. An edited question goes where the earlier one stands. */
   send(chat: string, content: Content[], position: Position): Promise<Turn>;
-  /** Begins another answer beside this one; the view shows the new branch. */
-  regenerate(message: string): Promise<ChatView>;
+  /** Stores a question and begins two answers to it, each with settings of its own; the chat looks at the first. */
+  sendToTwo(chat: string, content: Content[], position: Position, settings: [ChatSettings, ChatSettings]): Promise<TurnOfTwo>;
+  /** Begins another answer beside this one, asked with these settings or those of the chat; the view shows the new branch. */
+  regenerate(message: string, settings: ChatSettings | null): Promise<ChatView>;
   /** Shows the branch that this message is on. */
   showBranch(message: string): Promise<ChatView>;
+  /** Writes an answer over, beside what it was; the view shows the new branch. */
+  editAnswer(message: string, text: string): Promise<ChatView>;
+  /** Deletes a message out of its chat. What `restoreChat` brings it back by. */
+  deleteMessage(message: string, scope: DeleteScope): Promise<string>;
+  /** Copies the branch that ends with this message into a new chat. */
+  forkChat(message: string, title: string): Promise<ChatSummary>;
+  /** Notes that a window shows the chat with all that was answered. */
+  markRead(id: string): Promise<void>;
+  /** Remembers where a chat was scrolled to; `null`: its end. */
+  setScrollPlace(id: string, place: ScrollPlace | null): Promise<void>;
+  /** How much of its model's context a chat takes with this question at its end. */
+  contextUse(id: string, question: Content[]): Promise<ContextUse>;
+  /** Lets the model remember nothing up to and including this message, with a summary in its place; `null`: everything again. */
+  setMemoryCut(message: string, cut: MemoryCut | null): Promise<ChatView>;
+  /** Lets the model forget the oldest turns, so that this question has room. */
+  forgetOldest(id: string, question: Content[]): Promise<ChatView>;
+  /** The same with a summary in their place, which the model writes. */
+  summariseOldest(id: string, question: Content[]): Promise<ChatView>;
+  /** Ends the summary that is being made of a chat. */
+  stopSummary(id: string): Promise<void>;
+  /** A new chat that carries a summary of this one, which the model writes. */
+  carryOver(id: string, title: string): Promise<ChatView>;
   stop(message: string): Promise<void>;
   /** Ends the thought of an answer that is being written, so that what it says follows. */
   answerNow(message: string): Promise<void>;
@@ -132,6 +173,7 @@ const CODES: Record<ErrorCode, true> = {
   model_unsupported: true,
   memory_short: true,
   picture_broken: true,
+  file_broken: true,
   picture_not_seen: true,
   template_refused: true,
   busy: true,

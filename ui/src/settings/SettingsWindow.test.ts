@@ -57,6 +57,17 @@ describe('Pictures', () => {
     await pass(0);
     expect(the('picture-storage').textContent?.trim()).toBe('32 bytes');
   });
+
+  it('sets how closely new chats look, and shows what is set elsewhere', async () => {
+    await open('settings');
+    await click('tab-pictures');
+    expect(field('default-detail-normal').checked).toBe(true);
+    await click('default-detail-quick');
+    expect(host.app.image_detail).toBe('quick');
+    await host.changeSettings({ image_detail: 'full' });
+    await pass(0);
+    expect(field('default-detail-full').checked).toBe(true);
+  });
 });
 
 describe('Endpoints', () => {
@@ -239,8 +250,8 @@ it('goes from page to page with the keyboard', async () => {
     void target.dispatchEvent(new KeyboardEvent('keydown', { key: name, ctrlKey, bubbles: true, cancelable: true }));
   key(the('tab-network'), 'ArrowRight');
   await pass(0);
-  expect(the('tab-folders').getAttribute('aria-selected')).toBe('true');
-  expect(document.activeElement).toBe(the('tab-folders'));
+  expect(the('tab-appearance').getAttribute('aria-selected')).toBe('true');
+  expect(document.activeElement).toBe(the('tab-appearance'));
   key(window, '1', true);
   await pass(0);
   expect(the('tab-network').getAttribute('aria-selected')).toBe('true');

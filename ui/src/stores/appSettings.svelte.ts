@@ -1,7 +1,8 @@
 /** What is set for the whole app, the same in every window. */
 
+import type { Appearance } from '../bindings/Appearance';
 import type { Settings } from '../bindings/Settings';
-import type { Platform } from '../platform';
+import { asHostError, type HostError, type Platform } from '../platform';
 import type { Toasts } from './toasts.svelte';
 
 export class AppSettings {
@@ -25,12 +26,24 @@ export class AppSettings {
 
   /** Sets some of it. */
   async change(change: Partial<Settings>): Promise<void> {
+    const refused = await this.tryChange(change);
+    if (refused) this.toasts.report(refused, 'settings');
+  }
+
+  /** Sets some of it; why that was refused, then nothing is changed. */
+  async tryChange(change: Partial<Settings>): Promise<HostError | null> {
     try {
       this.value = await this.platform.changeSettings(change);
       this.toasts.settle('settings');
+      return null;
     } catch (reason) {
-      this.toasts.report(reason, 'settings');
+      return asHostError(reason);
     }
+  }
+
+  /** Changes how all windows look. */
+  async look(change: Partial<Appearance>): Promise<void> {
+    if (this.value) await this.change({ appearance: { ...this.value.appearance, ...change } });
   }
 
   async openWindow(): Promise<void> {

@@ -4,7 +4,7 @@ import type { ChatWindowState } from '../bindings/ChatWindowState';
 import type { Content } from '../bindings/Content';
 import { words } from '../lib/parts';
 import type { Platform } from '../platform';
-import type { LocalPrefs } from './conversation.svelte';
+import type { LocalPrefs } from './localPrefs';
 
 const OLD_CHAT = 'ponder.open-chat';
 const OLD_DRAFT = 'ponder.new-draft';

@@ -5,6 +5,7 @@ import { chatTitle } from '../lib/format';
 import { t } from '../messages';
 import type { Platform, Unsubscribe } from '../platform';
 import type { Toasts } from './toasts.svelte';
+import { Undo } from './undo.svelte';
 
 export class Chats {
   list = $state.raw<readonly ChatSummary[]>([]);
@@ -16,6 +17,7 @@ export class Chats {
   constructor(
     private readonly platform: Platform,
     private readonly toasts: Toasts,
+    private readonly undo = new Undo(toasts),
   ) {}
 
   /** Lists the chats and keeps the list right from then on. */
@@ -43,12 +45,16 @@ export class Chats {
     const name = title.trim();
     const chat = this.find(id);
     if (!chat || !name || name === chat.title) return;
-    await this.#change({ ...chat, title: name }, () => this.platform.renameChat(id, name));
+    if (await this.#change({ ...chat, title: name }, () => this.platform.renameChat(id, name))) {
+      this.undo.push(async () => void (await this.#change({ ...chat, title: chat.title }, () => this.platform.renameChat(id, chat.title))));
+    }
   }
 
   async pin(id: string, pinned: boolean): Promise<void> {
     const chat = this.find(id);
-    if (chat) await this.#change({ ...chat, pinned }, () => this.platform.pinChat(id, pinned));
+    if (chat && (await this.#change({ ...chat, pinned }, () => this.platform.pinChat(id, pinned)))) {
+      this.undo.push(async () => void (await this.#change(chat, () => this.platform.pinChat(id, !pinned))));
+    }
   }
 
   /** Moves a chat to the trash and offers to take it back; `restored` is called once that was done. */
@@ -61,10 +67,7 @@ export class Chats {
       return;
     }
     this.list = this.list.filter((other) => other.id !== id);
-    this.toasts.say(t('chat.deleted', { title: chatTitle(chat?.title ?? '') }), {
-      label: t('common.undo'),
-      run: () => void this.#restore(id, restored),
-    });
+    this.undo.offer(t('chat.deleted', { title: chatTitle(chat?.title ?? '') }), () => this.#restore(id, restored));
   }
 
   async #restore(id: string, restored: () => void): Promise<void> {
@@ -77,8 +80,8 @@ export class Chats {
     }
   }
 
-  /** Shows a change at once and takes it back if the host refuses it. */
-  async #change(changed: ChatSummary, call: () => Promise<void>): Promise<void> {
+  /** Shows a change at once and takes it back if the host refuses it; says whether it did not. */
+  async #change(changed: ChatSummary, call: () => Promise<void>): Promise<boolean> {
     const replace = (chat: ChatSummary) => {
       this.list = this.list.map((other) => (other.id === chat.id ? chat : other));
     };
@@ -87,9 +90,11 @@ export class Chats {
     try {
       await call();
       this.toasts.settle(`chat ${changed.id}`);
+      return true;
     } catch (reason) {
       if (before) replace(before);
       this.toasts.report(reason, `chat ${changed.id}`);
+      return false;
     }
   }
 }

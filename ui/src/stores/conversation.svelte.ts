@@ -5,25 +5,26 @@ import { SvelteMap } from 'svelte/reactivity';
 import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
+import type { Position } from '../bindings/Position';
+import type { ScrollPlace } from '../bindings/ScrollPlace';
 import type { Content } from '../bindings/Content';
 import type { Settings } from '../bindings/Settings';
+import type { TurnOfTwo } from '../bindings/TurnOfTwo';
+import { newChatSettings } from '../lib/chatSettings';
 import type { StoredMessage } from '../bindings/StoredMessage';
-import { textOf, words } from '../lib/parts';
+import type { Turn } from '../bindings/Turn';
+import { attachmentsOf, textOf, words } from '../lib/parts';
 import { t } from '../messages';
 import { errorText } from '../messages/host';
-import { DEFAULT_CHAT_SETTINGS } from '../platform/types';
-import type { Platform } from '../platform';
-export type { RequestFrame } from './answer.svelte';
+import { asHostError, DEFAULT_CHAT_SETTINGS, type HostError, type Platform } from '../platform/types';
 import { LiveAnswer, type FollowOutcome, type RequestFrame } from './answer.svelte';
+import { Branches } from './branches.svelte';
 import { Draft } from './draft.svelte';
+import { contentOf, QuestionQueue, type QueuedQuestion } from './questionQueue.svelte';
+import type { LocalPrefs } from './localPrefs';
+import { Memory } from './memory.svelte';
+import { TwoAnswers } from './twoAnswers.svelte';
 import type { Reporter } from './toasts.svelte';
-
-/** What this window remembers between two starts: which chat was open, and the draft of a new chat. */
-export interface LocalPrefs {
-  /** Empty: a new one. */
-  openChat: string;
-  newDraft: readonly Content[];
-}
 
 export class Conversation {
   /** `null`: a new chat, which is made when its first question is sent. */
@@ -38,11 +39,22 @@ export class Conversation {
   announcement = $state('');
   /** Grows when the view should scroll to its end: a chat was opened, a question was asked. */
   scrollToEnd = $state(0);
+  /** Where the chat that was opened last was scrolled to; `null`: its end. */
+  scrollPlace = $state.raw<ScrollPlace | null>(null);
+  /** What can be done to the tree of the chat. */
+  readonly branches: Branches;
+  /** What its model remembers of it. */
+  readonly memory: Memory;
+  /** Two answers to one question, side by side. */
+  readonly two: TwoAnswers;
   /** Answers of any chat that are being written, by this process or another, by their message. */
   readonly live = new SvelteMap<string, LiveAnswer>();
 
+  readonly #queue = new QuestionQueue();
   /** Answers that could not be followed; they are read again instead. */
   readonly #unfollowable = new Set<string>();
+  /** Where a new chat goes that is not made yet. */
+  folder = $state<string | null>(null);
   /** What a new chat begins with. */
   #defaults = DEFAULT_CHAT_SETTINGS;
   #opening = 0;
@@ -53,6 +65,8 @@ export class Conversation {
   #holdBack = false;
   /** What the list of chats said of the chat that was read last, as far as its messages are known here. */
   #seen: ChatSummary | null = null;
+  /** The open chat, once the list of chats has it. */
+  #listed: string | null = null;
 
   constructor(
     private readonly platform: Platform,
@@ -61,23 +75,30 @@ export class Conversation {
     private readonly localPrefs: LocalPrefs,
   ) {
     this.draft = $state.raw(this.#draftOf(null, []));
+    this.branches = new Branches(platform, toasts, this);
+    this.memory = new Memory(platform, toasts, this);
+    this.two = new TwoAnswers(this);
   }
 
   /** The answer of this chat that is being written, on whichever branch. */
   get running(): LiveAnswer | null {
-    for (const answer of this.live.values()) if (answer.message.chat === this.id) return answer;
-    return null;
+    return [...this.live.values()].find(({ message }) => message.chat === this.id) ?? null;
   }
 
   /** Whether this chat has an answer that is being written here. */
   isRunning(chat: string): boolean {
-    for (const answer of this.live.values()) if (answer.message.chat === chat) return true;
-    return false;
+    return [...this.live.values()].some(({ message }) => message.chat === chat);
   }
 
   /** The last answer of the branch. */
   get lastAnswer(): StoredMessage | null {
     return this.messages.findLast((message) => message.role === 'assistant') ?? null;
+  }
+
+  /** Tokens that the branch takes of the model's context, as far as its last answer tells. */
+  get usedTokens(): number {
+    const usage = this.lastAnswer?.usage;
+    return usage ? usage.prompt_tokens + usage.completion_tokens : 0;
   }
 
   /** Opens what was open last. */
@@ -103,39 +124,62 @@ export class Conversation {
     }
   }
 
-  openNew(): void {
+  /** Begins a new chat, in this folder. */
+  openNew(folder: string | null = null): void {
     this.flushDraft();
+    this.folder = folder;
     this.#opening += 1;
     this.id = null;
     this.messages = [];
     this.settings = this.#defaults;
     this.draft = this.#unfinished.get(null) ?? this.#draftOf(null, this.localPrefs.newDraft);
     this.localPrefs.openChat = '';
+    this.#leave();
   }
 
   /** Lets new chats begin as it is set, the one that is open and untouched included. */
-  setDefaults({ thinking, thinking_budget }: Settings): void {
+  setDefaults(settings: Settings): void {
     const untouched = this.id === null && this.settings === this.#defaults;
-    this.#defaults = { ...DEFAULT_CHAT_SETTINGS, thinking, thinking_budget };
+    this.#defaults = newChatSettings(settings);
     if (untouched) this.settings = this.#defaults;
+  }
+
+  /** Forgets what belongs to the chat that was open. */
+  #leave(): void {
+    this.branches.editing = null;
+    this.two.leave();
+    this.memory.full = null;
+    this.memory.use = null;
   }
 
   #enter(view: ChatView): void {
     this.id = view.summary.id;
-    this.draft = this.#unfinished.get(view.summary.id) ?? this.#draftOf(view.summary.id, view.draft);
+    this.draft = this.#unfinished.get(view.summary.id) ?? this.#draftOf(view.summary.id, this.#queue.withoutQueued(view.summary.id, view.draft));
     this.messages = [];
     this.localPrefs.openChat = view.summary.id;
+    this.#leave();
+    this.scrollPlace = view.scroll_place;
     this.#show(view);
-    this.scrollToEnd += 1;
+    if (view.scroll_place === null) this.scrollToEnd += 1;
   }
 
-  /** Reads the open chat again if its entry in the list of chats says that another process wrote to it. */
+  /** Reads the open chat again if its entry in the list of chats says that it is not what is shown: another window or process wrote to it. */
   async sync(summary: ChatSummary | null): Promise<void> {
     const seen = this.#seen;
+    // It was listed and is no longer: somebody deleted it.
+    if (summary === null && this.id !== null && this.#listed === this.id && !this.sending) return this.openNew();
+    this.#listed = summary?.id ?? null;
+    if (summary?.id === this.id && summary.unread && document.visibilityState !== 'hidden') void this.platform.markRead(summary.id).catch(() => {});
     if (summary === null || summary.id !== this.id || this.sending || this.running) return;
-    if (summary.id === seen?.id && summary.updated_at === seen.updated_at && summary.running === seen.running) return;
+    if (summary.id === seen?.id && summary.revision === seen.revision && summary.running === seen.running) return;
     this.#seen = summary;
     await this.reload();
+  }
+
+  /** Remembers where a chat is scrolled to. */
+  keepPlace(chat: string, place: ScrollPlace | null): void {
+    // Not worth a message to a person.
+    this.platform.setScrollPlace(chat, place).catch(() => {});
   }
 
   /** Reads the open chat again. */
@@ -161,6 +205,7 @@ export class Conversation {
     this.#holdBack = false;
     let { settings } = this;
     let chat = this.#chatOf.get(draft) ?? null;
+    const position = this.#end;
     try {
       await draft.settled();
       if (this.#holdBack || draft.broken) return;
@@ -172,7 +217,9 @@ export class Conversation {
       draft.clear();
       try {
         if (chat === null) {
+          const { folder } = this;
           chat = (await this.platform.createChat(settings)).summary.id;
+          if (folder !== null) await this.platform.moveChat(chat, folder);
           this.localPrefs.newDraft = [];
           this.#chatOf.set(draft, chat);
           if (this.draft === draft) {
@@ -180,17 +227,10 @@ export class Conversation {
             this.localPrefs.openChat = chat;
           }
         }
-        const turn = await this.platform.send(chat, content, 'end');
+        await this.#ask(chat, content, position, this.two.take(settings));
         void this.#storeDraft(chat, [...draft.attachments, ...words(draft.text)]);
-        this.#follow(turn.answer);
-        if (this.id === chat) {
-          // The chat may have been read again meanwhile.
-          const known = new Set(this.messages.map((message) => message.id));
-          this.messages = [...this.messages, ...[turn.question, turn.answer].filter((message) => !known.has(message.id))];
-          this.scrollToEnd += 1;
-        }
       } catch (reason) {
-        this.toasts.report(reason);
+        this.#refused(chat, reason);
         // Without a chat it is a draft of the new one, of which another may have been begun meanwhile.
         const target = chat === null && this.id === null ? this.draft : draft;
         target.putBack(text, items);
@@ -202,13 +242,125 @@ export class Conversation {
     }
   }
 
+  /** Sends a question of a chat, which may not be the open one, for one answer or two. */
+  async #ask(chat: string, content: Content[], position: Position, two: [ChatSettings, ChatSettings] | null = null): Promise<void> {
+    const turn: Turn | TurnOfTwo = two ? await this.platform.sendToTwo(chat, content, position, two) : await this.platform.send(chat, content, position);
+    const [answer, beside] = 'answers' in turn ? turn.answers : [turn.answer];
+    this.follow(answer);
+    if (this.id === chat) this.#showTurn({ question: turn.question, answer });
+    if (beside && this.id === chat) this.two.show(answer, beside);
+    else if (beside) this.follow(beside);
+  }
+
+  /** The question of the open chat that waits for the answer before it. */
+  get queued(): QueuedQuestion | null {
+    return this.#queue.of(this.id);
+  }
+
+  /** Lets the draft's question wait for the answer that runs. */
+  async enqueue(): Promise<void> {
+    const { draft } = this;
+    const chat = this.#chatOf.get(draft);
+    if (chat === undefined || draft.empty || this.sending) return;
+    await draft.settled();
+    if (draft.broken || draft.empty) return;
+    if (!this.isRunning(chat)) return this.draft === draft ? this.send(draft.text) : undefined;
+    this.#queue.add(chat, { text: draft.text, items: draft.items });
+    draft.clear();
+    void this.#storeDraft(chat, []);
+  }
+
+  /** Takes the question that waits back: it is not asked. */
+  unqueue(): QueuedQuestion | null {
+    const queued = this.id === null ? null : this.#queue.take(this.id);
+    if (queued) void this.#storeDraft(this.id ?? '', [...this.draft.attachments, ...words(this.draft.text)]);
+    return queued;
+  }
+
+  /** Lets a question wait that was taken back; if nothing runs any more, it is in the draft again. */
+  requeue(chat: string, queued: QueuedQuestion): void {
+    if (this.isRunning(chat)) this.#queue.add(chat, queued);
+    else this.#giveBack(chat, queued);
+  }
+
+  /** Asks what waited for an answer that has ended; after one that was stopped or failed, a person looks at it first. */
+  async #askQueued(chat: string, ended: StoredMessage | null): Promise<void> {
+    // Of two answers the later one is waited for.
+    if (this.isRunning(chat)) return;
+    const kept = this.#queue.kept(chat);
+    const queued = this.#queue.take(chat);
+    if (!queued) return;
+    if (ended?.state !== 'complete') return this.#giveBack(chat, queued);
+    try {
+      // What was typed meanwhile is a draft that asking empties.
+      const open = this.id === chat ? this.draft : null;
+      const draft = open ? null : (await this.platform.chat(chat)).draft.slice(kept.length);
+      await this.#ask(chat, contentOf(queued), this.id === chat ? this.#end : 'end');
+      const rest = open && this.draft === open ? [...open.attachments, ...words(open.text)] : draft;
+      if (rest && rest.length > 0) await this.#storeDraft(chat, [...rest]);
+    } catch (reason) {
+      this.toasts.report(reason);
+      this.#giveBack(chat, queued);
+    }
+  }
+
+  /** Of a chat that is not open it is kept as the beginning of its draft already. */
+  #giveBack(chat: string, { text, items }: QueuedQuestion): void {
+    if (this.id === chat) this.draft.putBack(text, items);
+  }
+
+  /** Where a question goes: after what is shown, whatever another window or process has added meanwhile. */
+  get #end(): Position {
+    const last = this.messages.at(-1);
+    return last ? { after: last.id } : 'beginning';
+  }
+
+  /** Shows a question that was stored, with all that it comes after. */
+  #showTurn({ question, answer }: Turn): void {
+    const parent = this.messages.findIndex((message) => message.id === question.parent);
+    // The chat may have been read again meanwhile.
+    const known = new Set([question.id, answer.id]);
+    this.messages = [...this.messages.slice(0, parent + 1).filter((message) => !known.has(message.id)), question, answer];
+    this.memory.full = null;
+    this.scrollToEnd += 1;
+  }
+
+  /** A question was not taken; its words are kept. */
+  #refused(chat: string | null, reason: unknown): void {
+    const error = asHostError(reason);
+    if (error.code === 'context_full' && chat !== null && chat === this.id) this.memory.full = error;
+    else this.toasts.report(reason);
+    // What it was to come after may be gone.
+    if (error.code === 'not_found') void this.reload();
+  }
+
+  /** Sends a question in place of another one, whose answers stay on a branch of their own. Returns whether that was done. */
+  async sendInstead(before: StoredMessage, text: string): Promise<boolean> {
+    if (this.running || this.sending || text.trim() === '') return false;
+    this.sending = true;
+    try {
+      const content = [...attachmentsOf(before.parts), ...words(text.trim())];
+      const turn = await this.platform.send(before.chat, content, before.parent === null ? 'beginning' : { after: before.parent });
+      this.follow(turn.answer);
+      if (this.id === before.chat) this.#showTurn(turn);
+      return true;
+    } catch (reason) {
+      this.#refused(before.chat, reason);
+      return false;
+    } finally {
+      this.sending = false;
+    }
+  }
+
   /** Does not send the question that waits for its pictures; it stays in the draft. */
   holdBack(): void {
     this.#holdBack = true;
   }
 
-  async stop(): Promise<void> {
-    await this.running?.stop().catch((reason: unknown) => this.toasts.report(reason));
+  /** Ends this answer, or all of the chat. */
+  async stop(message: string | null = null): Promise<void> {
+    const answers = [...this.live.values()].filter((answer) => (message === null ? answer.message.chat === this.id : answer.message.id === message));
+    await Promise.all(answers.map((answer) => answer.stop().catch((reason: unknown) => this.toasts.report(reason))));
   }
 
   /** Ends the thought of an answer that is being written, here or in another process. */
@@ -221,19 +373,20 @@ export class Conversation {
   async continueAnswer(message: string): Promise<void> {
     if (this.running) return;
     this.#unfollowable.delete(message);
-    await this.#changeBranch(() => this.platform.continueAnswer(message), message);
+    await this.changeBranch(() => this.platform.continueAnswer(message), message);
   }
 
-  /** Starts another answer beside this one. */
-  async regenerate(message: string): Promise<void> {
+  /** Starts another answer beside this one, asked with other settings if there are any. */
+  async regenerate(message: string, change: Partial<ChatSettings> = {}): Promise<void> {
     if (this.running) return;
-    await this.#changeBranch(() => this.platform.regenerate(message));
+    const settings = Object.keys(change).length > 0 ? { ...this.settings, ...change } : null;
+    await this.changeBranch(() => this.platform.regenerate(message, settings));
     this.scrollToEnd += 1;
   }
 
   /** Shows the branch that this message is on. */
   async showBranch(message: string): Promise<void> {
-    await this.#changeBranch(() => this.platform.showBranch(message));
+    await this.changeBranch(() => this.platform.showBranch(message));
   }
 
   /** Stores the draft now, before the chat or the window is left. Pictures that are still being read come to it later. */
@@ -261,7 +414,7 @@ export class Conversation {
 
   async #storeDraft(chat: string, draft: Content[]): Promise<void> {
     try {
-      await this.platform.setDraft(chat, draft);
+      await this.platform.setDraft(chat, [...this.#queue.kept(chat), ...draft]);
     } catch (reason) {
       this.toasts.report(reason);
     }
@@ -269,24 +422,33 @@ export class Conversation {
 
   /** Sets some of what the open chat, or the new one, is set to. */
   async changeSettings(change: Partial<ChatSettings>): Promise<void> {
-    const before = this.settings;
-    this.settings = { ...before, ...change };
-    if (this.id === null) return;
+    const refused = await this.trySettings(change);
+    if (refused) this.toasts.report(refused);
+  }
+
+  /** Sets some of it; why that was refused, then nothing is changed. */
+  async trySettings(change: Partial<ChatSettings>): Promise<HostError | null> {
+    const { id, settings: before } = this;
+    const after = (this.settings = { ...before, ...change });
     try {
-      await this.platform.setChatSettings(this.id, this.settings);
+      await (id === null ? this.platform.checkChatSettings(after) : this.platform.setChatSettings(id, after));
+      return null;
     } catch (reason) {
-      this.settings = before;
-      this.toasts.report(reason);
+      if (this.settings === after) this.settings = before;
+      return asHostError(reason);
     }
   }
 
-  async #changeBranch(call: () => Promise<ChatView>, continuing: string | null = null): Promise<void> {
+  /** Shows what a call makes of the chat. Returns whether it was made. */
+  async changeBranch(call: () => Promise<ChatView>, continuing: string | null = null): Promise<boolean> {
     const id = this.id;
     try {
       const view = await call();
       if (id === this.id) this.#show(view, continuing);
+      return true;
     } catch (reason) {
       this.toasts.report(reason);
+      return false;
     }
   }
 
@@ -295,10 +457,12 @@ export class Conversation {
     this.#seen = view.summary;
     this.messages = view.messages;
     // Whichever process writes an answer, the host lets it be followed.
-    for (const message of view.messages) this.#follow(message, message.id === continuing);
+    for (const message of [...view.messages, ...view.beside]) this.follow(message, message.id === continuing);
+    this.two.look(view);
   }
 
-  #follow(message: StoredMessage, continuing = false): void {
+  /** Follows an answer that is being written. */
+  follow(message: StoredMessage, continuing = false): void {
     if (message.state !== 'streaming' || this.live.has(message.id) || this.#unfollowable.has(message.id)) return;
     const answer = new LiveAnswer(message, this.platform, this.requestFrame, (outcome) => this.#ended(message.id, outcome), continuing);
     this.live.set(message.id, answer);
@@ -311,12 +475,26 @@ export class Conversation {
     if (outcome.kind === 'lost') {
       this.#unfollowable.add(id);
       if (answer?.message.chat === this.id) void this.reload();
+      if (answer) void this.#askQueued(answer.message.chat, null);
       this.toasts.report(outcome.reason);
       return;
     }
     const { message } = outcome;
+    this.two.ended(message);
+    void this.#askQueued(message.chat, message);
     if (message.chat !== this.id) return;
+    if (message.error?.code === 'context_full' && message.parts.length === 0) return void this.#takenBack(message, message.error);
     this.messages = this.messages.map((other) => (other.id === id ? message : other));
     this.announcement = textOf(message.parts) || (message.error ? errorText(message.error) : t('answer.empty'));
+  }
+
+  /** A question did not fit, which only its model found: the host has taken it back into the draft, unless it was asked before. */
+  async #takenBack(answer: StoredMessage, error: HostError): Promise<void> {
+    await this.reload();
+    if (answer.chat !== this.id) return;
+    this.memory.full = error;
+    if (this.messages.some((message) => message.id === answer.id) || !this.draft.empty) return;
+    const { draft } = await this.platform.chat(answer.chat);
+    if (answer.chat === this.id && this.draft.empty) this.draft = this.#draftOf(answer.chat, draft);
   }
 }

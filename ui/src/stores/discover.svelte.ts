@@ -127,7 +127,7 @@ export class Discover {
       const page = await this.platform.searchModels(this.#query(cursor));
       if (asked !== this.#asked) return;
       const known = new Set(this.found.map((model) => model.id));
-      this.found = [...this.found, ...page.models.filter((model) => !known.has(model.id))];
+      this.found = this.#ordered([...this.found, ...page.models.filter((model) => !known.has(model.id))]);
       this.#cursor = page.cursor;
       this.cached ??= cachedPart(page);
       this.leftOut += page.left_out;
@@ -137,6 +137,12 @@ export class Discover {
     } finally {
       this.extending = false;
     }
+  }
+
+  /** Every page comes in its own order; by size, the list is in one. */
+  #ordered(models: readonly HubModel[]): readonly HubModel[] {
+    if (this.sort !== 'size') return models;
+    return models.toSorted((a, b) => (this.latest(a).bytes ?? Infinity) - (this.latest(b).bytes ?? Infinity));
   }
 
   /** A model's card. */

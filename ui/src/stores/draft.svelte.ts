@@ -1,6 +1,8 @@
 /** What is being written and not sent: words, pictures, files. Pictures are read by the host one after the other, while a person types on. */
 
 import type { Content } from '../bindings/Content';
+import type { Excerpt } from '../bindings/Excerpt';
+import { isPicture } from '../lib/files';
 import { attachmentsOf, textOf, words, type AttachmentContent } from '../lib/parts';
 import { moved, nameOf } from '../lib/pictures';
 import { t } from '../messages';
@@ -10,6 +12,8 @@ import { asHostError, type Platform } from '../platform';
 /** A picture or a file of a draft, or what is to become one. */
 export interface DraftItem {
   readonly key: number;
+  /** What it is, or is to become. */
+  readonly kind: AttachmentContent['kind'];
   /** How a person knows it; empty if it has no name. */
   readonly name: string;
   /** `null` until it was read, and if it cannot be. */
@@ -22,6 +26,8 @@ export interface DraftItem {
 
 /** How long typing pauses before the draft is stored. */
 const STORE_DELAY = 300;
+/** How long typing without a pause goes on before it is stored all the same: the page may end at any time. */
+const STORE_LATEST = 2000;
 
 /** The longest file that is read, in bytes. The host has the same limit; a page would hold the whole file before it could say so. */
 const LONGEST = 50_000_000;
@@ -35,16 +41,18 @@ export class Draft {
 
   #reading: Promise<void> = Promise.resolve();
   #changed = false;
+  /** Since when something is not stored. */
+  #changedAt = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
-    private readonly platform: Pick<Platform, 'addPicture' | 'clipboardPicture'>,
+    private readonly platform: Pick<Platform, 'addPicture' | 'clipboardPicture' | 'clipboardFiles' | 'clipboardFile' | 'addFile'>,
     parts: readonly Content[],
     /** Keeps what it holds. */
     private readonly store: (parts: Content[]) => void,
   ) {
     this.text = textOf(parts);
-    this.items = attachmentsOf(parts).map((content) => this.#item(content.kind === 'image' ? content.alt : content.name, content));
+    this.items = attachmentsOf(parts).map((content) => this.#item(content.kind, content.kind === 'image' ? content.alt : content.name, content));
   }
 
   /** Its pictures and files, as far as they were read. */
@@ -71,10 +79,10 @@ export class Draft {
     this.#storeLater();
   }
 
-  /** Has files read into pictures, which stand in the draft at once. */
+  /** Has files read into pictures and texts, which stand in the draft at once. */
   add(files: readonly File[]): void {
     for (const file of files) {
-      const item = this.#item(nameOf(file), null);
+      const item = isPicture(file) ? this.#item('image', nameOf(file), null) : this.#item('file', file.name, null);
       this.items = [...this.items, item];
       this.#reading = this.#reading.then(() => this.#read(item, file));
     }
@@ -85,6 +93,19 @@ export class Draft {
     // A clipboard that cannot be read has no picture.
     const bytes = await this.platform.clipboardPicture().catch(() => null);
     if (bytes && bytes.byteLength > 0) this.add([new File([bytes], 'image.png')]);
+  }
+
+  /** Adds the files that a file manager has put into the system's clipboard, of which the page was not told. */
+  async addCopiedFiles(): Promise<void> {
+    const names = await this.platform.clipboardFiles().catch(() => []);
+    for (const [place, name] of names.entries()) {
+      try {
+        this.add([new File([await this.platform.clipboardFile(place)], name)]);
+      } catch (reason) {
+        const item = this.#item('file', name, null);
+        this.items = [...this.items, { ...item, problem: errorText(asHostError(reason)) }];
+      }
+    }
   }
 
   /** Waits until every picture was read. */
@@ -111,10 +132,16 @@ export class Draft {
     this.#storeLater();
   }
 
+  /** Chooses the part of a file that is meant. */
+  choosePart(key: number, excerpt: Excerpt): void {
+    this.#replace(key, (item) => (item.content?.kind === 'file' ? { ...item, content: { ...item.content, excerpt } } : item));
+    this.#storeLater();
+  }
+
   /** Takes the pictures out and returns them. */
-  takeItems(): readonly DraftItem[] {
-    const { items } = this;
-    this.items = [];
+  takePictures(): readonly DraftItem[] {
+    const items = this.items.filter((item) => item.kind === 'image');
+    this.items = this.items.filter((item) => item.kind !== 'image');
     this.#storeLater();
     return items;
   }
@@ -142,15 +169,21 @@ export class Draft {
     this.store([...this.attachments, ...words(this.text)]);
   }
 
-  #item(name: string, content: AttachmentContent | null): DraftItem {
-    return { key: nextKey++, name, content, animated: false, problem: null };
+  #item(kind: AttachmentContent['kind'], name: string, content: AttachmentContent | null): DraftItem {
+    return { key: nextKey++, kind, name, content, animated: false, problem: null };
   }
 
   async #read(item: DraftItem, file: File): Promise<void> {
     // It may have been taken out meanwhile.
     if (!this.items.some((other) => other.key === item.key)) return;
     try {
-      if (file.size > LONGEST) throw { code: 'picture_broken', message: t('picture.tooLong') };
+      if (file.size > LONGEST) throw { code: 'picture_broken', message: t(item.kind === 'image' ? 'picture.tooLong' : 'file.tooLarge') };
+      if (item.kind === 'file') {
+        const content = await this.platform.addFile(new Uint8Array(await file.arrayBuffer()), file.name);
+        this.#replace(item.key, (now) => ({ ...now, content }));
+        this.#storeLater();
+        return;
+      }
       const { animated, ...picture } = await this.platform.addPicture(new Uint8Array(await file.arrayBuffer()));
       this.#replace(item.key, (now) => ({ ...now, animated, content: { kind: 'image', ...picture, alt: now.name } }));
       this.#storeLater();
@@ -164,8 +197,9 @@ export class Draft {
   }
 
   #storeLater(): void {
+    if (!this.#changed) this.#changedAt = Date.now();
     this.#changed = true;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.flush(), STORE_DELAY);
+    this.#timer = setTimeout(() => this.flush(), Math.min(STORE_DELAY, Math.max(0, this.#changedAt + STORE_LATEST - Date.now())));
   }
 }

@@ -8,7 +8,9 @@ import type { Update } from '../bindings/Update';
 import type { Verification } from '../bindings/Verification';
 import type { VerifyProgress } from '../bindings/VerifyProgress';
 import { asHostError, type HostError, type Platform } from '../platform';
+import { t } from '../messages';
 import type { Toasts } from './toasts.svelte';
+import { Undo } from './undo.svelte';
 
 /** What is known about the bytes of a model. */
 export type Check =
@@ -28,6 +30,7 @@ export class Library {
   constructor(
     private readonly platform: Platform,
     private readonly toasts: Toasts,
+    private readonly undo = new Undo(toasts),
   ) {}
 
   async refresh(): Promise<void> {
@@ -94,14 +97,21 @@ export class Library {
     }
   }
 
-  async remove(reference: string): Promise<boolean> {
-    const removed = await this.#call(() => this.platform.removeModel(reference));
-    if (removed) {
-      this.#checks.delete(reference);
-      this.#updateChecks.delete(reference);
-      await this.refresh();
+  /** Removes a model. Until the message that says so is gone it can be brought back, where the host keeps it for so long. */
+  async remove(reference: string, name: string): Promise<boolean> {
+    let kept = false;
+    const removed = await this.#call(async () => (kept = await this.platform.removeModel(reference)));
+    if (!removed) return false;
+    this.#checks.delete(reference);
+    this.#updateChecks.delete(reference);
+    if (kept) {
+      const back = async (): Promise<void> => {
+        if (await this.#call(() => this.platform.putBackModel(reference))) await this.refresh();
+      };
+      this.undo.offer(t('remove.removed', { name }), back, () => void this.#call(() => this.platform.freeModel(reference)));
     }
-    return removed;
+    await this.refresh();
+    return true;
   }
 
   async reveal(reference: string): Promise<void> {
@@ -112,6 +122,19 @@ export class Library {
     const added = await this.#call(() => this.platform.addModelFolder(path));
     if (added) await this.refresh();
     return added;
+  }
+
+  /** Has the person choose a folder in the system's dialog; false if they chose none. */
+  async chooseFolder(): Promise<boolean> {
+    let chosen = false;
+    await this.#call(async () => (chosen = await this.platform.chooseModelFolder()));
+    if (chosen) await this.refresh();
+    return chosen;
+  }
+
+  /** Takes back what was done last. */
+  async takeBack(): Promise<void> {
+    await this.undo.undo();
   }
 
   /** Calls back with what is dropped onto the window. */

@@ -7,6 +7,7 @@ import type { EndpointModels } from '../bindings/EndpointModels';
 import type { EngineStatus } from '../bindings/EngineStatus';
 import type { MemoryFit } from '../bindings/MemoryFit';
 import type { LocalModel } from '../bindings/LocalModel';
+import { t } from '../messages';
 import { asHostError, type Platform, type Unsubscribe } from '../platform';
 import type { Toasts } from './toasts.svelte';
 
@@ -46,7 +47,7 @@ export class Models {
   }
 
   /** The model of exactly this reference. */
-  findLocal(reference: string): LocalModel | null {
+  findLocal(reference: string | null): LocalModel | null {
     return this.list?.find((model) => model.reference === reference) ?? null;
   }
 
@@ -109,6 +110,24 @@ export class Models {
     } catch (reason) {
       this.toasts.report(reason, 'status');
     }
+  }
+
+  /** Asks for the status whenever other models are in memory, until what it returns is called. */
+  followEngine(): Unsubscribe {
+    const subscribed = this.platform.onEngineChanged(() => void this.refreshStatus());
+    return () => void subscribed.then((unsubscribe) => unsubscribe(), () => {});
+  }
+
+  /** Frees the memory of a model now. */
+  async eject(reference: string, name: string): Promise<void> {
+    try {
+      await this.platform.ejectModel(reference);
+      this.toasts.say(t('engine.ejected', { name }));
+      this.toasts.settle('eject');
+    } catch (reason) {
+      this.toasts.report(reason, 'eject');
+    }
+    await this.refreshStatus();
   }
 
   async makeDefault(reference: string): Promise<void> {

@@ -6,9 +6,11 @@ import { textOf } from '../lib/parts';
 import type { HostError } from '../platform';
 import { FakeHost } from '../platform/fake';
 import { scriptFor } from '../platform/fakeText';
+import { DEFAULT_CHAT_SETTINGS } from '../platform/types';
 import { LiveAnswer, type FollowOutcome } from './answer.svelte';
 import { Chats } from './chats.svelte';
-import { Conversation, type LocalPrefs } from './conversation.svelte';
+import { Conversation } from './conversation.svelte';
+import type { LocalPrefs } from './localPrefs';
 import { Toasts } from './toasts.svelte';
 
 const STORY = scriptFor('story', true);
@@ -208,7 +210,7 @@ describe('a question', () => {
   });
 
   it('waits for the next new chat if another chat was opened before it failed', async () => {
-    const { summary } = await host.createChat({ model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {}, image_detail: 'normal' });
+    const { summary } = await host.createChat(DEFAULT_CHAT_SETTINGS);
     host.refuse = { call: 'createChat', error: BROKEN };
     const conversation = page();
     const sending = conversation.send('Something long');
@@ -274,6 +276,18 @@ describe('a draft', () => {
     }
     await pass(300);
     expect(stored.mock.calls).toEqual([[chat.summary.id, [{ kind: 'text', text: 'abc' }]]]);
+  });
+
+  it('is stored after two seconds of typing without a pause', async () => {
+    const chat = host.addChat('One', 1);
+    const stored = vi.spyOn(host, 'setDraft');
+    const conversation = page();
+    await conversation.open(chat.summary.id);
+    for (let key = 1; key <= 21; key++) {
+      conversation.draft.write('a'.repeat(key));
+      await pass(100);
+    }
+    expect(stored).toHaveBeenCalledTimes(1);
   });
 
   it('of a new chat survives a restart', async () => {

@@ -13,6 +13,8 @@ export interface Toast {
   cause: string | null;
   /** A button, such as Undo. */
   action: { label: string; run: () => void } | null;
+  /** Called when it is no longer shown, for whatever reason. */
+  gone: (() => void) | null;
 }
 
 /** Where a store says what happened. */
@@ -28,9 +30,11 @@ export class Toasts {
   shown = $state.raw<readonly Toast[]>([]);
   #next = 1;
 
-  /** Shows a message, with a button if something can be done about it. */
-  say(text: string, action: Toast['action'] = null): void {
-    this.#show({ id: this.#next++, text, details: null, cause: null, action });
+  /** Shows a message, with a button if something can be done about it; returns its number. */
+  say(text: string, action: Toast['action'] = null, gone: Toast['gone'] = null): number {
+    const id = this.#next++;
+    this.#add({ id, text, details: null, cause: null, action, gone });
+    return id;
   }
 
   /**
@@ -41,25 +45,31 @@ export class Toasts {
     const error = asHostError(reason);
     const text = errorText(error);
     if (this.shown.some((toast) => toast.details !== null && toast.text === text)) return;
-    this.#show({ id: this.#next++, text, details: JSON.stringify(error, null, 2), cause, action: null });
+    this.#add({ id: this.#next++, text, details: JSON.stringify(error, null, 2), cause, action: null, gone: null });
   }
 
   /** Takes away what was said about a cause: it has succeeded, or no longer matters. */
   settle(cause: string): void {
-    if (this.shown.some((toast) => toast.cause === cause)) this.shown = this.shown.filter((toast) => toast.cause !== cause);
+    if (this.shown.some((toast) => toast.cause === cause)) this.#show(this.shown.filter((toast) => toast.cause !== cause));
   }
 
   /** What the parts of a window report to that fail for one cause. */
   about(cause: string): Reporter {
-    return { say: (text, action) => this.say(text, action), report: (reason) => this.report(reason, cause) };
+    return { say: (text, action) => void this.say(text, action), report: (reason) => this.report(reason, cause) };
   }
 
   /** Takes a message away. */
   dismiss(id: number): void {
-    this.shown = this.shown.filter((toast) => toast.id !== id);
+    this.#show(this.shown.filter((toast) => toast.id !== id));
   }
 
-  #show(toast: Toast): void {
-    this.shown = [...this.shown.slice(-2), toast];
+  #add(toast: Toast): void {
+    this.#show([...this.shown.slice(-2), toast]);
+  }
+
+  #show(toasts: readonly Toast[]): void {
+    const gone = this.shown.filter((toast) => !toasts.includes(toast));
+    this.shown = toasts;
+    for (const toast of gone) toast.gone?.();
   }
 }

@@ -71,7 +71,7 @@ export async function open(which: WindowName, openChat = ''): Promise<void> {
       platform: host,
       window: which,
       requestFrame: (run) => void setTimeout(run, 16),
-      failure: '',
+      failure: { message: '', history: true },
       localPrefs: { openChat, newDraft: [] },
     },
   });

@@ -1,0 +1,18 @@
+/** How a code block reaches the system's dialog, however deep it lies in a chat. */
+
+import { getContext, setContext } from 'svelte';
+
+/** Has a person choose a file for code in this language; the file's name, or `null` if there is none. */
+export type SaveCode = (code: string, language: string) => Promise<string | null>;
+
+const KEY = Symbol('save code');
+
+/** Lets the components inside this one save code. */
+export function provideSaveCode(save: SaveCode): void {
+  setContext(KEY, save);
+}
+
+/** `undefined` where nothing can be saved. */
+export function useSaveCode(): SaveCode | undefined {
+  return getContext<SaveCode | undefined>(KEY);
+}

@@ -1,0 +1,146 @@
+/** The fake host's chats as they are kept: found, archived, in the trash, in folders. */
+
+import type { ChatSummary } from '../bindings/ChatSummary';
+import type { ExportFormat } from '../bindings/ExportFormat';
+import type { Folder } from '../bindings/Folder';
+import type { FoundPlace } from '../bindings/FoundPlace';
+import type { FoundPlaces } from '../bindings/FoundPlaces';
+import type { HistoryQuery } from '../bindings/HistoryQuery';
+import type { HistoryState } from '../bindings/HistoryState';
+import type { ImportReport } from '../bindings/ImportReport';
+import type { TrashedChat } from '../bindings/TrashedChat';
+import { matchesIn, searchTerms } from '../lib/findText';
+import { textOf } from '../lib/parts';
+import { FakeDesktop } from './fakeDesktop';
+import type { Chat as FakeChat } from './fakeTree';
+import type { KeepingPlatform } from './keeping';
+
+const TRASH_LASTS = 30 * 86_400_000;
+
+export class FakeKeeping extends FakeDesktop implements KeepingPlatform {
+  protected readonly kept = new Map<string, FakeChat>();
+  protected readonly chatListeners = new Set<() => void>();
+  #folders: (Folder & { deleted: boolean })[] = [];
+
+  async searchHistory({ text, model, since, until }: HistoryQuery): Promise<FoundPlaces> {
+    const words = searchTerms(text);
+    const marksOf = (said: string): [number, number][] => words.flatMap((word) => matchesIn(said, word)).sort(([a], [b]) => a - b);
+    const holds = (said: string): boolean => words.length > 0 && words.every((word) => matchesIn(said, word).length > 0);
+    const places: FoundPlace[] = [];
+    for (const { summary, messages, trashed } of this.kept.values()) {
+      if (trashed !== null) continue;
+      const { id: chat, title } = summary;
+      if (model === null && holds(title)) places.push({ chat, title, message: null, role: null, model: null, at: summary.updated_at, snippet: title, marks: marksOf(title) });
+      for (const { id, role, parts, created_at: at, model: by } of messages) {
+        const said = textOf(parts).replace(/\s+/g, ' ');
+        const inTime = (since === null || at >= since) && (until === null || at < until);
+        if (holds(said) && inTime && (model === null || by === model)) places.push({ chat, title, message: id, role, model: by, at, snippet: said, marks: marksOf(said) });
+      }
+    }
+    return { places: places.sort((a, b) => Number(a.message !== null) - Number(b.message !== null) || b.at - a.at), more: false, indexing: false };
+  }
+
+  async archiveChat(id: string, archived: boolean): Promise<void> {
+    this.changeSummary(id, { archived });
+  }
+  async trash(): Promise<TrashedChat[]> {
+    const trashed = [...this.kept.values()].flatMap(({ summary, trashed }) => (trashed === null ? [] : [{ chat: summary, deleted_for_good_at: trashed + TRASH_LASTS }]));
+    return trashed.sort((a, b) => b.deleted_for_good_at - a.deleted_for_good_at);
+  }
+  async purgeChat(id: string): Promise<void> {
+    if (this.kept.get(id)?.trashed == null) throw { code: 'not_found', message: 'There is no such chat any more. Nothing was changed.' };
+    this.kept.delete(id);
+    this.tell();
+  }
+
+  async folders(): Promise<Folder[]> {
+    const left = this.#folders.filter((folder) => !folder.deleted);
+    return left.map(({ id, name, system_prompt, created_at }) => ({ id, name, system_prompt, created_at })).sort((a, b) => a.name.localeCompare(b.name));
+  }
+  async createFolder(name: string): Promise<Folder> {
+    const folder = { id: `folder-${this.#folders.length + 1}`, name, system_prompt: '', created_at: Date.now(), deleted: false };
+    this.#folders.push(folder);
+    this.tell();
+    return folder;
+  }
+  async changeFolder(id: string, name: string, systemPrompt: string): Promise<void> {
+    Object.assign(this.#folder(id), { name, system_prompt: systemPrompt });
+    this.tell();
+  }
+  async deleteFolder(id: string): Promise<void> {
+    this.#folder(id).deleted = true;
+    this.tell();
+  }
+  async restoreFolder(id: string): Promise<void> {
+    this.#folder(id).deleted = false;
+    this.tell();
+  }
+  async moveChat(id: string, folder: string | null): Promise<void> {
+    this.changeSummary(id, { folder });
+  }
+
+  /** How the history was opened, for the tests of that. */
+  openedAs: HistoryState = { read_only: false, repaired: null };
+  /** What a person did about an app that could not be opened. */
+  readonly remedies: string[] = [];
+
+  /** What was exported. */
+  readonly exported: { ids: string[] | null; format: ExportFormat; name: string }[] = [];
+
+  async exportChats(ids: string[] | null, format: ExportFormat, name: string): Promise<string> {
+    this.exported.push({ ids, format, name });
+    return `/home/somebody/Downloads/${name}.${format}`;
+  }
+  async showExport(): Promise<void> {}
+  async importChats(bytes: ArrayBuffer): Promise<ImportReport> {
+    if (bytes.byteLength === 0) throw { code: 'bad_request', message: 'the file could not be imported: it is no JSON. Nothing was changed' };
+    this.tell();
+    return { chats: 2, messages: 9, already_here: 1 };
+  }
+
+  /** What code was saved; where `null` stands, the person closed the dialog. */
+  readonly savedCode: ({ code: string; language: string } | null)[] = [];
+  /** Whether the person closes the dialog for files. */
+  closesDialogs = false;
+
+  async saveCode(code: string, language: string): Promise<string | null> {
+    this.savedCode.push(this.closesDialogs ? null : { code, language });
+    return this.closesDialogs ? null : `code.${language || 'txt'}`;
+  }
+
+  async historyState(): Promise<HistoryState> {
+    return this.openedAs;
+  }
+  async showDataFolder(): Promise<void> {
+    this.remedies.push('folder');
+  }
+  async beginAnew(): Promise<void> {
+    this.remedies.push('anew');
+  }
+  async openReadOnly(): Promise<void> {
+    this.remedies.push('read');
+  }
+
+  /** A chat as the list shows it: in no folder that was deleted. */
+  protected summaryOf({ summary }: FakeChat): ChatSummary {
+    const inFolder = this.#folders.some(({ id, deleted }) => id === summary.folder && !deleted);
+    return inFolder ? summary : { ...summary, folder: null };
+  }
+
+  protected changeSummary(id: string, change: Partial<ChatSummary>): void {
+    const chat = this.kept.get(id);
+    if (!chat) throw { code: 'not_found', message: 'There is no such chat any more. Nothing was changed.' };
+    chat.summary = { ...chat.summary, ...change };
+    this.tell();
+  }
+
+  protected tell(): void {
+    for (const listener of this.chatListeners) queueMicrotask(listener);
+  }
+
+  #folder(id: string): Folder & { deleted: boolean } {
+    const folder = this.#folders.find((other) => other.id === id);
+    if (!folder) throw { code: 'not_found', message: 'There is no such folder any more. Nothing was changed.' };
+    return folder;
+  }
+}

@@ -1,0 +1,60 @@
+/** What a person does to the tree of the open chat: questions and answers that are written over, deleted, or taken along into a chat of their own. */
+
+import type { DeleteScope } from '../bindings/DeleteScope';
+import type { StoredMessage } from '../bindings/StoredMessage';
+import { t } from '../messages';
+import type { Platform } from '../platform';
+import type { Conversation } from './conversation.svelte';
+import type { Reporter } from './toasts.svelte';
+
+export class Branches {
+  /** The message that is being written over. */
+  editing = $state<string | null>(null);
+
+  constructor(
+    private readonly platform: Platform,
+    private readonly toasts: Reporter,
+    private readonly conversation: Conversation,
+  ) {}
+
+  /** Keeps what was written in place of a message, beside what it was. */
+  async write(message: StoredMessage, text: string): Promise<void> {
+    const done =
+      message.role === 'user'
+        ? await this.conversation.sendInstead(message, text)
+        : await this.conversation.changeBranch(() => this.platform.editAnswer(message.id, text));
+    // The words stay in their field if they could not be kept.
+    if (done && this.editing === message.id) this.editing = null;
+  }
+
+  /** Deletes a message and offers to take that back. */
+  async remove(message: StoredMessage, scope: DeleteScope): Promise<void> {
+    try {
+      const trash = await this.platform.deleteMessage(message.id, scope);
+      await this.conversation.reload();
+      this.toasts.say(t('message.deleted'), { label: t('common.undo'), run: () => void this.#restore(trash) });
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+  }
+
+  async #restore(trash: string): Promise<void> {
+    try {
+      const { id } = await this.platform.restoreChat(trash);
+      if (id === this.conversation.id) await this.conversation.reload();
+      else await this.conversation.open(id);
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+  }
+
+  /** Takes the chat up to this message along into a new chat, and opens that. */
+  async fork(message: StoredMessage, title: string): Promise<void> {
+    try {
+      const { id } = await this.platform.forkChat(message.id, t('message.forkTitle', { title }));
+      await this.conversation.open(id);
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+  }
+}

@@ -1,0 +1,52 @@
+/** The search over all chats. */
+
+import type { FoundPlace } from '../bindings/FoundPlace';
+import type { Platform } from '../platform';
+import type { Toasts } from './toasts.svelte';
+
+/** How long it waits for the next letter, in milliseconds. */
+const PAUSE = 120;
+const DAY = 86_400_000;
+
+/** Since when something was said. */
+export const SPANS = { any: null, day: 1, week: 7, month: 30, year: 365 } as const;
+export type TimeSpan = keyof typeof SPANS;
+
+export class Finding {
+  /** What was found of what is asked for, messages only: titles are found in the list of chats. */
+  places = $state.raw<readonly FoundPlace[]>([]);
+  more = $state(false);
+  indexing = $state(false);
+  /** Whether what was found is of what is asked for now. */
+  settled = $state(true);
+  model = $state<string | null>(null);
+  span = $state<TimeSpan>('any');
+  #asked = 0;
+
+  constructor(
+    private readonly platform: Platform,
+    private readonly toasts: Toasts,
+  ) {}
+
+  /** Looks for these words, with the filters as they are. */
+  async find(text: string): Promise<void> {
+    const asked = ++this.#asked;
+    if (text.trim() === '') {
+      [this.places, this.more, this.indexing, this.settled] = [[], false, false, true];
+      return;
+    }
+    this.settled = false;
+    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    if (asked !== this.#asked) return;
+    const days = SPANS[this.span];
+    try {
+      const found = await this.platform.searchHistory({ text, model: this.model, since: days === null ? null : Date.now() - days * DAY, until: null });
+      if (asked !== this.#asked) return;
+      this.places = found.places.filter((place) => place.message !== null);
+      [this.more, this.indexing, this.settled] = [found.more, found.indexing, true];
+      this.toasts.settle('search');
+    } catch (reason) {
+      if (asked === this.#asked) this.toasts.report(reason, 'search');
+    }
+  }
+}

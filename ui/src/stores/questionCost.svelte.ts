@@ -1,0 +1,43 @@
+/** What the question that is being written takes of the model's context. */
+
+import { filesOf } from '../lib/files';
+import { t } from '../messages';
+import type { Conversation } from './conversation.svelte';
+import { DraftTokens } from './draftTokens.svelte';
+import type { FileCosts } from './fileCosts.svelte';
+import type { Models } from './models.svelte';
+import type { PictureCosts } from './pictureCosts.svelte';
+
+interface Stores {
+  conversation: Conversation;
+  models: Models;
+  costs: PictureCosts;
+  fileCosts: FileCosts;
+}
+
+export class QuestionCost {
+  readonly #typed: DraftTokens;
+  readonly #reference = $derived.by(() => this.stores.conversation.settings.model ?? this.stores.models.defaultReference);
+  /** Its tokens in words, and whether it fills what is left; `null` while nothing is typed or counted. */
+  readonly cost = $derived.by(() => {
+    const { conversation, models, costs, fileCosts } = this.stores;
+    if (this.#typed.tokens === null) return null;
+    const reference = this.#reference;
+    const { attachments } = conversation.draft;
+    const pictures = costs.sumOf(reference, conversation.settings.image_detail, attachments.filter((part) => part.kind === 'image'));
+    const count = this.#typed.tokens + (fileCosts.sumOf(reference, filesOf(attachments)) ?? 0) + (pictures ?? 0);
+    const context = models.find(conversation.settings.model)?.context;
+    const free = context ? Math.max(0, context - conversation.usedTokens) : null;
+    const full = free !== null && count >= free;
+    return { text: full ? t('composer.tokensFull', { count, free }) : t('composer.tokens', { count }), full };
+  });
+
+  constructor(private readonly stores: Stores) {
+    this.#typed = new DraftTokens(stores.fileCosts);
+  }
+
+  /** Has the draft counted as it is now. */
+  watch(): void {
+    this.#typed.watch(this.#reference, this.stores.conversation.draft.text);
+  }
+}

@@ -1,0 +1,50 @@
+/** What a person did last and can take back, by the button of its message or by the key. */
+
+import { t } from '../messages';
+import type { Toasts } from './toasts.svelte';
+
+/** So many steps can be taken back. */
+const DEPTH = 50;
+
+interface Step {
+  run: () => Promise<void> | void;
+  /** The message that offers it. */
+  toast: number | null;
+}
+
+export class Undo {
+  #steps: Step[] = [];
+
+  constructor(private readonly toasts: Toasts) {}
+
+  /** Remembers how something is taken back that is seen without a message. */
+  push(run: Step['run']): void {
+    this.#steps = [...this.#steps.slice(1 - DEPTH), { run, toast: null }];
+  }
+
+  /** Says what was done and offers to take it back. With `final` it can be taken back for as long as that is said; then `final` is called. */
+  offer(text: string, run: Step['run'], final: (() => void) | null = null): void {
+    const step: Step = { run, toast: null };
+    const gone = (): void => {
+      if (!this.#steps.includes(step)) return;
+      this.#steps = this.#steps.filter((other) => other !== step);
+      final?.();
+    };
+    step.toast = this.toasts.say(text, { label: t('common.undo'), run: () => void this.#take(step) }, final && gone);
+    this.#steps = [...this.#steps.slice(1 - DEPTH), step];
+  }
+
+  /** Takes back the last thing; says so if there is none. */
+  async undo(): Promise<void> {
+    const step = this.#steps.at(-1);
+    if (!step) return void this.toasts.say(t('undo.nothing'));
+    await this.#take(step);
+  }
+
+  async #take(step: Step): Promise<void> {
+    if (!this.#steps.includes(step)) return;
+    this.#steps = this.#steps.filter((other) => other !== step);
+    if (step.toast !== null) this.toasts.dismiss(step.toast);
+    await step.run();
+  }
+}
