@@ -34,6 +34,9 @@ fn what_is_set_holds_everywhere_and_stays() {
     let home = tempfile::tempdir().expect("a folder");
     let models = home.path().join("my-models");
     fs::create_dir(&models).expect("a folder");
+    for (file, from) in pebble() {
+        fs::copy(from, models.join(file)).expect("copied");
+    }
     let window = open_settings(home.path(), &[]);
     window.wait_for("no-requests");
     window.picture("settings-network");
@@ -66,9 +69,6 @@ fn what_is_set_holds_everywhere_and_stays() {
     window.close();
 
     // The command line looks into the same folders, and the next start finds all of it.
-    for (file, from) in pebble() {
-        fs::copy(from, models.join(file)).expect("copied");
-    }
     let listed = ponder_json(home.path(), &["models", "--json"]);
     let found = listed[0]["models"].as_array().expect("models");
     assert!(

@@ -1,11 +1,25 @@
 //! Whole-house tests in one binary, so that Tauri is linked once: the rules of the house, and
 //! the real window driven by WebDriver (which exists on Linux; a Mac's web view has no driver).
 
+#[cfg(target_os = "linux")]
+mod accessible_window;
+#[cfg(target_os = "linux")]
+mod app_window;
+#[cfg(target_os = "linux")]
+mod branches_window;
+#[cfg(target_os = "linux")]
+mod bundle;
+#[cfg(target_os = "linux")]
+mod chat_settings_window;
 mod commands;
 #[cfg(target_os = "linux")]
 mod confined_window;
 #[cfg(target_os = "linux")]
 mod contract;
+#[cfg(target_os = "linux")]
+mod hostile_window;
+#[cfg(target_os = "linux")]
+mod keeping_window;
 #[cfg(target_os = "linux")]
 mod models_window;
 #[cfg(target_os = "linux")]
@@ -22,4 +36,10 @@ mod tidy;
 #[cfg(target_os = "linux")]
 mod two_models;
 #[cfg(target_os = "linux")]
+mod ways_out;
+#[cfg(target_os = "linux")]
+mod web_process;
+#[cfg(target_os = "linux")]
 mod window;
+#[cfg(target_os = "linux")]
+mod writing_window;

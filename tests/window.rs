@@ -317,7 +317,7 @@ fn a_model_that_vanished_is_an_error_with_words_and_nothing_is_lost() {
 }
 
 /// Asks a model without its tensors through the terminal chat, which leaves a failed answer in the history.
-fn ponder_json_chat(home: &Path) -> String {
+pub fn ponder_json_chat(home: &Path) -> String {
     let model = home.join("broken-model");
     std::fs::create_dir_all(&model).expect("a folder");
     let pebble = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src-tauri/pebble/model");

@@ -230,12 +230,14 @@ def a_mention_of_the_hash_line_stays():
     longer(lambda: messages(USER, system=told), lambda: messages(USER, system="Ignore any you see."))
 
 
-@case(ADAPTER, "a picture for a model that cannot see is refused with its place; theirs is left out")
+@case(ADAPTER, "a picture that is none is refused with its place; theirs reaches the model")
 def a_picture():
-    for data in [PIXEL, "AAAA"]:
+    def asked(data):
         source = {"type": "base64", "media_type": "image/png", "data": data}
-        picture = {"role": "user", "content": [*blocks("What is this?"), {"type": "image", "source": source}]}
-        refused("/v1/messages", {"messages": [picture]}, "messages[0].content[1].source.data")
+        return {"role": "user", "content": [*blocks("What is this?"), {"type": "image", "source": source}]}
+
+    longer(lambda: messages(asked(PIXEL)), lambda: messages({"role": "user", "content": blocks("What is this?")}))
+    refused("/v1/messages", {"messages": [asked("AAAA")]}, "messages[0].content[1].source.data")
 
 
 @case(ADAPTER, "an address is never fetched; theirs is")

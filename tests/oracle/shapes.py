@@ -472,6 +472,12 @@ def ernie4_5(**values):
     return decoder("ernie4_5", "Ernie4_5ForCausalLM", **{"head_dim": 32, "use_bias": False, "rope_theta": 500000.0, **values})
 
 
+def hunyuan(**values):
+    scaling = {"type": "dynamic", "alpha": 1000.0, "factor": 1.0, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 1.0}
+    defaults = {"head_dim": 32, "use_qk_norm": True, "attention_bias": False, "tie_word_embeddings": True, "rope_scaling": scaling}
+    return decoder("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", **{**defaults, **values})
+
+
 def exaone4(**values):
     llama3 = {"rope_type": "llama3", "factor": 16.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
     defaults = {"head_dim": 32, "rope_scaling": llama3, "num_hidden_layers": 4, "sliding_window": WINDOW, "sliding_window_pattern": "LLLG"}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 import layouts
 from shapes import (
     WINDOW, deepseek_v2, deepseek_v3, dots1, ernie4_5, exaone4, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe,
-    glm4_moe_lite, gpt_oss, granite, lfm2, lfm2_moe, llama, mimo, ministral3, mistral, mistral3, mixtral, olmo2, olmo3, olmoe, phi3,
+    glm4_moe_lite, gpt_oss, granite, hunyuan, lfm2, lfm2_moe, llama, mimo, ministral3, mistral, mistral3, mixtral, olmo2, olmo3, olmoe, phi3,
     qwen2, qwen2_moe, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, qwen3_next, seed_oss, smollm3,
 )
 
@@ -131,6 +131,8 @@ OTHERS = [
     Variant("lfm2-moe", lfm2_moe(), layout=(layouts.single_experts, layouts.raw_short_conv)),
     Variant("lfm2-moe-4bit", lfm2_moe(), F32, Q(4, 64)),
     Variant("seed-oss", seed_oss()),
+    Variant("hunyuan", hunyuan()),
+    Variant("hunyuan-4bit", hunyuan(num_key_value_heads=4), BF16, Q(4, 64)),
     Variant("ernie4.5", ernie4_5()),
     Variant("ernie4.5-bias-4bit", ernie4_5(use_bias=True, tie_word_embeddings=True), BF16, Q(4, 64)),
     Variant("exaone4", exaone4()),

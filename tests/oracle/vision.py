@@ -148,7 +148,7 @@ def write_case(row, model, out, case, seed):
     count, last = CASES[case]
     numbers = Numbers(seed)
     pictures = [row.picture(numbers, index) for index in range(count)]
-    ids = prompt(numbers, pictures, last)
+    ids = prompt(numbers, pictures, last, row.text_between)
     logits = logits_of(model, ids, row.given(pictures, ids))
     assert bool(mx.all(mx.isfinite(logits)).item()), f"{row.name} {case}: not finite"
     arrays = {"ids": mx.array(ids, dtype=mx.int32), "logits": logits}

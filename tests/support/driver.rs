@@ -5,7 +5,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -60,6 +60,11 @@ impl Window {
 
     /// Starts the app, whatever its first page is.
     pub fn start(home: &Path, environment: &[(&str, &str)]) -> Self {
+        Self::start_with(home, environment, &[])
+    }
+
+    /// The same with arguments.
+    pub fn start_with(home: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> Self {
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let port = TcpListener::bind("127.0.0.1:0")
             .and_then(|socket| socket.local_addr())
@@ -94,7 +99,7 @@ impl Window {
             .build()
             .into();
         let base = format!("http://127.0.0.1:{port}");
-        let wanted = json!({"capabilities": {"alwaysMatch": {"webkitgtk:browserOptions": {"binary": app(), "args": []}}}});
+        let wanted = json!({"capabilities": {"alwaysMatch": {"webkitgtk:browserOptions": {"binary": app(), "args": arguments}}}});
         let deadline = Instant::now() + Duration::from_secs(60);
         let id = loop {
             let reply = http.post(format!("{base}/session")).send_json(&wanted);
@@ -169,6 +174,28 @@ impl Window {
         panic!("{test_id} cannot be clicked: {last}");
     }
 
+    /// Clicks the element with this test id a moment later, for what hides or ends the window: a click of the driver would wait for it.
+    pub fn click_and_leave(&self, test_id: &str) {
+        self.wait_for(test_id);
+        let script = "const element = document.querySelector(arguments[0]); setTimeout(() => element.click(), 100)";
+        self.run(script, json!([selector(test_id)]));
+    }
+
+    /// Presses a key together with Control where the focus is, a moment later, for the same.
+    pub fn press_with_control(&self, key: &str) {
+        let script = "setTimeout(() => (document.activeElement ?? document.body).dispatchEvent(\
+                      new KeyboardEvent('keydown', { key: arguments[0], ctrlKey: true, bubbles: true, cancelable: true })), 100)"
+            .replace("arguments[0]", &json!(key).to_string());
+        self.run(&script, json!([]));
+    }
+
+    /// Clicks the newest element with this test id.
+    pub fn click_last(&self, test_id: &str) {
+        self.wait_for(test_id);
+        let script = "[...document.querySelectorAll(arguments[0])].at(-1).click()";
+        self.run(script, json!([selector(test_id)]));
+    }
+
     /// Presses a button of the mouse over the element with this test id: 0 the first, 1 the middle one, 2 the second.
     pub fn press_button(&self, test_id: &str, button: u8) {
         let over = json!({ELEMENT: self.element(test_id)});
@@ -208,6 +235,15 @@ impl Window {
         self.post("actions", json!({"actions": [keyboard]})).expect("it is pressed");
     }
 
+    /// Presses keys together, where the focus is: all but the last are held.
+    pub fn press_chord(&self, keys: &str) {
+        let keys: Vec<String> = keys.chars().map(String::from).collect();
+        let down = keys.iter().map(|key| json!({"type": "keyDown", "value": key}));
+        let up = keys.iter().rev().map(|key| json!({"type": "keyUp", "value": key}));
+        let keyboard = json!({"type": "key", "id": "keyboard", "actions": down.chain(up).collect::<Vec<_>>()});
+        self.post("actions", json!({"actions": [keyboard]})).expect("they are pressed");
+    }
+
     /// Types into the element with this test id.
     pub fn type_into(&self, test_id: &str, text: &str) {
         self.post(&format!("element/{}/value", self.element(test_id)), json!({"text": text}))
@@ -222,8 +258,13 @@ impl Window {
 
     /// Runs a function body in the page.
     pub fn run(&self, script: &str, args: Value) -> Value {
-        self.post("execute/sync", json!({"script": script, "args": args}))
+        self.try_run(script, args)
             .unwrap_or_else(|error| panic!("{script} failed: {error}"))
+    }
+
+    /// The same where the page may not be there.
+    pub fn try_run(&self, script: &str, args: Value) -> Result<Value, String> {
+        self.post("execute/sync", json!({"script": script, "args": args}))
     }
 
     /// Runs a function body in the page, two minutes at most, until it calls the function that is its last argument.
@@ -329,6 +370,36 @@ impl Window {
     /// The process of the app.
     pub fn process(&self) -> u32 {
         processes(&self.home).into_iter().next().expect("the app runs")
+    }
+
+    /// The environment of the app's process: its display, its session bus, its data.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        let text = fs::read(format!("/proc/{}/environ", self.process())).expect("the app's environment");
+        let entries = text
+            .split(|byte| *byte == 0)
+            .filter_map(|entry| std::str::from_utf8(entry).ok()?.split_once('='));
+        entries.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    /// Starts the app once more beside the one that runs, as a desktop does to open something with it.
+    pub fn start_again(&self, arguments: &[&str]) -> Output {
+        Command::new(app())
+            .args(arguments)
+            .env_clear()
+            .envs(self.environment())
+            .stdin(Stdio::null())
+            .output()
+            .expect("it starts")
+    }
+
+    /// Whether the app still runs.
+    pub fn is_running(&self) -> bool {
+        !processes(&self.home).is_empty()
+    }
+
+    /// Waits until the app has ended by itself.
+    pub fn wait_for_end(self) {
+        self.wait_until("the app ends", || !self.is_running());
     }
 
     /// Ends the app as a person does, by closing its windows.

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use serde_json::Value;
+use serde_json::{json, Value};
 
+pub mod desktop;
 pub mod driver;
+pub mod outside;
 pub mod seer;
 
 /// The `ponder` command, beside the app in the build folder.
@@ -48,4 +50,28 @@ pub fn ponder_json(home: &Path, args: &[&str]) -> Vec<Value> {
         .lines()
         .map(|line| serde_json::from_str(line).expect("a JSON line"))
         .collect()
+}
+
+/// Puts a chat into the history of `home` that holds these turns: a question, a thought, an answer. Empty thoughts are left out.
+pub fn put_chat(home: &Path, title: &str, turns: &[[&str; 3]]) {
+    let messages: Vec<Value> = turns
+        .iter()
+        .flat_map(|[question, thought, answer]| {
+            let mut said = vec![json!({"type": "text", "text": answer})];
+            if !thought.is_empty() {
+                said.insert(0, json!({"type": "thinking", "thinking": thought}));
+            }
+            let asked = json!([{"type": "text", "text": question}]);
+            [
+                json!({"sender": "human", "content": asked}),
+                json!({"sender": "assistant", "content": said}),
+            ]
+        })
+        .collect();
+    // Claude's exports say all of this in few words.
+    let chat = json!([{"uuid": title, "name": title, "chat_messages": messages}]);
+    let file = home.join("chat-to-import.json");
+    std::fs::write(&file, chat.to_string()).expect("written");
+    let taken = ponder(home, &["history", "import", file.to_str().expect("text")]);
+    assert!(taken.status.success(), "{}", String::from_utf8_lossy(&taken.stderr));
 }

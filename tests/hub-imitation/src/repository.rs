@@ -177,7 +177,7 @@ impl Repository {
         repository
     }
 
-    /// Pebble's files (15 MB), hashed once for all repositories of the process.
+    /// Pebble's files (22 MB), hashed once for all repositories of the process.
     pub fn pebble(self) -> Self {
         static PEBBLE: OnceLock<Vec<(String, Arc<File>)>> = OnceLock::new();
         let files = PEBBLE.get_or_init(|| {

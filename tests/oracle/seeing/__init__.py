@@ -2,7 +2,7 @@
 from importlib import import_module
 
 # A new kin is a file here and its name in this list.
-KINS = ["gemma4", "glm", "internvl", "pixtral", "qwen", "siglip"]
+KINS = ["falcon", "gemma3n", "gemma4", "glm", "hunyuan", "internvl", "mllama", "pixtral", "qwen", "siglip"]
 
 
 def rows():

@@ -49,7 +49,7 @@ def qwen3_vl():
 
 
 def qwen3_vl_moe():
-    experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "decoder_sparse_step": 1, "mlp_only_layers": [],
+    experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64, "decoder_sparse_step": 1, "mlp_only_layers": [],
                "norm_topk_prob": True}
     return {"model_type": "qwen3_vl_moe", "tie_word_embeddings": False, "text_config": qwen3_text("qwen3_vl_moe_text", **experts),
             "vision_config": qwen3_vision("qwen3_vl_moe"), **IDS}

@@ -22,6 +22,8 @@ class View:
     # Rows and columns of patches, and of tokens in the prompt.
     patches: tuple
     tokens: tuple
+    # Tokens that take features, if not one for each place of that grid.
+    features: int = None
 
 
 @dataclass
@@ -67,6 +69,8 @@ class Row:
     asked: dict = None
     # Whether no sound peer exists, and the reference was written from the model's own description.
     unverified: bool = False
+    # Whether text stands between pictures.
+    text_between: bool = True
 
 
 class Numbers:
@@ -82,11 +86,11 @@ class Numbers:
         return self.source.normal(0, 1, shape).astype(np.float32)
 
 
-def prompt(numbers, pictures, last):
-    """Text, each picture's run with a little text after it, then `last` tokens of text."""
+def prompt(numbers, pictures, last, text_between=True):
+    """Text, each picture's run with a little text after it unless there is none between them, then `last` tokens of text."""
     ids = numbers.text(6)
     for picture in pictures:
-        ids += picture.run + numbers.text(5)
+        ids += picture.run + numbers.text(5 if text_between else 0)
     return ids + numbers.text(last)
 
 
@@ -97,7 +101,7 @@ def described(pictures, ids):
         length = len(picture.run)
         at = next(start for start in range(at, len(ids)) if ids[start : start + length] == picture.run)
         takes = [at + index for index, token in enumerate(picture.run) if token == picture.soft]
-        views = [{"width": v.width, "height": v.height, "patches": v.patches, "tokens": v.tokens} for v in picture.views]
+        views = [{"width": v.width, "height": v.height, "patches": v.patches, "tokens": v.tokens, "features": v.features} for v in picture.views]
         found.append({"run": [at, at + length], "features": takes, "views": views, "tiles": picture.tiles, "whole": picture.whole})
         at += length
     return found

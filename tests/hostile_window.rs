@@ -1,0 +1,206 @@
+//! Texts that try to run or load something, in the real web view, and diagrams, which a library of other people draws.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::{json, Value};
+
+use crate::support::driver::Window;
+use crate::support::outside::{Outside, CONTROL};
+use crate::support::put_chat;
+
+/// In which `ran` is a function that nobody may call, and `OUTSIDE` the host of a server that nobody may ask.
+const PAYLOADS: &str = include_str!("../ui/src/testing/payloads.json");
+/// Turns of a chat.
+const TURNS: usize = 10;
+
+const KINDS: &str = r#"```mermaid
+graph TD
+  A[Question] -->|is asked| B{Model}
+  B -->|thinks| C((Thought))
+  B --> D[Answer]
+```
+
+```mermaid
+sequenceDiagram
+  participant P as Person
+  P->>Ponder: a question
+  Note over Ponder: reads and thinks
+  Ponder-->>P: an answer
+```
+
+```mermaid
+gantt
+  title A day
+  dateFormat YYYY-MM-DD
+  section Morning
+  Write :a1, 2026-01-01, 3d
+  Read :after a1, 2d
+```
+
+```mermaid
+mindmap
+  root((Ponder))
+    Chats
+      Branches
+    Models
+```
+
+```mermaid
+C4Context
+  Person(a, "Somebody", "asks")
+  System(b, "Ponder")
+  Rel(a, b, "uses")
+```
+
+```mermaid
+classDiagram
+  class Room {
+    +String name
+  }
+  Room <|-- Kitchen
+```
+
+```mermaid
+stateDiagram-v2
+  [*] --> Streaming
+  Streaming --> Complete
+```
+
+```mermaid
+pie title Shares
+  "thought" : 30
+  "answer" : 70
+```
+
+```mermaid
+xychart-beta
+  x-axis [a, b, c]
+  bar [1, 3, 2]
+```
+
+```mermaid
+graph TD
+  A[
+```
+"#;
+
+fn hostile_diagrams(outside: &str) -> String {
+    let many: String = (0..148).map(|number| format!("  n{number} --> n{}\n", number * 7 % 60)).collect();
+    let long: String = (0..400).map(|number| format!("  A->>B{number}: x\n")).collect();
+    let diagrams = [
+        format!("graph TD\n  A[\"<img src=http://{outside}/image onerror=ran(1)>\"] --> B\n  click A call ran(1)\n  click B href \"javascript:ran(1)\""),
+        format!("%%{{init: {{\"securityLevel\": \"loose\", \"htmlLabels\": true, \"themeCSS\": \"@import url(http://{outside}/import); * {{ background: url(http://{outside}/style) }}\"}}}}%%\ngraph TD\n  A[\"<iframe src=http://{outside}/frame>\"] --> B"),
+        format!("graph TD\n  A@{{ img: \"http://{outside}/node.png\", label: \"x\", h: 60 }} --> B\n  classDef bad fill:url(http://{outside}/fill)\n  class B bad"),
+        format!("sequenceDiagram\n  participant A as <img src=http://{outside}/actor onerror=ran(1)>\n  A->>B: <svg onload=ran(1)>\n  link A: Out @ http://{outside}/link"),
+        format!("graph TD\n{many}"),
+        format!("sequenceDiagram\n{long}"),
+        "gantt\n  dateFormat YYYY-MM-DD\n  tickInterval 1millisecond\n  axisFormat %L\n  section S\n  A :a1, 0001-01-01, 9999-12-31".to_owned(),
+    ];
+    diagrams.iter().map(|diagram| format!("```mermaid\n{diagram}\n```\n\n")).collect()
+}
+
+/// Draws the diagrams of the open chat one after the other: whether each is a picture that can be seen, and how long it took.
+fn draw(window: &Window) -> Vec<(bool, Duration)> {
+    let count = window.count("draw-diagram");
+    let press = "const button = document.querySelectorAll('[data-testid=draw-diagram]')[arguments[0]]; button.scrollIntoView({ block: 'center' }); button.click()";
+    let outcome = "const block = document.querySelectorAll('[data-testid=draw-diagram]')[arguments[0]].closest('.code');
+        const picture = block.querySelector('[data-testid=diagram]');
+        if (block.querySelector('[data-testid=diagram-failed]')) return 'failed';
+        return picture?.complete && picture.naturalWidth > 0 ? 'drawn' : ''";
+    let drawn = |number| {
+        let begun = Instant::now();
+        window.run(press, json!([number]));
+        let mut ended = Value::Null;
+        window.wait_until("the diagram is drawn or refused", || {
+            ended = window.run(outcome, json!([number]));
+            ended != ""
+        });
+        (ended == "drawn", begun.elapsed())
+    };
+    (0..count).map(drawn).collect()
+}
+
+#[test]
+fn hostile_texts_run_nothing_and_ask_nobody() {
+    let (home, outside) = (tempfile::tempdir().expect("a folder"), Outside::open());
+    let payloads: Vec<String> = serde_json::from_str(PAYLOADS).expect("a list of texts");
+    let payloads: Vec<String> = payloads.iter().map(|text| text.replace("OUTSIDE", &outside.address)).collect();
+    let chats = payloads.chunks(TURNS);
+    let count = chats.len();
+    for texts in chats {
+        let turns: Vec<[&str; 3]> = texts.iter().map(|text| [text.as_str(); 3]).collect();
+        put_chat(home.path(), &texts[0], &turns);
+    }
+    let window = Window::open(home.path());
+    window.run(
+        "window.calls = 0; window.ran = window.alert = () => { window.calls += 1 }",
+        json!([]),
+    );
+    let open = "document.querySelectorAll('[data-testid=chat-item]')[arguments[0]].click()";
+    let shown = "const messages = document.querySelector('[data-testid=messages]');
+        for (const toggle of document.querySelectorAll('[data-testid=thought-toggle][aria-expanded=false]')) toggle.click();
+        for (const link of document.querySelectorAll('.markdown a, .markdown summary')) link.dispatchEvent(new MouseEvent('mouseover', { bubbles: true }));
+        const end = messages.scrollTop + messages.clientHeight >= messages.scrollHeight - 2;
+        messages.scrollTop += messages.clientHeight * 0.8;
+        return end";
+    for number in 0..count {
+        window.run(open, json!([number]));
+        sleep(Duration::from_millis(300));
+        window.run("document.querySelector('[data-testid=messages]').scrollTop = 0", json!([]));
+        window.wait_until("the end of the chat is seen", || {
+            sleep(Duration::from_millis(80));
+            window.run(shown, json!([])) == Value::Bool(true)
+        });
+        if number == 0 {
+            window.picture("hostile-texts");
+        }
+        assert_eq!(window.run("return window.calls", json!([])), 0, "something ran in chat {number}");
+    }
+    sleep(Duration::from_secs(1));
+    assert_eq!(outside.came(), [CONTROL]);
+    assert_eq!(window.run("return location.origin", json!([])), "tauri://localhost");
+    window.close();
+}
+
+#[test]
+fn diagrams_are_drawn_when_asked_for_and_hostile_ones_do_nothing() {
+    let (home, outside) = (tempfile::tempdir().expect("a folder"), Outside::open());
+    put_chat(home.path(), "Diagrams", &[["Draw me some", "", KINDS]]);
+    put_chat(home.path(), "Traps", &[["Draw me others", "", &hostile_diagrams(&outside.address)]]);
+    for (dark, environment) in [(false, &[][..]), (true, &[("GTK_THEME", "Adwaita:dark")][..])] {
+        let window = Window::open_with(home.path(), environment);
+        window.run(
+            "window.calls = 0; window.ran = window.alert = () => { window.calls += 1 }",
+            json!([]),
+        );
+        let open = |title: &str| {
+            let script = "[...document.querySelectorAll('[data-testid=chat-item]')].find((item) => item.textContent.trim() === arguments[0]).click()";
+            window.run(script, json!([title]));
+            window.wait_until("it is open", || window.newest("chat-title") == title);
+            window.wait_for("draw-diagram");
+        };
+        open("Diagrams");
+        let drawn = draw(&window);
+        println!("report: diagrams, dark: {dark}: {drawn:?}");
+        let expected: Vec<bool> = (0..10).map(|number| number < 9).collect();
+        assert_eq!(drawn.iter().map(|(drawn, _)| *drawn).collect::<Vec<_>>(), expected);
+        assert!(window.newest("diagram-failed").contains("line 2"));
+        for (number, name) in ["top", "middle", "end"].iter().enumerate() {
+            let place = "const area = document.querySelector('[data-testid=messages]'); area.scrollTop = (area.scrollHeight - area.clientHeight) * arguments[0] / 2";
+            window.run(place, json!([number]));
+            window.picture(&format!("diagrams-{name}{}", if dark { "-dark" } else { "" }));
+        }
+        if !dark {
+            open("Traps");
+            let drawn = draw(&window);
+            println!("report: hostile diagrams: {drawn:?}");
+            assert!(drawn.iter().all(|(_, time)| *time < Duration::from_secs(20)));
+            window.picture("diagrams-hostile");
+            sleep(Duration::from_secs(1));
+        }
+        assert_eq!(window.run("return window.calls", json!([])), 0);
+        window.close();
+    }
+    assert_eq!(outside.came(), [CONTROL]);
+}

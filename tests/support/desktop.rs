@@ -1,0 +1,179 @@
+//! The part of a desktop that apps speak to over the session bus: a program that shows notifications, and one that shows icons of apps.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use zbus::blocking::connection::Builder;
+use zbus::blocking::{Connection, Proxy};
+use zbus::interface;
+use zbus::object_server::SignalEmitter;
+use zbus::zvariant::{OwnedValue, Value};
+
+use super::driver::Window;
+
+/// A notification that was shown.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    pub id: u32,
+    pub summary: String,
+    pub body: String,
+    pub actions: Vec<String>,
+}
+
+/// The desktop of a window's session.
+pub struct Desktop {
+    connection: Connection,
+    shown: Arc<Mutex<Vec<Shown>>>,
+    icons: Arc<Mutex<Vec<String>>>,
+}
+
+struct Notifications(Arc<Mutex<Vec<Shown>>>);
+
+#[interface(name = "org.freedesktop.Notifications")]
+impl Notifications {
+    fn get_capabilities(&self) -> Vec<String> {
+        vec!["actions".into(), "body".into()]
+    }
+
+    fn get_server_information(&self) -> (String, String, String, String) {
+        ("desktop".into(), "Ponder's tests".into(), "1".into(), "1.2".into())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the specification has them")]
+    fn notify(
+        &self,
+        _app_name: String,
+        _replaces: u32,
+        _icon: String,
+        summary: String,
+        body: String,
+        actions: Vec<String>,
+        _hints: HashMap<String, OwnedValue>,
+        _lasts: i32,
+    ) -> u32 {
+        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = shown.len() as u32 + 1;
+        shown.push(Shown {
+            id,
+            summary,
+            body,
+            actions,
+        });
+        id
+    }
+
+    async fn close_notification(&self, #[zbus(signal_emitter)] emitter: SignalEmitter<'_>, id: u32) {
+        Self::notification_closed(&emitter, id, 3).await.expect("told");
+    }
+
+    #[zbus(signal)]
+    async fn notification_closed(emitter: &SignalEmitter<'_>, id: u32, reason: u32) -> zbus::Result<()>;
+
+    #[zbus(signal)]
+    async fn action_invoked(emitter: &SignalEmitter<'_>, id: u32, action: &str) -> zbus::Result<()>;
+}
+
+struct Watcher(Arc<Mutex<Vec<String>>>);
+
+#[interface(name = "org.kde.StatusNotifierWatcher")]
+impl Watcher {
+    fn register_status_notifier_item(&self, #[zbus(header)] header: zbus::message::Header<'_>, service: String) {
+        // An app gives its name, or a path on the connection that it speaks over.
+        let name = match service.starts_with('/') {
+            true => header.sender().map(ToString::to_string).unwrap_or_default(),
+            false => service,
+        };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+    }
+
+    fn register_status_notifier_host(&self, _service: String) {}
+
+    #[zbus(property)]
+    fn registered_status_notifier_items(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    #[zbus(property)]
+    fn is_status_notifier_host_registered(&self) -> bool {
+        true
+    }
+
+    #[zbus(property)]
+    fn protocol_version(&self) -> i32 {
+        0
+    }
+}
+
+impl Desktop {
+    /// A desktop in the session of this window.
+    pub fn of(window: &Window) -> Self {
+        let environment = window.environment();
+        let (_, bus) = environment
+            .iter()
+            .find(|(name, _)| name == "DBUS_SESSION_BUS_ADDRESS")
+            .expect("a session bus");
+        let (shown, icons) = (Arc::default(), Arc::default());
+        let connection = Builder::address(bus.as_str())
+            .and_then(|builder| builder.serve_at("/org/freedesktop/Notifications", Notifications(Arc::clone(&shown))))
+            .and_then(|builder| builder.serve_at("/StatusNotifierWatcher", Watcher(Arc::clone(&icons))))
+            .and_then(|builder| builder.name("org.freedesktop.Notifications"))
+            .and_then(|builder| builder.name("org.kde.StatusNotifierWatcher"))
+            .and_then(Builder::build)
+            .expect("a desktop");
+        Self { connection, shown, icons }
+    }
+
+    /// The notifications that were shown so far.
+    pub fn shown(&self) -> Vec<Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Clicks a notification.
+    pub fn click(&self, id: u32) {
+        let path = "/org/freedesktop/Notifications";
+        self.connection
+            .emit_signal(
+                None::<&str>,
+                path,
+                path.trim_start_matches('/').replace('/', ".").as_str(),
+                "ActionInvoked",
+                &(id, "default"),
+            )
+            .expect("told");
+    }
+
+    /// Whether an app shows an icon.
+    pub fn has_icon(&self) -> bool {
+        !self.icons.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Chooses an entry in the menu of the newest icon.
+    pub fn choose(&self, label: &str) {
+        let name = self
+            .icons
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .last()
+            .cloned()
+            .expect("an icon");
+        let item = Proxy::new(&self.connection, name.clone(), "/StatusNotifierItem", "org.kde.StatusNotifierItem").expect("an icon");
+        let path: zbus::zvariant::OwnedObjectPath = item.get_property("Menu").expect("it has a menu");
+        let menu = Proxy::new(&self.connection, name, path, "com.canonical.dbusmenu").expect("a menu");
+        type Layout = (i32, HashMap<String, OwnedValue>, Vec<OwnedValue>);
+        let (_, (_, _, entries)): (u32, Layout) = menu.call("GetLayout", &(0, -1, Vec::<&str>::new())).expect("its entries");
+        let found = entries.into_iter().find_map(|entry| {
+            let (id, properties, _) = Layout::try_from(entry).ok()?;
+            let text = String::try_from(properties.get("label")?.try_clone().ok()?).ok()?;
+            (text.replace('_', "") == label).then_some(id)
+        });
+        let id = found.unwrap_or_else(|| panic!("no entry is called {label}"));
+        let nothing = Value::from(0i32);
+        menu.call::<_, _, ()>("Event", &(id, "clicked", nothing, 0u32))
+            .expect("it is chosen");
+    }
+
+    /// Ends the desktop: nobody shows icons or notifications any more.
+    pub fn end(self) {
+        self.connection.close().expect("it ends");
+    }
+}
