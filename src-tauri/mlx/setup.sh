@@ -53,7 +53,7 @@ build_mlx_c() {
   local mlx_c header
   mlx_c=$(source_of_mlx_c)
   PATH="$tools/bin:$PATH" cmake -S "$mlx_c" -B "$out/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMLX_C_USE_SYSTEM_MLX=ON \
-    -DMLX_C_BUILD_EXAMPLES=OFF -DCMAKE_PREFIX_PATH="$mlx/mlx" -DCMAKE_CXX_FLAGS="-include $here/shim.h" >"$out/cmake.log" 2>&1 ||
+    -DMLX_C_BUILD_EXAMPLES=OFF -DCMAKE_PREFIX_PATH="$mlx/mlx" -DCMAKE_CXX_FLAGS="-include $here/shim.h -ffile-prefix-map=$mlx_c=mlx-c" >"$out/cmake.log" 2>&1 ||
     { tail -30 "$out/cmake.log" >&2; exit 1; }
   PATH="$tools/bin:$PATH" cmake --build "$out/build" >>"$out/cmake.log" 2>&1 || { tail -30 "$out/cmake.log" >&2; exit 1; }
   cp "$out/build/libmlxc.a" "$out/"

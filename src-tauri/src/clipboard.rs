@@ -1,4 +1,6 @@
-//! The picture in the system's clipboard, where web views keep it from pages: WebKitGTK tells a page that is pasted into of texts alone.
+//! Pictures and files in the system's clipboard, where web views keep them from pages: WebKitGTK tells a page that is pasted into of texts alone.
+
+use std::path::PathBuf;
 
 use tauri::WebviewWindow;
 
@@ -30,5 +32,30 @@ pub async fn picture(window: &WebviewWindow) -> Vec<u8> {
 /// The bytes of a picture's file; empty if the clipboard has none, and where the page is told of it by the web view.
 #[cfg(not(target_os = "linux"))]
 pub async fn picture(_window: &WebviewWindow) -> Vec<u8> {
+    Vec::new()
+}
+
+/// The files that a file manager has put into the clipboard; none where the page is told of them by the web view.
+#[cfg(target_os = "linux")]
+pub async fn files(window: &WebviewWindow) -> Vec<PathBuf> {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let ask = move || {
+        let clipboard = gtk::Clipboard::get(&gtk::gdk::SELECTION_CLIPBOARD);
+        clipboard.request_contents(&gtk::gdk::Atom::intern("text/uri-list"), move |_, data| {
+            let uris = data.uris();
+            let paths = uris.iter().filter_map(|uri| gtk::glib::filename_from_uri(uri).ok());
+            // Who asked may be gone; then nobody needs it.
+            drop(sender.send(paths.map(|(path, _)| path).collect()));
+        });
+    };
+    match window.run_on_main_thread(ask) {
+        Ok(()) => receiver.await.unwrap_or_default(),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// The files that a file manager has put into the clipboard; none where the page is told of them by the web view.
+#[cfg(not(target_os = "linux"))]
+pub async fn files(_window: &WebviewWindow) -> Vec<PathBuf> {
     Vec::new()
 }

@@ -1,27 +1,52 @@
 //! The shell: the only room that knows Tauri. It opens the windows, turns commands into calls of the other rooms and
 //! their events into messages to the web views. It decides nothing about chats or models.
 
+mod app_update;
+mod appearance;
+mod arrivals;
 mod clipboard;
+mod code_file;
+mod command_link;
 mod commands;
 mod drag_out;
 mod failure;
+mod link;
 mod local_server;
 mod logging;
+mod menu;
 mod navigation;
+mod notify;
+mod perform;
 mod pictures;
+mod ponder_link;
+mod power;
+mod quick;
+mod quit;
 mod state;
+mod tray;
+mod web_process;
 mod window;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use protocol::{DownloadState, WindowName};
-use tauri::{Emitter, Manager, RunEvent, WindowEvent};
+use protocol::{DownloadState, Settings, WindowName};
+use tauri::{AppHandle, Emitter, Manager, RunEvent, WindowEvent, Wry};
+use tauri_plugin_window_state::StateFlags;
 use tracing_appender::non_blocking::WorkerGuard;
 
+use crate::arrivals::Arrivals;
+use crate::menu::Commands;
+use crate::quick::QuickEntry;
+use crate::quit::Quit;
 use crate::state::App;
+use crate::tray::Tray;
+
+/// The argument with which the app is started at login.
+const AT_LOGIN: &str = "--at-login";
 
 /// Starts the app and returns when it is quit.
 ///
@@ -30,49 +55,81 @@ use crate::state::App;
 pub fn run() -> Result<()> {
     // Lives until the end: what is logged after it is dropped is lost.
     let mut log = None;
-    let (data_dir, state) = match open(&mut log) {
+    let context = context();
+    let releases = app_update::address(context.config());
+    let takes_updates = releases.is_some();
+    let (data_dir, state) = match open(&mut log, releases) {
         Ok(opened) => opened,
         Err(error) => {
             tracing::error!("could not start: {error:#}");
-            failure::show(&error)?;
+            failure::show(&error, hub::data_dir().ok().as_deref())?;
             return Err(error);
         }
     };
 
-    let mut builder = tauri::Builder::default();
-    // A data folder of one's own is an app of one's own; only the usual one is kept to a single window.
-    if std::env::var_os("PONDER_HOME").is_none() {
-        builder = builder.plugin(tauri_plugin_single_instance::init(|app, _, _| {
-            if let Err(error) = window::show(app, WindowName::Chat) {
-                tracing::warn!("the chat window did not come to the front: {error}");
-            }
-        }));
+    let hidden = starts_hidden(&state);
+    let mut builder = builder(&data_dir);
+    #[cfg(target_os = "macos")]
+    {
+        builder = builder.on_web_content_process_terminate(web_process::load_again);
+    }
+    if takes_updates {
+        builder = builder.plugin(tauri_plugin_updater::Builder::new().build());
     }
     let app = builder
         .plugin(
             tauri_plugin_window_state::Builder::default()
                 .with_filename(data_dir.join("windows.json").to_string_lossy())
+                // A window that was hidden when the app ended is shown by the next start.
+                .with_state_flags(StateFlags::all() & !StateFlags::VISIBLE)
+                .with_denylist(&[WindowName::Quick.as_str()])
                 .build(),
         )
+        .plugin(tauri_plugin_autostart::Builder::new().arg(AT_LOGIN).build())
+        .plugin(tauri_plugin_dialog::init())
         .manage(state)
+        .manage(Arrivals::default())
+        .manage(Quit::default())
+        .manage(Tray::default())
+        .manage(QuickEntry::default())
         .register_asynchronous_uri_scheme_protocol(pictures::SCHEME, pictures::answer)
         .invoke_handler(commands::all())
-        .setup(|app| {
-            window::show(app.handle(), WindowName::Chat)?;
-            forward_changes(app.handle().clone());
-            forward_downloads(app.handle().clone());
-            forward_settings(app.handle().clone());
+        .on_menu_event(|app, event| perform::chosen(app, event.id().as_ref()))
+        .setup(move |app| {
+            let app = app.handle();
+            set_menu(app)?;
+            window::open_chat(app, !hidden)?;
+            forward_changes(app.clone());
+            forward_downloads(app.clone());
+            forward_settings(app.clone());
+            tauri::async_runtime::spawn(notify::follow_answers(app.clone()));
+            tauri::async_runtime::spawn(notify::follow_downloads(app.clone()));
+            started(app, &arguments(), &std::env::current_dir().unwrap_or_default(), false);
+            forward_app_update(app.clone());
+            power::start(app);
             Ok(())
         })
-        .build(context())
+        .build(context)
         .context("the window could not be opened")?;
 
     app.run(|app, event| match event {
-        RunEvent::WindowEvent {
-            label,
-            event: WindowEvent::Destroyed,
+        RunEvent::WindowEvent { label, event, .. } => match event {
+            WindowEvent::CloseRequested { api, .. } if !window::may_close(app, &label) => api.prevent_close(),
+            WindowEvent::Destroyed => window::closed(app, &label),
+            WindowEvent::Focused(focused) => {
+                if let Some(name) = window::name_of(&label) {
+                    app.state::<Commands<Wry>>().set_front(name, focused);
+                }
+            }
+            _ => {}
+        },
+        #[cfg(target_os = "macos")]
+        RunEvent::Reopen {
+            has_visible_windows: false,
             ..
-        } => window::closed(app, &label),
+        } => started(app, &[], std::path::Path::new("/"), true),
+        #[cfg(target_os = "macos")]
+        RunEvent::Opened { urls } => arrivals::bring(app, urls.iter().filter_map(arrivals::of_url).collect()),
         // The last words of a running answer are stored before the process ends.
         RunEvent::Exit => tauri::async_runtime::block_on(app.state::<App>().shut_down()),
         _ => {}
@@ -80,11 +137,70 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
+/// The app that is alone with its data folder: another start brings what it was given to the one that runs, and ends.
+fn builder(data_dir: &Path) -> tauri::Builder<Wry> {
+    let mut alone =
+        tauri_plugin_single_instance::Builder::new().callback(|app, arguments, folder| started(app, &arguments, Path::new(&folder), true));
+    let builder = tauri::Builder::default();
+    // A data folder of one's own is an app of one's own.
+    if std::env::var_os("PONDER_HOME").is_some() {
+        // On macOS the plugin knows no more than one app of a name.
+        if cfg!(target_os = "macos") {
+            return builder;
+        }
+        let mut hash = DefaultHasher::new();
+        data_dir.hash(&mut hash);
+        alone = alone.dbus_id(format!("{}.d{:016x}", context().config().identifier, hash.finish()));
+    }
+    builder.plugin(alone.build())
+}
+
+/// What this start was given, as the plugin gives what another one was: what is no Unicode is replaced.
+fn arguments() -> Vec<String> {
+    std::env::args_os()
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// Whether this start shows no window: at login, where the app is found without one.
+fn starts_hidden(state: &App) -> bool {
+    let at_login = arguments().iter().any(|argument| argument == AT_LOGIN);
+    at_login && (cfg!(target_os = "macos") || state.chat.follow_settings().borrow().tray)
+}
+
+/// The menu bar of macOS. Windows of other systems have none: what can be asked for is in the palette, by the same keys.
+fn set_menu(app: &AppHandle) -> tauri::Result<()> {
+    if !cfg!(target_os = "macos") {
+        app.manage(Commands::<Wry>::default());
+        return Ok(());
+    }
+    let (menu, commands) = menu::build(app)?;
+    app.manage(commands);
+    app.set_menu(menu).map(drop)
+}
+
+/// Takes what a start was given. One while the app runs already shows it, if it was given nothing else.
+fn started(app: &AppHandle, arguments: &[String], folder: &Path, again: bool) {
+    let brought = arrivals::of_arguments(arguments, folder);
+    let shown = if arguments.iter().any(|argument| argument == quick::QUICK_ENTRY) {
+        quick::show(app)
+    } else if again && brought.is_empty() {
+        window::show(app, WindowName::Chat)
+    } else {
+        Ok(())
+    };
+    if let Err(error) = shown {
+        tracing::warn!("no window came to the front: {error}");
+    }
+    arrivals::bring(app, brought);
+}
+
 /// The folder of all data and what lies in it. `log` is there as soon as the folder is, also if the rest cannot be opened.
-fn open(log: &mut Option<WorkerGuard>) -> Result<(PathBuf, App)> {
+fn open(log: &mut Option<WorkerGuard>, releases: Option<String>) -> Result<(PathBuf, App)> {
     let data_dir = hub::data_dir()?;
     *log = Some(logging::start(&data_dir.join("logs"))?);
-    let state = tauri::async_runtime::block_on(App::open(&data_dir))?;
+    let read_only = std::env::args_os().any(|argument| argument == commands::READ_ONLY);
+    let state = tauri::async_runtime::block_on(App::open(&data_dir, read_only, releases))?;
     Ok((data_dir, state))
 }
 
@@ -94,7 +210,7 @@ fn context() -> tauri::Context {
 }
 
 /// Tells every window when the list of chats may look different.
-fn forward_changes(app: tauri::AppHandle) {
+fn forward_changes(app: AppHandle) {
     let mut changes = app.state::<App>().chat.changes();
     tauri::async_runtime::spawn(async move {
         while changes.changed().await.is_ok() {
@@ -107,16 +223,23 @@ fn forward_changes(app: tauri::AppHandle) {
 }
 
 /// Gives the rooms and the windows what is set, whenever it changes, here or in another process.
-fn forward_settings(app: tauri::AppHandle) {
+fn forward_settings(app: AppHandle) {
     let mut settings = app.state::<App>().chat.follow_settings();
     tauri::async_runtime::spawn(async move {
         // The server may have been on when the app ended.
         let now = settings.borrow_and_update().clone();
-        app.state::<App>().server.apply(&now.server).await;
+        app.state::<App>().server.apply(&now).await;
+        apply_to_desktop(&app, &now).await;
+        // Without the icon that it was to hide behind, the window is shown after all.
+        if !quit::stays_without_windows(&app) && !window::is_visible(&app, WindowName::Chat) {
+            window::show(&app, WindowName::Chat).unwrap_or_else(|error| tracing::warn!("the window stays hidden: {error}"));
+        }
         while settings.changed().await.is_ok() {
             let settings = settings.borrow_and_update().clone();
             app.state::<App>().apply(&settings);
-            app.state::<App>().server.apply(&settings.server).await;
+            app.state::<App>().server.apply(&settings).await;
+            apply_to_desktop(&app, &settings).await;
+            appearance::apply_everywhere(&app, &settings.appearance);
             if let Err(error) = app.emit(commands::SETTINGS_CHANGED, settings) {
                 tracing::warn!("a window missed a change of the settings: {error}");
             }
@@ -126,11 +249,33 @@ fn forward_settings(app: tauri::AppHandle) {
     });
 }
 
+/// Sets up what of the app is outside its windows' pages.
+async fn apply_to_desktop(app: &AppHandle, settings: &Settings) {
+    quick::apply(app, settings.quick_entry.clone());
+    tray::apply(app, settings.tray).await;
+}
+
+/// Tells the windows what becomes of a newer version of the app, at most some times a second while it is fetched.
+fn forward_app_update(app: AppHandle) {
+    const PAUSE: Duration = Duration::from_millis(100);
+    let mut updates = app.state::<App>().updates.follow();
+    tauri::async_runtime::spawn(async move {
+        while updates.changed().await.is_ok() {
+            let update = updates.borrow_and_update().clone();
+            if let Err(error) = app.emit(commands::APP_UPDATE_CHANGED, update) {
+                tracing::warn!("a window missed what became of an update: {error}");
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    });
+}
+
 /// Resumes the downloads of the last time, and tells every window when a model has become ready.
-fn forward_downloads(app: tauri::AppHandle) {
+fn forward_downloads(app: AppHandle) {
     tauri::async_runtime::spawn(async move {
         let hub = app.state::<App>().hub.clone();
         let mut downloads = hub.downloads();
+        hub.free_left_behind().await;
         tauri::async_runtime::spawn(resume_pending(hub));
         let mut ready = BTreeSet::new();
         while downloads.changed().await.is_ok() {
@@ -148,14 +293,15 @@ fn forward_downloads(app: tauri::AppHandle) {
     });
 }
 
-/// Resumes the downloads of the last time. The process that had them may still be ending, so that they are asked for more than
-/// once; who has them already is not disturbed by it.
+/// Resumes the downloads of the last time. The process that had them may still be ending; then they are asked for again.
 async fn resume_pending(hub: hub::Hub) {
     const TIMES: usize = 12;
     const PAUSE: Duration = Duration::from_secs(5);
     for _ in 0..TIMES {
-        if let Err(error) = hub.resume_pending().await {
-            tracing::warn!("the downloads of the last time were not resumed: {error}");
+        match hub.resume_pending().await {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(error) => tracing::warn!("the downloads of the last time were not resumed: {error}"),
         }
         tokio::time::sleep(PAUSE).await;
     }

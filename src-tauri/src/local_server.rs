@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use net::Net;
-use protocol::{Engine, Error, ErrorCode, KeySource, ModelShelf, Result, ServerSettings, ServerStatus};
+use protocol::{Engine, Error, ErrorCode, KeySource, ModelShelf, Result, ServerSettings, ServerStatus, Settings};
 use server::ServerSwitch;
 
 /// How the keychain calls the key that clients must send.
@@ -26,8 +26,9 @@ impl LocalServer {
     }
 
     /// Starts it, stops it, or sets it up otherwise.
-    pub async fn apply(&self, settings: &ServerSettings) {
-        self.switch.set(settings, self.key(settings)).await;
+    pub async fn apply(&self, settings: &Settings) {
+        self.switch.set_image_detail(settings.image_detail);
+        self.switch.set(&settings.server, self.key(&settings.server)).await;
     }
 
     /// Stops it at the end of the app.

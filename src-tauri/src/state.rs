@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::app_update::AppUpdates;
 use crate::local_server::LocalServer;
 
 /// How long the end of the app waits for the engine.
@@ -23,6 +24,12 @@ const ENGINE_SHUTDOWN: Duration = Duration::from_secs(2);
 
 /// How long the end of the app waits for downloads to write down where they are.
 const DOWNLOADS_SUSPEND: Duration = Duration::from_secs(3);
+
+/// The chats, in the data folder.
+pub const HISTORY: &str = "history.sqlite";
+
+/// The copy of them that is looked at if they cannot be opened.
+const READABLE_HISTORY: &str = "history-readable.sqlite";
 
 /// Where pictures lie that were dragged out of a window, in the data folder.
 const DRAGGED: &str = "dragged";
@@ -41,6 +48,8 @@ pub struct App {
     pub remote: RemoteEngine,
     /// What answers other programs, with the models of this computer alone.
     pub server: LocalServer,
+    /// Newer versions of the app.
+    pub updates: AppUpdates,
     /// Lets commands such as `ponder ask` answer with this engine; `None` if another process shares its own already.
     _sharing: Option<EngineSocket>,
     /// The folder of all data, the web views' own included.
@@ -52,11 +61,12 @@ pub struct App {
 }
 
 impl App {
-    /// Opens the history in `data_dir` and starts the engine's thread; no model is loaded yet.
+    /// Opens the history in `data_dir`, or its copy for reading alone, and starts the engine's thread; no model is loaded yet. `releases`: where
+    /// newer versions of the app are listed, if it takes any.
     ///
     /// # Errors
     /// When the history cannot be opened.
-    pub async fn open(data_dir: &Path) -> protocol::Result<Self> {
+    pub async fn open(data_dir: &Path, read_only: bool, releases: Option<String>) -> protocol::Result<Self> {
         let started = Instant::now();
         // Whoever was to take one has it.
         match std::fs::remove_dir_all(data_dir.join(DRAGGED)) {
@@ -66,6 +76,7 @@ impl App {
         let mlx = MlxEngine::with_options(EngineOptions {
             memory_guard: Some(Arc::new(SystemMemoryGuard::new(data_dir))),
             cache_dir: Some(data_dir.join("mlx")),
+            metal_library: hub::metal_library(),
             ..EngineOptions::default()
         });
         let engine: Arc<dyn LocalEngine> = Arc::new(mlx.clone());
@@ -77,11 +88,15 @@ impl App {
         let net = Net::open(net::Settings::of_this_computer(data_dir));
         let hub = Hub::open(net.clone(), models.clone(), data_dir);
         let server = LocalServer::new(Arc::new(mlx), Arc::new(models.clone()), net.clone());
+        let updates = AppUpdates::new(net.clone(), releases);
         // What is set, endpoints and folders among it, stands in the history, which is opened with the engine.
         let remote = RemoteEngine::new(net, Handle::current(), Vec::new());
         let router = EngineRouter::new(engine.clone(), Arc::new(remote.clone()));
         let shelf: Arc<dyn ModelShelf> = Arc::new(EndpointShelf::new(Arc::new(models.clone()), remote.clone()));
-        let chat = Chat::open(&data_dir.join("history.sqlite"), Arc::new(router), shelf).await?;
+        let chat = match read_only {
+            true => Chat::open_read_only(&data_dir.join(READABLE_HISTORY), Arc::new(router), shelf).await?,
+            false => Chat::open(&data_dir.join(HISTORY), Arc::new(router), shelf).await?,
+        };
         let app = Self {
             chat,
             models,
@@ -89,6 +104,7 @@ impl App {
             engine,
             remote,
             server,
+            updates,
             _sharing: sharing,
             data_dir: data_dir.to_owned(),
             stop: CancellationToken::new(),
@@ -197,6 +213,8 @@ impl App {
     pub async fn shut_down(&self) {
         self.stop.cancel();
         let (suspended, ()) = tokio::join!(timeout(DOWNLOADS_SUSPEND, self.hub.suspend()), self.server.stop());
+        // What is not freed in time is freed at the next start.
+        let _ = timeout(DOWNLOADS_SUSPEND, self.hub.free_left_behind()).await;
         if suspended.is_err() {
             tracing::warn!("a download was still at work when the app ended; the next start reads it again");
         }

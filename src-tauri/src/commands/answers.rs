@@ -1,6 +1,6 @@
 //! Answers: asking, stopping, watching.
 
-use protocol::{AnswerEvent, ChatView, Content, Position, Result, Turn};
+use protocol::{AnswerEvent, ChatSettings, ChatView, Content, Position, Result, Turn, TurnOfTwo};
 use tauri::ipc::Channel;
 use tauri::State;
 
@@ -11,9 +11,21 @@ pub async fn send(app: State<'_, App>, chat: String, content: Vec<Content>, posi
     app.chat.send(&chat, &content, &position).await
 }
 
+/// Stores a question and begins two answers to it, each with settings of its own.
 #[tauri::command]
-pub async fn regenerate(app: State<'_, App>, message: String) -> Result<ChatView> {
-    app.chat.regenerate(&message).await
+pub async fn send_to_two(
+    app: State<'_, App>,
+    chat: String,
+    content: Vec<Content>,
+    position: Position,
+    settings: [ChatSettings; 2],
+) -> Result<TurnOfTwo> {
+    app.chat.send_to_two(&chat, &content, &position, settings).await
+}
+
+#[tauri::command]
+pub async fn regenerate(app: State<'_, App>, message: String, settings: Option<ChatSettings>) -> Result<ChatView> {
+    app.chat.regenerate(&message, settings).await
 }
 
 #[tauri::command]

@@ -45,12 +45,13 @@ pub async fn set_chat_settings(app: State<'_, App>, id: String, settings: ChatSe
     app.chat.set_settings(&id, &settings).await
 }
 
+/// Refuses what no chat may be set to, by the name of the field; for chats that are not made yet.
 #[tauri::command]
-pub async fn set_draft(app: State<'_, App>, id: String, draft: Vec<Content>) -> Result<()> {
-    app.chat.set_draft(&id, &draft).await
+pub async fn check_chat_settings(settings: ChatSettings) -> Result<()> {
+    settings.check()
 }
 
 #[tauri::command]
-pub async fn show_branch(app: State<'_, App>, message: String) -> Result<ChatView> {
-    app.chat.show_branch(&message).await
+pub async fn set_draft(app: State<'_, App>, id: String, draft: Vec<Content>) -> Result<()> {
+    app.chat.set_draft(&id, &draft).await
 }

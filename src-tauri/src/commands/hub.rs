@@ -24,7 +24,7 @@ pub async fn model_card(app: State<'_, App>, id: String) -> Result<String> {
 #[tauri::command]
 pub async fn first_models(app: State<'_, App>) -> Result<Vec<HubModel>> {
     let memory = Memory::now(Question::new().backend, app.engine_bytes().await)?;
-    Ok(app.hub.first_models(memory.total))
+    Ok(app.hub.first_models(&memory))
 }
 
 #[tauri::command]

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use protocol::{Error, ErrorCode, ModelFolderEntry, ModelShelf, Removal, Result, Update, Verification, VerifyProgress, WindowName};
 use tauri::ipc::Channel;
-use tauri::{AppHandle, Emitter, State};
+use tauri::{AppHandle, Emitter, State, WebviewWindow};
+use tauri_plugin_dialog::DialogExt;
 
 use super::{CHAT_WITH, MODELS_CHANGED};
 use crate::state::App;
@@ -32,11 +33,26 @@ pub async fn removal_of(app: State<'_, App>, reference: String) -> Result<Remova
     app.hub.plan_removal(&reference, &app.chat).await
 }
 
+/// Removes a model; true if it can be put back until it is freed.
 #[tauri::command]
-pub async fn remove_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
-    app.hub.remove_model(&reference, false, &app.chat).await?;
+pub async fn remove_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<bool> {
+    let kept = app.hub.set_model_aside(&reference, &app.chat).await;
     models_changed(&handle);
-    Ok(())
+    kept
+}
+
+/// Brings a removed model back.
+#[tauri::command]
+pub async fn put_back_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
+    let back = app.hub.put_back_model(&reference, &app.chat).await;
+    models_changed(&handle);
+    back
+}
+
+/// Frees what a removed model took.
+#[tauri::command]
+pub async fn free_model(app: State<'_, App>, reference: String) -> Result<()> {
+    app.hub.free_model(&reference).await
 }
 
 #[tauri::command]
@@ -73,6 +89,25 @@ pub async fn add_model_folder(handle: AppHandle, app: State<'_, App>, path: Stri
     app.store_folders().await?;
     models_changed(&handle);
     Ok(())
+}
+
+/// Asks in the system's dialog for a folder in which models are looked for from now on; false if the person chose none.
+#[tauri::command]
+pub async fn choose_model_folder(window: WebviewWindow, handle: AppHandle, app: State<'_, App>) -> Result<bool> {
+    let (chosen, answer) = tokio::sync::oneshot::channel();
+    let dialog = window.dialog().file().set_parent(&window);
+    // The person may have closed the window; then nobody waits for the answer.
+    dialog.pick_folder(move |path| drop(chosen.send(path)));
+    let Some(folder) = answer.await.ok().flatten() else {
+        return Ok(false);
+    };
+    let folder = folder
+        .into_path()
+        .map_err(|error| Error::new(ErrorCode::BadRequest, format!("this is no folder of this computer: {error}")))?;
+    app.models.add_folder(&folder)?;
+    app.store_folders().await?;
+    models_changed(&handle);
+    Ok(true)
 }
 
 #[tauri::command]

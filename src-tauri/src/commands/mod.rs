@@ -2,20 +2,31 @@
 //! [`all`] and nowhere else; the typed calls stand in `ui/src/platform`.
 
 mod answers;
+mod app_update;
+mod branches;
 mod chats;
+mod data;
+mod desktop;
 mod downloads;
 mod endpoints;
+mod failure;
+mod files;
 mod hub;
+mod keeping;
 mod library;
+mod memory;
 mod models;
 mod network;
 mod pictures;
+mod power;
 mod server;
 mod settings;
+mod transfer;
 mod windows;
 
 use tauri::ipc::Invoke;
 
+pub use failure::{Failure, READ_ONLY};
 pub use library::models_changed;
 
 /// Tells windows to list the chats again.
@@ -26,8 +37,23 @@ pub const MODELS_CHANGED: &str = "models_changed";
 pub const NETWORK_CHANGED: &str = "network_changed";
 /// Tells windows what is set now.
 pub const SETTINGS_CHANGED: &str = "settings_changed";
+/// Tells windows what is known of newer versions of the app.
+pub const APP_UPDATE_CHANGED: &str = "app_update_changed";
+/// Tells windows that other models are in memory.
+pub const ENGINE_CHANGED: &str = "engine_changed";
+/// Tells windows what was given back because memory got short.
+pub const MEMORY_RELEASED: &str = "memory_released";
 /// Tells the chat window to begin a chat with a model.
 pub const CHAT_WITH: &str = "chat_with";
+
+/// Asks a window for a command.
+pub const COMMAND: &str = "command";
+/// Tells the chat window that something was brought to it.
+pub const ARRIVED: &str = "arrived";
+/// Asks the chat window to ask whether the app may end.
+pub const QUIT_ASKED: &str = "quit_asked";
+/// Tells quick entry that it is shown.
+pub const QUICK_SHOWN: &str = "quick_shown";
 
 /// Every command.
 pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
@@ -40,14 +66,43 @@ pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
         chats::delete_chat,
         chats::restore_chat,
         chats::set_chat_settings,
+        chats::check_chat_settings,
         chats::set_draft,
-        chats::show_branch,
+        branches::show_branch,
+        branches::edit_answer,
+        branches::delete_message,
+        branches::fork_chat,
+        branches::mark_read,
+        branches::set_scroll_place,
+        memory::context_use,
+        memory::set_memory_cut,
+        memory::forget_oldest,
+        memory::summarise_oldest,
+        memory::stop_summary,
+        memory::carry_over,
+        keeping::search_history,
+        keeping::archive_chat,
+        keeping::trash,
+        keeping::purge_chat,
+        keeping::folders,
+        keeping::create_folder,
+        keeping::change_folder,
+        keeping::delete_folder,
+        keeping::restore_folder,
+        keeping::move_chat,
+        keeping::history_state,
         answers::send,
+        answers::send_to_two,
         answers::regenerate,
         answers::stop,
         answers::answer_now,
         answers::continue_answer,
         answers::attach,
+        files::add_file,
+        files::clipboard_files,
+        files::clipboard_file,
+        files::file_text,
+        files::content_tokens,
         pictures::add_picture,
         pictures::clipboard_picture,
         pictures::picture_tokens,
@@ -57,6 +112,8 @@ pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
         models::default_model,
         models::set_default_model,
         models::engine_status,
+        power::slowed_by,
+        models::eject_model,
         models::capabilities,
         endpoints::endpoints,
         endpoints::endpoint_address,
@@ -81,12 +138,19 @@ pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
         library::repair_model,
         library::removal_of,
         library::remove_model,
+        library::put_back_model,
+        library::free_model,
         library::update_of,
         library::reveal_model,
         library::model_folders,
         library::add_model_folder,
+        library::choose_model_folder,
         library::forget_model_folder,
         library::chat_with,
+        data::data_use,
+        data::back_up_now,
+        data::reveal_data_folder,
+        data::delete_all_chats,
         network::net_settings,
         network::set_offline,
         network::set_token,
@@ -102,6 +166,30 @@ pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
         settings::change_settings,
         settings::chat_window_state,
         settings::set_chat_window_state,
+        transfer::export_chats,
+        transfer::show_export,
+        transfer::import_chats,
+        transfer::save_code,
+        app_update::app_update,
+        app_update::ask_for_app_update,
+        app_update::install_app_update,
+        app_update::stop_app_update,
+        app_update::restart,
+        failure::show_data_folder,
+        failure::begin_anew,
+        failure::open_read_only,
+        desktop::desktop,
+        desktop::run_command,
+        desktop::set_available_commands,
+        desktop::take_arrivals,
+        desktop::arrived_file,
+        desktop::import_arrived,
+        desktop::unfinished,
+        desktop::quit,
+        desktop::open_at_login,
+        desktop::hide_quick_entry,
+        desktop::fit_quick_entry,
+        desktop::show_chat,
         windows::open_window,
         windows::open_link,
         windows::first_paint,

@@ -31,6 +31,14 @@ pub async fn capabilities(app: State<'_, App>, reference: Option<String>) -> Res
     app.chat.capabilities(reference.as_deref()).await
 }
 
+/// Frees the memory of a model; its next answer loads it again.
+#[tauri::command]
+pub async fn eject_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
+    app.chat.eject_model(&reference).await?;
+    models_changed(&handle);
+    Ok(())
+}
+
 #[tauri::command]
 pub async fn engine_status(app: State<'_, App>) -> Result<EngineStatus> {
     Ok(EngineStatus {

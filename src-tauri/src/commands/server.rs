@@ -86,6 +86,6 @@ pub async fn client_setups(app: State<'_, App>, model: String, with_key: bool) -
 async fn store(app: &App, server: ServerSettings) -> Result<ServerStatus> {
     let change = Map::from_iter([("server".to_owned(), json!(server))]);
     let settings = app.chat.change_settings(&change).await?;
-    app.server.apply(&settings.server).await;
+    app.server.apply(&settings).await;
     Ok(app.server.status())
 }

@@ -1,0 +1,264 @@
+//! What is brought to the app from outside: links, files, a notification that was clicked. It may come before the chat window is there,
+//! so it waits here until that window's page takes it. Nothing of it is done by itself: words become a draft, chats are imported
+//! after a question, a file is attached.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use protocol::{Arrival, Error, ErrorCode, Result, WindowName};
+use tauri::{AppHandle, Emitter, EventTarget, Manager, Url};
+
+use crate::commands::ARRIVED;
+use crate::ponder_link::{self, Wish};
+use crate::state::App;
+use crate::window;
+
+/// How a chat's file ends that Ponder opens.
+const CHAT_FILE: &str = "ponderchat";
+
+/// The longest file that is attached, in bytes; the window has the same limit.
+pub const LONGEST_FILE: u64 = 50_000_000;
+
+/// So many things are taken at once, as many files as a person may mean.
+const MOST: usize = 32;
+
+/// Something that was brought, as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Brought {
+    /// A text that begins with `ponder:`.
+    Link(String),
+    /// A file of this computer, which a person has opened with Ponder.
+    File(PathBuf),
+    /// A chat, by its id.
+    Chat(String),
+}
+
+/// What waits for the chat window, and the files that it may ask for.
+#[derive(Default)]
+pub struct Arrivals(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    arrivals: Vec<Arrival>,
+    files: HashMap<String, PathBuf>,
+    last_key: u64,
+}
+
+impl Arrivals {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        // Only single insertions and removals happen under this lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What waits; it waits no longer.
+    pub fn take(&self) -> Vec<Arrival> {
+        std::mem::take(&mut self.waiting().arrivals)
+    }
+
+    /// The file of this key.
+    ///
+    /// # Errors
+    /// `NotFound` if it was taken already.
+    pub fn take_file(&self, key: &str) -> Result<PathBuf> {
+        let file = self.waiting().files.remove(key);
+        file.ok_or_else(|| Error::new(ErrorCode::NotFound, "this file was taken already; open it once more"))
+    }
+
+    fn add(&self, arrival: Arrival) {
+        self.waiting().arrivals.push(arrival);
+    }
+
+    fn add_file(&self, path: PathBuf) -> String {
+        let mut waiting = self.waiting();
+        waiting.last_key += 1;
+        let key = waiting.last_key.to_string();
+        waiting.files.insert(key.clone(), path);
+        key
+    }
+}
+
+/// What the arguments of a start bring: links and files, as desktops give them. Relative paths are those of `folder`.
+pub fn of_arguments<S: AsRef<str>>(arguments: &[S], folder: &Path) -> Vec<Brought> {
+    let brought = arguments.iter().map(AsRef::as_ref).skip(1).filter_map(|argument| {
+        if argument.is_empty() || argument.starts_with('-') {
+            return None;
+        }
+        if ponder_link::is_link(argument) {
+            return Some(Brought::Link(argument.to_owned()));
+        }
+        match Url::parse(argument) {
+            Ok(url) if url.scheme() == "file" => of_url(&url),
+            _ => Some(Brought::File(folder.join(argument))),
+        }
+    });
+    brought.take(MOST).collect()
+}
+
+/// What an address stands for with which the system opens Ponder.
+pub fn of_url(url: &Url) -> Option<Brought> {
+    match url.scheme() {
+        "file" => url.to_file_path().ok().map(Brought::File),
+        _ => Some(Brought::Link(url.to_string())),
+    }
+}
+
+/// Takes what was brought; the windows that it asks for come to the front.
+pub fn bring(app: &AppHandle, brought: Vec<Brought>) {
+    if brought.is_empty() {
+        return;
+    }
+    let app = app.clone();
+    tauri::async_runtime::spawn(async move {
+        for one in brought.into_iter().take(MOST) {
+            let (shown, arrival) = match one {
+                Brought::Link(link) => of_link(&link),
+                Brought::Chat(id) => (WindowName::Chat, Some(Arrival::Chat { id })),
+                Brought::File(path) => (WindowName::Chat, Some(of_file(&app, path).await)),
+            };
+            match arrival {
+                Some(arrival) => add(&app, arrival),
+                None => window::show(&app, shown).unwrap_or_else(|error| tracing::warn!("a link showed no window: {error}")),
+            }
+        }
+    });
+}
+
+/// Hands something to the chat window, which comes to the front for it.
+pub fn add(app: &AppHandle, arrival: Arrival) {
+    app.state::<Arrivals>().add(arrival);
+    let target = EventTarget::webview_window(WindowName::Chat.as_str());
+    let told = window::show(app, WindowName::Chat).and_then(|()| app.emit_to(target, ARRIVED, ()));
+    if let Err(error) = told {
+        tracing::warn!("the chat window did not hear of what was brought to it: {error}");
+    }
+}
+
+fn of_link(link: &str) -> (WindowName, Option<Arrival>) {
+    let arrival = match ponder_link::read(link) {
+        Ok(Wish::Models) => return (WindowName::Models, None),
+        Ok(Wish::Settings) => return (WindowName::Settings, None),
+        Ok(Wish::NewChat(text)) => Arrival::Draft { text },
+        Ok(Wish::Chat(id)) => Arrival::Chat { id },
+        Err(reason) => Arrival::Refused {
+            error: Error::new(ErrorCode::BadRequest, format!("Nothing was done: {reason}.")),
+        },
+    };
+    (WindowName::Chat, Some(arrival))
+}
+
+async fn of_file(app: &AppHandle, path: PathBuf) -> Arrival {
+    let state = app.state::<App>();
+    let looked = state
+        .run_blocking(move || look_at(&path).map(|(name, chats)| (path, name, chats)))
+        .await;
+    let (path, name, chats) = match looked {
+        Ok(looked) => looked,
+        Err(error) => return Arrival::Refused { error },
+    };
+    let arrivals = app.state::<Arrivals>();
+    let Some(bytes) = chats else {
+        return Arrival::File {
+            key: arrivals.add_file(path),
+            name,
+        };
+    };
+    match state.chat.look_into_import(bytes).await {
+        Ok(found) => Arrival::Chats {
+            key: arrivals.add_file(path),
+            name,
+            found,
+        },
+        Err(error) => Arrival::Refused { error },
+    }
+}
+
+/// The name of a file and, if it is one of chats, its bytes.
+fn look_at(path: &Path) -> Result<(String, Option<Vec<u8>>)> {
+    let name = path
+        .file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let chats = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case(CHAT_FILE));
+    let longest = if chats { chat::LONGEST_IMPORT } else { LONGEST_FILE };
+    read_file(path, longest).map(|bytes| (name, chats.then_some(bytes)))
+}
+
+/// The bytes of a plain file that is not longer than this.
+///
+/// # Errors
+/// Says what it is instead.
+pub fn read_file(path: &Path, longest: u64) -> Result<Vec<u8>> {
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    let refuse = |code, reason: &str| Err(Error::new(code, format!("{name} was not opened: {reason}.")));
+    // Asked before it is opened, because opening a pipe would wait for whoever writes into it.
+    match fs::metadata(path) {
+        Ok(file) if !file.is_file() => return refuse(ErrorCode::BadRequest, "it is no file"),
+        Ok(file) if file.len() > longest => return refuse(ErrorCode::BadRequest, "it is too large"),
+        Ok(_) => {}
+        Err(error) => return refuse(ErrorCode::NotFound, &error.to_string()),
+    }
+    fs::read(path).or_else(|error| refuse(ErrorCode::Storage, &error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_links_files_or_nothing() {
+        let arguments = [
+            "ponder-app",
+            "--at-login",
+            "",
+            "PONDER:new?text=a",
+            "file:///home/ann/a%20chat.ponderchat",
+            "notes.md",
+            "/tmp/../etc/hosts",
+            "-rf",
+        ];
+        let file = |path: &str| Brought::File(path.into());
+        let wanted = [
+            Brought::Link("PONDER:new?text=a".into()),
+            file("/home/ann/a chat.ponderchat"),
+            file("/work/notes.md"),
+            file("/tmp/../etc/hosts"),
+        ];
+        assert_eq!(of_arguments(&arguments, Path::new("/work")), wanted);
+        let many = vec!["a"; 1000];
+        assert_eq!(of_arguments(&many, Path::new("/")).len(), MOST);
+    }
+
+    #[test]
+    fn a_link_cannot_name_a_file() {
+        for link in [
+            "ponder:file:///etc/passwd",
+            "ponder:///etc/passwd",
+            "ponder:import?path=/etc/passwd",
+        ] {
+            let brought = of_arguments(&["ponder-app", link], Path::new("/"));
+            assert_eq!(brought, [Brought::Link(link.into())]);
+            let (shown, arrival) = of_link(link);
+            assert_eq!(shown, WindowName::Chat);
+            assert!(matches!(arrival, Some(Arrival::Refused { .. })), "{arrival:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_asked_for_once_and_by_its_key_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        fs::write(&path, "12345").unwrap();
+        let arrivals = Arrivals::default();
+        let key = arrivals.add_file(path.clone());
+        assert!(arrivals.take_file("/etc/passwd").is_err());
+        assert_eq!(arrivals.take_file(&key).unwrap(), path);
+        assert!(arrivals.take_file(&key).is_err());
+
+        assert_eq!(read_file(&path, 5).unwrap(), b"12345");
+        assert!(read_file(&path, 4).unwrap_err().message.contains("too large"));
+        assert!(read_file(folder.path(), 4).unwrap_err().message.contains("no file"));
+        assert!(read_file(Path::new("/dev/zero"), u64::MAX).unwrap_err().message.contains("no file"));
+        assert!(read_file(&folder.path().join("b"), 4).is_err());
+    }
+}

@@ -1,0 +1,112 @@
+//! What the app shares with the desktop: what is brought to it, its end, quick entry, what the desktop can do.
+
+use std::collections::BTreeSet;
+
+use protocol::{Arrival, Command, Desktop, Error, ErrorCode, ImportReport, QuitChoice, Result, Unfinished, WindowName};
+use tauri::ipc::Response;
+use tauri::{AppHandle, State, WebviewWindow, Wry};
+use tauri_plugin_autostart::ManagerExt;
+
+use crate::arrivals::{self, Arrivals, Brought};
+use crate::menu::Commands;
+use crate::quick::QuickEntry;
+use crate::state::App;
+use crate::{command_link, notify, perform, quick, quit, tray, window};
+
+/// What the desktop can do of what can be set.
+#[tauri::command]
+pub async fn desktop(handle: AppHandle, quick_entry: State<'_, QuickEntry>) -> Result<Desktop> {
+    Ok(Desktop {
+        tray: tray::absence().await,
+        global_shortcut: quick::absence(),
+        notifications: notify::absence().await,
+        command: command_link::absence(),
+        open_at_login: handle.autolaunch().is_enabled().map_err(of_login)?,
+        shortcut_refused: quick_entry.refused(),
+    })
+}
+
+/// Does a command that is not the page's own.
+#[tauri::command]
+pub async fn run_command(handle: AppHandle, window: WebviewWindow, command: Command) -> Result<()> {
+    perform::perform(&handle, command, window::name_of(window.label())).await
+}
+
+/// The chat window's page says what it can do now, for the menus.
+#[tauri::command]
+pub async fn set_available_commands(commands: State<'_, Commands<Wry>>, available: BTreeSet<Command>) -> Result<()> {
+    commands.set_available(available);
+    Ok(())
+}
+
+/// What was brought to the app since this was asked last.
+#[tauri::command]
+pub async fn take_arrivals(arrivals: State<'_, Arrivals>) -> Result<Vec<Arrival>> {
+    Ok(arrivals.take())
+}
+
+/// The bytes of a file that was brought, once.
+#[tauri::command]
+pub async fn arrived_file(app: State<'_, App>, arrivals: State<'_, Arrivals>, key: String) -> Result<Response> {
+    let path = arrivals.take_file(&key)?;
+    let bytes = app.run_blocking(move || arrivals::read_file(&path, arrivals::LONGEST_FILE)).await?;
+    Ok(Response::new(bytes))
+}
+
+/// Imports the chats of a file that was brought.
+#[tauri::command]
+pub async fn import_arrived(app: State<'_, App>, arrivals: State<'_, Arrivals>, key: String) -> Result<ImportReport> {
+    let path = arrivals.take_file(&key)?;
+    let bytes = app.run_blocking(move || arrivals::read_file(&path, chat::LONGEST_IMPORT)).await?;
+    app.chat.import(bytes).await
+}
+
+/// What runs while the app is asked to end.
+#[tauri::command]
+pub async fn unfinished(handle: AppHandle) -> Result<Unfinished> {
+    quit::unfinished(&handle).await
+}
+
+/// Answers whether the app may end.
+#[tauri::command]
+pub async fn quit(handle: AppHandle, choice: QuitChoice) -> Result<()> {
+    quit::choose(&handle, choice);
+    Ok(())
+}
+
+/// Opens the app at login from now on, or no longer.
+#[tauri::command]
+pub async fn open_at_login(handle: AppHandle, on: bool) -> Result<()> {
+    let login = handle.autolaunch();
+    if login.is_enabled().map_err(of_login)? == on {
+        return Ok(());
+    }
+    let done = if on { login.enable() } else { login.disable() };
+    done.map_err(of_login)
+}
+
+fn of_login(error: tauri_plugin_autostart::Error) -> Error {
+    Error::new(
+        ErrorCode::Storage,
+        format!("whether Ponder opens at login could not be read or set; it is as it was: {error}"),
+    )
+}
+
+#[tauri::command]
+pub async fn hide_quick_entry(handle: AppHandle) -> Result<()> {
+    window::hide(&handle, WindowName::Quick);
+    Ok(())
+}
+
+/// Makes quick entry as high as what it shows.
+#[tauri::command]
+pub async fn fit_quick_entry(handle: AppHandle, height: f64) -> Result<()> {
+    quick::fit(&handle, height).map_err(|error| Error::new(ErrorCode::Engine, format!("the window keeps its size: {error}")))
+}
+
+/// Shows a chat in the chat window.
+#[tauri::command]
+pub async fn show_chat(handle: AppHandle, id: String) -> Result<()> {
+    arrivals::bring(&handle, vec![Brought::Chat(id)]);
+    Ok(())
+}

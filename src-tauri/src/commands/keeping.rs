@@ -1,0 +1,61 @@
+//! Finding chats, the archive, the trash and folders.
+
+use protocol::{Folder, FoundPlaces, HistoryQuery, HistoryState, Result, TrashedChat};
+use tauri::State;
+
+use crate::state::App;
+
+#[tauri::command]
+pub async fn search_history(app: State<'_, App>, query: HistoryQuery) -> Result<FoundPlaces> {
+    app.chat.search(&query).await
+}
+
+#[tauri::command]
+pub async fn archive_chat(app: State<'_, App>, id: String, archived: bool) -> Result<()> {
+    app.chat.archive(&id, archived).await
+}
+
+#[tauri::command]
+pub async fn trash(app: State<'_, App>) -> Result<Vec<TrashedChat>> {
+    app.chat.trash().await
+}
+
+#[tauri::command]
+pub async fn purge_chat(app: State<'_, App>, id: String) -> Result<()> {
+    app.chat.purge(&id).await
+}
+
+#[tauri::command]
+pub async fn folders(app: State<'_, App>) -> Result<Vec<Folder>> {
+    app.chat.folders().await
+}
+
+#[tauri::command]
+pub async fn create_folder(app: State<'_, App>, name: String) -> Result<Folder> {
+    app.chat.create_folder(&name).await
+}
+
+#[tauri::command]
+pub async fn change_folder(app: State<'_, App>, id: String, name: String, system_prompt: String) -> Result<()> {
+    app.chat.change_folder(&id, &name, &system_prompt).await
+}
+
+#[tauri::command]
+pub async fn delete_folder(app: State<'_, App>, id: String) -> Result<()> {
+    app.chat.delete_folder(&id).await
+}
+
+#[tauri::command]
+pub async fn restore_folder(app: State<'_, App>, id: String) -> Result<()> {
+    app.chat.restore_folder(&id).await
+}
+
+#[tauri::command]
+pub async fn move_chat(app: State<'_, App>, id: String, folder: Option<String>) -> Result<()> {
+    app.chat.move_to_folder(&id, folder.as_deref()).await
+}
+
+#[tauri::command]
+pub async fn history_state(app: State<'_, App>) -> Result<HistoryState> {
+    Ok(app.chat.history_state())
+}

@@ -1,0 +1,130 @@
+//! Chats and code as files.
+
+use std::path::{Path, PathBuf};
+
+use protocol::{Error, ErrorCode, ExportFormat, ImportReport, Result};
+use tauri::ipc::{InvokeBody, Request};
+use tauri::{AppHandle, Manager, State, WebviewWindow};
+use tauri_plugin_dialog::DialogExt;
+
+use crate::code_file;
+use crate::state::App;
+
+/// The longest name of a file without its ending, in characters.
+const LONGEST_NAME: usize = 80;
+
+/// Writes chats, or all of them, to a new file in the person's folder for downloads; returns its path.
+#[tauri::command]
+pub async fn export_chats(
+    handle: AppHandle,
+    app: State<'_, App>,
+    ids: Option<Vec<String>>,
+    format: ExportFormat,
+    name: String,
+) -> Result<String> {
+    let text = app.chat.export(ids.as_deref(), format).await?;
+    let folder = folder(&handle, &app);
+    let written = app.run_blocking(move || {
+        std::fs::create_dir_all(&folder)
+            .and_then(|()| write_new(&folder, &file_stem(&name), format.ending(), text.as_bytes()))
+            .map_err(|error| Error::new(ErrorCode::Storage, format!("the file could not be written: {error}")))
+    });
+    Ok(written.await?.display().to_string())
+}
+
+/// Shows an exported file in the system's file browser.
+#[tauri::command]
+pub async fn show_export(handle: AppHandle, app: State<'_, App>, path: String) -> Result<()> {
+    // Nothing else is shown than what lies where exports are written.
+    let folder = folder(&handle, &app);
+    if Path::new(&path).parent() != Some(folder.as_path()) {
+        return Err(Error::new(ErrorCode::BadRequest, "only exported files are shown"));
+    }
+    tauri_plugin_opener::reveal_item_in_dir(path)
+        .map_err(|error| Error::new(ErrorCode::NotFound, format!("no program showed the file: {error}")))
+}
+
+/// Where exports are written.
+fn folder(handle: &AppHandle, app: &App) -> PathBuf {
+    handle.path().download_dir().unwrap_or_else(|_| app.data_dir.clone())
+}
+
+/// Takes chats from a file, whose bytes are the body of the call.
+#[tauri::command]
+pub async fn import_chats(app: State<'_, App>, request: Request<'_>) -> Result<ImportReport> {
+    match request.body() {
+        InvokeBody::Raw(bytes) => app.chat.import(bytes.clone()).await,
+        InvokeBody::Json(_) => Err(Error::new(ErrorCode::BadRequest, "a file is sent as its bytes")),
+    }
+}
+
+/// Writes code of an answer to a file that the person chooses; returns its name, or nothing if they chose none. The page gives
+/// words alone: where they go is known to the system's dialog and to nobody else.
+#[tauri::command]
+pub async fn save_code(window: WebviewWindow, app: State<'_, App>, code: String, language: String) -> Result<Option<String>> {
+    let (chosen, answer) = tokio::sync::oneshot::channel();
+    let dialog = window.dialog().file().set_parent(&window).set_file_name(code_file::name(&language));
+    // The person may have closed the window; then nobody waits for the answer.
+    dialog.save_file(move |path| drop(chosen.send(path)));
+    let Some(path) = answer.await.ok().flatten() else {
+        return Ok(None);
+    };
+    let unwritten = |reason: &dyn std::fmt::Display| Error::new(ErrorCode::Storage, format!("the file could not be written: {reason}"));
+    let path = path.into_path().map_err(|error| unwritten(&error))?;
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    app.run_blocking(move || std::fs::write(&path, code).map_err(|error| unwritten(&error)))
+        .await?;
+    Ok(name)
+}
+
+/// A name of letters, digits, dots and dashes, which leads nowhere.
+fn file_stem(name: &str) -> String {
+    let plain: String = name
+        .chars()
+        .map(|letter| if letter.is_alphanumeric() { letter } else { ' ' })
+        .collect();
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    let stem: String = words.join(" ").chars().take(LONGEST_NAME).collect();
+    if stem.is_empty() {
+        "Chat".into()
+    } else {
+        stem
+    }
+}
+
+/// Writes a file that is not there yet: with a number after its name if there is one of that name.
+fn write_new(folder: &Path, stem: &str, ending: &str, bytes: &[u8]) -> std::io::Result<PathBuf> {
+    for number in 1..10_000 {
+        let name = match number {
+            1 => format!("{stem}.{ending}"),
+            number => format!("{stem} {number}.{ending}"),
+        };
+        let path = folder.join(name);
+        match std::fs::OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(mut file) => {
+                return match std::io::Write::write_all(&mut file, bytes) {
+                    Ok(()) => Ok(path),
+                    // A part of an export helps nobody.
+                    Err(error) => std::fs::remove_file(&path).and(Err(error)),
+                };
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(std::io::Error::other("there are too many files of this name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_called_as_its_chat_and_takes_the_place_of_no_other() {
+        assert_eq!(file_stem("../../etc/passwd\0<script>"), "etc passwd script");
+        assert_eq!(file_stem("…"), "Chat");
+        let folder = tempfile::tempdir().unwrap();
+        let names: Vec<_> = (0..3).map(|_| write_new(folder.path(), "a", "md", b"x").unwrap()).collect();
+        assert_eq!(names, ["a.md", "a 2.md", "a 3.md"].map(|name| folder.path().join(name)));
+    }
+}

@@ -1,0 +1,122 @@
+//! Quick entry: a small window over everything for one question, shown and hidden by keys that are heard everywhere, by the tray, or by
+//! `--quick-entry`, to which desktops that keep keys to themselves can give a key.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use protocol::{Absence, WindowName};
+use tauri::{AppHandle, Emitter, EventTarget, LogicalSize, Manager};
+use tauri_plugin_global_shortcut::{GlobalShortcutExt, ShortcutState};
+
+use crate::commands::QUICK_SHOWN;
+use crate::window;
+
+/// The argument with which a start shows quick entry in the app that runs.
+pub const QUICK_ENTRY: &str = "--quick-entry";
+
+/// How wide the window is, and between which heights it follows what it shows, in logical pixels.
+const WIDTH: f64 = 640.0;
+const HEIGHTS: (f64, f64) = (64.0, 560.0);
+
+/// The keys, as far as they are heard.
+#[derive(Default)]
+pub struct QuickEntry {
+    /// Whether the plugin is there that hears them. It costs a thread that wakes up, so it is started with the first keys that are set.
+    listening: AtomicBool,
+    heard: Mutex<Option<String>>,
+    refused: Mutex<Option<String>>,
+}
+
+impl QuickEntry {
+    /// Why the keys that are set are not heard.
+    pub fn refused(&self) -> Option<String> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Why no keys are heard while another program is in front; `None`: they are.
+pub fn absence() -> Option<Absence> {
+    let wayland = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "x11" && value != "tty");
+    let absent = cfg!(target_os = "linux") && (wayland("WAYLAND_DISPLAY") || wayland("XDG_SESSION_TYPE"));
+    absent.then_some(Absence::Wayland)
+}
+
+/// Hears these keys from now on, or none.
+pub fn apply(app: &AppHandle, keys: Option<String>) {
+    let handle = app.clone();
+    let done = app.run_on_main_thread(move || {
+        let entry = handle.state::<QuickEntry>();
+        let mut heard = entry.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        if *heard == keys {
+            return;
+        }
+        let set = listen(&handle, &entry, keys.as_deref());
+        if let Err(reason) = &set {
+            tracing::warn!("the keys of quick entry are not heard: {reason}");
+        }
+        *entry.refused.lock().unwrap_or_else(PoisonError::into_inner) = set.err();
+        *heard = keys;
+    });
+    if let Err(error) = done {
+        tracing::warn!("the keys of quick entry are as they were: {error}");
+    }
+}
+
+fn listen(app: &AppHandle, entry: &QuickEntry, keys: Option<&str>) -> Result<(), String> {
+    if absence().is_some() {
+        return Ok(());
+    }
+    let said = |error: &dyn std::fmt::Display| error.to_string();
+    if !entry.listening.load(Ordering::Relaxed) {
+        if keys.is_none() {
+            return Ok(());
+        }
+        app.plugin(tauri_plugin_global_shortcut::Builder::new().build())
+            .map_err(|error| said(&error))?;
+        entry.listening.store(true, Ordering::Relaxed);
+    }
+    let shortcuts = app.global_shortcut();
+    shortcuts.unregister_all().map_err(|error| said(&error))?;
+    let Some(keys) = keys else {
+        return Ok(());
+    };
+    let pressed = shortcuts.on_shortcut(keys, |app, _, event| {
+        if event.state == ShortcutState::Pressed {
+            toggle(app);
+        }
+    });
+    pressed.map_err(|error| said(&error))
+}
+
+/// Shows the window, with the focus where a question is written.
+///
+/// # Errors
+/// When the window system refuses.
+pub fn show(app: &AppHandle) -> tauri::Result<()> {
+    window::show(app, WindowName::Quick)?;
+    app.emit_to(EventTarget::webview_window(WindowName::Quick.as_str()), QUICK_SHOWN, ())
+}
+
+fn toggle(app: &AppHandle) {
+    if window::is_visible(app, WindowName::Quick) {
+        window::hide(app, WindowName::Quick);
+    } else if let Err(error) = show(app) {
+        tracing::warn!("quick entry could not be shown: {error}");
+    }
+}
+
+/// Makes the window as high as what it shows, within limits.
+///
+/// # Errors
+/// When the window system refuses.
+pub fn fit(app: &AppHandle, height: f64) -> tauri::Result<()> {
+    let height = if height.is_finite() {
+        height.clamp(HEIGHTS.0, HEIGHTS.1)
+    } else {
+        HEIGHTS.0
+    };
+    match app.get_webview_window(WindowName::Quick.as_str()) {
+        Some(window) => window.set_size(LogicalSize::new(WIDTH, height)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,144 @@
+//! The icon in the menu bar or the tray, if a person wants one. On Linux the desktop has to show it; where it does not, there is none, and the
+//! app never hides behind what nobody sees.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use protocol::{Absence, Command, WindowName};
+use tauri::image::Image;
+use tauri::menu::{Menu, MenuItem, PredefinedMenuItem};
+use tauri::tray::TrayIconBuilder;
+use tauri::{AppHandle, Manager};
+
+use crate::{menu, window};
+
+const ID: &str = "ponder";
+
+/// In the menu bar a form that the system colours; panels of Linux show pictures as they are, on light and on dark.
+#[cfg(target_os = "macos")]
+const ICON: &[u8] = include_bytes!("../../icons/menubar.png");
+#[cfg(not(target_os = "macos"))]
+const ICON: &[u8] = include_bytes!("../../icons/32x32.png");
+
+/// The entry that shows the chat window; the others are commands.
+pub const SHOW: &str = "show";
+
+/// Whether a person wants the icon.
+#[derive(Default)]
+pub struct Tray {
+    wanted: AtomicBool,
+    #[cfg(target_os = "linux")]
+    followed: AtomicBool,
+}
+
+/// Whether a person sees the icon.
+pub fn is_shown(app: &AppHandle) -> bool {
+    app.tray_by_id(ID).is_some()
+}
+
+/// Why this desktop has none; `None`: it has.
+pub async fn absence() -> Option<Absence> {
+    #[cfg(target_os = "linux")]
+    if !linux::has_tray().await {
+        return Some(Absence::NoTray);
+    }
+    None
+}
+
+/// Shows the icon or takes it away.
+pub async fn apply(app: &AppHandle, wanted: bool) {
+    let tray = app.state::<Tray>();
+    tray.wanted.store(wanted, Ordering::Relaxed);
+    set(app, wanted && absence().await.is_none());
+    #[cfg(target_os = "linux")]
+    if wanted && !tray.followed.swap(true, Ordering::Relaxed) {
+        tauri::async_runtime::spawn(linux::follow(app.clone()));
+    }
+}
+
+fn set(app: &AppHandle, shown: bool) {
+    let handle = app.clone();
+    let done = app.run_on_main_thread(move || match (shown, is_shown(&handle)) {
+        (true, false) => {
+            if let Err(error) = build(&handle) {
+                tracing::warn!("the icon of the app cannot be shown: {error}");
+            }
+        }
+        (false, true) => {
+            drop(handle.remove_tray_by_id(ID));
+            // A hidden window would have no way back.
+            if !crate::quit::stays_without_windows(&handle) {
+                window::show(&handle, WindowName::Chat).unwrap_or_else(|error| tracing::warn!("the window stays hidden: {error}"));
+            }
+        }
+        _ => {}
+    });
+    if let Err(error) = done {
+        tracing::warn!("the icon of the app is not as it is set: {error}");
+    }
+}
+
+fn build(app: &AppHandle) -> tauri::Result<()> {
+    let entry = |command, text| MenuItem::with_id(app, menu::id(command), text, true, None::<&str>);
+    let menu = Menu::with_items(
+        app,
+        &[
+            &MenuItem::with_id(app, SHOW, "Show Ponder", true, None::<&str>)?,
+            &entry(Command::NewChat, "New Chat")?,
+            &entry(Command::QuickEntry, "Quick Entry")?,
+            &PredefinedMenuItem::separator(app)?,
+            &entry(Command::Quit, "Quit Ponder")?,
+        ],
+    )?;
+    TrayIconBuilder::with_id(ID)
+        .icon(Image::from_bytes(ICON)?)
+        .icon_as_template(true)
+        .tooltip("Ponder")
+        .menu(&menu)
+        .build(app)
+        .map(drop)
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::sync::atomic::Ordering;
+
+    use futures::StreamExt;
+    use tauri::{AppHandle, Manager};
+    use zbus::fdo::DBusProxy;
+    use zbus::names::BusName;
+    use zbus::Connection;
+
+    use super::{set, Tray};
+
+    /// Who shows icons of apps.
+    const WATCHER: &str = "org.kde.StatusNotifierWatcher";
+
+    pub async fn has_tray() -> bool {
+        let asked = async {
+            let connection = Connection::session().await?;
+            let owned = DBusProxy::new(&connection)
+                .await?
+                .name_has_owner(BusName::try_from(WATCHER)?)
+                .await?;
+            zbus::Result::Ok(owned)
+        };
+        asked.await.unwrap_or(false)
+    }
+
+    /// Notices a tray that comes or goes.
+    pub async fn follow(app: AppHandle) {
+        let followed = async {
+            let connection = Connection::session().await?;
+            let bus = DBusProxy::new(&connection).await?;
+            let mut owners = bus.receive_name_owner_changed_with_args(&[(0, WATCHER)]).await?;
+            while let Some(change) = owners.next().await {
+                let there = change.args()?.new_owner().is_some();
+                set(&app, there && app.state::<Tray>().wanted.load(Ordering::Relaxed));
+            }
+            zbus::Result::Ok(())
+        };
+        if let Err(error) = followed.await {
+            tracing::warn!("whether the desktop shows the icon is not known: {error}");
+        }
+    }
+}
