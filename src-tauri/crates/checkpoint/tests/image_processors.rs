@@ -155,16 +155,16 @@ fn null_never_overrides_a_default() {
     assert_eq!(processor(nulls, json!({"vision_config": null})), bare);
     let edges = json!({"image_processor_type": "Qwen2VLImageProcessor", "min_pixels": null, "max_pixels": null,
         "size": {"shortest_edge": 65536, "longest_edge": null}});
-    let Sizing::Area(area) = processor(edges, json!({})).sizing else {
-        panic!("an area")
+    let Sizing::SmartResize(rule) = processor(edges, json!({})).sizing else {
+        panic!("a smart resize")
     };
-    assert_eq!((area.min_pixels, area.max_pixels), (65536, 1_003_520));
+    assert_eq!((rule.min_pixels, rule.max_pixels), (65536, 1_003_520));
     let numbers = json!({"image_processor_type": "Qwen2VLImageProcessor", "min_pixels": 7000, "max_pixels": 9000,
         "size": {"shortest_edge": 65536, "longest_edge": 99999}});
-    let Sizing::Area(area) = processor(numbers, json!({})).sizing else {
-        panic!("an area")
+    let Sizing::SmartResize(rule) = processor(numbers, json!({})).sizing else {
+        panic!("a smart resize")
     };
-    assert_eq!((area.min_pixels, area.max_pixels), (7000, 9000));
+    assert_eq!((rule.min_pixels, rule.max_pixels), (7000, 9000));
 }
 
 #[test]
@@ -184,19 +184,19 @@ fn the_newer_place_is_read_too_and_the_one_for_videos_last() {
         json!({"video_processor_type": "Qwen3VLVideoProcessor", "patch_size": 16, "max_pixels": null,
         "size": {"longest_edge": 25165824, "shortest_edge": 4096}}),
     );
-    let Sizing::Area(area) = read().expect("a processor").sizing else {
-        panic!("an area")
+    let Sizing::SmartResize(rule) = read().expect("a processor").sizing else {
+        panic!("a smart resize")
     };
-    assert_eq!((area.patch, area.min_pixels, area.max_pixels), (16, 3136, 1_003_520));
+    assert_eq!((rule.patch, rule.min_pixels, rule.max_pixels), (16, 3136, 1_003_520));
     write(
         "processor_config.json",
         json!({"image_processor": {"image_processor_type": "Qwen2VLImageProcessor", "patch_size": 16,
         "min_pixels": null, "max_pixels": null, "size": {"longest_edge": 16777216, "shortest_edge": 65536}}}),
     );
-    let Sizing::Area(area) = read().expect("a processor").sizing else {
-        panic!("an area")
+    let Sizing::SmartResize(rule) = read().expect("a processor").sizing else {
+        panic!("a smart resize")
     };
-    assert_eq!((area.patch, area.min_pixels, area.max_pixels), (16, 65536, 16_777_216));
+    assert_eq!((rule.patch, rule.min_pixels, rule.max_pixels), (16, 65536, 16_777_216));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
 use crate::error::Result;
-use crate::sequence::{ImageViews, Preparing, PromptImage};
+use crate::sequence::{ImageViews, PendingViews, PromptImage};
 
 /// A picture of a request.
 #[derive(Clone)]
@@ -146,7 +146,7 @@ fn plan(bytes: &ImageBytes, request: &Request, processor: &Arc<ImageProcessor>) 
 }
 
 /// Unfolds a picture on a thread of its own. If there is none, whoever waits hears that it has ended.
-fn start(bytes: ImageBytes, processor: Arc<ImageProcessor>, plan: ImagePlan) -> Preparing {
+fn start(bytes: ImageBytes, processor: Arc<ImageProcessor>, plan: ImagePlan) -> PendingViews {
     let (sender, views) = oneshot::channel();
     let unfold = move || {
         let unfold = || Ok(media::preprocess(&media::decode(&bytes)?, &processor, &plan)?);

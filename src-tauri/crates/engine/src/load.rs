@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::images;
 use crate::kernels;
 use crate::memory;
-use crate::models::vision::{Between, Features, VisionTower};
+use crate::models::vision::{Features, LayerHook, VisionTower};
 use crate::models::{Input, Model};
 use crate::output_constraint::LazyVocabulary;
 use crate::product_check;
@@ -204,12 +204,12 @@ impl LoadedModel {
         PromptImages::new(images, &self.model, vision)
     }
 
-    /// Looks at a picture of a prompt, or takes what was made of it before; `between` is called between two layers of the tower. Returns
+    /// Looks at a picture of a prompt, or takes what was made of it before; `hook` is called between two layers of the tower. Returns
     /// whether it was looked at: its views may still be in the making.
     ///
     /// # Errors
-    /// If the model does not see, the picture cannot be prepared, MLX fails, or `between` does.
-    pub fn look(&self, images: &PromptImages, index: usize, between: &mut Between<'_>) -> Result<bool> {
+    /// If the model does not see, the picture cannot be prepared, MLX fails, or `hook` does.
+    pub fn look(&self, images: &PromptImages, index: usize, hook: &mut LayerHook<'_>) -> Result<bool> {
         let (tower, image) = (self.tower.as_ref().ok_or(Error::Blind)?, images.image(index));
         if let Some(known) = self.features.borrow_mut().get(&image.hash) {
             images.see(index, known);
@@ -217,7 +217,7 @@ impl LoadedModel {
         }
         let Some(views) = images.views(index)? else { return Ok(false) };
         self.looks.set(self.looks.get() + 1);
-        let looked = tower.look(&views, &image.plan, between);
+        let looked = tower.look(&views, &image.plan, hook);
         // What a view took is of no use for the text that is read next.
         memory::clear_cache()?;
         let features: Rc<Features> = Rc::new(looked?);

@@ -18,7 +18,7 @@ use crate::models::{Input, Model};
 use crate::parameters::Parameters;
 use crate::sampler::{Mask, Sampler};
 use crate::tensor::{device, eval, Device, Tensor};
-pub use images::{Chunk, ImageViews, Preparing, PromptImage, PromptImages};
+pub use images::{Chunk, ImageViews, PendingViews, PromptImage, PromptImages};
 pub use verify::verify;
 
 /// Prompt tokens that are read at once, between two looks at the cancel flag.

@@ -21,16 +21,16 @@ pub fn preprocess(picture: &Picture, processor: &ImageProcessor, plan: &ImagePla
         return Err(Error::WrongPlan("it has another number of pixels than its size says".into()));
     }
     let numbers = Numbers::of(&processor.scaling);
-    let original = Canvas {
+    let original = RgbRef {
         rgb: &picture.rgb,
         size: (picture.width, picture.height),
     };
     let mut last: Option<(Vec<u8>, (u32, u32))> = None;
     for step in &plan.steps {
-        let from = last.as_ref().map_or(original, |(rgb, size)| Canvas { rgb, size: *size });
+        let from = last.as_ref().map_or(original, |(rgb, size)| RgbRef { rgb, size: *size });
         last = Some((from.resized(*step, processor), *step));
     }
-    let shown = last.as_ref().map_or(original, |(rgb, size)| Canvas { rgb, size: *size });
+    let shown = last.as_ref().map_or(original, |(rgb, size)| RgbRef { rgb, size: *size });
     let tiles = plan.views.len() - usize::from(plan.whole && !plan.views.is_empty());
     let columns = plan.tiles.map_or(1, |(_, columns)| columns.max(1));
     let mut views = Vec::with_capacity(plan.views.len());
@@ -41,7 +41,7 @@ pub fn preprocess(picture: &Picture, processor: &ImageProcessor, plan: &ImagePla
         } else {
             let from = if processor.sizing.whole_is_of_original() { original } else { shown };
             let whole = from.resized((view.width, view.height), processor);
-            let whole = Canvas {
+            let whole = RgbRef {
                 rgb: &whole,
                 size: (view.width, view.height),
             };
@@ -51,14 +51,14 @@ pub fn preprocess(picture: &Picture, processor: &ImageProcessor, plan: &ImagePla
     Ok(views)
 }
 
-/// Pixels of red, green and blue, row by row.
+/// Borrowed pixels of red, green and blue, row by row.
 #[derive(Clone, Copy)]
-struct Canvas<'a> {
+struct RgbRef<'a> {
     rgb: &'a [u8],
     size: (u32, u32),
 }
 
-impl<'a> Canvas<'a> {
+impl<'a> RgbRef<'a> {
     fn resized(&self, to: (u32, u32), processor: &ImageProcessor) -> Vec<u8> {
         resize_rgb(self.rgb, self.size, (to.0.max(1), to.1.max(1)), processor.filter)
     }
@@ -92,9 +92,9 @@ impl Numbers {
     }
 
     /// The numbers of a view whose corner lies here.
-    fn view(&self, canvas: &Canvas, corner: (u32, u32), view: &View, layout: Layout) -> Result<ViewPixels> {
+    fn view(&self, pixels: &RgbRef, corner: (u32, u32), view: &View, layout: Layout) -> Result<ViewPixels> {
         match layout {
-            Layout::Planes => Ok(self.planes(canvas, corner, view)),
+            Layout::Planes => Ok(self.planes(pixels, corner, view)),
             Layout::Patches {
                 side,
                 block,
@@ -114,20 +114,20 @@ impl Numbers {
                     frames,
                     colour_by_colour,
                 };
-                Ok(self.patches(canvas, corner, (rows, columns), &order))
+                Ok(self.patches(pixels, corner, (rows, columns), &order))
             }
         }
     }
 
-    fn planes(&self, canvas: &Canvas, (left, top): (u32, u32), view: &View) -> ViewPixels {
+    fn planes(&self, pixels: &RgbRef, (left, top): (u32, u32), view: &View) -> ViewPixels {
         let (width, height) = (view.width as usize, view.height as usize);
         let mut values = Vec::with_capacity(3 * width * height);
         for (colour, numbers) in self.0.iter().enumerate() {
             for row in 0..view.height {
-                let steps = canvas.row(left, top + row, view.width);
+                let steps = pixels.row(left, top + row, view.width);
                 let start = values.len();
                 values.extend(steps.chunks_exact(3).map(|pixel| numbers[usize::from(pixel[colour])]));
-                // Black where a canvas is larger than its picture.
+                // Black where a tiled canvas is larger than its picture.
                 values.resize(start + width, numbers[0]);
             }
         }
@@ -137,12 +137,12 @@ impl Numbers {
         }
     }
 
-    fn patches(&self, canvas: &Canvas, (left, top): (u32, u32), (rows, columns): (u32, u32), order: &Order) -> ViewPixels {
+    fn patches(&self, pixels: &RgbRef, (left, top): (u32, u32), (rows, columns): (u32, u32), order: &Order) -> ViewPixels {
         let side = order.side as usize;
         let length = 3 * side * side * order.frames as usize;
         let mut values = Vec::with_capacity(rows as usize * columns as usize * length);
         for (row, column) in order.grid(rows, columns) {
-            let lines = (0..order.side).map(|line| canvas.row(left + column * order.side, top + row * order.side + line, order.side));
+            let lines = (0..order.side).map(|line| pixels.row(left + column * order.side, top + row * order.side + line, order.side));
             match order.colour_by_colour {
                 true => {
                     for (colour, numbers) in self.0.iter().enumerate() {

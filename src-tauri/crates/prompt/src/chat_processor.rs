@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::call_form::CallForm;
 use crate::channels::{ChannelFormat, ChannelParser, ThinkingTerminator};
 use crate::conversation::{map_texts, texts};
-use crate::images::{Form, ImageSpan, ImageTokens};
+use crate::images::{ContentFormat, ImageSpan, ImageTokens};
 use crate::thinking_control::capability;
 use crate::{Error, RenderRequest, Result, StopSet, Template, Tokenizer};
 
@@ -102,8 +102,8 @@ impl ChatProcessor {
         self.images.is_some()
     }
 
-    /// The variables of a conversation, and the form of its pictures; `None` if none are shown.
-    fn variables(&self, request: &RenderRequest) -> Result<(Map<String, Value>, Option<Form>)> {
+    /// The variables of a conversation, and the format of its pictures; `None` if none are shown.
+    fn variables(&self, request: &RenderRequest) -> Result<(Map<String, Value>, Option<ContentFormat>)> {
         let variables = self.template.variables(request);
         if request.images.is_empty() {
             return Ok((variables, None));
@@ -111,17 +111,17 @@ impl ChatProcessor {
         let images = self.images.as_ref().ok_or(Error::NoPictures)?;
         let mut found = Vec::new();
         ["messages", "tools"].iter().for_each(|name| texts(&variables[*name], &mut found));
-        match images.form(request.messages, found.iter().copied()) {
-            Form::Parts => Ok((variables, Some(Form::Parts))),
+        match images.content_format(request.messages, found.iter().copied()) {
+            ContentFormat::Parts => Ok((variables, Some(ContentFormat::Parts))),
             inline => Ok((self.template.variables_in(request, Some(inline)), Some(inline))),
         }
     }
 
     /// Renders for encoding: places for pictures are written as the model's family has them.
-    fn render_written(&self, variables: Map<String, Value>, pictures: Option<Form>) -> Result<String> {
+    fn render_written(&self, variables: Map<String, Value>, pictures: Option<ContentFormat>) -> Result<String> {
         let text = self.template.render(variables)?;
         Ok(match (&self.images, pictures) {
-            (Some(images), Some(form)) => images.write(text, form),
+            (Some(images), Some(format)) => images.write(text, format),
             _ => text,
         })
     }
@@ -164,7 +164,7 @@ impl ChatProcessor {
     fn prompt_with(
         &self,
         variables: &Map<String, Value>,
-        pictures: Option<Form>,
+        pictures: Option<ContentFormat>,
         sentinel: char,
         change: &impl Fn(&str) -> std::borrow::Cow<'_, str>,
     ) -> Result<Prompt> {

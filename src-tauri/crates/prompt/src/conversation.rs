@@ -7,7 +7,7 @@ use serde_json::{json, Map, Value};
 
 use checkpoint::ImagePlan;
 
-use crate::images::Form;
+use crate::images::ContentFormat;
 use crate::tool_conventions::ToolConventions;
 
 /// What a prompt is rendered from.
@@ -27,8 +27,8 @@ pub struct RenderRequest<'a> {
 
 impl RenderRequest<'_> {
     /// The variables that transformers' `apply_chat_template` passes for the same conversation, as a template with these conventions
-    /// accepts them; pictures in this form, or as words.
-    pub(crate) fn variables(&self, conventions: ToolConventions, pictures: Option<Form>) -> Map<String, Value> {
+    /// accepts them; pictures in this format, or as words.
+    pub(crate) fn variables(&self, conventions: ToolConventions, pictures: Option<ContentFormat>) -> Map<String, Value> {
         let mut variables = Map::new();
         let messages = self.messages.iter().map(|one| message(one, conventions, pictures));
         variables.insert("messages".into(), messages.collect());
@@ -63,7 +63,7 @@ impl RenderRequest<'_> {
 
 /// A message in the form that templates expect: content as one text, as an object that a tool returned, or as a list of parts if a picture is
 /// among them; arguments as objects.
-fn message(message: &Message, conventions: ToolConventions, pictures: Option<Form>) -> Value {
+fn message(message: &Message, conventions: ToolConventions, pictures: Option<ContentFormat>) -> Value {
     let role = match message.role {
         Role::System => "system",
         Role::User => "user",
@@ -75,7 +75,7 @@ fn message(message: &Message, conventions: ToolConventions, pictures: Option<For
     let content = match message.content.as_slice() {
         [Content::Data { data }] if conventions.objects => data.clone(),
         parts => match pictures.zip(std::num::NonZeroUsize::new(parts.iter().filter(|part| is_picture(part)).count())) {
-            Some((form, count)) => with_pictures(parts, count.get(), form),
+            Some((format, count)) => with_pictures(parts, count.get(), format),
             None => message.text_with_placeholders().into(),
         },
     };
@@ -104,15 +104,15 @@ fn is_picture(part: &Content) -> bool {
 }
 
 /// Parts with pictures, which come before the words: that is how nearly all families were trained.
-fn with_pictures(parts: &[Content], count: usize, form: Form) -> Value {
+fn with_pictures(parts: &[Content], count: usize, format: ContentFormat) -> Value {
     let text: String = parts.iter().filter(|part| !is_picture(part)).filter_map(Content::as_text).collect();
-    match form {
-        Form::Parts => {
+    match format {
+        ContentFormat::Parts => {
             let pictures = std::iter::repeat_n(json!({"type": "image"}), count);
             let words = (!text.is_empty()).then(|| json!({"type": "text", "text": text}));
             pictures.chain(words).collect()
         }
-        Form::Inline(marker) => std::iter::repeat_n(marker, count).chain(text.chars()).collect::<String>().into(),
+        ContentFormat::Inline(marker) => std::iter::repeat_n(marker, count).chain(text.chars()).collect::<String>().into(),
     }
 }
 

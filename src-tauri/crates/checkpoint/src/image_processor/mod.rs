@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use crate::{Error, Result};
 
-mod area;
 mod families;
-mod settings;
+mod processor_config;
 mod sizing;
+mod smart_resize;
 mod tiles;
 
-pub use area::{Area, Enlarging, Features};
 pub use sizing::Sizing;
-pub use tiles::{Canvas, LfmTiles, RatioTiles, Splits};
+pub use smart_resize::{Enlarging, Features, SmartResize};
+pub use tiles::{ImageSplitting, LfmTiles, RatioTiles, TiledCanvas};
 
 /// More pixels than any plan has: 16,384 tokens of 32 by 32, twice.
 const MAX_PIXELS: u64 = 1 << 25;
@@ -128,8 +128,8 @@ impl ImageProcessor {
     /// Reads what a model's folder says of its pictures; `config` is its `config.json`. `None` if it says nothing, as text models do. An error names a
     /// processor that is not known and a number that no processor has.
     pub fn read(folder: &Path, config: &Value) -> Result<Option<Self>> {
-        match settings::Settings::read(folder, config)? {
-            Some(settings) => families::describe(&settings).map(Some),
+        match processor_config::ProcessorConfig::read(folder, config)? {
+            Some(processor) => families::describe(&processor).map(Some),
             None => Ok(None),
         }
     }

@@ -3,7 +3,7 @@
 use protocol::ImageDetail;
 use serde::Serialize;
 
-use super::{Area, Canvas, ImagePlan, LfmTiles, RatioTiles, Splits, View};
+use super::{ImagePlan, ImageSplitting, LfmTiles, RatioTiles, SmartResize, TiledCanvas, View};
 use crate::{Error, Result};
 
 /// Tokens that a picture of Gemma 4 may have, and what it has unless a config says otherwise.
@@ -14,8 +14,8 @@ const USUAL_BUDGET: u32 = 280;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sizing {
-    /// Both sides multiples of a factor, so many pixels at least and at most.
-    Area(Area),
+    /// Both sides multiples of a factor, so many pixels at least and at most (Qwen and those that took its rule over).
+    SmartResize(SmartResize),
     /// Always the same size, whatever the picture's shape (Gemma 3, Gemma 3n).
     Fixed {
         /// Pixels in a row.
@@ -48,24 +48,24 @@ pub enum Sizing {
         merge: u32,
     },
     /// Tiles of the picture brought to a multiple of their side, then the whole (Idefics3, SmolVLM).
-    Splits(Splits),
+    ImageSplitting(ImageSplitting),
     /// Tiles in the arrangement that comes closest to the picture's shape, then the whole (InternVL).
     RatioTiles(RatioTiles),
     /// A view of its own shape, or such tiles if it is large (LFM2-VL).
     LfmTiles(LfmTiles),
     /// Tiles of a canvas in whose corner the picture stands (Llama 3.2).
-    Canvas(Canvas),
+    TiledCanvas(TiledCanvas),
 }
 
 impl Sizing {
     /// Whether the whole picture after its tiles is made from the picture, not from what was cut into tiles.
     pub fn whole_is_of_original(&self) -> bool {
-        !matches!(self, Self::Splits(_))
+        !matches!(self, Self::ImageSplitting(_))
     }
 
     pub(super) fn plan(&self, width: u32, height: u32, detail: ImageDetail) -> Result<ImagePlan> {
         match self {
-            Self::Area(area) => area.plan(width, height, detail),
+            Self::SmartResize(rule) => rule.plan(width, height, detail),
             Self::Fixed {
                 width,
                 height,
@@ -85,10 +85,10 @@ impl Sizing {
                 patch,
                 merge,
             } => Ok(longest((width, height), (*w, *h), *patch, *merge, detail)),
-            Self::Splits(splits) => Ok(splits.plan(width, height, detail)),
+            Self::ImageSplitting(rule) => Ok(rule.plan(width, height, detail)),
             Self::RatioTiles(tiles) => Ok(tiles.plan(width, height, detail)),
             Self::LfmTiles(tiles) => Ok(tiles.plan(width, height, detail)),
-            Self::Canvas(canvas) => Ok(canvas.plan(width, height, detail)),
+            Self::TiledCanvas(rule) => Ok(rule.plan(width, height, detail)),
         }
     }
 }

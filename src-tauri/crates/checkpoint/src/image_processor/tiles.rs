@@ -9,9 +9,9 @@ use super::{ImagePlan, View};
 /// No side is brought to more pixels by Idefics3 than this.
 const MAX_SIDE: f64 = 4096.0;
 
-/// Idefics3 and SmolVLM: the longer side to a size, both up to multiples of the tile, tiles, then the whole in one more.
+/// Idefics3 and SmolVLM (`do_image_splitting`): the longer side to a size, both up to multiples of the tile, tiles, then the whole in one more.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Splits {
+pub struct ImageSplitting {
     /// What the longer side is brought to.
     pub longest: u32,
     /// The side of a tile.
@@ -24,7 +24,7 @@ pub struct Splits {
     pub merge: u32,
 }
 
-impl Splits {
+impl ImageSplitting {
     pub(super) fn plan(&self, width: u32, height: u32, detail: ImageDetail) -> ImagePlan {
         let mut longest = self.longest;
         loop {
@@ -231,7 +231,7 @@ impl LfmTiles {
 
 /// Llama 3.2: the smallest canvas of tiles that the picture fits into, black where it does not cover it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Canvas {
+pub struct TiledCanvas {
     /// The side of a tile.
     pub tile: u32,
     /// The most tiles.
@@ -240,7 +240,7 @@ pub struct Canvas {
     pub patch: u32,
 }
 
-impl Canvas {
+impl TiledCanvas {
     pub(super) fn plan(&self, width: u32, height: u32, detail: ImageDetail) -> ImagePlan {
         let most = if detail == ImageDetail::Quick { 1 } else { self.max_tiles };
         let (rows, columns) = self.arrangement(width, height, most);

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::job::JobContext;
 use crate::load::LoadedModel;
 use crate::memory;
-use crate::models::vision::Between;
+use crate::models::vision::LayerHook;
 use crate::sequence::{backend, PromptImage, PromptImages};
 use crate::tensor::device;
 
@@ -27,15 +27,15 @@ pub struct Look {
 }
 
 impl Look {
-    /// Lets the tower look, or waits a moment if the picture is still being unfolded. `between` is called between two layers. A cancelled look
+    /// Lets the tower look, or waits a moment if the picture is still being unfolded. `hook` is called between two layers. A cancelled look
     /// ends without an error: its answer ends as any that was cancelled, before anything else is done.
     ///
     /// # Errors
     /// If the picture cannot be prepared, or MLX fails.
-    pub fn run(&self, between: &mut Between<'_>) -> Result<()> {
+    pub fn run(&self, hook: &mut LayerHook<'_>) -> Result<()> {
         let looked = self.loaded.look(&self.images, self.index, &mut |states| {
             self.job.check_cancelled()?;
-            between(states)
+            hook(states)
         });
         match looked {
             Ok(true) => self.report(self.index + 1),

@@ -24,11 +24,11 @@ pub enum ImageViews {
     /// They are there.
     Ready(Arc<Vec<ViewPixels>>),
     /// They are made on a thread that this starts, if somebody has to look: most pictures of a chat were read in an earlier turn.
-    Prepare(Arc<dyn Fn() -> Preparing + Send + Sync>),
+    Prepare(Arc<dyn Fn() -> PendingViews + Send + Sync>),
 }
 
-/// Views that are being made.
-pub type Preparing = oneshot::Receiver<Result<Vec<ViewPixels>>>;
+/// Views that are being made on another thread.
+pub type PendingViews = oneshot::Receiver<Result<Vec<ViewPixels>>>;
 
 /// A picture of a prompt, as it is handed to the engine's thread.
 #[derive(Clone)]
@@ -51,7 +51,7 @@ pub struct PromptImage {
 struct PlacedImage {
     image: PromptImage,
     /// Its views, while they are being made.
-    preparing: RefCell<Option<Preparing>>,
+    pending: RefCell<Option<PendingViews>>,
     features: OnceCell<Rc<Features>>,
 }
 
@@ -66,7 +66,7 @@ impl From<PromptImage> for PlacedImage {
     fn from(image: PromptImage) -> Self {
         Self {
             image,
-            preparing: RefCell::default(),
+            pending: RefCell::default(),
             features: OnceCell::new(),
         }
     }
@@ -144,17 +144,17 @@ impl PromptImages {
     /// # Errors
     /// If they cannot be made.
     pub fn views(&self, index: usize) -> Result<Option<Arc<Vec<ViewPixels>>>> {
-        let PlacedImage { image, preparing, .. } = &self.images[index];
+        let PlacedImage { image, pending, .. } = &self.images[index];
         let start = match &image.views {
             ImageViews::Ready(views) => return Ok(Some(views.clone())),
             ImageViews::Prepare(start) => start,
         };
-        let mut preparing = preparing.borrow_mut();
-        let made = preparing.get_or_insert_with(|| start()).try_recv();
+        let mut pending = pending.borrow_mut();
+        let made = pending.get_or_insert_with(|| start()).try_recv();
         if matches!(made, Err(oneshot::error::TryRecvError::Empty)) {
             return Ok(None);
         }
-        *preparing = None;
+        *pending = None;
         // Whoever made them has ended.
         Ok(Some(Arc::new(made.unwrap_or(Err(Error::WorkerGone))?)))
     }

@@ -41,9 +41,9 @@ enum Run {
     Itself,
 }
 
-/// A piece of a run.
+/// A segment of a run.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum RunSegment {
     /// So many features.
     Features(usize),
     /// Control tokens and ends of lines, as they are spelled.
@@ -214,27 +214,27 @@ impl Family {
     }
 
     /// The run of a picture of this plan; `marks` begin and end it.
-    pub fn run(&self, plan: &ImagePlan, marks: &[String; 2]) -> Vec<Piece> {
+    pub fn run(&self, plan: &ImagePlan, marks: &[String; 2]) -> Vec<RunSegment> {
         let views = || plan.views.iter().map(|view| view.features as usize);
         match self.run {
-            Run::Features => vec![Piece::Features(plan.tokens())],
+            Run::Features => vec![RunSegment::Features(plan.tokens())],
             Run::Between(..) => {
                 let [open, close] = marks;
                 vec![
-                    Piece::Marks(open.clone()),
-                    Piece::Features(plan.tokens()),
-                    Piece::Marks(close.clone()),
+                    RunSegment::Marks(open.clone()),
+                    RunSegment::Features(plan.tokens()),
+                    RunSegment::Marks(close.clone()),
                 ]
             }
             Run::Rows(between, end) => {
-                let mut pieces = Vec::new();
+                let mut segments = Vec::new();
                 for (rows, columns) in plan.views.iter().map(|view| view.tokens) {
                     for row in 1..=rows {
-                        pieces.push(Piece::Features(columns as usize));
-                        pieces.push(Piece::Marks(if row == rows { end } else { between }.to_owned()));
+                        segments.push(RunSegment::Features(columns as usize));
+                        segments.push(RunSegment::Marks(if row == rows { end } else { between }.to_owned()));
                     }
                 }
-                pieces
+                segments
             }
             Run::Idefics => {
                 const FAKE: &str = "<fake_token_around_image>";
@@ -258,7 +258,7 @@ impl Family {
                     }
                 }
                 run.marks(FAKE);
-                run.pieces
+                run.segments
             }
             Run::Lfm2 => {
                 let columns = plan.tiles.map_or(1, |(_, columns)| columns).max(1);
@@ -274,28 +274,28 @@ impl Family {
                     run.features(features);
                 }
                 run.marks("<|image_end|>");
-                run.pieces
+                run.segments
             }
-            Run::Itself => vec![Piece::Placeholder],
+            Run::Itself => vec![RunSegment::Placeholder],
         }
     }
 }
 
-/// Pieces, of which neighbouring marks are one, because they are encoded together.
+/// Segments, of which neighbouring marks are one, because they are encoded together.
 #[derive(Default)]
 struct Builder {
-    pieces: Vec<Piece>,
+    segments: Vec<RunSegment>,
 }
 
 impl Builder {
     fn marks(&mut self, text: &str) {
-        match self.pieces.last_mut() {
-            Some(Piece::Marks(before)) => before.push_str(text),
-            _ => self.pieces.push(Piece::Marks(text.to_owned())),
+        match self.segments.last_mut() {
+            Some(RunSegment::Marks(before)) => before.push_str(text),
+            _ => self.segments.push(RunSegment::Marks(text.to_owned())),
         }
     }
 
     fn features(&mut self, count: usize) {
-        self.pieces.push(Piece::Features(count));
+        self.segments.push(RunSegment::Features(count));
     }
 }

@@ -14,7 +14,7 @@ use protocol::{Content, Message};
 use serde_json::Value;
 
 use crate::{Error, Prompt, Result, Template, Tokenizer};
-use families::{Family, Piece};
+use families::{Family, RunSegment};
 
 /// Where a picture stands in a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,9 +27,9 @@ pub struct ImageSpan {
     pub image: usize,
 }
 
-/// How messages that hold pictures are given to a template.
+/// How the content of messages that hold pictures is given to a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ContentFormat {
     /// As a list of parts, of which the template writes the placeholders.
     Parts,
     /// As one text in which this character stands for a picture, for templates that know no parts. No message contains it.
@@ -110,20 +110,20 @@ impl ImageTokens {
         rendered.is_some_and(|text| text.contains("Quokka") && text.matches(self.family.placeholder).count() == 1)
     }
 
-    /// How the messages of a conversation that holds these texts are given to the template.
-    pub fn form<'a>(&self, messages: &[Message], texts: impl IntoIterator<Item = &'a str> + Clone) -> Form {
+    /// How the content of a conversation that holds these texts is given to the template.
+    pub fn content_format<'a>(&self, messages: &[Message], texts: impl IntoIterator<Item = &'a str> + Clone) -> ContentFormat {
         match self.knows_parts && !messages.iter().any(result_with_picture) {
-            true => Form::Parts,
-            false => Form::Inline(Tokenizer::marker_for(texts)),
+            true => ContentFormat::Parts,
+            false => ContentFormat::Inline(Tokenizer::marker_for(texts)),
         }
     }
 
     /// A rendered conversation as it is encoded: with placeholders for what stands for pictures, and with what belongs around them
     /// before anything is encoded, because it is joined with the words beside it.
-    pub fn write(&self, text: String, form: Form) -> String {
-        let text = match form {
-            Form::Inline(marker) => text.replace(marker, self.family.written),
-            Form::Parts => text,
+    pub fn write(&self, text: String, format: ContentFormat) -> String {
+        let text = match format {
+            ContentFormat::Inline(marker) => text.replace(marker, self.family.written),
+            ContentFormat::Parts => text,
         };
         match self.family.around {
             "" => text,
@@ -159,20 +159,20 @@ impl ImageTokens {
             }
             let image = images.len();
             let (start, mut spans) = (ids.len(), Vec::new());
-            for piece in self.family.run(&plans[image], &self.marks) {
-                match piece {
-                    Piece::Features(0) => {}
-                    Piece::Features(count) => {
+            for segment in self.family.run(&plans[image], &self.marks) {
+                match segment {
+                    RunSegment::Features(0) => {}
+                    RunSegment::Features(count) => {
                         spans.push(ids.len()..ids.len() + count);
                         ids.extend(std::iter::repeat_n(self.feature_id, count));
                     }
-                    Piece::Marks(text) => {
+                    RunSegment::Marks(text) => {
                         if !known.contains_key(&text) {
                             known.insert(text.clone(), self.encode(tokenizer, &text)?);
                         }
                         ids.extend(&known[&text]);
                     }
-                    Piece::Placeholder => ids.push(self.placeholder),
+                    RunSegment::Placeholder => ids.push(self.placeholder),
                 }
             }
             images.push(ImageSpan {

@@ -16,7 +16,7 @@ use serde_json::{json, Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::channels::{terminator_text, ChannelFormat};
-use crate::images::Form;
+use crate::images::ContentFormat;
 use crate::tool_conventions::ToolConventions;
 use crate::{Error, RenderRequest, Result};
 use environment::{environment, set_clock, Refusal};
@@ -131,11 +131,11 @@ impl Template {
     /// The variables of a conversation in the form that this template accepts: those that transformers' `apply_chat_template` passes,
     /// a tool's result as text unless the template prints objects, call ids of nine letters and digits if it refuses others.
     pub fn variables(&self, request: &RenderRequest) -> Map<String, Value> {
-        self.variables_in(request, (!request.images.is_empty()).then_some(Form::Parts))
+        self.variables_in(request, (!request.images.is_empty()).then_some(ContentFormat::Parts))
     }
 
-    /// The same with pictures in this form; `None`: as words.
-    pub(crate) fn variables_in(&self, request: &RenderRequest, pictures: Option<Form>) -> Map<String, Value> {
+    /// The same with pictures in this format; `None`: as words.
+    pub(crate) fn variables_in(&self, request: &RenderRequest, pictures: Option<ContentFormat>) -> Map<String, Value> {
         let knows_tools = |message: &protocol::Message| message.role == protocol::Role::Tool || !message.tool_calls.is_empty();
         if !request.messages.iter().any(knows_tools) {
             return request.variables(ToolConventions::default(), pictures);

@@ -7,7 +7,7 @@ use media::ViewPixels;
 use mlx_rs::Dtype;
 
 use super::patches::COLOURS;
-use super::{pause, rows_of, Between, Features};
+use super::{pause, rows_of, Features, LayerHook};
 use crate::error::Result;
 use crate::layers::Linear;
 use crate::parameters::Parameters;
@@ -33,10 +33,10 @@ impl FalconPatches {
         })
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, between: &mut Between<'_>) -> Result<Features> {
+    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         let rows = rows_of(pixels, view, self.numbers)?.astype(self.dtype)?;
         let projected = self.img_projector.forward(&rows)?;
-        pause(&projected, between)?;
+        pause(&projected, hook)?;
         Ok(Features::of(projected))
     }
 }

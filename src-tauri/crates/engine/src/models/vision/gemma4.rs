@@ -11,7 +11,7 @@ use super::block::{Block, Mlp, Norm};
 use super::linear::ClippedLinear;
 use super::patches::{load_patch_linear, PatchOrder, COLOURS};
 use super::rope::{angles, PatchRotation};
-use super::{pause, rows_of, Between, Features};
+use super::{pause, rows_of, Features, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{Linear, Pointwise, RmsNorm};
 use crate::parameters::Parameters;
@@ -85,7 +85,7 @@ impl Gemma4Tower {
         })
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, between: &mut Between<'_>) -> Result<Features> {
+    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         let (rows, columns) = view.patches;
         if rows > self.rows || columns > self.rows || view.tokens != (rows / self.pooling as u32, columns / self.pooling as u32) {
             return Err(Error::BadRequest(format!(
@@ -104,7 +104,7 @@ impl Gemma4Tower {
         let whole = [(1, places.len() as i32)];
         for layer in &self.layers {
             x = layer.forward(&x, Some(&rotation), &Seen::Windows(&whole))?;
-            pause(&x, between)?;
+            pause(&x, hook)?;
         }
         let embeddings = self.pool(&x, rows as i32, columns as i32)?;
         Ok(Features {

@@ -11,7 +11,7 @@ use super::patches::{load_block_linear, load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::rope::{angles, in_squares, PatchRotation};
 use super::stack::{check_blocks, load_mlp, load_table, BlockNames, Stack, TORCH_EPS};
-use super::{rows_of, Between, Features};
+use super::{rows_of, Features, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{LayerNorm, Linear, Pointwise, RmsNorm};
 use crate::parameters::Parameters;
@@ -98,7 +98,7 @@ impl GlmTower {
         })
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, between: &mut Between<'_>) -> Result<Features> {
+    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         let (config, (rows, columns)) = (&self.config, view.patches);
         check_blocks(view, config.merge)?;
         let inputs = COLOURS * (config.frames * config.shape.patch_size * config.shape.patch_size) as i32;
@@ -113,7 +113,7 @@ impl GlmTower {
                 .add(&positions.take(&ids_tensor(&order), 0)?)?;
         }
         let rotation = PatchRotation::new(&angles(&places, config.shape.head_dim() / 2, THETA, false), places.len(), 1);
-        let x = self.stack.forward(x, Some(&rotation), between)?;
+        let x = self.stack.forward(x, Some(&rotation), hook)?;
         Ok(Features::of(self.merger.forward(&self.post_layernorm.forward(&x)?, config.merge)?))
     }
 }

@@ -10,7 +10,7 @@ use mlx_rs::Dtype;
 use super::patches::{load_block_linear, load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::stack::{check_blocks, first_with, join_blocks, load_table_after, BlockNames, Stack};
-use super::{rows_of, Between, Features};
+use super::{rows_of, Features, LayerHook};
 use crate::error::Result;
 use crate::layers::{Linear, Pointwise, RmsNorm};
 use crate::ops::concatenate;
@@ -82,13 +82,13 @@ impl HunyuanTower {
         })
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, between: &mut Between<'_>) -> Result<Features> {
+    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         let (config, side) = (&self.config, self.config.shape.patch_size as i32);
         check_blocks(view, config.merge)?;
         let rows = rows_of(pixels, view, COLOURS * side * side)?.astype(self.dtype)?;
         let positions = Resampling::LinearWidened.apply(&self.positions, view.patches)?.astype(self.dtype)?;
         let x = self.patch_embedding.forward(&rows)?.add(&positions)?;
-        let x = self.stack.forward(x, None, between)?;
+        let x = self.stack.forward(x, None, hook)?;
         Ok(Features::of(self.merger.forward(&x, view, config.merge)?))
     }
 }

@@ -10,7 +10,7 @@ use super::block::Mlp;
 use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::stack::{check_blocks, join_blocks, load_mlp, BlockNames, Stack, TORCH_EPS};
-use super::{planes_of, Between, Features};
+use super::{planes_of, Features, LayerHook};
 use crate::error::Result;
 use crate::layers::{LayerNorm, Linear};
 use crate::ops::concatenate;
@@ -127,13 +127,13 @@ impl InternVit {
         })
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, between: &mut Between<'_>) -> Result<Features> {
+    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         check_blocks(view, self.config.merge)?;
         let (side, dtype) = (self.config.shape.patch_size as i32, self.positions.dtype());
         let rows = cut(&planes_of(pixels, view, side)?, side)?.astype(dtype)?;
         let positions = Resampling::Cubic.apply(&self.positions, view.patches)?.astype(dtype)?;
         let patches = self.patch_embedding.forward(&rows)?.add(&positions)?;
-        let x = self.stack.forward(concatenate(&[&self.class, &patches], 0)?, None, between)?;
+        let x = self.stack.forward(concatenate(&[&self.class, &patches], 0)?, None, hook)?;
         let blocks = join_blocks(&x.slice(0, 1, x.dim(0))?, view.patches, self.config.merge)?;
         Ok(Features::of(self.projector.forward(&self.norm.forward(&blocks)?)?))
     }

@@ -10,7 +10,7 @@ use mlx_rs::Dtype;
 use super::attention::Seen;
 use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
 use super::stack::{first_with, BlockNames, Stack};
-use super::{planes_of, Between, Features};
+use super::{planes_of, Features, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{Embedding, LayerNorm, Linear};
 use crate::ops::{concatenate, stack};
@@ -138,7 +138,7 @@ impl Mllama {
     }
 
     /// Looks at all tiles of a picture: the features are states `[tiles · states of a tile, width of the language part]`.
-    pub(super) fn look(&self, tiles: &[ViewPixels], plan: &ImagePlan, between: &mut Between<'_>) -> Result<Features> {
+    pub(super) fn look(&self, tiles: &[ViewPixels], plan: &ImagePlan, hook: &mut LayerHook<'_>) -> Result<Features> {
         let config = &self.config;
         let (most, width) = (config.tiles as i32, config.shape.hidden_size as i32);
         let states = config.states_of_tile() as i32;
@@ -167,13 +167,13 @@ impl Mllama {
             }
             Ok(())
         };
-        let x = self.local.forward_seeing(x, None, &seen, &mut keep, between)?;
+        let x = self.local.forward_seeing(x, None, &seen, &mut keep, hook)?;
         let x = self.layernorm_post.forward(&x)?;
         let of_tiles = |rows: i32| (0..most).flat_map(move |tile| std::iter::repeat_n(tile, rows as usize));
         let tile_of_row: Vec<i32> = of_tiles(states).chain(of_tiles(filling)).collect();
         let after = self.after.of(arrangement, &[most, width])?;
         let x = x.add(&after.take(&Tensor::from_i32(&tile_of_row, &[tile_of_row.len() as i32]), 0)?)?;
-        let x = self.global.forward_seeing(x, None, &seen, |_, _| Ok(()), between)?;
+        let x = self.global.forward_seeing(x, None, &seen, |_, _| Ok(()), hook)?;
         let mut parts = vec![x.slice(0, 0, real)?];
         if !looked_at.is_empty() {
             // The numbers of a place from all layers stand beside each other.

@@ -10,7 +10,7 @@ use mlx_rs::Dtype;
 
 use super::mobilenet_blocks::{Block, Convolution, Grid, Inverted, Loading, Stored, STRIDE};
 use super::patches::COLOURS;
-use super::{pause, Between, Features};
+use super::{pause, Features, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{Embedding, Linear, Pointwise, RmsNorm};
 use crate::ops::concatenate;
@@ -120,7 +120,7 @@ impl MobileNet {
         self.closing.is_some()
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, between: &mut Between<'_>) -> Result<Features> {
+    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         let (height, width) = (view.height as i32, view.width as i32);
         let shape = [COLOURS as usize, view.height as usize, view.width as usize];
         if pixels.shape != shape || pixels.values.len() != shape.iter().product::<usize>() {
@@ -142,7 +142,7 @@ impl MobileNet {
         for (stage, blocks) in self.stages.iter().enumerate() {
             for block in blocks {
                 x = block.forward(x, &self.gelu)?;
-                pause(&x.states, between)?;
+                pause(&x.states, hook)?;
             }
             if stage + JOINED >= self.stages.len() {
                 joined.push(x.with(x.states.clone()));

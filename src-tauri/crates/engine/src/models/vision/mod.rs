@@ -77,8 +77,8 @@ impl Parameters for Features {
     }
 }
 
-/// Is called between two layers with the states that the next one takes; an error from it ends the look.
-pub type Between<'a> = dyn FnMut(&Tensor) -> Result<()> + 'a;
+/// Called between two layers of a tower with the states that the next one takes; an error from it ends the look.
+pub type LayerHook<'a> = dyn FnMut(&Tensor) -> Result<()> + 'a;
 
 /// A tower of any kind.
 pub enum VisionTower {
@@ -124,7 +124,7 @@ impl VisionTower {
     }
 
     /// Looks at the views of one picture, one after another; what is returned is computed.
-    pub fn look(&self, views: &[ViewPixels], plan: &ImagePlan, between: &mut Between<'_>) -> Result<Features> {
+    pub fn look(&self, views: &[ViewPixels], plan: &ImagePlan, hook: &mut LayerHook<'_>) -> Result<Features> {
         if views.len() != plan.views.len() || views.is_empty() {
             return Err(Error::BadRequest(format!(
                 "a picture was prepared as {} views of {}",
@@ -133,23 +133,23 @@ impl VisionTower {
             )));
         }
         if let Self::Mllama(tower) = self {
-            let features = tower.look(views, plan, between)?;
+            let features = tower.look(views, plan, hook)?;
             eval(features.tensors())?;
             return Ok(features);
         }
         let mut features = Vec::with_capacity(views.len());
         for (pixels, view) in views.iter().zip(&plan.views) {
             let looked = match self {
-                Self::Gemma4(tower) => tower.look(pixels, view, between),
-                Self::Qwen(tower) => tower.look(pixels, view, between),
-                Self::Siglip(tower) => tower.look(pixels, view, between),
-                Self::Pixtral(tower) => tower.look(pixels, view, between),
-                Self::InternVit(tower) => tower.look(pixels, view, between),
-                Self::Glm(tower) => tower.look(pixels, view, between),
-                Self::MobileNet(tower) => tower.look(pixels, view, between),
+                Self::Gemma4(tower) => tower.look(pixels, view, hook),
+                Self::Qwen(tower) => tower.look(pixels, view, hook),
+                Self::Siglip(tower) => tower.look(pixels, view, hook),
+                Self::Pixtral(tower) => tower.look(pixels, view, hook),
+                Self::InternVit(tower) => tower.look(pixels, view, hook),
+                Self::Glm(tower) => tower.look(pixels, view, hook),
+                Self::MobileNet(tower) => tower.look(pixels, view, hook),
                 Self::Mllama(_) => unreachable!("it looks at all views together"),
-                Self::Hunyuan(tower) => tower.look(pixels, view, between),
-                Self::Falcon(patches) => patches.look(pixels, view, between),
+                Self::Hunyuan(tower) => tower.look(pixels, view, hook),
+                Self::Falcon(patches) => patches.look(pixels, view, hook),
             }?;
             let marks = matches!(self, Self::MobileNet(tower) if tower.closes()) as i32;
             if looked.embeddings.dim(0) - marks != view.features as i32 {
@@ -215,9 +215,9 @@ fn planes_of(pixels: &ViewPixels, view: &View, side: i32) -> Result<Tensor> {
 }
 
 /// Between two layers: on a CPU, which is slow, they are computed, so that somebody can be asked whether to go on.
-fn pause(states: &Tensor, between: &mut Between<'_>) -> Result<()> {
+fn pause(states: &Tensor, hook: &mut LayerHook<'_>) -> Result<()> {
     if device() == Device::Cpu {
         eval([states])?;
     }
-    between(states)
+    hook(states)
 }

@@ -9,7 +9,7 @@ use super::block::Mlp;
 use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
 use super::rope::PatchRotation;
 use super::stack::{check_blocks, first_with, load_mlp, row_by_row, BlockNames, Stack};
-use super::{planes_of, Between, Features};
+use super::{planes_of, Features, LayerHook};
 use crate::error::Result;
 use crate::layers::{Linear, RmsNorm};
 use crate::parameters::Parameters;
@@ -87,12 +87,12 @@ impl Pixtral {
         })
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, between: &mut Between<'_>) -> Result<Features> {
+    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         let side = self.config.shape.patch_size as i32;
         let rows = cut(&planes_of(pixels, view, side)?, side)?.astype(self.dtype)?;
         let x = self.ln_pre.forward(&self.patch_conv.forward(&rows)?)?;
         let rotation = self.rotation(view.patches);
-        let states = self.stack.forward(x, Some(&rotation), between)?;
+        let states = self.stack.forward(x, Some(&rotation), hook)?;
         let states = match &self.merger {
             Some(merger) => merger.forward(&states, view)?,
             None => states,

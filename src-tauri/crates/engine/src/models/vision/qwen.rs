@@ -14,7 +14,7 @@ use super::patches::{load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::rope::{angles, in_squares, PatchRotation};
 use super::stack::load_table;
-use super::{pause, rows_of, Between, Features};
+use super::{pause, rows_of, Features, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{LayerNorm, Linear, Pointwise, RmsNorm};
 use crate::parameters::Parameters;
@@ -129,7 +129,7 @@ impl QwenTower {
         })
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, between: &mut Between<'_>) -> Result<Features> {
+    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         let (rows, columns) = view.patches;
         let merge = self.config.merge;
         if !rows.is_multiple_of(merge) || !columns.is_multiple_of(merge) || rows * columns == 0 {
@@ -167,7 +167,7 @@ impl QwenTower {
             if let Some(set) = self.config.deepstack.iter().position(|deep| *deep == layer) {
                 deep.push((set, self.deep_mergers[set].forward(&x)?));
             }
-            pause(&x, between)?;
+            pause(&x, hook)?;
         }
         deep.sort_by_key(|(set, _)| *set);
         let embeddings = self.merger.forward(&x)?;

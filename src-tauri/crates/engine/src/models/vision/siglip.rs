@@ -12,7 +12,7 @@ use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::rope::{angles, PatchRotation};
 use super::stack::{check_blocks, first_with, join_blocks, load_mlp, load_table, row_by_row, BlockNames, Stack, TORCH_EPS};
-use super::{planes_of, rows_of, Between, Features};
+use super::{planes_of, rows_of, Features, LayerHook};
 use crate::error::Result;
 use crate::layers::{LayerNorm, Linear, RmsNorm};
 use crate::parameters::Parameters;
@@ -75,7 +75,7 @@ impl Siglip {
         })
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, between: &mut Between<'_>) -> Result<Features> {
+    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         let (config, side) = (&self.config, self.config.shape.patch_size as i32);
         check_blocks(view, block(config, view))?;
         let rows = match config.rows {
@@ -92,7 +92,7 @@ impl Siglip {
             PatchRotation::new(&angles(&places, config.shape.head_dim() / 2, theta, false), places.len(), 1)
         });
         let x = self.patch_embedding.forward(&rows.astype(self.dtype)?)?.add(&positions)?;
-        let x = self.stack.forward(x, rotation.as_ref(), between)?;
+        let x = self.stack.forward(x, rotation.as_ref(), hook)?;
         let states = self.post_layernorm.forward(&x)?;
         Ok(Features::of(self.projector.forward(&states, view.patches, &config.projector)?))
     }

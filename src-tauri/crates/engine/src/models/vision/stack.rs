@@ -9,7 +9,7 @@ use super::attention::{Attention, HeadNorms, Projections, Seen};
 use super::block::{Block, Mlp, Norm};
 use super::linear::ClippedLinear;
 use super::rope::PatchRotation;
-use super::{pause, Between};
+use super::{pause, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{Embedding, LayerNorm, Linear, Pointwise, RmsNorm};
 use crate::parameters::Parameters;
@@ -68,9 +68,9 @@ impl Stack {
     }
 
     /// Takes the patches of one view `[patches, hidden]` through all layers.
-    pub fn forward(&self, x: Tensor, rotation: Option<&PatchRotation>, between: &mut Between<'_>) -> Result<Tensor> {
+    pub fn forward(&self, x: Tensor, rotation: Option<&PatchRotation>, hook: &mut LayerHook<'_>) -> Result<Tensor> {
         let whole = [(1, x.dim(0))];
-        self.forward_seeing(x, rotation, &Seen::Windows(&whole), |_, _| Ok(()), between)
+        self.forward_seeing(x, rotation, &Seen::Windows(&whole), |_, _| Ok(()), hook)
     }
 
     /// The same of patches that see these of the others; `on_the_way` is given what comes into each layer.
@@ -80,13 +80,13 @@ impl Stack {
         rotation: Option<&PatchRotation>,
         seen: &Seen<'_>,
         mut on_the_way: impl FnMut(usize, &Tensor) -> Result<()>,
-        between: &mut Between<'_>,
+        hook: &mut LayerHook<'_>,
     ) -> Result<Tensor> {
         let mut x = x;
         for (layer, block) in self.0.iter().enumerate() {
             on_the_way(layer, &x)?;
             x = block.forward(&x, rotation, seen)?;
-            pause(&x, between)?;
+            pause(&x, hook)?;
         }
         Ok(x)
     }

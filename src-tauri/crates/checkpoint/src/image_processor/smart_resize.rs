@@ -1,4 +1,4 @@
-//! Sizes by the area they cover: both sides become multiples of a factor, so many pixels at least and at most.
+//! The sizing rule that Qwen's processors call `smart_resize`: both sides become multiples of a factor, so many pixels at least and at most.
 
 use protocol::ImageDetail;
 use serde::Serialize;
@@ -9,9 +9,9 @@ use crate::{Error, Result};
 /// The longer side may be this many times the shorter one.
 const MAX_RATIO: f64 = 200.0;
 
-/// Qwen's `smart_resize` and its kin.
+/// `smart_resize` of Qwen, and of the families that took it over with changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Area {
+pub struct SmartResize {
     /// The side of a patch in pixels.
     pub patch: u32,
     /// Patches on a side of a token.
@@ -66,7 +66,7 @@ impl Features {
     }
 }
 
-impl Area {
+impl SmartResize {
     pub(super) fn plan(&self, width: u32, height: u32, detail: ImageDetail) -> Result<ImagePlan> {
         let factor = self.patch * self.merge;
         let token = u64::from(factor) * u64::from(factor) * u64::from(self.frames);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{Filter, Scaling};
 use crate::{Error, Result};
 
-/// Where settings of pictures stand, the best place first: a file, and the object within it. Those for videos have the same patches and other sizes.
+/// Where the configuration stands, the best place first: a file, and the object within it. Those for videos have the same patches and other sizes.
 const PLACES: [(&str, Option<&str>); 4] = [
     ("preprocessor_config.json", None),
     ("processor_config.json", Some("image_processor")),
@@ -16,7 +16,7 @@ const PLACES: [(&str, Option<&str>); 4] = [
     ("processor_config.json", Some("video_processor")),
 ];
 
-/// No file of settings is longer.
+/// No such file is longer.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Half of 256 steps.
@@ -29,13 +29,13 @@ pub(super) const CLIP: ([f64; 3], [f64; 3]) = (
 /// Mean and deviation of ImageNet.
 pub(super) const IMAGENET: ([f64; 3], [f64; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
 
-/// The settings of a model's image processor. `null` means absent everywhere.
-pub(super) struct Settings {
+/// The configuration of a model's image processor as its files have it, each field looked at when it is asked for. `null` means absent everywhere.
+pub(super) struct ProcessorConfig {
     fields: Map<String, Value>,
     config: Value,
 }
 
-impl Settings {
+impl ProcessorConfig {
     /// Reads them from the first place that has some.
     pub(super) fn read(folder: &Path, config: &Value) -> Result<Option<Self>> {
         for (place, (file, part)) in PLACES.into_iter().enumerate() {
@@ -132,7 +132,7 @@ impl Settings {
     }
 
     /// A whole number of `config.json`, at the first of these paths that has one; a list counts as its first number.
-    pub(super) fn config(&self, paths: &[&'static str], default: u32, limits: RangeInclusive<u32>) -> Result<u32> {
+    pub(super) fn model_number(&self, paths: &[&'static str], default: u32, limits: RangeInclusive<u32>) -> Result<u32> {
         for path in paths {
             let found = path.split('.').try_fold(&self.config, |value, part| value.get(part));
             match found.map(|value| value.get(0).unwrap_or(value)) {
@@ -144,7 +144,7 @@ impl Settings {
     }
 
     /// A number with a fraction of `config.json`.
-    pub(super) fn config_fraction(&self, field: &'static str, default: f64, limits: RangeInclusive<f64>) -> Result<f64> {
+    pub(super) fn model_fraction(&self, field: &'static str, default: f64, limits: RangeInclusive<f64>) -> Result<f64> {
         match self.config.get(field).filter(|value| !value.is_null()) {
             None => Ok(default),
             Some(value) => value
