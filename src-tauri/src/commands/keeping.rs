@@ -1,6 +1,6 @@
 //! Finding chats, the archive, the trash and folders.
 
-use protocol::{Folder, FoundPlaces, HistoryQuery, HistoryState, Result, TrashedChat};
+use protocol::{Content, Folder, FoundPlaces, HistoryQuery, HistoryState, Result, TrashedChat};
 use tauri::State;
 
 use crate::state::App;
@@ -38,6 +38,16 @@ pub async fn create_folder(app: State<'_, App>, name: String) -> Result<Folder> 
 #[tauri::command]
 pub async fn change_folder(app: State<'_, App>, id: String, name: String, system_prompt: String) -> Result<()> {
     app.chat.change_folder(&id, &name, &system_prompt).await
+}
+
+#[tauri::command]
+pub async fn put_folder_file(app: State<'_, App>, id: String, file: Content) -> Result<()> {
+    app.chat.put_folder_file(&id, &file).await
+}
+
+#[tauri::command]
+pub async fn remove_folder_file(app: State<'_, App>, id: String, attachment: String) -> Result<()> {
+    app.chat.remove_folder_file(&id, &attachment).await
 }
 
 #[tauri::command]

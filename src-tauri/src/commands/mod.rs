@@ -87,6 +87,8 @@ pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
         keeping::folders,
         keeping::create_folder,
         keeping::change_folder,
+        keeping::put_folder_file,
+        keeping::remove_folder_file,
         keeping::delete_folder,
         keeping::restore_folder,
         keeping::move_chat,

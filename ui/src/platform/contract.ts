@@ -10,11 +10,11 @@
 import type { AnswerEvent } from '../bindings/AnswerEvent';
 import type { ChatSettings } from '../bindings/ChatSettings';
 import type { Content } from '../bindings/Content';
-import type { ErrorCode } from '../bindings/ErrorCode';
 import type { Settings } from '../bindings/Settings';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import { words } from '../lib/parts';
-import { asHostError, DEFAULT_CHAT_SETTINGS, type Platform, type Unsubscribe } from './types';
+import { holds, refused, same } from './contractChecks';
+import { DEFAULT_CHAT_SETTINGS, type Platform, type Unsubscribe } from './types';
 
 /** One promise of a host. */
 export interface Case {
@@ -240,6 +240,31 @@ export const cases: readonly Case[] = [
     },
   },
   {
+    name: 'a folder takes files along until they are taken out, and what it cannot take is refused',
+    async run(host) {
+      const { id } = await host.createFolder('With files');
+      const files = async (): Promise<Content[] | undefined> => (await host.folders()).find((folder) => folder.id === id)?.files;
+      same(await files(), [], 'what a new folder takes along');
+      const added = async (text: string, name: string) => host.addFile(new TextEncoder().encode(text), name);
+      const [one, two] = [await added('one\ntwo\n', 'one.txt'), await added('three\n', 'two.md')];
+      await heard((listener) => host.onChatsChanged(listener), () => host.putFolderFile(id, one));
+      await host.putFolderFile(id, two);
+      const part: Content = { ...one, excerpt: { unit: 'lines', first: 2, last: 2, of: 2 } };
+      await host.putFolderFile(id, part);
+      same(await files(), [part, two], 'both files, of one a part');
+      await host.removeFolderFile(id, one.attachment);
+      same(await files(), [two], 'the one that is left');
+      await refused('not_found', () => host.removeFolderFile(id, one.attachment));
+      await host.putFolderFile(id, one);
+      same(await files(), [one, two], 'the file that came back to its place');
+      await refused('bad_request', () => host.putFolderFile(id, { kind: 'text', text: 'no file' }));
+      await refused('not_found', () => host.putFolderFile(MISSING, one));
+      await refused('not_found', () => host.putFolderFile(id, { ...one, attachment: '0'.repeat(64) }));
+      await host.deleteFolder(id);
+      await refused('not_found', () => host.putFolderFile(id, one));
+    },
+  },
+  {
     name: 'what has no text is refused as a file',
     async run(host) {
       await refused('file_broken', () => host.addFile(new Uint8Array([0, 1, 2, 0]), 'a.bin'));
@@ -445,32 +470,6 @@ async function isRunning(host: Platform, chat: string): Promise<boolean | undefi
 
 function textOf(message: StoredMessage | undefined): string {
   return message?.parts.map((part) => (part.kind === 'text' ? part.text : '')).join('') ?? '';
-}
-
-async function refused(code: ErrorCode, call: () => Promise<unknown>): Promise<void> {
-  const error = await call().then(
-    () => null,
-    (reason: unknown) => asHostError(reason),
-  );
-  if (error?.code !== code) throw new Error(`${call.toString()} was to be refused with ${code}, not ${JSON.stringify(error)}`);
-}
-
-function holds(value: boolean, what: string): void {
-  if (!value) throw new Error(`it does not hold that ${what}`);
-}
-
-function same(found: unknown, wanted: unknown, what: string): void {
-  const [a, b] = [sorted(found), sorted(wanted)];
-  if (a !== b) throw new Error(`${what}: ${a} instead of ${b}`);
-}
-
-/** JSON with the keys in order. */
-function sorted(value: unknown): string {
-  return JSON.stringify(value, (_, inner: unknown) =>
-    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  );
 }
 
 function within<T>(what: string, promise: Promise<T>): Promise<T> {

@@ -1,6 +1,8 @@
 /** The fake host's chats as they are kept: found, archived, in the trash, in folders. */
 
 import type { ChatSummary } from '../bindings/ChatSummary';
+import type { Content } from '../bindings/Content';
+import type { Error as HostError } from '../bindings/Error';
 import type { ExportFormat } from '../bindings/ExportFormat';
 import type { Folder } from '../bindings/Folder';
 import type { FoundPlace } from '../bindings/FoundPlace';
@@ -9,6 +11,7 @@ import type { HistoryQuery } from '../bindings/HistoryQuery';
 import type { HistoryState } from '../bindings/HistoryState';
 import type { ImportReport } from '../bindings/ImportReport';
 import type { TrashedChat } from '../bindings/TrashedChat';
+import type { FileContent } from '../lib/files';
 import { matchesIn, searchTerms } from '../lib/findText';
 import { textOf } from '../lib/parts';
 import { FakeDesktop } from './fakeDesktop';
@@ -17,10 +20,15 @@ import type { KeepingPlatform } from './keeping';
 
 const TRASH_LASTS = 30 * 86_400_000;
 
+const NO_FOLDER: HostError = { code: 'not_found', message: 'There is no such folder any more. Nothing was changed.' };
+
+/** A folder with what was removed from it. */
+type FakeFolder = Omit<Folder, 'files'> & { deleted: boolean; filed: { file: FileContent; removed: boolean }[] };
+
 export class FakeKeeping extends FakeDesktop implements KeepingPlatform {
   protected readonly kept = new Map<string, FakeChat>();
   protected readonly chatListeners = new Set<() => void>();
-  #folders: (Folder & { deleted: boolean })[] = [];
+  #folders: FakeFolder[] = [];
 
   async searchHistory({ text, model, since, until }: HistoryQuery): Promise<FoundPlaces> {
     const words = searchTerms(text);
@@ -55,16 +63,34 @@ export class FakeKeeping extends FakeDesktop implements KeepingPlatform {
 
   async folders(): Promise<Folder[]> {
     const left = this.#folders.filter((folder) => !folder.deleted);
-    return left.map(({ id, name, system_prompt, created_at }) => ({ id, name, system_prompt, created_at })).sort((a, b) => a.name.localeCompare(b.name));
+    return left
+      .map(({ id, name, system_prompt, created_at, filed }) => ({ id, name, system_prompt, created_at, files: filed.flatMap(({ file, removed }) => (removed ? [] : [file])) }))
+      .sort((a, b) => a.name.localeCompare(b.name));
   }
   async createFolder(name: string): Promise<Folder> {
-    const folder = { id: `folder-${this.#folders.length + 1}`, name, system_prompt: '', created_at: Date.now(), deleted: false };
-    this.#folders.push(folder);
+    const folder = { id: `folder-${this.#folders.length + 1}`, name, system_prompt: '', created_at: Date.now() };
+    this.#folders.push({ ...folder, deleted: false, filed: [] });
     this.tell();
-    return folder;
+    return { ...folder, files: [] };
   }
   async changeFolder(id: string, name: string, systemPrompt: string): Promise<void> {
     Object.assign(this.#folder(id), { name, system_prompt: systemPrompt });
+    this.tell();
+  }
+  async putFolderFile(id: string, file: Content): Promise<void> {
+    const { filed, deleted } = this.#folder(id);
+    if (deleted) throw NO_FOLDER;
+    if (file.kind !== 'file') throw { code: 'bad_request', message: 'the file was not added to the folder: only documents can be in a folder. Nothing was changed' } satisfies HostError;
+    await this.fileText(file.attachment);
+    const here = filed.find((other) => other.file.attachment === file.attachment);
+    if (here) Object.assign(here, { file, removed: false });
+    else filed.push({ file, removed: false });
+    this.tell();
+  }
+  async removeFolderFile(id: string, attachment: string): Promise<void> {
+    const here = this.#folder(id).filed.find(({ file, removed }) => file.attachment === attachment && !removed);
+    if (!here) throw { code: 'not_found', message: 'there is no such file; it may have been deleted' } satisfies HostError;
+    here.removed = true;
     this.tell();
   }
   async deleteFolder(id: string): Promise<void> {
@@ -138,9 +164,9 @@ export class FakeKeeping extends FakeDesktop implements KeepingPlatform {
     for (const listener of this.chatListeners) queueMicrotask(listener);
   }
 
-  #folder(id: string): Folder & { deleted: boolean } {
+  #folder(id: string): FakeFolder {
     const folder = this.#folders.find((other) => other.id === id);
-    if (!folder) throw { code: 'not_found', message: 'There is no such folder any more. Nothing was changed.' };
+    if (!folder) throw NO_FOLDER;
     return folder;
   }
 }

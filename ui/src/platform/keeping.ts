@@ -1,5 +1,6 @@
 /** What the windows can ask of their host about finding chats and keeping them. */
 
+import type { Content } from '../bindings/Content';
 import type { ExportFormat } from '../bindings/ExportFormat';
 import type { Folder } from '../bindings/Folder';
 import type { FoundPlaces } from '../bindings/FoundPlaces';
@@ -21,6 +22,10 @@ export interface KeepingPlatform {
   folders(): Promise<Folder[]>;
   createFolder(name: string): Promise<Folder>;
   changeFolder(id: string, name: string, systemPrompt: string): Promise<void>;
+  /** Puts a file that was added into a folder, at the end; one whose text is in it, or was removed from it, gets this name and this part in its place. */
+  putFolderFile(id: string, file: Content): Promise<void>;
+  /** Takes a file out of a folder; {@link putFolderFile} brings it back. */
+  removeFolderFile(id: string, attachment: string): Promise<void>;
   /** Deletes a folder; its chats stay, outside of it. */
   deleteFolder(id: string): Promise<void>;
   /** Takes back that a folder was deleted. */

@@ -68,6 +68,30 @@ pub(crate) fn conversation(system_prompt: &str, branch: &[StoredMessage]) -> Vec
     messages
 }
 
+/// Adds a question at the end; with one that stands there already it becomes one message.
+pub(crate) fn add_question(messages: &mut Vec<Message>, question: &[Content]) {
+    if question.is_empty() {
+        return;
+    }
+    match messages.last_mut() {
+        Some(last) if last.role == Role::User => {
+            Content::push(&mut last.content, Content::text("\n\n"));
+            question.iter().for_each(|part| Content::push(&mut last.content, part.clone()));
+        }
+        _ => messages.push(Message {
+            content: question.to_vec(),
+            ..Message::text(Role::User, "")
+        }),
+    }
+}
+
+/// Puts files before the first question, where they stay as the conversation goes on, so that they are read once.
+pub(crate) fn put_before_questions(messages: &mut [Message], files: &[Content]) {
+    if let Some(first) = messages.iter_mut().find(|message| message.role == Role::User) {
+        first.content.splice(..0, files.iter().cloned());
+    }
+}
+
 /// The calls of a message.
 pub(crate) fn calls(stored: &StoredMessage) -> impl Iterator<Item = &ToolCall> {
     stored.parts.iter().filter_map(|part| match &part.content {

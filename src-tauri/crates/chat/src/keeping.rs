@@ -5,7 +5,7 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use history::{now, History, Repaired};
-use protocol::{DataUse, Folder, HistoryBackup, HistoryState, RepairedHistory, Result, TrashedChat};
+use protocol::{ChatSettings, Content, DataUse, Folder, HistoryBackup, HistoryState, RepairedHistory, Result, TrashedChat};
 use tokio::time::sleep;
 
 use crate::{Chat, Inner, TRASH_LASTS};
@@ -57,6 +57,27 @@ impl Chat {
     /// Gives a folder another name and other instructions, which hold from the next answer on.
     pub async fn change_folder(&self, folder: &str, name: &str, system_prompt: &str) -> Result<()> {
         self.0.history.change_folder(folder, name, system_prompt).await?;
+        self.0.changed();
+        Ok(())
+    }
+
+    /// Puts a file that was added ([`Chat::add_file`]) into a folder; from the next answer on every chat in it takes its text along. One whose
+    /// text is in the folder already gets this name and this part.
+    ///
+    /// # Errors
+    /// `BadRequest` for what is no file, and for more files or more text than a folder may hold, with a sentence; `NotFound` for the folder or the text.
+    pub async fn put_folder_file(&self, folder: &str, file: &Content) -> Result<()> {
+        self.0.history.put_folder_file(folder, file).await?;
+        self.0.changed();
+        Ok(())
+    }
+
+    /// Takes a file out of a folder; [`Chat::put_folder_file`] brings it back to its place.
+    ///
+    /// # Errors
+    /// `NotFound` if it is not in the folder.
+    pub async fn remove_folder_file(&self, folder: &str, attachment: &str) -> Result<()> {
+        self.0.history.remove_folder_file(folder, attachment).await?;
         self.0.changed();
         Ok(())
     }
@@ -133,12 +154,14 @@ impl Chat {
         }
     }
 
-    /// What a chat's answers are asked with: the instructions of its folder, then its own.
-    pub(crate) async fn instructions(&self, chat: &str, own: String) -> Result<String> {
+    /// Puts the instructions of a chat's folder before those that it has itself; returns the folder's files.
+    pub(crate) async fn take_from_folder(&self, chat: &str, settings: &mut ChatSettings) -> Result<Vec<Content>> {
         let folder = self.0.history.folder_of(chat).await?;
-        let both = [folder.map(|folder| folder.system_prompt).unwrap_or_default(), own];
+        let (instructions, files) = folder.map(|folder| (folder.system_prompt, folder.files)).unwrap_or_default();
+        let both = [instructions, std::mem::take(&mut settings.system_prompt)];
         let said: Vec<&str> = both.iter().map(String::as_str).filter(|text| !text.trim().is_empty()).collect();
-        Ok(said.join("\n\n"))
+        settings.system_prompt = said.join("\n\n");
+        Ok(files)
     }
 }
 

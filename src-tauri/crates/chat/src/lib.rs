@@ -173,7 +173,7 @@ impl Chat {
                 Ok((_, ask)) => {
                     let (history, engine) = (&chat.0.history, chat.0.engine.as_ref());
                     let sees = engine.capabilities(&ask.model).images;
-                    let mut request = pictures::request(history, &ask, &view.messages, sees).await;
+                    let mut request = pictures::request(history, &ask, &view.messages, &[], sees).await;
                     if sees {
                         // What the next question will show can be looked at while it is typed.
                         add_images(history, &mut request, attachments(&view.draft).into_iter().collect()).await;
@@ -318,9 +318,9 @@ impl Chat {
         Ok((answer, ask))
     }
 
-    /// What the settings of a chat ask for, with the instructions of its folder, and the model's reference.
+    /// What the settings of a chat ask for, with the instructions and the files of its folder, and the model's reference.
     async fn answer_request(&self, chat: &str, mut settings: ChatSettings) -> Result<(String, AnswerRequest)> {
-        settings.system_prompt = self.instructions(chat, settings.system_prompt).await?;
+        let files = self.take_from_folder(chat, &mut settings).await?;
         let reference = match &settings.model {
             Some(reference) => reference.clone(),
             None => self.default_model().await?,
@@ -331,6 +331,7 @@ impl Chat {
             model,
             settings,
             prefix: None,
+            files,
             retractable: None,
         };
         Ok((reference, ask))

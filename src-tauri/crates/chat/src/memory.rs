@@ -5,12 +5,12 @@ use std::collections::hash_map::Entry;
 use std::sync::PoisonError;
 
 use protocol::{
-    AnswerState, CancelFlag, ChatSettings, ChatView, Content, ContextUse, Error as Failure, ErrorCode, MemoryCut, Message, ModelSource,
-    Position, Request, Result, Role, StoredMessage,
+    AnswerState, CancelFlag, ChatSettings, ChatView, Content, ContextUse, Error as Failure, ErrorCode, MemoryCut, ModelSource, Position,
+    Request, Result, Role, StoredMessage,
 };
 
 use crate::error::Error;
-use crate::pictures::{self, add_images, attachments};
+use crate::pictures::{self, attachments};
 use crate::summary::{summarise, Summaries};
 use crate::turn::AnswerRequest;
 use crate::Chat;
@@ -40,21 +40,6 @@ fn summary_of<'a>(settings: &'a ChatSettings, branch: &'a [StoredMessage]) -> &'
     cut.and_then(|cut| cut.summary.as_deref()).unwrap_or(&settings.carried_summary)
 }
 
-/// A request with one more question at its end.
-fn with_question(mut request: Request, content: &[Content]) -> Request {
-    match request.messages.last_mut() {
-        Some(last) if last.role == Role::User => {
-            Content::push(&mut last.content, Content::text("\n\n"));
-            content.iter().for_each(|part| Content::push(&mut last.content, part.clone()));
-        }
-        _ => request.messages.push(Message {
-            content: content.to_vec(),
-            ..Message::text(Role::User, "")
-        }),
-    }
-    request
-}
-
 impl Chat {
     /// How much of its model's context the chat takes, with this question at its end.
     ///
@@ -64,13 +49,19 @@ impl Chat {
         let view = self.chat(chat).await?;
         let (_, ask) = self.answer_request(chat, view.settings).await?;
         let context = self.context_of(&ask).await;
-        if view.messages.is_empty() && question.is_empty() {
-            return Ok(ContextUse {
-                tokens: 0,
-                context,
-                estimated: false,
-            });
-        }
+        // Files of a folder are taken along from the first question on, and some templates refuse an empty one.
+        let first = [Content::text(" ")];
+        let question = match (view.messages.is_empty() && question.is_empty(), ask.files.is_empty()) {
+            (false, _) => question,
+            (true, false) => &first,
+            (true, true) => {
+                return Ok(ContextUse {
+                    tokens: 0,
+                    context,
+                    estimated: false,
+                })
+            }
+        };
         let request = self.request_for(&ask, &view.messages, question).await;
         let count = self.0.engine.count(request).await?;
         Ok(ContextUse {
@@ -178,9 +169,10 @@ impl Chat {
             Some(parent) => self.0.history.branch(parent).await?,
             None => Vec::new(),
         };
-        let words = with_question(ask.request(&branch), content);
-        let said: usize = words.messages.iter().map(|message| message.text_with_placeholders().len()).sum();
-        let pictures = words.messages.iter().any(|message| !attachments(&message.content).is_empty());
+        let request = self.request_for(ask, &branch, content).await;
+        let messages = &request.messages;
+        let said: usize = messages.iter().map(|message| message.text_with_placeholders().len()).sum();
+        let pictures = messages.iter().any(|message| !attachments(&message.content).is_empty());
         if !pictures && said < ALWAYS_FITS {
             return Ok(());
         }
@@ -190,8 +182,8 @@ impl Chat {
         if !pictures && said < context as usize {
             return Ok(());
         }
-        match self.0.engine.count(self.request_for(ask, &branch, content).await).await {
-            Ok(count) if count.tokens >= context && !count.estimated => Err(full(count.tokens, context)),
+        match self.0.engine.count(request).await {
+            Ok(count) if count.tokens >= context && !count.estimated => Err(self.full(ask, count.tokens, context).await),
             // What is wrong with it, the engine says in its own words.
             _ => Ok(()),
         }
@@ -199,15 +191,7 @@ impl Chat {
 
     async fn request_for(&self, ask: &AnswerRequest, branch: &[StoredMessage], question: &[Content]) -> Request {
         let sees = self.0.engine.capabilities(&ask.model).images;
-        let mut request = pictures::request(&self.0.history, ask, branch, sees).await;
-        if question.is_empty() {
-            return request;
-        }
-        request = with_question(request, question);
-        if sees {
-            add_images(&self.0.history, &mut request, attachments(question).into_iter().collect()).await;
-        }
-        request
+        pictures::request(&self.0.history, ask, branch, question, sees).await
     }
 
     /// The tokens of its model's context that a chat uses, if that is known on this computer.
@@ -265,9 +249,21 @@ impl Chat {
             return Ok(*at);
         }
         match self.tokens_after(view, ask, last, question).await? {
-            tokens if tokens >= context => Err(full(tokens, context)),
+            tokens if tokens >= context => Err(self.full(ask, tokens, context).await),
             _ => Ok(last),
         }
+    }
+
+    /// Why nothing of so many tokens can be asked, with what the files of the chat's folder take of them.
+    async fn full(&self, ask: &AnswerRequest, prompt: u32, context: u32) -> Failure {
+        let files = match ask.files.is_empty() {
+            true => 0,
+            false => self
+                .content_tokens(Some(&ask.model.reference()), ask.files.clone())
+                .await
+                .map_or(0, |count| count.tokens),
+        };
+        full(prompt, context, files)
     }
 
     /// Tokens of what the model would be asked if it forgot up to this message.
@@ -281,14 +277,25 @@ impl Chat {
     }
 }
 
-fn full(prompt: u32, context: u32) -> Failure {
+fn full(prompt: u32, context: u32, files: u32) -> Failure {
+    let (of_files, advice) = match files {
+        0 => (String::new(), ""),
+        files => (
+            format!(", of which the files of its folder take {files},"),
+            "remove a file from the folder, ",
+        ),
+    };
     let message = format!(
-        "the chat and this question have {prompt} tokens and the model's context holds {context}, so no answer fits; nothing was stored. Go on \
-         without the oldest turns, or choose a model with a longer context"
+        "the chat and this question have {prompt} tokens{of_files} and the model's context holds {context}, so no answer fits; nothing was stored. \
+         Go on without the oldest turns, {advice}or choose a model with a longer context"
     );
-    Failure::new(ErrorCode::ContextFull, message)
+    let failure = Failure::new(ErrorCode::ContextFull, message)
         .with("prompt", prompt)
-        .with("context", context)
+        .with("context", context);
+    match files {
+        0 => failure,
+        files => failure.with("files", files),
+    }
 }
 
 #[cfg(test)]

@@ -87,9 +87,14 @@ impl Chat {
     /// Refuses a question with pictures for a model that does not see; the error names those on this computer that do.
     pub(crate) async fn check_sees(&self, model: &ModelSource, content: &[Content]) -> Result<()> {
         let pictures = content.iter().any(|part| matches!(part, Content::Image { .. }));
-        if !pictures || self.0.engine.capabilities(model).images {
+        if !pictures {
             return Ok(());
         }
+        let capabilities = self.0.engine.capabilities(model);
+        if capabilities.images {
+            return Ok(());
+        }
+        let because = capabilities.because_blind();
         let shelf = self.0.shelf.clone();
         let models = tokio::task::spawn_blocking(move || shelf.list()).await.unwrap_or_default();
         let seeing = models
@@ -99,10 +104,10 @@ impl Chat {
         let reference = model.reference();
         let message = match seeing.is_empty() {
             true => format!(
-                "{reference} cannot see pictures, and no model on this computer can; remove the picture, or fetch a model that sees"
+                "{reference} cannot see pictures{because}, and no model on this computer can; remove the picture, or fetch a model that sees"
             ),
             false => format!(
-                "{reference} cannot see pictures; choose a model that sees ({}), or remove the picture",
+                "{reference} cannot see pictures{because}; choose a model that sees ({}), or remove the picture",
                 seeing.join(", ")
             ),
         };
@@ -115,10 +120,10 @@ impl Chat {
     }
 }
 
-/// The request for an answer to the end of this branch, with the bytes of its pictures if the model sees (`sees`). A picture whose file is
-/// gone is left out, and the engine says so.
-pub(crate) async fn request(history: &History, ask: &AnswerRequest, branch: &[StoredMessage], sees: bool) -> Request {
-    let mut request = ask.request(branch);
+/// The request for an answer to the end of this branch, or to this question after it, with the texts of its files and, if the model sees
+/// (`sees`), the bytes of its pictures. A picture whose file is gone is left out, and the engine says so.
+pub(crate) async fn request(history: &History, ask: &AnswerRequest, branch: &[StoredMessage], question: &[Content], sees: bool) -> Request {
+    let mut request = ask.request(branch, question);
     crate::files::add_texts(history, &mut request).await;
     if sees {
         let named: Vec<String> = request.messages.iter().flat_map(|message| attachments(&message.content)).collect();

@@ -1,7 +1,8 @@
 //! Chats as files: exported for people and programs, imported from them.
 
-use history::{exported_together, page, read_import};
+use history::{exported_together, page, read_import, with_folders};
 use protocol::{ExportFormat, ImportPreview, ImportReport, Result};
+use serde_json::Value;
 
 use crate::error::Error;
 use crate::Chat;
@@ -10,7 +11,7 @@ use crate::Chat;
 const PREVIEWED_TITLES: usize = 5;
 
 impl Chat {
-    /// These chats, or all outside the trash, as one file.
+    /// These chats, or all outside the trash, as one file; as JSON with the folders that they lie in.
     ///
     /// # Errors
     /// `NotFound` if one of them does not exist.
@@ -33,13 +34,15 @@ impl Chat {
                 for chat in &all {
                     values.push(self.export_json(chat).await?);
                 }
-                Ok(match (values.len(), values.pop()) {
-                    (1, Some(one)) => one.to_string(),
+                let folders = self.exported_folders(&values).await?;
+                let export = match (values.len(), values.pop()) {
+                    (1, Some(one)) => one,
                     (_, last) => {
                         values.extend(last);
-                        exported_together(values).to_string()
+                        exported_together(values)
                     }
-                })
+                };
+                Ok(with_folders(export, folders).to_string())
             }
             ExportFormat::Html => {
                 let mut articles = Vec::new();
@@ -52,13 +55,25 @@ impl Chat {
         }
     }
 
+    /// The folders that these exported chats lie in, each once.
+    async fn exported_folders(&self, chats: &[Value]) -> Result<Vec<Value>> {
+        let history = &self.0.history;
+        let mut exported = Vec::new();
+        for folder in history.folders().await? {
+            if chats.iter().any(|chat| chat["chat"]["folder"] == folder.id.as_str()) {
+                exported.push(history.export_folder(&folder).await?);
+            }
+        }
+        Ok(exported)
+    }
+
     /// The branch of a chat that is looked at, as Markdown, its pictures without the place and the camera that their files tell of.
     pub async fn export_markdown(&self, chat: &str) -> Result<String> {
         Ok(self.0.history.export_markdown(chat, &self.exported_pictures(chat).await?).await?)
     }
 
     /// All of a chat, every branch, as JSON, its pictures without the place and the camera that their files tell of.
-    pub async fn export_json(&self, chat: &str) -> Result<serde_json::Value> {
+    pub async fn export_json(&self, chat: &str) -> Result<Value> {
         Ok(self.0.history.export_json(chat, &self.exported_pictures(chat).await?).await?)
     }
 

@@ -11,7 +11,7 @@ use protocol::{
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout_at, Instant};
 
-use crate::conversation::conversation;
+use crate::conversation::{add_question, conversation, put_before_questions};
 use crate::error::Error;
 use crate::live_answer::LiveAnswer;
 use crate::memory::remembered;
@@ -40,15 +40,20 @@ pub(crate) struct AnswerRequest {
     pub(crate) settings: ChatSettings,
     /// What there is of the answer.
     pub(crate) prefix: Option<AnswerPrefix>,
+    /// Files of the chat's folder, whose texts stand before its first question.
+    pub(crate) files: Vec<Content>,
     /// The question that is taken back if it does not fit the context: nobody has seen more of its turn.
     pub(crate) retractable: Option<StoredMessage>,
 }
 
 impl AnswerRequest {
-    /// The request for an answer to the end of this branch.
-    pub(crate) fn request(&self, branch: &[StoredMessage]) -> Request {
+    /// The request for an answer to the end of this branch or, if there is one, to this question after it.
+    pub(crate) fn request(&self, branch: &[StoredMessage], question: &[Content]) -> Request {
         let (instructions, branch) = remembered(&self.settings, branch);
-        let mut request = Request::new(self.model.clone(), conversation(&instructions, branch));
+        let mut messages = conversation(&instructions, branch);
+        add_question(&mut messages, question);
+        put_before_questions(&mut messages, &self.files);
+        let mut request = Request::new(self.model.clone(), messages);
         request.thinking = self.settings.thinking;
         request.thinking_budget = self.settings.thinking_budget;
         request.answer_prefix = self.prefix.clone();
@@ -118,7 +123,7 @@ pub(crate) async fn prefetch_next(history: &History, engine: &dyn Engine, answer
     match history.branch(answer).await {
         Ok(branch) => {
             let sees = engine.capabilities(&ask.model).images;
-            prefetch(engine, pictures::request(history, ask, &branch, sees).await);
+            prefetch(engine, pictures::request(history, ask, &branch, &[], sees).await);
         }
         Err(error) => tracing::debug!(%error, "an answer's branch could not be read ahead"),
     }
@@ -145,7 +150,7 @@ async fn drive_engine(history: History, engine: Arc<dyn Engine>, running: Arc<Li
     let (mut stop, mut answer_now) = (running.stop.subscribe(), running.answer_now.subscribe());
     let mut thinking_ended = false;
     let sees = engine.capabilities(&ask.model).images;
-    let mut job = engine.generate(pictures::request(&history, &ask, &branch, sees).await);
+    let mut job = engine.generate(pictures::request(&history, &ask, &branch, &[], sees).await);
     let _cancel = CancelOnDrop(job.cancel.clone());
     // In this order a stop is noticed however fast the engine talks.
     loop {

@@ -41,7 +41,7 @@ enum HistoryCommand {
     },
     /// Take chats from an export of Ponder, ChatGPT, Claude or LM Studio
     Import {
-        /// The file, such as conversations.json
+        /// The file, such as conversations.json, or the ZIP archive that ChatGPT or Claude sent
         file: PathBuf,
     },
 }
@@ -106,7 +106,7 @@ async fn carry_out(app: &App, args: HistoryArgs) -> Result<()> {
                 .len();
             anyhow::ensure!(
                 length <= chat::LONGEST_IMPORT,
-                "{} is too long to be an export of chats",
+                "{} is longer than 1 GB; if it is a ZIP archive, unpack it and import conversations.json",
                 file.display()
             );
             let bytes = std::fs::read(&file).with_context(|| format!("{} cannot be read", file.display()))?;

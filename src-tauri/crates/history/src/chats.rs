@@ -267,13 +267,15 @@ impl History {
         Ok(self.chat_head(&restored).await?.0.summary)
     }
 
-    /// Deletes for good what was put into the trash before this time, folders among it; returns how many chats.
+    /// Deletes for good what was put into the trash before this time, folders and their files among it; returns how many chats.
     pub async fn purge_trash(&self, before: i64) -> Result<u64> {
         let mut transaction = self.write().await?;
-        sqlx::query("DELETE FROM folders WHERE deleted_at < ?")
-            .bind(before)
-            .execute(&mut *transaction)
-            .await?;
+        for delete in [
+            "DELETE FROM folders WHERE deleted_at < ?",
+            "DELETE FROM folder_files WHERE removed_at < ?",
+        ] {
+            sqlx::query(delete).bind(before).execute(&mut *transaction).await?;
+        }
         let purged = sqlx::query("DELETE FROM chats WHERE deleted_at < ?")
             .bind(before)
             .execute(&mut *transaction)

@@ -22,16 +22,18 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (7, include_str!("../migrations/0007_finding_and_keeping.sql")),
     (8, include_str!("../migrations/0008_files.sql")),
     (9, include_str!("../migrations/0009_two_answers.sql")),
+    (10, include_str!("../migrations/0010_folder_files.sql")),
 ];
 
 /// Without these nothing can be read or written.
-const TABLES: [&str; 7] = [
+const TABLES: [&str; 8] = [
     "chats",
     "messages",
     "parts",
     "settings",
     "attachments",
     "folders",
+    "folder_files",
     "search_documents",
 ];
 

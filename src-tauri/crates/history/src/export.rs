@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use protocol::{ChatView, Content, ImageBytes, Role, StoredMessage};
+use protocol::{ChatView, Content, Folder, ImageBytes, Role, StoredMessage};
 use serde_json::{json, Value};
 
 use crate::{History, Result};
@@ -31,10 +31,31 @@ impl History {
             "draft": view.draft,
             "head": head,
             "messages": messages,
-            "attachments": pictures
-                .iter()
-                .map(|(id, (media_type, bytes))| (id.clone(), json!({"media_type": media_type, "base64": bytes})))
-                .collect::<serde_json::Map<_, _>>(),
+            "attachments": attachments(pictures),
+        }))
+    }
+
+    /// A folder for programs: its name, its instructions and its files with their texts. A file whose text is gone is left out.
+    pub async fn export_folder(&self, folder: &Folder) -> Result<Value> {
+        let mut texts = ExportedPictures::new();
+        let mut kept = Vec::new();
+        for file in &folder.files {
+            let Content::File { attachment, .. } = file else { continue };
+            match self.attachment_bytes(attachment).await {
+                Ok(bytes) => {
+                    texts.insert(attachment.clone(), ("text/plain".into(), bytes));
+                    kept.push(file);
+                }
+                Err(error) => tracing::warn!(%error, "a file of a folder was not exported"),
+            }
+        }
+        Ok(json!({
+            "id": folder.id,
+            "name": folder.name,
+            "system_prompt": folder.system_prompt,
+            "created_at": folder.created_at,
+            "files": kept,
+            "attachments": attachments(&texts),
         }))
     }
 }
@@ -42,6 +63,22 @@ impl History {
 /// Several chats as [`History::export_json`] gives them, as one value that can be imported.
 pub fn exported_together(chats: Vec<Value>) -> Value {
     json!({"format": "ponder-chats", "version": 1, "chats": chats})
+}
+
+/// One exported value with the folders that its chats lie in, so that they can be imported with it.
+pub fn with_folders(mut export: Value, folders: Vec<Value>) -> Value {
+    if !folders.is_empty() {
+        export["folders"] = folders.into();
+    }
+    export
+}
+
+/// Pictures and texts by the attachments that name them.
+fn attachments(kept: &ExportedPictures) -> Value {
+    let written = kept
+        .iter()
+        .map(|(id, (media_type, bytes))| (id.clone(), json!({"media_type": media_type, "base64": bytes})));
+    Value::Object(written.collect())
 }
 
 fn markdown(view: &ChatView, pictures: &ExportedPictures) -> String {

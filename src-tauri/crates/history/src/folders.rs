@@ -1,6 +1,7 @@
-//! The table `folders`: projects of chats, with instructions of their own.
+//! The table `folders`: projects of chats, with instructions and files of their own.
 
 use protocol::Folder;
+use sqlx::{Sqlite, Transaction};
 
 use crate::{new_id, now, Error, History, Result};
 
@@ -24,23 +25,24 @@ impl From<FolderRow> for Folder {
             id,
             name,
             system_prompt,
+            files: Vec::new(),
             created_at,
         }
     }
 }
 
 impl History {
-    /// All folders, by their names.
+    /// All folders with their files, by their names.
     pub async fn folders(&self) -> Result<Vec<Folder>> {
         let rows: Vec<FolderRow> = sqlx::query_as(
             "SELECT id, name, system_prompt, created_at FROM folders WHERE deleted_at IS NULL ORDER BY name COLLATE NOCASE, id",
         )
         .fetch_all(&self.readers)
         .await?;
-        Ok(rows.into_iter().map(Folder::from).collect())
+        self.with_files(rows.into_iter().map(Folder::from).collect()).await
     }
 
-    /// The folder of a chat, if it lies in one.
+    /// The folder of a chat with its files, if it lies in one.
     pub async fn folder_of(&self, chat: &str) -> Result<Option<Folder>> {
         let row: Option<FolderRow> = sqlx::query_as(
             "SELECT f.id, f.name, f.system_prompt, f.created_at FROM chats c JOIN folders f ON f.id = c.folder_id
@@ -49,15 +51,16 @@ impl History {
         .bind(chat)
         .fetch_optional(&self.readers)
         .await?;
-        Ok(row.map(Folder::from))
+        Ok(self.with_files(row.map(Folder::from).into_iter().collect()).await?.pop())
     }
 
-    /// A new folder without chats.
+    /// A new folder without chats and files.
     pub async fn create_folder(&self, name: &str) -> Result<Folder> {
         let folder = Folder {
             id: new_id(),
             name: name.to_owned(),
             system_prompt: String::new(),
+            files: Vec::new(),
             created_at: now(),
         };
         let mut transaction = self.write().await?;
@@ -82,7 +85,7 @@ impl History {
         .await
     }
 
-    /// Deletes a folder; its chats stay, outside of it. [`History::restore_folder`] takes that back as long as the trash is kept.
+    /// Deletes a folder with its files; its chats stay, outside of it. [`History::restore_folder`] takes that back as long as the trash is kept.
     pub async fn delete_folder(&self, folder: &str) -> Result<()> {
         self.update_folder(
             sqlx::query("UPDATE folders SET deleted_at = coalesce(deleted_at, ?2) WHERE id = ?1")
@@ -102,11 +105,7 @@ impl History {
     pub async fn move_chat(&self, chat: &str, folder: Option<&str>) -> Result<()> {
         let mut transaction = self.write().await?;
         if let Some(folder) = folder {
-            let found: Option<i64> = sqlx::query_scalar("SELECT 1 FROM folders WHERE id = ? AND deleted_at IS NULL")
-                .bind(folder)
-                .fetch_optional(&mut *transaction)
-                .await?;
-            found.ok_or(Error::NotFound("folder"))?;
+            check_folder(&mut transaction, folder).await?;
         }
         let moved = sqlx::query("UPDATE chats SET folder_id = ?2 WHERE id = ?1 AND deleted_at IS NULL")
             .bind(chat)
@@ -126,4 +125,13 @@ impl History {
         }
         Ok(transaction.commit().await?)
     }
+}
+
+/// Fails unless there is such a folder that is not deleted.
+pub(crate) async fn check_folder(transaction: &mut Transaction<'static, Sqlite>, folder: &str) -> Result<()> {
+    let found: Option<i64> = sqlx::query_scalar("SELECT 1 FROM folders WHERE id = ? AND deleted_at IS NULL")
+        .bind(folder)
+        .fetch_optional(&mut **transaction)
+        .await?;
+    found.map(drop).ok_or(Error::NotFound("folder"))
 }

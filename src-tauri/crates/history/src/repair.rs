@@ -314,6 +314,7 @@ const MEND: &str = "
      WHERE p.message_id NOT IN (SELECT id FROM messages) GROUP BY p.message_id;
     UPDATE messages SET state = 'interrupted', owner = NULL, heartbeat = NULL WHERE state = 'streaming';
     UPDATE chats SET folder_id = NULL WHERE folder_id IS NOT NULL AND folder_id NOT IN (SELECT id FROM folders);
+    DELETE FROM folder_files WHERE folder_id NOT IN (SELECT id FROM folders);
     UPDATE chats SET head = (SELECT m.id FROM messages m WHERE m.chat_id = chats.id
          AND NOT EXISTS (SELECT 1 FROM messages c WHERE c.parent_id = m.id) ORDER BY m.created_at DESC, m.id DESC LIMIT 1)
      WHERE head IS NULL OR head NOT IN (SELECT id FROM messages WHERE chat_id = chats.id);

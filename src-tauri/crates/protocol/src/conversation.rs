@@ -134,7 +134,7 @@ pub struct HistoryState {
 }
 
 /// A folder of chats: a project.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Folder {
     /// Its id.
@@ -143,6 +143,9 @@ pub struct Folder {
     pub name: String,
     /// Instructions that stand before those of each chat in it; empty: none.
     pub system_prompt: String,
+    /// Files whose texts stand before the first question of each chat in it, in this order.
+    #[serde(default)]
+    pub files: Vec<Content>,
     /// When it was made.
     #[ts(type = "number")]
     pub created_at: i64,

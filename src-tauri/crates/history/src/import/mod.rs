@@ -1,10 +1,12 @@
-//! Chats from files: our own exports, and those of other programs.
+//! Chats from files: our own exports, and those of other programs, some of which come as ZIP archives.
 //!
 //! A file is read whole into [`ImportedChats`] before anything is stored, so that one that is broken changes nothing; then each chat
 //! is stored in a transaction of its own.
 
+mod archive;
 mod chatgpt;
 mod claude;
+mod folders;
 mod lm_studio;
 mod ours;
 
@@ -13,6 +15,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use protocol::{AnswerState, ChatSettings, Content, FinishReason, ImageBytes, Part, Role, StoredMessage};
 use serde_json::Value;
 
+use self::folders::ImportedFolder;
 use crate::parts::insert_parts;
 use crate::rows::{to_json, to_word};
 use crate::{new_id, now, Error, History, Result};
@@ -48,6 +51,8 @@ pub struct ImportedChats {
     pub format: ImportFormat,
     /// In the order of the file.
     pub chats: Vec<ImportedChat>,
+    /// The folders that they lie in.
+    pub folders: Vec<ImportedFolder>,
 }
 
 /// A chat of a file.
@@ -99,13 +104,9 @@ pub fn read_import(file: &[u8]) -> Result<ImportedChats> {
     if file.len() as u64 > LONGEST_IMPORT {
         return refuse("it is longer than 1 GB");
     }
-    if file.starts_with(b"PK\x03\x04") {
-        return refuse("it is a ZIP archive. Unpack it, and choose conversations.json in it");
-    }
-    // The parser itself bounds how deep a file nests.
-    let value: Value = match serde_json::from_slice(file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file)) {
-        Ok(value) => value,
-        Err(error) => return Err(Error::Import(format!("it is no JSON ({error})"))),
+    let value = match archive::is_archive(file) {
+        true => archive::conversations(file)?,
+        false => parsed(file).map_err(|error| Error::Import(format!("it is no JSON ({error})")))?,
     };
     let entries = match &value {
         Value::Array(entries) => entries.iter().collect(),
@@ -115,7 +116,9 @@ pub fn read_import(file: &[u8]) -> Result<ImportedChats> {
         return refuse("it holds more than 100,000 chats");
     }
     let has = |key: &str| entries.iter().any(|entry| entry.get(key).is_some());
+    let mut folders = Vec::new();
     let (format, chats) = if has("format") {
+        folders = ours::folders(&value)?;
         (ImportFormat::Ponder, ours::chats(&value)?)
     } else if has("mapping") {
         (
@@ -145,17 +148,32 @@ pub fn read_import(file: &[u8]) -> Result<ImportedChats> {
     Ok(ImportedChats {
         format,
         chats: chats.into_iter().map(ImportedChat::checked).collect(),
+        folders,
     })
+}
+
+/// A time that is believed.
+fn believed(at: i64) -> i64 {
+    at.clamp(0, LATEST)
+}
+
+/// A text as a line of at most so many characters.
+fn one_line(text: &str, longest: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(longest).collect()
+}
+
+/// A file's JSON; the parser itself bounds how deep it nests.
+fn parsed(file: &[u8]) -> serde_json::Result<Value> {
+    serde_json::from_slice(file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file))
 }
 
 impl ImportedChat {
     /// The chat as it can be stored: times that are believed, a title of a line, a tree without gaps and cycles.
     fn checked(mut self) -> Self {
-        let believed = |at: i64| at.clamp(0, LATEST);
         self.created_at = believed(self.created_at);
         self.updated_at = believed(self.updated_at).max(self.created_at);
-        let title = self.title.split_whitespace().collect::<Vec<_>>().join(" ");
-        self.title = title.chars().take(LONGEST_TITLE).collect();
+        self.title = one_line(&self.title, LONGEST_TITLE);
         let mut known: HashSet<String> = HashSet::new();
         let mut calls: HashSet<String> = HashSet::new();
         let mut previous: Option<String> = None;
@@ -192,9 +210,12 @@ impl ImportedChat {
 }
 
 impl History {
-    /// Stores the chats of a file. One whose id is here already, in the trash too, is left as it is.
+    /// Stores the chats of a file, and the folders that they lie in. What is here already by its id, in the trash too, is left as it is.
     pub async fn import(&self, file: ImportedChats) -> Result<ImportOutcome> {
         let mut outcome = ImportOutcome::default();
+        for folder in file.folders {
+            self.import_folder(folder).await?;
+        }
         for chat in file.chats {
             let count = chat.messages.len();
             match self.import_chat(chat).await? {

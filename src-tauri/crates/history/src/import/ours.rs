@@ -1,9 +1,11 @@
-//! What [`History::export_json`] writes: one chat, `{"format": "ponder-chat", …}`, or several, `{"format": "ponder-chats", "chats": […]}`.
+//! What [`History::export_json`] writes: one chat, `{"format": "ponder-chat", …}`, or several, `{"format": "ponder-chats", "chats": […]}`, with
+//! the folders that they lie in (`folders`).
 
 use protocol::{ChatSettings, ChatSummary, Content, ImageBytes, StoredMessage};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::folders::ImportedFolder;
 use super::ImportedChat;
 use crate::{Error, Result};
 
@@ -28,6 +30,38 @@ struct Exported {
 struct Picture {
     media_type: String,
     base64: ImageBytes,
+}
+
+#[derive(Deserialize)]
+struct ExportedFolder {
+    id: String,
+    name: String,
+    #[serde(default)]
+    system_prompt: String,
+    created_at: i64,
+    #[serde(default)]
+    files: Vec<Content>,
+    #[serde(default)]
+    attachments: std::collections::BTreeMap<String, Picture>,
+}
+
+/// The folders of an export of ours.
+pub(super) fn folders(value: &Value) -> Result<Vec<ImportedFolder>> {
+    let folders = value["folders"].as_array().map(Vec::as_slice).unwrap_or_default();
+    folders.iter().map(folder).collect()
+}
+
+fn folder(value: &Value) -> Result<ImportedFolder> {
+    let exported = ExportedFolder::deserialize(value)
+        .map_err(|error| Error::Import(format!("a folder in it is not as Ponder writes it ({error})")))?;
+    Ok(ImportedFolder {
+        id: exported.id,
+        name: exported.name,
+        system_prompt: exported.system_prompt,
+        created_at: exported.created_at,
+        files: exported.files,
+        texts: exported.attachments.into_iter().map(|(name, text)| (name, text.base64)).collect(),
+    })
 }
 
 /// The chats of an export of ours.

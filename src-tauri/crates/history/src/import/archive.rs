@@ -1,0 +1,117 @@
+//! ZIP archives, as ChatGPT and Claude send their exports. The conversations are read out of them, whatever else they hold, and in memory alone:
+//! no name in an archive becomes the name of a file. Long exports of ChatGPT have several files, `conversations-000.json` and so on.
+
+use std::io::{Cursor, Read};
+
+use serde_json::Value;
+use zip::result::ZipError;
+use zip::ZipArchive;
+
+use super::{parsed, LONGEST_IMPORT};
+use crate::{Error, Result};
+
+/// The most files that an archive may name: a whole export has one for each picture.
+const MOST_FILES: usize = 100_000;
+
+/// What each file's entry in an archive's directory begins with.
+const ENTRY: &[u8] = b"PK\x01\x02";
+
+/// Whether a file is a ZIP archive, an empty one among them.
+pub(super) fn is_archive(file: &[u8]) -> bool {
+    file.starts_with(b"PK\x03\x04") || file.starts_with(b"PK\x05\x06")
+}
+
+/// The conversations of an archive: the JSON of its `conversations.json`, or that of its numbered files as one list.
+///
+/// # Errors
+/// [`Error::Import`] with what is wrong with the archive and what to do.
+pub(super) fn conversations(file: &[u8]) -> Result<Value> {
+    // The directory is read as a whole, so its length is known before.
+    if file.windows(ENTRY.len()).filter(|window| *window == ENTRY).count() > MOST_FILES {
+        return refuse("it is a ZIP archive of more than 100,000 files");
+    }
+    let mut archive = ZipArchive::new(Cursor::new(file)).map_err(broken)?;
+    let mut names: Vec<(String, usize)> = Vec::new();
+    for (index, name) in archive.file_names_raw().enumerate() {
+        let name = String::from_utf8_lossy(name).replace('\\', "/");
+        if holds_conversations(&name) {
+            names.push((name, index));
+        }
+    }
+    names.sort();
+    let folder = |name: &str| name.rsplit_once('/').map(|(folder, _)| folder.to_owned());
+    let Some((first, _)) = names.first() else {
+        return refuse("it is a ZIP archive without conversations.json. Unpack it, and choose the file with the chats");
+    };
+    if archive.has_duplicate_names() || names.iter().any(|(name, _)| folder(name) != folder(first)) {
+        return refuse("it is a ZIP archive that holds files of the same name. Unpack it, and choose the conversations.json that is meant");
+    }
+    let mut left = LONGEST_IMPORT;
+    let mut values = Vec::with_capacity(names.len());
+    for (name, index) in &names {
+        let bytes = unpacked(&mut archive, *index, left)?;
+        left -= bytes.len() as u64;
+        let value = parsed(&bytes).map_err(|error| Error::Import(format!("{} in it is no JSON ({error})", last_part(name))))?;
+        values.push(value);
+    }
+    match values.len() {
+        1 => Ok(values.remove(0)),
+        _ => Ok(values
+            .into_iter()
+            .flat_map(|value| match value {
+                Value::Array(chats) => chats,
+                one => vec![one],
+            })
+            .collect()),
+    }
+}
+
+/// Whether a file of this name holds conversations. What a Mac keeps of a file beside it is called like the file.
+fn holds_conversations(name: &str) -> bool {
+    let Some(stem) = last_part(name)
+        .strip_prefix("conversations")
+        .and_then(|rest| rest.strip_suffix(".json"))
+    else {
+        return false;
+    };
+    let numbered = stem
+        .strip_prefix('-')
+        .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
+    (stem.is_empty() || numbered) && !name.split('/').any(|part| part == "__MACOSX")
+}
+
+fn last_part(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// A file of the archive of at most so many bytes. What the archive says of its length is refused if it is too long, and not believed otherwise.
+fn unpacked(archive: &mut ZipArchive<Cursor<&[u8]>>, index: usize, most: u64) -> Result<Vec<u8>> {
+    let too_long = "the conversations in it unfold to more than 1 GB";
+    let file = archive.by_index(index).map_err(broken)?;
+    if file.size() > most {
+        return refuse(too_long);
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| broken(error.into()))?;
+    match bytes.len() as u64 > most {
+        true => refuse(too_long),
+        false => Ok(bytes),
+    }
+}
+
+fn refuse<T>(reason: &str) -> Result<T> {
+    Err(Error::Import(reason.into()))
+}
+
+fn broken(error: ZipError) -> Error {
+    let reason = match error {
+        ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) | ZipError::InvalidPassword => {
+            "it is a ZIP archive with a password. Unpack it, and choose conversations.json"
+        }
+        ZipError::UnsupportedArchive(_) | ZipError::CompressionMethodNotSupported(_) => {
+            "it is a ZIP archive that is packed in an unusual way. Unpack it, and choose conversations.json"
+        }
+        _ => "it is a ZIP archive that is damaged, or was not fetched to its end. Fetch it again",
+    };
+    Error::Import(reason.into())
+}
