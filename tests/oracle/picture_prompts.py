@@ -40,6 +40,12 @@ def plain(placeholder, begin="", end="\n"):
             "{% if add_generation_prompt %}assistant:{% endif %}")
 
 
+def llama():
+    return ("{{ bos_token }}{% for m in messages %}<|start_header_id|>{{ m.role }}<|end_header_id|>\n\n{% if m.content is string %}{{ m.content }}{% else %}"
+            "{% for p in m.content %}{% if p.type == 'image' %}<|image|>{% else %}{{ p.text }}{% endif %}{% endfor %}{% endif %}<|eot_id|>{% endfor %}"
+            "{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}")
+
+
 def grid(rows, columns):
     return {"tiles": None, "whole": False, "views": [{"rows": rows, "columns": columns, "features": rows * columns}]}
 
@@ -47,6 +53,11 @@ def grid(rows, columns):
 def tiled(rows, columns, each, whole):
     views = [{"rows": 1, "columns": each, "features": each}] * (rows * columns) + [{"rows": 1, "columns": whole, "features": whole}]
     return {"tiles": [rows, columns] if rows * columns else None, "whole": True, "views": views}
+
+
+def beside(rows, columns):
+    """Tiles that no token takes a feature of."""
+    return {"tiles": [rows, columns], "whole": False, "views": [{"rows": 2, "columns": 2, "features": 0}] * (rows * columns)}
 
 
 GRIDS = [(1, 1), (3, 2), (2, 5)]
@@ -97,6 +108,8 @@ class Family:
             processor._get_image_num_tokens = lambda *_, **__: (6, 3)
             inputs, plan = {"image_rows": [rows or 1], "image_cols": [columns or 1], "image_sizes": [(1, 1)]}, tiled(rows, columns, 6, 3)
             return plan, processor.replace_image_token(inputs, 0, use_image_special_tokens=True), processor.image_token
+        elif self.model_type == "mllama":
+            plan = beside(*[(1, 1), (2, 2), (1, 3)][index])
         elif self.model_type == "hunyuan_vl":
             plan["views"][0]["features"] = rows * (columns + 1) + 2
         text = processor.replace_image_token(inputs, 0)
@@ -133,6 +146,8 @@ FAMILIES = [
            ["<|im_start|>", "<|im_end|>", "<image>", "<|image_start|>", "<|image_end|>", "<|img_thumbnail|>"] + [f"<|img_row_{row}_col_{column}|>" for row in (1, 2) for column in (1, 2, 3)],
            {"image_token": "<image>", "image_start_token": "<|image_start|>", "image_end_token": "<|image_end|>", "image_thumbnail": "<|img_thumbnail|>",
             "image_thumbnail_token": "<|img_thumbnail|>"}),
+    Family("mllama", "mllama.processing_mllama.MllamaProcessor", llama(),
+           ["<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>", "<|image|>"]),
     Family("paddleocr_vl", "paddleocr_vl.processing_paddleocr_vl.PaddleOCRVLProcessor", plain("<|IMAGE_START|><|IMAGE_PLACEHOLDER|><|IMAGE_END|>", "<|begin|>"),
            ["<|begin|>", "<|IMAGE_START|>", "<|IMAGE_PLACEHOLDER|>", "<|IMAGE_END|>"], {"image_token": "<|IMAGE_PLACEHOLDER|>"}),
     Family("hunyuan_vl", "hunyuan_vl.processing_hunyuan_vl.HunYuanVLProcessor",
