@@ -30,6 +30,10 @@ logprobs: boolean,
  */
 images: boolean, 
 /**
+ * Why it does not, although its files hold a part for that: a sentence for people.
+ */
+vision_problem: string | null, 
+/**
  * The model may be given tools to call.
  */
 tools: boolean, 

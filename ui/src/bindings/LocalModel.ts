@@ -68,6 +68,10 @@ sampling: Sampling,
  */
 sees: boolean, 
 /**
+ * Why it does not see although its files hold a part for that: a sentence for people. It can be used with text.
+ */
+vision_problem: string | null, 
+/**
  * Why it cannot be used; `None` if it can.
  */
 problem: string | null, 

@@ -323,6 +323,14 @@ describe('a model that cannot see', () => {
     expect(tiles()).toHaveLength(1);
   });
 
+  it('is told why, if its vision part cannot be read', async () => {
+    host.local = host.local.map((model) => (model.reference === BLIND ? { ...model, vision_problem: 'config.json lacks `depth`' } : model));
+    await openWith(BLIND);
+    await paste(pngFile('a.png'));
+    expect(the('vision-problem').textContent).toBe('The vision part of Pebble cannot be read: config.json lacks `depth`');
+    expect(the('cannot-see').textContent).toContain('Pebble cannot see pictures.');
+  });
+
   it('is told of another if there is none', async () => {
     host.local = host.local.filter((model) => !model.sees);
     await openWith(BLIND);

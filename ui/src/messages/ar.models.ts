@@ -151,6 +151,7 @@ export const models = translation({
   'local.used': 'استُخدم {when}',
   'local.notUsed': 'لم يُستخدم بعد',
   'local.wrongProducts': 'يخطئ MLX في ضرب بعض أوزانه المضغوطة على هذا الجهاز، ففكّها Ponder: {list}. الإجابات صحيحة، ويأخذ ذلك ذاكرة أكثر.',
+  'local.visionProblem': 'تعذّرت قراءة الجزء البصري منه، لذلك يقبل النص وحده: {problem}',
   'local.default': 'افتراضي',
   'local.more': 'المزيد عن {name}',
   'local.makeDefault': 'استخدام للمحادثات الجديدة',

@@ -28,6 +28,7 @@ export const pictures = translation({
   'picture.holdBack': 'عدم الإرسال بعد',
   'picture.blindOffers': '{model} لا يرى الصور. هذه النماذج على هذا الحاسوب تراها:',
   'picture.blindNone': '{model} لا يرى الصور، ولا أي نموذج آخر على هذا الحاسوب.',
+  'picture.visionProblem': 'تعذّرت قراءة الجزء البصري من {model}: {problem}',
   'picture.switchTo': 'استخدام {model}',
   'picture.sendWithout': 'إرسال بلا صور',
   'picture.leftOut': { one: 'لم تُرسل الصورة.', two: 'لم تُرسل صورتان.', few: 'لم تُرسل {count} صور.', other: 'لم تُرسل {count} صورة.' },

@@ -151,6 +151,7 @@ export const models = translation({
   'local.used': '{when} verwendet',
   'local.notUsed': 'noch nicht verwendet',
   'local.wrongProducts': 'MLX multipliziert einige gepackte Gewichte auf diesem Gerät falsch, deshalb hat Ponder sie entpackt: {list}. Die Antworten stimmen; es braucht mehr Speicher.',
+  'local.visionProblem': 'Sein Bildteil lässt sich nicht lesen, deshalb nimmt es nur Text: {problem}',
   'local.default': 'Standard',
   'local.more': 'Mehr zu {name}',
   'local.makeDefault': 'Für neue Chats verwenden',

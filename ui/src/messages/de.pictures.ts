@@ -28,6 +28,7 @@ export const pictures = translation({
   'picture.holdBack': 'Noch nicht senden',
   'picture.blindOffers': '{model} kann keine Bilder sehen. Diese Modelle auf diesem Computer können es:',
   'picture.blindNone': '{model} kann keine Bilder sehen, und auch kein anderes Modell auf diesem Computer.',
+  'picture.visionProblem': 'Der Bildteil von {model} lässt sich nicht lesen: {problem}',
   'picture.switchTo': '{model} verwenden',
   'picture.sendWithout': 'Ohne Bilder senden',
   'picture.leftOut': { one: 'Das Bild wurde weggelassen.', other: '{count} Bilder wurden weggelassen.' },

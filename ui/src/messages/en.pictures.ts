@@ -26,6 +26,7 @@ export const pictures = {
   'picture.holdBack': 'Do not send yet',
   'picture.blindOffers': '{model} cannot see pictures. These models on this computer can:',
   'picture.blindNone': '{model} cannot see pictures, and neither can another model on this computer.',
+  'picture.visionProblem': 'The vision part of {model} cannot be read: {problem}',
   'picture.switchTo': 'Use {model}',
   'picture.sendWithout': 'Send without pictures',
   'picture.leftOut': { one: 'The picture was left out.', other: '{count} pictures were left out.' },

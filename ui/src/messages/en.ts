@@ -399,6 +399,7 @@ export const en = {
   'local.wrongProducts': 'MLX multiplies some of its packed weights wrongly on this device, so Ponder unpacked them: {list}. Its answers are right; it takes more memory.',
   'local.default': 'Default',
   'local.more': 'More for {name}',
+  'local.visionProblem': 'Its vision part cannot be read, so it takes text alone: {problem}',
   'local.makeDefault': 'Use for new chats',
   'local.fit': 'Does it fit?',
   'local.verify': 'Verify',

@@ -238,6 +238,14 @@ describe('On this computer', () => {
     expect(all('model-row')[1]?.textContent).toContain('Default');
   });
 
+  it('says of a model whose vision part cannot be read that it takes text alone', async () => {
+    host.local = host.local.map((model) => (model.reference === GPT ? { ...model, vision_problem: 'config.json lacks `depth`' } : model));
+    await open('models');
+    await click('tab-local');
+    expect(all('vision-problem').map((line) => line.textContent)).toEqual(['Its vision part cannot be read, so it takes text alone: config.json lacks `depth`']);
+    expect(all('chat-with')).not.toHaveLength(0);
+  });
+
   it('verifies with progress, names what is wrong, and repairs it', async () => {
     host.damaged.add(GPT);
     await open('models');

@@ -51,13 +51,15 @@ export class FakeData extends FakeKeeping implements DataPlatform {
   async capabilities(reference: string | null): ReturnType<Platform['capabilities']> {
     const remote = reference?.startsWith('endpoint:') ?? false;
     if (reference !== null && !remote && !(await this.models()).some((model) => model.reference === reference)) throw { code: 'model_not_found', message: 'There is no such model here.' };
+    const local = remote ? undefined : this.local.find((model) => model.reference === (reference ?? this.app.default_model));
     return {
       continue_answer: !remote,
       end_thinking: !remote,
       prefetch: !remote,
       memory: !remote,
       logprobs: false,
-      images: remote || (this.local.find((model) => model.reference === (reference ?? this.app.default_model))?.sees ?? false),
+      images: remote || (local?.sees ?? false),
+      vision_problem: local?.vision_problem ?? null,
       tools: true,
       kv_bits: !remote,
       leaves_computer: remote,

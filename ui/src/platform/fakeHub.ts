@@ -316,7 +316,7 @@ export class FakeHub implements HubPlatform {
   #arrived(download: Download): Download {
     const model = this.catalog.find((other) => other.id === download.id);
     if (model && !this.local.some((other) => other.reference === model.id)) {
-      this.local = [...this.local, { reference: model.id, name: model.name, kind: 'chat', built_in: false, path: `/models/${model.id}`, revision: '9b02', family: model.family, quantization: model.quantization, bytes: download.total, context: model.context, thinking: model.thinking, thought: null, sampling: { temperature: 0 }, sees: false, problem: null, incomplete: false, place: 'cache', last_used_at: null, revisions: [] }];
+      this.local = [...this.local, { reference: model.id, name: model.name, kind: 'chat', built_in: false, path: `/models/${model.id}`, revision: '9b02', family: model.family, quantization: model.quantization, bytes: download.total, context: model.context, thinking: model.thinking, thought: null, sampling: { temperature: 0 }, sees: false, vision_problem: null, problem: null, incomplete: false, place: 'cache', last_used_at: null, revisions: [] }];
     }
     this.modelsChanged();
     return withFiles({ ...download, state: 'done', bytes_per_second: 0, seconds_left: null });

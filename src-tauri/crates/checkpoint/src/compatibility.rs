@@ -6,7 +6,7 @@ use std::path::Path;
 use protocol::ModelKind;
 use serde_json::Value;
 
-use crate::config::vision::tower_tensor;
+use crate::config::vision::{tower_tensor, without_wrappers};
 use crate::embedding::{MODULES, POOLED_BY_LAST_TOKEN};
 use crate::{is_weight_file, weight_files, weight_map, Error, Family, Header, ImageProcessor, ModelCard, ModelConfig};
 
@@ -77,39 +77,54 @@ pub fn check_folder(dir: &Path) -> Result<ModelConfig, Error> {
         files: &files,
         card: ModelCard::read(dir).kind(),
     })?;
-    // Conversions for text alone keep the tower's description. If the files cannot be read, the loader says why.
-    if config.vision.is_some() && !has_tower(dir).unwrap_or(false) {
-        config.vision = None;
+    // Conversions for text alone keep the description of what they leave out. If the files cannot be read, the loader says why.
+    if (config.vision.is_some() || config.vision_problem.is_some()) && !has_tensor(dir, begins_tower).unwrap_or(false) {
+        (config.vision, config.vision_problem) = (None, None);
+    }
+    if let Family::Decoder(decoder) = &mut config.family {
+        if config.vision.is_none() && decoder.has_cross_attention() && !has_tensor(dir, |name| name.contains(".cross_attn")).unwrap_or(true)
+        {
+            decoder.leave_out_cross_attention();
+        }
     }
     Ok(config)
 }
 
-/// What the model in a folder does with pictures; `None` if it does not see: its weights lack a tower, or its files say nothing of pictures.
+/// What the model in a folder does with pictures; `None` if it reads text alone, because its weights have no tower.
 ///
 /// # Errors
-/// As [`check_folder`], and if what the files say of pictures makes no sense.
+/// As [`check_folder`], and [`Error::Vision`] if there is a tower and its description cannot be read.
 pub fn sight(dir: &Path) -> Result<Option<ImageProcessor>, Error> {
-    if check_folder(dir)?.vision.is_none() {
+    let parsed = check_folder(dir)?;
+    if let Some(problem) = parsed.vision_problem {
+        return Err(Error::Vision(problem));
+    }
+    if parsed.vision.is_none() {
         return Ok(None);
     }
     let path = dir.join("config.json");
     let config = std::fs::read_to_string(&path).map_err(|source| Error::Unreadable { path, source })?;
     let config = serde_json::from_str(&config).map_err(|error| Error::NotJson(error.to_string()))?;
-    ImageProcessor::read(dir, &config)
+    let processor = ImageProcessor::read(dir, &config).and_then(|found| found.ok_or(Error::MissingFile("preprocessor_config.json")));
+    processor.map(Some).map_err(|error| Error::Vision(error.to_string()))
 }
 
-/// Whether the weights in a folder have a tower that looks at pictures: what projects patches or convolves pixels, which every tower begins with. Some
-/// conversions leave other parts of one behind.
-fn has_tower(dir: &Path) -> Result<bool, Error> {
+/// Whether a tensor of this name is where a tower begins: what projects patches or convolves pixels. Some conversions leave other parts of one behind.
+fn begins_tower(name: &str) -> bool {
     let begins = |short: &str| {
         short.starts_with("img_projector.") || (short.starts_with("vision_") && (short.contains("patch") || short.contains("conv_stem")))
     };
-    let is_tower = |name: &str| tower_tensor(name).is_some_and(|short| begins(&short));
+    // The unified models of Gemma 4 embed patches without a tower.
+    without_wrappers(name).starts_with("vision_embedder.") || tower_tensor(name).is_some_and(|short| begins(&short))
+}
+
+/// Whether the weights in a folder have a tensor whose name fits.
+fn has_tensor(dir: &Path, fits: impl Fn(&str) -> bool) -> Result<bool, Error> {
     if let Some(map) = weight_map(dir)? {
-        return Ok(map.keys().any(|name| is_tower(name)));
+        return Ok(map.keys().any(|name| fits(name)));
     }
     for file in weight_files(dir)? {
-        if Header::read(&dir.join(file))?.0.names().any(is_tower) {
+        if Header::read(&dir.join(file))?.0.names().any(&fits) {
             return Ok(true);
         }
     }

@@ -77,8 +77,11 @@ pub enum Error {
         reason: String,
     },
     /// The image processor is not known.
-    #[error("this model prepares pictures by `{0}`, which is not supported yet; it can be used with text")]
+    #[error("this model prepares pictures by `{0}`, which is not supported yet")]
     UnknownProcessor(String),
+    /// The weights have a tower, and what the files say of it cannot be used, for this reason.
+    #[error("this model's vision part cannot be read: {0}; it can be used with text")]
+    Vision(String),
     /// A picture has no room for a patch.
     #[error("a picture of {width}×{height} pixels is too narrow for this model: the longer side may be at most 200 times the shorter one; cut a part out of it")]
     TooNarrow {
@@ -136,12 +139,13 @@ impl From<Error> for protocol::Error {
             | Error::Truncated { .. }
             | Error::NotSafetensors { .. }
             | Error::MissingFile(_) => ErrorCode::ModelBroken,
+            Error::Vision(_) => ErrorCode::PictureNotSeen,
             Error::TooNarrow { .. } => ErrorCode::BadRequest,
         };
         let message = Self::new(code, error.to_string());
         match error {
             Error::Unreadable { path, source } => message.with("path", path.display().to_string()).with("reason", source.to_string()),
-            Error::NotJson(reason) | Error::InvalidIndex(reason) => message.with("reason", reason),
+            Error::NotJson(reason) | Error::InvalidIndex(reason) | Error::Vision(reason) => message.with("reason", reason),
             Error::Truncated { file, reason } | Error::NotSafetensors { file, reason } | Error::InvalidModule { file, reason } => {
                 message.with("file", file).with("reason", reason)
             }

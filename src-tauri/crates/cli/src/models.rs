@@ -109,6 +109,12 @@ fn row(model: &LocalModel, width: usize) -> String {
     .collect();
     let (size, day) = (size(model.bytes), day(model.last_used_at));
     let mut row = format!("{:<width$} {size:>8}  {day:<12} {}\n", model.reference, facts.join(" · "));
+    if let Some(problem) = &model.vision_problem {
+        row.push_str(&format!(
+            "{:<width$} {:>8}  its vision part cannot be read, so it takes text alone: {problem}\n",
+            "", ""
+        ));
+    }
     if let Some(problem) = &model.problem {
         row.push_str(&format!("{:<width$} {:>8}  cannot be used: {problem}\n", "", ""));
     }

@@ -201,9 +201,14 @@ pub fn read_file(path: &Path) -> Result<(ImageBytes, String)> {
 /// # Errors
 /// `PictureNotSeen`.
 pub async fn check_sees(engine: &dyn Engine, request: &Request) -> Result<()> {
-    if request.images.is_empty() || engine.capabilities(&request.model).images {
+    if request.images.is_empty() {
         return Ok(());
     }
+    let capabilities = engine.capabilities(&request.model);
+    if capabilities.images {
+        return Ok(());
+    }
+    let because = capabilities.because_blind();
     let seeing = app::models().await.list();
     let seeing = seeing
         .iter()
@@ -214,5 +219,5 @@ pub async fn check_sees(engine: &dyn Engine, request: &Request) -> Result<()> {
         false => format!("models on this computer that can: {}", seeing.join(", ")),
     };
     let model = ModelSource::reference(&request.model);
-    Err(Error::new(ErrorCode::PictureNotSeen, format!("{model} cannot see pictures; {advice}")).into())
+    Err(Error::new(ErrorCode::PictureNotSeen, format!("{model} cannot see pictures{because}; {advice}")).into())
 }

@@ -57,6 +57,47 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
+fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal_and_stands_in_the_list() {
+    let home = tempfile::tempdir().expect("a folder");
+    let picture = picture(home.path());
+    // Where the list looks for models.
+    let commit = "0123456789abcdef0123456789abcdef01234567";
+    let repository = home.path().join("hub/hub/models--org--spoiled");
+    let model = folder(&repository.join("snapshots"), commit, |config| {
+        config["vision_config"]["patch_size"] = json!("wide");
+    });
+    fs::create_dir_all(repository.join("refs")).expect("made");
+    fs::write(repository.join("refs/main"), commit).expect("written");
+    let asked = ["ask", "--json", "--model", text(&model), "--image", text(&picture), "What is it?"];
+    let output = ponder::run(home.path(), &asked);
+    assert!(!output.status.success());
+    let told = ponder::lines(&output).pop().expect("a line").to_string();
+    assert!(
+        told.contains("cannot see pictures, because its vision part cannot be read") && told.contains("patch_size"),
+        "{told}"
+    );
+
+    let table = ponder::text(&ponder::run(home.path(), &["models"]));
+    assert!(
+        table.contains("its vision part cannot be read, so it takes text alone: config.json has an unusable `patch_size`"),
+        "{table}"
+    );
+    let listed = ponder::run_json(home.path(), &["models", "--json"]);
+    let models = listed[0]["models"].as_array().expect("a list");
+    let problem = |reference: &str| {
+        models
+            .iter()
+            .find(|model| model["reference"] == reference)
+            .map(|model| model["vision_problem"].clone())
+    };
+    assert_eq!(problem("pebble"), Some(Value::Null));
+    assert!(
+        problem("org/spoiled").is_some_and(|problem| problem.to_string().contains("patch_size")),
+        "{listed:?}"
+    );
+}
+
+#[test]
 fn a_model_that_does_not_see_is_not_asked() {
     let home = tempfile::tempdir().expect("a folder");
     let (model, picture) = (blind(home.path()), picture(home.path()));

@@ -55,9 +55,13 @@ impl PlannedImage {
     }
 }
 
-/// Whether the model in a folder sees; no if its files cannot be read.
-pub fn sees(folder: &Path) -> bool {
-    sight(folder).is_ok_and(|processor| processor.is_some())
+/// Whether the model in a folder sees, and if it does not although it has a tower, why. What else is wrong with its files, loading tells.
+pub fn sees(folder: &Path) -> (bool, Option<String>) {
+    match sight(folder) {
+        Ok(processor) => (processor.is_some(), None),
+        Err(checkpoint::Error::Vision(problem)) => (false, Some(problem)),
+        Err(_) => (false, None),
+    }
 }
 
 /// The pictures of a request.
@@ -90,11 +94,18 @@ pub fn prepare(request: &mut Request) -> Result<(RequestImages, Vec<Notice>)> {
     if request.images.is_empty() && !request.messages.iter().any(Message::has_media) {
         return Ok(Default::default());
     }
-    let processor = match request.model.folder() {
-        Some(folder) => sight(&folder.path)?.map(Arc::new),
-        None => None,
+    let (processor, problem) = match request.model.folder().map(|folder| sight(&folder.path)) {
+        Some(Ok(processor)) => (processor.map(Arc::new), None),
+        Some(Err(error @ checkpoint::Error::Vision(_))) => (None, Some(error.to_string())),
+        Some(Err(error)) => return Err(error.into()),
+        None => (None, None),
     };
     let mut notices = request.leave_out_unseen(processor.is_some());
+    if let Some(problem) = problem {
+        for notice in notices.iter_mut().filter(|notice| notice.code == NoticeCode::ImageLeftOut) {
+            notice.message = format!("{} {problem}", notice.message);
+        }
+    }
     let Some(processor) = processor else {
         return Ok((RequestImages::default(), notices));
     };

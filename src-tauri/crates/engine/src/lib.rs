@@ -307,18 +307,22 @@ impl Engine for MlxEngine {
 
     fn capabilities(&self, model: &ModelSource) -> Capabilities {
         match model {
-            ModelSource::Folder(folder) => Capabilities {
-                continue_answer: true,
-                end_thinking: true,
-                prefetch: true,
-                memory: true,
-                logprobs: true,
-                images: images::sees(&folder.path),
-                tools: true,
-                kv_bits: true,
-                leaves_computer: false,
-                thinking: None,
-            },
+            ModelSource::Folder(folder) => {
+                let (images, vision_problem) = images::sees(&folder.path);
+                Capabilities {
+                    continue_answer: true,
+                    end_thinking: true,
+                    prefetch: true,
+                    memory: true,
+                    logprobs: true,
+                    images,
+                    vision_problem,
+                    tools: true,
+                    kv_bits: true,
+                    leaves_computer: false,
+                    thinking: None,
+                }
+            }
             ModelSource::Remote { .. } => Capabilities::default(),
         }
     }

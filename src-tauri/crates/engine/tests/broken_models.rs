@@ -5,9 +5,9 @@ mod common;
 
 use std::path::Path;
 
-use common::{hear, pebble, pebble_dir, question, source};
+use common::{files, hear, pebble, pebble_dir, question, source};
 use engine::MlxEngine;
-use protocol::{Engine, Error, ErrorCode, LoadEvent, LocalEngine, Thinking};
+use protocol::{Content, Engine, Error, ErrorCode, ImageBytes, LoadEvent, LocalEngine, Message, ModelSource, NoticeCode, Role, Thinking};
 use serde_json::Value;
 
 /// Pebble with something broken.
@@ -194,4 +194,68 @@ fn a_token_that_the_model_does_not_know_is_refused_before_it_is_read() {
         "{error}"
     );
     assert_eq!(ask("What is 1 + 1?").done().usage.unwrap().completion_tokens, 2);
+}
+
+#[test]
+fn a_model_whose_vision_part_cannot_be_read_answers_and_says_why_it_does_not_see() {
+    let engine = MlxEngine::start();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    // A picture of one pixel.
+    let mut bytes = b"BM".to_vec();
+    bytes.extend([
+        58, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0, 40, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 24, 0,
+    ]);
+    bytes.extend([0; 28]);
+    let picture: ImageBytes = bytes.into();
+    let spoils: [(&str, fn(&mut Value)); 3] = [
+        ("`vision_config`", |config| {
+            config["vision_config"] = serde_json::json!(["gemma4_vision"])
+        }),
+        ("`vision_config`", |config| {
+            drop(config.as_object_mut().unwrap().remove("vision_config"))
+        }),
+        ("`patch_size`", |config| {
+            config["vision_config"]["patch_size"] = serde_json::json!(0)
+        }),
+    ];
+    for (words, spoil) in spoils {
+        let folder = tempfile::tempdir().unwrap();
+        for entry in std::fs::read_dir(pebble_dir()).unwrap() {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+        }
+        files::edit_config(folder.path(), spoil);
+        let model: ModelSource = source(folder.path()).into();
+        let capabilities = engine.capabilities(&model);
+        let problem = capabilities.vision_problem.unwrap();
+        assert!(!capabilities.images && problem.contains(words), "{problem}");
+        let mut asked = protocol::Request {
+            model,
+            ..question("What is 347 + 589?", Thinking::On)
+        };
+        let heard = runtime.block_on(hear(engine.generate(asked.clone())));
+        assert_eq!(heard.text, "347 + 589 = **936**");
+        let mut message = Message::text(Role::User, "What is it?");
+        message.content.push(Content::Image {
+            attachment: picture.id(),
+            media_type: "image/bmp".into(),
+            width: 1,
+            height: 1,
+            alt: "dot.bmp".into(),
+        });
+        asked.messages = vec![message];
+        // Whether the picture was just sent, or belongs to an older turn and comes without its bytes.
+        for images in [vec![(picture.id(), picture.clone())], Vec::new()] {
+            asked.images = images.into_iter().collect();
+            let heard = runtime.block_on(hear(engine.generate(asked.clone())));
+            heard.done();
+            let [notice] = heard.notices.as_slice() else {
+                panic!("{:?}", heard.notices)
+            };
+            assert!(
+                notice.code == NoticeCode::ImageLeftOut && notice.message.contains(words),
+                "{notice:?}"
+            );
+        }
+    }
 }

@@ -79,6 +79,25 @@ fn without_its_eyes(seeing: &Path) -> tempfile::TempDir {
     folder
 }
 
+/// The same of Llama 3.2 Vision, whose layers of these numbers look at pictures: only what looks is gone, or the whole layers, with the tokens that
+/// stand for pictures.
+fn without_its_looks(seeing: &Path, layers: [usize; 2], whole: bool) -> tempfile::TempDir {
+    let folder = without_its_eyes(seeing);
+    let path = folder.path().join("model.safetensors");
+    let mut entries = files::read_entries(&path);
+    entries.retain(|entry| match whole {
+        true => !layers.iter().any(|layer| entry.name.contains(&format!("layers.{layer}."))),
+        false => !entry.name.contains("cross_attn"),
+    });
+    for entry in entries.iter_mut().filter(|entry| whole && entry.name.contains("embed_tokens")) {
+        let row = entry.data.len() / entry.shape[0];
+        entry.shape[0] -= 8;
+        entry.data.truncate(entry.shape[0] * row);
+    }
+    files::write_entries(&path, &entries);
+    folder
+}
+
 /// What every answer here is made of: its tokens and their log probabilities.
 fn said(heard: &Heard) -> (Vec<u32>, Vec<f32>) {
     heard.logprobs.iter().map(|token| (token.token, token.logprob)).unzip()
@@ -376,6 +395,26 @@ async fn what_cannot_be_seen_is_told_by_name_or_refused() {
     let later = vec![first, Message::text(Role::Assistant, "Stripes."), question("Many?", &[])];
     let heard = hear(engine.generate(request(&model, later, &[&large]))).await;
     assert!(heard.notices.is_empty(), "{:?}", heard.notices);
+}
+
+#[tokio::test]
+async fn llama_3_2_without_the_layers_that_look_reads_text_as_the_whole_one() {
+    let Some(python) = python() else { return };
+    let written = Written::new(&python, seed(), &["mllama"]);
+    let seeing = written.model("mllama");
+    let ask = |model: &Path| request(model, vec![question("what is the word?", &[])], &[]);
+    let whole = hear(MlxEngine::start().generate(ask(&seeing))).await;
+    for gone in [false, true] {
+        let folder = without_its_looks(&seeing, [1, 3], gone);
+        let engine = MlxEngine::start();
+        let model = ModelSource::Folder(source(folder.path()));
+        let capabilities = engine.capabilities(&model);
+        assert_eq!((capabilities.images, capabilities.vision_problem), (false, None));
+        let alone = hear(engine.generate(ask(folder.path()))).await;
+        alone.done();
+        assert_eq!(said(&alone).0, said(&whole).0);
+        assert!(apart(&said(&alone).1, &said(&whole).1) < 1e-5);
+    }
 }
 
 /// So much memory for one step as a test says.

@@ -196,6 +196,14 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
     };
     let problem = problem.or_else(|| talk.as_ref().err().cloned());
     let talk = talk.ok().flatten().filter(|_| problem.is_none()).unwrap_or_default();
+    let (sees, vision_problem) = match problem.is_none() && !embeds {
+        true => match sight(&model.path) {
+            Ok(processor) => (processor.is_some(), None),
+            Err(checkpoint::Error::Vision(problem)) => (false, Some(problem)),
+            Err(_) => (false, None),
+        },
+        false => (false, None),
+    };
     LocalModel {
         reference: model.reference.clone(),
         name: name_of(&model.reference),
@@ -210,7 +218,8 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
         thinking: talk.thinking,
         thought: talk.thought,
         sampling: talk.sampling,
-        sees: problem.is_none() && !embeds && sight(&model.path).is_ok_and(|processor| processor.is_some()),
+        sees,
+        vision_problem,
         problem,
         incomplete,
         place: ModelPlace::Cache,

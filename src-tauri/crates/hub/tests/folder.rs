@@ -44,6 +44,39 @@ fn all_of_pebble() -> Vec<(&'static str, PathBuf)> {
 }
 
 #[test]
+fn a_model_whose_vision_part_cannot_be_read_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let sound: serde_json::Value = serde_json::from_str(&fs::read_to_string(pebble().join("config.json")).unwrap()).unwrap();
+    let list = |name: &str, files: Vec<(&'static str, PathBuf)>| {
+        let cache = folder.path().join(name);
+        cached(&cache, "org/pebble", COMMIT, &files);
+        let model = ModelFolder::at(None, Some(cache)).list().remove(0);
+        assert_eq!(model.problem, None);
+        (model.sees, model.vision_problem)
+    };
+    let mut files = all_of_pebble();
+    let (sees, problem) = list("without its processor", files.clone());
+    assert!(!sees && problem.unwrap().contains("preprocessor_config.json"));
+    files.push(("processor_config.json", pebble().join("processor_config.json")));
+    assert_eq!(list("whole", files.clone()), (true, None));
+    let mut spoiled = sound.clone();
+    spoiled["vision_config"]["num_attention_heads"] = serde_json::json!("three");
+    let mut without = sound;
+    without.as_object_mut().unwrap().remove("vision_config");
+    for (name, config, word) in [
+        ("spoiled", spoiled, "`num_attention_heads`"),
+        ("without", without, "`vision_config`"),
+    ] {
+        let path = folder.path().join(format!("{name}.json"));
+        fs::write(&path, config.to_string()).unwrap();
+        let mut files = files.clone();
+        files[0].1 = path;
+        let (sees, problem) = list(name, files);
+        assert!(!sees && problem.as_ref().unwrap().contains(word), "{name}: {problem:?}");
+    }
+}
+
+#[test]
 fn the_built_in_model_is_listed_first_with_all_its_facts() {
     let models = ModelFolder::at(Some(pebble()), None).list();
     assert_eq!(models.len(), 1);

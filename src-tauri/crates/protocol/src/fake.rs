@@ -1,6 +1,6 @@
 //! An engine for the tests of other rooms: it says what the test scripted and remembers what it was asked.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -61,8 +61,8 @@ struct State {
     jobs: VecDeque<FakeJob>,
     prefetched: Vec<Request>,
     loaded: Vec<ModelInfo>,
-    /// References of models that do not see; all others do.
-    blind: BTreeSet<String>,
+    /// References of models that do not see, and why if their vision part is broken; all others do.
+    blind: BTreeMap<String, Option<String>>,
     /// For how long what is loaded was asked nothing; `None` while it answers.
     idle: Option<Duration>,
     memory: MemoryFigures,
@@ -90,7 +90,12 @@ impl FakeEngine {
 
     /// Says that the model of this reference does not see.
     pub fn make_blind(&self, reference: &str) {
-        self.state().blind.insert(reference.to_owned());
+        self.state().blind.insert(reference.to_owned(), None);
+    }
+
+    /// Says that the model of this reference has a vision part that cannot be used, for this reason.
+    pub fn break_vision(&self, reference: &str, problem: &str) {
+        self.state().blind.insert(reference.to_owned(), Some(problem.to_owned()));
     }
 
     /// Says for how long what is loaded was asked nothing; `None` while it answers, as at first.
@@ -131,12 +136,14 @@ impl Engine for FakeEngine {
 
     fn capabilities(&self, model: &ModelSource) -> Capabilities {
         let local = model.folder().is_some();
+        let blind = self.state().blind.get(&model.reference()).cloned();
         Capabilities {
             continue_answer: local,
             end_thinking: local,
             prefetch: local,
             memory: local,
-            images: !self.state().blind.contains(&model.reference()),
+            images: blind.is_none(),
+            vision_problem: blind.flatten(),
             tools: true,
             kv_bits: local,
             leaves_computer: !local,

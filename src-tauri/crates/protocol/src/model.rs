@@ -86,6 +86,9 @@ pub struct Capabilities {
     pub logprobs: bool,
     /// The model sees pictures that a request carries.
     pub images: bool,
+    /// Why it does not, although its files hold a part for that: a sentence for people.
+    #[serde(default)]
+    pub vision_problem: Option<String>,
     /// The model may be given tools to call.
     pub tools: bool,
     /// Keys and values can be kept in few bits.
@@ -94,6 +97,15 @@ pub struct Capabilities {
     pub leaves_computer: bool,
     /// What can be done about the model's reasoning, if that is not told with a model of this computer.
     pub thinking: Option<ThinkingControl>,
+}
+
+impl Capabilities {
+    /// Why the model does not see, for a sentence that says that it does not: `, because …`; empty if it reads text alone.
+    #[must_use]
+    pub fn because_blind(&self) -> String {
+        let because = |problem: &String| format!(", because its vision part cannot be read ({problem})");
+        self.vision_problem.as_ref().map(because).unwrap_or_default()
+    }
 }
 
 /// How many tokens a request has.
@@ -244,6 +256,9 @@ pub struct LocalModel {
     /// Whether it sees pictures: the tensors of its vision tower are there.
     #[serde(default)]
     pub sees: bool,
+    /// Why it does not see although its files hold a part for that: a sentence for people. It can be used with text.
+    #[serde(default)]
+    pub vision_problem: Option<String>,
     /// Why it cannot be used; `None` if it can.
     pub problem: Option<String>,
     /// Whether the reason is files that are missing or cut short, so that repairing it or fetching it again helps.

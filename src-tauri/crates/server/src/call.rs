@@ -140,10 +140,13 @@ impl Call {
     async fn check_sees(&self, place: &str, model: &Named) -> Result<()> {
         let (engine, source) = (self.state.engine.clone(), model.source.clone());
         // Which tensors a model has is read from its files, or asked of another process.
-        let sees = tokio::task::spawn_blocking(move || engine.capabilities(&source).images).await;
-        if sees.unwrap_or(false) {
+        let capabilities = tokio::task::spawn_blocking(move || engine.capabilities(&source))
+            .await
+            .unwrap_or_default();
+        if capabilities.images {
             return Ok(());
         }
+        let because = capabilities.because_blind();
         let seeing = self.state.catalogue.seeing().await;
         let hint = match seeing.is_empty() {
             true => "no model here can; leave the picture out".to_owned(),
@@ -151,7 +154,7 @@ impl Call {
         };
         Err(Refusal::field(
             place,
-            format!("the model {:?} cannot see pictures; {hint}", model.id),
+            format!("the model {:?} cannot see pictures{because}; {hint}", model.id),
         ))
     }
 

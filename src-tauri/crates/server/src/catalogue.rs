@@ -271,6 +271,7 @@ pub(crate) mod tests {
             thought: None,
             sampling: Default::default(),
             sees: false,
+            vision_problem: None,
             problem: None,
             incomplete: false,
             place: ModelPlace::Cache,

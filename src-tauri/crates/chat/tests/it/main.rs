@@ -64,6 +64,7 @@ impl ModelShelf for Shelf {
             thought: None,
             sampling: Sampling::default(),
             sees,
+            vision_problem: None,
             problem: None,
             incomplete: false,
             place: ModelPlace::Cache,

@@ -105,6 +105,18 @@ async fn a_model_that_does_not_see_refuses_before_anything_is_stored_and_others_
 }
 
 #[tokio::test]
+async fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal() {
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    harness.engine.break_vision("pebble", "config.json lacks `depth`");
+    let picture = harness.chat.add_attachment(png(), "cat.png").await.unwrap();
+    let error = harness.chat.send(&chat, &[picture], &Position::End).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::PictureNotSeen);
+    let because = "cannot see pictures, because its vision part cannot be read (config.json lacks `depth`); choose a model that sees";
+    assert!(error.message.contains(because), "{error}");
+}
+
+#[tokio::test]
 async fn an_old_picture_is_left_out_under_a_model_that_does_not_see_and_is_seen_again() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;

@@ -58,6 +58,8 @@ pub struct DecoderConfig {
     pub ropes: Vec<RopeConfig>,
     /// The layers, first to last.
     pub layers: Vec<LayerConfig>,
+    /// Numbers that no layer has, because the weights lack those that would have them.
+    pub absent_layers: Vec<u32>,
     /// Parts of tensor names, and what this loader calls them: `("operator_norm", "input_layernorm")`. A part is one or more
     /// whole segments between dots; of several rows that fit a name the first counts.
     pub renames: &'static [(&'static str, &'static str)],
@@ -288,6 +290,21 @@ impl DecoderConfig {
             Mixer::Attention(attention) => Some(attention),
             Mixer::CrossAttention(_) | Mixer::DeltaNet(_) | Mixer::GatedConv(_) | Mixer::Mla(_) => None,
         })
+    }
+
+    /// Whether layers look at pictures beside the text.
+    pub(crate) fn has_cross_attention(&self) -> bool {
+        self.layers.iter().any(|layer| matches!(layer.mixer, Mixer::CrossAttention(_)))
+    }
+
+    /// Leaves out the layers that look at pictures, which text passes by.
+    pub(crate) fn leave_out_cross_attention(&mut self) {
+        for (number, layer) in (0..).zip(std::mem::take(&mut self.layers)) {
+            match layer.mixer {
+                Mixer::CrossAttention(_) => self.absent_layers.push(number),
+                Mixer::Attention(_) | Mixer::DeltaNet(_) | Mixer::GatedConv(_) | Mixer::Mla(_) => self.layers.push(layer),
+            }
+        }
     }
 
     /// Refuses shapes that no model has, so that nothing overflows or is allocated for them.

@@ -112,6 +112,9 @@ pub struct ModelConfig {
     /// The tower that looks at pictures, if there is one that can be built. [`check_folder`](crate::check_folder) takes it away if the weights
     /// lack it.
     pub vision: Option<VisionConfig>,
+    /// Why a tower that the file describes cannot be built: a sentence for people. [`check_folder`](crate::check_folder) takes it away as well
+    /// if the weights have no tower.
+    pub vision_problem: Option<String>,
     /// What the model is for, as far as this file tells; [`check_compatibility`](crate::check_compatibility) knows more.
     pub kind: ModelKind,
 }
@@ -141,6 +144,11 @@ impl ModelConfig {
         let context = family.context(context.unwrap_or(131_072));
         family.drop_windows(context);
         let both_ways = family.looks_both_ways();
+        // The language part reads texts without a tower that cannot be built.
+        let (vision, vision_problem) = match VisionConfig::read(&model_type, top) {
+            Ok(vision) => (vision, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
         let config = Self {
             context,
             kind: ModelKind::Chat,
@@ -148,7 +156,8 @@ impl ModelConfig {
             dtype: [whole, top, text]
                 .iter()
                 .find_map(|fields| ["dtype", "torch_dtype"].iter().find_map(|name| fields.text(name).ok().flatten())),
-            vision: VisionConfig::read(&model_type, top),
+            vision,
+            vision_problem,
             family,
             model_type,
         };
@@ -158,7 +167,7 @@ impl ModelConfig {
     /// The same model without an output layer.
     pub(crate) fn for_embeddings(mut self) -> Self {
         self.kind = ModelKind::Embedding;
-        self.vision = None;
+        (self.vision, self.vision_problem) = (None, None);
         if let Family::Decoder(decoder) = &mut self.family {
             decoder.lm_head = decoder::LmHead::Absent;
         }

@@ -47,6 +47,7 @@ impl ModelShelf for Shelf {
             thought: None,
             sampling: Default::default(),
             sees: reference == "org/model",
+            vision_problem: None,
             problem: None,
             incomplete: false,
             place: ModelPlace::Cache,

@@ -117,6 +117,22 @@ async fn a_model_that_does_not_see_refuses_the_field_and_names_those_that_do() {
 }
 
 #[tokio::test]
+async fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal() {
+    let house = House::open().await;
+    house.engine.break_vision("pebble", "config.json lacks `depth`");
+    for (path, body) in shown() {
+        let refused = post(house.address, path, &body).await;
+        assert_eq!(refused.head.status, 400, "{path}");
+        let error = refused.json()["error"].clone();
+        let message = error["message"].as_str().unwrap();
+        assert!(
+            message.contains("because its vision part cannot be read (config.json lacks `depth`)"),
+            "{path}: {message}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn no_address_is_opened_and_no_file() {
     let house = House::open().await;
     for address in [

@@ -203,6 +203,7 @@ impl Shapes {
             lm_head: self.lm_head,
             ropes,
             layers,
+            absent_layers: Vec::new(),
             renames: &[],
         }
     }

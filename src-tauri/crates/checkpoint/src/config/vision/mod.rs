@@ -120,15 +120,23 @@ pub fn tower_tensor(name: &str) -> Option<String> {
 }
 
 impl VisionConfig {
-    /// Reads what a model's file says of its tower; `None` if it has none, or none that can be built.
-    pub(super) fn read(model_type: &str, top: Fields<'_>) -> Option<Self> {
-        let (_, parse) = TOWERS.iter().find(|(name, _)| *name == model_type)?;
-        // What cannot be built is not offered; the language part reads texts without it.
+    /// Reads what a model's file says of its tower; `None` if models of this type have none.
+    ///
+    /// # Errors
+    /// Why no tower can be built, if the file describes one or models of this type have one.
+    pub(super) fn read(model_type: &str, top: Fields<'_>) -> Result<Option<Self>, Error> {
+        const FIELD: &str = "vision_config";
+        let Some((_, parse)) = TOWERS.iter().find(|(name, _)| *name == model_type) else {
+            return match top.has(FIELD) {
+                true => Err(Error::Unsupported(format!("a vision tower beside models of type `{model_type}`"))),
+                false => Ok(None),
+            };
+        };
         let vision = match model_type {
             "falcon_ocr" => top,
-            _ => top.object("vision_config").ok().flatten()?,
+            _ => top.object(FIELD)?.ok_or(Error::MissingField(FIELD))?,
         };
-        parse(vision, top).ok()
+        parse(vision, top).map(Some)
     }
 
     /// Whether the tokens of a picture see those of the same picture that come after them, so that it has to be read at once.
@@ -252,9 +260,40 @@ mod tests {
         ] {
             let mut tower = vision();
             tower[field] = value.clone();
-            assert_eq!(qwen3_vl(tower).vision, None, "{field} {value}");
+            let config = qwen3_vl(tower);
+            assert_eq!(config.vision, None, "{field} {value}");
+            assert!(config.vision_problem.is_some(), "{field} {value}");
         }
-        assert_eq!(qwen3_vl(Value::Null).vision, None);
+    }
+
+    #[test]
+    fn a_tower_that_cannot_be_read_says_what_is_wrong_with_it() {
+        let (mut flat, mut spoiled) = (vision(), vision());
+        flat["patch_size"] = json!(0);
+        spoiled["hidden_size"] = json!("wide");
+        for (vision, words) in [
+            (json!([vision()]), ["`vision_config`", "not an object"]),
+            (json!("qwen3_vl"), ["`vision_config`", "not an object"]),
+            (Value::Null, ["lacks", "`vision_config`"]),
+            (flat, ["`patch_size`", "from 1 to 256"]),
+            (spoiled, ["`hidden_size`", "not a number"]),
+        ] {
+            let config = qwen3_vl(vision);
+            let problem = config.vision_problem.unwrap();
+            assert!(
+                config.vision.is_none() && words.iter().all(|word| problem.contains(word)),
+                "{problem}"
+            );
+        }
+        assert_eq!(qwen3_vl(vision()).vision_problem, None);
+        // A text model has nothing to say of pictures, unless its file does.
+        let text = json!({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 1, "intermediate_size": 64,
+            "num_attention_heads": 2, "vocab_size": 64});
+        let read = |config: &Value| ModelConfig::parse(&config.to_string()).unwrap().vision_problem;
+        assert_eq!(read(&text), None);
+        let mut seeing = text;
+        seeing["vision_config"] = vision();
+        assert!(read(&seeing).is_some_and(|problem| problem.contains("`llama`")));
     }
 
     #[test]

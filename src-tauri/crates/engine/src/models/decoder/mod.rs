@@ -211,11 +211,10 @@ impl Decoder {
             ropes: &ropes,
             windows: &mut windows,
         };
-        let layers: Vec<Layer> = config
-            .layers
-            .iter()
-            .enumerate()
-            .map(|(index, layer)| Layer::load(layer, index, &mut loading))
+        let numbers = (0..).filter(|number| !config.absent_layers.contains(number));
+        let layers: Vec<Layer> = numbers
+            .zip(&config.layers)
+            .map(|(number, layer)| Layer::load(layer, number as usize, &mut loading))
             .collect::<Result<_>>()?;
         let model = Self {
             hidden_size: config.hidden_size,
@@ -347,6 +346,11 @@ fn as_stored(config: &DecoderConfig, weights: &Weights<'_>) -> DecoderConfig {
     let mut config = config.clone();
     config.norm.offset |=
         config.norm_offset_unless_sanitized && weights.any(|name, shape| name.ends_with(".conv1d.weight") && shape.last() != Some(&1));
+    // Conversions for text alone may leave out the tokens that stand for pictures.
+    let stored = weights.shape("embed_tokens.weight").and_then(|shape| shape.first());
+    if stored.is_some_and(|rows| *rows == config.vocab_size as i32) {
+        config.read_only_tokens = 0;
+    }
     config
 }
 
