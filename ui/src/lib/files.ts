@@ -1,10 +1,14 @@
 /** Documents on their way into a question. */
 
+import type { Content } from '../bindings/Content';
 import type { Excerpt } from '../bindings/Excerpt';
 import type { AttachmentContent } from './parts';
 
 /** A document of a message. */
 export type FileContent = Extract<AttachmentContent, { kind: 'file' }>;
+
+/** The longest file that is read, in bytes. The host has the same limit; a page would hold the whole file before it could say so. */
+export const LONGEST_FILE = 50_000_000;
 
 /** A pasted text of more characters becomes a file. */
 export const LONG_PASTE = 8000;
@@ -18,7 +22,7 @@ export function isPicture(file: Pick<File, 'name' | 'type'>): boolean {
 }
 
 /** The documents among the parts. */
-export function filesOf(parts: readonly AttachmentContent[]): FileContent[] {
+export function filesOf(parts: readonly Content[]): FileContent[] {
   return parts.filter((part) => part.kind === 'file');
 }
 

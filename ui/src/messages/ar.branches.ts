@@ -38,6 +38,7 @@ export const branches = translation({
   'memory.rememberAll': 'تذكّر كل شيء من جديد',
   'memory.share': '{percent} % من السياق',
   'memory.nearlyFull': 'امتلأ {percent} % من سياق النموذج.',
+  'memory.folderFiles': 'تأخذ ملفات مجلدها {files} منها؛ ويمكن في نافذة المجلد إخراج ملفات أو الاكتفاء بجزء من ملف.',
   'memory.questionFull': 'هذا السؤال لا يتسع له المكان: مع المحادثة يأخذ {prompt} من {context} من الرموز التي يسعها النموذج. لم يُرسَل شيء، ونصك محفوظ.',
   'memory.questionTooLong': 'هذا السؤال أطول من سياق النموذج. لم يُرسَل شيء، ونصك محفوظ.',
   'memory.forget': 'المتابعة من دون أقدم الرسائل',

@@ -81,6 +81,11 @@ export const keeping = translation({
   'folder.name': 'الاسم',
   'folder.prompt': 'التعليمات',
   'folder.promptNote': 'توضع قبل تعليمات كل محادثة في هذا المجلد.',
+  'folder.files': 'الملفات',
+  'folder.filesNote': 'تأخذ كل محادثة في هذا المجلد نصوصها معها، قبل سؤالها الأول.',
+  'folder.addFiles': 'إضافة ملفات…',
+  'folder.fileRemoved': 'أُخرج «{name}» من «{folder}».',
+  'folder.noPictures': 'يأخذ المجلد نصوصًا ومستندات، لا صورًا.',
   'folder.delete': 'حذف المجلد',
 
   'export.title': 'تصدير «{title}»',
@@ -97,7 +102,8 @@ export const keeping = translation({
   'export.show': 'عرض',
   'import.heading': 'التصدير والاستيراد',
   'import.choose': 'استيراد محادثات…',
-  'import.note': 'ملف كتبه Ponder أو ChatGPT أو Claude (conversations.json) أو LM Studio.',
+  'import.note': 'ملف كتبه Ponder أو ChatGPT أو Claude (conversations.json، أو أرشيف ZIP الذي يحويه) أو LM Studio.',
+  'import.tooLong': 'حجم هذا الملف أكثر من 1 غيغابايت. إن كان أرشيف ZIP فليُفك ضغطه وليُختر conversations.json.',
   'import.done': { zero: 'لم تُستورد أي محادثة.', one: 'استُوردت محادثة واحدة.', two: 'استُوردت محادثتان.', few: 'استُوردت {count} محادثات.', other: 'استُوردت {count} محادثة.' },
   'import.known': { zero: 'لم تكن هنا أي محادثة منها.', one: 'كانت محادثة واحدة هنا من قبل.', two: 'كانت محادثتان هنا من قبل.', few: 'كانت {count} محادثات هنا من قبل.', other: 'كانت {count} محادثة هنا من قبل.' },
 

@@ -38,6 +38,7 @@ export const branches = translation({
   'memory.rememberAll': 'Wieder an alles erinnern',
   'memory.share': '{percent} % des Kontexts',
   'memory.nearlyFull': 'Der Kontext des Modells ist zu {percent} % voll.',
+  'memory.folderFiles': 'Davon brauchen die Dateien seines Ordners {files}; im Ordner lassen sich Dateien herausnehmen oder kürzen.',
   'memory.questionFull': 'Diese Frage passt nicht: Mit dem Chat braucht sie {prompt} Tokens, das Modell fasst {context}. Nichts wurde gesendet; der Text bleibt erhalten.',
   'memory.questionTooLong': 'Diese Frage passt nicht in den Kontext des Modells. Nichts wurde gesendet; der Text bleibt erhalten.',
   'memory.forget': 'Ohne die ältesten Runden weiter',

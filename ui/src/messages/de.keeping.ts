@@ -76,6 +76,11 @@ export const keeping = translation({
   'folder.name': 'Name',
   'folder.prompt': 'Anweisungen',
   'folder.promptNote': 'Sie stehen vor den Anweisungen jedes Chats in diesem Ordner.',
+  'folder.files': 'Dateien',
+  'folder.filesNote': 'Jeder Chat in diesem Ordner nimmt ihre Texte mit, vor seiner ersten Frage.',
+  'folder.addFiles': 'Dateien hinzufügen …',
+  'folder.fileRemoved': '„{name}“ wurde aus „{folder}“ genommen.',
+  'folder.noPictures': 'Ein Ordner nimmt Texte und Dokumente mit, keine Bilder.',
   'folder.delete': 'Ordner löschen',
 
   'export.title': '„{title}“ exportieren',
@@ -92,7 +97,8 @@ export const keeping = translation({
   'export.show': 'Zeigen',
   'import.heading': 'Export und Import',
   'import.choose': 'Chats importieren …',
-  'import.note': 'Eine Datei von Ponder, ChatGPT, Claude (conversations.json) oder LM Studio.',
+  'import.note': 'Eine Datei von Ponder, ChatGPT, Claude (conversations.json oder das ZIP-Archiv damit) oder LM Studio.',
+  'import.tooLong': 'Diese Datei hat mehr als 1 GB. Ein ZIP-Archiv bitte entpacken und conversations.json wählen.',
   'import.done': { one: '{count} Chat wurde importiert.', other: '{count} Chats wurden importiert.' },
   'import.known': { one: '{count} Chat war schon da.', other: '{count} Chats waren schon da.' },
 

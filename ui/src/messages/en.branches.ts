@@ -36,6 +36,7 @@ export const branches = {
   'memory.rememberAll': 'Remember everything again',
   'memory.share': '{percent} % of the context',
   'memory.nearlyFull': 'The model’s context is {percent} % full.',
+  'memory.folderFiles': 'The files of its folder take {files} of them; the folder’s sheet takes files out, or leaves a part of one.',
   'memory.questionFull': 'This question does not fit: with the chat it takes {prompt} of the {context} tokens that the model holds. Nothing was sent; your words are kept.',
   'memory.questionTooLong': 'This question does not fit the model’s context. Nothing was sent; your words are kept.',
   'memory.forget': 'Go on without the oldest turns',

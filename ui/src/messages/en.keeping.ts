@@ -79,6 +79,11 @@ export const keeping = {
   'folder.name': 'Name',
   'folder.prompt': 'Instructions',
   'folder.promptNote': 'They stand before the instructions of each chat in this folder.',
+  'folder.files': 'Files',
+  'folder.filesNote': 'Every chat in this folder takes their texts along, before its first question.',
+  'folder.addFiles': 'Add files…',
+  'folder.fileRemoved': '“{name}” was taken out of “{folder}”.',
+  'folder.noPictures': 'A folder takes texts and documents along, no pictures.',
   'folder.delete': 'Delete folder',
   'folder.newHere': 'New chat in “{name}”',
 
@@ -98,7 +103,8 @@ export const keeping = {
   'export.show': 'Show',
   'import.heading': 'Export and import',
   'import.choose': 'Import chats…',
-  'import.note': 'A file that Ponder, ChatGPT, Claude (conversations.json) or LM Studio wrote.',
+  'import.note': 'A file that Ponder, ChatGPT, Claude (conversations.json, or the ZIP archive with it) or LM Studio wrote.',
+  'import.tooLong': 'This file has more than 1 GB. If it is a ZIP archive, unpack it and choose conversations.json.',
   'import.done': { one: '{count} chat was imported.', other: '{count} chats were imported.' },
   'import.known': { one: '{count} chat was here already.', other: '{count} chats were here already.' },
 

@@ -2,7 +2,7 @@
 
 import type { Content } from '../bindings/Content';
 import type { Excerpt } from '../bindings/Excerpt';
-import { isPicture } from '../lib/files';
+import { isPicture, LONGEST_FILE } from '../lib/files';
 import { attachmentsOf, textOf, words, type AttachmentContent } from '../lib/parts';
 import { moved, nameOf } from '../lib/pictures';
 import { t } from '../messages';
@@ -28,9 +28,6 @@ export interface DraftItem {
 const STORE_DELAY = 300;
 /** How long typing without a pause goes on before it is stored all the same: the page may end at any time. */
 const STORE_LATEST = 2000;
-
-/** The longest file that is read, in bytes. The host has the same limit; a page would hold the whole file before it could say so. */
-const LONGEST = 50_000_000;
 
 /** Keys are never given twice, because pictures go from one draft to another. */
 let nextKey = 1;
@@ -177,7 +174,7 @@ export class Draft {
     // It may have been taken out meanwhile.
     if (!this.items.some((other) => other.key === item.key)) return;
     try {
-      if (file.size > LONGEST) throw { code: 'picture_broken', message: t(item.kind === 'image' ? 'picture.tooLong' : 'file.tooLarge') };
+      if (file.size > LONGEST_FILE) throw { code: 'picture_broken', message: t(item.kind === 'image' ? 'picture.tooLong' : 'file.tooLarge') };
       if (item.kind === 'file') {
         const content = await this.platform.addFile(new Uint8Array(await file.arrayBuffer()), file.name);
         this.#replace(item.key, (now) => ({ ...now, content }));

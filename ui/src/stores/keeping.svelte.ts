@@ -11,6 +11,12 @@ import type { Chats } from './chats.svelte';
 import type { Toasts } from './toasts.svelte';
 import type { Undo } from './undo.svelte';
 
+/** The files that chats are taken from, for a chooser. */
+export const IMPORTED_FILES = '.json,.zip,.ponderchat,application/json,application/zip';
+
+/** The longest of them, in bytes; the host has the same limit. */
+const LONGEST_IMPORT = 2 ** 30;
+
 export class Keeping {
   folders = $state.raw<readonly Folder[]>([]);
   trash = $state.raw<readonly TrashedChat[]>([]);
@@ -112,7 +118,11 @@ export class Keeping {
 
   /** Takes chats from a file. */
   async import(file: File): Promise<void> {
-    await this.#import(async () => this.platform.importChats(await file.arrayBuffer()));
+    await this.#import(async () => {
+      // The page would hold the whole file before the host could say so.
+      if (file.size > LONGEST_IMPORT) throw { code: 'bad_request', message: t('import.tooLong') };
+      return this.platform.importChats(await file.arrayBuffer());
+    });
   }
 
   /** Takes chats from a file that was brought to the app. */

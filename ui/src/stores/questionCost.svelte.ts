@@ -2,9 +2,11 @@
 
 import { filesOf } from '../lib/files';
 import { t } from '../messages';
+import type { Chats } from './chats.svelte';
 import type { Conversation } from './conversation.svelte';
 import { DraftTokens } from './draftTokens.svelte';
 import type { FileCosts } from './fileCosts.svelte';
+import type { Keeping } from './keeping.svelte';
 import type { Models } from './models.svelte';
 import type { PictureCosts } from './pictureCosts.svelte';
 
@@ -13,11 +15,21 @@ interface Stores {
   models: Models;
   costs: PictureCosts;
   fileCosts: FileCosts;
+  chats: Chats;
+  keeping: Keeping;
 }
 
 export class QuestionCost {
   readonly #typed: DraftTokens;
   readonly #reference = $derived.by(() => this.stores.conversation.settings.model ?? this.stores.models.defaultReference);
+  /** The files of the chat's folder, which its first question takes along. */
+  readonly #folderFiles = $derived.by(() => {
+    const { conversation, chats, keeping } = this.stores;
+    const folder = conversation.id === null ? conversation.folder : (chats.find(conversation.id)?.folder ?? null);
+    return filesOf(keeping.folder(folder)?.files ?? []);
+  });
+  /** Tokens that the chat takes of its model's context already, or will with its first question. */
+  readonly used = $derived.by(() => this.stores.conversation.usedTokens || (this.stores.fileCosts.sumOf(this.#reference, this.#folderFiles) ?? 0));
   /** Its tokens in words, and whether it fills what is left; `null` while nothing is typed or counted. */
   readonly cost = $derived.by(() => {
     const { conversation, models, costs, fileCosts } = this.stores;
@@ -27,7 +39,7 @@ export class QuestionCost {
     const pictures = costs.sumOf(reference, conversation.settings.image_detail, attachments.filter((part) => part.kind === 'image'));
     const count = this.#typed.tokens + (fileCosts.sumOf(reference, filesOf(attachments)) ?? 0) + (pictures ?? 0);
     const context = models.find(conversation.settings.model)?.context;
-    const free = context ? Math.max(0, context - conversation.usedTokens) : null;
+    const free = context ? Math.max(0, context - this.used) : null;
     const full = free !== null && count >= free;
     return { text: full ? t('composer.tokensFull', { count, free }) : t('composer.tokens', { count }), full };
   });
@@ -39,5 +51,6 @@ export class QuestionCost {
   /** Has the draft counted as it is now. */
   watch(): void {
     this.#typed.watch(this.#reference, this.stores.conversation.draft.text);
+    if (this.#folderFiles.length > 0) void this.stores.fileCosts.ask(this.#reference, this.#folderFiles);
   }
 }

@@ -6,6 +6,7 @@ mod branches;
 mod continuation;
 mod failures;
 mod files;
+mod folder_files;
 mod memory;
 mod pictures;
 mod prefetching;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use zip::result::ZipError;
 use zip::ZipArchive;
 
-use super::{parsed, LONGEST_IMPORT};
+use super::parsed;
 use crate::{Error, Result};
 
 /// The most files that an archive may name: a whole export has one for each picture.
@@ -21,11 +21,12 @@ pub(super) fn is_archive(file: &[u8]) -> bool {
     file.starts_with(b"PK\x03\x04") || file.starts_with(b"PK\x05\x06")
 }
 
-/// The conversations of an archive: the JSON of its `conversations.json`, or that of its numbered files as one list.
+/// The conversations of an archive: the JSON of its `conversations.json`, or that of its numbered files as one list. They may unfold to `most`
+/// bytes together.
 ///
 /// # Errors
 /// [`Error::Import`] with what is wrong with the archive and what to do.
-pub(super) fn conversations(file: &[u8]) -> Result<Value> {
+pub(super) fn conversations(file: &[u8], most: u64) -> Result<Value> {
     // The directory is read as a whole, so its length is known before.
     if file.windows(ENTRY.len()).filter(|window| *window == ENTRY).count() > MOST_FILES {
         return refuse("it is a ZIP archive of more than 100,000 files");
@@ -46,7 +47,7 @@ pub(super) fn conversations(file: &[u8]) -> Result<Value> {
     if archive.has_duplicate_names() || names.iter().any(|(name, _)| folder(name) != folder(first)) {
         return refuse("it is a ZIP archive that holds files of the same name. Unpack it, and choose the conversations.json that is meant");
     }
-    let mut left = LONGEST_IMPORT;
+    let mut left = most;
     let mut values = Vec::with_capacity(names.len());
     for (name, index) in &names {
         let bytes = unpacked(&mut archive, *index, left)?;
@@ -114,4 +115,54 @@ fn broken(error: ZipError) -> Error {
         _ => "it is a ZIP archive that is damaged, or was not fetched to its end. Fetch it again",
     };
     Error::Import(reason.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use zip::write::SimpleFileOptions;
+    use zip::ZipWriter;
+
+    use super::*;
+
+    /// Ten thousand spaces in less than a hundred bytes, twice, in a list.
+    fn bomb() -> Vec<u8> {
+        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        for name in ["conversations-1.json", "conversations-2.json"] {
+            writer.start_file(name, SimpleFileOptions::default()).unwrap();
+            writer.write_all(format!("[{}]", " ".repeat(10_000)).as_bytes()).unwrap();
+        }
+        writer.finish().unwrap().into_inner()
+    }
+
+    fn said(file: &[u8], most: u64) -> String {
+        conversations(file, most).map_or_else(|error| error.to_string(), |value| value.to_string())
+    }
+
+    #[test]
+    fn conversations_unfold_to_what_they_may_together_and_no_further() {
+        let file = bomb();
+        assert!(file.len() < 1000, "{}", file.len());
+        assert_eq!(said(&file, 20_004), "[]");
+        for most in [20_003, 10_002, 10_001, 0] {
+            assert!(said(&file, most).contains("more than 1 GB"), "{most}");
+        }
+    }
+
+    #[test]
+    fn what_an_archive_says_of_a_length_is_not_believed() {
+        for claimed in [100_u32, u32::MAX - 1] {
+            let mut file = bomb();
+            for (header, length) in [(&b"PK\x03\x04"[..], 22), (&b"PK\x01\x02"[..], 24)] {
+                let places: Vec<usize> = (0..file.len() - 4).filter(|at| file[*at..].starts_with(header)).collect();
+                assert_eq!(places.len(), 2);
+                for at in places {
+                    file[at + length..at + length + 4].copy_from_slice(&claimed.to_le_bytes());
+                }
+            }
+            let said = said(&file, 5000);
+            assert!(said.contains("more than 1 GB") || said.contains("damaged"), "{claimed}: {said}");
+        }
+    }
 }

@@ -105,7 +105,7 @@ pub fn read_import(file: &[u8]) -> Result<ImportedChats> {
         return refuse("it is longer than 1 GB");
     }
     let value = match archive::is_archive(file) {
-        true => archive::conversations(file)?,
+        true => archive::conversations(file, LONGEST_IMPORT)?,
         false => parsed(file).map_err(|error| Error::Import(format!("it is no JSON ({error})")))?,
     };
     let entries = match &value {
