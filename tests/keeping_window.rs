@@ -93,6 +93,66 @@ fn chats_are_imported_found_put_away_and_brought_back() {
     window.close();
 }
 
+/// These chats as the archive that a program sends them in.
+fn archive_of(file: &std::path::Path) -> std::path::PathBuf {
+    let archive = file.with_extension("zip");
+    let pack = "import sys, zipfile\nwith zipfile.ZipFile(sys.argv[1], 'w', zipfile.ZIP_DEFLATED) as z: z.write(sys.argv[2], 'conversations.json')";
+    let packed = std::process::Command::new("python3")
+        .args(["-c", pack])
+        .args([&archive, file])
+        .status()
+        .expect("python3 runs");
+    assert!(packed.success());
+    archive
+}
+
+#[test]
+fn a_folder_takes_files_along_and_what_is_taken_out_comes_back() {
+    let home = tempfile::tempdir().expect("a folder");
+    let file = archive_of(&many_chats(home.path()));
+    let done = ponder_json(home.path(), &["history", "import", "--json", file.to_str().expect("a path")]);
+    assert_eq!(done[0]["chats"], json!(10));
+
+    let window = Window::open(home.path());
+    window.wait_until("the chats are listed", || window.count("chat-item") == 10);
+    window.run("document.querySelector('[data-testid=chat-item]').dispatchEvent(new MouseEvent('contextmenu', { bubbles: true, cancelable: true }))", json!([]));
+    window.click("move-chat-to-folder");
+    window.type_into("new-folder", "Thesis");
+    window.click("make-folder");
+    window.wait_for("folder");
+    window.click("folder");
+    window.wait_for("add-folder-files");
+    window.picture("folder-empty");
+    let drop = "const data = new DataTransfer();
+        data.items.add(new File([arguments[1]], arguments[0], { type: 'text/plain' }));
+        document.querySelector('[data-testid=folder-settings]').dispatchEvent(new DragEvent('drop', { bubbles: true, cancelable: true, dataTransfer: data }))";
+    for (name, text) in [
+        ("notes.md", "# Notes\n\nTea is green.\n".repeat(5)),
+        ("table.csv", "a,b\n1,2\n".into()),
+    ] {
+        let before = window.count("attachment");
+        window.run(drop, json!([name, text]));
+        window.wait_until("it is in the folder", || window.count("attachment") == before + 1);
+    }
+    window.wait_for("file-bar");
+    window.run(drop, json!(["program.exe", "MZ\u{0}\u{0}"]));
+    window.wait_for("broken-file");
+    window.picture("folder-files");
+    window.click("remove-attachment");
+    window.wait_for("file-removed");
+    window.wait_until("it is taken out", || window.count("attachment") == 1);
+    window.picture("folder-file-removed");
+    window.click("put-file-back");
+    window.wait_until("it is back", || window.count("attachment") == 2);
+    // A question takes them along, and the model reads them.
+    window.click("save-folder");
+    window.click("new-in-folder");
+    set_thinking(&window, false);
+    window.ask("What is 2 + 3?");
+    window.wait_until("it is answered", || window.answer_state() == "complete");
+    window.close();
+}
+
 #[test]
 fn a_damaged_history_offers_its_remedies_and_a_repaired_one_its_chats() {
     let home = tempfile::tempdir().expect("a folder");

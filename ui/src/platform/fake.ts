@@ -76,11 +76,11 @@ export class FakeHost extends FakeData implements Platform {
     this.changeSummary(id, { pinned });
   }
   async deleteChat(id: string): Promise<void> {
-    this.#chat(id).trashed = Date.now();
+    this.#chat(id, true).trashed = Date.now();
     this.tell();
   }
   async restoreChat(id: string): Promise<ChatSummary> {
-    let chat = this.#chat(id);
+    let chat = this.#chat(id, true);
     if (chat.putBack) {
       this.kept.delete(id);
       chat = chat.putBack();
@@ -172,6 +172,7 @@ export class FakeHost extends FakeData implements Platform {
   async forkChat(id: string, title: string): Promise<ChatSummary> {
     const { chat, message } = this.#message(id);
     const copy = this.addChat(title, Date.now(), chat.settings);
+    copy.summary = { ...copy.summary, folder: chat.summary.folder };
     for (const row of this.#view({ ...chat, leaf: message.id }).messages) this.addRow(copy, { ...row, id: `message-${this.#next++}`, chat: copy.summary.id, parent: copy.leaf });
     relink(copy);
     this.#changed(copy);
@@ -207,7 +208,9 @@ export class FakeHost extends FakeData implements Platform {
   }
   async carryOver(id: string, title: string): Promise<ChatView> {
     await this.#summarise(id);
-    const made = this.addChat(title, Date.now(), { ...this.#chat(id).settings, carried_summary: SUMMARY });
+    const { settings, summary } = this.#chat(id);
+    const made = this.addChat(title, Date.now(), { ...settings, carried_summary: SUMMARY });
+    made.summary = { ...made.summary, folder: summary.folder };
     this.#changed(made);
     return this.#view(made);
   }
@@ -461,9 +464,9 @@ export class FakeHost extends FakeData implements Platform {
     return chat.messages.some((message) => this.#running.has(message.id));
   }
 
-  #chat(id: string): Chat {
+  #chat(id: string, trashed = false): Chat {
     const chat = this.kept.get(id);
-    if (!chat) throw notFound('chat');
+    if (!chat || (chat.trashed !== null && !trashed)) throw notFound('chat');
     return chat;
   }
 

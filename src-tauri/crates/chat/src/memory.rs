@@ -107,7 +107,7 @@ impl Chat {
             .await
     }
 
-    /// A new chat of this title that carries a summary of what was said in this one, which the chat's model writes.
+    /// A new chat of this title, in the same folder, that carries a summary of what was said in this one, which the chat's model writes.
     ///
     /// # Errors
     /// As for [`Chat::summarise_oldest`].
@@ -127,6 +127,9 @@ impl Chat {
         };
         let made = self.create(settings).await?.summary.id;
         self.rename(&made, title).await?;
+        if view.summary.folder.is_some() {
+            self.0.history.move_chat(&made, view.summary.folder.as_deref()).await?;
+        }
         self.chat(&made).await
     }
 

@@ -55,8 +55,8 @@ impl History {
         self.message(&id).await
     }
 
-    /// Copies the branch that ends with this message into a new chat of this title, which has the settings of its own. Fails with
-    /// [`Error::Busy`] if an answer in it is being written.
+    /// Copies the branch that ends with this message into a new chat of this title, which has the settings of its own and lies in the same
+    /// folder. Fails with [`Error::Busy`] if an answer in it is being written.
     pub async fn fork_chat(&self, message: &str, title: &str) -> Result<ChatSummary> {
         let branch = self.branch(message).await?;
         if branch.iter().any(|message| message.state == AnswerState::Streaming) {
@@ -66,8 +66,8 @@ impl History {
         let origin = branch.last().map(|message| message.chat.clone()).unwrap_or_default();
         let mut transaction = self.write().await?;
         let made = sqlx::query(
-            "INSERT INTO chats (id, title, created_at, updated_at, settings)
-             SELECT ?2, ?3, ?4, ?4, settings FROM chats WHERE id = ?1 AND deleted_at IS NULL",
+            "INSERT INTO chats (id, title, created_at, updated_at, settings, folder_id)
+             SELECT ?2, ?3, ?4, ?4, settings, folder_id FROM chats WHERE id = ?1 AND deleted_at IS NULL",
         )
         .bind(&origin)
         .bind(&chat)

@@ -52,8 +52,9 @@ impl History {
     /// These folders with their files. One that cannot be read is left out.
     pub(crate) async fn with_files(&self, mut folders: Vec<Folder>) -> Result<Vec<Folder>> {
         let ids: Vec<&str> = folders.iter().map(|folder| folder.id.as_str()).collect();
-        let rows: Vec<(String, String)> = sqlx::query_as(
-            "SELECT folder_id, content FROM folder_files WHERE folder_id IN (SELECT value FROM json_each(?)) AND removed_at IS NULL
+        // As bytes, because damage may leave what is no text.
+        let rows: Vec<(String, Vec<u8>)> = sqlx::query_as(
+            "SELECT folder_id, CAST(content AS BLOB) FROM folder_files WHERE folder_id IN (SELECT value FROM json_each(?)) AND removed_at IS NULL
               ORDER BY folder_id, position, sha256",
         )
         .bind(to_json(&ids))
@@ -61,7 +62,7 @@ impl History {
         .await?;
         let mut files: HashMap<String, Vec<Content>> = HashMap::new();
         for (folder, content) in rows {
-            match serde_json::from_str(&content) {
+            match serde_json::from_slice(&content) {
                 Ok(file) => files.entry(folder).or_default().push(file),
                 Err(error) => tracing::warn!(%error, "a file of a folder cannot be read"),
             }

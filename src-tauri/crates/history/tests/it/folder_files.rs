@@ -1,8 +1,9 @@
 //! Files of folders: kept in their order, taken out and put back, and gone with their folder.
 
-use history::{read_import, with_folders, Error, ExportedPictures};
+use history::{read_import, repair, with_folders, Error, ExportedPictures, History};
 use protocol::{Content, Excerpt, ExcerptUnit};
 use serde_json::json;
+use sqlx::Connection;
 
 use crate::Fresh;
 
@@ -163,8 +164,10 @@ async fn a_folder_goes_with_the_export_of_its_chats_and_stays_as_it_is_where_it_
         history.put_folder_file(&folder, &fresh.file(name, text).await).await.unwrap();
     }
     let chat = fresh.chat().await;
-    fresh.turn(&chat, "question", "answer").await;
+    let turn = fresh.turn(&chat, "question", "answer").await;
     history.move_chat(&chat, Some(&folder)).await.unwrap();
+    let copy = history.fork_chat(&turn.answer.id, "copy").await.unwrap();
+    assert_eq!(copy.folder.as_ref(), Some(&folder), "a copy lies where its original does");
     let known = history.folder_of(&chat).await.unwrap().unwrap();
     let folders = vec![history.export_folder(&known).await.unwrap()];
     let exported = history.export_json(&chat, &ExportedPictures::new()).await.unwrap();
@@ -208,4 +211,38 @@ async fn a_hostile_folder_in_a_file_is_tamed() {
     assert_eq!(folder.name, "Untitled folder");
     assert_eq!(fresh.history.text(attachment(&folder.files[0])).await.unwrap(), "\u{fffd}");
     assert_eq!(folder.files.len(), 1);
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_read_hides_neither_its_folder_nor_the_others_and_a_repair_keeps_them() {
+    let fresh = Fresh::new().await;
+    let history = &fresh.history;
+    let folder = history.create_folder("Thesis").await.unwrap().id;
+    let (one, two) = (fresh.file("1.txt", "one").await, fresh.file("2.txt", "two").await);
+    for file in [&one, &two, &fresh.file("3.txt", "three").await] {
+        history.put_folder_file(&folder, file).await.unwrap();
+    }
+    let chat = fresh.chat().await;
+    fresh.turn(&chat, "question", "answer").await;
+    history.move_chat(&chat, Some(&folder)).await.unwrap();
+    history.close().await;
+    let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap()).await.unwrap();
+    sqlx::raw_sql(
+        "UPDATE folder_files SET content = CAST(x'ff00' AS TEXT) WHERE position = 3;
+         PRAGMA foreign_keys = off;
+         INSERT INTO folder_files (folder_id, sha256, position, content) VALUES ('nowhere', 'x', 1, '{}')",
+    )
+    .execute(&mut file)
+    .await
+    .unwrap();
+    file.close().await.unwrap();
+    let opened = History::open(&fresh.path()).await.unwrap();
+    assert_eq!(opened.folders().await.unwrap()[0].files, [one.clone(), two.clone()]);
+    opened.close().await;
+
+    repair(&fresh.path()).await.unwrap();
+    let repaired = History::open(&fresh.path()).await.unwrap();
+    assert_eq!(repaired.folder_of(&chat).await.unwrap().unwrap().files, [one, two]);
+    repaired.remove_unlinked_attachments(LATER).await.unwrap();
+    assert_eq!(std::fs::read_dir(fresh.folder.path().join("attachments")).unwrap().count(), 3);
 }
