@@ -110,6 +110,7 @@ describe("a folder's files", () => {
     composer.value = 'a question of more than four tokens, as anybody sees';
     composer.dispatchEvent(new InputEvent('input', { bubbles: true }));
     await pass(600);
+    expect(the('folder-along').textContent).toMatch(/^1 file of “Drinks” goes along · [\d,]+ tokens$/);
     expect(the('draft-tokens').textContent).toBe('13 tokens: more than the 4 that are free');
   });
 });

@@ -81,6 +81,7 @@ export const keeping = translation({
   'folder.addFiles': 'Dateien hinzufügen …',
   'folder.fileRemoved': '„{name}“ wurde aus „{folder}“ genommen.',
   'folder.noPictures': 'Ein Ordner nimmt Texte und Dokumente mit, keine Bilder.',
+  'folder.along': { one: '{count} Datei aus „{name}“ geht mit', other: '{count} Dateien aus „{name}“ gehen mit' },
   'folder.delete': 'Ordner löschen',
 
   'export.title': '„{title}“ exportieren',

@@ -84,6 +84,7 @@ export const keeping = {
   'folder.addFiles': 'Add files…',
   'folder.fileRemoved': '“{name}” was taken out of “{folder}”.',
   'folder.noPictures': 'A folder takes texts and documents along, no pictures.',
+  'folder.along': { one: '{count} file of “{name}” goes along', other: '{count} files of “{name}” go along' },
   'folder.delete': 'Delete folder',
   'folder.newHere': 'New chat in “{name}”',
 

@@ -22,14 +22,21 @@ interface Stores {
 export class QuestionCost {
   readonly #typed: DraftTokens;
   readonly #reference = $derived.by(() => this.stores.conversation.settings.model ?? this.stores.models.defaultReference);
-  /** The files of the chat's folder, which its first question takes along. */
-  readonly #folderFiles = $derived.by(() => {
+  readonly #folder = $derived.by(() => {
     const { conversation, chats, keeping } = this.stores;
-    const folder = conversation.id === null ? conversation.folder : (chats.find(conversation.id)?.folder ?? null);
-    return filesOf(keeping.folder(folder)?.files ?? []);
+    return keeping.folder(conversation.id === null ? conversation.folder : (chats.find(conversation.id)?.folder ?? null));
+  });
+  readonly #folderFiles = $derived.by(() => filesOf(this.#folder?.files ?? []));
+  readonly #folderTokens = $derived.by(() => this.stores.fileCosts.sumOf(this.#reference, this.#folderFiles));
+  /** What the first question takes along from the chat's folder, in words; `null` once it was asked, and if there is nothing. */
+  readonly along = $derived.by(() => {
+    const count = this.#folderFiles.length;
+    if (count === 0 || !this.#folder || this.stores.conversation.messages.length > 0) return null;
+    const said = t('folder.along', { count, name: this.#folder.name });
+    return this.#folderTokens === null ? said : `${said} · ${t('picture.tokens', { count: this.#folderTokens })}`;
   });
   /** Tokens that the chat takes of its model's context already, or will with its first question. */
-  readonly used = $derived.by(() => this.stores.conversation.usedTokens || (this.stores.fileCosts.sumOf(this.#reference, this.#folderFiles) ?? 0));
+  readonly used = $derived.by(() => this.stores.conversation.usedTokens || (this.#folderTokens ?? 0));
   /** Its tokens in words, and whether it fills what is left; `null` while nothing is typed or counted. */
   readonly cost = $derived.by(() => {
     const { conversation, models, costs, fileCosts } = this.stores;

@@ -53,7 +53,7 @@ impl Chat {
         let first = [Content::text(" ")];
         let question = match (view.messages.is_empty() && question.is_empty(), ask.files.is_empty()) {
             (false, _) => question,
-            (true, false) => &first,
+            (true, false) => &first[..],
             (true, true) => {
                 return Ok(ContextUse {
                     tokens: 0,
