@@ -1,5 +1,7 @@
-//! Prints what a large history costs: `./dev bench history`. Speed is printed and never asserted, because machines differ.
+//! Prints what a large history costs: `./dev bench history`. Speed is printed and never asserted, because machines differ. With a folder as
+//! argument the history is written there instead, for `./dev bench window`.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use history::{read_import, History};
@@ -45,26 +47,12 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 #[tokio::main]
 async fn main() -> Outcome {
+    if let Some(folder) = std::env::args_os().nth(1) {
+        return write(&Path::new(&folder).join("history.sqlite")).await;
+    }
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("history.sqlite");
-    let history = History::open(&path).await?;
-    let begun = Instant::now();
-    for first in (0..CHATS).step_by(500) {
-        let chats: Vec<_> = (first..first + 500)
-            .map(|number| chat(number, if number == 0 { LONG } else { MESSAGES }))
-            .collect();
-        history.import(read_import(json!(chats).to_string().as_bytes())?).await?;
-    }
-    println!(
-        "{} chats, {} messages: imported in {:.1?}",
-        CHATS,
-        CHATS * MESSAGES + LONG,
-        begun.elapsed()
-    );
-    let begun = Instant::now();
-    while history.index_texts(100, false).await? {}
-    println!("read into the index in {:.1?}", begun.elapsed());
-    history.close().await;
+    write(&path).await?;
 
     let begun = Instant::now();
     let history = History::open(&path).await?;
@@ -101,6 +89,29 @@ async fn main() -> Outcome {
     Ok(())
 }
 
+/// Writes the history and its index, and prints how long that took.
+async fn write(path: &Path) -> Outcome {
+    let history = History::open(path).await?;
+    let begun = Instant::now();
+    for first in (0..CHATS).step_by(500) {
+        let chats: Vec<_> = (first..first + 500)
+            .map(|number| chat(number, if number == 0 { LONG } else { MESSAGES }))
+            .collect();
+        history.import(read_import(json!(chats).to_string().as_bytes())?).await?;
+    }
+    println!(
+        "{} chats, {} messages: imported in {:.1?}",
+        CHATS,
+        (CHATS - 1) * MESSAGES + LONG,
+        begun.elapsed()
+    );
+    let begun = Instant::now();
+    while history.index_texts(100, false).await? {}
+    println!("read into the index in {:.1?}", begun.elapsed());
+    history.close().await;
+    Ok(())
+}
+
 /// Prints the time that something takes, and how much it gives.
 async fn print(name: &str, mut work: impl AsyncFnMut() -> Result<usize, Box<dyn std::error::Error>>) -> Outcome {
     let mut times = Vec::new();
@@ -115,12 +126,25 @@ async fn print(name: &str, mut work: impl AsyncFnMut() -> Result<usize, Box<dyn 
     Ok(())
 }
 
-/// A chat of Claude's shape, whose texts differ.
+/// A chat of Claude's shape, whose texts differ. Answers are Markdown as models write it.
 fn chat(number: usize, messages: usize) -> serde_json::Value {
     let text = |place: usize| {
         let word = |step: usize| WORDS[(number * 7 + place * 13 + step * step) % WORDS.len()];
-        let words: Vec<&str> = (0..60).map(word).collect();
-        format!("{} number {} {}", words.join(" "), number, place)
+        let words = |count: usize| (0..count).map(word).collect::<Vec<_>>().join(" ");
+        let end = format!("number {number} {place}");
+        match place % 8 {
+            1 | 5 => format!("**{}** {}\n\n- {}\n- `{}`\n\n{} {end}", word(1), words(30), words(9), word(2), words(20)),
+            3 => format!(
+                "### {}\n\n{}\n\n```python\ndef {}(value):\n    \"\"\"{}\"\"\"\n    return [value * {place} for _ in range({number})]\n```\n\n{} {end}",
+                words(4),
+                words(25),
+                ["river", "token", "bridge"][place % 3],
+                words(5),
+                words(15)
+            ),
+            7 => format!("{}\n\n| a | b |\n|---|---|\n| {} | {} |\n\n{} {end}", words(20), word(3), word(4), words(30)),
+            _ => format!("{} {end}", words(60)),
+        }
     };
     let said: Vec<_> = (0..messages)
         .map(|place| json!({"uuid": place.to_string(), "sender": if place % 2 == 0 { "human" } else { "assistant" }, "text": text(place)}))
