@@ -43,23 +43,19 @@ async fn nothing_is_left_to_compute_after_a_load() {
 }
 
 #[tokio::test]
-async fn every_array_is_dropped_by_the_worker_and_unloading_frees_the_memory() {
+async fn every_array_is_dropped_by_the_worker() {
     let engine = MlxEngine::start();
-    let before = engine.memory().await.unwrap().active;
     hear(engine.generate(question("Hi", Thinking::Off))).await.done();
     let loaded = engine.inspect().unwrap();
     let kept = loaded.tensors + loaded.prefix_cache_tensors;
     assert_eq!(loaded.living, kept as i64, "an answer leaves the model and copies of what was read");
     assert!(loaded.prefix_cache_tensors > 0 && loaded.prefix_cache_bytes > 0, "{loaded:?}");
-    let memory = engine.memory().await.unwrap();
-    assert!(memory.active > before + 40_000_000 && memory.peak >= memory.active, "{memory:?}");
 
     engine.unload_all().await.unwrap();
     assert!(engine.loaded().is_empty());
-    // Handles are counted by thread: one that was dropped elsewhere would be missing here.
+    // Handles are counted by thread: one that was dropped elsewhere would be missing here. What MLX has allocated is counted for the whole
+    // process, so that `memory.rs` looks at it alone.
     assert_eq!(engine.inspect().unwrap().living, 0);
-    let after = engine.memory().await.unwrap();
-    assert!(after.active <= before + 1_000_000 && after.cache <= 1_000_000, "{after:?}");
 }
 
 #[tokio::test]
