@@ -4,8 +4,6 @@ import type { FoundPlace } from '../bindings/FoundPlace';
 import type { Platform } from '../platform';
 import type { Toasts } from './toasts.svelte';
 
-/** How long it waits for the next letter, in milliseconds. */
-const PAUSE = 120;
 const DAY = 86_400_000;
 
 /** Since when something was said. */
@@ -22,6 +20,8 @@ export class Finding {
   model = $state<string | null>(null);
   span = $state<TimeSpan>('any');
   #asked = 0;
+  /** The search that the host is at. */
+  #running: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly platform: Platform,
@@ -36,11 +36,14 @@ export class Finding {
       return;
     }
     this.settled = false;
-    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    // The first letter is looked for at once; of those that are typed while the host looks, the last counts.
+    await this.#running;
     if (asked !== this.#asked) return;
     const days = SPANS[this.span];
+    const search = this.platform.searchHistory({ text, model: this.model, since: days === null ? null : Date.now() - days * DAY, until: null });
+    this.#running = search.catch(() => {});
     try {
-      const found = await this.platform.searchHistory({ text, model: this.model, since: days === null ? null : Date.now() - days * DAY, until: null });
+      const found = await search;
       if (asked !== this.#asked) return;
       this.places = found.places.filter((place) => place.message !== null);
       [this.more, this.indexing, this.settled] = [found.more, found.indexing, true];

@@ -1,0 +1,33 @@
+import { expect, it } from 'vitest';
+
+import type { FoundPlaces } from '../bindings/FoundPlaces';
+import { FakeHost } from '../platform/fake';
+import { Finding } from './finding.svelte';
+import { Toasts } from './toasts.svelte';
+
+it('looks for the first letter at once, and of those typed while the host looks for the last alone', async () => {
+  const host = new FakeHost(1);
+  const asked: string[] = [];
+  const answers: ((found: FoundPlaces) => void)[] = [];
+  host.searchHistory = ({ text }) => {
+    asked.push(text);
+    return new Promise((resolve) => answers.push(resolve));
+  };
+  const finding = new Finding(host, new Toasts());
+  const found = (chat: string): FoundPlaces => ({ places: [{ chat, title: '', message: 'm', role: 'user', model: null, at: 0, snippet: '', marks: [] }], more: false, indexing: false });
+  const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve));
+  const typed: Promise<void>[] = [];
+  for (const text of ['r', 'ri', 'riv', 'rive']) {
+    typed.push(finding.find(text));
+    await pause();
+  }
+  expect(asked).toEqual(['r']);
+  answers[0]?.(found('of r'));
+  await pause();
+  expect([asked, finding.places, finding.settled]).toEqual([['r', 'rive'], [], false]);
+  answers[1]?.(found('of rive'));
+  await Promise.all(typed);
+  expect([finding.places.map(({ chat }) => chat), finding.settled]).toEqual([['of rive'], true]);
+  await finding.find('');
+  expect([asked.length, finding.places]).toEqual([2, []]);
+});
