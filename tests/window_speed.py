@@ -257,8 +257,10 @@ class Bench:
         self.figures.tell("open the chat of 3,000 messages, until it is drawn", median(long), 150, note=spread(long))
         self.stop()
 
-    def type(self, what, field="composer", keys="the quick brown fox jumps over it "):
+    def type(self, what, field="composer", keys="the quick brown fox jumps over it ", caret=10_000_000):
         self.window.click(field)
+        self.window.run(f"bench.by('{field}').setSelectionRange({caret}, {caret})")
+        time.sleep(1)
         self.window.run(f"window.typed = bench.keys('{field}')")
         for key in keys:
             self.window.press(key)
@@ -277,9 +279,10 @@ class Bench:
         self.start()
         self.open(OTHERS[0])
         self.type("the composer")
-        self.window.run("bench.write('composer', 'a line of words in a draft\\n'.repeat(200000 / 27))")
-        time.sleep(2)
-        self.type("a draft of 200 KB")
+        for what, keys, caret in [("at the end of a draft of 200 KB", "the quick brown fox jumps over it ", 10_000_000), ("at its beginning", "the quick", 100)]:
+            self.window.run("bench.write('composer', 'a line of words in a draft\\n'.repeat(200000 / 27))")
+            time.sleep(2)
+            self.type(what, keys=keys, caret=caret)
         self.open(LONG)
         self.type("the composer below 3,000 messages")
         self.stop()
