@@ -79,6 +79,11 @@ export const cases: readonly Case[] = [
       await refused('not_found', () => host.send(MISSING, words(SHORT), 'end'));
       await refused('not_found', () => host.regenerate(MISSING, null));
       await refused('not_found', () => host.attach(MISSING, 0, () => {}));
+      const { summary } = await host.createChat(plain);
+      await host.deleteChat(summary.id);
+      await refused('not_found', () => host.chat(summary.id));
+      await refused('not_found', () => host.setDraft(summary.id, words('x')));
+      await refused('not_found', () => host.send(summary.id, words(SHORT), 'end'));
     },
   },
   {
@@ -257,7 +262,7 @@ export const cases: readonly Case[] = [
       await refused('not_found', () => host.removeFolderFile(id, one.attachment));
       await host.putFolderFile(id, one);
       same(await files(), [one, two], 'the file that came back to its place');
-      await refused('bad_request', () => host.putFolderFile(id, { kind: 'text', text: 'no file' }));
+      await refused('bad_request', () => host.putFolderFile(id, { kind: 'data', data: null }));
       await refused('not_found', () => host.putFolderFile(MISSING, one));
       await refused('not_found', () => host.putFolderFile(id, { ...one, attachment: '0'.repeat(64) }));
       await host.deleteFolder(id);
