@@ -96,6 +96,8 @@ const window = translation({
   'chat.unpin': 'إلغاء التثبيت',
   'chat.delete': 'حذف',
   'chat.deleted': 'حُذفت «{title}».',
+  'chat.deletedElsewhere': 'حُذفت «{title}» من مكان آخر.',
+  'chat.deletedElsewhereDraft': 'حُذفت «{title}» من مكان آخر. ما كنت تكتبه موجود هنا في محادثة جديدة.',
   'chat.name': 'اسم المحادثة',
   'chat.answering': 'تُكتب إجابة الآن',
 

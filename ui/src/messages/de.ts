@@ -96,6 +96,8 @@ const window = translation({
   'chat.unpin': 'Lösen',
   'chat.delete': 'Löschen',
   'chat.deleted': '„{title}“ wurde gelöscht.',
+  'chat.deletedElsewhere': '„{title}“ wurde anderswo gelöscht.',
+  'chat.deletedElsewhereDraft': '„{title}“ wurde anderswo gelöscht. Was gerade geschrieben wurde, steht hier, in einem neuen Chat.',
   'chat.name': 'Name des Chats',
   'chat.answering': 'Eine Antwort wird geschrieben',
 

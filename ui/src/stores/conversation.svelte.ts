@@ -11,6 +11,7 @@ import type { Content } from '../bindings/Content';
 import type { Settings } from '../bindings/Settings';
 import type { TurnOfTwo } from '../bindings/TurnOfTwo';
 import { newChatSettings } from '../lib/chatSettings';
+import { chatTitle } from '../lib/format';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import type { Turn } from '../bindings/Turn';
 import { attachmentsOf, textOf, words } from '../lib/parts';
@@ -19,7 +20,8 @@ import { errorText } from '../messages/host';
 import { asHostError, DEFAULT_CHAT_SETTINGS, type HostError, type Platform } from '../platform/types';
 import { LiveAnswer, type FollowOutcome, type RequestFrame } from './answer.svelte';
 import { Branches } from './branches.svelte';
-import { Draft } from './draft.svelte';
+import type { Draft } from './draft.svelte';
+import { Drafts } from './drafts.svelte';
 import { contentOf, QuestionQueue, type QueuedQuestion } from './questionQueue.svelte';
 import type { LocalPrefs } from './localPrefs';
 import { Memory } from './memory.svelte';
@@ -58,15 +60,12 @@ export class Conversation {
   /** What a new chat begins with. */
   #defaults = DEFAULT_CHAT_SETTINGS;
   #opening = 0;
-  /** Drafts that were left while pictures were being read or a question was being sent, by their chat. */
-  readonly #unfinished = new Map<string | null, Draft>();
-  /** Which chat a draft belongs to; it may be made while its first question is being sent. */
-  readonly #chatOf = new WeakMap<Draft, string>();
+  readonly #drafts: Drafts;
   #holdBack = false;
   /** What the list of chats said of the chat that was read last, as far as its messages are known here. */
   #seen: ChatSummary | null = null;
-  /** The open chat, once the list of chats has it. */
-  #listed: string | null = null;
+  /** The open chat as the list of chats had it last. */
+  #listed: ChatSummary | null = null;
 
   constructor(
     private readonly platform: Platform,
@@ -74,7 +73,8 @@ export class Conversation {
     private readonly requestFrame: RequestFrame,
     private readonly localPrefs: LocalPrefs,
   ) {
-    this.draft = $state.raw(this.#draftOf(null, []));
+    this.#drafts = new Drafts(platform, (chat, content) => void this.#storeDraft(chat, content));
+    this.draft = $state.raw(this.#drafts.begin(null, []));
     this.branches = new Branches(platform, toasts, this);
     this.memory = new Memory(platform, toasts, this);
     this.two = new TwoAnswers(this);
@@ -132,7 +132,7 @@ export class Conversation {
     this.id = null;
     this.messages = [];
     this.settings = this.#defaults;
-    this.draft = this.#unfinished.get(null) ?? this.#draftOf(null, this.localPrefs.newDraft);
+    this.draft = this.#drafts.open(null, this.localPrefs.newDraft);
     this.localPrefs.openChat = '';
     this.#leave();
   }
@@ -154,7 +154,7 @@ export class Conversation {
 
   #enter(view: ChatView): void {
     this.id = view.summary.id;
-    this.draft = this.#unfinished.get(view.summary.id) ?? this.#draftOf(view.summary.id, this.#queue.withoutQueued(view.summary.id, view.draft));
+    this.draft = this.#drafts.open(view.summary.id, this.#queue.withoutQueued(view.summary.id, view.draft));
     this.messages = [];
     this.localPrefs.openChat = view.summary.id;
     this.#leave();
@@ -165,15 +165,30 @@ export class Conversation {
 
   /** Reads the open chat again if its entry in the list of chats says that it is not what is shown: another window or process wrote to it. */
   async sync(summary: ChatSummary | null): Promise<void> {
-    const seen = this.#seen;
-    // It was listed and is no longer: somebody deleted it.
-    if (summary === null && this.id !== null && this.#listed === this.id && !this.sending) return this.openNew();
-    this.#listed = summary?.id ?? null;
+    if (summary === null && this.id !== null && this.#listed?.id === this.id) {
+      // A question on its way comes back first.
+      if (!this.sending) this.#leaveDeleted(this.#listed);
+      return;
+    }
+    this.#listed = summary;
     if (summary?.id === this.id && summary.unread && document.visibilityState !== 'hidden') void this.platform.markRead(summary.id).catch(() => {});
     if (summary === null || summary.id !== this.id || this.sending || this.running) return;
+    const seen = this.#seen;
     if (summary.id === seen?.id && summary.revision === seen.revision && summary.running === seen.running) return;
     this.#seen = summary;
     await this.reload();
+  }
+
+  /** Leaves the open chat, which another window or program has deleted. What is being written in it becomes the draft of a new chat. */
+  #leaveDeleted({ id, title }: ChatSummary): void {
+    const { draft } = this;
+    const waiting = this.#queue.take(id);
+    if (waiting) draft.putBack(waiting.text, waiting.items);
+    const kept = !draft.empty;
+    if (kept) this.#drafts.moveToNew(draft, this.localPrefs.newDraft);
+    else draft.clear();
+    this.openNew();
+    this.toasts.say(t(kept ? 'chat.deletedElsewhereDraft' : 'chat.deletedElsewhere', { title: chatTitle(title) }));
   }
 
   /** Remembers where a chat is scrolled to. */
@@ -204,7 +219,7 @@ export class Conversation {
     this.sending = true;
     this.#holdBack = false;
     let { settings } = this;
-    let chat = this.#chatOf.get(draft) ?? null;
+    let chat = this.#drafts.chatOf(draft);
     const position = this.#end;
     try {
       await draft.settled();
@@ -212,7 +227,7 @@ export class Conversation {
       const content = [...draft.attachments, ...words(text.trim())];
       if (content.length === 0) return;
       if (this.draft === draft) settings = this.settings;
-      if (chat !== null) this.#unfinished.set(chat, draft);
+      if (chat !== null) this.#drafts.keep(chat, draft);
       const { items } = draft;
       draft.clear();
       try {
@@ -221,7 +236,7 @@ export class Conversation {
           chat = (await this.platform.createChat(settings)).summary.id;
           if (folder !== null) await this.platform.moveChat(chat, folder);
           this.localPrefs.newDraft = [];
-          this.#chatOf.set(draft, chat);
+          this.#drafts.give(draft, chat);
           if (this.draft === draft) {
             this.id = chat;
             this.localPrefs.openChat = chat;
@@ -238,7 +253,7 @@ export class Conversation {
       }
     } finally {
       this.sending = false;
-      if (chat !== null && this.#unfinished.get(chat) === draft) this.#unfinished.delete(chat);
+      if (chat !== null) this.#drafts.release(chat, draft);
     }
   }
 
@@ -260,8 +275,8 @@ export class Conversation {
   /** Lets the draft's question wait for the answer that runs. */
   async enqueue(): Promise<void> {
     const { draft } = this;
-    const chat = this.#chatOf.get(draft);
-    if (chat === undefined || draft.empty || this.sending) return;
+    const chat = this.#drafts.chatOf(draft);
+    if (chat === null || draft.empty || this.sending) return;
     await draft.settled();
     if (draft.broken || draft.empty) return;
     if (!this.isRunning(chat)) return this.draft === draft ? this.send(draft.text) : undefined;
@@ -392,27 +407,11 @@ export class Conversation {
   /** Stores the draft now, before the chat or the window is left. Pictures that are still being read come to it later. */
   flushDraft(): void {
     const { draft } = this;
-    draft.flush();
-    if (!draft.reading) return;
-    const chat = this.#chatOf.get(draft) ?? null;
-    this.#unfinished.set(chat, draft);
-    void draft.settled().then(() => {
-      if (this.draft !== draft) draft.flush();
-      if (this.#unfinished.get(chat) === draft) this.#unfinished.delete(chat);
-    });
+    this.#drafts.leave(draft, () => this.draft === draft);
   }
 
-  #draftOf(chat: string | null, parts: readonly Content[]): Draft {
-    const draft: Draft = new Draft(this.platform, parts, (content) => {
-      const owner = this.#chatOf.get(draft);
-      if (owner === undefined) this.localPrefs.newDraft = content;
-      else void this.#storeDraft(owner, content);
-    });
-    if (chat !== null) this.#chatOf.set(draft, chat);
-    return draft;
-  }
-
-  async #storeDraft(chat: string, draft: Content[]): Promise<void> {
+  async #storeDraft(chat: string | null, draft: Content[]): Promise<void> {
+    if (chat === null) return void (this.localPrefs.newDraft = draft);
     try {
       await this.platform.setDraft(chat, [...this.#queue.kept(chat), ...draft]);
     } catch (reason) {
@@ -495,6 +494,6 @@ export class Conversation {
     this.memory.full = error;
     if (this.messages.some((message) => message.id === answer.id) || !this.draft.empty) return;
     const { draft } = await this.platform.chat(answer.chat);
-    if (answer.chat === this.id && this.draft.empty) this.draft = this.#draftOf(answer.chat, draft);
+    if (answer.chat === this.id && this.draft.empty) this.draft = this.#drafts.begin(answer.chat, draft);
   }
 }
