@@ -24,13 +24,16 @@ it('keeps nobody out who uses a screen reader', { timeout: 120_000 }, async () =
   const look = async (state: string): Promise<void> => void found.push(...(await issues(state)));
   const chat = host.addChat('Rich', Date.now());
   host.addTurn(chat, 'A question', { parts: [{ kind: 'thinking', text: 'hm', started_at: 0, ended_at: 1000 }, textPart(RICH)] });
+  const { id } = await host.createFolder('Tea');
+  await host.moveChat(chat.summary.id, id);
+  await host.putFolderFile(id, await host.addFile(new TextEncoder().encode('one\n'), 'one.txt'));
   await open('chat');
   await look('empty chat');
   await open('chat', chat.summary.id);
   await pass(200);
   await click('thought-toggle');
   await look('chat');
-  for (const [opens, then] of [['chat-menu', 'export-chat'], ['chat-menu', 'move-chat-to-folder'], ['open-kept', null], ['model-picker', null], ['edit-question', null]] as const) {
+  for (const [opens, then] of [['chat-menu', 'export-chat'], ['chat-menu', 'move-chat-to-folder'], ['open-kept', null], ['model-picker', null], ['edit-question', null], ['folder', null]] as const) {
     await open('chat', chat.summary.id);
     await click(opens);
     await look(opens);
