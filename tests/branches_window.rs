@@ -112,6 +112,7 @@ fn what_is_deleted_comes_back_and_a_chat_goes_on_in_a_new_one() {
     window.run(menu, json!([]));
     window.click("delete-question");
     window.wait_until("what followed is gone", || shown(&window).len() == 2);
+    window.wait_for("toast-undo");
     window.run(
         "document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'z', ctrlKey: true, bubbles: true, cancelable: true }))",
         json!([]),

@@ -83,7 +83,8 @@ fn what_a_chat_is_set_to_holds_for_its_answers() {
     set(&window, "setting-max_tokens", "60");
     set(&window, "setting-temperature", "0");
     close_sheet(&window);
-    let first = text_of(&answer_to(&window, home.path(), STORY));
+    // Every token of it is sure, so that rounding, which differs between a prompt that is read and one that is remembered, changes none.
+    let first = text_of(&answer_to(&window, home.path(), "Count from 1 to 20"));
     assert_eq!(text_of(&answer_again(&window, home.path())), first);
     open_sheet(&window);
     set(&window, "setting-temperature", "3");
