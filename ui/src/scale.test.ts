@@ -1,6 +1,7 @@
 import { Lexer } from 'marked';
 import { afterEach, beforeEach, describe, expect, it, vi, type MockInstance } from 'vitest';
 
+import * as format from './lib/format';
 import { textPart } from './platform/fake';
 import { all, click, host, open, pass, the, useWindow } from './testing/window';
 
@@ -139,6 +140,21 @@ describe('a sidebar of 5,000 chats', () => {
     await open('chat');
     expect(nodes('chats')).toBeLessThan(1000);
     expect(Math.abs(nodes('chats') - few)).toBeLessThan(30);
+  });
+
+  it('is put in order once for a change, however the clock runs on meanwhile', async () => {
+    addChats(5000);
+    await open('chat');
+    let time = Date.now();
+    // On a real computer the order takes longer than the clock stands still.
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => (time += 5));
+    const order = vi.spyOn(format, 'groupChats');
+    host.tell();
+    await pass(50);
+    const times = order.mock.calls.length;
+    clock.mockRestore();
+    expect(times).toBeGreaterThan(0);
+    expect(times).toBeLessThan(5);
   });
 
   it('is not drawn anew when another chat is opened', async () => {
