@@ -163,7 +163,7 @@ fn a_damaged_history_offers_its_remedies_and_a_repaired_one_its_chats() {
     window.wait_for("failure-anew");
     window.picture("failed-start-remedies");
     let process = window.process();
-    window.click("failure-anew");
+    window.click_and_leave("failure-anew");
     window.wait_until("the file is kept beside", || {
         let names = std::fs::read_dir(home.path()).expect("a folder").flatten();
         names
