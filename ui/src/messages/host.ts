@@ -30,7 +30,7 @@ function say(key: Key, { arguments: args, message }: HostError | Notice, count?:
 const MACHINE_WORDS = /\s*\(os error \d+\)|\s*\(?ExitStatus\([^()]*(?:\([^()]*\))?[^()]*\)\)?/g;
 
 /** The host's messages follow a colon on the command line; alone they begin with a capital and end with a full stop. */
-function asSentence(message: string): string {
+export function asSentence(message: string): string {
   const text = message.replace(MACHINE_WORDS, '').replace(/:$/, '').trim();
   return text === '' ? '' : `${text[0]?.toUpperCase()}${text.slice(1)}${/[.!?…”"]$/.test(text) ? '' : '.'}`;
 }
