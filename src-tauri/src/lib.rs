@@ -4,6 +4,8 @@
 mod app_update;
 mod appearance;
 mod arrivals;
+#[cfg(target_os = "linux")]
+mod caret;
 mod clipboard;
 mod code_file;
 mod command_link;
@@ -98,6 +100,8 @@ pub fn run() -> Result<()> {
         .setup(move |app| {
             let app = app.handle();
             set_menu(app)?;
+            #[cfg(target_os = "linux")]
+            caret::hold_still();
             window::open_chat(app, !hidden)?;
             forward_changes(app.clone());
             forward_downloads(app.clone());

@@ -1,10 +1,15 @@
 //! Answers: asking, stopping, watching.
 
-use protocol::{AnswerEvent, ChatSettings, ChatView, Content, Position, Result, Turn, TurnOfTwo};
+use std::time::Duration;
+
+use protocol::{AnswerBody, AnswerEvent, ChatSettings, ChatView, Content, Position, Result, Turn, TurnOfTwo};
 use tauri::ipc::Channel;
 use tauri::State;
 
 use crate::state::App;
+
+/// How long a page draws a frame.
+const FRAME: Duration = Duration::from_millis(16);
 
 #[tauri::command]
 pub async fn send(app: State<'_, App>, chat: String, content: Vec<Content>, position: Position) -> Result<Turn> {
@@ -49,9 +54,14 @@ pub async fn attach(app: State<'_, App>, message: String, from: u64, on_event: C
     let mut events = app.chat.attach(&message, from).await?;
     tauri::async_runtime::spawn(async move {
         while let Some(event) = events.recv().await {
+            let joins = matches!(event.body, AnswerBody::Delta { .. });
             // A window that was closed or reloaded takes nothing more; the answer goes on without it.
             if on_event.send(event).is_err() {
                 break;
+            }
+            // Each is a script that the page runs. Pieces that come until the page draws again go together.
+            if joins {
+                tokio::time::sleep(FRAME).await;
             }
         }
     });
