@@ -83,6 +83,38 @@ fn with_an_icon_the_app_stays_and_is_opened_again_by_another_start_and_by_the_ic
 }
 
 #[test]
+fn what_the_desktop_shows_of_the_app_speaks_the_language_that_is_set() {
+    let home = tempfile::tempdir().expect("a folder");
+    let window = Window::open_with(home.path(), &[("LC_ALL", "C.UTF-8")]);
+    let desktop = Desktop::of(&window);
+    switch(&window, "tray-switch", "Ponder");
+    window.wait_until("there is an icon", || desktop.has_icon());
+    assert_eq!(desktop.entries(), ["Show Ponder", "New Chat", "Quick Entry", "Quit Ponder"]);
+    assert!(window.titles().contains("\"Settings\""), "{}", window.titles());
+
+    window.switch_to("Settings");
+    window.click("tab-chats");
+    for (language, title, entries) in [
+        (
+            "de",
+            "\"Einstellungen\"",
+            ["Ponder zeigen", "Neuer Chat", "Schnelleingabe", "Ponder beenden"],
+        ),
+        ("ar", "\"الإعدادات\"", ["إظهار Ponder", "محادثة جديدة", "إدخال سريع", "إنهاء Ponder"]),
+    ] {
+        window.click(&format!("language-{language}"));
+        window.wait_until("the icon's menu speaks it", || desktop.entries() == entries);
+        window.wait_until("the title speaks it", || window.titles().contains(title));
+    }
+    // The system's is English again.
+    window.click("language-system");
+    window.wait_until("both speak the system's", || {
+        desktop.entries()[0] == "Show Ponder" && window.titles().contains("\"Settings\"")
+    });
+    window.close();
+}
+
+#[test]
 fn the_end_is_asked_about_only_while_an_answer_is_written() {
     let home = tempfile::tempdir().expect("a folder");
     let window = Window::open(home.path());

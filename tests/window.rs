@@ -386,6 +386,9 @@ fn a_history_that_cannot_be_read_is_explained_in_a_window() {
     let window = Window::start(home.path(), &[]);
     window.wait_for("failure");
     assert!(window.newest("failure").contains("history.sqlite"), "{}", window.newest("failure"));
+    let reason = window.run("return document.querySelector('[data-testid=failure] p').textContent", json!([]));
+    let reason = reason.as_str().expect("text");
+    assert!(reason.starts_with(char::is_uppercase) && reason.ends_with('.'), "{reason}");
     window.picture("failed-start");
     window.close();
     assert_eq!(

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use protocol::{Absence, Error, ErrorCode, Result};
+use protocol::{Absence, Arrival, Error, ErrorCode, Result};
 
 /// How the command is called.
 const NAME: &str = "ponder";
@@ -14,11 +14,11 @@ pub fn absence() -> Option<Absence> {
     (!cfg!(target_os = "macos")).then_some(Absence::NotNeeded)
 }
 
-/// Puts the link where terminals find it, and says in a sentence what they find now.
+/// Puts the link where terminals find it, and tells where that is.
 ///
 /// # Errors
 /// When it can be put nowhere. What has that name already, and is no link of ours, stays as it is.
-pub fn install() -> Result<String> {
+pub fn install() -> Result<Arrival> {
     let failed = |error: std::io::Error| Error::new(ErrorCode::Storage, format!("Ponder's own program was not found: {error}"));
     let program = std::env::current_exe()
         .and_then(|app| app.canonicalize())
@@ -31,18 +31,11 @@ pub fn install() -> Result<String> {
     let link = link_in(&program, &folders)?;
     let folder = link.parent().unwrap_or(Path::new("/"));
     // An app that was opened by a click knows the system's path alone, on which this folder always is.
-    if folder == Path::new("/usr/local/bin") || searched.iter().any(|searched| searched == folder) {
-        Ok(format!(
-            "The command “{NAME}” is installed: {} leads into this app.",
-            link.display()
-        ))
-    } else {
-        Ok(format!(
-            "The command “{NAME}” is installed as {}. If your terminal does not find it, add {} to its PATH.",
-            link.display(),
-            folder.display()
-        ))
-    }
+    let found = folder == Path::new("/usr/local/bin") || searched.iter().any(|searched| searched == folder);
+    Ok(Arrival::CommandInstalled {
+        path: link.display().to_string(),
+        folder: (!found).then(|| folder.display().to_string()),
+    })
 }
 
 /// Links to the program from the first of these folders that can be written.

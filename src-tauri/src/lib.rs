@@ -28,6 +28,7 @@ mod state;
 mod tray;
 mod web_process;
 mod window;
+mod words;
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -46,6 +47,7 @@ use crate::quick::QuickEntry;
 use crate::quit::Quit;
 use crate::state::App;
 use crate::tray::Tray;
+use crate::words::Words;
 
 /// The argument with which the app is started at login.
 const AT_LOGIN: &str = "--at-login";
@@ -94,12 +96,13 @@ pub fn run() -> Result<()> {
         .manage(Quit::default())
         .manage(Tray::default())
         .manage(QuickEntry::default())
+        .manage(Commands::<Wry>::default())
         .register_asynchronous_uri_scheme_protocol(pictures::SCHEME, pictures::answer)
         .invoke_handler(commands::all())
         .on_menu_event(|app, event| perform::chosen(app, event.id().as_ref()))
         .setup(move |app| {
             let app = app.handle();
-            set_menu(app)?;
+            set_menu(app, words::current(app))?;
             #[cfg(target_os = "linux")]
             caret::hold_still();
             window::open_chat(app, !hidden)?;
@@ -173,14 +176,25 @@ fn starts_hidden(state: &App) -> bool {
 }
 
 /// The menu bar of macOS. Windows of other systems have none: what can be asked for is in the palette, by the same keys.
-fn set_menu(app: &AppHandle) -> tauri::Result<()> {
-    if !cfg!(target_os = "macos") {
-        app.manage(Commands::<Wry>::default());
-        return Ok(());
+fn set_menu(app: &AppHandle, words: &Words) -> tauri::Result<()> {
+    if cfg!(target_os = "macos") {
+        menu::set(app, words)?;
     }
-    let (menu, commands) = menu::build(app)?;
-    app.manage(commands);
-    app.set_menu(menu).map(drop)
+    Ok(())
+}
+
+/// Lets all that is outside the pages speak this language.
+fn speak(app: &AppHandle, words: &'static Words) {
+    let handle = app.clone();
+    let spoken = app.run_on_main_thread(move || {
+        let parts = [set_menu(&handle, words), tray::speak(&handle, words), window::speak(&handle, words)];
+        for error in parts.into_iter().filter_map(Result::err) {
+            tracing::warn!("a part of the app keeps its language: {error}");
+        }
+    });
+    if let Err(error) = spoken {
+        tracing::warn!("the app keeps its language: {error}");
+    }
 }
 
 /// Takes what a start was given. One while the app runs already shows it, if it was given nothing else.
@@ -232,6 +246,7 @@ fn forward_settings(app: AppHandle) {
     tauri::async_runtime::spawn(async move {
         // The server may have been on when the app ended.
         let now = settings.borrow_and_update().clone();
+        let mut language = now.language.clone();
         app.state::<App>().server.apply(&now).await;
         apply_to_desktop(&app, &now).await;
         // Without the icon that it was to hide behind, the window is shown after all.
@@ -243,6 +258,10 @@ fn forward_settings(app: AppHandle) {
             app.state::<App>().apply(&settings);
             app.state::<App>().server.apply(&settings).await;
             apply_to_desktop(&app, &settings).await;
+            if language != settings.language {
+                language.clone_from(&settings.language);
+                speak(&app, words::of(language.as_deref()));
+            }
             appearance::apply_everywhere(&app, &settings.appearance);
             if let Err(error) = app.emit(commands::SETTINGS_CHANGED, settings) {
                 tracing::warn!("a window missed a change of the settings: {error}");

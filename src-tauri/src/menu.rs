@@ -9,6 +9,8 @@ use serde::Deserialize;
 use tauri::menu::{AboutMetadata, IsMenuItem, Menu, MenuItem, PredefinedMenuItem, Submenu, HELP_SUBMENU_ID, WINDOW_SUBMENU_ID};
 use tauri::{AppHandle, Manager, Runtime};
 
+use crate::words::Words;
+
 /// Keys by command, as the windows have them.
 const SHORTCUTS: &str = include_str!("../../ui/src/lib/shortcuts.json");
 
@@ -42,27 +44,29 @@ enum Role {
 enum Entry {
     Line,
     Role(Role),
-    Command(Command, &'static str),
+    Command(Command),
+    /// A command that asks something before it does anything.
+    Asks(Command),
 }
 
 /// A menu of the bar. To two of them the system adds: the list of windows, and the search in all menus.
 struct Column {
     id: &'static str,
-    title: &'static str,
+    title: fn(&Words) -> &'static str,
     entries: &'static [Entry],
 }
 
-use Entry::{Command as Do, Line, Role as By};
+use Entry::{Asks, Command as Do, Line, Role as By};
 
 const BAR: [Column; 7] = [
     Column {
         id: "app",
-        title: "Ponder",
+        title: |_| "Ponder",
         entries: &[
             By(Role::About),
             Line,
-            Do(Command::Settings, "Settings…"),
-            Do(Command::InstallCommand, "Install Command “ponder”…"),
+            Asks(Command::Settings),
+            Asks(Command::InstallCommand),
             Line,
             By(Role::Services),
             Line,
@@ -71,25 +75,25 @@ const BAR: [Column; 7] = [
             By(Role::ShowAll),
             Line,
             // Not the system's own entry, which ends the app without asking what runs.
-            Do(Command::Quit, "Quit Ponder"),
+            Do(Command::Quit),
         ],
     },
     Column {
         id: "file",
-        title: "File",
+        title: |words| words.file_menu,
         entries: &[
-            Do(Command::NewChat, "New Chat"),
-            Do(Command::QuickEntry, "Quick Entry"),
+            Do(Command::NewChat),
+            Do(Command::QuickEntry),
             Line,
-            Do(Command::Import, "Import Chats…"),
-            Do(Command::Export, "Export Chat…"),
+            Asks(Command::Import),
+            Asks(Command::Export),
             Line,
-            Do(Command::CloseWindow, "Close Window"),
+            Do(Command::CloseWindow),
         ],
     },
     Column {
         id: "edit",
-        title: "Edit",
+        title: |words| words.edit_menu,
         entries: &[
             By(Role::Undo),
             By(Role::Redo),
@@ -99,56 +103,52 @@ const BAR: [Column; 7] = [
             By(Role::Paste),
             By(Role::SelectAll),
             Line,
-            Do(Command::Find, "Find in Chat…"),
-            Do(Command::Search, "Search All Chats…"),
+            Asks(Command::Find),
+            Asks(Command::Search),
         ],
     },
     Column {
         id: "view",
-        title: "View",
+        title: |words| words.view_menu,
         entries: &[
-            Do(Command::ZoomReset, "Actual Size"),
-            Do(Command::ZoomIn, "Zoom In"),
-            Do(Command::ZoomOut, "Zoom Out"),
+            Do(Command::ZoomReset),
+            Do(Command::ZoomIn),
+            Do(Command::ZoomOut),
             Line,
             By(Role::FullScreen),
         ],
     },
     Column {
         id: "chat",
-        title: "Chat",
+        title: |words| words.chat_menu,
         entries: &[
-            Do(Command::Composer, "Write a Question"),
-            Do(Command::Regenerate, "Answer Again"),
+            Do(Command::Composer),
+            Do(Command::Regenerate),
             Line,
-            Do(Command::Stop, "Stop Answer"),
-            Do(Command::AnswerNow, "Answer Now"),
+            Do(Command::Stop),
+            Do(Command::AnswerNow),
             Line,
-            Do(Command::Thinking, "Switch Thinking"),
-            Do(Command::TwoAnswers, "Two Answers"),
-            Do(Command::ChatSettings, "Settings of This Chat…"),
+            Do(Command::Thinking),
+            Do(Command::TwoAnswers),
+            Asks(Command::ChatSettings),
         ],
     },
     Column {
         id: WINDOW_SUBMENU_ID,
-        title: "Window",
+        title: |words| words.window_menu,
         entries: &[
             By(Role::Minimize),
             By(Role::Maximize),
             Line,
-            Do(Command::Models, "Models"),
+            Do(Command::Models),
             Line,
             By(Role::BringAllToFront),
         ],
     },
     Column {
         id: HELP_SUBMENU_ID,
-        title: "Help",
-        entries: &[
-            Do(Command::Palette, "All Commands…"),
-            Do(Command::Help, "Keyboard Shortcuts"),
-            Do(Command::About, "Licences"),
-        ],
+        title: |words| words.help_menu,
+        entries: &[Asks(Command::Palette), Do(Command::Help), Do(Command::About)],
     },
 ];
 
@@ -173,17 +173,19 @@ impl Situation {
     }
 }
 
+type Entries<R> = BTreeMap<Command, MenuItem<R>>;
+
 /// The commands of the menu bar, and what can be chosen of them.
 pub struct Commands<R: Runtime> {
     situation: Mutex<Situation>,
-    entries: BTreeMap<Command, MenuItem<R>>,
+    entries: Mutex<Entries<R>>,
 }
 
 impl<R: Runtime> Default for Commands<R> {
     fn default() -> Self {
         Self {
             situation: Mutex::default(),
-            entries: BTreeMap::new(),
+            entries: Mutex::default(),
         }
     }
 }
@@ -191,6 +193,10 @@ impl<R: Runtime> Default for Commands<R> {
 impl<R: Runtime> Commands<R> {
     fn situation(&self) -> MutexGuard<'_, Situation> {
         self.situation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries<R>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The window in front.
@@ -215,52 +221,76 @@ impl<R: Runtime> Commands<R> {
     }
 
     fn change(&self, change: impl FnOnce(&mut Situation)) {
-        let (before, now) = {
+        let before = {
             let mut situation = self.situation();
             let before = situation.clone();
             change(&mut situation);
-            (before, situation.clone())
+            before
         };
-        for (command, entry) in &self.entries {
-            if before.allows(*command) != now.allows(*command) {
-                if let Err(error) = entry.set_enabled(now.allows(*command)) {
-                    tracing::warn!("the menu entry {} is not as it should be: {error}", id(*command));
+        self.follow(&before);
+    }
+
+    /// Lets the entries follow what has changed since `before`.
+    fn follow(&self, before: &Situation) {
+        let now = self.situation().clone();
+        // An entry is changed on the main thread, which must not wait for this lock meanwhile.
+        let entries = self.entries().clone();
+        for (command, entry) in entries {
+            if before.allows(command) != now.allows(command) {
+                if let Err(error) = entry.set_enabled(now.allows(command)) {
+                    tracing::warn!("the menu entry {} is not as it should be: {error}", id(command));
                 }
             }
         }
     }
 }
 
-/// Builds the menu bar, with what can be chosen at first.
+/// Gives the app the menu bar in this language, in place of the one that it has.
 ///
 /// # Errors
 /// When the window system refuses.
-pub fn build<R: Runtime>(app: &AppHandle<R>) -> tauri::Result<(Menu<R>, Commands<R>)> {
+pub fn set<R: Runtime>(app: &AppHandle<R>, words: &Words) -> tauri::Result<()> {
+    let commands = app.state::<Commands<R>>();
+    let situation = commands.situation().clone();
+    let (menu, entries) = build(app, words, &situation)?;
+    app.set_menu(menu)?;
+    *commands.entries() = entries;
+    // What has changed while it was built.
+    commands.follow(&situation);
+    Ok(())
+}
+
+fn build<R: Runtime>(app: &AppHandle<R>, words: &Words, situation: &Situation) -> tauri::Result<(Menu<R>, Entries<R>)> {
     let keys = shortcuts();
-    let mut commands = Commands::default();
-    let menu = Menu::new(app)?;
+    let (menu, mut entries) = (Menu::new(app)?, Entries::new());
     for column in &BAR {
-        let submenu = Submenu::with_id(app, column.id, column.title, true)?;
+        let submenu = Submenu::with_id(app, column.id, (column.title)(words), true)?;
         for entry in column.entries {
-            match *entry {
-                Line => submenu.append(&PredefinedMenuItem::separator(app)?)?,
-                By(role) => submenu.append(&*by_system(app, role)?)?,
-                Do(command, text) => {
-                    let enabled = Situation::default().allows(command);
-                    let keys = keys.get(&command).map(accelerator);
-                    let item = MenuItem::with_id(app, id(command), text, enabled, keys)?;
-                    submenu.append(&item)?;
-                    commands.entries.insert(command, item);
+            let (command, mark) = match *entry {
+                Line => {
+                    submenu.append(&PredefinedMenuItem::separator(app)?)?;
+                    continue;
                 }
-            }
+                By(role) => {
+                    submenu.append(&*by_system(app, role, words)?)?;
+                    continue;
+                }
+                Do(command) => (command, ""),
+                Asks(command) => (command, words.asks),
+            };
+            let text = format!("{}{mark}", words.command(command));
+            let keys = keys.get(&command).map(accelerator);
+            let item = MenuItem::with_id(app, id(command), text, situation.allows(command), keys)?;
+            submenu.append(&item)?;
+            entries.insert(command, item);
         }
         menu.append(&submenu)?;
     }
-    Ok((menu, commands))
+    Ok((menu, entries))
 }
 
-fn by_system<R: Runtime>(app: &AppHandle<R>, role: Role) -> tauri::Result<Box<dyn IsMenuItem<R>>> {
-    Ok(Box::new(match role {
+fn by_system<R: Runtime>(app: &AppHandle<R>, role: Role, words: &Words) -> tauri::Result<Box<dyn IsMenuItem<R>>> {
+    let entry = match role {
         Role::About => {
             let (config, package) = (&app.config().bundle, app.package_info());
             let about = AboutMetadata {
@@ -269,23 +299,24 @@ fn by_system<R: Runtime>(app: &AppHandle<R>, role: Role) -> tauri::Result<Box<dy
                 copyright: config.copyright.clone(),
                 ..AboutMetadata::default()
             };
-            PredefinedMenuItem::about(app, None, Some(about))
+            PredefinedMenuItem::about(app, Some(words.about), Some(about))
         }
-        Role::Services => PredefinedMenuItem::services(app, None),
-        Role::Hide => PredefinedMenuItem::hide(app, None),
-        Role::HideOthers => PredefinedMenuItem::hide_others(app, None),
-        Role::ShowAll => PredefinedMenuItem::show_all(app, None),
-        Role::Undo => PredefinedMenuItem::undo(app, None),
-        Role::Redo => PredefinedMenuItem::redo(app, None),
-        Role::Cut => PredefinedMenuItem::cut(app, None),
-        Role::Copy => PredefinedMenuItem::copy(app, None),
-        Role::Paste => PredefinedMenuItem::paste(app, None),
-        Role::SelectAll => PredefinedMenuItem::select_all(app, None),
-        Role::FullScreen => PredefinedMenuItem::fullscreen(app, None),
-        Role::Minimize => PredefinedMenuItem::minimize(app, None),
-        Role::Maximize => PredefinedMenuItem::maximize(app, None),
-        Role::BringAllToFront => PredefinedMenuItem::bring_all_to_front(app, None),
-    }?))
+        Role::Services => PredefinedMenuItem::services(app, Some(words.services)),
+        Role::Hide => PredefinedMenuItem::hide(app, Some(words.hide)),
+        Role::HideOthers => PredefinedMenuItem::hide_others(app, Some(words.hide_others)),
+        Role::ShowAll => PredefinedMenuItem::show_all(app, Some(words.show_all)),
+        Role::Undo => PredefinedMenuItem::undo(app, Some(words.undo)),
+        Role::Redo => PredefinedMenuItem::redo(app, Some(words.redo)),
+        Role::Cut => PredefinedMenuItem::cut(app, Some(words.cut)),
+        Role::Copy => PredefinedMenuItem::copy(app, Some(words.copy)),
+        Role::Paste => PredefinedMenuItem::paste(app, Some(words.paste)),
+        Role::SelectAll => PredefinedMenuItem::select_all(app, Some(words.select_all)),
+        Role::FullScreen => PredefinedMenuItem::fullscreen(app, Some(words.full_screen)),
+        Role::Minimize => PredefinedMenuItem::minimize(app, Some(words.minimize)),
+        Role::Maximize => PredefinedMenuItem::maximize(app, Some(words.maximize)),
+        Role::BringAllToFront => PredefinedMenuItem::bring_all_to_front(app, Some(words.all_to_front)),
+    };
+    Ok(Box::new(entry?))
 }
 
 /// The word for a command, which is the id of its entry.
@@ -321,115 +352,4 @@ pub fn is_looked_at<R: Runtime>(app: &AppHandle<R>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use tauri::menu::MenuItemKind;
-    use tauri::test::{mock_builder, mock_context, noop_assets};
-
-    use super::*;
-
-    #[test]
-    fn every_command_has_its_keys_or_none_and_no_two_have_the_same() {
-        let listed: BTreeMap<Command, Option<Shortcut>> = serde_json::from_str(SHORTCUTS).expect("the list is read");
-        assert_eq!(listed.into_keys().collect::<Vec<_>>(), Command::ALL);
-        let keys: Vec<String> = shortcuts().values().map(accelerator).collect();
-        assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len(), "{keys:?}");
-        assert_eq!(accelerator(&shortcuts()[&Command::Settings]), "CmdOrCtrl+,");
-        assert_eq!(accelerator(&shortcuts()[&Command::Search]), "CmdOrCtrl+Shift+F");
-        for command in Command::ALL {
-            assert_eq!(command_of(&id(command)), Some(command));
-        }
-    }
-
-    #[test]
-    fn the_bar_has_the_standard_menus_and_every_command_once() {
-        let app = mock_builder().build(mock_context(noop_assets())).expect("an app");
-        let (menu, commands) = build(app.handle()).expect("every entry and its keys are understood");
-        let columns = menu.items().expect("columns");
-        let titles: Vec<String> = columns
-            .iter()
-            .map(|column| column.as_submenu().expect("a menu").text().expect("text"))
-            .collect();
-        assert_eq!(titles, ["Ponder", "File", "Edit", "View", "Chat", "Window", "Help"]);
-
-        let mut chosen = Vec::new();
-        for column in &columns {
-            let entries = column.as_submenu().expect("a menu").items().expect("entries");
-            chosen.extend(entries.iter().filter_map(|entry| match entry {
-                MenuItemKind::MenuItem(entry) => Some(command_of(entry.id().as_ref()).expect("a command")),
-                _ => None,
-            }));
-        }
-        chosen.sort();
-        // macOS brings its own entry for this one, with its own keys.
-        let wanted: Vec<Command> = Command::ALL.into_iter().filter(|command| *command != Command::FullScreen).collect();
-        assert_eq!(chosen, wanted);
-        assert_eq!(commands.entries.keys().copied().collect::<Vec<_>>(), wanted);
-
-        let roles: Vec<Role> = BAR
-            .iter()
-            .flat_map(|column| column.entries)
-            .filter_map(|entry| match entry {
-                By(role) => Some(*role),
-                _ => None,
-            })
-            .collect();
-        for role in [
-            Role::About,
-            Role::Services,
-            Role::Hide,
-            Role::Copy,
-            Role::Paste,
-            Role::FullScreen,
-            Role::Minimize,
-        ] {
-            assert!(roles.contains(&role), "{role:?}");
-        }
-    }
-
-    #[test]
-    fn entries_follow_the_front_window_and_what_its_page_can_do() {
-        let app = mock_builder().build(mock_context(noop_assets())).expect("an app");
-        let (_menu, commands) = build(app.handle()).expect("a menu");
-        let enabled = || {
-            let entries = commands.entries.iter().filter(|(_, entry)| entry.is_enabled().expect("it says"));
-            entries.map(|(command, _)| *command).collect::<BTreeSet<_>>()
-        };
-        let always = BTreeSet::from([
-            Command::NewChat,
-            Command::Search,
-            Command::Palette,
-            Command::Import,
-            Command::Models,
-            Command::Settings,
-            Command::About,
-            Command::QuickEntry,
-            Command::InstallCommand,
-            Command::Quit,
-        ]);
-        // What every window's page does, and the window itself.
-        let in_front = [
-            Command::ZoomIn,
-            Command::ZoomOut,
-            Command::ZoomReset,
-            Command::Help,
-            Command::CloseWindow,
-        ];
-        let with = |more: &[Command]| always.iter().chain(&in_front).chain(more).copied().collect::<BTreeSet<_>>();
-        assert_eq!(enabled(), always, "no window is in front");
-
-        commands.set_available(BTreeSet::from([Command::Composer, Command::Stop, Command::Find]));
-        assert_eq!(enabled(), always, "the page is not looked at");
-        commands.set_front(WindowName::Chat, true);
-        assert_eq!(enabled(), with(&[Command::Composer, Command::Stop, Command::Find]));
-        commands.set_available(BTreeSet::from([Command::Composer, Command::Regenerate]));
-        assert_eq!(enabled(), with(&[Command::Composer, Command::Regenerate]), "the answer ended");
-
-        // The next window may say that it is in front before this one says that it is not.
-        commands.set_front(WindowName::Settings, true);
-        commands.set_front(WindowName::Chat, false);
-        assert_eq!(enabled(), with(&[]));
-        assert_eq!(commands.front(), Some(WindowName::Settings));
-        commands.set_front(WindowName::Settings, false);
-        assert_eq!(enabled(), always);
-    }
-}
+mod tests;

@@ -10,6 +10,7 @@ use tauri::{AppHandle, Manager};
 
 use crate::arrivals::{self, Brought};
 use crate::state::App;
+use crate::words::{self, Words};
 use crate::{menu, window};
 
 /// Shorter answers are waited for.
@@ -135,12 +136,13 @@ fn tell(app: &AppHandle, ended: Ended) {
             return tracing::info!("no notification is shown: macOS was told not to");
         }
         let mut notification = Notification::new();
-        let (summary, body) = words(&ended);
+        let words = words::current(&app);
+        let (summary, body) = said(&ended, words);
         notification
-            .summary(&summary)
-            .body(&body)
+            .summary(summary)
+            .body(body)
             .appname("Ponder")
-            .action("default", "Open");
+            .action("default", words.open);
         #[cfg(target_os = "linux")]
         notification
             .icon("ponder-app")
@@ -161,12 +163,13 @@ fn tell(app: &AppHandle, ended: Ended) {
     });
 }
 
-fn words(ended: &Ended) -> (String, String) {
+/// The two lines of a notification: what it is about, and what became of it.
+fn said<'a>(ended: &'a Ended, words: &Words) -> (&'a str, &'static str) {
     match ended {
-        Ended::Answer { title, .. } if title.is_empty() => ("Ponder".into(), "An answer is there.".into()),
-        Ended::Answer { title, .. } => (title.clone(), "The answer is there.".into()),
-        Ended::Download { model, failed: false } => (model.clone(), "The model is ready.".into()),
-        Ended::Download { model, failed: true } => (model.clone(), "The model could not be fetched.".into()),
+        Ended::Answer { title, .. } if title.is_empty() => ("Ponder", words.an_answer),
+        Ended::Answer { title, .. } => (title, words.the_answer),
+        Ended::Download { model, failed: false } => (model, words.model_ready),
+        Ended::Download { model, failed: true } => (model, words.model_failed),
     }
 }
 
@@ -238,7 +241,10 @@ mod tests {
             }]
         );
         assert_eq!(answers.look(run(&[]), &chats, after(14)), []);
-        assert_eq!(words(&told[0]).0, "A chat");
+        let said_in = |language| said(&told[0], words::of(Some(language)));
+        assert_eq!(said_in("en"), ("A chat", "The answer is there."));
+        assert_eq!(said_in("de"), ("A chat", "Die Antwort ist da."));
+        assert_eq!(said_in("ar"), ("A chat", "وصلت الإجابة."));
     }
 
     #[test]

@@ -52,8 +52,7 @@ pub async fn perform(app: &AppHandle, command: Command, window: Option<WindowNam
             .map_err(refused),
         Command::CloseWindow => window.map_or(Ok(()), |window| window::close(app, window)).map_err(refused),
         Command::InstallCommand => {
-            let text = command_link::install()?;
-            arrivals::add(app, Arrival::Said { text });
+            arrivals::add(app, command_link::install()?);
             Ok(())
         }
         Command::Quit => {

@@ -8,14 +8,11 @@ use protocol::{Download, DownloadState, LocalEngine, MemoryRelease};
 use tauri::{AppHandle, Emitter, Manager};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::commands;
 use crate::state::App;
+use crate::{commands, words};
 
 /// Less than this is given back without a word.
 const WORTH_SAYING: u64 = 32 << 20;
-
-/// What the system shows to people who ask why it does not sleep.
-const WHY_AWAKE: &str = "An answer is being written, or a model is being downloaded";
 
 /// Begins to look after both, and to tell windows what the engine has in memory.
 pub fn start(app: &AppHandle) {
@@ -103,7 +100,7 @@ async fn keep_awake(app: AppHandle) {
         answers.borrow_and_update();
         if wanted != awake.is_some() {
             awake = match wanted {
-                true => hold_sleep_off(&mut complained).await,
+                true => hold_sleep_off(words::current(&app).awake, &mut complained).await,
                 false => None,
             };
         }
@@ -120,8 +117,8 @@ async fn keep_awake(app: AppHandle) {
 }
 
 /// Asks the system, which may take a moment to answer. Where nobody can be asked, that is said once.
-async fn hold_sleep_off(complained: &mut bool) -> Option<KeepAwake> {
-    match tauri::async_runtime::spawn_blocking(|| KeepAwake::new(WHY_AWAKE)).await {
+async fn hold_sleep_off(reason: &'static str, complained: &mut bool) -> Option<KeepAwake> {
+    match tauri::async_runtime::spawn_blocking(move || KeepAwake::new(reason)).await {
         Ok(Ok(awake)) => return Some(awake),
         Ok(Err(error)) if !std::mem::replace(complained, true) => tracing::warn!(%error, "the computer may go to sleep while it answers"),
         Ok(Err(_)) => {}

@@ -7,8 +7,9 @@ use protocol::{Absence, Command, WindowName};
 use tauri::image::Image;
 use tauri::menu::{Menu, MenuItem, PredefinedMenuItem};
 use tauri::tray::TrayIconBuilder;
-use tauri::{AppHandle, Manager};
+use tauri::{AppHandle, Manager, Runtime};
 
+use crate::words::{self, Words};
 use crate::{menu, window};
 
 const ID: &str = "ponder";
@@ -78,24 +79,38 @@ fn set(app: &AppHandle, shown: bool) {
 }
 
 fn build(app: &AppHandle) -> tauri::Result<()> {
-    let entry = |command, text| MenuItem::with_id(app, menu::id(command), text, true, None::<&str>);
-    let menu = Menu::with_items(
-        app,
-        &[
-            &MenuItem::with_id(app, SHOW, "Show Ponder", true, None::<&str>)?,
-            &entry(Command::NewChat, "New Chat")?,
-            &entry(Command::QuickEntry, "Quick Entry")?,
-            &PredefinedMenuItem::separator(app)?,
-            &entry(Command::Quit, "Quit Ponder")?,
-        ],
-    )?;
     TrayIconBuilder::with_id(ID)
         .icon(Image::from_bytes(ICON)?)
         .icon_as_template(true)
         .tooltip("Ponder")
-        .menu(&menu)
+        .menu(&entries(app, words::current(app))?)
         .build(app)
         .map(drop)
+}
+
+/// Lets the icon's menu speak this language, if there is an icon.
+///
+/// # Errors
+/// When the window system refuses.
+pub fn speak(app: &AppHandle, words: &Words) -> tauri::Result<()> {
+    match app.tray_by_id(ID) {
+        Some(tray) => tray.set_menu(Some(entries(app, words)?)),
+        None => Ok(()),
+    }
+}
+
+fn entries<R: Runtime>(app: &AppHandle<R>, words: &Words) -> tauri::Result<Menu<R>> {
+    let entry = |command| MenuItem::with_id(app, menu::id(command), words.command(command), true, None::<&str>);
+    Menu::with_items(
+        app,
+        &[
+            &MenuItem::with_id(app, SHOW, words.show, true, None::<&str>)?,
+            &entry(Command::NewChat)?,
+            &entry(Command::QuickEntry)?,
+            &PredefinedMenuItem::separator(app)?,
+            &entry(Command::Quit)?,
+        ],
+    )
 }
 
 #[cfg(target_os = "linux")]

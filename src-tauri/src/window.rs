@@ -9,37 +9,37 @@ use crate::quit::Quit;
 use crate::state::App;
 #[cfg(target_os = "linux")]
 use crate::web_process;
+use crate::words::{self, Words};
 use crate::{appearance, navigation};
 
 /// How a window looks when it is opened for the first time. Sizes are logical pixels.
 struct Frame {
-    title: &'static str,
     size: (f64, f64),
     least: (f64, f64),
 }
 
 fn frame(name: WindowName) -> Frame {
-    let (title, size, least) = match name {
-        WindowName::Chat => ("Ponder", (1180.0, 860.0), (480.0, 400.0)),
-        WindowName::Models => ("Models", (900.0, 640.0), (480.0, 360.0)),
-        WindowName::Settings => ("Settings", (760.0, 620.0), (440.0, 360.0)),
-        WindowName::Quick => ("Quick Entry", (640.0, 64.0), (320.0, 48.0)),
-        WindowName::Failure => ("Ponder could not start", (600.0, 340.0), (360.0, 240.0)),
+    let (size, least) = match name {
+        WindowName::Chat => ((1180.0, 860.0), (480.0, 400.0)),
+        WindowName::Models => ((900.0, 640.0), (480.0, 360.0)),
+        WindowName::Settings => ((760.0, 620.0), (440.0, 360.0)),
+        WindowName::Quick => ((640.0, 64.0), (320.0, 48.0)),
+        WindowName::Failure => ((600.0, 340.0), (360.0, 240.0)),
     };
-    Frame { title, size, least }
+    Frame { size, least }
 }
 
 /// A window that is about to be opened, confined to Ponder's own pages.
-pub fn builder<M: Manager<Wry>>(app: &M, name: WindowName) -> WebviewWindowBuilder<'_, Wry, M> {
-    page(app, name, "")
+pub fn builder<'a, M: Manager<Wry>>(app: &'a M, name: WindowName, words: &Words) -> WebviewWindowBuilder<'a, Wry, M> {
+    page(app, name, "", words)
 }
 
 /// The same, with more in the address of its page.
-fn page<'a, M: Manager<Wry>>(app: &'a M, name: WindowName, more: &str) -> WebviewWindowBuilder<'a, Wry, M> {
-    let Frame { title, size, least } = frame(name);
+fn page<'a, M: Manager<Wry>>(app: &'a M, name: WindowName, more: &str, words: &Words) -> WebviewWindowBuilder<'a, Wry, M> {
+    let Frame { size, least } = frame(name);
     let page = WebviewUrl::App(format!("index.html?window={}{more}", name.as_str()).into());
     let window = WebviewWindowBuilder::new(app, name.as_str(), page)
-        .title(title)
+        .title(words.title(name))
         .inner_size(size.0, size.1)
         .min_inner_size(least.0, least.1);
     navigation::confine(app, window)
@@ -83,7 +83,7 @@ pub fn show_about(app: &AppHandle) -> tauri::Result<()> {
 fn open(app: &AppHandle, name: WindowName, more: &str, visible: bool) -> tauri::Result<()> {
     let look = appearance::current(app);
     // What the web views keep lies in the data folder, so that moving that folder moves all of it.
-    let window = page(app, name, more)
+    let window = page(app, name, more, words::current(app))
         .visible(visible)
         .data_directory(app.state::<App>().data_dir.join("webview"));
     let window = window.initialization_script(appearance::script(&look));
@@ -109,6 +109,17 @@ fn open(app: &AppHandle, name: WindowName, more: &str, visible: bool) -> tauri::
     web_process::follow(window.as_ref())?;
     appearance::apply(&window, &look);
     Ok(())
+}
+
+/// Lets the titles of all windows speak this language.
+///
+/// # Errors
+/// When the window system refuses.
+pub fn speak(app: &AppHandle, words: &Words) -> tauri::Result<()> {
+    WindowName::ALL
+        .into_iter()
+        .filter_map(|name| Some((name, open_window(app, name)?)))
+        .try_for_each(|(name, window)| window.set_title(words.title(name)))
 }
 
 /// Hides a window; its page stays as it is.

@@ -147,8 +147,23 @@ impl Desktop {
         !self.icons.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
+    /// What stands in the menu of the newest icon.
+    pub fn entries(&self) -> Vec<String> {
+        self.menu().1.into_iter().map(|(_, label)| label).collect()
+    }
+
     /// Chooses an entry in the menu of the newest icon.
     pub fn choose(&self, label: &str) {
+        let (menu, entries) = self.menu();
+        let found = entries.iter().find(|(_, text)| text == label);
+        let (id, _) = found.unwrap_or_else(|| panic!("no entry is called {label}: {entries:?}"));
+        let nothing = Value::from(0i32);
+        menu.call::<_, _, ()>("Event", &(*id, "clicked", nothing, 0u32))
+            .expect("it is chosen");
+    }
+
+    /// The menu of the newest icon, and its entries with their ids.
+    fn menu(&self) -> (Proxy<'_>, Vec<(i32, String)>) {
         let name = self
             .icons
             .lock()
@@ -161,15 +176,13 @@ impl Desktop {
         let menu = Proxy::new(&self.connection, name, path, "com.canonical.dbusmenu").expect("a menu");
         type Layout = (i32, HashMap<String, OwnedValue>, Vec<OwnedValue>);
         let (_, (_, _, entries)): (u32, Layout) = menu.call("GetLayout", &(0, -1, Vec::<&str>::new())).expect("its entries");
-        let found = entries.into_iter().find_map(|entry| {
+        let labelled = entries.into_iter().filter_map(|entry| {
             let (id, properties, _) = Layout::try_from(entry).ok()?;
             let text = String::try_from(properties.get("label")?.try_clone().ok()?).ok()?;
-            (text.replace('_', "") == label).then_some(id)
+            Some((id, text.replace('_', "")))
         });
-        let id = found.unwrap_or_else(|| panic!("no entry is called {label}"));
-        let nothing = Value::from(0i32);
-        menu.call::<_, _, ()>("Event", &(id, "clicked", nothing, 0u32))
-            .expect("it is chosen");
+        let labelled = labelled.filter(|(_, label)| !label.is_empty()).collect();
+        (menu, labelled)
     }
 
     /// Ends the desktop: nobody shows icons or notifications any more.

@@ -381,6 +381,17 @@ impl Window {
         entries.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
+    /// What stands above the windows of the app, as the display has it.
+    pub fn titles(&self) -> String {
+        let listed = Command::new("xwininfo")
+            .args(["-root", "-tree"])
+            .envs(self.environment())
+            .env("LC_ALL", "C.UTF-8")
+            .output()
+            .expect("x11-utils is installed; ./dev test does it");
+        String::from_utf8_lossy(&listed.stdout).into_owned()
+    }
+
     /// Starts the app once more beside the one that runs, as a desktop does to open something with it.
     pub fn start_again(&self, arguments: &[&str]) -> Output {
         Command::new(app())

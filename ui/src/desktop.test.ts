@@ -74,6 +74,16 @@ describe('what is brought to the app', () => {
     expect(texts('toast')).toContain('2 chats');
   });
 
+  it('says where the command was put, and what a terminal may need', async () => {
+    await open('chat');
+    host.bring({ kind: 'command_installed', path: '/usr/local/bin/ponder', folder: null });
+    await pass(50);
+    expect(texts('toast')).toContain('The command “ponder” is installed: /usr/local/bin/ponder leads into this app.');
+    host.bring({ kind: 'command_installed', path: '/home/ann/.local/bin/ponder', folder: '/home/ann/.local/bin' });
+    await pass(50);
+    expect(texts('toast')).toContain('add /home/ann/.local/bin to its PATH');
+  });
+
   it('attaches files to the draft of a new chat', async () => {
     await open('chat');
     host.bring({ kind: 'file', key: '1', name: 'notes.md' });

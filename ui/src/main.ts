@@ -58,7 +58,7 @@ mount(App, {
   props: {
     platform,
     window: name,
-    failure: globalThis.ponderFailure ?? { message: '', history: false },
+    failure: globalThis.ponderFailure ?? { error: { code: 'storage', message: '' }, history: false },
     requestFrame,
     localPrefs,
     look,

@@ -9,7 +9,7 @@ use tauri_plugin_dialog::DialogExt;
 
 use super::{CHAT_WITH, MODELS_CHANGED};
 use crate::state::App;
-use crate::window;
+use crate::{window, words};
 
 #[tauri::command]
 pub async fn verify_model(app: State<'_, App>, reference: String, on_progress: Channel<VerifyProgress>) -> Result<Verification> {
@@ -96,6 +96,7 @@ pub async fn add_model_folder(handle: AppHandle, app: State<'_, App>, path: Stri
 pub async fn choose_model_folder(window: WebviewWindow, handle: AppHandle, app: State<'_, App>) -> Result<bool> {
     let (chosen, answer) = tokio::sync::oneshot::channel();
     let dialog = window.dialog().file().set_parent(&window);
+    let dialog = dialog.set_title(words::current(&handle).add_folder);
     // The person may have closed the window; then nobody waits for the answer.
     dialog.pick_folder(move |path| drop(chosen.send(path)));
     let Some(folder) = answer.await.ok().flatten() else {

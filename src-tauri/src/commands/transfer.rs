@@ -7,8 +7,8 @@ use tauri::ipc::{InvokeBody, Request};
 use tauri::{AppHandle, Manager, State, WebviewWindow};
 use tauri_plugin_dialog::DialogExt;
 
-use crate::code_file;
 use crate::state::App;
+use crate::{code_file, words};
 
 /// The longest name of a file without its ending, in characters.
 const LONGEST_NAME: usize = 80;
@@ -63,7 +63,9 @@ pub async fn import_chats(app: State<'_, App>, request: Request<'_>) -> Result<I
 #[tauri::command]
 pub async fn save_code(window: WebviewWindow, app: State<'_, App>, code: String, language: String) -> Result<Option<String>> {
     let (chosen, answer) = tokio::sync::oneshot::channel();
-    let dialog = window.dialog().file().set_parent(&window).set_file_name(code_file::name(&language));
+    let words = words::current(window.app_handle());
+    let dialog = window.dialog().file().set_parent(&window).set_title(words.save);
+    let dialog = dialog.set_file_name(code_file::name(&language));
     // The person may have closed the window; then nobody waits for the answer.
     dialog.save_file(move |path| drop(chosen.send(path)));
     let Some(path) = answer.await.ok().flatten() else {

@@ -33,11 +33,15 @@ key: string,
 /**
  * Its name.
  */
-name: string, } | { "kind": "said", 
+name: string, } | { "kind": "command_installed", 
 /**
- * A sentence.
+ * Where it lies.
  */
-text: string, } | { "kind": "refused", 
+path: string, 
+/**
+ * Its folder, if a terminal may have to be told of that; `None`: terminals look there.
+ */
+folder: string | null, } | { "kind": "refused", 
 /**
  * Why.
  */

@@ -16,6 +16,8 @@ export const desktop = translation({
   'arrival.chatsNote': 'تُضاف إلى محادثاتك، وما هو موجود منها يبقى كما هو.',
   'arrival.import': 'استيراد',
   'arrival.notNow': 'ليس الآن',
+  'arrival.command': 'ثُبِّت الأمر «ponder»: يقود {path} إلى هذا التطبيق.',
+  'arrival.commandFolder': 'ثُبِّت الأمر «ponder» في {path}. إن لم تجده الطرفية فأضف {folder} إلى متغير PATH فيها.',
 
   'quit.title': 'ما زال Ponder يعمل',
   'quit.answers': {

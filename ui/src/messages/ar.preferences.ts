@@ -197,9 +197,9 @@ export const preferences = translation({
   'shortcuts.undo': 'التراجع عن آخر ما فُعل',
   'command.chat-settings': 'إعدادات هذه المحادثة',
   'command.two-answers': 'طلب إجابتين جنبًا إلى جنب',
-  'command.zoom-in': 'تكبير كل شيء',
-  'command.zoom-out': 'تصغير كل شيء',
-  'command.zoom-reset': 'العودة إلى الحجم المعتاد',
+  'command.zoom-in': 'تكبير',
+  'command.zoom-out': 'تصغير',
+  'command.zoom-reset': 'الحجم الفعلي',
   'command.help': 'اختصارات لوحة المفاتيح',
 
   'two.hint': 'طلب إجابة ثانية، جنبًا إلى جنب',

@@ -9,6 +9,8 @@ export const desktop = translation({
   'arrival.chatsNote': 'Sie kommen zu den vorhandenen hinzu; was schon da ist, bleibt, wie es ist.',
   'arrival.import': 'Importieren',
   'arrival.notNow': 'Nicht jetzt',
+  'arrival.command': 'Der Befehl „ponder“ ist installiert: {path} führt in diese App.',
+  'arrival.commandFolder': 'Der Befehl „ponder“ ist als {path} installiert. Findet ihn das Terminal nicht, gehört {folder} in dessen PATH.',
 
   'quit.title': 'Ponder arbeitet noch',
   'quit.answers': { one: '{count} Antwort wird gerade geschrieben:', other: '{count} Antworten werden gerade geschrieben:' },

@@ -184,9 +184,9 @@ export const preferences = translation({
   'shortcuts.undo': 'Letztes rückgängig machen',
   'command.chat-settings': 'Einstellungen dieses Chats',
   'command.two-answers': 'Zwei Antworten nebeneinander',
-  'command.zoom-in': 'Alles vergrößern',
-  'command.zoom-out': 'Alles verkleinern',
-  'command.zoom-reset': 'Zurück zur üblichen Größe',
+  'command.zoom-in': 'Vergrößern',
+  'command.zoom-out': 'Verkleinern',
+  'command.zoom-reset': 'Originalgröße',
   'command.help': 'Tastenkürzel',
 
   'two.hint': 'Zweite Antwort daneben anfordern',

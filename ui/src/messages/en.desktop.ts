@@ -7,6 +7,8 @@ export const desktop = {
   'arrival.chatsNote': 'They are added beside yours; those that are here already stay as they are.',
   'arrival.import': 'Import',
   'arrival.notNow': 'Not now',
+  'arrival.command': 'The command “ponder” is installed: {path} leads into this app.',
+  'arrival.commandFolder': 'The command “ponder” is installed as {path}. If your terminal does not find it, add {folder} to its PATH.',
 
   'quit.title': 'Ponder is still at work',
   'quit.answers': { one: '{count} answer is being written:', other: '{count} answers are being written:' },

@@ -161,9 +161,9 @@ export const settings = {
 
   'command.chat-settings': 'Settings of this chat',
   'command.two-answers': 'Ask for two answers side by side',
-  'command.zoom-in': 'Make everything larger',
-  'command.zoom-out': 'Make everything smaller',
-  'command.zoom-reset': 'Back to the usual size',
+  'command.zoom-in': 'Zoom in',
+  'command.zoom-out': 'Zoom out',
+  'command.zoom-reset': 'Actual size',
   'command.help': 'Keyboard shortcuts',
 
   'two.hint': 'Ask for a second answer, side by side',

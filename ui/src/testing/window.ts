@@ -13,6 +13,8 @@ export let host: FakeHost;
 /** What waits to come into view. */
 export let watched: { callback: IntersectionObserverCallback; node: Element }[] = [];
 let app: Record<string, unknown> | null = null;
+/** Why the app could not start, as the host says it. */
+const HOST_WORDS = 'the history in /tmp/a cannot be read';
 
 /** jsdom measures nothing, so nothing ever changes its size. */
 class StillObserver {
@@ -71,7 +73,7 @@ export async function open(which: WindowName, openChat = ''): Promise<void> {
       platform: host,
       window: which,
       requestFrame: (run) => void setTimeout(run, 16),
-      failure: { message: '', history: true },
+      failure: { error: { code: 'storage', message: HOST_WORDS }, history: true },
       localPrefs: { openChat, newDraft: [] },
     },
   });

@@ -36,10 +36,12 @@ pub enum Arrival {
         /// Its name.
         name: String,
     },
-    /// What the app has to say of something that was asked for outside its windows.
-    Said {
-        /// A sentence.
-        text: String,
+    /// The command `ponder` was put where terminals look.
+    CommandInstalled {
+        /// Where it lies.
+        path: String,
+        /// Its folder, if a terminal may have to be told of that; `None`: terminals look there.
+        folder: Option<String>,
     },
     /// What cannot be taken, and why.
     Refused {

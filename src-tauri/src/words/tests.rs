@@ -1,0 +1,116 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::menu;
+
+fn messages() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("ui/src/messages")
+}
+
+/// The pages' texts of a language that stand in one line, by their keys.
+fn texts(tag: &str) -> BTreeMap<String, String> {
+    let files = fs::read_dir(messages())
+        .expect("the folder of texts")
+        .map(|file| file.expect("a file").path());
+    let of_language = files.filter(|path| {
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        name.split('.').next() == Some(tag) && name.ends_with(".ts")
+    });
+    let mut texts = BTreeMap::new();
+    for path in of_language {
+        for line in fs::read_to_string(path).expect("a text file").lines() {
+            let entry = line.trim().strip_prefix('\'').and_then(|line| line.strip_suffix("',"));
+            if let Some((key, text)) = entry.and_then(|entry| entry.split_once("': '")) {
+                texts.insert(key.to_owned(), text.to_owned());
+            }
+        }
+    }
+    texts
+}
+
+/// A name without what menus add: capitals, and the mark of what asks something first.
+fn plain(name: &str) -> String {
+    name.trim_end_matches('…').trim_end().to_lowercase()
+}
+
+#[test]
+fn menus_and_pages_call_the_same_thing_by_the_same_name() {
+    for words in ALL {
+        let texts = texts(words.tag);
+        let mut compared = 0;
+        for command in Command::ALL {
+            if let Some(text) = texts.get(&format!("command.{}", menu::id(command))) {
+                assert_eq!(plain(words.command(command)), plain(text), "{} {command:?}", words.tag);
+                compared += 1;
+            }
+        }
+        assert_eq!(compared, 21, "{}: what the palette and the sheet of shortcuts offer", words.tag);
+        let same = [
+            ("models.title", words.title(WindowName::Models)),
+            ("settings.title", words.title(WindowName::Settings)),
+            ("quick.title", words.title(WindowName::Quick)),
+            ("startup.title", words.title(WindowName::Failure)),
+            ("command.undo", words.undo),
+            ("common.copy", words.copy),
+            ("common.save", words.save),
+            ("folders.addFolder", words.add_folder),
+        ];
+        for (key, word) in same {
+            assert_eq!(plain(word), plain(&texts[key]), "{} {key}", words.tag);
+        }
+    }
+}
+
+#[test]
+fn the_shell_speaks_what_the_pages_speak_and_says_every_word() {
+    let languages = fs::read_to_string(messages().join("languages.svelte.ts")).expect("the list of languages");
+    let spoken = languages
+        .lines()
+        .filter_map(|line| line.trim().split_once(": { name: ").map(|(tag, _)| tag));
+    assert_eq!(ALL.map(|words| words.tag).to_vec(), spoken.collect::<Vec<_>>());
+    for words in ALL {
+        // Every field is a text, and none is left empty.
+        assert!(!format!("{words:?}").contains("\"\""), "{words:?}");
+    }
+}
+
+#[test]
+fn the_entry_in_the_menu_of_linux_calls_commands_by_the_same_names() {
+    let entry = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src-tauri/linux/ponder.desktop")).expect("the entry");
+    for words in ALL {
+        let key = match words.tag {
+            "en" => "Name".to_owned(),
+            tag => format!("Name[{tag}]"),
+        };
+        for name in [words.new_chat, words.quick_entry] {
+            let wanted = format!("{key}={name}");
+            assert!(entry.lines().any(|line| line == wanted), "{wanted}");
+        }
+    }
+}
+
+#[test]
+fn the_language_is_the_one_that_is_set_or_the_first_of_the_systems_that_is_spoken() {
+    let first = |wanted: &[&str]| first_spoken(wanted).tag;
+    assert_eq!(first(&["de-AT", "en"]), "de");
+    assert_eq!(first(&["tlh", "ar-EG", "de"]), "ar");
+    for odd in [&["C"][..], &["POSIX.UTF-8"], &["", "-", "DE"], &[]] {
+        assert_eq!(first(odd), "en", "{odd:?}");
+    }
+    assert_eq!(of(Some("de")).tag, "de");
+    #[cfg(not(target_os = "macos"))]
+    for (set, language) in [
+        (&[("LANG", "de_AT.UTF-8")][..], "de"),
+        (&[("LC_ALL", ""), ("LC_CTYPE", "ar_EG"), ("LANG", "de_DE")], "ar"),
+        (&[("LC_ALL", "C.UTF-8"), ("LANG", "de_DE")], "en"),
+        (&[("LANGUAGE", "de:ar"), ("LC_MESSAGES", "de_DE")], "en"),
+    ] {
+        let set: BTreeMap<&str, &str> = set.iter().copied().collect();
+        let found = of_locale(|name| set.get(name).map(|locale| (*locale).to_owned()));
+        assert_eq!(first_spoken(found).tag, language, "{set:?}");
+    }
+    assert_eq!(of(Some("tlh")).tag, "en");
+    assert_eq!(of(Some("")).tag, of(None).tag);
+}
