@@ -10,7 +10,7 @@ use crate::support::ponder_json;
 use crate::support::seer::Seer;
 
 /// What the page needs to make pictures and to bring them as the clipboard and other windows do.
-const HANDS: &str = r"
+pub const HANDS: &str = r"
 window.pictureOf = async (name, width, height, hue) => {
   const canvas = document.createElement('canvas');
   [canvas.width, canvas.height] = [width, height];
@@ -40,7 +40,7 @@ window.bring = (type, files) => {
 ";
 
 /// Runs the body of an asynchronous function in the page and returns what it does.
-fn in_page(window: &Window, body: &str, args: Value) -> Value {
+pub fn in_page(window: &Window, body: &str, args: Value) -> Value {
     let script = format!(
         "const done = arguments[arguments.length - 1]; const args = [...arguments].slice(0, -1);
          (async () => {{ {body} }})().then((value) => done({{ value }}), (error) => done({{ error: error.message ?? JSON.stringify(error) }}));"
@@ -50,7 +50,7 @@ fn in_page(window: &Window, body: &str, args: Value) -> Value {
     outcome["value"].clone()
 }
 
-fn invoke(window: &Window, command: &str, arguments: Value) {
+pub fn invoke(window: &Window, command: &str, arguments: Value) {
     in_page(
         window,
         "await window.__TAURI_INTERNALS__.invoke(args[0], args[1])",
@@ -58,7 +58,7 @@ fn invoke(window: &Window, command: &str, arguments: Value) {
     );
 }
 
-fn choose_model(window: &Window, name: &str) {
+pub fn choose_model(window: &Window, name: &str) {
     window.click("model-picker");
     let choose = "const option = [...document.querySelectorAll('[role=option]')].find((option) => option.querySelector('.label').textContent === arguments[0]);
         if (option) option.click(); return Boolean(option)";
@@ -77,7 +77,7 @@ fn wait_for_draft(window: &Window, names: &[&str]) {
 }
 
 /// Pebble without what it may see with, in a folder of its own.
-fn blind_model(folder: &Path) {
+pub fn blind_model(folder: &Path) {
     let pebble = Path::new(env!("CARGO_MANIFEST_DIR")).join("src-tauri/pebble/model");
     fs::create_dir_all(folder).expect("a folder");
     for entry in fs::read_dir(pebble)

@@ -29,6 +29,8 @@ mod server_window;
 #[cfg(target_os = "linux")]
 mod settings_window;
 #[cfg(target_os = "linux")]
+mod state_pictures;
+#[cfg(target_os = "linux")]
 mod support;
 #[cfg(target_os = "linux")]
 mod thinking_window;

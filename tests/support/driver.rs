@@ -19,7 +19,7 @@ fn app() -> &'static Path {
 }
 
 /// The key of an element's id, fixed by the protocol.
-const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+pub(super) const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// A driver process that does not outlive its test.
@@ -42,6 +42,8 @@ pub struct Window {
     http: ureq::Agent,
     driver: Driver,
     home: PathBuf,
+    /// How long it is waited for what holds at last.
+    pub(super) patience: Duration,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -115,11 +117,12 @@ impl Window {
             http,
             driver,
             home: home.to_owned(),
+            patience: Duration::from_secs(60),
             _turn: turn,
         }
     }
 
-    fn post(&self, path: &str, body: Value) -> Result<Value, String> {
+    pub(super) fn post(&self, path: &str, body: Value) -> Result<Value, String> {
         let mut reply = self
             .http
             .post(format!("{}/{path}", self.session))
@@ -128,7 +131,7 @@ impl Window {
         read(&mut reply)
     }
 
-    fn get(&self, path: &str) -> Result<Value, String> {
+    pub(super) fn get(&self, path: &str) -> Result<Value, String> {
         let mut reply = self
             .http
             .get(format!("{}/{path}", self.session))
@@ -149,7 +152,7 @@ impl Window {
         self.element(test_id);
     }
 
-    fn element(&self, test_id: &str) -> String {
+    pub(super) fn element(&self, test_id: &str) -> String {
         let mut found = None;
         self.wait_until(&format!("{test_id} is on the page"), || {
             found = self.find(test_id);
@@ -316,9 +319,9 @@ impl Window {
         self.wait_until(&format!("the answer is {state}"), || self.answer_state() == state);
     }
 
-    /// Waits until something holds, a minute at most.
+    /// Waits until something holds, a minute at most unless [`Window::with_patience`] says otherwise.
     pub fn wait_until(&self, what: &str, holds: impl FnMut() -> bool) {
-        self.wait_within(Duration::from_secs(60), what, holds);
+        self.wait_within(self.patience, what, holds);
     }
 
     /// Waits until something holds.
@@ -335,27 +338,11 @@ impl Window {
 
     /// Loads the page again, as a crashed web view would.
     pub fn reload(&self) {
-        self.post("refresh", json!({})).expect("the page loads again");
+        self.refresh();
         self.wait_for("composer");
     }
 
-    /// Stores a screenshot beside the build as `pictures/NAME.png`.
-    pub fn picture(&self, name: &str) -> PathBuf {
-        // What the page holds is painted a frame later; fonts and fades take a moment more.
-        sleep(Duration::from_millis(400));
-        let folder = Path::new(env!("CARGO_BIN_EXE_ponder-app"))
-            .parent()
-            .expect("a folder")
-            .join("pictures");
-        fs::create_dir_all(&folder).expect("a folder");
-        let path = folder.join(format!("{name}.png"));
-        if let Some(picture) = self.get("screenshot").ok().and_then(|value| decode(value.as_str()?)) {
-            fs::write(&path, picture).expect("written");
-        }
-        path
-    }
-
-    /// Shows another of the app's windows, by its title.
+    /// Shows another of the app's windows, by the end of its title: the chat window's begins with its chat.
     pub fn switch_to(&self, title: &str) {
         self.wait_until(&format!("a window called {title}"), || {
             let handles = self.get("window/handles").expect("windows");
@@ -363,7 +350,7 @@ impl Window {
                 .as_array()
                 .expect("a list")
                 .iter()
-                .any(|handle| self.post("window", json!({"handle": handle})).is_ok() && self.get("title").is_ok_and(|found| found == title))
+                .any(|handle| self.post("window", json!({"handle": handle})).is_ok() && self.get("title").is_ok_and(|found| found.as_str().is_some_and(|found| found.ends_with(title))))
         });
     }
 
@@ -449,29 +436,6 @@ fn read(reply: &mut ureq::http::Response<ureq::Body>) -> Result<Value, String> {
     } else {
         Err(value["message"].as_str().unwrap_or("no reason given").to_owned())
     }
-}
-
-/// The bytes of a base64 text.
-fn decode(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut held) = (0u32, 0);
-    for letter in text.bytes().filter(|letter| *letter != b'=') {
-        let value = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            b'a'..=b'z' => letter - b'a' + 26,
-            b'0'..=b'9' => letter - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push((bits >> held & 0xff) as u8);
-        }
-    }
-    Some(bytes)
 }
 
 /// The processes of the app whose data lies in `home`.

@@ -10,6 +10,7 @@ pub mod desktop;
 pub mod driver;
 pub mod outside;
 pub mod seer;
+pub mod views;
 
 /// The `ponder` command, beside the app in the build folder.
 pub fn ponder_program() -> &'static Path {

@@ -1,0 +1,200 @@
+//! Answers while they are written and what becomes of them: thinking, streaming, waiting, failing; a full context; two answers; what a chat is set to.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::Stage;
+
+const LONG: &str = "Count from 1 to 400";
+const LONG_THOUGHT: &str = "Sort these numbers: 84, 12, 57, 33, 98, 5, 71, 46, 20, 65";
+
+/// Sets the Thinking switch.
+fn think(stage: &Stage, on: bool) {
+    let set = "const control = document.querySelector('[data-testid=thinking-switch]'); if (!control) return false;
+        if (control.getAttribute('aria-checked') !== String(arguments[0])) control.click();
+        return control.getAttribute('aria-checked') === String(arguments[0])";
+    stage.page(set, json!([on]));
+}
+
+/// Begins an answer that takes a while, and waits until some of it is there.
+pub fn begin_long_answer(stage: &Stage) {
+    think(stage, false);
+    stage.ask(LONG);
+    stage.window.wait_until("words come", || stage.window.answer().len() > 20);
+}
+
+fn set_context(stage: &Stage, tokens: &str) {
+    stage.press_for("open-chat-settings", "setting-context");
+    stage.write("setting-context", tokens);
+    stage.press("chat-settings-done");
+    stage
+        .window
+        .wait_until("it is set", || stage.window.newest("context-share").contains(tokens));
+}
+
+fn answers(stage: &Stage) {
+    stage.state("chat", "thinking", |stage| {
+        think(stage, true);
+        stage.ask(LONG_THOUGHT);
+        stage
+            .window
+            .wait_until("it thinks", || stage.window.newest("thought-text").chars().count() > 60);
+    });
+    stage.state("chat", "thinking-unfolded", |stage| {
+        think(stage, true);
+        stage.ask(LONG_THOUGHT);
+        stage
+            .window
+            .wait_until("it thinks", || stage.window.newest("thought-text").chars().count() > 60);
+        stage.press("thought-toggle");
+    });
+    stage.state("chat", "thought-ended", |stage| {
+        think(stage, true);
+        stage.ask(LONG_THOUGHT);
+        stage.window.wait_for("answer-now");
+        stage.press("answer-now");
+        stage.window.wait_until_answer_is("complete");
+    });
+    stage.state("chat", "thought-folded", |stage| {
+        think(stage, true);
+        stage.ask_to_the_end("What is 347 + 589?");
+    });
+    stage.state("chat", "thought-while-off", |stage| {
+        think(stage, false);
+        stage.ask_to_the_end("What is 347 * 58?");
+    });
+    stage.state("chat", "streaming", begin_long_answer);
+    stage.state("chat", "queued", |stage| {
+        begin_long_answer(stage);
+        stage.write(
+            "composer",
+            "And what is 2 + 3, if a question is so long that it does not fit into one line of a window of any usual width?",
+        );
+        stage.press_for("queue", "queued-question");
+    });
+    stage.state("chat", "stopped", |stage| {
+        begin_long_answer(stage);
+        stage.press("stop");
+        stage.window.wait_until_answer_is("stopped");
+    });
+    stage.state("chat", "quit", |stage| {
+        begin_long_answer(stage);
+        stage.window.press_with_control("q");
+        stage.window.wait_for("quit");
+    });
+    stage.state("chat", "error", |stage| {
+        stage.open_chat("Is anybody there?");
+        stage.window.wait_for("error-box");
+    });
+    // The engine has the broken files in its hands no more once their folder is gone.
+    stage.state("chat", "model-gone", |stage| {
+        let folder = stage.home.join("broken-model");
+        if folder.is_dir() {
+            fs::remove_dir_all(folder).expect("removed");
+        }
+        stage.window.reload();
+        stage.open_chat("Is anybody there?");
+        stage.window.wait_for("model-gone");
+    });
+}
+
+fn full_context(stage: &Stage) {
+    stage.state("chat", "context-nearly-full", |stage| {
+        stage.open_chat("A walk along");
+        set_context(stage, "512");
+        stage.window.wait_for("context-notice");
+    });
+    stage.pictures("chat", "context-full", |stage| {
+        stage.open_chat("A walk along");
+        stage.write("composer", "And at the end?");
+        stage.press("send");
+        stage.window.wait_for("forget-oldest");
+        stage.picture("context-full");
+        stage.press("forget-oldest");
+        stage.window.wait_for("memory-mark");
+        stage.page(
+            "document.querySelector('[data-testid=memory-mark]').scrollIntoView({ block: 'center' }); return true",
+            json!([]),
+        );
+        stage.picture("memory-begins");
+        stage.press_for("edit-summary", "message-editor");
+        stage.write("message-editor", "They walked thirty miles, and there was a café at each of them.");
+        stage.press("keep-edit");
+        stage.window.wait_for("memory-summary");
+        stage.page(
+            "document.querySelector('[data-testid=memory-mark]').scrollIntoView({ block: 'center' }); return true",
+            json!([]),
+        );
+        stage.picture("memory-summary");
+    });
+}
+
+fn two_answers(stage: &Stage) {
+    stage.state("chat", "two-answers-ways", |stage| {
+        think(stage, false);
+        stage.press_for("two-answers", "second-answer");
+    });
+    stage.pictures("chat", "two-answers", |stage| {
+        think(stage, false);
+        stage.press_for("two-answers", "second-answer");
+        stage.page(
+            "document.querySelector('[data-testid=second-answer]').click(); return true",
+            json!([]),
+        );
+        stage.window.wait_for("second-chip");
+        stage.picture("two-answers-chosen");
+        stage.write("composer", "Count from 1 to 100");
+        stage.press("send");
+        stage
+            .window
+            .wait_until("both are being written", || stage.window.count("stop-column") == 2);
+        stage.picture("two-answers");
+        stage.window.wait_until("both have ended", || {
+            stage.window.count("stop-column") == 0 && stage.window.count("keep-answer") == 2
+        });
+        stage.picture("two-answers-ended");
+    });
+}
+
+fn settings_of_the_chat(stage: &Stage) {
+    stage.pictures("chat", "chat-settings", |stage| {
+        stage.open_chat("Sourdough");
+        stage.press_for("open-chat-settings", "setting-temperature");
+        stage.picture_all("chat-settings");
+        stage.write("setting-max_tokens", "0");
+        stage.write("setting-top_p", "1.5");
+        stage.write("new-stop-text", "END");
+        stage.press("add-stop-text");
+        stage.write("preset-name", "Short");
+        stage.press_for("save-preset", "preset");
+        stage.picture_all("chat-settings-refused");
+    });
+    stage.state("chat", "model-picker", |stage| {
+        stage.press("model-picker");
+        stage.page("return document.querySelectorAll('[role=option]').length > 2", json!([]));
+    });
+    stage.state("chat", "thinking-menu", |stage| {
+        think(stage, true);
+        stage.press_for("thinking-menu", "budget-field");
+    });
+    stage.state("chat", "shortcuts", |stage| {
+        stage.shortcut("/", false);
+        stage.page("return document.querySelectorAll('[data-testid=shortcut]').length > 5", json!([]));
+    });
+    stage.state("chat", "shortcuts-end", |stage| {
+        stage.shortcut("/", false);
+        stage.page(
+            "const last = [...document.querySelectorAll('[data-testid=shortcut]')].at(-1); last?.scrollIntoView(); return last !== undefined",
+            json!([]),
+        );
+    });
+    stage.state("chat", "sidebar", Stage::show_sidebar);
+}
+
+pub fn states(stage: &Stage) {
+    answers(stage);
+    two_answers(stage);
+    settings_of_the_chat(stage);
+    full_context(stage);
+}

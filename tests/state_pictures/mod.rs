@@ -1,0 +1,346 @@
+//! Pictures of every state of every window, for people to look at: light, dark, narrow, with text of 200 %, from right to left.
+//! `./dev pictures` writes them. A state that cannot be reached is named at the end, and the others are there.
+
+mod chat_window;
+mod chats;
+mod keeping;
+mod other_windows;
+mod reading;
+mod writing;
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hub_imitation::Imitation;
+use serde_json::{json, Value};
+
+use crate::pictures_window::{blind_model, invoke, HANDS};
+use crate::support::driver::Window;
+use crate::support::seer::Seer;
+use crate::window::ponder_json_chat;
+
+/// How everything is looked at once.
+struct Look {
+    name: &'static str,
+    /// What is set of the appearance.
+    appearance: fn() -> Value,
+    language: &'static str,
+    /// Whether windows are as narrow as they get.
+    narrow: bool,
+    /// For the window that cannot read what is set.
+    environment: &'static [(&'static str, &'static str)],
+}
+
+const LOOKS: [Look; 5] = [
+    Look {
+        name: "light",
+        appearance: || json!({"theme": "light"}),
+        language: "en",
+        narrow: false,
+        environment: &[],
+    },
+    Look {
+        name: "dark",
+        appearance: || json!({"theme": "dark"}),
+        language: "en",
+        narrow: false,
+        environment: &[("GTK_THEME", "Adwaita:dark")],
+    },
+    Look {
+        name: "narrow",
+        appearance: || json!({"theme": "light"}),
+        language: "en",
+        narrow: true,
+        environment: &[],
+    },
+    Look {
+        name: "large",
+        appearance: || json!({"theme": "light", "text_size": 200}),
+        language: "en",
+        narrow: false,
+        environment: &[],
+    },
+    Look {
+        name: "right-to-left",
+        appearance: || json!({"theme": "light"}),
+        language: "ar",
+        narrow: false,
+        environment: &[("LANGUAGE", "ar"), ("LANG", "ar_EG.UTF-8")],
+    },
+];
+
+/// The smallest sizes of the windows, wide as `src-tauri/src/window.rs` allows and high enough to show what belongs together.
+const NARROW: [(&str, u32, u32); 5] = [
+    ("chat", 480, 760),
+    ("models", 480, 640),
+    ("settings", 440, 620),
+    ("quick", 320, 300),
+    ("failure", 360, 420),
+];
+
+/// The app in one look, brought from state to state.
+struct Stage<'a> {
+    window: Window,
+    home: &'a Path,
+    hub: &'a Imitation,
+    look: &'a Look,
+    /// Where the pictures of this look go.
+    folder: PathBuf,
+    /// Which states are wanted: those in whose `LOOK/STATE` one of these words is. None: all.
+    only: &'a [String],
+    /// The window that is looked at.
+    place: Cell<&'static str>,
+    failed: RefCell<Vec<String>>,
+}
+
+impl Stage<'_> {
+    /// Brings a window from its beginning into a state, and takes its picture.
+    fn state(&self, place: &'static str, name: &str, bring: impl FnOnce(&Self)) {
+        self.pictures(place, name, |stage| {
+            bring(stage);
+            stage.picture(name);
+        });
+    }
+
+    /// The same for states that follow each other; `bring` takes the pictures.
+    fn pictures(&self, place: &'static str, name: &str, bring: impl FnOnce(&Self)) {
+        if !wanted(self.only, self.look, name) {
+            return;
+        }
+        let brought = catch_unwind(AssertUnwindSafe(|| {
+            self.begin(place);
+            bring(self);
+        }));
+        if let Err(reason) = brought {
+            self.failed
+                .borrow_mut()
+                .push(format!("{}/{name}: {}", self.look.name, told(&*reason)));
+        }
+    }
+
+    /// The beginning of a window: its page anew, nothing running, nothing written.
+    fn begin(&self, place: &'static str) {
+        self.window.switch_to_window("chat");
+        self.place.set("chat");
+        self.window.reload();
+        self.window.run(HANDS, json!([]));
+        self.window.wait_until("nothing runs", || {
+            let stop =
+                "const running = document.querySelectorAll('[data-testid=stop], [data-testid=stop-column], [data-testid=edit-queued]');
+                running.forEach((button) => button.click()); return running.length";
+            self.window.run(stop, json!([])) == 0
+        });
+        self.press("new-chat");
+        self.window.wait_until("nothing is written", || {
+            let clear = "document.querySelectorAll('[data-testid=remove-attachment]').forEach((button) => button.click());
+                const area = document.querySelector('[data-testid=composer]'); area.value = '';
+                area.dispatchEvent(new InputEvent('input', { bubbles: true }));
+                return document.querySelectorAll('[data-testid=message-user], [data-testid=attachment]').length";
+            self.window.run(clear, json!([])) == 0
+        });
+        if place != "chat" {
+            self.open(place);
+            self.window.refresh();
+            self.window.wait_until("its pages are there", || {
+                self.window.run("return document.querySelectorAll('[role=tab]').length", json!([])) != 0
+            });
+        }
+    }
+
+    /// Shows another of the windows, in its size.
+    fn open(&self, place: &'static str) {
+        invoke(&self.window, "open_window", json!({"name": place}));
+        self.window.switch_to_window(place);
+        self.place.set(place);
+        self.size();
+    }
+
+    /// Gives the window that is looked at the size of this look.
+    fn size(&self) {
+        let narrow = NARROW.into_iter().find(|(name, ..)| *name == self.place.get());
+        if let (true, Some((_, width, height))) = (self.look.narrow, narrow) {
+            self.window.resize(width, height);
+            self.window
+                .wait_until("it is narrow", || self.window.run("return innerWidth", json!([])) == width);
+        }
+    }
+
+    /// Takes a picture of what is shown.
+    fn picture(&self, name: &str) {
+        self.window.picture_in(&self.folder, name);
+    }
+
+    /// Takes pictures of all that can be scrolled into view, from its beginning on: `NAME`, `NAME-2`, ….
+    fn picture_all(&self, name: &str) {
+        let scroll = "const open = document.querySelector('dialog[open]') ?? document;
+            const boxes = [...open.querySelectorAll('*')].filter((box) => box.scrollHeight > box.clientHeight + 8 && /auto|scroll/.test(getComputedStyle(box).overflowY));
+            const box = boxes.sort((a, b) => b.clientWidth * b.clientHeight - a.clientWidth * a.clientHeight)[0];
+            if (!box) return 0;
+            box.scrollTop = arguments[0] * (box.clientHeight - 60);
+            return Math.ceil((box.scrollHeight - box.clientHeight) / (box.clientHeight - 60))";
+        self.window.run(scroll, json!([0]));
+        self.picture(name);
+        let pages = self.window.run(scroll, json!([0])).as_u64().unwrap_or(0).min(4);
+        for page in 1..=pages {
+            self.window.run(scroll, json!([page]));
+            self.picture(&format!("{name}-{}", page + 1));
+        }
+    }
+
+    /// Presses a button wherever it is, also in a drawer that is closed.
+    fn press(&self, test_id: &str) {
+        self.window.click_last(test_id);
+    }
+
+    /// Presses a button and waits for what comes of it.
+    fn press_for(&self, test_id: &str, shown: &str) {
+        self.press(test_id);
+        self.window.wait_for(shown);
+    }
+
+    /// A key with Control, wherever the focus is.
+    fn shortcut(&self, key: &str, shift: bool) {
+        let script = "document.body.dispatchEvent(new KeyboardEvent('keydown',
+            { key: arguments[0], ctrlKey: true, shiftKey: arguments[1], bubbles: true, cancelable: true }))";
+        self.window.run(script, json!([key, shift]));
+    }
+
+    /// Writes into a field in place of what stands there.
+    fn write(&self, test_id: &str, text: &str) {
+        self.window.wait_for(test_id);
+        let script = "const field = document.querySelector(`[data-testid='${arguments[0]}']`); field.focus(); field.value = arguments[1];
+            field.dispatchEvent(new InputEvent('input', { bubbles: true })); field.dispatchEvent(new Event('change', { bubbles: true }))";
+        self.window.run(script, json!([test_id, text]));
+    }
+
+    /// Opens the chat of this title.
+    fn open_chat(&self, title: &str) {
+        let script = "const item = [...document.querySelectorAll('[data-testid=chat-item]')].find((item) => item.textContent.trim().startsWith(arguments[0]));
+            item?.click(); return item !== undefined";
+        self.window.wait_until(&format!("{title} is listed"), || {
+            self.window.run(script, json!([title])) == Value::Bool(true)
+        });
+        self.window
+            .wait_until("it is open", || self.window.newest("chat-title").starts_with(title));
+        self.window.wait_for("message-assistant");
+    }
+
+    /// Presses the menu of the chat of this title.
+    fn chat_menu(&self, title: &str) {
+        let script = "const item = [...document.querySelectorAll('[data-testid=chat-item]')].find((item) => item.textContent.trim().startsWith(arguments[0]));
+            item?.parentElement.querySelector('[data-testid=chat-menu]').click(); return item !== undefined";
+        self.window.wait_until(&format!("{title} is listed"), || {
+            self.window.run(script, json!([title])) == Value::Bool(true)
+        });
+    }
+
+    /// Shows the sidebar where the window is too narrow for it.
+    fn show_sidebar(&self) {
+        let hidden = "return getComputedStyle(document.querySelector('[data-testid=toggle-sidebar]').parentElement).display !== 'none'";
+        if self.window.run(hidden, json!([])) == Value::Bool(true) {
+            self.press("toggle-sidebar");
+        }
+    }
+
+    /// Asks a question that begins to be answered.
+    fn ask(&self, question: &str) {
+        let before = self.window.count("message-assistant");
+        self.write("composer", question);
+        self.press("send");
+        self.window
+            .wait_until("it is being answered", || self.window.count("message-assistant") > before);
+    }
+
+    /// Asks a question and waits for the end of its answer.
+    fn ask_to_the_end(&self, question: &str) {
+        self.ask(question);
+        self.window.wait_until_answer_is("complete");
+    }
+
+    /// Runs a function body in the page, which must find what it does something to: it returns whether it did.
+    fn page(&self, script: &str, arguments: Value) {
+        self.window
+            .wait_until(script, || self.window.run(script, arguments.clone()) == Value::Bool(true));
+    }
+}
+
+/// What a panic said.
+fn told(reason: &(dyn Any + Send)) -> String {
+    let text = reason.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| reason.downcast_ref::<&str>().copied())
+        .unwrap_or("no reason given")
+        .to_owned()
+}
+
+fn wanted(only: &[String], look: &Look, state: &str) -> bool {
+    let name = format!("{}/{state}", look.name);
+    only.is_empty() || only.iter().any(|word| name.contains(word.as_str()))
+}
+
+/// All states of one look; those that could not be reached, with what was missed.
+fn photograph(look: &Look, folder: &Path, only: &[String]) -> Vec<String> {
+    let home = tempfile::tempdir().expect("a folder");
+    let (hub, seer) = (Imitation::start(), Seer::start());
+    other_windows::fill(&hub);
+    let endpoint = hub.endpoint();
+    let environment = [("HF_ENDPOINT", endpoint.as_str()), ("NO_PROXY", "127.0.0.1"), ("HF_TOKEN", "")];
+    let open = || Stage {
+        window: Window::open_with(home.path(), &environment).with_patience(Duration::from_secs(25)),
+        home: home.path(),
+        hub: &hub,
+        look,
+        folder: folder.join(look.name),
+        only,
+        place: Cell::new("chat"),
+        failed: RefCell::default(),
+    };
+    let stage = open();
+    let appearance = (look.appearance)();
+    invoke(
+        &stage.window,
+        "change_settings",
+        json!({"change": {"appearance": appearance, "language": look.language}}),
+    );
+    stage.size();
+    stage.state("chat", "first-start", |stage| stage.window.wait_for("empty-state"));
+    let mut failed = stage.failed.take();
+    stage.window.close();
+
+    chats::put(home.path());
+    ponder_json_chat(home.path());
+    blind_model(&home.path().join("my-models/blind"));
+    let stage = open();
+    stage.size();
+    invoke(&stage.window, "add_model_folder", json!({"path": home.path().join("my-models")}));
+    invoke(&stage.window, "add_endpoint", json!({"name": "lab", "url": seer.url, "key": null}));
+    reading::states(&stage);
+    chat_window::states(&stage);
+    writing::states(&stage);
+    keeping::states(&stage);
+    other_windows::states(&stage);
+    failed.extend(stage.failed.take());
+    stage.window.close();
+    failed
+}
+
+#[test]
+#[ignore = "it writes pictures for people to look at; ./dev pictures runs it"]
+fn every_state_is_photographed() {
+    let folder = std::env::var_os("PONDER_PICTURES").map(PathBuf::from);
+    let folder = folder.expect("PONDER_PICTURES names a folder; ./dev pictures sets it");
+    fs::create_dir_all(&folder).expect("a folder for the pictures");
+    let only = std::env::var("PONDER_PICTURES_OF").unwrap_or_default();
+    let only: Vec<String> = only.split_whitespace().map(str::to_owned).collect();
+    let mut failed = Vec::new();
+    for look in &LOOKS {
+        let taken = catch_unwind(AssertUnwindSafe(|| photograph(look, &folder, &only)));
+        failed.extend(taken.unwrap_or_else(|reason| vec![format!("{}: {}", look.name, told(&*reason))]));
+        let failure = catch_unwind(AssertUnwindSafe(|| other_windows::failure(look, &folder, &only)));
+        failed.extend(failure.err().map(|reason| format!("{}/failure: {}", look.name, told(&*reason))));
+    }
+    assert!(failed.is_empty(), "not every state was reached:\n{}", failed.join("\n"));
+}

@@ -1,0 +1,154 @@
+//! Chats that are read: every kind of block, thoughts, branches, what a message offers.
+
+use serde_json::json;
+
+use super::Stage;
+
+/// Waits until nothing of the open chat is being drawn any more.
+fn drawn(stage: &Stage) {
+    let ready = "return document.querySelectorAll('[data-testid=answer-text]').length > 0 && document.querySelectorAll('[aria-busy=true]').length === 0";
+    stage.page(ready, json!([]));
+}
+
+/// Opens the menu of the second mouse button over the first of these.
+fn context_menu(stage: &Stage, css: &str) {
+    let open = "const over = document.querySelector(arguments[0]); if (!over) return false;
+        over.scrollIntoView({ block: 'center' }); const box = over.getBoundingClientRect();
+        over.dispatchEvent(new MouseEvent('contextmenu', { bubbles: true, cancelable: true, clientX: box.left + box.width / 2, clientY: box.top + 8 })); return true";
+    stage.page(open, json!([css]));
+    stage.window.wait_for("context-menu");
+}
+
+pub fn states(stage: &Stage) {
+    for (name, title) in [
+        ("markdown", "Markdown"),
+        ("code", "Code"),
+        ("mathematics", "Mathematics"),
+        ("tables", "Tables"),
+        ("arabic", "رحلة"),
+    ] {
+        stage.pictures("chat", name, |stage| {
+            stage.open_chat(title);
+            drawn(stage);
+            stage.picture_all(name);
+        });
+    }
+    stage.pictures("chat", "diagrams", |stage| {
+        stage.open_chat("Diagrams");
+        drawn(stage);
+        stage.picture_all("diagrams-asked");
+        let draw = "const buttons = [...document.querySelectorAll('[data-testid=draw-diagram]')]; buttons.forEach((button) => button.click());
+            return document.querySelectorAll('[data-testid=diagram]').length === 2 && document.querySelectorAll('[data-testid=diagram-failed]').length === 1";
+        stage.page(draw, json!([]));
+        stage.picture_all("diagrams-drawn");
+    });
+    stage.pictures("chat", "code-wrapped", |stage| {
+        stage.open_chat("Code");
+        drawn(stage);
+        stage.page(
+            "const buttons = document.querySelectorAll('[data-testid=wrap-code]'); buttons.forEach((button) => button.click()); return buttons.length > 0",
+            json!([]),
+        );
+        stage.picture_all("code-wrapped");
+    });
+    stage.state("chat", "thought-open", |stage| {
+        stage.open_chat("Markdown");
+        stage.press_for("thought-toggle", "thought-text");
+        stage.page(
+            "document.querySelector('[data-testid=messages]').scrollTop = 0; return true",
+            json!([]),
+        );
+    });
+    stage.state("chat", "pointed-at", |stage| {
+        stage.open_chat("Sourdough");
+        stage.window.point_at("answer-text");
+    });
+    stage.state("chat", "link-hint", |stage| {
+        stage.open_chat("Markdown");
+        stage.page(
+            "const link = document.querySelector('[data-testid=answer-text] a[href]'); link?.scrollIntoView({ block: 'center' }); link?.focus(); return link !== null",
+            json!([]),
+        );
+    });
+    stage.state("chat", "link-question", |stage| {
+        stage.open_chat("Markdown");
+        stage.page(
+            "const link = document.querySelector('[data-testid=answer-text] a[href*=\"elsewhere\"]'); link?.click(); return link !== null",
+            json!([]),
+        );
+        stage.window.wait_for("link-question");
+    });
+    stage.state("chat", "menu-of-a-link", |stage| {
+        stage.open_chat("Markdown");
+        context_menu(stage, "[data-testid=answer-text] a[href]");
+    });
+    stage.state("chat", "menu-of-an-answer", |stage| {
+        stage.open_chat("Tables");
+        context_menu(stage, "[data-testid=answer-text] table td");
+    });
+    stage.state("chat", "menu-of-selected-words", |stage| {
+        stage.open_chat("Sourdough");
+        let select =
+            "const words = document.querySelector('[data-testid=answer-text] p'); if (words) getSelection().selectAllChildren(words); return words !== null";
+        stage.page(select, json!([]));
+        context_menu(stage, "[data-testid=answer-text] p");
+    });
+    stage.state("chat", "question-menu", |stage| {
+        stage.open_chat("Sourdough");
+        stage.press_for("question-menu", "delete-question");
+    });
+    stage.state("chat", "answer-menu", |stage| {
+        stage.open_chat("Sourdough");
+        stage.press_for("answer-menu", "delete-answer");
+    });
+    stage.state("chat", "editing-a-question", |stage| {
+        stage.open_chat("Sourdough");
+        stage.press_for("edit-question", "message-editor");
+    });
+    stage.state("chat", "editing-an-answer", |stage| {
+        stage.open_chat("Sourdough");
+        stage.press_for("edit-answer", "message-editor");
+    });
+    stage.state("chat", "branches", |stage| {
+        stage.ask_to_the_end("What is 2 + 3?");
+        for answers in 2..=3 {
+            stage.press("regenerate");
+            stage.window.wait_until("another answer", || {
+                stage.window.newest("pager").contains(&answers.to_string()) && stage.window.answer_state() == "complete"
+            });
+        }
+        stage.press("edit-question");
+        stage.write("message-editor", "What is 4 + 4?");
+        stage.press("keep-edit");
+        stage.window.wait_for("question-pager");
+        stage.window.wait_until_answer_is("complete");
+        stage.press("regenerate");
+        stage.window.wait_until("another answer", || {
+            stage.window.count("pager") == 1 && stage.window.answer_state() == "complete"
+        });
+        stage.press("edit-answer");
+        stage.write("message-editor", "It is **8**, I think.");
+        stage.press("keep-edit");
+        stage.window.wait_for("edited");
+    });
+    stage.state("chat", "forked", |stage| {
+        stage.open_chat("Sourdough");
+        stage.press_for("answer-menu", "fork-answer");
+        stage.press("fork-answer");
+        stage
+            .window
+            .wait_until("a new chat", || stage.window.newest("chat-title") != "Sourdough");
+    });
+    stage.state("chat", "a-long-title", |stage| {
+        stage.open_chat("A title that is");
+        stage.show_sidebar();
+    });
+    stage.state("chat", "scrolled-up", |stage| {
+        stage.open_chat("A walk along");
+        stage.page(
+            "document.querySelector('[data-testid=messages]').scrollTop = 400; return true",
+            json!([]),
+        );
+        stage.window.wait_for("to-end");
+    });
+}

@@ -1,0 +1,93 @@
+//! What a window looks like: its pictures, its size, where the mouse points.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::driver::{Window, ELEMENT};
+
+impl Window {
+    /// Waits for nothing longer than this, where something may never come.
+    pub fn with_patience(mut self, limit: Duration) -> Self {
+        self.patience = limit;
+        self
+    }
+
+    /// Stores a screenshot beside the build as `pictures/NAME.png`.
+    pub fn picture(&self, name: &str) -> PathBuf {
+        let folder = Path::new(env!("CARGO_BIN_EXE_ponder-app"))
+            .parent()
+            .expect("a folder")
+            .join("pictures");
+        self.picture_in(&folder, name)
+    }
+
+    /// Stores a screenshot as `FOLDER/NAME.png`.
+    pub fn picture_in(&self, folder: &Path, name: &str) -> PathBuf {
+        // What the page holds is painted a frame later; fonts and fades take a moment more.
+        sleep(Duration::from_millis(400));
+        fs::create_dir_all(folder).expect("a folder");
+        let path = folder.join(format!("{name}.png"));
+        if let Some(picture) = self.get("screenshot").ok().and_then(|value| decode(value.as_str()?)) {
+            fs::write(&path, picture).expect("written");
+        }
+        path
+    }
+
+    /// Shows the app's window of this name, whatever its title is.
+    pub fn switch_to_window(&self, name: &str) {
+        let label = "return window.__TAURI_INTERNALS__.metadata.currentWindow.label";
+        self.wait_until(&format!("a window named {name}"), || {
+            let handles = self.get("window/handles").expect("windows");
+            let mut handles = handles.as_array().expect("a list").iter();
+            handles.any(|handle| {
+                self.post("window", json!({"handle": handle})).is_ok() && self.try_run(label, json!([])).is_ok_and(|found| found == name)
+            })
+        });
+    }
+
+    /// Loads the page of the window that is shown again.
+    pub fn refresh(&self) {
+        self.post("refresh", json!({})).expect("the page loads again");
+    }
+
+    /// Gives the window this size, in pixels.
+    pub fn resize(&self, width: u32, height: u32) {
+        self.post("window/rect", json!({"width": width, "height": height}))
+            .expect("it takes a size");
+    }
+
+    /// Moves the mouse over the element with this test id.
+    pub fn point_at(&self, test_id: &str) {
+        let over = json!({ELEMENT: self.element(test_id)});
+        let moves = [json!({"type": "pointerMove", "duration": 0, "origin": over, "x": 0, "y": 0})];
+        let mouse = json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": moves});
+        self.post("actions", json!({"actions": [mouse]})).expect("it moves");
+    }
+}
+
+/// The bytes of a base64 text.
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut held) = (0u32, 0);
+    for letter in text.bytes().filter(|letter| *letter != b'=') {
+        let value = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held & 0xff) as u8);
+        }
+    }
+    Some(bytes)
+}
