@@ -431,6 +431,7 @@ export class Conversation {
     const after = (this.settings = { ...before, ...change });
     try {
       await (id === null ? this.platform.checkChatSettings(after) : this.platform.setChatSettings(id, after));
+      if (id !== null && id === this.id) void this.memory.refresh(); // What was counted meanwhile held for the settings before.
       return null;
     } catch (reason) {
       if (this.settings === after) this.settings = before;
