@@ -33,6 +33,14 @@ fn set_context(stage: &Stage, tokens: &str) {
         .wait_until("it is set", || stage.window.newest("context-share").contains(tokens));
 }
 
+/// Scrolls to where the model's memory begins; what lies far from what is seen is not drawn.
+fn show_mark(stage: &Stage) {
+    let scroll = "const mark = document.querySelector('[data-testid=memory-mark]'); const box = document.querySelector('[data-testid=messages]');
+        if (mark) mark.scrollIntoView({ block: 'center' }); else box.scrollTop = box.scrollTop + 600 < box.scrollHeight - box.clientHeight ? box.scrollTop + 600 : 0;
+        return mark !== null";
+    stage.page(scroll, json!([]));
+}
+
 fn answers(stage: &Stage) {
     stage.state("chat", "thinking", |stage| {
         think(stage, true);
@@ -112,20 +120,13 @@ fn full_context(stage: &Stage) {
         stage.window.wait_for("forget-oldest");
         stage.picture("context-full");
         stage.press("forget-oldest");
-        stage.window.wait_for("memory-mark");
-        stage.page(
-            "document.querySelector('[data-testid=memory-mark]').scrollIntoView({ block: 'center' }); return true",
-            json!([]),
-        );
+        show_mark(stage);
         stage.picture("memory-begins");
         stage.press_for("edit-summary", "message-editor");
         stage.write("message-editor", "They walked thirty miles, and there was a café at each of them.");
         stage.press("keep-edit");
         stage.window.wait_for("memory-summary");
-        stage.page(
-            "document.querySelector('[data-testid=memory-mark]').scrollIntoView({ block: 'center' }); return true",
-            json!([]),
-        );
+        show_mark(stage);
         stage.picture("memory-summary");
     });
 }

@@ -57,7 +57,7 @@ fn documents(stage: &Stage) {
     });
     stage.state("chat", "file-refused", |stage| {
         drop_file(stage, "broken.pdf", "application/pdf", "%PDF-1.7 and then nothing");
-        stage.window.wait_for("toast");
+        stage.window.wait_for("broken-picture");
     });
     stage.state("chat", "snippets", |stage| {
         let snippets = json!([
