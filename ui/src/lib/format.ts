@@ -120,11 +120,23 @@ export function groupChats(chats: readonly ChatSummary[], now: number): ChatGrou
   return groups.filter((group) => group.chats.length > 0);
 }
 
+/** Titles as they are searched, because each letter that is typed searches all of them. */
+const searched = new WeakMap<ChatSummary, string>();
+
+function searchedTitle(chat: ChatSummary): string {
+  // What stands for no title is in the language of the moment.
+  if (chat.title === '') return chatTitle('').toLocaleLowerCase();
+  let title = searched.get(chat);
+  if (title === undefined) searched.set(chat, (title = chatTitle(chat.title).toLocaleLowerCase()));
+  return title;
+}
+
 /** The chats whose title holds every word of the query, in any case. */
-export function searchChats(chats: readonly ChatSummary[], query: string): ChatSummary[] {
+export function searchChats(chats: readonly ChatSummary[], query: string): readonly ChatSummary[] {
   const words = query.toLocaleLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0) return chats;
   return chats.filter((chat) => {
-    const title = chatTitle(chat.title).toLocaleLowerCase();
+    const title = searchedTitle(chat);
     return words.every((word) => title.includes(word));
   });
 }
