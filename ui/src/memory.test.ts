@@ -3,13 +3,14 @@
 import { describe, expect, it } from 'vitest';
 
 import { textPart } from './platform/fake';
+import { DEFAULT_CHAT_SETTINGS } from './platform/types';
 import { all, click, host, open, pass, the, useWindow } from './testing/window';
 
 useWindow();
 
 /** Pebble holds 2,048 tokens, and the fake host counts one for each four letters. */
-async function openChat(turns: number, letters: number): Promise<string> {
-  const chat = host.addChat('A long chat', Date.now());
+async function openChat(turns: number, letters: number, limit: number | null = null): Promise<string> {
+  const chat = host.addChat('A long chat', Date.now(), { ...DEFAULT_CHAT_SETTINGS, context: limit });
   for (let turn = 1; turn <= turns; turn++) host.addTurn(chat, `Question ${turn}`, { parts: [textPart('x'.repeat(letters))] });
   await open('chat', chat.summary.id);
   return chat.summary.id;
@@ -102,7 +103,7 @@ describe('a context', () => {
   });
 
   it('is larger with another model, which is offered', async () => {
-    const id = await openChat(2, 3000);
+    const id = await openChat(2, 3000, 2000);
     await ask(LONG);
     expect(the('use-larger').textContent).toContain('128 k');
     await click('use-larger');
@@ -110,6 +111,7 @@ describe('a context', () => {
     expect(all('context-notice')).toHaveLength(0);
     await ask(LONG);
     await pass(3000);
-    expect((await host.chat(id)).messages).toHaveLength(6);
+    const { messages, settings } = await host.chat(id);
+    expect([messages.length, settings.context]).toEqual([6, null]);
   });
 });
