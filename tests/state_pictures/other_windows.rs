@@ -152,14 +152,13 @@ fn having(stage: &Stage) {
     stage.pictures("models", "models-local", |stage| {
         stage.press("tab-downloads");
         stage.picture("models-downloads-after");
-        // The large one is nothing but noise.
-        let away = "const row = [...document.querySelectorAll('[data-testid=download]')].find((row) => row.textContent.includes('60M'));
-            row?.querySelector('[data-testid=cancel]').click(); return row === undefined";
-        stage.page(away, json!([]));
-        search(stage, "pebble");
-        let get = "const row = document.querySelector(`[data-testid=hub-row][data-id='${arguments[0]}']`);
-            row?.querySelector('[data-testid=get], [data-testid=retry], [data-testid=resume]')?.click(); return Boolean(row?.querySelector('[data-testid=chat-with]'))";
-        stage.page(get, json!([PEBBLE]));
+        // Connections that drip go on doing so; new ones do not.
+        for button in ["pause", "resume"] {
+            let press = "const all = document.querySelectorAll(`[data-testid='${arguments[0]}']`); all.forEach((button) => button.click()); return all.length === 0";
+            stage.page(press, json!([button]));
+        }
+        let done = "return [...document.querySelectorAll('[data-testid=download]')].every((row) => row.dataset.state === 'done')";
+        stage.page(done, json!([]));
         stage.press("tab-local");
         stage.window.wait_until("it is listed", || stage.window.count("model-row") >= 3);
         stage.picture("models-local");

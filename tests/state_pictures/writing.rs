@@ -113,6 +113,12 @@ fn pictures(stage: &Stage) {
             json!([]),
         );
         stage.window.wait_for("lightbox-picture");
+        // A screenshot shows no picture that is still being unfolded beside the page.
+        in_page(
+            &stage.window,
+            "const image = document.querySelector('[data-testid=lightbox-picture]'); image.decoding = 'sync'; await image.decode()",
+            json!([]),
+        );
         stage.picture("lightbox");
     });
 }
