@@ -21,7 +21,9 @@ pub(super) struct Message {
 pub(super) struct Chat {
     pub(super) title: String,
     pub(super) pinned: bool,
+    pub(super) archived: bool,
     pub(super) deleted: bool,
+    pub(super) folder: Option<String>,
     pub(super) draft: String,
     pub(super) head: Option<String>,
     pub(super) messages: BTreeMap<String, Message>,
@@ -209,6 +211,7 @@ impl Model {
                 let branch = upto.branch();
                 let copy = Chat {
                     title,
+                    folder: known.folder.clone(),
                     draft: "[]".into(),
                     head: upto.head,
                     messages: branch.iter().map(|label| (label.clone(), known.messages[label].clone())).collect(),
@@ -228,6 +231,13 @@ impl Model {
             }
             Step::Trash { chat } => self.chats.get_mut(&chat).expect("a chat").deleted = true,
             Step::Restore { chat } => self.restore(&chat),
+            Step::Purge { chat } => {
+                self.chats.remove(&chat);
+                self.places.remove(&chat);
+                self.order.remove(&chat);
+            }
+            Step::Move { chat, folder } => self.chats.get_mut(&chat).expect("a chat").folder = folder,
+            Step::Archive { chat, archived } => self.chats.get_mut(&chat).expect("a chat").archived = archived,
             Step::Rename { chat, title } => self.chats.get_mut(&chat).expect("a chat").title = title,
             Step::Pin { chat, pinned } => self.chats.get_mut(&chat).expect("a chat").pinned = pinned,
             Step::Draft { chat, words } => self.chats.get_mut(&chat).expect("a chat").draft = draft(&words),

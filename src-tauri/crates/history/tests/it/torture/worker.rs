@@ -195,6 +195,15 @@ async fn do_step(history: &History, step: &Step) {
         }
         Step::Trash { chat } => history.trash_chat(chat).await.unwrap(),
         Step::Restore { chat } => drop(history.restore_chat(chat).await.unwrap()),
+        Step::Purge { chat } => history.purge_chat(chat).await.unwrap(),
+        Step::Move { chat, folder } => {
+            let folders = history.folders().await.unwrap();
+            let folder = folder
+                .as_ref()
+                .map(|name| folders.iter().find(|folder| folder.name == *name).expect("a folder").id.clone());
+            history.move_chat(chat, folder.as_deref()).await.unwrap();
+        }
+        Step::Archive { chat, archived } => history.archive_chat(chat, *archived).await.unwrap(),
         Step::Rename { chat, title } => history.rename_chat(chat, title).await.unwrap(),
         Step::Pin { chat, pinned } => history.pin_chat(chat, *pinned).await.unwrap(),
         Step::Draft { chat, words } => history.set_draft(chat, &[Content::text(words.clone())]).await.unwrap(),
