@@ -268,6 +268,7 @@ fn a_long_answer_is_told_of_and_a_click_leads_to_it() {
     window.ask("What is 2 + 3?");
     window.wait_until_answer_is("complete");
     window.press_with_control("n");
+    window.wait_until("a new chat is open", || window.count("message-user") == 0);
     begin_long_answer(&window);
     // A computer that is busy with something else.
     let signal = |name: &str| {

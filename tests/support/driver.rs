@@ -346,11 +346,12 @@ impl Window {
     pub fn switch_to(&self, title: &str) {
         self.wait_until(&format!("a window called {title}"), || {
             let handles = self.get("window/handles").expect("windows");
-            handles
-                .as_array()
-                .expect("a list")
-                .iter()
-                .any(|handle| self.post("window", json!({"handle": handle})).is_ok() && self.get("title").is_ok_and(|found| found.as_str().is_some_and(|found| found.ends_with(title))))
+            handles.as_array().expect("a list").iter().any(|handle| {
+                self.post("window", json!({"handle": handle})).is_ok()
+                    && self
+                        .get("title")
+                        .is_ok_and(|found| found.as_str().is_some_and(|found| found.ends_with(title)))
+            })
         });
     }
 

@@ -172,8 +172,8 @@ impl Chat {
             Some(parent) => self.0.history.branch(parent).await?,
             None => Vec::new(),
         };
-        let request = self.request_for(ask, &branch, content).await;
-        let messages = &request.messages;
+        let words = pictures::request(&self.0.history, ask, &branch, content, false).await;
+        let messages = &words.messages;
         let said: usize = messages.iter().map(|message| message.text_with_placeholders().len()).sum();
         let pictures = messages.iter().any(|message| !attachments(&message.content).is_empty());
         if !pictures && said < ALWAYS_FITS {
@@ -185,6 +185,10 @@ impl Chat {
         if !pictures && said < context as usize {
             return Ok(());
         }
+        let request = match pictures {
+            true => self.request_for(ask, &branch, content).await,
+            false => words,
+        };
         match self.0.engine.count(request).await {
             Ok(count) if count.tokens >= context && !count.estimated => Err(self.full(ask, count.tokens, context).await),
             // What is wrong with it, the engine says in its own words.

@@ -167,7 +167,12 @@ fn misused(error: &clap::Error) -> ExitCode {
     }
     let rendered = error.to_string();
     // What is missing stands in lines of its own below the reason; tips and usage come after an empty one.
-    let reason = rendered.lines().take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>().join(" ");
+    let reason = rendered
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .map(str::trim)
+        .collect::<Vec<_>>()
+        .join(" ");
     let reason = reason.trim_start_matches("error: ");
     let error = protocol::Error::new(protocol::ErrorCode::BadRequest, format!("{reason} (ponder --help tells how)"));
     output::fail(&error.into(), std::env::args().any(|argument| argument == "--json"))
