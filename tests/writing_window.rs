@@ -89,7 +89,7 @@ fn documents_are_told_of_read_sent_and_kept() {
 
     // Broken and hostile files are refused by name, and the draft stays.
     bring(&window, "drop", "broken.pdf", "application/pdf", "%PDF-1.7 and then nothing");
-    window.wait_until("it is said", || window.count("toast") > 0);
+    window.wait_until("it is said", || window.count("broken-picture") > 0);
     window.picture("document-broken");
     assert_eq!(window.count("attachment"), 2);
 
