@@ -156,6 +156,14 @@ describe('a sidebar of many chats', () => {
     expect(document.activeElement?.closest('[role=listitem]')?.getAttribute('aria-setsize')).toBe('1000');
   });
 
+  it('has its menu by the key for it', async () => {
+    await fill(1);
+    stops()[0]?.focus();
+    await press('ContextMenu');
+    expect(all('pin-chat')).toHaveLength(1);
+    expect(document.activeElement?.getAttribute('role')).toBe('menuitem');
+  });
+
   it('renames by F2 and deletes by Delete, and the next chat has the focus', async () => {
     await fill(3);
     stops()[0]?.focus();

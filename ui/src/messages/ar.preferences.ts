@@ -173,7 +173,7 @@ export const preferences = translation({
   'engine.loadedNone': 'لا نموذج في الذاكرة. السؤال الأول يحمّل نموذجًا.',
   'engine.loadedNote': '{size} · سياق {context} · {device}',
   'engine.eject': 'تفريغ الآن',
-  'engine.ejectOf': 'تفريغ {name} من الذاكرة الآن',
+  'engine.ejectOf': 'تفريغ الآن: {name}',
   'engine.ejected': 'أُفرغ {name} من الذاكرة. إجابته التالية تحمّله من جديد.',
   'engine.memory': 'الذاكرة المستخدمة: {size}',
   'engine.unload': 'تفريغ النماذج الخاملة',

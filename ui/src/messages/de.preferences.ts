@@ -160,7 +160,7 @@ export const preferences = translation({
   'engine.loadedNone': 'Kein Modell ist im Speicher. Die erste Frage lädt eines.',
   'engine.loadedNote': '{size} · {context} Kontext · {device}',
   'engine.eject': 'Jetzt entladen',
-  'engine.ejectOf': 'Speicher von {name} jetzt freigeben',
+  'engine.ejectOf': 'Jetzt entladen: {name}',
   'engine.ejected': '{name} ist nicht mehr im Speicher. Die nächste Antwort lädt es wieder.',
   'engine.memory': 'Belegter Speicher: {size}',
   'engine.unload': 'Unbenutzte Modelle entladen',

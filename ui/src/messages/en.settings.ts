@@ -136,7 +136,7 @@ export const settings = {
   'engine.loadedNone': 'No model is in memory. The first question loads one.',
   'engine.loadedNote': '{size} · {context} context · {device}',
   'engine.eject': 'Eject now',
-  'engine.ejectOf': 'Free the memory of {name} now',
+  'engine.ejectOf': 'Eject now: {name}',
   'engine.ejected': '{name} has left memory. Its next answer loads it again.',
   'engine.memory': 'Memory in use: {size}',
   'engine.unload': 'Unload idle models',
