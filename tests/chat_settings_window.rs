@@ -42,7 +42,10 @@ fn answer_to(window: &Window, home: &Path, question: &str) -> Value {
 /// Has the last question answered again and waits for the end.
 fn answer_again(window: &Window, home: &Path) -> Value {
     let before = window.attribute("message-assistant", "data-message-id");
-    window.click("regenerate");
+    window.run(
+        "[...document.querySelectorAll('[data-testid=regenerate]')].at(-1).click()",
+        json!([]),
+    );
     window.wait_until("another answer has ended", || {
         window.attribute("message-assistant", "data-message-id") != before && window.answer_state() == "complete"
     });

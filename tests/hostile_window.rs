@@ -175,8 +175,9 @@ fn diagrams_are_drawn_when_asked_for_and_hostile_ones_do_nothing() {
             json!([]),
         );
         let open = |title: &str| {
-            let script = "[...document.querySelectorAll('[data-testid=chat-item]')].find((item) => item.textContent.trim() === arguments[0]).click()";
-            window.run(script, json!([title]));
+            let script = "const item = [...document.querySelectorAll('[data-testid=chat-item]')].find((item) => item.textContent.trim() === arguments[0]);
+                item?.click(); return item !== undefined";
+            window.wait_until("it is listed", || window.run(script, json!([title])) == true);
             window.wait_until("it is open", || window.newest("chat-title") == title);
             window.wait_for("draw-diagram");
         };

@@ -115,6 +115,10 @@ fn a_folder_takes_files_along_and_what_is_taken_out_comes_back() {
 
     let window = Window::open(home.path());
     window.wait_until("the chats are listed", || window.count("chat-item") == 10);
+    // A window that is ready takes the focus to its composer, and a menu closes when it loses the focus.
+    window.wait_until("the window is ready", || {
+        window.run("return document.activeElement?.dataset.testid", json!([])) == "composer"
+    });
     window.run("document.querySelector('[data-testid=chat-item]').dispatchEvent(new MouseEvent('contextmenu', { bubbles: true, cancelable: true }))", json!([]));
     window.click("move-chat-to-folder");
     window.type_into("new-folder", "Thesis");

@@ -6,6 +6,7 @@ import { t } from '../messages';
 import type { Platform } from '../platform';
 import type { Conversation } from './conversation.svelte';
 import type { Reporter } from './toasts.svelte';
+import type { Undo } from './undo.svelte';
 
 export class Branches {
   /** The message that is being written over. */
@@ -14,6 +15,7 @@ export class Branches {
   constructor(
     private readonly platform: Platform,
     private readonly toasts: Reporter,
+    private readonly undo: Undo,
     private readonly conversation: Conversation,
   ) {}
 
@@ -31,8 +33,8 @@ export class Branches {
   async remove(message: StoredMessage, scope: DeleteScope): Promise<void> {
     try {
       const trash = await this.platform.deleteMessage(message.id, scope);
+      this.undo.offer(t('message.deleted'), () => this.#restore(trash));
       await this.conversation.reload();
-      this.toasts.say(t('message.deleted'), { label: t('common.undo'), run: () => void this.#restore(trash) });
     } catch (reason) {
       this.toasts.report(reason);
     }

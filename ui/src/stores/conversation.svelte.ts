@@ -27,6 +27,7 @@ import type { LocalPrefs } from './localPrefs';
 import { Memory } from './memory.svelte';
 import { TwoAnswers } from './twoAnswers.svelte';
 import type { Reporter } from './toasts.svelte';
+import type { Undo } from './undo.svelte';
 
 export class Conversation {
   /** `null`: a new chat, which is made when its first question is sent. */
@@ -51,7 +52,6 @@ export class Conversation {
   readonly two: TwoAnswers;
   /** Answers of any chat that are being written, by this process or another, by their message. */
   readonly live = new SvelteMap<string, LiveAnswer>();
-
   readonly #queue = new QuestionQueue();
   /** Answers that could not be followed; they are read again instead. */
   readonly #unfollowable = new Set<string>();
@@ -70,12 +70,13 @@ export class Conversation {
   constructor(
     private readonly platform: Platform,
     private readonly toasts: Reporter,
+    undo: Undo,
     private readonly requestFrame: RequestFrame,
     private readonly localPrefs: LocalPrefs,
   ) {
     this.#drafts = new Drafts(platform, (chat, content) => void this.#storeDraft(chat, content));
     this.draft = $state.raw(this.#drafts.begin(null, []));
-    this.branches = new Branches(platform, toasts, this);
+    this.branches = new Branches(platform, toasts, undo, this);
     this.memory = new Memory(platform, toasts, this);
     this.two = new TwoAnswers(this);
   }
@@ -97,8 +98,7 @@ export class Conversation {
 
   /** Tokens that the branch takes of the model's context, as far as its last answer tells. */
   get usedTokens(): number {
-    const usage = this.lastAnswer?.usage;
-    return usage ? usage.prompt_tokens + usage.completion_tokens : 0;
+    return (this.lastAnswer?.usage?.prompt_tokens ?? 0) + (this.lastAnswer?.usage?.completion_tokens ?? 0);
   }
 
   /** Opens what was open last. */

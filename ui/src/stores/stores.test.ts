@@ -12,6 +12,7 @@ import { Chats } from './chats.svelte';
 import { Conversation } from './conversation.svelte';
 import type { LocalPrefs } from './localPrefs';
 import { Toasts } from './toasts.svelte';
+import { Undo } from './undo.svelte';
 
 const STORY = scriptFor('story', true);
 const BROKEN: HostError = { code: 'storage', message: 'The history could not be written.' };
@@ -39,7 +40,7 @@ let toasts: Toasts;
 
 /** A page: what a window holds until it is closed or reloaded. */
 function page(): Conversation {
-  return new Conversation(host, toasts, frames.request, memory);
+  return new Conversation(host, toasts, new Undo(toasts), frames.request, memory);
 }
 
 async function pass(milliseconds: number): Promise<void> {

@@ -63,15 +63,21 @@ async fn a_tool_call_ends_the_turn() {
 
 #[tokio::test]
 async fn an_answer_ends_where_the_context_ends_that_was_asked_for() {
+    let counted: Vec<String> = (1..=40).map(|number| number.to_string()).collect();
     let request = Request {
-        context: Some(256),
-        ..question("Count from 1 to 120", Thinking::Off)
+        context: Some(512),
+        messages: vec![
+            Message::text(Role::User, "Count from 1 to 40"),
+            Message::text(Role::Assistant, counted.join(", ")),
+            Message::text(Role::User, "Count from 1 to 120"),
+        ],
+        ..question("", Thinking::Off)
     };
     let engine = MlxEngine::start();
     let heard = ask(&engine, request.clone()).await;
     let (done, usage) = (heard.done(), heard.done().usage.unwrap());
     assert_eq!((done.finish_reason, &done.ended_by), (FinishReason::Length, &EndedBy::Context));
-    assert_eq!(usage.prompt_tokens + usage.completion_tokens, 256);
+    assert_eq!(usage.prompt_tokens + usage.completion_tokens, 512);
 
     // What fits the model's context and not this one is refused with its figures, and so is a context in which nothing fits.
     let long = Request {
