@@ -275,13 +275,13 @@ fn a_long_answer_is_told_of_and_a_click_leads_to_it() {
         let sent = Command::new("kill").args([name, &window.process().to_string()]).status();
         assert!(sent.expect("kill runs").success());
     };
+    signal("-STOP");
+    sleep(Duration::from_secs(11));
+    signal("-CONT");
     // Nobody looks at a window that is hidden; another chat is open in it.
     window.press_with_control("n");
     window.press_with_control("w");
     window.wait_until("the window is hidden", || !is_visible(&window));
-    signal("-STOP");
-    sleep(Duration::from_secs(11));
-    signal("-CONT");
     window.wait_until("it is told of", || !desktop.shown().is_empty());
     let shown = desktop.shown();
     assert_eq!(shown.len(), 1, "the short answer is not told of: {shown:?}");
