@@ -36,6 +36,13 @@ fn set_port(window: &Window, port: u16) {
     let wanted = format!("{port}");
     let shown = "return document.querySelector('[data-testid=set-server-port]').disabled && document.querySelector('[data-testid=server-port]').value";
     window.wait_until("the port is set", || window.run(shown, json!([])) == wanted.as_str());
+    wait_for_change(window);
+}
+
+/// Waits until a change of the server's settings is made; until then its switches take no other.
+fn wait_for_change(window: &Window) {
+    let free = "return !document.querySelector('[data-testid=server-switch]').disabled";
+    window.wait_until("the change is made", || window.run(free, json!([])) == true);
 }
 
 fn wait_for_state(window: &Window, state: &str) {
@@ -177,6 +184,7 @@ fn other_computers_need_a_key_and_a_key_is_not_shown() {
     let port = free_port();
     set_port(&window, port);
     window.click("server-network");
+    wait_for_change(&window);
     window.click("server-switch");
     wait_for_state(&window, "key_needed");
     assert!(!answers(port));
