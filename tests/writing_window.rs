@@ -80,12 +80,14 @@ fn documents_are_told_of_read_sent_and_kept() {
         "[...document.querySelectorAll('[data-testid=remove-attachment]')].at(-1).click()",
         json!([]),
     );
-    window.wait_until("it is gone", || window.count("files-too-long") == 0);
+    window.wait_until("it is gone", || window.count("attachment") == 3);
     window.run(
         "[...document.querySelectorAll('[data-testid=remove-attachment]')].at(-1).click()",
         json!([]),
     );
-    window.wait_until("two documents again", || window.count("attachment") == 2);
+    window.wait_until("two documents that fit", || {
+        window.count("attachment") == 2 && window.count("files-too-long") == 0
+    });
 
     // Broken and hostile files are refused by name, and the draft stays.
     bring(&window, "drop", "broken.pdf", "application/pdf", "%PDF-1.7 and then nothing");
