@@ -1,7 +1,7 @@
 //! ZIP archives, as ChatGPT and Claude send their exports. The conversations are read out of them, whatever else they hold, and in memory alone:
 //! no name in an archive becomes the name of a file. Long exports of ChatGPT have several files, `conversations-000.json` and so on.
 
-use std::io::{Cursor, Read};
+use std::io::{Cursor, ErrorKind, Read};
 
 use serde_json::Value;
 use zip::result::ZipError;
@@ -15,6 +15,8 @@ const MOST_FILES: usize = 100_000;
 
 /// What each file's entry in an archive's directory begins with.
 const ENTRY: &[u8] = b"PK\x01\x02";
+
+const UNUSUAL: &str = "it is a ZIP archive that is packed in an unusual way. Unpack it, and choose conversations.json";
 
 /// Whether a file is a ZIP archive, an empty one among them.
 pub(super) fn is_archive(file: &[u8]) -> bool {
@@ -109,9 +111,9 @@ fn broken(error: ZipError) -> Error {
         ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) | ZipError::InvalidPassword => {
             "it is a ZIP archive with a password. Unpack it, and choose conversations.json"
         }
-        ZipError::UnsupportedArchive(_) | ZipError::CompressionMethodNotSupported(_) => {
-            "it is a ZIP archive that is packed in an unusual way. Unpack it, and choose conversations.json"
-        }
+        ZipError::UnsupportedArchive(_) | ZipError::CompressionMethodNotSupported(_) => UNUSUAL,
+        // How a file is packed is only looked at when it is read.
+        ZipError::Io(error) if error.kind() == ErrorKind::Unsupported => UNUSUAL,
         _ => "it is a ZIP archive that is damaged, or was not fetched to its end. Fetch it again",
     };
     Error::Import(reason.into())
