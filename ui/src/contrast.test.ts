@@ -26,6 +26,8 @@ const PAIRS: [string, string][] = [
   ...['text', 'soft', 'bad'].map((name): [string, string] => [name, 'hover']),
   ['accent', 'accent-soft'],
   ['text', 'accent-soft'],
+  ['text', 'mark'],
+  ['text', 'mark-now'],
   ['on-accent', 'accent'],
   ['on-accent', 'bad'],
 ];
