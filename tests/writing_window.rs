@@ -94,6 +94,11 @@ fn documents_are_told_of_read_sent_and_kept() {
     window.wait_until("it is said", || window.count("broken-picture") > 0);
     window.picture("document-broken");
     assert_eq!(window.count("attachment"), 2);
+    window.run(
+        "document.querySelector('[data-testid=broken-picture] [data-testid=remove-attachment]').click()",
+        json!([]),
+    );
+    window.wait_until("it is gone", || window.count("broken-picture") == 0);
 
     window.type_into("composer", "What is 2 + 3?");
     window.click("send");
