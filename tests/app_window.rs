@@ -29,7 +29,7 @@ fn begin_long_answer(window: &Window) {
     window.wait_until("some of the answer is there", || window.answer().len() > 20);
 }
 
-/// Switches something in the Settings window, and comes back.
+/// Switches something in the Settings window, closes it, and comes back.
 fn switch(window: &Window, test_id: &str, chat_title: &str) {
     window.press_with_control(",");
     window.switch_to("Settings");
@@ -37,6 +37,8 @@ fn switch(window: &Window, test_id: &str, chat_title: &str) {
     window.click(test_id);
     window.wait_until("it is on", || window.attribute(test_id, "aria-checked") == "true");
     window.picture(&format!("settings-app-{test_id}"));
+    // Who still looks at it is told of nothing.
+    window.press_with_control("w");
     window.switch_to(chat_title);
 }
 

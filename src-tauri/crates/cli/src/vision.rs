@@ -141,12 +141,12 @@ fn words(count: usize, from: usize) -> String {
 
 /// The conversation before the first or the second answer.
 fn conversation(run: &VisionRun<'_>, pictures: &mut Pictures, bytes: &ImageBytes, second: bool) -> Result<Vec<Message>> {
-    let mut question = Message::text(Role::User, &words(run.words, 0));
+    let mut question = Message::text(Role::User, words(run.words, 0));
     question.content.insert(0, pictures.add(bytes.clone(), "")?);
     let mut messages = vec![question];
     if second {
-        messages.push(Message::text(Role::Assistant, &format!(" {} ", words(8, 500))));
-        messages.push(Message::text(Role::User, &words(run.words, 300)));
+        messages.push(Message::text(Role::Assistant, format!(" {} ", words(8, 500))));
+        messages.push(Message::text(Role::User, words(run.words, 300)));
     }
     Ok(messages)
 }
