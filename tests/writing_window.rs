@@ -98,7 +98,9 @@ fn documents_are_told_of_read_sent_and_kept() {
         "document.querySelector('[data-testid=broken-picture] [data-testid=remove-attachment]').click()",
         json!([]),
     );
-    window.wait_until("it is gone", || window.count("broken-picture") == 0);
+    window.wait_until("it is gone, and its neighbour has the focus", || {
+        window.count("broken-picture") == 0 && window.run("return !!document.activeElement?.closest('li')", json!([])) == true
+    });
 
     window.type_into("composer", "What is 2 + 3?");
     window.click("send");

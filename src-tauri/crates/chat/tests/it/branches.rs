@@ -88,19 +88,13 @@ async fn what_another_process_does_to_a_chat_is_told_with_a_new_revision() {
                     .await
                     .unwrap(),
             ),
-            _ => drop(
-                harness
-                    .chat
-                    .set_settings(
-                        &chat,
-                        &ChatSettings {
-                            thinking_budget: Some(7),
-                            ..ChatSettings::default()
-                        },
-                    )
-                    .await
-                    .unwrap(),
-            ),
+            _ => {
+                let settings = ChatSettings {
+                    thinking_budget: Some(7),
+                    ..ChatSettings::default()
+                };
+                harness.chat.set_settings(&chat, &settings).await.unwrap();
+            }
         }
         // Within two looks at the file.
         let mut now = before;
