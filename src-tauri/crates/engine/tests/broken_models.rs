@@ -209,7 +209,7 @@ fn a_model_whose_vision_part_cannot_be_read_answers_and_says_why_it_does_not_see
     ]);
     bytes.extend([0; 28]);
     let picture: ImageBytes = bytes.into();
-    let spoils: [(&str, fn(&mut Value)); 3] = [
+    let spoils: [(&str, Spoil); 3] = [
         ("`vision_config`", |config| {
             config["vision_config"] = serde_json::json!(["gemma4_vision"])
         }),
@@ -257,3 +257,5 @@ fn a_model_whose_vision_part_cannot_be_read_answers_and_says_why_it_does_not_see
         }
     }
 }
+/// What spoils a config.
+type Spoil = fn(&mut Value);

@@ -74,7 +74,7 @@ async fn a_branch_that_is_deleted_lies_in_the_trash_and_comes_back_to_its_place(
         ["q1", "a1", "q2", "b2"],
         "the branch beside it is looked at"
     );
-    assert_eq!(fresh.history.message(&other).await.unwrap().siblings, [other.clone()]);
+    assert_eq!(fresh.history.message(&other).await.unwrap().siblings, std::slice::from_ref(&other));
     assert_eq!(fresh.history.tree(&chat).await.unwrap().len(), 4);
     assert!(fresh.revision(&chat).await > before, "other windows see that something changed");
     assert!(

@@ -86,7 +86,7 @@ async fn two_answers_may_be_written_at_once_and_nothing_beside_them() {
     let view = fresh.history.chat(&chat).await.unwrap();
     assert_eq!(view.messages.last().unwrap().id, first.id, "the first is looked at");
     let beside = |view: &protocol::ChatView| view.beside.iter().map(|message| message.id.clone()).collect::<Vec<_>>();
-    assert_eq!(beside(&view), [second.id.clone()]);
+    assert_eq!(beside(&view), std::slice::from_ref(&second.id));
 
     // As long as one of them is written, nothing else begins: not after the first alone has ended either.
     let busy = async || {

@@ -257,7 +257,7 @@ fn choose(random: &mut Random, model: &Model, number: u64) -> Step {
             17 => random.one(&labels).map(|message| Step::Forget {
                 chat: id,
                 message,
-                summary: (number % 2 == 0).then(|| format!("s{number}")),
+                summary: (number.is_multiple_of(2)).then(|| format!("s{number}")),
             }),
             18 if open.len() > 3 => Some(Step::Trash { chat: id }),
             19 | 20 => random.one(&trash).cloned().map(|chat| Step::Restore { chat }),
@@ -267,7 +267,7 @@ fn choose(random: &mut Random, model: &Model, number: u64) -> Step {
             }),
             22 => Some(Step::Pin {
                 chat: id,
-                pinned: number % 2 == 0,
+                pinned: number.is_multiple_of(2),
             }),
             24 => Some(Step::Move {
                 chat: id,
@@ -275,7 +275,7 @@ fn choose(random: &mut Random, model: &Model, number: u64) -> Step {
             }),
             25 => Some(Step::Archive {
                 chat: id,
-                archived: number % 2 == 0,
+                archived: number.is_multiple_of(2),
             }),
             26 if random.below(4) == 0 => random.one(&trash).cloned().map(|chat| Step::Purge { chat }),
             23 if random.below(4) == 0 => Some(Step::Tidy),
