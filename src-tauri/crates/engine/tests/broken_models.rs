@@ -198,6 +198,9 @@ fn a_token_that_the_model_does_not_know_is_refused_before_it_is_read() {
     assert_eq!(ask("What is 1 + 1?").done().usage.unwrap().completion_tokens, 2);
 }
 
+/// What spoils a config.
+type Spoil = fn(&mut Value);
+
 #[test]
 fn a_model_whose_vision_part_cannot_be_read_answers_and_says_why_it_does_not_see() {
     let engine = MlxEngine::start();
@@ -257,5 +260,3 @@ fn a_model_whose_vision_part_cannot_be_read_answers_and_says_why_it_does_not_see
         }
     }
 }
-/// What spoils a config.
-type Spoil = fn(&mut Value);
