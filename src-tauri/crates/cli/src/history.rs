@@ -1,5 +1,7 @@
 //! `ponder history`: chats of the window and the terminal.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -101,15 +103,16 @@ async fn carry_out(app: &App, args: HistoryArgs) -> Result<()> {
             output::text(&if text.ends_with('\n') { text } else { text + "\n" })?;
         }
         Some(HistoryCommand::Import { file }) => {
-            let length = std::fs::metadata(&file)
-                .with_context(|| format!("{} cannot be read", file.display()))?
-                .len();
+            let mut bytes = Vec::new();
+            // One byte more than an import may have: what never ends is refused like what is too long.
+            File::open(&file)
+                .and_then(|opened| opened.take(chat::LONGEST_IMPORT + 1).read_to_end(&mut bytes))
+                .with_context(|| format!("{} cannot be read", file.display()))?;
             anyhow::ensure!(
-                length <= chat::LONGEST_IMPORT,
+                bytes.len() as u64 <= chat::LONGEST_IMPORT,
                 "{} is longer than 1 GB; if it is a ZIP archive, unpack it and import conversations.json",
                 file.display()
             );
-            let bytes = std::fs::read(&file).with_context(|| format!("{} cannot be read", file.display()))?;
             let done = app.chat.import(bytes).await?;
             if args.json {
                 output::line(&json!(done))?;
