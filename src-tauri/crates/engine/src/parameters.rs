@@ -4,7 +4,8 @@ use crate::tensor::Tensor;
 
 /// Something that holds tensors. What is held must be visited: loading computes what is visited, and a test checks it.
 pub trait Parameters {
-    /// Shows every tensor. Implementations take `self` apart field by field, so that a new field cannot be forgotten.
+    /// Shows every tensor. Structs get it from `parameters!`; what is written by hand takes `self` apart, so that no field is
+    /// forgotten.
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor));
 
     /// Every tensor in a list.
@@ -14,6 +15,25 @@ pub trait Parameters {
         all
     }
 }
+
+/// Implements [`Parameters`] of a struct: its fields are visited in this order. All of them are named, those that hold no tensor as
+/// `field: _`, so that a new one cannot be forgotten.
+macro_rules! parameters {
+    ($of:ident { $($field:ident $(: $none:tt)?),* $(,)? }) => {
+        impl $crate::parameters::Parameters for $of {
+            fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a $crate::tensor::Tensor)) {
+                let Self { $($field $(: $none)?),* } = self;
+                $($crate::parameters::parameters!(@visit visitor $field $($none)?);)*
+            }
+        }
+    };
+    (@visit $visitor:ident $field:ident) => {
+        $crate::parameters::Parameters::visit($field, $visitor)
+    };
+    (@visit $visitor:ident $field:ident _) => {};
+}
+
+pub(crate) use parameters;
 
 impl Parameters for Tensor {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
@@ -32,5 +52,24 @@ impl<T: Parameters> Parameters for Option<T> {
 impl<T: Parameters> Parameters for Vec<T> {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         self.iter().for_each(|inner| inner.visit(visitor));
+    }
+}
+
+impl<T: Parameters, const N: usize> Parameters for [T; N] {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        self.iter().for_each(|inner| inner.visit(visitor));
+    }
+}
+
+impl<A: Parameters, B: Parameters> Parameters for (A, B) {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        self.0.visit(visitor);
+        self.1.visit(visitor);
+    }
+}
+
+impl<T: Parameters> Parameters for Box<T> {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        (**self).visit(visitor);
     }
 }

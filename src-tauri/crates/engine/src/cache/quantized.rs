@@ -8,7 +8,7 @@ use crate::cache::kv_buffer::{KvBlocks, KvBuffer};
 use crate::cache::ByteCounter;
 use crate::error::Result;
 use crate::ops::{QuantizationFormat, QuantizedTensor};
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::tensor::Tensor;
 
 /// The size of the groups that heads of this width are quantised in; `None` if none of MLX's divides it.
@@ -98,9 +98,4 @@ impl QuantizedCache {
     }
 }
 
-impl Parameters for QuantizedCache {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { rows, bits: _ } = self;
-        rows.visit(visitor);
-    }
-}
+parameters!(QuantizedCache { rows, bits: _ });

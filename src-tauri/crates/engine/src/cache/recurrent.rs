@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::cache::{Block, ByteCounter};
 use crate::error::Result;
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::Tensor;
 
 /// What one recurrent layer carries on.
@@ -46,13 +46,7 @@ impl RecurrentCache {
     }
 }
 
-impl Parameters for RecurrentCache {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { conv, state, offset: _ } = self;
-        conv.visit(visitor);
-        state.visit(visitor);
-    }
-}
+parameters!(RecurrentCache { conv, state, offset: _ });
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

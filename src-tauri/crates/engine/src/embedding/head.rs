@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::layers::Linear;
 use crate::models::spans;
 use crate::ops::concatenate;
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -200,12 +200,7 @@ impl Pooled {
     }
 }
 
-impl Parameters for EmbeddingHead {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { config: _, projections } = self;
-        projections.visit(visitor);
-    }
-}
+parameters!(EmbeddingHead { config: _, projections });
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

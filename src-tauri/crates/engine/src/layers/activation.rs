@@ -6,7 +6,7 @@ use mlx_rs::Dtype;
 
 use crate::error::Result;
 use crate::kernels::{self, GateKernel};
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::Tensor;
 
 /// Where gpt-oss clips (`swiglu_limit`).
@@ -48,13 +48,7 @@ impl Gelu {
     }
 }
 
-impl Parameters for Gelu {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { linear, cubic } = self;
-        visitor(linear);
-        visitor(cubic);
-    }
-}
+parameters!(Gelu { linear, cubic });
 
 /// An activation function with its constants.
 #[derive(Clone)]

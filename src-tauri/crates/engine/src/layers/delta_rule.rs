@@ -9,7 +9,7 @@
 
 use crate::error::Result;
 use crate::ops::concatenate;
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::tensor::{device, Device, Tensor};
 
 /// Tokens of a chunk at most, a power of two.
@@ -216,21 +216,13 @@ fn square(size: i32, of: impl Fn(i32, i32) -> f32) -> Tensor {
     Tensor::from_f32(&numbers, &[size, size])
 }
 
-impl Parameters for DeltaRule {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            seen,
-            earlier,
-            minus_earlier,
-            unit,
-            quarters,
-        } = self;
-        for constant in [seen, earlier, minus_earlier, unit] {
-            visitor(constant);
-        }
-        quarters.visit(visitor);
-    }
-}
+parameters!(DeltaRule {
+    seen,
+    earlier,
+    minus_earlier,
+    unit,
+    quarters,
+});
 
 #[cfg(test)]
 #[path = "delta_rule_tests.rs"]

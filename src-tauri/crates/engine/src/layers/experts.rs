@@ -7,7 +7,7 @@ use mlx_rs::Dtype;
 use crate::error::Result;
 use crate::layers::Activation;
 use crate::ops::{concatenate, QuantizedTensor};
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::product_check::Layout;
 use crate::tensor::{device, eval, on_cpu, Device, Tensor};
 use crate::weights::{ExpertShape, Matrix, Weights};
@@ -207,28 +207,14 @@ impl Parameters for ExpertsWeight {
     }
 }
 
-impl Parameters for SwitchLinear {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { product, bias } = self;
-        product.visit(visitor);
-        bias.visit(visitor);
-    }
-}
+parameters!(SwitchLinear { product, bias });
 
-impl Parameters for Experts {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            gate_up_proj,
-            down_proj,
-            activation,
-            chosen,
-        } = self;
-        gate_up_proj.visit(visitor);
-        down_proj.visit(visitor);
-        activation.visit(visitor);
-        visitor(chosen);
-    }
-}
+parameters!(Experts {
+    gate_up_proj,
+    down_proj,
+    activation,
+    chosen,
+});
 
 #[cfg(test)]
 #[path = "experts_tests.rs"]

@@ -1,7 +1,7 @@
 //! Norms by mean and variance.
 
 use crate::error::Result;
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -30,10 +30,4 @@ impl LayerNorm {
     }
 }
 
-impl Parameters for LayerNorm {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { weight, bias, eps: _ } = self;
-        visitor(weight);
-        visitor(bias);
-    }
-}
+parameters!(LayerNorm { weight, bias, eps: _ });

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::kernels::{self, Epilogue, GateKernel};
 use crate::layers::{Activation, Gelu, ResidualStream, RmsNorm};
 use crate::ops::{concatenate, QuantizedTensor};
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::product_check::Layout;
 use crate::tensor::{async_eval, device, eval, Device, Tensor};
 use crate::weights::{Matrix, Weights};
@@ -360,19 +360,12 @@ fn join_rows(parts: &[&Tensor]) -> Result<Tensor> {
     }
 }
 
-impl Parameters for QuantizedTensor {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            weight,
-            scales,
-            biases,
-            format: _,
-        } = self;
-        visitor(weight);
-        visitor(scales);
-        biases.visit(visitor);
-    }
-}
+parameters!(QuantizedTensor {
+    weight,
+    scales,
+    biases,
+    format: _,
+});
 
 impl Parameters for LinearWeight {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
@@ -384,10 +377,4 @@ impl Parameters for LinearWeight {
     }
 }
 
-impl Parameters for Linear {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { weight, bias } = self;
-        weight.visit(visitor);
-        bias.visit(visitor);
-    }
-}
+parameters!(Linear { weight, bias });

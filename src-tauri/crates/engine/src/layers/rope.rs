@@ -5,7 +5,7 @@ use mlx_rs::Dtype;
 
 use crate::error::Result;
 use crate::ops::{concatenate, stack};
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::tensor::{device, has_kernels, Device, Tensor};
 
 /// The turning of one kind of layer.
@@ -284,16 +284,10 @@ impl Rope {
     }
 }
 
-impl Parameters for Rope {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            width: _,
-            config: _,
-            periods,
-            amplitude,
-            directions: _,
-        } = self;
-        visitor(periods);
-        amplitude.visit(visitor);
-    }
-}
+parameters!(Rope {
+    width: _,
+    config: _,
+    periods,
+    amplitude,
+    directions: _,
+});

@@ -4,7 +4,7 @@ use mlx_rs::Dtype;
 
 use crate::error::Result;
 use crate::ops::concatenate;
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::{device, Device, Tensor};
 use crate::weights::Weights;
 
@@ -68,13 +68,7 @@ impl ShortConv {
     }
 }
 
-impl Parameters for ShortConv {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { rows, bias } = self;
-        visitor(rows);
-        bias.visit(visitor);
-    }
-}
+parameters!(ShortConv { rows, bias });
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

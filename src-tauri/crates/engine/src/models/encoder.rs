@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::layers::{Embedding, LayerNorm, Linear, Pointwise, Rope};
 use crate::models::pass::{mask, spans, Pass};
 use crate::ops::{concatenate, Mask};
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::sequence::ids_tensor;
 use crate::tensor::{device, Device, Tensor};
 use crate::weights::Weights;
@@ -242,52 +242,27 @@ impl Parameters for PositionTable {
     }
 }
 
-impl Parameters for Mlp {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            activation,
-            up_proj,
-            gated: _,
-            down_proj,
-        } = self;
-        activation.visit(visitor);
-        up_proj.visit(visitor);
-        down_proj.visit(visitor);
-    }
-}
+parameters!(Mlp {
+    activation,
+    up_proj,
+    gated: _,
+    down_proj,
+});
 
-impl Parameters for Layer {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            qkv_proj,
-            o_proj,
-            post_attention_layernorm,
-            mlp,
-            post_mlp_layernorm,
-        } = self;
-        qkv_proj.visit(visitor);
-        o_proj.visit(visitor);
-        post_attention_layernorm.visit(visitor);
-        mlp.visit(visitor);
-        post_mlp_layernorm.visit(visitor);
-    }
-}
+parameters!(Layer {
+    qkv_proj,
+    o_proj,
+    post_attention_layernorm,
+    mlp,
+    post_mlp_layernorm,
+});
 
-impl Parameters for Encoder {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            vocabulary: _,
-            heads: _,
-            word_embeddings,
-            positions,
-            token_type,
-            norm,
-            layers,
-        } = self;
-        word_embeddings.visit(visitor);
-        positions.visit(visitor);
-        token_type.visit(visitor);
-        norm.visit(visitor);
-        layers.visit(visitor);
-    }
-}
+parameters!(Encoder {
+    vocabulary: _,
+    heads: _,
+    word_embeddings,
+    positions,
+    token_type,
+    norm,
+    layers,
+});

@@ -9,7 +9,7 @@ use crate::layers::{
     each_sequence, norm_weight, ones, scaled_dot_product_attention, split_heads, Heads, Linear, Projection, ResidualStream, RmsNorm,
 };
 use crate::ops::concatenate;
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::{device, Device, Tensor};
 
 /// Attention with heads `[1, heads, length, width]`, or `[sequences, heads, 1, width]`, that may share keys.
@@ -314,25 +314,17 @@ impl Parameters for HeadNorms {
     }
 }
 
-impl Parameters for Attention {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            heads: _,
-            key_heads: _,
-            width: _,
-            window: _,
-            mask: _,
-            rope: _,
-            scale: _,
-            output_gate: _,
-            qkv_proj,
-            norms,
-            sinks,
-            o_proj,
-        } = self;
-        qkv_proj.visit(visitor);
-        norms.visit(visitor);
-        sinks.visit(visitor);
-        o_proj.visit(visitor);
-    }
-}
+parameters!(Attention {
+    heads: _,
+    key_heads: _,
+    width: _,
+    window: _,
+    mask: _,
+    rope: _,
+    scale: _,
+    output_gate: _,
+    qkv_proj,
+    norms,
+    sinks,
+    o_proj,
+});

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::layers::{scaled_dot_product_attention, Linear, RmsNorm};
 use crate::models::ChunkImage;
 use crate::ops::{concatenate, Mask};
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::tensor::Tensor;
 
 /// Attention from tokens to the states of a tower, whose heads may share keys.
@@ -188,25 +188,15 @@ fn gated(x: &Tensor, gate: &Tensor, shown: &Shown) -> Result<Tensor> {
     }
 }
 
-impl Parameters for CrossAttention {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            heads: _,
-            key_heads: _,
-            width: _,
-            q_proj,
-            k_proj,
-            v_proj,
-            q_norm,
-            k_norm,
-            o_proj,
-            gates,
-        } = self;
-        for linear in [q_proj, k_proj, v_proj, o_proj] {
-            linear.visit(visitor);
-        }
-        q_norm.visit(visitor);
-        k_norm.visit(visitor);
-        gates.iter().for_each(visitor);
-    }
-}
+parameters!(CrossAttention {
+    q_proj,
+    k_proj,
+    v_proj,
+    o_proj,
+    q_norm,
+    k_norm,
+    gates,
+    heads: _,
+    key_heads: _,
+    width: _,
+});

@@ -8,7 +8,7 @@ use super::LoadContext;
 use crate::cache::Cache;
 use crate::error::Result;
 use crate::layers::{each_sequence, DeltaRule, DeltaRuleInputs, Linear, Projection, RmsNorm, ShortConv};
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::Tensor;
 
 /// Added to the squares of queries and keys before they become unit vectors; no config tells it.
@@ -160,31 +160,18 @@ fn in_proj(config: &DeltaNetConfig, path: &str) -> Vec<Projection> {
     }
 }
 
-impl Parameters for DeltaNet {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            key_heads: _,
-            value_heads: _,
-            key_width: _,
-            value_width: _,
-            in_proj,
-            conv1d,
-            unit_norm,
-            dt_bias,
-            minus_speeds,
-            zero,
-            rule,
-            norm,
-            out_proj,
-        } = self;
-        in_proj.visit(visitor);
-        conv1d.visit(visitor);
-        unit_norm.visit(visitor);
-        for constant in [dt_bias, minus_speeds, zero] {
-            visitor(constant);
-        }
-        rule.visit(visitor);
-        norm.visit(visitor);
-        out_proj.visit(visitor);
-    }
-}
+parameters!(DeltaNet {
+    key_heads: _,
+    value_heads: _,
+    key_width: _,
+    value_width: _,
+    in_proj,
+    conv1d,
+    unit_norm,
+    dt_bias,
+    minus_speeds,
+    zero,
+    rule,
+    norm,
+    out_proj,
+});

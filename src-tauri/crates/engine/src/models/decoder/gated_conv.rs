@@ -6,7 +6,7 @@ use super::LoadContext;
 use crate::cache::Cache;
 use crate::error::Result;
 use crate::layers::{each_sequence, Linear, ShortConv};
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::Tensor;
 
 /// A gated short convolution over the whole width of the stream.
@@ -52,16 +52,9 @@ impl GatedConv {
     }
 }
 
-impl Parameters for GatedConv {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            width: _,
-            in_proj,
-            conv,
-            out_proj,
-        } = self;
-        in_proj.visit(visitor);
-        conv.visit(visitor);
-        out_proj.visit(visitor);
-    }
-}
+parameters!(GatedConv {
+    width: _,
+    in_proj,
+    conv,
+    out_proj,
+});

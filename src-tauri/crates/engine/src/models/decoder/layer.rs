@@ -8,8 +8,7 @@ use super::{FeedForward, LoadContext, Mixer, Step};
 use crate::cache::Cache;
 use crate::error::Result;
 use crate::layers::{ResidualStream, RmsNorm};
-use crate::parameters::Parameters;
-use crate::tensor::Tensor;
+use crate::parameters::parameters;
 
 /// One layer.
 pub(super) struct Layer {
@@ -88,20 +87,11 @@ impl Layer {
     }
 }
 
-impl Parameters for Layer {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            pre_mixer_norm,
-            mixer,
-            post_mixer_norm,
-            pre_feed_forward_norm,
-            feed_forward,
-            post_feed_forward_norm,
-        } = self;
-        for norm in [pre_mixer_norm, post_mixer_norm, pre_feed_forward_norm, post_feed_forward_norm] {
-            norm.visit(visitor);
-        }
-        mixer.visit(visitor);
-        feed_forward.visit(visitor);
-    }
-}
+parameters!(Layer {
+    pre_mixer_norm,
+    post_mixer_norm,
+    pre_feed_forward_norm,
+    post_feed_forward_norm,
+    mixer,
+    feed_forward,
+});

@@ -8,7 +8,7 @@ use crate::cache::{Cache, KvView, PlainCache};
 use crate::error::Result;
 use crate::layers::{each_sequence, scaled_dot_product_attention, Linear, RmsNorm};
 use crate::ops::{concatenate, QuantizedTensor};
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::product_check::Layout;
 use crate::tensor::Tensor;
 use crate::weights::{Matrix, Weights};
@@ -261,35 +261,20 @@ impl Parameters for HeadProjection {
     }
 }
 
-impl Parameters for Mla {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            heads: _,
-            rank: _,
-            nope_dim: _,
-            rope_dim: _,
-            value_dim: _,
-            mask: _,
-            rope: _,
-            down_proj,
-            queries,
-            kv_a_layernorm,
-            keys,
-            values,
-            o_proj,
-            scale,
-            mscale,
-        } = self;
-        down_proj.visit(visitor);
-        if let Some((norm, proj)) = queries {
-            norm.visit(visitor);
-            proj.visit(visitor);
-        }
-        kv_a_layernorm.visit(visitor);
-        keys.visit(visitor);
-        values.visit(visitor);
-        o_proj.visit(visitor);
-        visitor(scale);
-        mscale.visit(visitor);
-    }
-}
+parameters!(Mla {
+    heads: _,
+    rank: _,
+    nope_dim: _,
+    rope_dim: _,
+    value_dim: _,
+    mask: _,
+    rope: _,
+    down_proj,
+    queries,
+    kv_a_layernorm,
+    keys,
+    values,
+    o_proj,
+    scale,
+    mscale,
+});

@@ -5,7 +5,7 @@ use checkpoint::config::decoder::DenseConfig;
 use super::LoadContext;
 use crate::error::Result;
 use crate::layers::{Activation, Linear, Projection, ResidualStream, RmsNorm};
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::tensor::Tensor;
 
 /// `down(activation(gate(x)) · up(x))`.
@@ -57,15 +57,8 @@ impl Mlp {
     }
 }
 
-impl Parameters for Mlp {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            activation,
-            gate_up_proj,
-            down_proj,
-        } = self;
-        activation.visit(visitor);
-        gate_up_proj.visit(visitor);
-        down_proj.visit(visitor);
-    }
-}
+parameters!(Mlp {
+    activation,
+    gate_up_proj,
+    down_proj,
+});

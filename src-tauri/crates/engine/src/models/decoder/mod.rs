@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::layers::{norm_weight, Embedding, ImagePlaces, Linear, ResidualStream, RmsNorm, Rope, Rotation};
 use crate::models::{ChunkImage, Input};
 use crate::ops::Mask;
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 use attention::Attention;
@@ -416,34 +416,21 @@ impl Parameters for FeedForward {
     }
 }
 
-impl Parameters for Decoder {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            hidden_size: _,
-            vocabulary: _,
-            readable: _,
-            embed_tokens,
-            embedding_multiplier,
-            residual_add,
-            layers,
-            ropes,
-            windows: _,
-            query_scaling: _,
-            norm,
-            lm_head,
-            packs: _,
-            bidirectional: _,
-            logits_factor,
-            softcap,
-        } = self;
-        embed_tokens.visit(visitor);
-        layers.visit(visitor);
-        ropes.visit(visitor);
-        norm.visit(visitor);
-        lm_head.visit(visitor);
-        residual_add.visit(visitor);
-        for scalar in [embedding_multiplier, logits_factor, softcap] {
-            scalar.visit(visitor);
-        }
-    }
-}
+parameters!(Decoder {
+    embed_tokens,
+    layers,
+    ropes,
+    norm,
+    lm_head,
+    residual_add,
+    embedding_multiplier,
+    logits_factor,
+    softcap,
+    hidden_size: _,
+    vocabulary: _,
+    readable: _,
+    windows: _,
+    query_scaling: _,
+    packs: _,
+    bidirectional: _,
+});

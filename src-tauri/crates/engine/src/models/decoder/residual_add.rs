@@ -5,7 +5,7 @@ use mlx_rs::Dtype;
 
 use crate::error::Result;
 use crate::layers::{ResidualStream, RmsNorm};
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::tensor::Tensor;
 
 /// How the parts of a layer are added to the residual stream.
@@ -50,13 +50,4 @@ impl ResidualAdd {
     }
 }
 
-impl Parameters for ResidualAdd {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { factor, bounds } = self;
-        factor.visit(visitor);
-        if let Some((least, greatest)) = bounds {
-            visitor(least);
-            visitor(greatest);
-        }
-    }
-}
+parameters!(ResidualAdd { factor, bounds });

@@ -8,7 +8,7 @@ use super::mlp::Mlp;
 use super::LoadContext;
 use crate::error::Result;
 use crate::layers::{top_k_indices, Activation, Experts, Linear};
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::Tensor;
 use crate::weights::ExpertShape;
 
@@ -177,36 +177,21 @@ fn best_groups(ranking: &Tensor, groups: ExpertGroups, nothing: &Tensor) -> Resu
     cleared.reshape(&[length, experts])
 }
 
-impl Parameters for Router {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            config: _,
-            chosen: _,
-            correction,
-            factor,
-            nothing,
-        } = self;
-        for constant in [correction, factor, nothing] {
-            constant.visit(visitor);
-        }
-    }
-}
+parameters!(Router {
+    config: _,
+    chosen: _,
+    correction,
+    factor,
+    nothing,
+});
 
-impl Parameters for SparseMoe {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            gates,
-            count: _,
-            router,
-            experts,
-            shared_experts,
-        } = self;
-        gates.visit(visitor);
-        router.visit(visitor);
-        experts.visit(visitor);
-        shared_experts.visit(visitor);
-    }
-}
+parameters!(SparseMoe {
+    gates,
+    count: _,
+    router,
+    experts,
+    shared_experts,
+});
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

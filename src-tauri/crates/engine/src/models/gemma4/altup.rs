@@ -10,7 +10,7 @@ use crate::cache::{Cache, KvView};
 use crate::error::Result;
 use crate::layers::{Gelu, Linear, ResidualStream, RmsNorm};
 use crate::ops::stack;
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -300,94 +300,44 @@ impl Router {
     }
 }
 
-impl Parameters for Streams {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            projections,
-            unembed_projections,
-            layers,
-        } = self;
-        projections.visit(visitor);
-        unembed_projections.visit(visitor);
-        layers.visit(visitor);
-    }
-}
+parameters!(Streams {
+    projections,
+    unembed_projections,
+    layers,
+});
 
-impl Parameters for Layer {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            active: _,
-            input_layernorm,
-            self_attn,
-            laurel,
-            post_attention_layernorm,
-            pre_feedforward_layernorm,
-            mlp,
-            post_feedforward_layernorm,
-            router,
-            correct_output_scale,
-            input_gate,
-            half,
-            others,
-        } = self;
-        for norm in [
-            input_layernorm,
-            post_attention_layernorm,
-            pre_feedforward_layernorm,
-            post_feedforward_layernorm,
-        ] {
-            norm.visit(visitor);
-        }
-        self_attn.visit(visitor);
-        laurel.visit(visitor);
-        mlp.visit(visitor);
-        router.visit(visitor);
-        correct_output_scale.visit(visitor);
-        input_gate.visit(visitor);
-        visitor(half);
-        visitor(others);
-    }
-}
+parameters!(Layer {
+    input_layernorm,
+    post_attention_layernorm,
+    pre_feedforward_layernorm,
+    post_feedforward_layernorm,
+    self_attn,
+    laurel,
+    mlp,
+    router,
+    correct_output_scale,
+    input_gate,
+    half,
+    others,
+    active: _,
+});
 
-impl Parameters for Laurel {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            linear_left,
-            linear_right,
-            post_laurel_norm,
-        } = self;
-        linear_left.visit(visitor);
-        linear_right.visit(visitor);
-        post_laurel_norm.visit(visitor);
-    }
-}
+parameters!(Laurel {
+    linear_left,
+    linear_right,
+    post_laurel_norm,
+});
 
-impl Parameters for Mlp {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            gate_up_proj,
-            gelu,
-            down_proj,
-            cutoff,
-        } = self;
-        gate_up_proj.visit(visitor);
-        gelu.visit(visitor);
-        down_proj.visit(visitor);
-        cutoff.visit(visitor);
-    }
-}
+parameters!(Mlp {
+    gate_up_proj,
+    gelu,
+    down_proj,
+    cutoff,
+});
 
-impl Parameters for Router {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            norm,
-            modality_router,
-            prediction_coefs,
-            correction_coefs,
-        } = self;
-        norm.visit(visitor);
-        modality_router.visit(visitor);
-        prediction_coefs.visit(visitor);
-        correction_coefs.visit(visitor);
-    }
-}
+parameters!(Router {
+    norm,
+    modality_router,
+    prediction_coefs,
+    correction_coefs,
+});

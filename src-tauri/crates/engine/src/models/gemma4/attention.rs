@@ -9,7 +9,7 @@ use crate::layers::{
     join_sequences, scaled_dot_product_attention, sequence_rows, split_heads, Heads, Linear, ResidualStream, RmsNorm, Rope, Rotation,
 };
 use crate::ops::{concatenate, Mask};
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -169,21 +169,14 @@ impl Attention {
     }
 }
 
-impl Parameters for Attention {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            heads: _,
-            key_heads: _,
-            width: _,
-            qkv_proj,
-            norms,
-            o_proj,
-        } = self;
-        qkv_proj.visit(visitor);
-        norms.visit(visitor);
-        o_proj.visit(visitor);
-    }
-}
+parameters!(Attention {
+    heads: _,
+    key_heads: _,
+    width: _,
+    qkv_proj,
+    norms,
+    o_proj,
+});
 
 impl Parameters for HeadNorms {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {

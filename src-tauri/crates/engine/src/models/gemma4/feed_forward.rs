@@ -4,7 +4,7 @@ use checkpoint::config::gemma4::{Gemma4Config, Gemma4MoeConfig};
 
 use crate::error::Result;
 use crate::layers::{top_k_indices, Activation, Experts, Gelu, Linear, ResidualStream, RmsNorm};
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::Tensor;
 use crate::weights::{ExpertShape, Weights};
 
@@ -148,65 +148,30 @@ fn norm(config: &Gemma4Config, layer: usize, name: &str, weights: &mut Weights<'
     )
 }
 
-impl Parameters for FeedForward {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            pre_feedforward_layernorm,
-            mlp,
-            moe,
-            post_feedforward_layernorm,
-        } = self;
-        pre_feedforward_layernorm.visit(visitor);
-        mlp.visit(visitor);
-        moe.visit(visitor);
-        post_feedforward_layernorm.visit(visitor);
-    }
-}
+parameters!(FeedForward {
+    pre_feedforward_layernorm,
+    mlp,
+    moe,
+    post_feedforward_layernorm,
+});
 
-impl Parameters for Mlp {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            gate_up_proj,
-            activation,
-            down_proj,
-        } = self;
-        gate_up_proj.visit(visitor);
-        activation.visit(visitor);
-        down_proj.visit(visitor);
-    }
-}
+parameters!(Mlp {
+    gate_up_proj,
+    activation,
+    down_proj,
+});
 
-impl Parameters for SparseMoe {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            router,
-            experts,
-            pre_feedforward_layernorm_2,
-            post_feedforward_layernorm_1,
-            post_feedforward_layernorm_2,
-        } = self;
-        router.visit(visitor);
-        experts.visit(visitor);
-        for norm in [
-            pre_feedforward_layernorm_2,
-            post_feedforward_layernorm_1,
-            post_feedforward_layernorm_2,
-        ] {
-            norm.visit(visitor);
-        }
-    }
-}
+parameters!(SparseMoe {
+    router,
+    experts,
+    pre_feedforward_layernorm_2,
+    post_feedforward_layernorm_1,
+    post_feedforward_layernorm_2,
+});
 
-impl Parameters for Router {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            chosen: _,
-            norm,
-            proj,
-            per_expert_scale,
-        } = self;
-        norm.visit(visitor);
-        proj.visit(visitor);
-        visitor(per_expert_scale);
-    }
-}
+parameters!(Router {
+    chosen: _,
+    norm,
+    proj,
+    per_expert_scale,
+});

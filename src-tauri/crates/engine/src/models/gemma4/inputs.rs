@@ -6,7 +6,7 @@ use mlx_rs::Dtype;
 
 use crate::error::Result;
 use crate::layers::{Embedding, Gelu, Linear, ResidualStream, RmsNorm};
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -82,37 +82,19 @@ impl InputGate {
     }
 }
 
-impl Parameters for PerLayerInputs {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            width: _,
-            embed_tokens_per_layer,
-            per_layer_model_projection,
-            per_layer_projection_norm,
-            embedding_scale,
-            projection_scale,
-            joint_scale,
-        } = self;
-        embed_tokens_per_layer.visit(visitor);
-        per_layer_model_projection.visit(visitor);
-        per_layer_projection_norm.visit(visitor);
-        for scale in [embedding_scale, projection_scale, joint_scale] {
-            visitor(scale);
-        }
-    }
-}
+parameters!(PerLayerInputs {
+    width: _,
+    embed_tokens_per_layer,
+    per_layer_model_projection,
+    per_layer_projection_norm,
+    embedding_scale,
+    projection_scale,
+    joint_scale,
+});
 
-impl Parameters for InputGate {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            per_layer_input_gate,
-            gelu,
-            per_layer_projection,
-            post_per_layer_input_norm,
-        } = self;
-        per_layer_input_gate.visit(visitor);
-        gelu.visit(visitor);
-        per_layer_projection.visit(visitor);
-        post_per_layer_input_norm.visit(visitor);
-    }
-}
+parameters!(InputGate {
+    per_layer_input_gate,
+    gelu,
+    per_layer_projection,
+    post_per_layer_input_norm,
+});

@@ -8,7 +8,7 @@ use super::inputs::InputGate;
 use crate::cache::{Cache, KvView};
 use crate::error::Result;
 use crate::layers::{Gelu, ResidualStream, RmsNorm};
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -63,21 +63,11 @@ impl Layer {
     }
 }
 
-impl Parameters for Layer {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            input_layernorm,
-            self_attn,
-            post_attention_layernorm,
-            feed_forward,
-            input_gate,
-            layer_scalar,
-        } = self;
-        input_layernorm.visit(visitor);
-        self_attn.visit(visitor);
-        post_attention_layernorm.visit(visitor);
-        feed_forward.visit(visitor);
-        input_gate.visit(visitor);
-        layer_scalar.visit(visitor);
-    }
-}
+parameters!(Layer {
+    input_layernorm,
+    self_attn,
+    post_attention_layernorm,
+    feed_forward,
+    input_gate,
+    layer_scalar,
+});

@@ -19,7 +19,7 @@ use crate::cache::{of_layer, Cache, PlainCache, RotatingCache};
 use crate::error::Result;
 use crate::layers::{Embedding, Gelu, Linear, ResidualStream, RmsNorm, Rope};
 use crate::models::Input;
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -211,28 +211,15 @@ impl Parameters for Layers {
     }
 }
 
-impl Parameters for Gemma4 {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            config: _,
-            embed_tokens,
-            embed_scale,
-            per_layer_inputs,
-            layers,
-            norm,
-            lm_head,
-            softcap,
-            sliding_rope,
-            full_rope,
-        } = self;
-        embed_tokens.visit(visitor);
-        visitor(embed_scale);
-        per_layer_inputs.visit(visitor);
-        layers.visit(visitor);
-        norm.visit(visitor);
-        lm_head.visit(visitor);
-        softcap.visit(visitor);
-        sliding_rope.visit(visitor);
-        full_rope.visit(visitor);
-    }
-}
+parameters!(Gemma4 {
+    config: _,
+    embed_tokens,
+    embed_scale,
+    per_layer_inputs,
+    layers,
+    norm,
+    lm_head,
+    softcap,
+    sliding_rope,
+    full_rope,
+});

@@ -7,7 +7,7 @@ use super::rope::PatchRotation;
 use crate::error::Result;
 use crate::layers::{Linear, RmsNorm};
 use crate::ops::{concatenate, Mask};
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::{device, Device, Tensor};
 
 /// The widths of heads that Metal has a kernel for.
@@ -198,21 +198,14 @@ impl Parameters for HeadNorms {
     }
 }
 
-impl Parameters for Attention {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            heads: _,
-            width: _,
-            scale: _,
-            projections,
-            norms,
-            output,
-        } = self;
-        projections.visit(visitor);
-        norms.visit(visitor);
-        output.visit(visitor);
-    }
-}
+parameters!(Attention {
+    heads: _,
+    width: _,
+    scale: _,
+    projections,
+    norms,
+    output,
+});
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

@@ -5,7 +5,7 @@ use super::linear::ClippedLinear;
 use super::rope::PatchRotation;
 use crate::error::Result;
 use crate::layers::{LayerNorm, Pointwise, RmsNorm};
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::Tensor;
 
 /// A norm of either kind.
@@ -90,36 +90,18 @@ impl Parameters for Norm {
     }
 }
 
-impl Parameters for Mlp {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            activation,
-            gate,
-            up,
-            down,
-        } = self;
-        activation.visit(visitor);
-        gate.visit(visitor);
-        up.visit(visitor);
-        down.visit(visitor);
-    }
-}
+parameters!(Mlp {
+    activation,
+    gate,
+    up,
+    down,
+});
 
-impl Parameters for Block {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            before_attention,
-            attention,
-            after_attention,
-            before_mlp,
-            mlp,
-            after_mlp,
-        } = self;
-        before_attention.visit(visitor);
-        attention.visit(visitor);
-        after_attention.visit(visitor);
-        before_mlp.visit(visitor);
-        mlp.visit(visitor);
-        after_mlp.visit(visitor);
-    }
-}
+parameters!(Block {
+    before_attention,
+    attention,
+    after_attention,
+    before_mlp,
+    mlp,
+    after_mlp,
+});

@@ -10,8 +10,7 @@ use super::patches::COLOURS;
 use super::{pause, rows_of, Features, LayerHook};
 use crate::error::Result;
 use crate::layers::Linear;
-use crate::parameters::Parameters;
-use crate::tensor::Tensor;
+use crate::parameters::parameters;
 use crate::weights::Weights;
 
 /// The projection of patches, pixel by pixel.
@@ -41,13 +40,8 @@ impl FalconPatches {
     }
 }
 
-impl Parameters for FalconPatches {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            numbers: _,
-            dtype: _,
-            img_projector,
-        } = self;
-        img_projector.visit(visitor);
-    }
-}
+parameters!(FalconPatches {
+    numbers: _,
+    dtype: _,
+    img_projector,
+});

@@ -14,7 +14,7 @@ use super::rope::{angles, PatchRotation};
 use super::{pause, rows_of, Features, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{Linear, Pointwise, RmsNorm};
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::sequence::ids_tensor;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
@@ -172,32 +172,19 @@ fn load_block(config: &Gemma4VisionConfig, layer: u32, dtype: Dtype, weights: &m
     })
 }
 
-impl Parameters for Gemma4Tower {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            patch_size: _,
-            pooling: _,
-            rows: _,
-            head_dim: _,
-            theta: _,
-            input_proj,
-            positions,
-            layers,
-            pool_factor,
-            standard,
-            pre_projection_norm,
-            embedding_projection,
-            two,
-            half,
-        } = self;
-        input_proj.visit(visitor);
-        positions.iter().for_each(&mut *visitor);
-        layers.visit(visitor);
-        standard.iter().flatten().for_each(&mut *visitor);
-        pre_projection_norm.visit(visitor);
-        embedding_projection.visit(visitor);
-        for scalar in [pool_factor, two, half] {
-            visitor(scalar);
-        }
-    }
-}
+parameters!(Gemma4Tower {
+    input_proj,
+    positions,
+    layers,
+    standard,
+    pre_projection_norm,
+    embedding_projection,
+    pool_factor,
+    two,
+    half,
+    patch_size: _,
+    pooling: _,
+    rows: _,
+    head_dim: _,
+    theta: _,
+});

@@ -14,7 +14,7 @@ use super::stack::{check_blocks, load_mlp, load_table, BlockNames, Stack, TORCH_
 use super::{rows_of, Features, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{LayerNorm, Linear, Pointwise, RmsNorm};
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::sequence::ids_tensor;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
@@ -152,49 +152,25 @@ impl Merger {
     }
 }
 
-impl Parameters for Learned {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            post_conv_layernorm,
-            positions,
-        } = self;
-        post_conv_layernorm.visit(visitor);
-        visitor(positions);
-    }
-}
+parameters!(Learned {
+    post_conv_layernorm,
+    positions,
+});
 
-impl Parameters for Merger {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            downsample,
-            proj,
-            post_projection_norm,
-            activation,
-            network,
-        } = self;
-        downsample.visit(visitor);
-        proj.visit(visitor);
-        post_projection_norm.visit(visitor);
-        activation.visit(visitor);
-        network.visit(visitor);
-    }
-}
+parameters!(Merger {
+    downsample,
+    proj,
+    post_projection_norm,
+    activation,
+    network,
+});
 
-impl Parameters for GlmTower {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            config: _,
-            dtype: _,
-            patch_proj,
-            learned,
-            stack,
-            post_layernorm,
-            merger,
-        } = self;
-        patch_proj.visit(visitor);
-        learned.visit(visitor);
-        stack.visit(visitor);
-        post_layernorm.visit(visitor);
-        merger.visit(visitor);
-    }
-}
+parameters!(GlmTower {
+    config: _,
+    dtype: _,
+    patch_proj,
+    learned,
+    stack,
+    post_layernorm,
+    merger,
+});

@@ -14,7 +14,7 @@ use super::{rows_of, Features, LayerHook};
 use crate::error::Result;
 use crate::layers::{Linear, Pointwise, RmsNorm};
 use crate::ops::concatenate;
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -136,42 +136,22 @@ impl Merger {
     }
 }
 
-impl Parameters for Merger {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            before_rms,
-            first,
-            activation,
-            second,
-            mlp,
-            newline,
-            ends,
-            after_rms,
-        } = self;
-        before_rms.visit(visitor);
-        first.visit(visitor);
-        activation.visit(visitor);
-        second.visit(visitor);
-        mlp.visit(visitor);
-        visitor(newline);
-        ends.iter().for_each(&mut *visitor);
-        after_rms.visit(visitor);
-    }
-}
+parameters!(Merger {
+    before_rms,
+    first,
+    activation,
+    second,
+    mlp,
+    newline,
+    ends,
+    after_rms,
+});
 
-impl Parameters for HunyuanTower {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            config: _,
-            dtype: _,
-            patch_embedding,
-            positions,
-            stack,
-            merger,
-        } = self;
-        patch_embedding.visit(visitor);
-        visitor(positions);
-        stack.visit(visitor);
-        merger.visit(visitor);
-    }
-}
+parameters!(HunyuanTower {
+    config: _,
+    dtype: _,
+    patch_embedding,
+    positions,
+    stack,
+    merger,
+});

@@ -14,7 +14,7 @@ use super::{planes_of, Features, LayerHook};
 use crate::error::Result;
 use crate::layers::{LayerNorm, Linear};
 use crate::ops::concatenate;
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -139,22 +139,12 @@ impl InternVit {
     }
 }
 
-impl Parameters for InternVit {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            config: _,
-            patch_embedding,
-            class,
-            positions,
-            stack,
-            norm,
-            projector,
-        } = self;
-        patch_embedding.visit(visitor);
-        visitor(class);
-        visitor(positions);
-        stack.visit(visitor);
-        norm.visit(visitor);
-        projector.visit(visitor);
-    }
-}
+parameters!(InternVit {
+    config: _,
+    patch_embedding,
+    class,
+    positions,
+    stack,
+    norm,
+    projector,
+});

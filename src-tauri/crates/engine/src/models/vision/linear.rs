@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::layers::Linear;
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -50,10 +50,4 @@ impl ClippedLinear {
     }
 }
 
-impl Parameters for ClippedLinear {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { linear, bounds } = self;
-        linear.visit(visitor);
-        bounds.iter().flatten().for_each(visitor);
-    }
-}
+parameters!(ClippedLinear { linear, bounds });

@@ -14,7 +14,7 @@ use super::{planes_of, Features, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{Embedding, LayerNorm, Linear};
 use crate::ops::{concatenate, stack};
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -59,13 +59,7 @@ impl ArrangementTable {
     }
 }
 
-impl Parameters for ArrangementTable {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { table, gate } = self;
-        table.visit(visitor);
-        visitor(gate);
-    }
-}
+parameters!(ArrangementTable { table, gate });
 
 /// A tower with its projector.
 pub struct Mllama {
@@ -213,34 +207,18 @@ impl Mllama {
     }
 }
 
-impl Parameters for Mllama {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            config: _,
-            dtype: _,
-            patch_embedding,
-            class,
-            positions,
-            tile_positions,
-            before,
-            after,
-            layernorm_pre,
-            layernorm_post,
-            local,
-            global,
-            projector,
-        } = self;
-        patch_embedding.visit(visitor);
-        visitor(class);
-        visitor(positions);
-        for table in [tile_positions, before, after] {
-            table.visit(visitor);
-        }
-        for norm in [layernorm_pre, layernorm_post] {
-            norm.visit(visitor);
-        }
-        local.visit(visitor);
-        global.visit(visitor);
-        projector.visit(visitor);
-    }
-}
+parameters!(Mllama {
+    config: _,
+    dtype: _,
+    patch_embedding,
+    class,
+    positions,
+    tile_positions,
+    before,
+    after,
+    layernorm_pre,
+    layernorm_post,
+    local,
+    global,
+    projector,
+});

@@ -14,7 +14,7 @@ use super::{pause, Features, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{Embedding, Linear, Pointwise, RmsNorm};
 use crate::ops::concatenate;
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -197,29 +197,15 @@ fn stretched(grid: &Grid, to: &Grid) -> Result<Tensor> {
     grid.states.take(&Tensor::from_i32(&places, &[places.len() as i32]), 0)
 }
 
-impl Parameters for MobileNet {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            config: _,
-            dtype: _,
-            gelu,
-            stem: (stem, stem_norm),
-            stages,
-            fusion: (fusion, fusion_norm),
-            soft_norm,
-            projection,
-            output_norm,
-            closing,
-        } = self;
-        gelu.visit(visitor);
-        stem.visit(visitor);
-        stem_norm.visit(visitor);
-        stages.visit(visitor);
-        fusion.visit(visitor);
-        fusion_norm.visit(visitor);
-        soft_norm.visit(visitor);
-        projection.visit(visitor);
-        output_norm.visit(visitor);
-        closing.visit(visitor);
-    }
-}
+parameters!(MobileNet {
+    config: _,
+    dtype: _,
+    gelu,
+    stem,
+    stages,
+    fusion,
+    soft_norm,
+    projection,
+    output_norm,
+    closing,
+});

@@ -6,7 +6,7 @@ use checkpoint::memory::MAX_TOWER_SCORES;
 use crate::error::{Error, Result};
 use crate::layers::{Linear, Pointwise, RmsNorm};
 use crate::ops::{concatenate, Mask};
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -329,78 +329,38 @@ impl Block {
     }
 }
 
-impl Parameters for Convolution {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { kernel, bias, stride: _ } = self;
-        visitor(kernel);
-        bias.visit(visitor);
-    }
-}
+parameters!(Convolution { kernel, bias, stride: _ });
 
-impl Parameters for Reduced {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { down, projection } = self;
-        if let Some((convolution, norm)) = down {
-            convolution.visit(visitor);
-            norm.visit(visitor);
-        }
-        projection.visit(visitor);
-    }
-}
+parameters!(Reduced { down, projection });
+
+parameters!(Attention {
+    norm,
+    query,
+    key,
+    value,
+    output,
+    factors,
+});
+parameters!(Edge {
+    expansion,
+    norm,
+    projection,
+    output_norm,
+});
+parameters!(Inverted {
+    before,
+    between,
+    expansion,
+    projection,
+    factors,
+});
 
 impl Parameters for Block {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         match self {
-            Self::Edge(edge) => {
-                let Edge {
-                    expansion,
-                    norm,
-                    projection,
-                    output_norm,
-                } = edge;
-                expansion.visit(visitor);
-                norm.visit(visitor);
-                projection.visit(visitor);
-                output_norm.visit(visitor);
-            }
+            Self::Edge(edge) => edge.visit(visitor),
             Self::Inverted(inverted) => inverted.visit(visitor),
-            Self::Attention(attention) => {
-                let Attention {
-                    norm,
-                    query,
-                    key,
-                    value,
-                    output,
-                    factors,
-                } = &**attention;
-                norm.visit(visitor);
-                query.visit(visitor);
-                key.visit(visitor);
-                value.visit(visitor);
-                output.visit(visitor);
-                factors.visit(visitor);
-            }
+            Self::Attention(attention) => attention.visit(visitor),
         }
-    }
-}
-
-impl Parameters for Inverted {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            before,
-            expansion,
-            between,
-            projection,
-            factors,
-        } = self;
-        for (convolution, norm) in [before, between].into_iter().flatten() {
-            convolution.visit(visitor);
-            norm.visit(visitor);
-        }
-        for (linear, norm) in [expansion, projection] {
-            linear.visit(visitor);
-            norm.visit(visitor);
-        }
-        factors.visit(visitor);
     }
 }

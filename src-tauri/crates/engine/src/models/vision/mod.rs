@@ -26,7 +26,7 @@ use media::ViewPixels;
 
 use crate::error::{Error, Result};
 use crate::ops::concatenate;
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::{device, eval, Device, Tensor};
 use crate::weights::Weights;
 
@@ -69,13 +69,7 @@ impl Features {
     }
 }
 
-impl Parameters for Features {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self { embeddings, deep } = self;
-        visitor(embeddings);
-        deep.visit(visitor);
-    }
-}
+parameters!(Features { embeddings, deep });
 
 /// Called between two layers of a tower with the states that the next one takes; an error from it ends the look.
 pub type LayerHook<'a> = dyn FnMut(&Tensor) -> Result<()> + 'a;

@@ -12,7 +12,7 @@ use super::stack::{check_blocks, first_with, load_mlp, row_by_row, BlockNames, S
 use super::{planes_of, Features, LayerHook};
 use crate::error::Result;
 use crate::layers::{Linear, RmsNorm};
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -128,33 +128,18 @@ impl Merger {
     }
 }
 
-impl Parameters for Merger {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            merge: _,
-            norm,
-            merging_layer,
-        } = self;
-        norm.visit(visitor);
-        merging_layer.visit(visitor);
-    }
-}
+parameters!(Merger {
+    merge: _,
+    norm,
+    merging_layer,
+});
 
-impl Parameters for Pixtral {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            config: _,
-            dtype: _,
-            patch_conv,
-            ln_pre,
-            stack,
-            merger,
-            projector,
-        } = self;
-        patch_conv.visit(visitor);
-        ln_pre.visit(visitor);
-        stack.visit(visitor);
-        merger.visit(visitor);
-        projector.visit(visitor);
-    }
-}
+parameters!(Pixtral {
+    config: _,
+    dtype: _,
+    patch_conv,
+    ln_pre,
+    stack,
+    merger,
+    projector,
+});

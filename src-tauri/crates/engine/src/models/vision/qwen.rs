@@ -17,7 +17,7 @@ use super::stack::load_table;
 use super::{pause, rows_of, Features, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{LayerNorm, Linear, Pointwise, RmsNorm};
-use crate::parameters::Parameters;
+use crate::parameters::parameters;
 use crate::sequence::ids_tensor;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
@@ -289,38 +289,21 @@ fn load_block(config: &QwenVisionConfig, layer: u32, dtype: Dtype, weights: &mut
     })
 }
 
-impl Parameters for Merger {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            width: _,
-            norm,
-            norm_together: _,
-            activation,
-            up,
-            down,
-        } = self;
-        norm.visit(visitor);
-        activation.visit(visitor);
-        up.visit(visitor);
-        down.visit(visitor);
-    }
-}
+parameters!(Merger {
+    width: _,
+    norm,
+    norm_together: _,
+    activation,
+    up,
+    down,
+});
 
-impl Parameters for QwenTower {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            config: _,
-            dtype: _,
-            patch_proj,
-            positions,
-            blocks,
-            merger,
-            deep_mergers,
-        } = self;
-        patch_proj.visit(visitor);
-        positions.visit(visitor);
-        blocks.visit(visitor);
-        merger.visit(visitor);
-        deep_mergers.visit(visitor);
-    }
-}
+parameters!(QwenTower {
+    config: _,
+    dtype: _,
+    patch_proj,
+    positions,
+    blocks,
+    merger,
+    deep_mergers,
+});

@@ -15,7 +15,7 @@ use super::stack::{check_blocks, first_with, join_blocks, load_mlp, load_table, 
 use super::{planes_of, rows_of, Features, LayerHook};
 use crate::error::Result;
 use crate::layers::{LayerNorm, Linear, RmsNorm};
-use crate::parameters::Parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
@@ -197,21 +197,12 @@ impl Parameters for Projector {
     }
 }
 
-impl Parameters for Siglip {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            config: _,
-            dtype: _,
-            patch_embedding,
-            positions,
-            stack,
-            post_layernorm,
-            projector,
-        } = self;
-        patch_embedding.visit(visitor);
-        visitor(positions);
-        stack.visit(visitor);
-        post_layernorm.visit(visitor);
-        projector.visit(visitor);
-    }
-}
+parameters!(Siglip {
+    config: _,
+    dtype: _,
+    patch_embedding,
+    positions,
+    stack,
+    post_layernorm,
+    projector,
+});
