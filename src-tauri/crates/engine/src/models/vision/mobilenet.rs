@@ -8,7 +8,7 @@ use checkpoint::View;
 use media::ViewPixels;
 use mlx_rs::Dtype;
 
-use super::mobilenet_blocks::{Block, Convolution, Grid, Inverted, Loading, Stored, STRIDE};
+use super::mobilenet_blocks::{Block, Convolution, FeatureMap, KernelLayout, LoadContext, UniversalInvertedResidual, STRIDE};
 use super::patches::COLOURS;
 use super::{pause, Features, LayerHook};
 use crate::error::{Error, Result};
@@ -37,7 +37,7 @@ pub struct MobileNet {
     stem: (Convolution, RmsNorm),
     stages: Vec<Vec<Block>>,
     /// Makes one of the results of the last stages.
-    fusion: (Inverted, RmsNorm),
+    fusion: (UniversalInvertedResidual, RmsNorm),
     /// The factors of the norm of features are times the root of their width.
     soft_norm: RmsNorm,
     projection: Linear,
@@ -49,14 +49,14 @@ pub struct MobileNet {
 impl MobileNet {
     pub(super) fn load(config: &MobileNetConfig, outputs: u32, weights: &mut Weights<'_>) -> Result<Self> {
         let first = format!("{NETWORK}.blocks.0.0.conv_exp.weight");
-        let stored = match weights.shape(&first) {
-            Some([.., rows, columns]) if rows == columns => Stored::ChannelsSecond,
-            Some(_) => Stored::ChannelsLast,
+        let layout = match weights.shape(&first) {
+            Some([.., rows, columns]) if rows == columns => KernelLayout::Oihw,
+            Some(_) => KernelLayout::Ohwi,
             None => return Err(Error::MissingTensor(first)),
         };
         let dtype = weights.dtype(&first);
         let hidden = config.hidden_size as i32;
-        let mut loading = Loading { weights, stored };
+        let mut loading = LoadContext { weights, layout };
         let stem = (
             Convolution::load(&format!("{NETWORK}.conv_stem.conv"), STRIDE, &mut loading)?,
             loading.norm(&format!("{NETWORK}.conv_stem.bn"))?,
@@ -78,7 +78,7 @@ impl MobileNet {
             stages.push(blocks);
         }
         let fusion = (
-            Inverted::load(&format!("{NETWORK}.msfa.ffn"), 1, &mut loading)?,
+            UniversalInvertedResidual::load(&format!("{NETWORK}.msfa.ffn"), 1, &mut loading)?,
             loading.norm(&format!("{NETWORK}.msfa.norm"))?,
         );
         let norm = |name: &str, factor: f32, weights: &mut Weights<'_>| {
@@ -130,7 +130,7 @@ impl MobileNet {
             )));
         }
         let planes = Tensor::from_f32(&pixels.values, &[COLOURS, height, width]).astype(self.dtype)?;
-        let mut x = Grid {
+        let mut x = FeatureMap {
             states: planes.transpose(&[1, 2, 0])?.reshape(&[height * width, COLOURS])?,
             rows: height,
             columns: width,
@@ -138,7 +138,7 @@ impl MobileNet {
         let (stem, norm) = &self.stem;
         x = stem.forward(&x)?;
         x.states = self.gelu.forward(&norm.forward(&x.states)?)?;
-        let mut joined: Vec<Grid> = Vec::new();
+        let mut joined: Vec<FeatureMap> = Vec::new();
         for (stage, blocks) in self.stages.iter().enumerate() {
             for block in blocks {
                 x = block.forward(x, &self.gelu)?;
@@ -160,7 +160,7 @@ impl MobileNet {
     }
 
     /// One grid `[side · side, width]` of those of the last stages, of which the first is the largest.
-    fn fuse(&self, grids: &[Grid]) -> Result<Tensor> {
+    fn fuse(&self, grids: &[FeatureMap]) -> Result<Tensor> {
         let [first, ..] = grids else {
             return Err(Error::BadRequest("this model's tower has no stages".into()));
         };
@@ -184,7 +184,7 @@ impl MobileNet {
 }
 
 /// The states of a grid with each place as often as it takes for a larger one.
-fn stretched(grid: &Grid, to: &Grid) -> Result<Tensor> {
+fn stretched(grid: &FeatureMap, to: &FeatureMap) -> Result<Tensor> {
     if (grid.rows, grid.columns) == (to.rows, to.columns) {
         return Ok(grid.states.clone());
     }

@@ -17,41 +17,41 @@ const EPS: f32 = 1e-6;
 pub(super) const STRIDE: i32 = 2;
 
 /// States on a grid: `[rows · columns, channels]` of `[rows, columns]`.
-pub(super) struct Grid {
+pub(super) struct FeatureMap {
     pub(super) states: Tensor,
     pub(super) rows: i32,
     pub(super) columns: i32,
 }
 
-impl Grid {
+impl FeatureMap {
     pub(super) fn with(&self, states: Tensor) -> Self {
         Self { states, ..*self }
     }
 }
 
-/// How the weights of convolutions are stored.
+/// The order of the axes of convolutions in the weight files.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stored {
-    /// Channels second, as PyTorch has them.
-    ChannelsSecond,
-    /// Channels last, as MLX has them.
-    ChannelsLast,
+pub(super) enum KernelLayout {
+    /// `[outputs, inputs, rows, columns]`, as PyTorch has them.
+    Oihw,
+    /// `[outputs, rows, columns, inputs]`, as MLX has them.
+    Ohwi,
 }
 
 /// What the parts are loaded with.
-pub(super) struct Loading<'l, 'w> {
+pub(super) struct LoadContext<'l, 'w> {
     pub(super) weights: &'l mut Weights<'w>,
-    pub(super) stored: Stored,
+    pub(super) layout: KernelLayout,
 }
 
-impl Loading<'_, '_> {
+impl LoadContext<'_, '_> {
     /// The kernel `[outputs, rows, columns, channels of a group]` of a convolution.
     fn kernel(&mut self, path: &str) -> Result<Tensor> {
         let name = format!("{path}.weight");
         let kernel = self.weights.take_any(&name)?;
-        match (kernel.shape().len(), self.stored) {
-            (4, Stored::ChannelsLast) => Ok(kernel),
-            (4, Stored::ChannelsSecond) => kernel.transpose(&[0, 2, 3, 1])?.contiguous(),
+        match (kernel.shape().len(), self.layout) {
+            (4, KernelLayout::Ohwi) => Ok(kernel),
+            (4, KernelLayout::Oihw) => kernel.transpose(&[0, 2, 3, 1])?.contiguous(),
             _ => Err(Error::WrongShape {
                 name,
                 expected: "a convolution over rows and columns".into(),
@@ -98,7 +98,7 @@ pub(super) struct Convolution {
 }
 
 impl Convolution {
-    pub(super) fn load(path: &str, stride: i32, loading: &mut Loading<'_, '_>) -> Result<Self> {
+    pub(super) fn load(path: &str, stride: i32, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let kernel = loading.kernel(path)?;
         let name = format!("{path}.bias");
         let bias = match loading.weights.has(&name) {
@@ -110,7 +110,7 @@ impl Convolution {
         Ok(convolution)
     }
 
-    pub(super) fn forward(&self, x: &Grid) -> Result<Grid> {
+    pub(super) fn forward(&self, x: &FeatureMap) -> Result<FeatureMap> {
         let &[outputs, side, _, of_group] = self.kernel.shape() else {
             unreachable!("kernels have four axes")
         };
@@ -126,7 +126,7 @@ impl Convolution {
         if let Some(bias) = &self.bias {
             states = states.add(bias)?;
         }
-        Ok(Grid { states, rows, columns })
+        Ok(FeatureMap { states, rows, columns })
     }
 }
 
@@ -134,20 +134,20 @@ impl Convolution {
 pub(super) struct Attention {
     norm: RmsNorm,
     query: Linear,
-    key: Reduced,
-    value: Reduced,
+    key: DownsampledProjection,
+    value: DownsampledProjection,
     output: Linear,
     factors: Option<Tensor>,
 }
 
 /// A projection of a grid that may be made smaller before.
-struct Reduced {
+struct DownsampledProjection {
     down: Option<(Convolution, RmsNorm)>,
     projection: Linear,
 }
 
-impl Reduced {
-    fn load(path: &str, loading: &mut Loading<'_, '_>) -> Result<Self> {
+impl DownsampledProjection {
+    fn load(path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let down = match loading.has(&format!("{path}.down_conv")) {
             true => Some((
                 Convolution::load(&format!("{path}.down_conv"), STRIDE, loading)?,
@@ -162,7 +162,7 @@ impl Reduced {
     }
 
     /// `[1, 1, places, width]`.
-    fn forward(&self, x: &Grid) -> Result<Tensor> {
+    fn forward(&self, x: &FeatureMap) -> Result<Tensor> {
         let projected = match &self.down {
             Some((convolution, norm)) => self.projection.forward(&norm.forward(&convolution.forward(x)?.states)?)?,
             None => self.projection.forward(&x.states)?,
@@ -172,19 +172,19 @@ impl Reduced {
 }
 
 impl Attention {
-    fn load(path: &str, loading: &mut Loading<'_, '_>) -> Result<Self> {
+    fn load(path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let at = |name: &str| format!("{path}.{name}");
         Ok(Self {
             norm: loading.norm(&at("norm"))?,
             query: loading.pointwise(&at("attn.query.proj"))?,
-            key: Reduced::load(&at("attn.key"), loading)?,
-            value: Reduced::load(&at("attn.value"), loading)?,
+            key: DownsampledProjection::load(&at("attn.key"), loading)?,
+            value: DownsampledProjection::load(&at("attn.value"), loading)?,
             output: loading.pointwise(&at("attn.output.proj"))?,
             factors: loading.factors(path)?,
         })
     }
 
-    fn forward(&self, x: Grid) -> Result<Grid> {
+    fn forward(&self, x: FeatureMap) -> Result<FeatureMap> {
         let normed = x.with(self.norm.forward(&x.states)?);
         let (keys, values) = (self.key.forward(&normed)?, self.value.forward(&normed)?);
         let queries = self.query.forward(&normed.states)?;
@@ -209,16 +209,16 @@ fn scaled(x: Tensor, factors: &Option<Tensor>) -> Result<Tensor> {
     factors.as_ref().map_or(Ok(x.clone()), |factors| x.mul(factors))
 }
 
-/// A convolution over places that widens, then one of each place that narrows (timm's `EdgeResidual`).
-pub(super) struct Edge {
+/// A convolution over places that widens, then one of each place that narrows.
+pub(super) struct EdgeResidual {
     expansion: Convolution,
     norm: RmsNorm,
     projection: Linear,
     output_norm: RmsNorm,
 }
 
-/// Widened and narrowed place by place, convolutions of each channel by itself before and between (timm's `UniversalInvertedResidual`).
-pub(super) struct Inverted {
+/// Widened and narrowed place by place, convolutions of each channel by itself before and between.
+pub(super) struct UniversalInvertedResidual {
     before: Option<(Convolution, RmsNorm)>,
     expansion: (Linear, RmsNorm),
     between: Option<(Convolution, RmsNorm)>,
@@ -226,8 +226,8 @@ pub(super) struct Inverted {
     factors: Option<Tensor>,
 }
 
-impl Edge {
-    fn load(path: &str, stride: i32, loading: &mut Loading<'_, '_>) -> Result<Self> {
+impl EdgeResidual {
+    fn load(path: &str, stride: i32, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let at = |name: &str| format!("{path}.{name}");
         Ok(Self {
             expansion: Convolution::load(&at("conv_exp"), stride, loading)?,
@@ -237,7 +237,7 @@ impl Edge {
         })
     }
 
-    fn forward(&self, x: &Grid, gelu: &Pointwise) -> Result<Grid> {
+    fn forward(&self, x: &FeatureMap, gelu: &Pointwise) -> Result<FeatureMap> {
         let wide = self.expansion.forward(x)?;
         let states = gelu.forward(&self.norm.forward(&wide.states)?)?;
         let narrow = self.output_norm.forward(&self.projection.forward(&states)?)?;
@@ -245,8 +245,8 @@ impl Edge {
     }
 }
 
-impl Inverted {
-    pub(super) fn load(path: &str, stride: i32, loading: &mut Loading<'_, '_>) -> Result<Self> {
+impl UniversalInvertedResidual {
+    pub(super) fn load(path: &str, stride: i32, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let at = |name: &str| format!("{path}.{name}");
         let has_between = loading.has(&at("dw_mid.conv"));
         let mut depthwise = |name: &str, stride: i32| -> Result<Option<(Convolution, RmsNorm)>> {
@@ -267,8 +267,8 @@ impl Inverted {
         })
     }
 
-    pub(super) fn forward(&self, x: &Grid, gelu: &Pointwise) -> Result<Grid> {
-        let normed = |(convolution, norm): &(Convolution, RmsNorm), x: &Grid| {
+    pub(super) fn forward(&self, x: &FeatureMap, gelu: &Pointwise) -> Result<FeatureMap> {
+        let normed = |(convolution, norm): &(Convolution, RmsNorm), x: &FeatureMap| {
             let made = convolution.forward(x)?;
             let states = norm.forward(&made.states)?;
             Ok::<_, Error>(made.with(states))
@@ -295,27 +295,27 @@ impl Inverted {
 
 /// One block of a stage.
 pub(super) enum Block {
-    Edge(Edge),
-    Inverted(Box<Inverted>),
+    Edge(EdgeResidual),
+    Inverted(Box<UniversalInvertedResidual>),
     Attention(Box<Attention>),
 }
 
 impl Block {
     /// Loads what lies at `path`; `None` if nothing does.
-    pub(super) fn load(path: &str, stride: i32, loading: &mut Loading<'_, '_>) -> Result<Option<Self>> {
+    pub(super) fn load(path: &str, stride: i32, loading: &mut LoadContext<'_, '_>) -> Result<Option<Self>> {
         let has = |name: &str| loading.has(&format!("{path}.{name}"));
         Ok(if has("conv_exp") {
-            Some(Self::Edge(Edge::load(path, stride, loading)?))
+            Some(Self::Edge(EdgeResidual::load(path, stride, loading)?))
         } else if has("attn.query.proj") {
             Some(Self::Attention(Box::new(Attention::load(path, loading)?)))
         } else if has("pw_exp.conv") {
-            Some(Self::Inverted(Box::new(Inverted::load(path, stride, loading)?)))
+            Some(Self::Inverted(Box::new(UniversalInvertedResidual::load(path, stride, loading)?)))
         } else {
             None
         })
     }
 
-    pub(super) fn forward(&self, x: Grid, gelu: &Pointwise) -> Result<Grid> {
+    pub(super) fn forward(&self, x: FeatureMap, gelu: &Pointwise) -> Result<FeatureMap> {
         let made = match self {
             Self::Attention(attention) => return attention.forward(x),
             Self::Edge(edge) => edge.forward(&x, gelu)?,
@@ -331,7 +331,7 @@ impl Block {
 
 parameters!(Convolution { kernel, bias, stride: _ });
 
-parameters!(Reduced { down, projection });
+parameters!(DownsampledProjection { down, projection });
 
 parameters!(Attention {
     norm,
@@ -341,13 +341,13 @@ parameters!(Attention {
     output,
     factors,
 });
-parameters!(Edge {
+parameters!(EdgeResidual {
     expansion,
     norm,
     projection,
     output_norm,
 });
-parameters!(Inverted {
+parameters!(UniversalInvertedResidual {
     before,
     between,
     expansion,
