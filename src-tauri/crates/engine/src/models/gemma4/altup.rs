@@ -17,8 +17,8 @@ use crate::weights::Weights;
 /// The least mean square that a stream is divided by the root of.
 const LEAST: f32 = 1e-5;
 
-/// From one stream to several, and back.
-pub(super) struct Streams {
+/// The layers, with the way from one stream to several before them and back after them.
+pub(super) struct AltUpLayers {
     /// What makes each of the others of the first.
     projections: Vec<Linear>,
     /// What is made of each of the others at the end.
@@ -26,7 +26,7 @@ pub(super) struct Streams {
     layers: Vec<Layer>,
 }
 
-impl Streams {
+impl AltUpLayers {
     pub(super) fn load(config: &Gemma4Config, altup: &AltUpConfig, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
         let hidden = config.hidden_size as i32;
         let projections = |name: &str, weights: &mut Weights<'_>| -> Result<Vec<Linear>> {
@@ -96,7 +96,7 @@ pub(super) struct Layer {
     pre_feedforward_layernorm: RmsNorm,
     mlp: Mlp,
     post_feedforward_layernorm: RmsNorm,
-    router: Router,
+    altup: AltUp,
     /// `[hidden]`.
     correct_output_scale: Option<Tensor>,
     input_gate: InputGate,
@@ -128,7 +128,7 @@ impl Layer {
             pre_feedforward_layernorm: norm(weights, "pre_feedforward_layernorm")?,
             mlp: Mlp::load(config, altup, layer, gelu, weights)?,
             post_feedforward_layernorm: norm(weights, "post_feedforward_layernorm")?,
-            router: Router::load(config, altup, layer, weights)?,
+            altup: AltUp::load(config, altup, layer, weights)?,
             correct_output_scale: scale,
             input_gate: InputGate::load(config, layer, width, gelu, weights)?,
             half: Tensor::scalar(0.5f32.sqrt(), dtype)?,
@@ -146,7 +146,7 @@ impl Layer {
         caches: &mut [&mut Cache],
         shared: &mut Vec<KvView>,
     ) -> Result<Tensor> {
-        let predicted = self.router.predict(streams, self.active)?;
+        let predicted = self.altup.predict(streams, self.active)?;
         let active = one_of(&predicted, self.active)?;
         let attended = self.self_attn.forward(
             &mut ResidualStream::new(active.clone()),
@@ -160,7 +160,7 @@ impl Layer {
         let h = h.add(&shortcut)?.mul(&self.half)?;
         let fed = self.mlp.forward(&self.pre_feedforward_layernorm.forward(&h)?)?;
         let computed = h.add(&self.post_feedforward_layernorm.forward(&fed)?)?;
-        let corrected = self.router.correct(&predicted, &active, &computed)?;
+        let corrected = self.altup.correct(&predicted, &active, &computed)?;
         let mut first = one_of(&corrected, self.active)?;
         if let Some(scale) = &self.correct_output_scale {
             first = first.mul(scale)?;
@@ -246,7 +246,7 @@ impl Mlp {
 }
 
 /// How streams predict and correct each other. Products of so few numbers are made in 32 bits.
-struct Router {
+struct AltUp {
     /// The norm before it, over the width.
     norm: RmsNorm,
     modality_router: Linear,
@@ -256,7 +256,7 @@ struct Router {
     correction_coefs: Linear,
 }
 
-impl Router {
+impl AltUp {
     fn load(config: &Gemma4Config, altup: &AltUpConfig, layer: usize, weights: &mut Weights<'_>) -> Result<Self> {
         let path = |name: &str| format!("layers.{layer}.altup.{name}");
         let (hidden, streams) = (config.hidden_size as i32, altup.streams as i32);
@@ -300,7 +300,7 @@ impl Router {
     }
 }
 
-parameters!(Streams {
+parameters!(AltUpLayers {
     projections,
     unembed_projections,
     layers,
@@ -314,7 +314,7 @@ parameters!(Layer {
     self_attn,
     laurel,
     mlp,
-    router,
+    altup,
     correct_output_scale,
     input_gate,
     half,
@@ -335,7 +335,7 @@ parameters!(Mlp {
     cutoff,
 });
 
-parameters!(Router {
+parameters!(AltUp {
     norm,
     modality_router,
     prediction_coefs,

@@ -8,7 +8,7 @@ mod feed_forward;
 mod inputs;
 mod layer;
 
-use altup::Streams;
+use altup::AltUpLayers;
 use attention::Step;
 use checkpoint::config::gemma4::{Attention as Kind, Gemma4Config, RopeParameters};
 use checkpoint::config::rope::RopeConfig;
@@ -26,9 +26,9 @@ use crate::weights::Weights;
 /// The layers, first to last.
 enum Layers {
     /// Of one stream.
-    One(Vec<Layer>),
+    Plain(Vec<Layer>),
     /// Of several (Gemma 3n).
-    Several(Streams),
+    AltUp(AltUpLayers),
 }
 
 /// The whole model.
@@ -70,8 +70,8 @@ impl Gemma4 {
                 None => None,
             },
             layers: match &config.altup {
-                Some(altup) => Layers::Several(Streams::load(config, altup, &gelu, weights)?),
-                None => Layers::One(
+                Some(altup) => Layers::AltUp(AltUpLayers::load(config, altup, &gelu, weights)?),
+                None => Layers::Plain(
                     (0..config.layers.len())
                         .map(|layer| Layer::load(config, layer, &gelu, weights))
                         .collect::<Result<_>>()?,
@@ -134,8 +134,8 @@ impl Gemma4 {
         let (mut sliding_shared, mut full_shared) = (Vec::new(), Vec::new());
         let own = self.config.own_kv_layers();
         let mut several = match &self.layers {
-            Layers::One(_) => None,
-            Layers::Several(streams) => Some(streams.begin(&h)?),
+            Layers::Plain(_) => None,
+            Layers::AltUp(layers) => Some(layers.begin(&h)?),
         };
         let mut stream = ResidualStream::new(h);
         for index in 0..self.config.layers.len() {
@@ -150,15 +150,15 @@ impl Gemma4 {
             };
             let mut caches = if index < own { of_layer(sequences, index) } else { Vec::new() };
             match (&self.layers, &mut several, &input) {
-                (Layers::Several(streams), Some(all), Some(input)) => {
-                    *all = streams.layer(index).forward(all, input, step, &mut caches, shared)?;
+                (Layers::AltUp(layers), Some(all), Some(input)) => {
+                    *all = layers.layer(index).forward(all, input, step, &mut caches, shared)?;
                 }
-                (Layers::One(layers), ..) => layers[index].forward(&mut stream, input.as_ref(), step, &mut caches, shared)?,
+                (Layers::Plain(layers), ..) => layers[index].forward(&mut stream, input.as_ref(), step, &mut caches, shared)?,
                 _ => unreachable!("several streams have inputs for every layer"),
             }
         }
         match (&self.layers, several) {
-            (Layers::Several(streams), Some(all)) => streams.end(&all),
+            (Layers::AltUp(layers), Some(all)) => layers.end(&all),
             _ => Ok(stream.sum()?.clone()),
         }
     }
@@ -205,8 +205,8 @@ impl Gemma4 {
 impl Parameters for Layers {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         match self {
-            Self::One(layers) => layers.visit(visitor),
-            Self::Several(streams) => streams.visit(visitor),
+            Self::Plain(layers) => layers.visit(visitor),
+            Self::AltUp(layers) => layers.visit(visitor),
         }
     }
 }

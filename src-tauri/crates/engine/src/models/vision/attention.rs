@@ -66,16 +66,16 @@ pub struct Attention {
 pub type Group = (i32, i32);
 
 /// Which patches see which.
-pub enum Seen<'a> {
+pub enum PatchMask<'a> {
     /// Those of a window each other. The windows follow each other and hold all patches.
     Windows(&'a [Group]),
     /// The first so many see all; the others, which only fill up, see the first ones.
-    Filled(i32),
+    Padded(i32),
 }
 
 impl Attention {
     /// States `[patches, hidden]` to the same.
-    pub fn forward(&self, x: &Tensor, rotation: Option<&PatchRotation>, seen: &Seen<'_>) -> Result<Tensor> {
+    pub fn forward(&self, x: &Tensor, rotation: Option<&PatchRotation>, mask: &PatchMask<'_>) -> Result<Tensor> {
         let width = self.heads * self.width;
         let [queries, keys, values] = match &self.projections {
             Projections::Joined(joined) => {
@@ -92,9 +92,9 @@ impl Attention {
         let turned = |part: Tensor| rotation.map_or(Ok(part.clone()), |rotation| rotation.forward(&part));
         let (queries, keys) = (turned(by_head(&queries, 0)?)?, turned(by_head(&keys, 1)?)?);
         let values = by_head(&values, 2)?;
-        let attended = match seen {
-            Seen::Windows(groups) => self.attend(&queries, &keys, &values, groups)?,
-            Seen::Filled(real) => self.attend_filled(&queries, &keys, &values, *real)?,
+        let attended = match mask {
+            PatchMask::Windows(groups) => self.attend(&queries, &keys, &values, groups)?,
+            PatchMask::Padded(real) => self.attend_padded(&queries, &keys, &values, *real)?,
         };
         self.output.forward(&attended)
     }
@@ -117,7 +117,7 @@ impl Attention {
     }
 
     /// The same with the first `real` patches seeing all, the others seeing those.
-    fn attend_filled(&self, queries: &Tensor, keys: &Tensor, values: &Tensor, real: i32) -> Result<Tensor> {
+    fn attend_padded(&self, queries: &Tensor, keys: &Tensor, values: &Tensor, real: i32) -> Result<Tensor> {
         let rows = queries.dim(0);
         let part = |part: &Tensor, start: i32, end: i32| {
             let part = part.slice(0, start, end)?.reshape(&[1, end - start, self.heads, self.width])?;
@@ -248,10 +248,10 @@ mod tests {
         connect().unwrap();
         let attention = attention(2, 8);
         let x = activations(&[20, 16], Dtype::Float32).unwrap();
-        let both = attention.forward(&x, None, &Seen::Windows(&[(2, 4), (1, 12)])).unwrap();
+        let both = attention.forward(&x, None, &PatchMask::Windows(&[(2, 4), (1, 12)])).unwrap();
         for (start, end) in [(0, 4), (4, 8), (8, 20)] {
             let alone = attention
-                .forward(&x.slice(0, start, end).unwrap(), None, &Seen::Windows(&[(1, end - start)]))
+                .forward(&x.slice(0, start, end).unwrap(), None, &PatchMask::Windows(&[(1, end - start)]))
                 .unwrap();
             assert!(
                 relative(&both.slice(0, start, end).unwrap(), &alone).unwrap() < 1e-5,

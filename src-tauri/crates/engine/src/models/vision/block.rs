@@ -1,6 +1,6 @@
 //! A layer of a tower: attention and a network, each after a norm, and before one if the tower has such.
 
-use super::attention::{Attention, Seen};
+use super::attention::{Attention, PatchMask};
 use super::linear::ClippedLinear;
 use super::rope::PatchRotation;
 use crate::error::Result;
@@ -71,9 +71,9 @@ pub struct Block {
 
 impl Block {
     /// States `[patches, hidden]` to the same.
-    pub fn forward(&self, x: &Tensor, rotation: Option<&PatchRotation>, seen: &Seen<'_>) -> Result<Tensor> {
+    pub fn forward(&self, x: &Tensor, rotation: Option<&PatchRotation>, mask: &PatchMask<'_>) -> Result<Tensor> {
         let normed = |norm: &Option<Norm>, x: Tensor| norm.as_ref().map_or(Ok(x.clone()), |norm| norm.forward(&x));
-        let attended = self.attention.forward(&self.before_attention.forward(x)?, rotation, seen)?;
+        let attended = self.attention.forward(&self.before_attention.forward(x)?, rotation, mask)?;
         let x = x.add(&normed(&self.after_attention, attended)?)?;
         let fed = self.mlp.forward(&self.before_mlp.forward(&x)?)?;
         x.add(&normed(&self.after_mlp, fed)?)

@@ -6,7 +6,7 @@ use checkpoint::View;
 use media::ViewPixels;
 use mlx_rs::Dtype;
 
-use super::attention::{Attention, HeadNorms, Projections, Seen};
+use super::attention::{Attention, HeadNorms, PatchMask, Projections};
 use super::block::{Block, Mlp, Norm};
 use super::linear::ClippedLinear;
 use super::patches::{load_patch_linear, PatchOrder, COLOURS};
@@ -103,7 +103,7 @@ impl Gemma4Tower {
         let rotation = PatchRotation::new(&angles(&places, self.head_dim / 2, self.theta, true), places.len(), 2);
         let whole = [(1, places.len() as i32)];
         for layer in &self.layers {
-            x = layer.forward(&x, Some(&rotation), &Seen::Windows(&whole))?;
+            x = layer.forward(&x, Some(&rotation), &PatchMask::Windows(&whole))?;
             pause(&x, hook)?;
         }
         let embeddings = self.pool(&x, rows as i32, columns as i32)?;

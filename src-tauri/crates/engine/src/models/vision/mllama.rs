@@ -7,7 +7,7 @@ use checkpoint::ImagePlan;
 use media::ViewPixels;
 use mlx_rs::Dtype;
 
-use super::attention::Seen;
+use super::attention::PatchMask;
 use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
 use super::stack::{first_with, BlockNames, Stack};
 use super::{planes_of, Features, LayerHook};
@@ -113,7 +113,7 @@ impl Mllama {
             layers: config.global_layers,
             ..*shape
         };
-        let looked_at = width * (1 + config.intermediate.len() as i32);
+        let inputs = width * (1 + config.intermediate.len() as i32);
         Ok(Self {
             patch_embedding,
             class,
@@ -125,7 +125,7 @@ impl Mllama {
             layernorm_post: LayerNorm::load(weights, &at("layernorm_post"), width, shape.eps)?,
             local: Stack::load(&at("transformer.layers"), &PLAIN, shape, dtype, weights)?,
             global: Stack::load(&at("global_transformer.layers"), &GATED, &global, dtype, weights)?,
-            projector: Linear::load(weights, "multi_modal_projector", looked_at, outputs as i32)?,
+            projector: Linear::load(weights, "multi_modal_projector", inputs, outputs as i32)?,
             dtype,
             config: config.clone(),
         })
@@ -153,26 +153,26 @@ impl Mllama {
         let (real, filling) = (count * states, config.rows_of_tile() as i32 - states);
         let x = x.reshape(&[most * states, width])?;
         let x = concatenate(&[&x, &Tensor::zeros(&[most * filling, width], x.dtype())?], 0)?;
-        let seen = Seen::Filled(real);
-        let mut looked_at = Vec::with_capacity(config.intermediate.len());
+        let mask = PatchMask::Padded(real);
+        let mut intermediate = Vec::with_capacity(config.intermediate.len());
         let mut keep = |layer: usize, x: &Tensor| {
             if config.intermediate.contains(&(layer as u32)) {
-                looked_at.push(x.slice(0, 0, real)?);
+                intermediate.push(x.slice(0, 0, real)?);
             }
             Ok(())
         };
-        let x = self.local.forward_seeing(x, None, &seen, &mut keep, hook)?;
+        let x = self.local.forward_masked(x, None, &mask, &mut keep, hook)?;
         let x = self.layernorm_post.forward(&x)?;
         let of_tiles = |rows: i32| (0..most).flat_map(move |tile| std::iter::repeat_n(tile, rows as usize));
         let tile_of_row: Vec<i32> = of_tiles(states).chain(of_tiles(filling)).collect();
         let after = self.after.of(arrangement, &[most, width])?;
         let x = x.add(&after.take(&Tensor::from_i32(&tile_of_row, &[tile_of_row.len() as i32]), 0)?)?;
-        let x = self.global.forward_seeing(x, None, &seen, |_, _| Ok(()), hook)?;
+        let x = self.global.forward_masked(x, None, &mask, |_, _| Ok(()), hook)?;
         let mut parts = vec![x.slice(0, 0, real)?];
-        if !looked_at.is_empty() {
+        if !intermediate.is_empty() {
             // The numbers of a place from all layers stand beside each other.
-            let beside = stack(&looked_at.iter().collect::<Vec<_>>(), 2)?;
-            parts.push(beside.reshape(&[real, width * looked_at.len() as i32])?);
+            let beside = stack(&intermediate.iter().collect::<Vec<_>>(), 2)?;
+            parts.push(beside.reshape(&[real, width * intermediate.len() as i32])?);
         }
         let joined = concatenate(&parts.iter().collect::<Vec<_>>(), 1)?;
         Ok(Features::of(self.projector.forward(&joined)?))

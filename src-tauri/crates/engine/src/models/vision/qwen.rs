@@ -7,7 +7,7 @@ use checkpoint::View;
 use media::ViewPixels;
 use mlx_rs::Dtype;
 
-use super::attention::{Attention, Group, HeadNorms, Projections, Seen};
+use super::attention::{Attention, Group, HeadNorms, PatchMask, Projections};
 use super::block::{Block, Mlp, Norm};
 use super::linear::ClippedLinear;
 use super::patches::{load_patch_linear, PatchOrder, COLOURS};
@@ -163,7 +163,7 @@ impl QwenTower {
                 (Some(windows), Some(config)) if !config.full_layers.contains(&layer) => &windows.groups,
                 _ => &whole,
             };
-            x = block.forward(&x, Some(&rotation), &Seen::Windows(groups))?;
+            x = block.forward(&x, Some(&rotation), &PatchMask::Windows(groups))?;
             if let Some(set) = self.config.deepstack.iter().position(|deep| *deep == layer) {
                 deep.push((set, self.deep_mergers[set].forward(&x)?));
             }

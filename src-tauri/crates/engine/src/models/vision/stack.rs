@@ -5,7 +5,7 @@ use checkpoint::config::vision::TowerShape;
 use checkpoint::View;
 use mlx_rs::Dtype;
 
-use super::attention::{Attention, HeadNorms, Projections, Seen};
+use super::attention::{Attention, HeadNorms, PatchMask, Projections};
 use super::block::{Block, Mlp, Norm};
 use super::linear::ClippedLinear;
 use super::rope::PatchRotation;
@@ -70,22 +70,22 @@ impl Stack {
     /// Takes the patches of one view `[patches, hidden]` through all layers.
     pub fn forward(&self, x: Tensor, rotation: Option<&PatchRotation>, hook: &mut LayerHook<'_>) -> Result<Tensor> {
         let whole = [(1, x.dim(0))];
-        self.forward_seeing(x, rotation, &Seen::Windows(&whole), |_, _| Ok(()), hook)
+        self.forward_masked(x, rotation, &PatchMask::Windows(&whole), |_, _| Ok(()), hook)
     }
 
-    /// The same of patches that see these of the others; `on_the_way` is given what comes into each layer.
-    pub fn forward_seeing(
+    /// The same with this mask; `on_the_way` is given what comes into each layer.
+    pub fn forward_masked(
         &self,
         x: Tensor,
         rotation: Option<&PatchRotation>,
-        seen: &Seen<'_>,
+        mask: &PatchMask<'_>,
         mut on_the_way: impl FnMut(usize, &Tensor) -> Result<()>,
         hook: &mut LayerHook<'_>,
     ) -> Result<Tensor> {
         let mut x = x;
         for (layer, block) in self.0.iter().enumerate() {
             on_the_way(layer, &x)?;
-            x = block.forward(&x, rotation, seen)?;
+            x = block.forward(&x, rotation, mask)?;
             pause(&x, hook)?;
         }
         Ok(x)
