@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 
 /// A picture whose keys and values are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct CachedImage {
     /// The position of its token.
     at: usize,
     /// How many keys it has.
@@ -19,7 +19,7 @@ struct Place {
 
 /// Pictures whose tokens follow each other without text between.
 struct Group {
-    places: Vec<Place>,
+    images: Vec<CachedImage>,
     /// Of all of them, `[1, key heads, states, width]`.
     keys: Tensor,
     values: Tensor,
@@ -58,22 +58,22 @@ impl CrossCache {
     }
 
     /// From the token at position `at` on this picture is seen, beside those right before it, and no older one.
-    pub fn show(&mut self, at: usize, keys: Tensor, values: Tensor) -> Result<()> {
-        let place = Place { at, states: keys.dim(2) };
+    pub fn update(&mut self, at: usize, keys: Tensor, values: Tensor) -> Result<()> {
+        let image = CachedImage { at, states: keys.dim(2) };
         self.first.get_or_insert(at);
         let beside = self
             .seen
             .take()
-            .filter(|group| group.places.last().is_some_and(|last| last.at + 1 == at));
+            .filter(|group| group.images.last().is_some_and(|last| last.at + 1 == at));
         self.seen = Some(match beside {
             None => Group {
-                places: vec![place],
+                images: vec![image],
                 keys,
                 values,
                 frozen: None,
             },
             Some(group) => Group {
-                places: [&group.places[..], &[place]].concat(),
+                images: [&group.images[..], &[image]].concat(),
                 keys: concatenate(&[&group.keys, &keys], 2)?,
                 values: concatenate(&[&group.values, &values], 2)?,
                 frozen: None,
@@ -84,15 +84,15 @@ impl CrossCache {
 
     /// A copy that does not change.
     pub fn freeze(&mut self, counter: &ByteCounter) -> FrozenCross {
-        let (places, block) = match &mut self.seen {
+        let (images, block) = match &mut self.seen {
             None => (Vec::new(), None),
             Some(group) => {
                 let block = || Rc::new(Block::new(vec![group.keys.clone(), group.values.clone()], counter));
-                (group.places.clone(), Some(group.frozen.get_or_insert_with(block).clone()))
+                (group.images.clone(), Some(group.frozen.get_or_insert_with(block).clone()))
             }
         };
         FrozenCross {
-            places,
+            images,
             block,
             first: self.first,
             offset: self.offset,
@@ -102,7 +102,7 @@ impl CrossCache {
 
 /// A copy of such a cache.
 pub struct FrozenCross {
-    places: Vec<Place>,
+    images: Vec<CachedImage>,
     /// Keys and values.
     block: Option<Rc<Block>>,
     first: Option<usize>,
@@ -113,16 +113,16 @@ impl FrozenCross {
     /// Whether a sequence can continue after exactly this many positions: before all pictures, or if what was seen there is still held.
     pub fn can_trim_to(&self, positions: usize) -> bool {
         let before_all = self.first.is_none_or(|first| positions <= first);
-        positions <= self.offset && (before_all || self.places.first().is_some_and(|place| positions > place.at))
+        positions <= self.offset && (before_all || self.images.first().is_some_and(|image| positions > image.at))
     }
 
     /// A cache that has read this many positions, which are [reached](Self::can_trim_to).
     pub fn thaw(&self, positions: usize) -> Result<CrossCache> {
-        let held: Vec<Place> = self.places.iter().copied().filter(|place| place.at < positions).collect();
+        let held: Vec<CachedImage> = self.images.iter().copied().filter(|image| image.at < positions).collect();
         let seen = match self.block.as_ref().map(|block| (block, block.tensors())) {
             Some((block, [keys, values])) if !held.is_empty() => {
-                let whole = held.len() == self.places.len();
-                let states = held.iter().map(|place| place.states).sum();
+                let whole = held.len() == self.images.len();
+                let states = held.iter().map(|image| image.states).sum();
                 let part = |part: &Tensor| {
                     if whole {
                         Ok(part.clone())
@@ -134,7 +134,7 @@ impl FrozenCross {
                     keys: part(keys)?,
                     values: part(values)?,
                     frozen: whole.then(|| block.clone()),
-                    places: held,
+                    images: held,
                 })
             }
             _ => None,
@@ -176,7 +176,7 @@ mod tests {
     fn read(cache: &mut CrossCache, pictures: &[usize], positions: usize) {
         for at in pictures {
             let number = |sign: f32| Tensor::from_f32(&[sign * *at as f32], &[1, 1, 1, 1]);
-            cache.show(*at, number(1.0), number(-1.0)).unwrap();
+            cache.update(*at, number(1.0), number(-1.0)).unwrap();
         }
         cache.advance(positions - cache.offset());
     }

@@ -36,11 +36,11 @@ struct Segment {
     seen: Option<KvView>,
 }
 
-/// What the rows of a pass see.
-pub struct Shown {
+/// The keys and values that the rows of a pass see.
+pub struct CrossAttentionStates {
     segments: Vec<Segment>,
     /// 1 for rows that see a picture and 0 for the others, `[rows, 1]`; `None` if all do.
-    seeing: Option<Tensor>,
+    row_mask: Option<Tensor>,
 }
 
 impl CrossAttention {
@@ -71,7 +71,7 @@ impl CrossAttention {
 
     /// Takes the pictures of a chunk of `rows` tokens into the cache, and tells what each row sees, or the row of each of several sequences;
     /// `None` if none sees anything.
-    pub fn show(&self, images: &[ChunkImage], rows: usize, caches: &mut [&mut Cache]) -> Result<Option<Shown>> {
+    pub fn update_and_fetch(&self, images: &[ChunkImage], rows: usize, caches: &mut [&mut Cache]) -> Result<Option<CrossAttentionStates>> {
         let view = |cache: &CrossCache| {
             let (keys, values) = cache.seen()?;
             Some(KvView::Plain {
@@ -92,7 +92,7 @@ impl CrossAttention {
                         });
                     }
                     let (keys, values) = self.states(&image.features.embeddings)?;
-                    cache.show(before + row, keys, values)?;
+                    cache.update(before + row, keys, values)?;
                     start = row;
                 }
                 segments.push(Segment {
@@ -117,11 +117,11 @@ impl CrossAttention {
             return Ok(None);
         }
         let mark = |segment: &Segment| vec![if segment.seen.is_some() { 1.0 } else { 0.0 }; segment.rows.len()];
-        let marks = (seeing < segments.len()).then(|| {
+        let row_mask = (seeing < segments.len()).then(|| {
             let marks: Vec<f32> = segments.iter().flat_map(mark).collect();
             Tensor::from_f32(&marks, &[marks.len() as i32, 1])
         });
-        Ok(Some(Shown { segments, seeing: marks }))
+        Ok(Some(CrossAttentionStates { segments, row_mask }))
     }
 
     /// Keys and values `[1, key heads, states, width]` of the states of a picture `[states, hidden]`.
@@ -132,12 +132,12 @@ impl CrossAttention {
         Ok((turned(keys)?, turned(heads(self.v_proj.forward(states)?)?)?))
     }
 
-    /// What the normed rows `[rows, hidden]` find in what is shown to them, the same shape.
-    pub fn forward(&self, x: &Tensor, shown: &Shown) -> Result<Tensor> {
+    /// What the normed rows `[rows, hidden]` find in what they see, the same shape.
+    pub fn forward(&self, x: &Tensor, states: &CrossAttentionStates) -> Result<Tensor> {
         let queries = self.q_proj.forward(x)?.reshape(&[x.dim(0), self.heads, self.width])?;
         let queries = self.q_norm.forward(&queries)?;
-        let mut found = Vec::with_capacity(shown.segments.len());
-        for Segment { rows, seen } in &shown.segments {
+        let mut found = Vec::with_capacity(states.segments.len());
+        for Segment { rows, seen } in &states.segments {
             match seen {
                 Some(seen) => self.attend(&queries, rows.clone(), seen, &mut found)?,
                 None => found.push(Tensor::zeros(&[rows.len() as i32, self.heads * self.width], x.dtype())?),
@@ -170,20 +170,20 @@ impl CrossAttention {
     }
 
     /// What the attention gave through its gate; nothing for rows that see no picture.
-    pub fn gate_attention(&self, x: &Tensor, shown: &Shown) -> Result<Tensor> {
-        gated(x, &self.gates[0], shown)
+    pub fn gate_attention(&self, x: &Tensor, states: &CrossAttentionStates) -> Result<Tensor> {
+        gated(x, &self.gates[0], states)
     }
 
     /// The same of what the network gave.
-    pub fn gate_feed_forward(&self, x: &Tensor, shown: &Shown) -> Result<Tensor> {
-        gated(x, &self.gates[1], shown)
+    pub fn gate_feed_forward(&self, x: &Tensor, states: &CrossAttentionStates) -> Result<Tensor> {
+        gated(x, &self.gates[1], states)
     }
 }
 
-fn gated(x: &Tensor, gate: &Tensor, shown: &Shown) -> Result<Tensor> {
+fn gated(x: &Tensor, gate: &Tensor, states: &CrossAttentionStates) -> Result<Tensor> {
     let gate = gate.astype(x.dtype())?;
-    match &shown.seeing {
-        Some(seeing) => x.mul(&seeing.astype(x.dtype())?.mul(&gate)?),
+    match &states.row_mask {
+        Some(mask) => x.mul(&mask.astype(x.dtype())?.mul(&gate)?),
         None => x.mul(&gate),
     }
 }

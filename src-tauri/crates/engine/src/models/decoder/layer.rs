@@ -58,7 +58,7 @@ impl Layer {
         caches: &mut [&mut Cache],
     ) -> Result<()> {
         if let Mixer::CrossAttention(cross) = &self.mixer {
-            return self.look(cross, stream, step, residual_add, caches);
+            return self.cross_attend(cross, stream, step, residual_add, caches);
         }
         let mixed = self.mixer.forward(stream, self.pre_mixer_norm.as_ref(), step, caches)?;
         residual_add.add(stream, mixed, self.post_mixer_norm.as_ref())?;
@@ -67,7 +67,7 @@ impl Layer {
     }
 
     /// The same if the layer looks at pictures.
-    fn look<'a>(
+    fn cross_attend<'a>(
         &'a self,
         cross: &CrossAttention,
         stream: &mut ResidualStream<'a>,
@@ -76,13 +76,13 @@ impl Layer {
         caches: &mut [&mut Cache],
     ) -> Result<()> {
         let rows = stream.sum()?.dim(0) as usize;
-        let Some(shown) = cross.show(step.images, rows, caches)? else {
+        let Some(states) = cross.update_and_fetch(step.images, rows, caches)? else {
             return Ok(());
         };
-        let found = cross.forward(&stream.normed(self.pre_mixer_norm.as_ref())?, &shown)?;
-        residual_add.add(stream, cross.gate_attention(&found, &shown)?, self.post_mixer_norm.as_ref())?;
+        let found = cross.forward(&stream.normed(self.pre_mixer_norm.as_ref())?, &states)?;
+        residual_add.add(stream, cross.gate_attention(&found, &states)?, self.post_mixer_norm.as_ref())?;
         let fed = self.feed_forward.forward(stream, self.pre_feed_forward_norm.as_ref())?;
-        let fed = cross.gate_feed_forward(&fed, &shown)?;
+        let fed = cross.gate_feed_forward(&fed, &states)?;
         residual_add.add(stream, fed, self.post_feed_forward_norm.as_ref())
     }
 }
