@@ -1,7 +1,7 @@
 //! A sequence of tokens as the model reads and continues it.
 
 mod images;
-mod places;
+mod positions;
 mod verify;
 
 use std::rc::Rc;

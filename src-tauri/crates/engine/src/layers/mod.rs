@@ -27,6 +27,6 @@ pub use linear::{forget_dequantized, packed_product, Linear, Projection};
 pub use norm::{norm_weight, ones, RmsNorm};
 pub use pointwise::Pointwise;
 pub use residual::ResidualStream;
-pub use rope::{ImagePlaces, Place, Rope, Rotation};
+pub use rope::{MultimodalRope, Position, Rope, Rotation};
 pub use sequences::{each_sequence, join_sequences, sequence_rows};
 pub use short_conv::ShortConv;

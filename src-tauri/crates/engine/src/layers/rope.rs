@@ -21,19 +21,19 @@ pub struct Rope {
     directions: Vec<f32>,
 }
 
-/// Where a token stands: its time or its place in the prompt, its row, its column and its picture's number. What rows and columns count
-/// from is the family's matter.
-pub type Place = [f32; 4];
+/// Where a token stands, as in M-RoPE: its time or its place in the prompt, its row, its column and its picture's number. What rows and
+/// columns count from is the family's matter.
+pub type Position = [f32; 4];
 
-/// How a family tells the tokens of a picture apart by their positions.
+/// How a family tells the tokens of a picture apart by their positions (multimodal RoPE).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ImagePlaces {
+pub enum MultimodalRope {
     /// All have the time at which the picture begins, and rows and columns count on from there; what comes next stands after the greatest
     /// of them (Qwen2-VL).
     Grid,
-    /// Each has its own place, and rows, columns and pictures count from 0 (HunyuanOCR).
+    /// Each has its own position, and rows, columns and pictures count from 0 (HunyuanOCR).
     Counted,
-    /// They and the marks around share one place, and rows and columns go from minus to plus the picture's shape, around its middle
+    /// They and the marks around share one position, and rows and columns go from minus to plus the picture's shape, around its middle
     /// (Falcon-OCR).
     Centred,
 }
@@ -58,7 +58,7 @@ pub enum Rotation {
     Positions(Tensor),
     /// Several sequences of which one has a base of its own.
     Each(Vec<Rotation>),
-    /// Angles made on the host, for positions of which each is a [`Place`]: `[1, 1, length, dims / 2]`, or for each head of queries and keys
+    /// Angles made on the host, for a [`Position`] each: `[1, 1, length, dims / 2]`, or for each head of queries and keys
     /// `[1, heads, length, dims / 2]`.
     Table {
         /// Their cosines.
@@ -147,11 +147,11 @@ impl Rope {
     }
 
     /// By what tokens of pictures turn, if by more than the number of tokens before them.
-    pub fn image_places(&self) -> Option<ImagePlaces> {
+    pub fn multimodal_rope(&self) -> Option<MultimodalRope> {
         match self.config.sections {
-            _ if self.config.golden => Some(ImagePlaces::Centred),
-            Some(sections) if sections.order == SectionOrder::Counted => Some(ImagePlaces::Counted),
-            Some(_) => Some(ImagePlaces::Grid),
+            _ if self.config.golden => Some(MultimodalRope::Centred),
+            Some(sections) if sections.order == SectionOrder::Counted => Some(MultimodalRope::Counted),
+            Some(_) => Some(MultimodalRope::Grid),
             None => None,
         }
     }
@@ -160,7 +160,7 @@ impl Rope {
     ///
     /// # Errors
     /// If MLX fails.
-    pub fn at_places(&self, places: &[Place]) -> Result<Rotation> {
+    pub fn at_positions(&self, positions: &[Position]) -> Result<Rotation> {
         let axis = |pair: usize| self.config.sections.map_or(0, |sections| sections.axis(pair));
         let pairs = self.config.periods.len();
         let directed = if self.config.golden { pairs / 2 } else { 0 };
@@ -170,14 +170,14 @@ impl Rope {
             0 => vec![&[]],
             _ => self.directions.chunks(2 * directed).collect(),
         };
-        let mut angles = Vec::with_capacity(heads.len() * places.len() * pairs);
+        let mut angles = Vec::with_capacity(heads.len() * positions.len() * pairs);
         for directions in &heads {
-            for place in places {
-                angles.extend(by_period.iter().enumerate().map(|(pair, period)| place[axis(pair)] / period));
-                angles.extend(directions.chunks(2).map(|each| place[1] * each[0] + place[2] * each[1]));
+            for position in positions {
+                angles.extend(by_period.iter().enumerate().map(|(pair, period)| position[axis(pair)] / period));
+                angles.extend(directions.chunks(2).map(|each| position[1] * each[0] + position[2] * each[1]));
             }
         }
-        let shape = [1, heads.len() as i32, places.len() as i32, pairs as i32];
+        let shape = [1, heads.len() as i32, positions.len() as i32, pairs as i32];
         let of = |of: fn(f32) -> f32| {
             let table = Tensor::from_f32(&angles.iter().map(|angle| of(*angle)).collect::<Vec<_>>(), &shape);
             match directed {

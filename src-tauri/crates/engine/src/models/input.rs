@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::layers::Place;
+use crate::layers::Position;
 use crate::models::vision::Features;
 use crate::ops::concatenate;
 use crate::tensor::Tensor;
@@ -17,7 +17,7 @@ pub struct Input<'a> {
     /// By how much the position of each sequence's next token differs from the number of tokens before it; empty if by nothing.
     pub deltas: &'a [i32],
     /// Where each token stands, if that is more than a number (multimodal positions).
-    pub places: Option<&'a [Place]>,
+    pub positions: Option<&'a [Position]>,
 }
 
 /// The part of a picture that is read in a chunk.
@@ -41,7 +41,7 @@ impl<'a> Input<'a> {
             ids,
             images: &[],
             deltas: &[],
-            places: None,
+            positions: None,
         }
     }
 

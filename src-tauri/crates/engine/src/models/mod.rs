@@ -11,7 +11,7 @@ use checkpoint::{Family, ModelConfig};
 
 use crate::cache::Cache;
 use crate::error::{Error, Result};
-use crate::layers::ImagePlaces;
+use crate::layers::MultimodalRope;
 use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
@@ -85,10 +85,10 @@ impl Model {
     }
 
     /// How the tokens of a picture are told apart, if by more than the number of tokens before them (multimodal positions).
-    pub fn image_places(&self) -> Option<ImagePlaces> {
+    pub fn multimodal_rope(&self) -> Option<MultimodalRope> {
         match self {
             Self::Gemma4(_) | Self::Encoder(_) => None,
-            Self::Decoder(model) => model.image_places(),
+            Self::Decoder(model) => model.multimodal_rope(),
         }
     }
 

@@ -10,10 +10,10 @@ use media::ViewPixels;
 use protocol::ImageDetail;
 use tokio::sync::oneshot;
 
-use super::places::ImagePositions;
+use super::positions::ImagePositions;
 use crate::cache::ImageKey;
 use crate::error::{Error, Result};
-use crate::layers::Place;
+use crate::layers::Position;
 use crate::models::vision::Features;
 use crate::models::{ChunkImage, Input, Model};
 use crate::tensor::Tensor;
@@ -106,7 +106,7 @@ impl PromptImages {
             let after = image.places.last().map_or(end, |last| last + 1);
             image.places.extend((after..end).take(marks));
         }
-        let positions = match model.image_places() {
+        let positions = match model.multimodal_rope() {
             Some(kind) => Some(ImagePositions::new(kind, &images)?),
             None => None,
         };
@@ -231,7 +231,7 @@ impl PromptImages {
         Ok(Chunk {
             images,
             delta: self.delta(from),
-            places: positions.map(|positions| positions.places(from, to)),
+            positions: positions.map(|positions| positions.between(from, to)),
         })
     }
 }
@@ -241,7 +241,7 @@ impl PromptImages {
 pub struct Chunk {
     images: Vec<ChunkImage>,
     delta: i32,
-    places: Option<Vec<Place>>,
+    positions: Option<Vec<Position>>,
 }
 
 impl Chunk {
@@ -259,7 +259,7 @@ impl Chunk {
                 0 => &[],
                 _ => std::slice::from_ref(&self.delta),
             },
-            places: self.places.as_deref(),
+            positions: self.positions.as_deref(),
         }
     }
 }

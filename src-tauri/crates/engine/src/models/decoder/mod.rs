@@ -20,7 +20,7 @@ use mlx_rs::Dtype;
 
 use crate::cache::{of_layer, Cache, CrossCache, RecurrentCache};
 use crate::error::{Error, Result};
-use crate::layers::{norm_weight, Embedding, ImagePlaces, Linear, ResidualStream, RmsNorm, Rope, Rotation};
+use crate::layers::{norm_weight, Embedding, Linear, MultimodalRope, ResidualStream, RmsNorm, Rope, Rotation};
 use crate::models::{ChunkImage, Input};
 use crate::ops::Mask;
 use crate::parameters::{parameters, Parameters};
@@ -256,8 +256,8 @@ impl Decoder {
     }
 
     /// How tokens of pictures are told apart, if by more than the number of tokens before them.
-    pub fn image_places(&self) -> Option<ImagePlaces> {
-        self.ropes.iter().find_map(Rope::image_places)
+    pub fn multimodal_rope(&self) -> Option<MultimodalRope> {
+        self.ropes.iter().find_map(Rope::multimodal_rope)
     }
 
     /// How many tokens it reads.
@@ -303,8 +303,8 @@ impl Decoder {
         let offset = |caches: &&mut [Cache]| self.windows.first().map_or(0, |layer| caches[*layer].offset());
         let offsets: Vec<usize> = sequences.iter().map(offset).collect();
         let next: Vec<usize> = (0..).zip(&offsets).map(|(index, offset)| input.position(index, *offset)).collect();
-        let rotation = |rope: &Rope| match (input.places, &next[..]) {
-            (Some(places), _) => rope.at_places(places),
+        let rotation = |rope: &Rope| match (input.positions, &next[..]) {
+            (Some(positions), _) => rope.at_positions(positions),
             (None, [place]) => Ok(rope.at(*place, length)),
             (None, _) => Ok(rope.at_each(&next)),
         };

@@ -2,13 +2,13 @@
 
 use super::PromptImage;
 use crate::error::{Error, Result};
-use crate::layers::{ImagePlaces, Place};
+use crate::layers::{MultimodalRope, Position};
 
-/// The places of a prompt's tokens.
+/// The positions of a prompt's tokens.
 pub struct ImagePositions {
-    kind: ImagePlaces,
+    kind: MultimodalRope,
     /// Those up to the last one of a picture.
-    places: Vec<Place>,
+    positions: Vec<Position>,
     /// By how much times after the last picture differ from the number of tokens before them.
     delta: i32,
 }
@@ -18,17 +18,17 @@ impl ImagePositions {
     ///
     /// # Errors
     /// If the tokens of a picture are no grid.
-    pub fn new(kind: ImagePlaces, images: &[PromptImage]) -> Result<Self> {
+    pub fn new(kind: MultimodalRope, images: &[PromptImage]) -> Result<Self> {
         let mut positions = Self {
             kind,
-            places: Vec::new(),
+            positions: Vec::new(),
             delta: 0,
         };
         for (number, image) in images.iter().enumerate() {
             match kind {
-                ImagePlaces::Grid => positions.add_grid(image)?,
-                ImagePlaces::Counted => positions.add_counted(image, number)?,
-                ImagePlaces::Centred => positions.add_centred(image)?,
+                MultimodalRope::Grid => positions.add_grid(image)?,
+                MultimodalRope::Counted => positions.add_counted(image, number)?,
+                MultimodalRope::Centred => positions.add_centred(image)?,
             }
         }
         Ok(positions)
@@ -36,28 +36,28 @@ impl ImagePositions {
 
     /// By how much the time of the token after `read` others differs from that number.
     pub fn delta(&self, read: usize) -> i32 {
-        self.places.get(read).map_or(self.delta, |[time, ..]| *time as i32 - read as i32)
+        self.positions.get(read).map_or(self.delta, |[time, ..]| *time as i32 - read as i32)
     }
 
-    /// The places of the tokens from `from` up to `to`.
-    pub fn places(&self, from: usize, to: usize) -> Vec<Place> {
-        let place = |at: usize| self.places.get(at).copied().unwrap_or_else(|| self.text(at));
-        (from..to).map(place).collect()
+    /// The positions of the tokens from `from` up to `to`.
+    pub fn between(&self, from: usize, to: usize) -> Vec<Position> {
+        let position = |at: usize| self.positions.get(at).copied().unwrap_or_else(|| self.text(at));
+        (from..to).map(position).collect()
     }
 
-    /// The place of token `at`, which is text after all pictures so far.
-    fn text(&self, at: usize) -> Place {
+    /// The position of token `at`, which is text after all pictures so far.
+    fn text(&self, at: usize) -> Position {
         let time = (at as i32 + self.delta) as f32;
         match self.kind {
-            ImagePlaces::Grid | ImagePlaces::Counted => [time; 4],
-            ImagePlaces::Centred => [time, 0.0, 0.0, 0.0],
+            MultimodalRope::Grid | MultimodalRope::Counted => [time; 4],
+            MultimodalRope::Centred => [time, 0.0, 0.0, 0.0],
         }
     }
 
     /// Text up to token `end`.
     fn add_text(&mut self, end: usize) {
-        let text: Vec<Place> = (self.places.len()..end).map(|at| self.text(at)).collect();
-        self.places.extend(text);
+        let text: Vec<Position> = (self.positions.len()..end).map(|at| self.text(at)).collect();
+        self.positions.extend(text);
     }
 
     /// A picture begins at the time t after what is before it: its tokens have that time, their rows and columns count from it, and the text
@@ -72,7 +72,7 @@ impl ImagePositions {
             check_grid(of_view, rows, columns, rows * columns)?;
             self.add_text(start);
             let begin = start as i32 + self.delta;
-            self.places.extend((0..rows * columns).map(|index| {
+            self.positions.extend((0..rows * columns).map(|index| {
                 let (row, column) = (begin + index / columns, begin + index % columns);
                 [begin as f32, row as f32, column as f32, begin as f32]
             }));
@@ -81,16 +81,16 @@ impl ImagePositions {
         Ok(())
     }
 
-    /// All tokens have the places that they would have as text, but those between the first and the last of a picture count rows, columns
-    /// (of which each row has one more, for its end) and pictures from 0.
+    /// All tokens have the positions that they would have as text, but those between the first and the last of a picture count rows,
+    /// columns (of which each row has one more, for its end) and pictures from 0.
     fn add_counted(&mut self, image: &PromptImage, number: usize) -> Result<()> {
         for view in &image.plan.views {
             let (rows, columns) = (view.tokens.0 as i32, view.tokens.1 as i32 + 1);
             check_grid(&image.places, rows, columns, rows * columns + 2)?;
             let Some(start) = image.places.first() else { continue };
             self.add_text(start + 1);
-            let first = self.places.len() as i32;
-            self.places.extend((0..rows * columns).map(|index| {
+            let first = self.positions.len() as i32;
+            self.positions.extend((0..rows * columns).map(|index| {
                 let (row, column) = (index / columns, index % columns);
                 [(first + index) as f32, row as f32, column as f32, number as f32]
             }));
@@ -98,12 +98,12 @@ impl ImagePositions {
         Ok(())
     }
 
-    /// All of a picture's run has one place. Rows lie from minus to plus the root of how much higher than wide it is, columns likewise.
+    /// All of a picture's run has one position. Rows lie from minus to plus the root of how much higher than wide it is, columns likewise.
     fn add_centred(&mut self, image: &PromptImage) -> Result<()> {
         self.add_text(image.run.start);
         let [time, ..] = self.text(image.run.start);
-        let first = self.places.len();
-        self.places.resize(image.run.end, [time, 0.0, 0.0, 0.0]);
+        let first = self.positions.len();
+        self.positions.resize(image.run.end, [time, 0.0, 0.0, 0.0]);
         for view in &image.plan.views {
             let (rows, columns) = (view.tokens.0 as i32, view.tokens.1 as i32);
             check_grid(&image.places, rows, columns, rows * columns)?;
@@ -112,7 +112,7 @@ impl ImagePositions {
             let along = |index: i32, count: i32, most: f32| -most + 2.0 * most * index as f32 / (count - 1).max(1) as f32;
             for (index, at) in (0..).zip(&image.places) {
                 let (row, column) = (index / columns, index % columns);
-                self.places[*at] = [time, along(row, rows, tallest), along(column, columns, widest), 0.0];
+                self.positions[*at] = [time, along(row, rows, tallest), along(column, columns, widest), 0.0];
             }
         }
         self.delta += 1 - (image.run.end - first) as i32;
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn text_goes_on_after_the_longer_side_of_a_picture() {
         // Two tokens, a picture of 2 by 3, a token, a picture of 1 by 2.
-        let positions = ImagePositions::new(ImagePlaces::Grid, &[image(2, 2, 3), image(9, 1, 2)]).unwrap();
+        let positions = ImagePositions::new(MultimodalRope::Grid, &[image(2, 2, 3), image(9, 1, 2)]).unwrap();
         let expected = [
             [0, 0, 0],
             [1, 1, 1],
@@ -159,7 +159,7 @@ mod tests {
             [6, 6, 7],
         ];
         let found: Vec<[i32; 3]> = positions
-            .places
+            .positions
             .iter()
             .map(|[time, row, column, _]| [*time as i32, *row as i32, *column as i32])
             .collect();
@@ -169,21 +169,21 @@ mod tests {
     }
 
     #[test]
-    fn counted_places_begin_anew_in_each_picture_and_text_goes_on() {
+    fn counted_positions_begin_anew_in_each_picture_and_text_goes_on() {
         // A picture of 1 by 2 at 2 has a row of 3 and two around it.
         let mut wide = image(2, 1, 2);
         wide.places = (2..7).collect();
-        let positions = ImagePositions::new(ImagePlaces::Counted, &[wide]).unwrap();
+        let positions = ImagePositions::new(MultimodalRope::Counted, &[wide]).unwrap();
         let expected = [[2.0; 4], [3.0, 0.0, 0.0, 0.0], [4.0, 0.0, 1.0, 0.0], [5.0, 0.0, 2.0, 0.0], [6.0; 4]];
-        assert_eq!(positions.places(2, 7), expected);
+        assert_eq!(positions.between(2, 7), expected);
         assert_eq!((positions.delta(4), positions.delta(9)), (0, 0));
     }
 
     #[test]
-    fn centred_places_hold_the_time_for_a_whole_run() {
+    fn centred_positions_hold_the_time_for_a_whole_run() {
         // A mark at 1, a picture of 1 by 4, a mark at 6.
-        let positions = ImagePositions::new(ImagePlaces::Centred, &[image(2, 1, 4)]).unwrap();
-        let found = positions.places(0, 8);
+        let positions = ImagePositions::new(MultimodalRope::Centred, &[image(2, 1, 4)]).unwrap();
+        let found = positions.between(0, 8);
         let times: Vec<f32> = found.iter().map(|[time, ..]| *time).collect();
         assert_eq!(times, [0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0]);
         assert_eq!(found[2], [1.0, -0.5, -2.0, 0.0]);
