@@ -3,4 +3,4 @@
 /**
  * What is being waited for before the first token.
  */
-export type Stage = "load" | "kernels" | "looking" | "prefill";
+export type Stage = "load" | "kernels" | "encode_images" | "prefill";

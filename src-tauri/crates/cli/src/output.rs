@@ -102,7 +102,7 @@ impl Answer {
                 let stage = match stage {
                     Stage::Load => "load",
                     Stage::Kernels => "kernels",
-                    Stage::Looking => "looking",
+                    Stage::EncodeImages => "encode_images",
                     Stage::Prefill => "prefill",
                 };
                 vec![json!({"type": "progress", "stage": stage, "done": done, "total": total})]

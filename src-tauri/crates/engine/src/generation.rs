@@ -1,11 +1,11 @@
 //! One answer in the making: what is known of its tokens, what the model has read of them, and what becomes of each new one.
 
 mod constrained;
-mod looking;
+mod image_encoding;
 mod pausing;
 mod reading;
 
-pub use looking::Look;
+pub use image_encoding::ImageEncoding;
 pub use reading::Chunk;
 
 use std::rc::Rc;
@@ -59,8 +59,8 @@ pub struct Generation {
     tokens: Vec<u32>,
     /// The pictures of the prompt, if there are any, and what tells them from others.
     images: Option<(Rc<PromptImages>, Vec<ImageKey>)>,
-    /// The picture that is being looked at, or was last.
-    looking: Option<usize>,
+    /// The picture that is being encoded, or was last.
+    encoding_image: Option<usize>,
     /// Tokens of the prompt alone.
     prompt_tokens: usize,
     /// Tokens of the prompt and of the answer prefix.
@@ -173,7 +173,7 @@ impl Generation {
             sequence: None,
             sampler_config,
             images,
-            looking: None,
+            encoding_image: None,
             prompt_tokens: prompt.ids.len(),
             prefilled: tokens.len(),
             told: tokens.len(),

@@ -91,8 +91,8 @@ pub struct LoadedModel {
     pub model: Model,
     /// What looks at pictures, if it sees.
     pub tower: Option<VisionTower>,
-    /// How often the tower looked at a picture.
-    pub looks: Cell<usize>,
+    /// How many pictures the tower has encoded.
+    pub encoded_images: Cell<usize>,
     /// How many decode steps were taken between the layers of the tower.
     pub steps_between_layers: Cell<usize>,
     /// What the tower made of pictures.
@@ -179,7 +179,7 @@ impl LoadedModel {
         Ok(Self {
             model,
             tower,
-            looks: Cell::new(0),
+            encoded_images: Cell::new(0),
             steps_between_layers: Cell::new(0),
             features: RefCell::default(),
             head,
@@ -204,23 +204,23 @@ impl LoadedModel {
         PromptImages::new(images, &self.model, vision)
     }
 
-    /// Looks at a picture of a prompt, or takes what was made of it before; `hook` is called between two layers of the tower. Returns
-    /// whether it was looked at: its views may still be in the making.
+    /// Encodes a picture of a prompt, or takes what was made of it before; `hook` is called between two layers of the tower. Returns
+    /// whether it is encoded: its views may still be in the making.
     ///
     /// # Errors
     /// If the model does not see, the picture cannot be prepared, MLX fails, or `hook` does.
-    pub fn look(&self, images: &PromptImages, index: usize, hook: &mut LayerHook<'_>) -> Result<bool> {
+    pub fn encode_image(&self, images: &PromptImages, index: usize, hook: &mut LayerHook<'_>) -> Result<bool> {
         let (tower, image) = (self.tower.as_ref().ok_or(Error::Blind)?, images.image(index));
         if let Some(known) = self.features.borrow_mut().get(&image.hash) {
             images.see(index, known);
             return Ok(true);
         }
         let Some(views) = images.views(index)? else { return Ok(false) };
-        self.looks.set(self.looks.get() + 1);
-        let looked = tower.look(&views, &image.plan, hook);
+        self.encoded_images.set(self.encoded_images.get() + 1);
+        let encoded = tower.encode(&views, &image.plan, hook);
         // What a view took is of no use for the text that is read next.
         memory::clear_cache()?;
-        let features: Rc<Features> = Rc::new(looked?);
+        let features: Rc<Features> = Rc::new(encoded?);
         self.features.borrow_mut().insert(image.hash, features.clone());
         images.see(index, features);
         Ok(true)

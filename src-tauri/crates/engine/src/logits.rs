@@ -52,7 +52,7 @@ pub fn logits(
         let to = images.as_ref().map_or(to, |images| images.chunk_end(from, to));
         if let Some(images) = &images {
             while let Some(index) = images.unseen(from, to) {
-                if !loaded.look(images, index, &mut |_| Ok(()))? {
+                if !loaded.encode_image(images, index, &mut |_| Ok(()))? {
                     std::thread::sleep(PREPARING);
                 }
             }

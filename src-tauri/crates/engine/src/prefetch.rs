@@ -83,7 +83,7 @@ impl Prefetch {
         let NextPrompt { ids, boundaries, .. } = &self.next_prompt;
         let from = self.state.offset();
         if from == ids.len() {
-            return self.look_ahead(loaded);
+            return self.encode_ahead(loaded);
         }
         let pause = boundaries.iter().copied().find(|boundary| *boundary > from).unwrap_or(ids.len());
         let to = (from + self.chunk).min(pause).min(ids.len());
@@ -91,7 +91,7 @@ impl Prefetch {
             Some((images, _)) => {
                 let to = images.chunk_end(from, to).min(ids.len());
                 if let Some(index) = images.unseen(from, to) {
-                    look(loaded, images, index)?;
+                    encode_image(loaded, images, index)?;
                     return Ok(true);
                 }
                 to
@@ -111,11 +111,11 @@ impl Prefetch {
         Ok(more)
     }
 
-    /// Looks at one of the pictures that were attached while somebody types, and returns whether there is more to do: when it is asked
+    /// Encodes one of the pictures that were attached while somebody types, and returns whether there is more to do: when it is asked
     /// about, its features are there.
-    fn look_ahead(&mut self, loaded: &LoadedModel) -> Result<bool> {
+    fn encode_ahead(&mut self, loaded: &LoadedModel) -> Result<bool> {
         if let Some(image) = self.ahead.pop() {
-            if !look(loaded, &image, 0)? {
+            if !encode_image(loaded, &image, 0)? {
                 self.ahead.push(image);
             }
         }
@@ -136,14 +136,14 @@ fn prefix<'a>(tokens: &'a [u32], images: &'a Option<(Rc<PromptImages>, Vec<Image
     }
 }
 
-/// Looks at a picture, or waits a moment if it is still being unfolded; returns whether it was looked at. Nobody cancels this: who asks
+/// Encodes a picture, or waits a moment if it is still being unfolded; returns whether it is encoded. Nobody cancels this: who asks
 /// meanwhile wants it too.
-fn look(loaded: &LoadedModel, images: &PromptImages, index: usize) -> Result<bool> {
-    let seen = loaded.look(images, index, &mut |_| Ok(()))?;
-    if !seen {
+fn encode_image(loaded: &LoadedModel, images: &PromptImages, index: usize) -> Result<bool> {
+    let encoded = loaded.encode_image(images, index, &mut |_| Ok(()))?;
+    if !encoded {
         std::thread::sleep(PREPARING);
     }
-    Ok(seen)
+    Ok(encoded)
 }
 
 /// The conversation that is being prefetched, or will be.

@@ -23,8 +23,8 @@ pub struct Inspection {
     pub prefix_cache_bytes: u64,
     /// All handles of the worker's thread.
     pub living: i64,
-    /// How often towers of the loaded models looked at a picture.
-    pub looks: usize,
+    /// How many pictures the towers of the loaded models have encoded.
+    pub encoded_images: usize,
     /// How many decode steps were taken between the layers of towers.
     pub steps_between_layers: usize,
     /// How often answers of the loaded models were paused, and how often their caches were dropped.
@@ -80,7 +80,7 @@ impl MlxEngine {
                 prefix_cache_tensors: worker.loaded().map(|loaded| loaded.prefix_cache.borrow().tensors()).sum(),
                 prefix_cache_bytes: worker.loaded().map(|loaded| loaded.prefix_cache.borrow().bytes()).sum(),
                 living: tensor::live_tensors(),
-                looks: worker.loaded().map(|loaded| loaded.looks.get()).sum(),
+                encoded_images: worker.loaded().map(|loaded| loaded.encoded_images.get()).sum(),
                 steps_between_layers: worker.loaded().map(|loaded| loaded.steps_between_layers.get()).sum(),
                 pauses: worker.pauses(),
             })
@@ -175,7 +175,7 @@ impl MlxEngine {
                 };
                 if let Some(images) = &images {
                     for index in 0..images.len() {
-                        loaded.look(images, index, &mut |_| Ok(()))?;
+                        loaded.encode_image(images, index, &mut |_| Ok(()))?;
                     }
                 }
                 let mut state = SequenceState::new(model, kv_bits).with_images(images);
@@ -282,19 +282,19 @@ impl MlxEngine {
         })
     }
 
-    /// Looks at a picture and gives up after so many layers of the tower; tells whether that ended the look, and how often was asked.
-    pub fn give_up_looking(&self, model: FolderSource, image: PromptImage, layers: usize) -> protocol::Result<(bool, usize)> {
+    /// Encodes a picture and gives up after so many layers of the tower; tells whether that ended it, and how often was asked.
+    pub fn cancel_image_encoding(&self, model: FolderSource, image: PromptImage, layers: usize) -> protocol::Result<(bool, usize)> {
         self.call(move |worker| {
             let loaded = worker.ensure_loaded(&model)?;
             let (images, mut asked) = (loaded.images(vec![image])?, 0);
-            let looked = loaded.look(&images, 0, &mut |_| {
+            let encoded = loaded.encode_image(&images, 0, &mut |_| {
                 asked += 1;
                 if asked > layers {
                     return Err(error::Error::Cancelled);
                 }
                 Ok(())
             });
-            Ok((matches!(looked, Err(error::Error::Cancelled)), asked))
+            Ok((matches!(encoded, Err(error::Error::Cancelled)), asked))
         })
     }
 

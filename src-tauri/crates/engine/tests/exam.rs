@@ -1,16 +1,18 @@
 //! Pebble's exam: questions from the generator it learnt from, answered greedily through the whole engine. It only gets
 //! them right when every part of the engine is right.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use engine::MlxEngine;
-use protocol::{Content, Engine, EngineEvent, FolderSource, Message, Request, Role, Sampling, Thinking, ToolCall};
+use protocol::{Content, Engine, EngineEvent, FolderSource, Job, Message, Request, Role, Sampling, Thinking, ToolCall};
 use serde::Deserialize;
 use serde_json::Value;
 
 const PASS: f64 = 0.97;
+/// Questions that are asked at once.
+const TOGETHER: usize = 4;
 
 #[derive(Deserialize)]
 struct Question {
@@ -19,6 +21,39 @@ struct Question {
     messages: Vec<Turn>,
     tools: Vec<Value>,
     answer: Expected,
+}
+
+impl Question {
+    fn request(&self, model: FolderSource) -> Request {
+        let messages = self.messages.iter().map(|turn| Message::text(turn.role, turn.content.clone()));
+        Request {
+            tools: self.tools.clone(),
+            thinking: Some(if self.thinking { Thinking::On } else { Thinking::Off }),
+            sampling: Sampling::greedy(),
+            max_tokens: Some(1200),
+            ..Request::new(model, messages.collect())
+        }
+    }
+}
+
+/// The text of an answer, and what it calls.
+async fn answer(mut job: Job) -> (String, Vec<ToolCall>) {
+    let (mut text, mut calls) = (String::new(), Vec::new());
+    while let Some(event) = job.events.recv().await {
+        match event {
+            EngineEvent::Delta {
+                content: Content::Text { text: piece },
+                ..
+            } => text.push_str(&piece),
+            EngineEvent::Delta {
+                content: Content::ToolCall { call },
+                ..
+            } => calls.push(call),
+            EngineEvent::Failed(error) => panic!("the engine failed: {error}"),
+            _ => {}
+        }
+    }
+    (text, calls)
 }
 
 #[derive(Deserialize)]
@@ -83,38 +118,13 @@ async fn pebble_passes_its_exam() {
 
     let mut skills: BTreeMap<(String, bool), (u32, u32)> = BTreeMap::new();
     let mut failures = Vec::new();
-    for question in &exam {
-        let messages = question.messages.iter().map(|turn| Message::text(turn.role, turn.content.clone()));
-        let mut request = Request::new(model.clone(), messages.collect());
-        request.tools = question.tools.clone();
-        request.thinking = Some(if question.thinking { Thinking::On } else { Thinking::Off });
-        request.sampling = Sampling::greedy();
-        request.max_tokens = Some(1200);
-
-        let (mut text, mut calls) = (String::new(), Vec::new());
-        let mut job = engine.generate(request);
-        while let Some(event) = job.events.recv().await {
-            match event {
-                EngineEvent::Delta {
-                    content: Content::Text { text: piece },
-                    ..
-                } => text.push_str(&piece),
-                EngineEvent::Delta {
-                    content: Content::ToolCall { call },
-                    ..
-                } => calls.push(call),
-                EngineEvent::Failed(error) => panic!("the engine failed: {error}"),
-                EngineEvent::Delta { .. }
-                | EngineEvent::Progress { .. }
-                | EngineEvent::Waiting { .. }
-                | EngineEvent::Started { .. }
-                | EngineEvent::Continued { .. }
-                | EngineEvent::Logprobs(_)
-                | EngineEvent::ThinkingEnded
-                | EngineEvent::Notice(_)
-                | EngineEvent::Done(_) => {}
-            }
+    let (mut running, mut left) = (VecDeque::new(), exam.iter());
+    loop {
+        while let Some(question) = (running.len() < TOGETHER).then(|| left.next()).flatten() {
+            running.push_back((question, engine.generate(question.request(model.clone()))));
         }
+        let Some((question, job)) = running.pop_front() else { break };
+        let (text, calls) = answer(job).await;
         let right = question.answer.is_met_by(&text, &calls);
         let score = skills.entry((question.skill.clone(), question.thinking)).or_default();
         score.0 += u32::from(right);

@@ -60,7 +60,7 @@ fn every_family_reads_in_chunks_what_it_reads_at_once_past_the_blocks_of_its_cac
     let engine = MlxEngine::start();
     // More than the 256 positions that a cache grows by, and more than any window; one token short of three chunks.
     let tokens: Vec<u32> = bench_prompt(386, 320);
-    let every = if std::env::var_os("PONDER_FULL").is_some() { 1 } else { 5 };
+    let every = if std::env::var_os("PONDER_FULL").is_some() { 1 } else { 10 };
     for variant in written.variants.iter().step_by(every).filter(|variant| variant.steps_alike) {
         let name = &variant.name;
         let model = source(&written.model(name));

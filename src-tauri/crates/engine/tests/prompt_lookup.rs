@@ -113,7 +113,7 @@ async fn greedy_answers_are_the_same_with_and_without_drafts() {
     let full = std::env::var_os("PONDER_FULL").is_some();
     let [plain, drafting] = engines();
     let (mut prompts, mut total, mut tokens) = (0, SpeculationUsage::default(), 0);
-    for request in exam(if full { 200 } else { 12 }) {
+    for request in exam(if full { 200 } else { 7 }) {
         prompts += 1;
         let (expected, heard) = (ask(&plain, &request).await, ask(&drafting, &request).await);
         assert_eq!(said(&heard), said(&expected), "{:?}", request.messages);

@@ -201,7 +201,7 @@ async fn a_chat_with_pictures_reads_only_what_is_new_and_looks_once_at_each() {
             assert!(apart(&said(&heard).1, &said(&cold).1) < 2e-3, "{}, turn {turn}", row.name);
             messages.push(Message::text(Role::Assistant, &heard.text));
         }
-        assert_eq!(engine.inspect().unwrap().looks, 2, "{}", row.name);
+        assert_eq!(engine.inspect().unwrap().encoded_images, 2, "{}", row.name);
     }
 }
 
@@ -239,8 +239,8 @@ async fn a_chat_goes_to_a_model_for_text_alone_and_back() {
         let back = hear(engine.generate(ask(&messages))).await;
         let usage = back.done().usage.unwrap();
         assert!(usage.cached_tokens + 1 >= known, "{}: {usage:?}, {known}", row.name);
-        let looks = || engine.inspect().unwrap().looks;
-        assert!(back.notices.is_empty() && looks() == 1, "{}: {:?}", row.name, back.notices);
+        let encoded_images = || engine.inspect().unwrap().encoded_images;
+        assert!(back.notices.is_empty() && encoded_images() == 1, "{}: {:?}", row.name, back.notices);
         // It sees the picture, as one does that has never seen it.
         let cold = hear(MlxEngine::start().generate(ask(&messages))).await;
         assert_eq!(said(&back).0, said(&cold).0, "{}", row.name);
@@ -248,7 +248,7 @@ async fn a_chat_goes_to_a_model_for_text_alone_and_back() {
         // Loaded anew it has forgotten, and looks once more.
         engine.unload_all().await.unwrap();
         let anew = hear(engine.generate(ask(&messages))).await;
-        assert_eq!((said(&anew).0, looks()), (said(&cold).0, 1), "{}", row.name);
+        assert_eq!((said(&anew).0, encoded_images()), (said(&cold).0, 1), "{}", row.name);
     }
 }
 
@@ -336,7 +336,7 @@ async fn an_answer_goes_on_between_the_layers_of_a_tower() {
         let talking = engine.generate(talk);
         let looked = hear(engine.generate(look())).await;
         let inspected = engine.inspect().unwrap();
-        assert_eq!(inspected.looks, 1, "{}", row.name);
+        assert_eq!(inspected.encoded_images, 1, "{}", row.name);
         assert!(inspected.steps_between_layers > 0, "{}: {inspected:?}", row.name);
         assert_eq!(said(&looked).0, said(&alone).0, "{}", row.name);
         assert!(apart(&said(&looked).1, &said(&alone).1) < 2e-3, "{}", row.name);
@@ -357,10 +357,10 @@ async fn pictures_are_looked_at_while_somebody_types() {
     let chat = vec![first, Message::text(Role::Assistant, &heard.text)];
     engine.prefetch(request(&model, chat.clone(), &both));
     engine.prefetched().await;
-    assert_eq!(engine.inspect().unwrap().looks, 2);
+    assert_eq!(engine.inspect().unwrap().encoded_images, 2);
     let next = [chat, vec![question("and this?", &[&attached])]].concat();
     hear(engine.generate(request(&model, next, &both))).await.done();
-    assert_eq!(engine.inspect().unwrap().looks, 2);
+    assert_eq!(engine.inspect().unwrap().encoded_images, 2);
 }
 
 #[tokio::test]

@@ -75,9 +75,9 @@ fn sequences_with_pictures_decode_together_as_each_does_alone() {
                 ));
             }
         }
-        let looks = cpu.inspect().unwrap().looks;
+        let encoded = cpu.inspect().unwrap().encoded_images;
         let pictures: usize = row.cases.iter().map(|case| written.figures(row, case).images.len()).max().unwrap();
-        assert!(looks >= pictures, "{}: {looks} looks", row.name);
+        assert!(encoded >= pictures, "{}: {encoded} pictures were encoded", row.name);
     }
     println!(
         "report: vision batch of {} rows: the largest difference of a logit is {worst:.1e}",
@@ -94,16 +94,16 @@ fn a_look_ends_between_two_layers_and_leaves_nothing() {
         let (engine, model) = (MlxEngine::start(), source(&written.model(&row.name)));
         let image = written.figures(row, &row.cases[1]).images.remove(0);
         for layers in [0, 1] {
-            let looked = engine.give_up_looking(model.clone(), image.clone(), layers).unwrap();
+            let looked = engine.cancel_image_encoding(model.clone(), image.clone(), layers).unwrap();
             assert_eq!(looked, (true, layers + 1), "{}", row.name);
         }
         // Nothing of it was kept: the next look goes through both layers, the one after it through none.
         assert_eq!(
-            engine.give_up_looking(model.clone(), image.clone(), 9).unwrap(),
+            engine.cancel_image_encoding(model.clone(), image.clone(), 9).unwrap(),
             (false, 2),
             "{}",
             row.name
         );
-        assert_eq!(engine.give_up_looking(model, image, 9).unwrap(), (false, 0), "{}", row.name);
+        assert_eq!(engine.cancel_image_encoding(model, image, 9).unwrap(), (false, 0), "{}", row.name);
     }
 }

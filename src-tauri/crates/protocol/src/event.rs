@@ -16,7 +16,7 @@ pub enum Stage {
     /// The graphics card's kernels are compiled and compared with what they should compute, once on a computer; not counted.
     Kernels,
     /// Pictures of the prompt go through the model's tower; counted in pictures.
-    Looking,
+    EncodeImages,
     /// The prompt is read; counted in tokens.
     Prefill,
 }

@@ -117,7 +117,7 @@ impl ImagePlan {
         self.views.iter().map(|view| view.features as usize).sum()
     }
 
-    /// Patches of the largest view: views go through a tower one at a time, so that it decides what looking takes.
+    /// Patches of the largest view: views go through a tower one at a time, so that it decides what encoding takes.
     pub fn most_patches(&self) -> u64 {
         let patches = |view: &View| u64::from(view.patches.0) * u64::from(view.patches.1);
         self.views.iter().map(patches).max().unwrap_or(0)

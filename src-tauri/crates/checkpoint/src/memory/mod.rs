@@ -101,7 +101,9 @@ impl ModelConfig {
         MemoryEstimate {
             weights: weights.saturating_add(tower(tower::weights)),
             kv: caches.saturating_mul(if workload.prefix_cached { 2 } else { 1 }),
-            working: reading.max(weights::loading(&shapes, workload.backend)).max(tower(tower::looking)),
+            working: reading
+                .max(weights::loading(&shapes, workload.backend))
+                .max(tower(tower::encoding_memory)),
         }
     }
 
@@ -139,9 +141,11 @@ impl ModelConfig {
         (most > 0).then_some(most * STEP)
     }
 
-    /// The bytes that looking at a view of so many patches takes beside the weights; 0 if the model does not see.
-    pub fn looking_memory(&self, patches: u64, backend: Backend) -> u64 {
-        self.vision.as_ref().map_or(0, |vision| tower::looking_at(vision, backend, patches))
+    /// The bytes that encoding a view of so many patches takes beside the weights; 0 if the model does not see.
+    pub fn image_encoding_memory(&self, patches: u64, backend: Backend) -> u64 {
+        self.vision
+            .as_ref()
+            .map_or(0, |vision| tower::encoding_memory_of(vision, backend, patches))
     }
 
     /// How many numbers the weights are, those of a tower included.

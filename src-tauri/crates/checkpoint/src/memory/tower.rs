@@ -1,4 +1,4 @@
-//! What a tower takes, and looking at one picture with it.
+//! What a tower takes, and encoding one picture with it.
 
 use super::Backend;
 use crate::config::vision::{MllamaVisionConfig, MobileNetConfig, SiglipProjector, TowerShape, VisionConfig};
@@ -202,14 +202,14 @@ pub(super) fn weights(config: &VisionConfig, backend: Backend) -> u64 {
     parameters(config) * element(backend)
 }
 
-/// The most bytes that looking at a picture in normal detail takes.
-pub(super) fn looking(config: &VisionConfig, backend: Backend) -> u64 {
+/// The most bytes that encoding a picture in normal detail takes.
+pub(super) fn encoding_memory(config: &VisionConfig, backend: Backend) -> u64 {
     let shape = TowerCost::of(config);
-    looking_at(config, backend, shape.tokens * shape.patches_of_token)
+    encoding_memory_of(config, backend, shape.tokens * shape.patches_of_token)
 }
 
-/// The bytes that looking at so many patches takes: states, queries, keys and values, what is inside of the network, and scores.
-pub(super) fn looking_at(config: &VisionConfig, backend: Backend, patches: u64) -> u64 {
+/// The bytes that encoding so many patches takes: states, queries, keys and values, what is inside of the network, and scores.
+pub(super) fn encoding_memory_of(config: &VisionConfig, backend: Backend, patches: u64) -> u64 {
     let shape = TowerCost::of(config);
     let patches = shape.together.unwrap_or(patches);
     let scores = (patches * patches * shape.heads * 4).min(MAX_TOWER_SCORES);

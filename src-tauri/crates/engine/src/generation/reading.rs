@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use checkpoint::memory::Workload;
 
-use super::{Generation, Look};
+use super::{Generation, ImageEncoding};
 use crate::answer::pauses;
 use crate::error::{Error, Result};
 use crate::memory;
@@ -16,15 +16,15 @@ use crate::tensor::device;
 pub enum Chunk {
     /// So many tokens were read.
     Read(usize),
-    /// A picture has to be looked at first.
-    Look(Look),
+    /// A picture has to be encoded first.
+    EncodeImage(ImageEncoding),
 }
 
 impl Generation {
-    /// Reads at most `most` of its unread tokens, unless a picture among them was not looked at yet.
+    /// Reads at most `most` of its unread tokens, unless a picture among them was not encoded yet.
     ///
     /// # Errors
-    /// If there is no memory for them or for looking, or MLX fails.
+    /// If there is no memory for them or for encoding, or MLX fails.
     pub fn prefill_chunk(&mut self, most: usize) -> Result<Chunk> {
         let from = match self.read() {
             Some(read) => read,
@@ -33,8 +33,8 @@ impl Generation {
         let pause = self.boundaries.iter().copied().find(|boundary| *boundary > from);
         let end = (self.tokens.len() - 1).min(pause.unwrap_or(usize::MAX));
         let to = self.chunk_end(from, (from + most).min(end)).min(self.tokens.len() - 1);
-        if let Some(look) = self.next_look(from, to)? {
-            return Ok(Chunk::Look(look));
+        if let Some(encoding) = self.next_image_encoding(from, to)? {
+            return Ok(Chunk::EncodeImage(encoding));
         }
         if to > from {
             if to < self.prefilled {

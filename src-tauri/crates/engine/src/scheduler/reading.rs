@@ -7,7 +7,7 @@ use protocol::Priority;
 use super::{Running, Scheduler};
 use crate::cache::max_composed;
 use crate::error::{catch_panic, Result};
-use crate::generation::{Chunk, Look};
+use crate::generation::{Chunk, ImageEncoding};
 use crate::pace::PLANNED;
 use crate::sequence::{clear_after_chunk, LoopEnd};
 use crate::tensor::{eval, Tensor};
@@ -45,7 +45,7 @@ impl Scheduler {
             Ok(read)
         });
         let ends = running.generation.decoding() && running.generation.full();
-        let looked = match read {
+        let outcome = match read {
             Ok(Chunk::Read(read)) => {
                 self.pace.record_chunk(read, start.elapsed());
                 if ends {
@@ -53,24 +53,24 @@ impl Scheduler {
                 }
                 Ok(())
             }
-            Ok(Chunk::Look(look)) => catch_panic(|| self.look(&look, own_gap)),
+            Ok(Chunk::EncodeImage(encoding)) => catch_panic(|| self.encode_image(&encoding, own_gap)),
             Err(error) => Err(error),
         };
-        match looked {
+        match outcome {
             Ok(()) => {}
             Err(error) if self.preempt_for_chat(id, &error) => {}
             Err(error) => self.end(id, Err(error)),
         }
     }
 
-    /// Lets the tower look at a picture. If `gap` is what answers of this model may be kept waiting, they step between two layers as often as
+    /// Lets the tower encode a picture. If `gap` is what answers of this model may be kept waiting, they step between two layers as often as
     /// that asks for; a layer is the least that they wait for.
     ///
     /// # Errors
-    /// If the picture cannot be prepared, or MLX fails. What fails in a step is no error of the look.
-    fn look(&mut self, look: &Look, gap: Option<Duration>) -> Result<()> {
+    /// If the picture cannot be prepared, or MLX fails. What fails in a step is no error of the encoding.
+    fn encode_image(&mut self, encoding: &ImageEncoding, gap: Option<Duration>) -> Result<()> {
         let (mut stepped, mut begun) = (Instant::now(), Instant::now());
-        look.run(&mut |states: &Tensor| {
+        encoding.run(&mut |states: &Tensor| {
             let Some(gap) = gap else { return Ok(()) };
             // What a layer takes is known once it is computed.
             eval([states])?;

@@ -168,7 +168,7 @@ fn llama_3_2_looks_at_pictures_in_every_fifth_layer() {
     let grown = config.cache_growth(0, &workload(1024));
     assert_eq!(grown, 32 * 2 * 8 * 128 * 2 * 1024);
     assert_eq!(config.estimate_memory(0, &workload(1024)).kv - grown, 8 * 2 * 8 * 128 * 2 * 6404);
-    assert!(config.looking_memory(1600, Backend::Metal) > 600 << 20);
+    assert!(config.image_encoding_memory(1600, Backend::Metal) > 600 << 20);
 }
 
 #[test]

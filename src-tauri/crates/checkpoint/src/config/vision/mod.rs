@@ -238,8 +238,8 @@ mod tests {
         };
         let tower = (config.parameters() - alone.parameters()) as f64;
         assert!((0.40e9..0.43e9).contains(&tower), "{tower}");
-        assert!(config.looking_memory(8192, crate::memory::Backend::Metal) > 256 << 20);
-        assert_eq!(alone.looking_memory(8192, crate::memory::Backend::Metal), 0);
+        assert!(config.image_encoding_memory(8192, crate::memory::Backend::Metal) > 256 << 20);
+        assert_eq!(alone.image_encoding_memory(8192, crate::memory::Backend::Metal), 0);
     }
 
     #[test]

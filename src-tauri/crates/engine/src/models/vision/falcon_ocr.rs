@@ -32,7 +32,7 @@ impl FalconPatches {
         })
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         let rows = rows_of(pixels, view, self.numbers)?.astype(self.dtype)?;
         let projected = self.img_projector.forward(&rows)?;
         pause(&projected, hook)?;

@@ -85,7 +85,7 @@ impl Gemma4Tower {
         })
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         let (rows, columns) = view.patches;
         if rows > self.rows || columns > self.rows || view.tokens != (rows / self.pooling as u32, columns / self.pooling as u32) {
             return Err(Error::BadRequest(format!(

@@ -98,7 +98,7 @@ impl GlmTower {
         })
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         let (config, (rows, columns)) = (&self.config, view.patches);
         check_blocks(view, config.merge)?;
         let inputs = COLOURS * (config.frames * config.shape.patch_size * config.shape.patch_size) as i32;

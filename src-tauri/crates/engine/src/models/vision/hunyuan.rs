@@ -82,7 +82,7 @@ impl HunyuanTower {
         })
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         let (config, side) = (&self.config, self.config.shape.patch_size as i32);
         check_blocks(view, config.merge)?;
         let rows = rows_of(pixels, view, COLOURS * side * side)?.astype(self.dtype)?;

@@ -127,7 +127,7 @@ impl InternVit {
         })
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         check_blocks(view, self.config.merge)?;
         let (side, dtype) = (self.config.shape.patch_size as i32, self.positions.dtype());
         let rows = cut(&planes_of(pixels, view, side)?, side)?.astype(dtype)?;

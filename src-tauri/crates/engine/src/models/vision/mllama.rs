@@ -131,8 +131,8 @@ impl Mllama {
         })
     }
 
-    /// Looks at all tiles of a picture: the features are states `[tiles · states of a tile, width of the language part]`.
-    pub(super) fn look(&self, tiles: &[ViewPixels], plan: &ImagePlan, hook: &mut LayerHook<'_>) -> Result<Features> {
+    /// Encodes all tiles of a picture: the features are states `[tiles · states of a tile, width of the language part]`.
+    pub(super) fn encode(&self, tiles: &[ViewPixels], plan: &ImagePlan, hook: &mut LayerHook<'_>) -> Result<Features> {
         let config = &self.config;
         let (most, width) = (config.tiles as i32, config.shape.hidden_size as i32);
         let states = config.states_of_tile() as i32;

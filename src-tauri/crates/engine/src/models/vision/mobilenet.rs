@@ -120,7 +120,7 @@ impl MobileNet {
         self.closing.is_some()
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         let (height, width) = (view.height as i32, view.width as i32);
         let shape = [COLOURS as usize, view.height as usize, view.width as usize];
         if pixels.shape != shape || pixels.values.len() != shape.iter().product::<usize>() {

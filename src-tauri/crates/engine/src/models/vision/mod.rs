@@ -71,7 +71,7 @@ impl Features {
 
 parameters!(Features { embeddings, deep });
 
-/// Called between two layers of a tower with the states that the next one takes; an error from it ends the look.
+/// Called between two layers of a tower with the states that the next one takes; an error from it ends the encoding.
 pub type LayerHook<'a> = dyn FnMut(&Tensor) -> Result<()> + 'a;
 
 /// A tower of any kind.
@@ -117,8 +117,8 @@ impl VisionTower {
         Ok(tower)
     }
 
-    /// Looks at the views of one picture, one after another; what is returned is computed.
-    pub fn look(&self, views: &[ViewPixels], plan: &ImagePlan, hook: &mut LayerHook<'_>) -> Result<Features> {
+    /// Encodes the views of one picture, one after another; what is returned is computed.
+    pub fn encode(&self, views: &[ViewPixels], plan: &ImagePlan, hook: &mut LayerHook<'_>) -> Result<Features> {
         if views.len() != plan.views.len() || views.is_empty() {
             return Err(Error::BadRequest(format!(
                 "a picture was prepared as {} views of {}",
@@ -127,34 +127,34 @@ impl VisionTower {
             )));
         }
         if let Self::Mllama(tower) = self {
-            let features = tower.look(views, plan, hook)?;
+            let features = tower.encode(views, plan, hook)?;
             eval(features.tensors())?;
             return Ok(features);
         }
         let mut features = Vec::with_capacity(views.len());
         for (pixels, view) in views.iter().zip(&plan.views) {
-            let looked = match self {
-                Self::Gemma4(tower) => tower.look(pixels, view, hook),
-                Self::Qwen(tower) => tower.look(pixels, view, hook),
-                Self::Siglip(tower) => tower.look(pixels, view, hook),
-                Self::Pixtral(tower) => tower.look(pixels, view, hook),
-                Self::InternVit(tower) => tower.look(pixels, view, hook),
-                Self::Glm(tower) => tower.look(pixels, view, hook),
-                Self::MobileNet(tower) => tower.look(pixels, view, hook),
-                Self::Mllama(_) => unreachable!("it looks at all views together"),
-                Self::Hunyuan(tower) => tower.look(pixels, view, hook),
-                Self::Falcon(patches) => patches.look(pixels, view, hook),
+            let encoded = match self {
+                Self::Gemma4(tower) => tower.encode(pixels, view, hook),
+                Self::Qwen(tower) => tower.encode(pixels, view, hook),
+                Self::Siglip(tower) => tower.encode(pixels, view, hook),
+                Self::Pixtral(tower) => tower.encode(pixels, view, hook),
+                Self::InternVit(tower) => tower.encode(pixels, view, hook),
+                Self::Glm(tower) => tower.encode(pixels, view, hook),
+                Self::MobileNet(tower) => tower.encode(pixels, view, hook),
+                Self::Mllama(_) => unreachable!("it encodes all views together"),
+                Self::Hunyuan(tower) => tower.encode(pixels, view, hook),
+                Self::Falcon(patches) => patches.encode(pixels, view, hook),
             }?;
             let marks = matches!(self, Self::MobileNet(tower) if tower.closes()) as i32;
-            if looked.embeddings.dim(0) - marks != view.features as i32 {
+            if encoded.embeddings.dim(0) - marks != view.features as i32 {
                 return Err(Error::BadRequest(format!(
                     "the tower made {} features of a view with {} places",
-                    looked.embeddings.dim(0),
+                    encoded.embeddings.dim(0),
                     view.features
                 )));
             }
-            eval(looked.tensors())?;
-            features.push(looked);
+            eval(encoded.tensors())?;
+            features.push(encoded);
         }
         let features = Features::join(features)?;
         eval(features.tensors())?;

@@ -87,7 +87,7 @@ impl Pixtral {
         })
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         let side = self.config.shape.patch_size as i32;
         let rows = cut(&planes_of(pixels, view, side)?, side)?.astype(self.dtype)?;
         let x = self.ln_pre.forward(&self.patch_conv.forward(&rows)?)?;

@@ -129,7 +129,7 @@ impl QwenTower {
         })
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         let (rows, columns) = view.patches;
         let merge = self.config.merge;
         if !rows.is_multiple_of(merge) || !columns.is_multiple_of(merge) || rows * columns == 0 {

@@ -75,7 +75,7 @@ impl Siglip {
         })
     }
 
-    pub(super) fn look(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
         let (config, side) = (&self.config, self.config.shape.patch_size as i32);
         check_blocks(view, block(config, view))?;
         let rows = match config.rows {

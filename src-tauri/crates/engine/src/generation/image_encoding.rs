@@ -18,26 +18,26 @@ use crate::tensor::device;
 /// How long is waited for a picture that is being unfolded: others may have a token by then.
 const PREPARING: Duration = Duration::from_millis(1);
 
-/// A look at a picture of a prompt, which others may go on beside.
-pub struct Look {
+/// The encoding of a picture of a prompt by the tower, beside which others may go on.
+pub struct ImageEncoding {
     loaded: Rc<LoadedModel>,
     images: Rc<PromptImages>,
     index: usize,
     job: Rc<JobContext>,
 }
 
-impl Look {
-    /// Lets the tower look, or waits a moment if the picture is still being unfolded. `hook` is called between two layers. A cancelled look
+impl ImageEncoding {
+    /// Lets the tower encode it, or waits a moment if the picture is still being unfolded. `hook` is called between two layers. A cancelled one
     /// ends without an error: its answer ends as any that was cancelled, before anything else is done.
     ///
     /// # Errors
     /// If the picture cannot be prepared, or MLX fails.
     pub fn run(&self, hook: &mut LayerHook<'_>) -> Result<()> {
-        let looked = self.loaded.look(&self.images, self.index, &mut |states| {
+        let encoded = self.loaded.encode_image(&self.images, self.index, &mut |states| {
             self.job.check_cancelled()?;
             hook(states)
         });
-        match looked {
+        match encoded {
             Ok(true) => self.report(self.index + 1),
             Ok(false) => std::thread::sleep(PREPARING),
             Err(Error::Cancelled) => {}
@@ -48,7 +48,7 @@ impl Look {
 
     fn report(&self, done: usize) {
         self.job.send(EngineEvent::Progress {
-            stage: Stage::Looking,
+            stage: Stage::EncodeImages,
             done: done as u64,
             total: self.images.len() as u64,
         });
@@ -69,35 +69,35 @@ impl Generation {
         self.images.as_ref().map_or(to, |(images, _)| images.chunk_end(from, to))
     }
 
-    /// The first picture whose tokens are about to be read and that nobody has looked at.
+    /// The first picture whose tokens are about to be read and that is not encoded yet.
     ///
     /// # Errors
-    /// If there is no memory to look at it.
-    pub(super) fn next_look(&mut self, from: usize, to: usize) -> Result<Option<Look>> {
+    /// If there is no memory to encode it.
+    pub(super) fn next_image_encoding(&mut self, from: usize, to: usize) -> Result<Option<ImageEncoding>> {
         let Some((images, _)) = &self.images else { return Ok(None) };
         let Some(index) = images.unseen(from, to) else { return Ok(None) };
-        let look = Look {
+        let encoding = ImageEncoding {
             loaded: self.loaded.clone(),
             images: images.clone(),
             index,
             job: self.job.clone(),
         };
         // It may have to be unfolded first, and comes again then.
-        if self.looking != Some(index) {
-            look.report(index);
-            self.check_looking(images.image(index))?;
+        if self.encoding_image != Some(index) {
+            encoding.report(index);
+            self.check_encoding_memory(images.image(index))?;
         }
-        self.looking = Some(index);
-        Ok(Some(look))
+        self.encoding_image = Some(index);
+        Ok(Some(encoding))
     }
 
-    /// Refuses a picture that there is no memory to look at, with the figures and with the detail at which there is.
-    fn check_looking(&self, image: &PromptImage) -> Result<()> {
+    /// Refuses a picture that there is no memory to encode, with the figures and with the detail at which there is.
+    fn check_encoding_memory(&self, image: &PromptImage) -> Result<()> {
         let Some(guard) = self.job.shared.memory_guard() else {
             return Ok(());
         };
         let held = memory::figures()?.active;
-        let needed = |patches| self.loaded.files.config.looking_memory(patches, backend());
+        let needed = |patches| self.loaded.files.config.image_encoding_memory(patches, backend());
         let check = |patches| guard.before_chunk(needed(patches), device().name(), held);
         let patches = image.plan.most_patches();
         let Err(refused) = check(patches) else {
