@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use engine::MlxEngine;
-use protocol::{Content, Engine, EngineEvent, FolderSource, Job, Message, Request, Role, Sampling, Thinking, ToolCall};
+use protocol::{Content, Engine, EngineEvent, FolderSource, JobHandle, Message, Request, Role, Sampling, Thinking, ToolCall};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ impl Question {
 }
 
 /// The text of an answer, and what it calls.
-async fn answer(mut job: Job) -> (String, Vec<ToolCall>) {
+async fn answer(mut job: JobHandle) -> (String, Vec<ToolCall>) {
     let (mut text, mut calls) = (String::new(), Vec::new());
     while let Some(event) = job.events.recv().await {
         match event {
