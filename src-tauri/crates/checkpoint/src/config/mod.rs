@@ -78,7 +78,7 @@ impl Family {
     }
 
     /// Whether a position sees what comes after it, so that the model can only make embeddings.
-    fn looks_both_ways(&self) -> bool {
+    fn is_bidirectional(&self) -> bool {
         match self {
             Self::Gemma4(_) => false,
             Self::Decoder(decoder) => decoder.bidirectional,
@@ -143,7 +143,7 @@ impl ModelConfig {
         let context = text.number("max_position_embeddings")?.or(text.number("max_seq_len")?);
         let context = family.context(context.unwrap_or(131_072));
         family.drop_windows(context);
-        let both_ways = family.looks_both_ways();
+        let bidirectional = family.is_bidirectional();
         // The language part reads texts without a tower that cannot be built.
         let (vision, vision_problem) = match VisionConfig::read(&model_type, top) {
             Ok(vision) => (vision, None),
@@ -161,7 +161,7 @@ impl ModelConfig {
             family,
             model_type,
         };
-        Ok(if both_ways { config.for_embeddings() } else { config })
+        Ok(if bidirectional { config.for_embeddings() } else { config })
     }
 
     /// The same model without an output layer.

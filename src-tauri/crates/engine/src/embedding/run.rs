@@ -138,7 +138,7 @@ impl EmbeddingRun {
             UnderWay::Pass(mut pass) => {
                 let (rows, layers) = (pass.rows(), model.layers());
                 let before = pass.layer;
-                let count = match model.looks_both_ways() {
+                let count = match model.is_bidirectional() {
                     true => (layers * most / rows.max(1)).max(1),
                     false => layers,
                 };
@@ -193,10 +193,14 @@ impl EmbeddingRun {
         let Some(first) = self.texts.front().map(Vec::len) else {
             return Ok(None);
         };
-        let both_ways = model.looks_both_ways();
+        let bidirectional = model.is_bidirectional();
         // A pass that stops between layers need not be short.
-        let room = if both_ways { prefill_chunk() } else { most.min(prefill_chunk()) };
-        if !both_ways && (first > room || !model.packs()) {
+        let room = if bidirectional {
+            prefill_chunk()
+        } else {
+            most.min(prefill_chunk())
+        };
+        if !bidirectional && (first > room || !model.packs()) {
             self.check_memory(first)?;
             let ids = self.texts.pop_front().unwrap_or_default();
             return Ok(Some(UnderWay::Chunks {

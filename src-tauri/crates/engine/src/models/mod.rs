@@ -110,10 +110,10 @@ impl Model {
     }
 
     /// Whether a text has to be read at once, because its tokens see what comes after them.
-    pub fn looks_both_ways(&self) -> bool {
+    pub fn is_bidirectional(&self) -> bool {
         match self {
             Self::Gemma4(_) => false,
-            Self::Decoder(model) => model.looks_both_ways(),
+            Self::Decoder(model) => model.is_bidirectional(),
             Self::Encoder(_) => true,
         }
     }

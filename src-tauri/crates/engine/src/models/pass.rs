@@ -42,11 +42,11 @@ pub fn spans(lengths: &[usize]) -> impl Iterator<Item = (i32, i32)> + '_ {
     })
 }
 
-/// What each row sees: rows of its own text, those up to itself unless `both_ways`, and of these the ones less than `window` away.
-pub fn mask(lengths: &[usize], window: Option<u32>, both_ways: bool) -> Mask {
+/// What each row sees: rows of its own text, those up to itself unless `bidirectional`, and of these the ones less than `window` away.
+pub fn mask(lengths: &[usize], window: Option<u32>, bidirectional: bool) -> Mask {
     let window = window.map_or(i32::MAX, |window| window as i32);
     if let [length] = lengths {
-        match (both_ways, *length as i32 <= window) {
+        match (bidirectional, *length as i32 <= window) {
             (true, true) => return Mask::None,
             (false, true) => return Mask::Causal,
             _ => {}
@@ -57,7 +57,11 @@ pub fn mask(lengths: &[usize], window: Option<u32>, both_ways: bool) -> Mask {
     for (start, end) in spans(lengths) {
         for row in start..end {
             let first = start.max(row.saturating_sub(window - 1));
-            let last = if both_ways { end.min(row.saturating_add(window)) } else { row + 1 };
+            let last = if bidirectional {
+                end.min(row.saturating_add(window))
+            } else {
+                row + 1
+            };
             sees[row as usize * rows..][first as usize..last as usize].fill(true);
         }
     }

@@ -76,7 +76,7 @@ impl From<PromptImage> for PlacedImage {
 pub struct PromptImages {
     images: Vec<PlacedImage>,
     /// Whether tokens of a picture see each other, so that it is read at once.
-    looks_both_ways: bool,
+    bidirectional: bool,
     /// Whether the marks that open it take part.
     marks_look_ahead: bool,
     /// Where each token stands; `None` if positions are plain numbers.
@@ -112,7 +112,7 @@ impl PromptImages {
         };
         Ok(Self {
             images: images.into_iter().map(PlacedImage::from).collect(),
-            looks_both_ways: vision.looks_both_ways(),
+            bidirectional: vision.is_bidirectional(),
             marks_look_ahead: vision.marks_look_ahead(),
             positions,
         })
@@ -173,7 +173,7 @@ impl PromptImages {
 
     /// How far to read from `from` if `to` was meant: no picture is cut whose tokens see each other.
     pub fn chunk_end(&self, from: usize, to: usize) -> usize {
-        let runs = self.images.iter().filter(|_| self.looks_both_ways).map(|placed| &placed.image.run);
+        let runs = self.images.iter().filter(|_| self.bidirectional).map(|placed| &placed.image.run);
         let mut cut = runs.filter(|run| run.start < to && to < run.end);
         match cut.next() {
             Some(run) if run.start > from => run.start,
@@ -187,7 +187,7 @@ impl PromptImages {
         let key = |placed: &PlacedImage| ImageKey {
             run: placed.image.run.clone(),
             hash: placed.image.hash,
-            whole: self.looks_both_ways,
+            whole: self.bidirectional,
         };
         self.images.iter().map(key).collect()
     }
@@ -211,7 +211,7 @@ impl PromptImages {
                 continue;
             }
             let rows: Vec<usize> = image.places[first..end].iter().map(|place| place - from).collect();
-            let sees = match (self.looks_both_ways, &rows[..]) {
+            let sees = match (self.bidirectional, &rows[..]) {
                 (true, [_, .., last]) if self.marks_look_ahead => Some(image.run.start.saturating_sub(from)..last + 1),
                 (true, [first, .., last]) => Some(*first..last + 1),
                 _ => None,
@@ -296,10 +296,10 @@ pub mod tests {
         }
     }
 
-    fn placed(looks_both_ways: bool) -> PromptImages {
+    fn placed(bidirectional: bool) -> PromptImages {
         PromptImages {
             images: [image(2, 2, 3), image(10, 1, 4)].map(PlacedImage::from).into(),
-            looks_both_ways,
+            bidirectional,
             marks_look_ahead: false,
             positions: None,
         }

@@ -334,7 +334,7 @@ fn encoders_read_as_many_positions_as_their_tables_have_left() {
 }
 
 #[test]
-fn a_gemma_that_looks_both_ways_makes_embeddings() {
+fn a_bidirectional_gemma_makes_embeddings() {
     let mut text = config("gemma3_text");
     text["use_bidirectional_attention"] = json!(true);
     let parsed = parse(&text).unwrap();

@@ -29,7 +29,7 @@ fn gemma_3_pools_64_rows_of_patches_to_16_tokens() {
     };
     assert_eq!((siglip.side, siglip.projector), (64, SiglipProjector::Pooled { tokens: 16 }));
     assert_eq!((siglip.shape.layers, siglip.shape.head_dim(), siglip.rows), (27, 72, false));
-    assert!(found.as_ref().unwrap().looks_both_ways());
+    assert!(found.as_ref().unwrap().is_bidirectional());
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_smolvlm_that_leaves_out_what_its_class_has_is_read_so() {
     };
     assert_eq!((siglip.side, siglip.projector), (32, SiglipProjector::Joined { merge: 4 }));
     assert_eq!((siglip.shape.layers, siglip.shape.intermediate_size), (12, 3072));
-    assert!(!found.as_ref().unwrap().looks_both_ways());
+    assert!(!found.as_ref().unwrap().is_bidirectional());
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn falcon_ocr_has_no_tower_and_sees() {
     let falcon = read(&config);
     let tower = falcon.vision.as_ref().unwrap();
     assert!(matches!(tower, VisionConfig::Falcon(patches) if patches.patch_size == 16));
-    assert!(tower.looks_both_ways() && tower.marks_look_ahead());
+    assert!(tower.is_bidirectional() && tower.marks_look_ahead());
     assert_eq!(falcon.context, 8192);
     let mut frames = config.clone();
     frames["temporal_patch_size"] = json!(2);

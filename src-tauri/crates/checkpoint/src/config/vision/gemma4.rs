@@ -33,7 +33,7 @@ pub struct Gemma4VisionConfig {
     /// Whether what is pooled is shifted and scaled (26B, 31B).
     pub standardized: bool,
     /// Whether the sliding layers of the language part let the tokens of a picture see each other (26B, 31B).
-    pub looks_both_ways: bool,
+    pub bidirectional: bool,
 }
 
 pub(super) fn parse(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
@@ -56,7 +56,7 @@ pub(super) fn parse(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig,
         theta: theta.unwrap_or(100.0),
         clipped: vision.flag("use_clipped_linears")?.unwrap_or(false),
         standardized: vision.flag("standardize")?.unwrap_or(false),
-        looks_both_ways: text.text("use_bidirectional_attention")?.as_deref() == Some("vision"),
+        bidirectional: text.text("use_bidirectional_attention")?.as_deref() == Some("vision"),
     };
     check_patch(config.patch_size)?;
     check_shapes(config.layers, config.hidden_size, heads, config.head_dim, config.intermediate_size)?;

@@ -140,10 +140,10 @@ impl VisionConfig {
     }
 
     /// Whether the tokens of a picture see those of the same picture that come after them, so that it has to be read at once.
-    pub fn looks_both_ways(&self) -> bool {
+    pub fn is_bidirectional(&self) -> bool {
         match self {
-            Self::Gemma4(tower) => tower.looks_both_ways,
-            Self::Siglip(tower) => tower.looks_both_ways(),
+            Self::Gemma4(tower) => tower.bidirectional,
+            Self::Siglip(tower) => tower.is_bidirectional(),
             Self::Falcon(_) => true,
             Self::Qwen(_)
             | Self::Pixtral(_)

@@ -55,7 +55,7 @@ pub enum SiglipProjector {
 
 impl SiglipConfig {
     /// Whether the tokens of a picture see those of the same picture that come after them.
-    pub fn looks_both_ways(&self) -> bool {
+    pub fn is_bidirectional(&self) -> bool {
         matches!(self.projector, SiglipProjector::Pooled { .. })
     }
 }

@@ -24,7 +24,7 @@ impl Decoder {
     }
 
     /// Whether attention looks both ways, so that a text has to be read at once.
-    pub fn looks_both_ways(&self) -> bool {
+    pub fn is_bidirectional(&self) -> bool {
         self.bidirectional
     }
 
