@@ -24,7 +24,7 @@ use crate::support::seer::Seer;
 use crate::window::ponder_json_chat;
 
 /// How everything is looked at once.
-struct Look {
+struct Variant {
     name: &'static str,
     /// What is set of the appearance.
     appearance: fn() -> Value,
@@ -35,36 +35,36 @@ struct Look {
     environment: &'static [(&'static str, &'static str)],
 }
 
-const LOOKS: [Look; 5] = [
-    Look {
+const VARIANTS: [Variant; 5] = [
+    Variant {
         name: "light",
         appearance: || json!({"theme": "light"}),
         language: "en",
         narrow: false,
         environment: &[],
     },
-    Look {
+    Variant {
         name: "dark",
         appearance: || json!({"theme": "dark"}),
         language: "en",
         narrow: false,
         environment: &[("GTK_THEME", "Adwaita:dark")],
     },
-    Look {
+    Variant {
         name: "narrow",
         appearance: || json!({"theme": "light"}),
         language: "en",
         narrow: true,
         environment: &[],
     },
-    Look {
+    Variant {
         name: "large",
         appearance: || json!({"theme": "light", "text_size": 200}),
         language: "en",
         narrow: false,
         environment: &[],
     },
-    Look {
+    Variant {
         name: "right-to-left",
         appearance: || json!({"theme": "light"}),
         language: "ar",
@@ -82,13 +82,13 @@ const NARROW: [(&str, u32, u32); 5] = [
     ("failure", 360, 420),
 ];
 
-/// The app in one look, brought from state to state.
+/// The app in one variant, brought from state to state.
 struct Stage<'a> {
     window: Window,
     home: &'a Path,
     hub: &'a Imitation,
-    look: &'a Look,
-    /// Where the pictures of this look go.
+    variant: &'a Variant,
+    /// Where the pictures of this variant go.
     folder: PathBuf,
     /// Which states are wanted: those in whose `LOOK/STATE` one of these words is. None: all.
     only: &'a [String],
@@ -108,7 +108,7 @@ impl Stage<'_> {
 
     /// The same for states that follow each other; `bring` takes the pictures.
     fn pictures(&self, place: &'static str, name: &str, bring: impl FnOnce(&Self)) {
-        if !wanted(self.only, self.look, name) {
+        if !wanted(self.only, self.variant, name) {
             return;
         }
         let brought = catch_unwind(AssertUnwindSafe(|| {
@@ -118,7 +118,7 @@ impl Stage<'_> {
         if let Err(reason) = brought {
             self.failed
                 .borrow_mut()
-                .push(format!("{}/{name}: {}", self.look.name, told(&*reason)));
+                .push(format!("{}/{name}: {}", self.variant.name, told(&*reason)));
         }
     }
 
@@ -159,10 +159,10 @@ impl Stage<'_> {
         self.size();
     }
 
-    /// Gives the window that is looked at the size of this look.
+    /// Gives the window that is looked at the size of this variant.
     fn size(&self) {
         let narrow = NARROW.into_iter().find(|(name, ..)| *name == self.place.get());
-        if let (true, Some((_, width, height))) = (self.look.narrow, narrow) {
+        if let (true, Some((_, width, height))) = (self.variant.narrow, narrow) {
             self.window.resize(width, height);
             self.window
                 .wait_until("it is narrow", || self.window.run("return innerWidth", json!([])) == width);
@@ -276,13 +276,13 @@ fn told(reason: &(dyn Any + Send)) -> String {
         .to_owned()
 }
 
-fn wanted(only: &[String], look: &Look, state: &str) -> bool {
-    let name = format!("{}/{state}", look.name);
+fn wanted(only: &[String], variant: &Variant, state: &str) -> bool {
+    let name = format!("{}/{state}", variant.name);
     only.is_empty() || only.iter().any(|word| name.contains(word.as_str()))
 }
 
-/// All states of one look; those that could not be reached, with what was missed.
-fn photograph(look: &Look, folder: &Path, only: &[String]) -> Vec<String> {
+/// All states of one variant; those that could not be reached, with what was missed.
+fn photograph(variant: &Variant, folder: &Path, only: &[String]) -> Vec<String> {
     let home = tempfile::tempdir().expect("a folder");
     let (hub, seer) = (Imitation::start(), Seer::start());
     other_windows::fill(&hub);
@@ -292,18 +292,18 @@ fn photograph(look: &Look, folder: &Path, only: &[String]) -> Vec<String> {
         window: Window::open_with(home.path(), &environment).with_patience(Duration::from_secs(25)),
         home: home.path(),
         hub: &hub,
-        look,
-        folder: folder.join(look.name),
+        variant,
+        folder: folder.join(variant.name),
         only,
         place: Cell::new("chat"),
         failed: RefCell::default(),
     };
     let stage = open();
-    let appearance = (look.appearance)();
+    let appearance = (variant.appearance)();
     invoke(
         &stage.window,
         "change_settings",
-        json!({"change": {"appearance": appearance, "language": look.language}}),
+        json!({"change": {"appearance": appearance, "language": variant.language}}),
     );
     stage.size();
     stage.state("chat", "first-start", |stage| stage.window.wait_for("empty-state"));
@@ -336,11 +336,11 @@ fn every_state_is_photographed() {
     let only = std::env::var("PONDER_PICTURES_OF").unwrap_or_default();
     let only: Vec<String> = only.split_whitespace().map(str::to_owned).collect();
     let mut failed = Vec::new();
-    for look in &LOOKS {
-        let taken = catch_unwind(AssertUnwindSafe(|| photograph(look, &folder, &only)));
-        failed.extend(taken.unwrap_or_else(|reason| vec![format!("{}: {}", look.name, told(&*reason))]));
-        let failure = catch_unwind(AssertUnwindSafe(|| other_windows::failure(look, &folder, &only)));
-        failed.extend(failure.err().map(|reason| format!("{}/failure: {}", look.name, told(&*reason))));
+    for variant in &VARIANTS {
+        let taken = catch_unwind(AssertUnwindSafe(|| photograph(variant, &folder, &only)));
+        failed.extend(taken.unwrap_or_else(|reason| vec![format!("{}: {}", variant.name, told(&*reason))]));
+        let failure = catch_unwind(AssertUnwindSafe(|| other_windows::failure(variant, &folder, &only)));
+        failed.extend(failure.err().map(|reason| format!("{}/failure: {}", variant.name, told(&*reason))));
     }
     assert!(failed.is_empty(), "not every state was reached:\n{}", failed.join("\n"));
 }

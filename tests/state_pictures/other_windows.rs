@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::pictures_window::invoke;
 use crate::support::driver::Window;
 
-use super::{wanted, Look, Stage, NARROW};
+use super::{wanted, Stage, Variant, NARROW};
 
 const PEBBLE: &str = "ponder/pebble-from-the-hub";
 const GATED: &str = "somebody/gated-pebble-4bit";
@@ -290,18 +290,18 @@ pub fn states(stage: &Stage) {
 }
 
 /// The window of an app that could not start.
-pub fn failure(look: &Look, folder: &Path, only: &[String]) {
-    if !wanted(only, look, "failure") {
+pub fn failure(variant: &Variant, folder: &Path, only: &[String]) {
+    if !wanted(only, variant, "failure") {
         return;
     }
     let home = tempfile::tempdir().expect("a folder");
     fs::write(home.path().join("history.sqlite"), "no database ".repeat(1000)).expect("written");
-    let window = Window::start(home.path(), look.environment).with_patience(Duration::from_secs(25));
+    let window = Window::start(home.path(), variant.environment).with_patience(Duration::from_secs(25));
     window.wait_for("failure");
-    if look.narrow {
+    if variant.narrow {
         let (_, width, height) = NARROW[4];
         window.resize(width, height);
     }
-    window.picture_in(&folder.join(look.name), "failure");
+    window.picture_in(&folder.join(variant.name), "failure");
     window.close();
 }

@@ -13,7 +13,7 @@ use super::driver::Window;
 
 /// A notification that was shown.
 #[derive(Debug, Clone)]
-pub struct Shown {
+pub struct Notification {
     pub id: u32,
     pub summary: String,
     pub body: String,
@@ -23,11 +23,11 @@ pub struct Shown {
 /// The desktop of a window's session.
 pub struct Desktop {
     connection: Connection,
-    shown: Arc<Mutex<Vec<Shown>>>,
+    shown: Arc<Mutex<Vec<Notification>>>,
     icons: Arc<Mutex<Vec<String>>>,
 }
 
-struct Notifications(Arc<Mutex<Vec<Shown>>>);
+struct Notifications(Arc<Mutex<Vec<Notification>>>);
 
 #[interface(name = "org.freedesktop.Notifications")]
 impl Notifications {
@@ -53,7 +53,7 @@ impl Notifications {
     ) -> u32 {
         let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let id = shown.len() as u32 + 1;
-        shown.push(Shown {
+        shown.push(Notification {
             id,
             summary,
             body,
@@ -124,7 +124,7 @@ impl Desktop {
     }
 
     /// The notifications that were shown so far.
-    pub fn shown(&self) -> Vec<Shown> {
+    pub fn shown(&self) -> Vec<Notification> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

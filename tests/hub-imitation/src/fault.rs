@@ -25,7 +25,7 @@ pub enum Fault {
         /// A place in the file.
         at: u64,
     },
-    /// The resolve address names another entity tag than the listing. Belongs at [`Place::Resolve`].
+    /// The resolve address names another entity tag than the listing. Belongs at [`FaultTarget::Resolve`].
     WrongEtag,
     /// An error status with an HTML or JSON text, and the seconds of `Retry-After`.
     Status {
@@ -36,7 +36,7 @@ pub enum Fault {
     },
     /// A 200 with a login page instead of what was asked for, as in a hotel.
     Portal,
-    /// A 302 to another address. Belongs at [`Place::Api`] and [`Place::Resolve`].
+    /// A 302 to another address. Belongs at [`FaultTarget::Api`] and [`FaultTarget::Resolve`].
     SentOn {
         /// The address.
         to: &'static str,
@@ -88,7 +88,7 @@ pub enum Times {
 
 /// Which answers a fault happens to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Place {
+pub enum FaultTarget {
     /// Search, description and listing.
     Api,
     /// The resolve address on the hub: its headers for a small file, the redirect for a large one.
@@ -99,7 +99,7 @@ pub enum Place {
 
 #[derive(Debug)]
 struct Planned {
-    place: Place,
+    target: FaultTarget,
     repository: Option<String>,
     path: Option<String>,
     fault: Fault,
@@ -112,7 +112,7 @@ pub(crate) struct Faults(Vec<Planned>);
 
 /// What a request asks for, as far as faults care.
 pub(crate) struct Asked<'a> {
-    pub(crate) place: Place,
+    pub(crate) target: FaultTarget,
     pub(crate) repository: &'a str,
     pub(crate) path: &'a str,
     /// The first byte asked for and the one after the last, if there was a range.
@@ -121,9 +121,9 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Faults {
-    pub(crate) fn plan(&mut self, place: Place, repository: Option<&str>, path: Option<&str>, fault: Fault, times: Times) {
+    pub(crate) fn plan(&mut self, target: FaultTarget, repository: Option<&str>, path: Option<&str>, fault: Fault, times: Times) {
         self.0.push(Planned {
-            place,
+            target,
             repository: repository.map(str::to_owned),
             path: path.map(str::to_owned),
             fault,
@@ -142,7 +142,7 @@ impl Faults {
     /// The fault that happens to this request, which is one less to come.
     pub(crate) fn take(&mut self, asked: &Asked) -> Option<Fault> {
         let planned = self.0.iter_mut().find(|planned| {
-            planned.place == asked.place
+            planned.target == asked.target
                 && planned.left != Some(0)
                 && planned.repository.as_deref().is_none_or(|id| id == asked.repository)
                 && planned.path.as_deref().is_none_or(|path| path == asked.path)

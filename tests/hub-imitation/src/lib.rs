@@ -34,7 +34,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
 pub use dice::Dice;
-pub use fault::{Fault, Place, Times};
+pub use fault::{Fault, FaultTarget, Times};
 pub use on_disk::{all_files, OnDisk};
 pub use repository::Repository;
 
@@ -210,12 +210,12 @@ impl Imitation {
 
     /// Plans a fault for the answers that carry this file's bytes, in any repository.
     pub fn fault(&self, path: &str, fault: Fault, times: Times) {
-        self.shared.state().faults.plan(Place::Body, None, Some(path), fault, times);
+        self.shared.state().faults.plan(FaultTarget::Body, None, Some(path), fault, times);
     }
 
     /// Plans a fault for all answers of a kind, or for those of a repository or of a file.
-    pub fn fault_at(&self, place: Place, repository: Option<&str>, path: Option<&str>, fault: Fault, times: Times) {
-        self.shared.state().faults.plan(place, repository, path, fault, times);
+    pub fn fault_at(&self, target: FaultTarget, repository: Option<&str>, path: Option<&str>, fault: Fault, times: Times) {
+        self.shared.state().faults.plan(target, repository, path, fault, times);
     }
 
     /// From here on everything goes well; answers under way keep their faults.

@@ -14,7 +14,7 @@ use serde_json::{json, Value};
 
 use crate::body::{self, put, Order};
 use crate::content::File;
-use crate::fault::{Asked, Fault, Place};
+use crate::fault::{Asked, Fault, FaultTarget};
 use crate::line::{Address, Cut};
 use crate::listing::{self, Page, Query};
 use crate::repository::{Access, Repository};
@@ -190,7 +190,7 @@ impl Call<'_> {
 
     /// What goes wrong here, if something does; what needs no file's bytes is already done.
     async fn fault(&self, asked: Asked<'_>) -> Result<Option<Fault>, Response<Body>> {
-        let body = asked.place == Place::Body;
+        let body = asked.target == FaultTarget::Body;
         let Some(fault) = self.shared.state().faults.take(&asked) else {
             return Ok(None);
         };
@@ -223,7 +223,7 @@ impl Call<'_> {
 
     async fn api_fault(&self, id: &str) -> Result<(), Response<Body>> {
         let asked = Asked {
-            place: Place::Api,
+            target: FaultTarget::Api,
             repository: id,
             path: "",
             range: None,
@@ -294,7 +294,7 @@ impl Call<'_> {
     async fn file(&self, id: &str, word: &str, rest: &[&str]) -> Answer {
         let (revision, path) = split_revision(rest);
         let asked = Asked {
-            place: Place::Resolve,
+            target: FaultTarget::Resolve,
             repository: id,
             path: &path,
             range: None,
@@ -390,7 +390,7 @@ impl Call<'_> {
         if self.method != Method::HEAD {
             let id = repository.state().id.clone();
             let asked = Asked {
-                place: Place::Body,
+                target: FaultTarget::Body,
                 repository: &id,
                 path,
                 range: body::range(self.headers, size, &etag).and_then(Result::ok),

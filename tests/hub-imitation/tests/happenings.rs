@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use hub_imitation::{Fault, Imitation, Origin, Place, Repository, Times};
+use hub_imitation::{Fault, FaultTarget, Imitation, Origin, Repository, Times};
 
 const SIZE: u64 = 3 << 20;
 
@@ -207,11 +207,11 @@ fn faults_happen_at_their_place_and_as_often_as_they_should() {
         code: 503,
         retry_after: None,
     };
-    hub.fault_at(Place::Api, Some("o/n"), None, busy, Times::N(2));
+    hub.fault_at(FaultTarget::Api, Some("o/n"), None, busy, Times::N(2));
     let statuses: Vec<u16> = (0..3).filter_map(|_| get(&api, &[]).ok()).map(|answer| answer.status).collect();
     assert_eq!(statuses, [503, 503, 200]);
-    hub.fault_at(Place::Api, Some("o/other"), None, Fault::Portal, Times::Always);
-    hub.fault_at(Place::Resolve, None, Some("w.safetensors"), Fault::WrongEtag, Times::Always);
+    hub.fault_at(FaultTarget::Api, Some("o/other"), None, Fault::Portal, Times::Always);
+    hub.fault_at(FaultTarget::Resolve, None, Some("w.safetensors"), Fault::WrongEtag, Times::Always);
     assert!(get(&api, &[]).is_ok_and(|answer| answer.body.starts_with(b"{")));
     let resolve = format!("{}/o/n/resolve/main/w.safetensors", hub.endpoint());
     let first = get(&resolve, &[]).expect("an answer").headers["x-linked-etag"].clone();
@@ -226,6 +226,6 @@ fn faults_happen_at_their_place_and_as_often_as_they_should() {
     hub.reappear(Origin::Cdn);
     let again = (0..200).find_map(|_| get(&place, &[]).map_err(|_| std::thread::sleep(Duration::from_millis(10))).ok());
     assert!(again.is_some_and(|again| again.body == bytes));
-    hub.fault_at(Place::Resolve, None, None, Fault::Cut { after: 0 }, Times::Once);
+    hub.fault_at(FaultTarget::Resolve, None, None, Fault::Cut { after: 0 }, Times::Once);
     assert!(get(&resolve, &[]).is_err());
 }

@@ -9,7 +9,7 @@ import type { Sort } from '../bindings/Sort';
 import { asHostError, type HostError, type Platform } from '../platform';
 
 /** What the list shows: first recommendations, a running search, its models, or why there are none. */
-export type Shown = 'first' | 'loading' | 'models' | 'failed';
+export type ListState = 'first' | 'loading' | 'models' | 'failed';
 
 /** How long typing has to pause before a search starts, in milliseconds. */
 export const SEARCH_DELAY = 400;
@@ -21,7 +21,7 @@ export class Discover {
   fitsOnly = $state(false);
   thinksOnly = $state(false);
 
-  shown = $state<Shown>('first');
+  shown = $state<ListState>('first');
   /** `null` until they were read. */
   first = $state.raw<readonly HubModel[] | null>(null);
   /** What a search found, page after page. */

@@ -57,9 +57,9 @@ pub struct ImportArgs {
 /// When something is wrong with them, or the model is not here.
 pub async fn verify(args: VerifyArgs) -> Result<()> {
     let (hub, stop) = (app::hub().await?, CancellationToken::new());
-    let shown = Shown::new(args.json);
-    let found = until_stopped(&stop, hub.verify(&reference(&args.reference), stop.clone(), shown.tell())).await;
-    shown.clear();
+    let reporter = Reporter::new(args.json);
+    let found = until_stopped(&stop, hub.verify(&reference(&args.reference), stop.clone(), reporter.tell())).await;
+    reporter.clear();
     report(&found.map_err(protocol::Error::from)?, args.json)
 }
 
@@ -69,18 +69,18 @@ pub async fn verify(args: VerifyArgs) -> Result<()> {
 /// When something is wrong afterwards, or the model is not here.
 pub async fn repair(args: VerifyArgs) -> Result<()> {
     let (hub, stop) = (app::hub().await?, CancellationToken::new());
-    let shown = Shown::new(args.json);
+    let reporter = Reporter::new(args.json);
     hub.set_limits(TransferLimits {
         without_network: pull::WITHOUT_NETWORK,
         ..TransferLimits::default()
     });
     let reference = reference(&args.reference);
-    let work = hub.repair(&reference, stop.clone(), shown.tell());
+    let work = hub.repair(&reference, stop.clone(), reporter.tell());
     let found = tokio::select! {
         found = until_stopped(&stop, work) => found,
-        never = shown.downloads(&hub) => never,
+        never = reporter.downloads(&hub) => never,
     };
-    shown.clear();
+    reporter.clear();
     report(&found?, args.json)
 }
 
@@ -206,9 +206,9 @@ fn confirmed(question: &str) -> Result<bool> {
 /// When it is no model that runs here, with the reason; nothing is copied then.
 pub async fn import(args: ImportArgs) -> Result<()> {
     let (hub, stop) = (app::hub().await?, CancellationToken::new());
-    let shown = Shown::new(args.json);
-    let imported = until_stopped(&stop, hub.import(&args.folder, stop.clone(), shown.tell())).await;
-    shown.clear();
+    let reporter = Reporter::new(args.json);
+    let imported = until_stopped(&stop, hub.import(&args.folder, stop.clone(), reporter.tell())).await;
+    reporter.clear();
     let model = imported.map_err(protocol::Error::from)?;
     if args.json {
         output::line(&json!({"type": "imported", "model": model.reference, "path": model.path.display().to_string()}))?;
@@ -241,12 +241,12 @@ async fn until_stopped<T>(stop: &CancellationToken, work: impl std::future::Futu
 
 /// How far the work is, on a terminal or as JSON lines.
 #[derive(Clone)]
-struct Shown {
+struct Reporter {
     json: bool,
     bar: ProgressBar,
 }
 
-impl Shown {
+impl Reporter {
     fn new(json: bool) -> Self {
         let style = ProgressStyle::with_template("{bar:24} {percent:>3} % {bytes_per_sec:>12} {wide_msg}");
         let bar = if json || !std::io::stderr().is_terminal() {
@@ -261,15 +261,15 @@ impl Shown {
     }
 
     fn tell(&self) -> impl FnMut(VerifyProgress) + Send + Clone + 'static {
-        let shown = self.clone();
+        let reporter = self.clone();
         move |progress| {
-            if shown.json {
+            if reporter.json {
                 // A closed pipe leaves nobody to tell.
                 let _ = output::line(&json!({"type": "progress", "path": progress.path, "done": progress.done, "total": progress.total}));
             }
-            shown.bar.set_length(progress.total);
-            shown.bar.set_position(progress.done);
-            shown.bar.set_message(progress.path);
+            reporter.bar.set_length(progress.total);
+            reporter.bar.set_position(progress.done);
+            reporter.bar.set_message(progress.path);
         }
     }
 

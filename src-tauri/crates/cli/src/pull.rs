@@ -45,14 +45,14 @@ pub async fn run(args: PullArgs) -> Result<()> {
     let (id, revision) = model(&args, hub.net().endpoint())?;
     let mut downloads = hub.downloads();
     hub.download(&id, &revision).await.map_err(protocol::Error::from)?;
-    let mut shown = Shown::new(args.json);
+    let mut reporter = Reporter::new(args.json);
     loop {
         tokio::select! {
             changed = downloads.changed() => changed?,
             stopped = tokio::signal::ctrl_c() => {
                 stopped?;
                 hub.suspend().await;
-                shown.clear();
+                reporter.clear();
                 let message = format!("stopped; what has come is kept, and `ponder pull {id}` goes on from there");
                 return Err(protocol::Error::new(ErrorCode::Stopped, message).into());
             }
@@ -60,18 +60,18 @@ pub async fn run(args: PullArgs) -> Result<()> {
         let Some(download) = downloads.borrow_and_update().first().cloned() else {
             continue;
         };
-        shown.update(&download)?;
+        reporter.update(&download)?;
         match download.state {
             DownloadState::Done => break,
             DownloadState::Failed | DownloadState::Paused => {
-                shown.clear();
+                reporter.clear();
                 let unknown = || protocol::Error::new(ErrorCode::Stopped, "the download was stopped");
                 return Err(download.error.unwrap_or_else(unknown).into());
             }
             _ => {}
         }
     }
-    shown.clear();
+    reporter.clear();
     let reference = if revision == "main" { id } else { format!("{id}@{revision}") };
     let model = hub.folder().find(&reference).map_err(protocol::Error::from)?;
     if args.json {
@@ -105,13 +105,13 @@ fn model(args: &PullArgs, endpoint: &net::Endpoint) -> Result<(String, String)> 
 }
 
 /// What is printed while it runs.
-enum Shown {
+enum Reporter {
     Json,
     Lines { state: Option<DownloadState>, at: Instant },
     Bars(Bars),
 }
 
-impl Shown {
+impl Reporter {
     fn new(json: bool) -> Self {
         if json {
             Self::Json

@@ -1,7 +1,7 @@
 //! An answer that follows a schema: where its grammar is awake, and what may come next. The grammar sleeps through thoughts, headers and
 //! calls, which the channel parser knows.
 
-use prompt::{ChannelParser, ChatProcessor, Piece, Place};
+use prompt::{ChannelParser, ChatProcessor, ParserState, Piece};
 use serde_json::Value;
 
 use crate::error::Result;
@@ -50,7 +50,7 @@ impl OutputConstraint for AnswerConstraint {
             return parser.push(id);
         }
         let opens = parser.thought_openers().chain(parser.openers()).any(|opener| opener == id);
-        if parser.place() == Place::Answer && !opens && self.begins(id) {
+        if parser.state() == ParserState::Answer && !opens && self.begins(id) {
             self.begun = true;
             parser.begin_verbatim();
             return parser.push(id);
@@ -76,12 +76,12 @@ impl OutputConstraint for AnswerConstraint {
     }
 
     fn mask(&mut self, parser: &ChannelParser) -> Result<Option<Mask>> {
-        self.thought |= parser.place() == Place::Thought;
-        match parser.place() {
-            Place::Within if !self.begun => return Ok(None),
+        self.thought |= parser.state() == ParserState::Thought;
+        match parser.state() {
+            ParserState::Within if !self.begun => return Ok(None),
             // A thought has to end before the answer does.
-            Place::Thought if !self.begun && !self.stops.is_empty() => return Ok(Some(Mask::Without(self.stops.clone()))),
-            Place::Thought if !self.begun => return Ok(None),
+            ParserState::Thought if !self.begun && !self.stops.is_empty() => return Ok(Some(Mask::Without(self.stops.clone()))),
+            ParserState::Thought if !self.begun => return Ok(None),
             _ => {}
         }
         let (begun, called, thought) = (self.begun, self.called, self.thought);

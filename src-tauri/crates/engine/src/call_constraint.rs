@@ -2,7 +2,7 @@
 //! declares.
 
 use constraint::{AnswerGrammar, CallForm};
-use prompt::{CallBody, ChannelParser, ChatProcessor, Piece, Place};
+use prompt::{CallBody, ChannelParser, ChatProcessor, ParserState, Piece};
 use protocol::Request;
 
 use crate::answer_constraint::AnswerConstraint;
@@ -113,7 +113,7 @@ impl OutputConstraint for CallConstraint {
                 self.called = true;
             }
             Some(open) => open.take(|grammar| grammar.take(id)),
-            None if id == self.opening && parser.place() != Place::Thought => {
+            None if id == self.opening && parser.state() != ParserState::Thought => {
                 let begun = self.grammar.get().map(|grammar| grammar.copy());
                 self.open = Some(match begun {
                     Ok(grammar) => LazyGrammar::Ready(Box::new(grammar)),
@@ -151,15 +151,15 @@ impl OutputConstraint for CallConstraint {
             }
             return Ok(Some(Mask::Only(mask)));
         }
-        self.thought |= parser.place() == Place::Thought;
+        self.thought |= parser.state() == ParserState::Thought;
         let calls = std::iter::once(self.opening);
         let thoughts = parser.thought_openers().filter(|_| !self.thought);
-        Ok(match parser.place() {
+        Ok(match parser.state() {
             _ if self.called => Some(self.only(calls.chain(self.stops.iter().chain(&self.breaks).copied()))),
             // A thought has to end before anything is called.
-            Place::Thought => Some(Mask::Without(self.stops.iter().copied().chain(calls).collect())),
-            Place::Within => None,
-            Place::Answer => Some(self.only(calls.chain(thoughts))),
+            ParserState::Thought => Some(Mask::Without(self.stops.iter().copied().chain(calls).collect())),
+            ParserState::Within => None,
+            ParserState::Answer => Some(self.only(calls.chain(thoughts))),
         })
     }
 }

@@ -94,7 +94,7 @@ struct ProductChecks {
 
 /// The file of verdicts.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct VerdictFile {
     /// MLX's version, the device and its driver.
     platform: String,
     /// Whether each kind is computed rightly.
@@ -106,7 +106,7 @@ impl ProductChecks {
         let platform = platform();
         let file = folder.map(|folder| folder.join("packed-products.json"));
         let stored = file.as_ref().and_then(|file| fs::read(file).ok());
-        let stored = stored.and_then(|bytes| serde_json::from_slice::<Stored>(&bytes).ok());
+        let stored = stored.and_then(|bytes| serde_json::from_slice::<VerdictFile>(&bytes).ok());
         Self {
             verdicts: stored
                 .filter(|stored| stored.platform == platform)
@@ -178,7 +178,7 @@ impl ProductChecks {
     /// Remembers the verdicts. Losing them costs the next start some time and nothing else.
     fn store(&self) {
         let Some(file) = &self.file else { return };
-        let stored = Stored {
+        let stored = VerdictFile {
             platform: self.platform.clone(),
             verdicts: self.verdicts.clone(),
         };

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::oracle::{computed, python};
-use common::{pebble, pebble_dir, read_safetensors, Stored};
+use common::{pebble, pebble_dir, read_safetensors, RawTensor};
 use engine::MlxEngine;
 
 const TOLERANCE: f32 = 1e-3;
@@ -54,7 +54,7 @@ fn every_logit_and_every_greedy_token_agree_with_mlx_lm() {
     let count = oracle.keys().filter(|name| name.starts_with("prompt.")).count();
     assert_eq!(count, 20);
     for index in 0..count {
-        let stored = |kind: &str| -> &Stored { &oracle[&format!("{kind}.{index}")] };
+        let stored = |kind: &str| -> &RawTensor { &oracle[&format!("{kind}.{index}")] };
         let (prompt, expected, greedy) = (stored("prompt").ids(), stored("logits").floats(), stored("greedy").ids());
         let mut check = |rows: &[Vec<f32>], chunk: Option<usize>| {
             let difference = largest_difference(rows, &expected);

@@ -42,7 +42,7 @@ struct Inspection {
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Stored {
+struct InspectionFile {
     /// The program that read it: another one may know more families.
     program: u64,
     folders: BTreeMap<PathBuf, Inspection>,
@@ -60,7 +60,7 @@ impl Inspections {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::replace(&mut known.read, true) {
             if let Some(file) = &self.file {
-                let stored: Stored = json_file::read(file);
+                let stored: InspectionFile = json_file::read(file);
                 if stored.program == program() {
                     known.folders = stored.folders.into_iter().collect();
                 }
@@ -121,7 +121,7 @@ impl Inspections {
         drop(known);
         json_file::write(
             file,
-            &Stored {
+            &InspectionFile {
                 program: program(),
                 folders,
             },

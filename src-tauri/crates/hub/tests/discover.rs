@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use hub::{Error, Hub, ModelFolder};
-use hub_imitation::{Fault, Imitation, Origin, Place, Repository, Times};
+use hub_imitation::{Fault, FaultTarget, Imitation, Origin, Repository, Times};
 use net::{Environment, Net, Purpose, Settings};
 use protocol::{ErrorCode, FitVerdict, HubModel, SearchQuery, Sort};
 use serde_json::json;
@@ -352,7 +352,7 @@ async fn a_hub_that_answers_nonsense_is_named() {
     let (imitation, data) = (Imitation::start(), tempfile::tempdir().unwrap());
     imitation.repository("ponder/pebble").pebble();
     let hub = open(&imitation, data.path(), "");
-    imitation.fault_at(Place::Api, None, None, Fault::Portal, Times::Always);
+    imitation.fault_at(FaultTarget::Api, None, None, Fault::Portal, Times::Always);
     for error in [hub.search(&query("x")).await.err(), hub.describe("ponder/pebble").await.err()] {
         let error = protocol::Error::from(error.unwrap());
         assert!(error.code == ErrorCode::Network && error.message.contains("sign in"), "{error}");
@@ -362,7 +362,7 @@ async fn a_hub_that_answers_nonsense_is_named() {
         code: 429,
         retry_after: Some(9),
     };
-    imitation.fault_at(Place::Api, None, None, wait, Times::Always);
+    imitation.fault_at(FaultTarget::Api, None, None, wait, Times::Always);
     let error = hub.search(&query("x")).await.unwrap_err();
     assert!(error.to_string().contains("9 seconds"), "{error}");
 }

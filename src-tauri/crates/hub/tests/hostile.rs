@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use hub_imitation::{all_files, Fault, Imitation, OnDisk, Place, Repository, Times};
+use hub_imitation::{all_files, Fault, FaultTarget, Imitation, OnDisk, Repository, Times};
 use ponder::Ponder;
 use serde_json::json;
 
@@ -238,19 +238,19 @@ fn hubs() -> Vec<Case> {
     vec![
         served("sent on to a file of this computer", ELSEWHERE, |hub| {
             let fault = Fault::SentOn { to: "file:///etc/passwd" };
-            hub.fault_at(Place::Resolve, None, None, fault, Times::Always);
+            hub.fault_at(FaultTarget::Resolve, None, None, fault, Times::Always);
             pebble(hub)
         }),
         served("sent round in circles", ELSEWHERE, |hub| {
             let fault = Fault::SentOn {
                 to: "/ponder/pebble/resolve/main/config.json",
             };
-            hub.fault_at(Place::Resolve, None, None, fault, Times::Always);
+            hub.fault_at(FaultTarget::Resolve, None, None, fault, Times::Always);
             pebble(hub)
         }),
         served("a listing sent on to a program", ELSEWHERE, |hub| {
             let fault = Fault::SentOn { to: "javascript:alert(1)" };
-            hub.fault_at(Place::Api, None, None, fault, Times::Always);
+            hub.fault_at(FaultTarget::Api, None, None, fault, Times::Always);
             pebble(hub)
         }),
     ]

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct SwitchFile {
     offline: bool,
 }
 
@@ -103,11 +103,11 @@ impl OfflineSwitch {
 /// A file that cannot be understood counts as offline: the safe side of a privacy switch.
 fn read(file: &Path) -> bool {
     match fs::read(file) {
-        Ok(bytes) => serde_json::from_slice::<Stored>(&bytes).map_or(true, |stored| stored.offline),
+        Ok(bytes) => serde_json::from_slice::<SwitchFile>(&bytes).map_or(true, |stored| stored.offline),
         Err(error) => error.kind() != std::io::ErrorKind::NotFound,
     }
 }
 
 fn store(file: &Path, offline: bool) -> std::io::Result<()> {
-    write_private(file, &serde_json::to_vec(&Stored { offline })?, Durability::PowerLoss)
+    write_private(file, &serde_json::to_vec(&SwitchFile { offline })?, Durability::PowerLoss)
 }

@@ -21,7 +21,7 @@ mod tool_calls;
 mod tool_conventions;
 
 pub use call_form::{CallBody, CallForm};
-pub use channels::{ChannelParser, Event, Piece, Place, Splitter, ThinkingTerminator};
+pub use channels::{ChannelParser, Event, ParserState, Piece, Splitter, ThinkingTerminator};
 pub use chat_processor::{ChatProcessor, Prompt};
 pub use conversation::RenderRequest;
 pub use detokenizer::Detokenizer;

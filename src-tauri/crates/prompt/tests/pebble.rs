@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use prompt::{CallBody, ChannelParser, ChatProcessor, Detokenizer, Piece, Place, RenderRequest};
+use prompt::{CallBody, ChannelParser, ChatProcessor, Detokenizer, ParserState, Piece, RenderRequest};
 use protocol::{Message, Role, Thinking, ThinkingControl, ToolCall};
 use serde_json::{json, Value};
 
@@ -443,7 +443,7 @@ fn where_the_next_id_belongs_is_told_and_verbatim_text_opens_nothing() {
         openers.map(|id| pebble.decode(&[id]).unwrap()).collect()
     };
     let off = pebble.parser(&prompt, false, &[]);
-    assert_eq!((off.place(), spelled(&off)), (Place::Answer, BTreeSet::new()));
+    assert_eq!((off.state(), spelled(&off)), (ParserState::Answer, BTreeSet::new()));
     let mut parser = pebble.parser(&prompt, true, &[]).with_tools(&tools);
     let openers = spelled(&parser);
     assert!(
@@ -451,15 +451,19 @@ fn where_the_next_id_belongs_is_told_and_verbatim_text_opens_nothing() {
         "{openers:?}"
     );
     let (_, ids) = pebble.reader("<|channel>thought\nHm.<channel|>", false, true).unwrap();
-    let places: Vec<Place> = ids
+    let states: Vec<ParserState> = ids
         .iter()
         .map(|id| {
             parser.push(*id);
-            parser.place()
+            parser.state()
         })
         .collect();
-    assert_eq!((places[0], places.last()), (Place::Within, Some(&Place::Answer)), "{places:?}");
-    assert!(places.contains(&Place::Thought), "{places:?}");
+    assert_eq!(
+        (states[0], states.last()),
+        (ParserState::Within, Some(&ParserState::Answer)),
+        "{states:?}"
+    );
+    assert!(states.contains(&ParserState::Thought), "{states:?}");
     parser.begin_verbatim();
     let words = "<|channel>thought\nno <|tool_call>x";
     let ids = pebble.encode(words).unwrap();
@@ -469,5 +473,5 @@ fn where_the_next_id_belongs_is_told_and_verbatim_text_opens_nothing() {
         .iter()
         .map(|piece| if let Piece::Text(text) = piece { text.as_str() } else { "\0" })
         .collect();
-    assert_eq!((text.as_str(), parser.place()), (words, Place::Answer));
+    assert_eq!((text.as_str(), parser.state()), (words, ParserState::Answer));
 }

@@ -16,11 +16,11 @@ pub struct ServerSwitch {
     models: Arc<dyn ModelShelf>,
     /// The server that runs, and how it is set. Held while it is started or stopped, so that two changes do not cross.
     running: AsyncMutex<Option<(ServerSettings, Server)>>,
-    shown: Mutex<Shown>,
+    snapshot: Mutex<Snapshot>,
 }
 
 /// What is looked at, also while a server is being started.
-struct Shown {
+struct Snapshot {
     settings: ServerSettings,
     image_detail: ImageDetail,
     state: ServerState,
@@ -30,7 +30,7 @@ struct Shown {
 impl ServerSwitch {
     /// Switched off; it will answer with this engine, and with these models alone.
     pub fn new(engine: Arc<dyn Engine>, models: Arc<dyn ModelShelf>) -> Self {
-        let shown = Shown {
+        let snapshot = Snapshot {
             settings: ServerSettings::default(),
             image_detail: ImageDetail::default(),
             state: ServerState::Off,
@@ -40,7 +40,7 @@ impl ServerSwitch {
             engine,
             models,
             running: AsyncMutex::default(),
-            shown: Mutex::new(shown),
+            snapshot: Mutex::new(snapshot),
         }
     }
 
@@ -53,7 +53,7 @@ impl ServerSwitch {
             return;
         }
         if let Some((_, server)) = running.take() {
-            self.shown().live = None;
+            self.snapshot().live = None;
             server.stop().await;
         }
         if !settings.on {
@@ -66,7 +66,7 @@ impl ServerSwitch {
             Ok(None) if settings.network || settings.key_made_at.is_some() => ServerState::KeyNeeded,
             Ok(key) => match self.start(settings, key).await {
                 Ok(server) => {
-                    self.shown().live = Some(server.state.clone());
+                    self.snapshot().live = Some(server.state.clone());
                     *running = Some((settings.clone(), server));
                     ServerState::On
                 }
@@ -80,9 +80,9 @@ impl ServerSwitch {
 
     /// How closely pictures are looked at from the next request on, if it does not say.
     pub fn set_image_detail(&self, detail: ImageDetail) {
-        let mut shown = self.shown();
-        shown.image_detail = detail;
-        if let Some(live) = &shown.live {
+        let mut snapshot = self.snapshot();
+        snapshot.image_detail = detail;
+        if let Some(live) = &snapshot.live {
             live.set_image_detail(detail);
         }
     }
@@ -91,7 +91,7 @@ impl ServerSwitch {
         let config = ServerConfig {
             address: address(settings),
             key,
-            image_detail: self.shown().image_detail,
+            image_detail: self.snapshot().image_detail,
             ..ServerConfig::default()
         };
         Server::start(config, self.engine.clone(), self.models.clone()).await
@@ -108,13 +108,13 @@ impl ServerSwitch {
 
     /// How it is set, whether it answers, and whom. The host knows where the key comes from.
     pub fn status(&self, key: KeySource) -> ServerStatus {
-        let shown = self.shown();
-        let live = shown.live.as_ref();
-        let (settings, port) = (shown.settings.clone(), shown.settings.port);
+        let snapshot = self.snapshot();
+        let live = snapshot.live.as_ref();
+        let (settings, port) = (snapshot.settings.clone(), snapshot.settings.port);
         ServerStatus {
             address: format!("http://127.0.0.1:{port}"),
             network_address: own_address().filter(|_| settings.network).map(|ip| format!("http://{ip}:{port}")),
-            state: shown.state.clone(),
+            state: snapshot.state.clone(),
             key,
             figures: live.map(|live| live.metrics.figures()).unwrap_or_default(),
             clients: live.map(|live| live.clients.list()).unwrap_or_default(),
@@ -123,16 +123,16 @@ impl ServerSwitch {
     }
 
     fn show(&self, settings: &ServerSettings, state: ServerState) {
-        let mut shown = self.shown();
+        let mut snapshot = self.snapshot();
         if state != ServerState::On {
-            shown.live = None;
+            snapshot.live = None;
         }
-        (shown.settings, shown.state) = (settings.clone(), state);
+        (snapshot.settings, snapshot.state) = (settings.clone(), state);
     }
 
-    fn shown(&self) -> MutexGuard<'_, Shown> {
+    fn snapshot(&self) -> MutexGuard<'_, Snapshot> {
         // Its fields are replaced whole, so a poisoned one is still right.
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+        self.snapshot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

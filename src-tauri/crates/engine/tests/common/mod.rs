@@ -151,12 +151,12 @@ pub async fn hear(mut job: JobHandle) -> Heard {
 }
 
 /// A tensor of a safetensors file: its shape and its four-byte elements.
-pub struct Stored {
+pub struct RawTensor {
     pub shape: Vec<usize>,
     pub words: Vec<[u8; 4]>,
 }
 
-impl Stored {
+impl RawTensor {
     pub fn floats(&self) -> Vec<f32> {
         self.words.iter().map(|word| f32::from_le_bytes(*word)).collect()
     }
@@ -167,7 +167,7 @@ impl Stored {
 }
 
 /// Reads a safetensors file whose tensors all have four-byte elements.
-pub fn read_safetensors(path: &Path) -> HashMap<String, Stored> {
+pub fn read_safetensors(path: &Path) -> HashMap<String, RawTensor> {
     let bytes = std::fs::read(path).unwrap();
     let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
@@ -181,7 +181,7 @@ pub fn read_safetensors(path: &Path) -> HashMap<String, Stored> {
             let words = data.chunks_exact(4).map(|word| word.try_into().unwrap()).collect();
             (
                 name.clone(),
-                Stored {
+                RawTensor {
                     shape: numbers(&entry["shape"]),
                     words,
                 },

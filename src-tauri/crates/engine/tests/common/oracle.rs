@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use super::{read_safetensors, Stored};
+use super::{read_safetensors, RawTensor};
 
 /// The Python that has mlx-lm; `None`, with a line printed, if the environment names none.
 pub fn python() -> Option<PathBuf> {
@@ -135,8 +135,8 @@ impl Written {
             prompt: stored["prompt"].ids(),
             greedy: stored["greedy"].ids(),
             margins: stored["margins"].floats(),
-            steps: stored.remove("steps").as_ref().map_or_else(|| logits.clone(), Stored::floats),
-            native: stored.remove("native").as_ref().map(Stored::floats),
+            steps: stored.remove("steps").as_ref().map_or_else(|| logits.clone(), RawTensor::floats),
+            native: stored.remove("native").as_ref().map(RawTensor::floats),
             logits,
         }
     }

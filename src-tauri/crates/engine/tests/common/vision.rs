@@ -11,7 +11,7 @@ use media::ViewPixels;
 use serde::Deserialize;
 
 use super::oracle::{computed, seed};
-use super::{read_safetensors, Stored};
+use super::{read_safetensors, RawTensor};
 
 /// A model that was written.
 #[derive(Debug, Clone, Deserialize)]
@@ -129,13 +129,13 @@ impl Written {
             images,
             logits,
             margins,
-            greedy: stored.get("greedy").map_or_else(Vec::new, Stored::ids),
+            greedy: stored.get("greedy").map_or_else(Vec::new, RawTensor::ids),
         }
     }
 }
 
 impl Picture {
-    fn image(&self, number: u8, views: &mut impl Iterator<Item = (usize, Stored)>) -> PromptImage {
+    fn image(&self, number: u8, views: &mut impl Iterator<Item = (usize, RawTensor)>) -> PromptImage {
         let mut hash = [0; 32];
         let mut take = |view: &WrittenView| {
             let (_, stored) = views.next().unwrap();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use hub_imitation::{Dice, Fault, Imitation, OnDisk, Origin, Place, Repository, Times};
+use hub_imitation::{Dice, Fault, FaultTarget, Imitation, OnDisk, Origin, Repository, Times};
 
 /// The repository every run fetches.
 pub const MODEL: &str = "ponder/pebble";
@@ -97,7 +97,7 @@ pub fn rows() -> Vec<Row> {
         Row::plain("wrong ETag", |hub, dice| {
             let path = if dice.below(2) == 0 { WEIGHTS } else { "config.json" };
             let times = some_times(dice);
-            hub.fault_at(Place::Resolve, None, Some(path), Fault::WrongEtag, times);
+            hub.fault_at(FaultTarget::Resolve, None, Some(path), Fault::WrongEtag, times);
         }),
         Row::plain("new commit midway", |hub, dice| {
             hub.fault(WEIGHTS, Fault::NewCommit { after: dice.below(size()) }, Times::Once);
@@ -108,17 +108,17 @@ pub fn rows() -> Vec<Row> {
         Row::plain("CDN 403", |hub, dice| on_weights(hub, dice, |_| status(403, None))),
         Row::plain("CDN 503", |hub, dice| on_weights(hub, dice, |_| status(503, None))),
         Row::plain("429 with Retry-After", |hub, dice| {
-            let place = [Place::Api, Place::Resolve, Place::Body][dice.below(3) as usize];
+            let place = [FaultTarget::Api, FaultTarget::Resolve, FaultTarget::Body][dice.below(3) as usize];
             let times = if dice.below(4) == 0 { Times::Always } else { Times::Once };
             hub.fault_at(place, None, None, status(429, Some(1)), times);
         }),
         Row::plain("hub 503", |hub, dice| {
-            let place = [Place::Api, Place::Resolve][dice.below(2) as usize];
+            let place = [FaultTarget::Api, FaultTarget::Resolve][dice.below(2) as usize];
             let times = some_times(dice);
             hub.fault_at(place, None, None, status(503, None), times);
         }),
         Row::plain("login page", |hub, dice| {
-            let place = [Place::Api, Place::Resolve, Place::Body][dice.below(3) as usize];
+            let place = [FaultTarget::Api, FaultTarget::Resolve, FaultTarget::Body][dice.below(3) as usize];
             let times = some_times(dice);
             hub.fault_at(place, None, None, Fault::Portal, times);
         }),
@@ -139,7 +139,7 @@ pub fn rows() -> Vec<Row> {
             on_weights(hub, dice, |dice| Fault::Stall { after: dice.below(size()) })
         }),
         Row::plain("no answer", |hub, dice| {
-            let place = [Place::Api, Place::Resolve, Place::Body][dice.below(3) as usize];
+            let place = [FaultTarget::Api, FaultTarget::Resolve, FaultTarget::Body][dice.below(3) as usize];
             let times = if dice.below(4) == 0 { Times::Always } else { Times::Once };
             hub.fault_at(place, None, None, Fault::Stall { after: 0 }, times);
         }),

@@ -47,7 +47,7 @@ pub struct ChannelParser {
 
 /// What the next id of an answer may belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ParserState {
     /// A thought.
     Thought,
     /// The answer's text; a block may open here if nothing was said yet.
@@ -186,12 +186,12 @@ impl ChannelParser {
     }
 
     /// Where the next id belongs.
-    pub fn place(&self) -> Place {
+    pub fn state(&self) -> ParserState {
         match () {
-            () if self.verbatim => Place::Answer,
-            () if self.is_thinking() => Place::Thought,
-            () if self.splitter.machine.in_answer() && !self.splitter.scanner.holds() => Place::Answer,
-            () => Place::Within,
+            () if self.verbatim => ParserState::Answer,
+            () if self.is_thinking() => ParserState::Thought,
+            () if self.splitter.machine.in_answer() && !self.splitter.scanner.holds() => ParserState::Answer,
+            () => ParserState::Within,
         }
     }
 

@@ -374,7 +374,7 @@ async fn check_readable(history: &History, model: &Model, file: &mut SqliteConne
         .search(&query)
         .await
         .unwrap()
-        .places
+        .deleted_branches
         .into_iter()
         .map(|place| place.chat)
         .collect();

@@ -31,7 +31,7 @@ pub(super) struct Chat {
 
 /// Where deleted messages were.
 #[derive(Debug, Clone)]
-struct Place {
+struct DeletedBranch {
     chat: String,
     root: String,
     parent: Option<String>,
@@ -44,7 +44,7 @@ struct Place {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model {
     pub(super) chats: BTreeMap<String, Chat>,
-    places: BTreeMap<String, Place>,
+    deleted_branches: BTreeMap<String, DeletedBranch>,
     /// Of each chat its labels, oldest first.
     order: BTreeMap<String, Vec<String>>,
 }
@@ -233,7 +233,7 @@ impl Model {
             Step::Restore { chat } => self.restore(&chat),
             Step::Purge { chat } => {
                 self.chats.remove(&chat);
-                self.places.remove(&chat);
+                self.deleted_branches.remove(&chat);
                 self.order.remove(&chat);
             }
             Step::Move { chat, folder } => self.chats.get_mut(&chat).expect("a chat").folder = folder,
@@ -313,7 +313,7 @@ impl Model {
             };
             self.chats.get_mut(chat).expect("a chat").head = head;
         }
-        let place = Place {
+        let deleted = DeletedBranch {
             chat: chat.to_owned(),
             root: root.to_owned(),
             parent,
@@ -321,34 +321,34 @@ impl Model {
             after,
             head: known.head,
         };
-        self.places.insert(NEW.into(), place);
+        self.deleted_branches.insert(NEW.into(), deleted);
     }
 
     fn restore(&mut self, chat: &str) {
-        let Some(place) = self.places.remove(chat).filter(|_| self.chats[chat].deleted) else {
+        let Some(deleted) = self.deleted_branches.remove(chat).filter(|_| self.chats[chat].deleted) else {
             self.chats.get_mut(chat).expect("a chat").deleted = false;
             return;
         };
-        let origin = self.chats.get(&place.chat).filter(|origin| !origin.deleted);
-        let there = |origin: &&Chat| place.parent.as_ref().is_none_or(|parent| origin.messages.contains_key(parent));
+        let origin = self.chats.get(&deleted.chat).filter(|origin| !origin.deleted);
+        let there = |origin: &&Chat| deleted.parent.as_ref().is_none_or(|parent| origin.messages.contains_key(parent));
         let Some(mut origin) = origin.filter(there).cloned() else {
             self.chats.get_mut(chat).expect("a chat").deleted = false;
             return;
         };
         let mut back = self.chats.remove(chat).expect("a chat");
         back.messages
-            .get_mut(&place.root)
+            .get_mut(&deleted.root)
             .expect("a message")
             .parent
-            .clone_from(&place.parent);
-        if let Some(end) = &place.end {
-            for label in &place.after {
-                if let Some(message) = origin.messages.get_mut(label).filter(|message| message.parent == place.parent) {
+            .clone_from(&deleted.parent);
+        if let Some(end) = &deleted.end {
+            for label in &deleted.after {
+                if let Some(message) = origin.messages.get_mut(label).filter(|message| message.parent == deleted.parent) {
                     message.parent = Some(end.clone());
                 }
             }
             let mark = back.messages[end].forgotten.clone();
-            if let Some(before) = place.parent.as_ref().and_then(|parent| origin.messages.get_mut(parent)) {
+            if let Some(before) = deleted.parent.as_ref().and_then(|parent| origin.messages.get_mut(parent)) {
                 if mark.is_some() && before.forgotten == mark {
                     before.forgotten = None;
                 }
@@ -356,14 +356,14 @@ impl Model {
         }
         let idle = origin.streaming().is_none();
         origin.messages.extend(back.messages);
-        if idle && place.head.as_ref().is_some_and(|head| origin.messages.contains_key(head)) {
-            origin.head = place.head;
+        if idle && deleted.head.as_ref().is_some_and(|head| origin.messages.contains_key(head)) {
+            origin.head = deleted.head;
         }
         let mut order = self.order.remove(chat).expect("an order");
-        let known = self.order.get_mut(&place.chat).expect("an order");
+        let known = self.order.get_mut(&deleted.chat).expect("an order");
         known.append(&mut order);
         known.sort_by_key(|label| number(label));
-        self.chats.insert(place.chat, origin);
+        self.chats.insert(deleted.chat, origin);
     }
 
     /// Gives the new chat its id.
@@ -372,8 +372,8 @@ impl Model {
             self.chats.insert(id.to_owned(), chat);
             let order = self.order.remove(NEW).unwrap_or_default();
             self.order.insert(id.to_owned(), order);
-            if let Some(place) = self.places.remove(NEW) {
-                self.places.insert(id.to_owned(), place);
+            if let Some(deleted) = self.deleted_branches.remove(NEW) {
+                self.deleted_branches.insert(id.to_owned(), deleted);
             }
         }
     }
