@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi, type MockInstance } fr
 
 import * as format from './lib/format';
 import { textPart } from './platform/fake';
-import { all, click, host, open, pass, the, useWindow } from './testing/window';
+import { all, click, host, open, pass, the, useWindow, write } from './testing/window';
 
 useWindow();
 
@@ -168,5 +168,38 @@ describe('a sidebar of 5,000 chats', () => {
     await pass(50);
     expect(all('chat-item')).toEqual(entries);
     expect(changes().length).toBeLessThan(20);
+  });
+
+  it('is not put in order again for a letter in the search field', async () => {
+    addChats(5000);
+    await open('chat');
+    const order = vi.spyOn(format, 'newestFirst');
+    const list = vi.spyOn(host, 'chats');
+    for (const query of ['c', 'ch', 'chat 4', 'chat 49', '']) {
+      await write('search', query);
+      await pass(50);
+    }
+    expect([order.mock.calls.length, list.mock.calls.length]).toEqual([0, 0]);
+    await write('search', 'chat 49');
+    expect(all('chat-item').map((item) => item.textContent?.trim()).slice(0, 3)).toEqual(['Chat 49', 'Chat 149', 'Chat 249']);
+    order.mockRestore();
+  });
+
+  it('is listed once more after what changes while it is listed, and drawn anew only where something did', async () => {
+    addChats(5000);
+    await open('chat');
+    const order = vi.spyOn(format, 'newestFirst');
+    const list = vi.spyOn(host, 'chats');
+    const entries = all('chat-item');
+    for (let change = 0; change < 20; change++) void host.pinChat(entries[0]?.dataset['chatId'] ?? '', false);
+    await pass(50);
+    expect([list.mock.calls.length, order.mock.calls.length]).toEqual([2, 0]);
+    const changes = changesIn(the('chats'));
+    await host.renameChat(entries[3]?.dataset['chatId'] ?? '', 'Another name');
+    await pass(50);
+    expect(all('chat-item')).toEqual(entries);
+    expect(entries[3]?.textContent?.trim()).toBe('Another name');
+    expect(changes().length).toBeLessThan(10);
+    order.mockRestore();
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { ChatSummary } from '../bindings/ChatSummary';
-import { bytes, context, count, duration, usageSummary, groupChats, lastLines, searchChats } from './format';
+import { bytes, context, count, duration, usageSummary, groupChats, lastLines, newestFirst, searchChats } from './format';
 
 function chat(title: string, updated: Date, pinned = false): ChatSummary {
   return { id: title, title, created_at: 0, updated_at: updated.getTime(), pinned, running: false, unread: false, revision: 0, archived: false, folder: null };
@@ -51,7 +51,7 @@ describe('chats', () => {
   ];
 
   it('fall under the day of the own clock, pinned first, newest first', () => {
-    const titles = groupChats(chats, now.getTime()).map((group) => [group.period, ...group.chats.map((c) => c.title)]);
+    const titles = groupChats(newestFirst(chats), now.getTime()).map((group) => [group.period, ...group.chats.map((c) => c.title)]);
     expect(titles).toEqual([
       ['pinned', 'pinned and old'],
       ['today', 'this morning', 'midnight'],

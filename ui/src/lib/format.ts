@@ -105,7 +105,12 @@ export interface ChatGroup {
   chats: ChatSummary[];
 }
 
-/** The sidebar's groups, newest first, empty ones left out. Days are days of the user's own clock. */
+/** The chats by when something was last said in them, newest first. */
+export function newestFirst(chats: readonly ChatSummary[]): readonly ChatSummary[] {
+  return [...chats].sort((a, b) => b.updated_at - a.updated_at);
+}
+
+/** The sidebar's groups of chats that stand newest first, empty ones left out. Days are days of the user's own clock. */
 export function groupChats(chats: readonly ChatSummary[], now: number): ChatGroup[] {
   const midnight = new Date(now).setHours(0, 0, 0, 0);
   const periodOf = ({ pinned, updated_at }: ChatSummary): Period => {
@@ -115,9 +120,9 @@ export function groupChats(chats: readonly ChatSummary[], now: number): ChatGrou
     if (updated_at >= midnight - 6 * DAY) return 'week';
     return updated_at >= midnight - 30 * DAY ? 'month' : 'older';
   };
-  const sorted = [...chats].sort((a, b) => b.updated_at - a.updated_at);
-  const groups = PERIODS.map((period) => ({ period, chats: sorted.filter((chat) => periodOf(chat) === period) }));
-  return groups.filter((group) => group.chats.length > 0);
+  const groups = new Map<Period, ChatSummary[]>(PERIODS.map((period) => [period, []]));
+  for (const chat of chats) groups.get(periodOf(chat))?.push(chat);
+  return [...groups].flatMap(([period, chats]) => (chats.length > 0 ? [{ period, chats }] : []));
 }
 
 /** Titles as they are searched, because each letter that is typed searches all of them. */

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { OVERSCAN, Rows } from './rows';
 
@@ -33,5 +33,20 @@ describe('rows', () => {
     list.measure([['row-5', 300]], 0);
     list.set(['new', ...keys(10)], () => 100);
     expect([list.indexOf('row-5'), list.top(7) - list.top(6), list.indexOf('gone')]).toEqual([6, 300, -1]);
+  });
+
+  it('are added up again from the one that grew, so that an answer at the end of a long chat costs its own row', () => {
+    const guess = vi.fn(() => 100);
+    const list = new Rows();
+    list.set(keys(3000), guess);
+    expect([list.total, guess.mock.calls.length]).toEqual([300_000, 3000]);
+    for (let height = 101; height <= 200; height++) {
+      list.measure([['row-2999', height]], 299_000);
+      expect(list.total).toBe(299_900 + height);
+    }
+    expect(guess).toHaveBeenCalledTimes(3000);
+    list.measure([['row-2000', 50]], 0);
+    expect([list.top(2000), list.top(2001), list.total]).toEqual([200_000, 200_050, 300_050]);
+    expect(guess).toHaveBeenCalledTimes(3000 + 998);
   });
 });

@@ -16,8 +16,10 @@ export class Rows {
   #keys: readonly string[] = [];
   #index = new Map<string, number>();
   readonly #heights = new Map<string, number>();
-  /** Where each row begins, and at the end where the last one ends; `null` if that has to be added up anew. */
-  #tops: number[] | null = null;
+  /** Where each row begins, and at the end where the last one ends. */
+  #tops: number[] = [0];
+  /** Up to which row that was added up: a row that grows moves those below it alone. */
+  #added = 0;
   #guess: (index: number) => number = () => 0;
 
   /** Shows these rows; `guess` is the height of one that was never drawn. */
@@ -25,13 +27,17 @@ export class Rows {
     this.#keys = keys;
     this.#guess = guess;
     this.#index = new Map(keys.map((key, index) => [key, index]));
-    this.#tops = null;
+    this.#added = 0;
   }
 
   /** Where a row begins; the number of rows asks where the last one ends. */
   top(index: number): number {
-    this.#tops ??= this.#added();
-    return this.#tops[Math.min(index, this.#keys.length)] ?? 0;
+    const wanted = Math.min(index, this.#keys.length);
+    for (; this.#added < wanted; this.#added++) {
+      const height = this.#heights.get(this.#keys[this.#added] ?? '') ?? this.#guess(this.#added);
+      this.#tops[this.#added + 1] = (this.#tops[this.#added] ?? 0) + height;
+    }
+    return this.#tops[wanted] ?? 0;
   }
 
   /** The height of all rows. */
@@ -47,7 +53,9 @@ export class Rows {
   /** Takes what was measured. Says by how much the content moves that begins at `from`: rows above it moved it. */
   measure(heights: Iterable<readonly [string, number]>, from: number): number {
     let moved = 0;
-    let changed = false;
+    let changed = this.#keys.length;
+    // What is compared with `from` is where the rows were, so all of that is known before a height changes.
+    this.top(changed);
     for (const [key, height] of heights) {
       const index = this.indexOf(key);
       if (index < 0) continue;
@@ -58,9 +66,9 @@ export class Rows {
       }
       if (this.top(index) + before <= from) moved += height - before;
       this.#heights.set(key, height);
-      changed = true;
+      changed = Math.min(changed, index);
     }
-    if (changed) this.#tops = null;
+    this.#added = Math.min(this.#added, changed);
     return moved;
   }
 
@@ -84,12 +92,5 @@ export class Rows {
       else high = middle;
     }
     return low;
-  }
-
-  #added(): number[] {
-    const tops = [0];
-    let sum = 0;
-    this.#keys.forEach((key, index) => tops.push((sum += this.#heights.get(key) ?? this.#guess(index))));
-    return tops;
   }
 }

@@ -13,6 +13,9 @@ export class Chats {
   listed = $state(false);
   /** What the search field holds. */
   query = $state('');
+  #refreshing: Promise<void> | null = null;
+  /** Whether something may have changed since the list was asked for. */
+  #stale = false;
 
   constructor(
     private readonly platform: Platform,
@@ -31,14 +34,40 @@ export class Chats {
     return this.list.find((chat) => chat.id === id) ?? null;
   }
 
-  async refresh(): Promise<void> {
+  /** Lists the chats again. What changes while that is done is listed once more afterwards, however often it changes. */
+  refresh(): Promise<void> {
+    this.#stale = true;
+    this.#refreshing ??= this.#refresh();
+    return this.#refreshing;
+  }
+
+  async #refresh(): Promise<void> {
+    while (this.#stale) {
+      this.#stale = false;
+      await this.#read();
+    }
+    this.#refreshing = null;
+  }
+
+  async #read(): Promise<void> {
     try {
-      this.list = await this.platform.chats();
+      this.#show(await this.platform.chats());
       this.listed = true;
       this.toasts.settle('chats');
     } catch (reason) {
       this.toasts.report(reason, 'chats');
     }
+  }
+
+  /** Chats that are as they were stay the same objects, so that what was made of them, such as their rows, is not made again. */
+  #show(list: readonly ChatSummary[]): void {
+    const before = new Map(this.list.map((chat) => [chat.id, chat]));
+    const after = list.map((chat) => {
+      const known = before.get(chat.id);
+      // An open chat that is unread is looked at again each time: it is read as soon as its window is in sight.
+      return known && !chat.unread && isSame(known, chat) ? known : chat;
+    });
+    if (after.length !== this.list.length || after.some((chat, place) => chat !== this.list[place])) this.list = after;
   }
 
   async rename(id: string, title: string): Promise<void> {
@@ -97,4 +126,9 @@ export class Chats {
       return false;
     }
   }
+}
+
+function isSame(one: ChatSummary, other: ChatSummary): boolean {
+  const keys = Object.keys(other) as (keyof ChatSummary)[];
+  return keys.every((key) => one[key] === other[key]);
 }
