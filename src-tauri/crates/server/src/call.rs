@@ -118,7 +118,7 @@ impl Call {
         }
         if let Some(place) = ask.picture.as_deref() {
             self.check_sees(place, model).await?;
-            ask.requests.iter_mut().for_each(|request| self.state.look_as_set(request));
+            ask.requests.iter_mut().for_each(|request| self.state.apply_image_detail(request));
         }
         if let (true, Some(context), Some(request)) = (stream, model.context, ask.requests.first()) {
             self.check_context(request, context).await?;

@@ -12,11 +12,13 @@ use serde_json::{json, Value};
 
 use crate::anthropic::messages;
 use crate::call::Call;
+use crate::catalogue::Named;
 use crate::exchange::InFlight;
 use crate::fields::Fields;
 use crate::openai::{chat, completions as text_completions, embeddings as vectors, responses};
 use crate::openapi::{self, Body as BodyKind, Operation, Reply};
 use crate::refusal::{Dialect, Kind, Refusal, Retry};
+use crate::reply::Ask;
 use crate::state::State;
 use crate::unloading::{keep_alive, unload_now};
 
@@ -139,67 +141,38 @@ pub(crate) fn json_response(status: StatusCode, body: &Value) -> Response {
 }
 
 async fn chat_completions(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
-    let (call, body) = Call::new(state, request);
-    let outcome = async {
-        let body = call.json(body).await?;
-        let model = call.model(&Fields::of(&body, "")?).await?;
-        let named = model.clone();
-        let translate = move |fields: &Fields| {
-            let ask = chat::ask(fields, &named.source, &named.id, Call::stamp("chatcmpl-"))?;
-            Ok((ask, keep_alive(fields)?))
-        };
-        let (ask, keep_alive) = call.translate(body, translate).await?;
-        call.answer(ask, &model, keep_alive).await
-    }
-    .await;
-    call.finish(outcome)
+    let ask = |fields: &Fields, model: &Named, _: &State| chat::ask(fields, &model.source, &model.id, Call::stamp("chatcmpl-"));
+    answer(state, request, ask).await
 }
 
 async fn completions(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
-    let (call, body) = Call::new(state, request);
-    let outcome = async {
-        let body = call.json(body).await?;
-        let model = call.model(&Fields::of(&body, "")?).await?;
-        let named = model.clone();
-        let translate = move |fields: &Fields| {
-            let ask = text_completions::ask(fields, &named.source, &named.id, Call::stamp("cmpl-"))?;
-            Ok((ask, keep_alive(fields)?))
-        };
-        let (ask, keep_alive) = call.translate(body, translate).await?;
-        call.answer(ask, &model, keep_alive).await
-    }
-    .await;
-    call.finish(outcome)
+    let ask = |fields: &Fields, model: &Named, _: &State| text_completions::ask(fields, &model.source, &model.id, Call::stamp("cmpl-"));
+    answer(state, request, ask).await
 }
 
 async fn create_response(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
-    let (call, body) = Call::new(state, request);
-    let outcome = async {
-        let body = call.json(body).await?;
-        let model = call.model(&Fields::of(&body, "")?).await?;
-        let named = model.clone();
-        let state = call.state.clone();
-        let translate = move |fields: &Fields| {
-            let ask = responses::ask(fields, &named.source, &named.id, Call::stamp("resp_"), &state.responses)?;
-            Ok((ask, keep_alive(fields)?))
-        };
-        let (ask, keep_alive) = call.translate(body, translate).await?;
-        call.answer(ask, &model, keep_alive).await
-    }
-    .await;
-    call.finish(outcome)
+    let ask = |fields: &Fields, model: &Named, state: &State| {
+        responses::ask(fields, &model.source, &model.id, Call::stamp("resp_"), &state.responses)
+    };
+    answer(state, request, ask).await
 }
 
 async fn create_message(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
+    let ask = |fields: &Fields, model: &Named, _: &State| messages::ask(fields, &model.source, &model.id, Call::stamp("msg_"));
+    answer(state, request, ask).await
+}
+
+/// Has the model answer what `ask` makes of the body.
+async fn answer<F>(state: Arc<State>, request: HttpRequest, ask: F) -> Response
+where
+    F: FnOnce(&Fields, &Named, &State) -> Result<Ask, Refusal> + Send + 'static,
+{
     let (call, body) = Call::new(state, request);
     let outcome = async {
         let body = call.json(body).await?;
         let model = call.model(&Fields::of(&body, "")?).await?;
-        let named = model.clone();
-        let translate = move |fields: &Fields| {
-            let ask = messages::ask(fields, &named.source, &named.id, Call::stamp("msg_"))?;
-            Ok((ask, keep_alive(fields)?))
-        };
+        let (named, state) = (model.clone(), call.state.clone());
+        let translate = move |fields: &Fields| Ok((ask(fields, &named, &state)?, keep_alive(fields)?));
         let (ask, keep_alive) = call.translate(body, translate).await?;
         call.answer(ask, &model, keep_alive).await
     }
@@ -213,7 +186,7 @@ async fn count_tokens(Shared(state): Shared<Arc<State>>, request: HttpRequest) -
         let body = call.json(body).await?;
         let model = call.model(&Fields::of(&body, "")?).await?;
         let mut request = call.translate(body, move |fields| messages::count(fields, &model.source)).await?;
-        call.state.look_as_set(&mut request);
+        call.state.apply_image_detail(&mut request);
         let count = call.state.engine.count(request).await?;
         Ok(json_response(StatusCode::OK, &json!({"input_tokens": count.tokens})))
     }

@@ -42,8 +42,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Lets a request's pictures be looked at as is set. Requests ask for a quick look or for none in particular.
-    pub(crate) fn look_as_set(&self, request: &mut Request) {
+    /// Gives a request the detail of pictures that is set. Requests ask for a quick look or for none in particular.
+    pub(crate) fn apply_image_detail(&self, request: &mut Request) {
         if request.image_detail == ImageDetail::default() {
             request.image_detail = *self.image_detail.lock().unwrap_or_else(PoisonError::into_inner);
         }
