@@ -107,10 +107,11 @@ pub(crate) struct Stamp {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use protocol::{FolderSource, ModelSource};
+    use protocol::{FolderSource, ModelSource, ToolCall};
     use serde_json::json;
 
     use super::*;
+    use crate::said::{End, Reason};
 
     /// A model for translations.
     pub(crate) fn pebble() -> ModelSource {
@@ -124,6 +125,28 @@ pub(crate) mod tests {
     /// A stamp that tests compare with.
     pub(crate) fn stamp(id: &str) -> Stamp {
         Stamp { id: id.into(), created: 7 }
+    }
+
+    /// A call of a tool that adds.
+    pub(crate) fn call() -> Said {
+        Said::Call(ToolCall {
+            id: "abcdefghi".into(),
+            name: "add".into(),
+            arguments: json!({"a": 2}),
+        })
+    }
+
+    /// The end of an answer of 7 tokens.
+    pub(crate) fn end(reason: Reason) -> Said {
+        Said::End(End {
+            reason,
+            usage: Tokens {
+                prompt: 10,
+                cached: 4,
+                completion: 7,
+                reasoning: 3,
+            },
+        })
     }
 
     /// The data of frames.

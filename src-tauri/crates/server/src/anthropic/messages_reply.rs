@@ -228,22 +228,8 @@ impl Reply for MessagesReply {
 
 #[cfg(test)]
 mod tests {
-    use protocol::ToolCall;
-
     use super::*;
-    use crate::reply::tests::{data, stamp};
-
-    fn end(reason: Reason) -> Said {
-        Said::End(End {
-            reason,
-            usage: Tokens {
-                prompt: 10,
-                cached: 4,
-                completion: 7,
-                reasoning: 3,
-            },
-        })
-    }
+    use crate::reply::tests::{call, data, end, stamp};
 
     fn reply() -> MessagesReply {
         MessagesReply::new(stamp("msg_1"), "pebble", true)
@@ -290,16 +276,11 @@ mod tests {
     fn blocks_open_grow_and_close_in_order() {
         let mut reply = reply();
         let mut frames = reply.begin(None);
-        let call = ToolCall {
-            id: "abcdefghi".into(),
-            name: "add".into(),
-            arguments: json!({"a": 2}),
-        };
         for said in [
             Said::Thinking("h".into()),
             Said::Thinking("m".into()),
             Said::text("4"),
-            Said::Call(call),
+            call(),
             end(Reason::ToolCalls),
         ] {
             frames.extend(reply.say(0, said));

@@ -183,30 +183,8 @@ impl Reply for ChatReply {
 
 #[cfg(test)]
 mod tests {
-    use protocol::ToolCall;
-
     use super::*;
-    use crate::reply::tests::{data, stamp};
-
-    fn end(reason: Reason) -> Said {
-        Said::End(End {
-            reason,
-            usage: Tokens {
-                prompt: 10,
-                cached: 4,
-                completion: 7,
-                reasoning: 3,
-            },
-        })
-    }
-
-    fn call() -> Said {
-        Said::Call(ToolCall {
-            id: "abcdefghi".into(),
-            name: "add".into(),
-            arguments: json!({"a": 2}),
-        })
-    }
+    use crate::reply::tests::{call, data, end, stamp};
 
     const USAGE: &str = r#"{"prompt_tokens":10,"completion_tokens":7,"total_tokens":17,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":3}}"#;
 

@@ -325,11 +325,9 @@ impl Reply for ResponsesReply {
 
 #[cfg(test)]
 mod tests {
-    use protocol::ToolCall;
-
     use super::*;
     use crate::refusal::Kind;
-    use crate::reply::tests::{data, stamp};
+    use crate::reply::tests::{call, data, end, stamp};
 
     fn reply(summary: bool) -> ResponsesReply {
         let answered = Answered {
@@ -340,31 +338,14 @@ mod tests {
         ResponsesReply::new(stamp("resp_1"), "pebble", answered)
     }
 
-    fn end(reason: Reason) -> Said {
-        Said::End(End {
-            reason,
-            usage: Tokens {
-                prompt: 10,
-                cached: 4,
-                completion: 7,
-                reasoning: 3,
-            },
-        })
-    }
-
     fn answer(summary: bool) -> (Vec<Value>, Value) {
         let mut reply = reply(summary);
         let mut frames = reply.begin(None);
-        let call = ToolCall {
-            id: "abcdefghi".into(),
-            name: "add".into(),
-            arguments: json!({"a": 2}),
-        };
         for said in [
             Said::Thinking("h".into()),
             Said::Thinking("m".into()),
             Said::text("4"),
-            Said::Call(call),
+            call(),
             end(Reason::ToolCalls),
         ] {
             frames.extend(reply.say(0, said));
