@@ -243,10 +243,15 @@ describe('settings of the app', () => {
 
   it('call keys by what they are, whatever the modifiers make of them', () => {
     const none = { key: '', code: '', metaKey: false, ctrlKey: false, altKey: false, shiftKey: false };
-    expect(keysOf({ ...none, key: 'ł', code: 'KeyL', altKey: true, metaKey: true })).toBe('Alt+Super+L');
-    expect(keysOf({ ...none, key: '!', code: 'Digit1', ctrlKey: true, shiftKey: true })).toBe('Ctrl+Shift+1');
-    expect(keysOf({ ...none, key: 'K', code: 'KeyK', shiftKey: true })).toBe('');
-    expect(keysOf({ ...none, key: 'Shift', code: 'ShiftLeft', shiftKey: true })).toBeNull();
+    expect(keysOf({ ...none, key: 'ł', code: 'KeyL', altKey: true, metaKey: true }, true)).toBe('Alt+Super+L');
+    expect(keysOf({ ...none, key: '!', code: 'Digit1', ctrlKey: true, shiftKey: true }, true)).toBe('Ctrl+Shift+1');
+    // A German keyboard has the Z where others have the Y; Russian letters are none that X11 is asked for.
+    expect(keysOf({ ...none, key: 'z', code: 'KeyY', ctrlKey: true }, false)).toBe('Ctrl+Z');
+    expect(keysOf({ ...none, key: 'z', code: 'KeyY', ctrlKey: true }, true)).toBe('Ctrl+Y');
+    expect(keysOf({ ...none, key: 'я', code: 'KeyZ', altKey: true }, false)).toBe('Alt+Z');
+    expect(keysOf({ ...none, key: '&', code: 'Digit1', ctrlKey: true }, false)).toBe('Ctrl+1');
+    expect(keysOf({ ...none, key: 'K', code: 'KeyK', shiftKey: true }, true)).toBe('');
+    expect(keysOf({ ...none, key: 'Shift', code: 'ShiftLeft', shiftKey: true }, true)).toBeNull();
     expect(keysLabel('Alt+Super+L', true)).toBe('⌥⌘L');
     expect(keysLabel('Ctrl+Shift+1', false)).toBe('Ctrl+Shift+1');
   });

@@ -88,11 +88,14 @@ const NAMED: Readonly<Record<string, string>> = { ' ': 'Space', ArrowUp: 'Up', A
 /**
  * The keys that are pressed, as the host hears them everywhere: `Alt+Space`. Empty if they could not be told from typing, `null` while
  * there is no other key than modifiers.
+ *
+ * macOS is told of a key by its place on the keyboard, X11 by its letter, which lies elsewhere on many keyboards.
  */
-export function keysOf(event: Pick<KeyboardEvent, 'key' | 'code' | 'metaKey' | 'ctrlKey' | 'altKey' | 'shiftKey'>): string | null {
+export function keysOf(event: Pick<KeyboardEvent, 'key' | 'code' | 'metaKey' | 'ctrlKey' | 'altKey' | 'shiftKey'>, mac: boolean): string | null {
   if (['Meta', 'Control', 'Alt', 'Shift', 'AltGraph', 'OS'].includes(event.key)) return null;
-  // The key itself, whatever letter the modifiers make of it.
-  const code = /^(?:Key|Digit)(.)$/.exec(event.code)?.[1] ?? NAMED[event.key] ?? (event.code || event.key);
+  const letter = mac || !/^[a-z]$/i.test(event.key) ? null : event.key.toUpperCase();
+  // The key itself, whatever the modifiers make of it.
+  const code = letter ?? /^(?:Key|Digit)(.)$/.exec(event.code)?.[1] ?? NAMED[event.key] ?? (event.code || event.key);
   const modifiers = [event.ctrlKey && 'Ctrl', event.altKey && 'Alt', event.metaKey && 'Super', event.shiftKey && 'Shift'].filter((name) => name !== false);
   return modifiers.some((name) => name !== 'Shift') ? [...modifiers, code].join('+') : '';
 }
