@@ -166,7 +166,7 @@ mod tests {
         StoredMessage {
             state,
             parts: parts.collect(),
-            ..protocol::fake::stored_message(role)
+            ..StoredMessage::new(role)
         }
     }
 

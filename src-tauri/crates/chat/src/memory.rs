@@ -307,8 +307,6 @@ fn full(prompt: u32, context: u32, files: u32) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use protocol::fake::stored_message;
-
     use super::*;
 
     fn settings(system_prompt: &str, carried_summary: &str) -> ChatSettings {
@@ -322,7 +320,7 @@ mod tests {
     #[test]
     fn the_last_mark_of_a_branch_counts_and_a_carried_summary_stays_until_another_is_made() {
         let mut branch: Vec<StoredMessage> = [Role::User, Role::Assistant, Role::User, Role::Assistant]
-            .map(stored_message)
+            .map(StoredMessage::new)
             .into();
         let told = |branch: &[StoredMessage], settings: &ChatSettings| {
             let (instructions, rest) = remembered(settings, branch);

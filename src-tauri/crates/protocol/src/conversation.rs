@@ -228,6 +228,37 @@ pub struct StoredMessage {
 }
 
 impl StoredMessage {
+    /// A complete, empty message that stands nowhere yet.
+    pub fn new(role: Role) -> Self {
+        Self {
+            id: String::new(),
+            chat: String::new(),
+            parent: None,
+            role,
+            state: AnswerState::Complete,
+            parts: Vec::new(),
+            tool_call_id: None,
+            siblings: Vec::new(),
+            created_at: 0,
+            finished_at: None,
+            model: None,
+            model_revision: None,
+            template_hash: None,
+            settings: None,
+            thinking_ended: false,
+            thinking_tokens: None,
+            finish_reason: None,
+            ended_by: None,
+            error: None,
+            notices: Vec::new(),
+            usage: None,
+            timing: None,
+            memory_cut: None,
+            edited: false,
+            continuable: false,
+        }
+    }
+
     /// The words of the answer or the question alone, such as a title is made of.
     pub fn text(&self) -> String {
         self.parts

@@ -7,41 +7,10 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use crate::{
-    mailbox, AnswerNowFlag, AnswerState, CancelFlag, Capabilities, EmbeddingInput, EmbeddingRequest, Embeddings, Engine, EngineEvent,
-    Error, ErrorCode, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result,
-    Role, Sender, StoredMessage, ThinkingControl, TokenCount,
+    mailbox, AnswerNowFlag, CancelFlag, Capabilities, EmbeddingInput, EmbeddingRequest, Embeddings, Engine, EngineEvent, Error, ErrorCode,
+    FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result, Sender,
+    ThinkingControl, TokenCount,
 };
-
-/// A complete, empty message, for tests that name only the fields they are about.
-pub fn stored_message(role: Role) -> StoredMessage {
-    StoredMessage {
-        id: String::new(),
-        chat: String::new(),
-        parent: None,
-        role,
-        state: AnswerState::Complete,
-        parts: Vec::new(),
-        tool_call_id: None,
-        siblings: Vec::new(),
-        created_at: 0,
-        finished_at: None,
-        model: None,
-        model_revision: None,
-        template_hash: None,
-        settings: None,
-        thinking_ended: false,
-        thinking_tokens: None,
-        finish_reason: None,
-        ended_by: None,
-        error: None,
-        notices: Vec::new(),
-        usage: None,
-        timing: None,
-        memory_cut: None,
-        edited: false,
-        continuable: false,
-    }
-}
 
 /// A job that the test drives by hand.
 #[derive(Debug)]

@@ -366,30 +366,12 @@ fn said(id: String, parent: Option<String>, role: Role, parts: Vec<Content>, at:
     };
     StoredMessage {
         id,
-        chat: String::new(),
         parent,
-        role,
-        state: AnswerState::Complete,
         parts: parts.into_iter().map(part).collect(),
-        tool_call_id: None,
-        siblings: Vec::new(),
         created_at: at,
         finished_at: Some(at),
-        model: None,
-        model_revision: None,
-        template_hash: None,
-        settings: None,
-        thinking_ended: false,
-        thinking_tokens: None,
         finish_reason: (role == Role::Assistant).then_some(FinishReason::Stop),
-        ended_by: None,
-        error: None,
-        notices: Vec::new(),
-        usage: None,
-        timing: None,
-        memory_cut: None,
-        edited: false,
-        continuable: false,
+        ..StoredMessage::new(role)
     }
 }
 
