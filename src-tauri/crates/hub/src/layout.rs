@@ -13,7 +13,7 @@
 mod lock;
 mod names;
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -379,6 +379,24 @@ fn folder_below(root: &Path, relative: &Path) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Refuses what stands at `path` if it is no file: a link would lead what is written to another place.
+pub(crate) fn refuse_link(path: &Path) -> Result<(), Error> {
+    match fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        true => Err(Error::Trap { path: path.to_owned() }),
+        false => Ok(()),
+    }
+}
+
+/// Opens a file for reading and writing, and makes it if it is not there. What it holds stays; a link is refused.
+pub(crate) fn open_file(path: &Path) -> Result<File, Error> {
+    refuse_link(path)?;
+    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    opened.map_err(|source| Error::Write {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Gives a file its name in one step; what cannot be named is removed.

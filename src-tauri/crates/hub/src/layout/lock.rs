@@ -1,9 +1,10 @@
 //! The cache's locks: one file per blob, locked with flock, as huggingface_hub's filelock does.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::open_file;
 use crate::Error;
 
 /// A lock that is held until it is dropped. It holds between processes and between two of them inside one process.
@@ -19,27 +20,18 @@ impl Lock {
     /// # Errors
     /// [`Error::Write`] if the file cannot be made, [`Error::Trap`] if it is a link.
     pub fn try_take(path: &Path) -> Result<Option<Self>, Error> {
-        let unwritable = |source: io::Error| Error::Write {
-            path: path.to_owned(),
-            source,
-        };
-        // Opening through a link would make, and lock, a file somewhere else.
-        if fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
-            return Err(Error::Trap { path: path.to_owned() });
-        }
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(unwritable)?;
+        let file = open_file(path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
             // A file system without flock, such as some network ones: huggingface_hub continues without a lock as well.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
-            Err(TryLockError::Error(error)) => return Err(unwritable(error)),
+            Err(TryLockError::Error(source)) => {
+                return Err(Error::Write {
+                    path: path.to_owned(),
+                    source,
+                })
+            }
         }
         // The holder before may have removed the file, and a lock on a file without a name locks nobody out.
         if !same_file(&file, path) {

@@ -3,7 +3,7 @@
 //! The record says two things: what was handed to the system, which holds as long as this computer has not been restarted, and
 //! what was forced to the disk, which holds in any case.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use files::{sync_folder, write_shared, Durability};
 use serde::{Deserialize, Serialize};
 
 use super::byte_ranges::ByteRanges;
+use crate::layout::{open_file, refuse_link};
 use crate::Error;
 
 /// How old the record may become while bytes arrive.
@@ -44,18 +45,8 @@ impl PartialFile {
     /// # Errors
     /// [`Error::Write`] if it cannot be opened, [`Error::Trap`] if it is a link.
     pub fn open(path: &Path, size: u64) -> Result<Self, Error> {
-        for path in [path, &record_of(path)] {
-            if fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
-                return Err(Error::Trap { path: path.to_owned() });
-            }
-        }
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(|source| write_error(path, source))?;
+        refuse_link(&record_of(path))?;
+        let file = open_file(path)?;
         let length = file.metadata().map_err(|source| write_error(path, source))?.len();
         let record = read_record(path, size, length).unwrap_or(Record {
             size,
