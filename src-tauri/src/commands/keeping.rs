@@ -1,12 +1,12 @@
 //! Finding chats, the archive, the trash and folders.
 
-use protocol::{Content, Folder, FoundPlaces, HistoryQuery, HistoryState, Result, TrashedChat};
+use protocol::{Content, Folder, HistoryHits, HistoryQuery, HistoryState, Result, TrashedChat};
 use tauri::State;
 
 use crate::state::App;
 
 #[tauri::command]
-pub async fn search_history(app: State<'_, App>, query: HistoryQuery) -> Result<FoundPlaces> {
+pub async fn search_history(app: State<'_, App>, query: HistoryQuery) -> Result<HistoryHits> {
     app.chat.search(&query).await
 }
 

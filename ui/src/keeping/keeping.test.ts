@@ -120,7 +120,7 @@ describe('the palette', () => {
     await press('k', control);
     await write('palette-words', 'salty');
     await pass(300);
-    expect(all('palette-entry').map(({ dataset }) => dataset['kind'])).toEqual(['place']);
+    expect(all('palette-entry').map(({ dataset }) => dataset['kind'])).toEqual(['hit']);
     await write('palette-words', 'zzzz');
     await pass(300);
     expect(the('palette').textContent).toContain('Nothing is called like this.');

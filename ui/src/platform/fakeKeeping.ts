@@ -5,8 +5,8 @@ import type { Content } from '../bindings/Content';
 import type { Error as HostError } from '../bindings/Error';
 import type { ExportFormat } from '../bindings/ExportFormat';
 import type { Folder } from '../bindings/Folder';
-import type { FoundPlace } from '../bindings/FoundPlace';
-import type { FoundPlaces } from '../bindings/FoundPlaces';
+import type { HistoryHit } from '../bindings/HistoryHit';
+import type { HistoryHits } from '../bindings/HistoryHits';
 import type { HistoryQuery } from '../bindings/HistoryQuery';
 import type { HistoryState } from '../bindings/HistoryState';
 import type { ImportReport } from '../bindings/ImportReport';
@@ -30,22 +30,22 @@ export class FakeKeeping extends FakeDesktop implements KeepingPlatform {
   protected readonly chatListeners = new Set<() => void>();
   #folders: FakeFolder[] = [];
 
-  async searchHistory({ text, model, since, until }: HistoryQuery): Promise<FoundPlaces> {
+  async searchHistory({ text, model, since, until }: HistoryQuery): Promise<HistoryHits> {
     const words = searchTerms(text);
     const marksOf = (said: string): [number, number][] => words.flatMap((word) => matchesIn(said, word)).sort(([a], [b]) => a - b);
     const holds = (said: string): boolean => words.length > 0 && words.every((word) => matchesIn(said, word).length > 0);
-    const places: FoundPlace[] = [];
+    const hits: HistoryHit[] = [];
     for (const { summary, messages, trashed } of this.kept.values()) {
       if (trashed !== null) continue;
       const { id: chat, title } = summary;
-      if (model === null && holds(title)) places.push({ chat, title, message: null, role: null, model: null, at: summary.updated_at, snippet: title, marks: marksOf(title) });
+      if (model === null && holds(title)) hits.push({ chat, title, message: null, role: null, model: null, at: summary.updated_at, snippet: title, marks: marksOf(title) });
       for (const { id, role, parts, created_at: at, model: by } of messages) {
         const said = textOf(parts).replace(/\s+/g, ' ');
         const inTime = (since === null || at >= since) && (until === null || at < until);
-        if (holds(said) && inTime && (model === null || by === model)) places.push({ chat, title, message: id, role, model: by, at, snippet: said, marks: marksOf(said) });
+        if (holds(said) && inTime && (model === null || by === model)) hits.push({ chat, title, message: id, role, model: by, at, snippet: said, marks: marksOf(said) });
       }
     }
-    return { places: places.sort((a, b) => Number(a.message !== null) - Number(b.message !== null) || b.at - a.at), more: false, indexing: false };
+    return { hits: hits.sort((a, b) => Number(a.message !== null) - Number(b.message !== null) || b.at - a.at), more: false, indexing: false };
   }
 
   async archiveChat(id: string, archived: boolean): Promise<void> {

@@ -3,7 +3,7 @@
 import type { Content } from '../bindings/Content';
 import type { ExportFormat } from '../bindings/ExportFormat';
 import type { Folder } from '../bindings/Folder';
-import type { FoundPlaces } from '../bindings/FoundPlaces';
+import type { HistoryHits } from '../bindings/HistoryHits';
 import type { HistoryQuery } from '../bindings/HistoryQuery';
 import type { HistoryState } from '../bindings/HistoryState';
 import type { ImportReport } from '../bindings/ImportReport';
@@ -11,7 +11,7 @@ import type { TrashedChat } from '../bindings/TrashedChat';
 
 export interface KeepingPlatform {
   /** Where words stand in titles, questions, answers and names of what is attached, in all chats outside the trash. */
-  searchHistory(query: HistoryQuery): Promise<FoundPlaces>;
+  searchHistory(query: HistoryQuery): Promise<HistoryHits>;
   /** Puts a chat away, or takes it back. */
   archiveChat(id: string, archived: boolean): Promise<void>;
   /** The chats in the trash, the latest first. */

@@ -1,6 +1,6 @@
 /** The search over all chats. */
 
-import type { FoundPlace } from '../bindings/FoundPlace';
+import type { HistoryHit } from '../bindings/HistoryHit';
 import type { Platform } from '../platform';
 import type { Toasts } from './toasts.svelte';
 
@@ -12,7 +12,7 @@ export type TimeSpan = keyof typeof SPANS;
 
 export class Finding {
   /** What was found of what is asked for, messages only: titles are found in the list of chats. */
-  places = $state.raw<readonly FoundPlace[]>([]);
+  hits = $state.raw<readonly HistoryHit[]>([]);
   more = $state(false);
   indexing = $state(false);
   /** Whether what was found is of what is asked for now. */
@@ -32,7 +32,7 @@ export class Finding {
   async find(text: string): Promise<void> {
     const asked = ++this.#asked;
     if (text.trim() === '') {
-      [this.places, this.more, this.indexing, this.settled] = [[], false, false, true];
+      [this.hits, this.more, this.indexing, this.settled] = [[], false, false, true];
       return;
     }
     this.settled = false;
@@ -45,7 +45,7 @@ export class Finding {
     try {
       const found = await search;
       if (asked !== this.#asked) return;
-      this.places = found.places.filter((place) => place.message !== null);
+      this.hits = found.hits.filter((hit) => hit.message !== null);
       [this.more, this.indexing, this.settled] = [found.more, found.indexing, true];
       this.toasts.settle('search');
     } catch (reason) {

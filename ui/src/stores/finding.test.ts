@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import type { FoundPlaces } from '../bindings/FoundPlaces';
+import type { HistoryHits } from '../bindings/HistoryHits';
 import { FakeHost } from '../platform/fake';
 import { Finding } from './finding.svelte';
 import { Toasts } from './toasts.svelte';
@@ -8,13 +8,13 @@ import { Toasts } from './toasts.svelte';
 it('looks for the first letter at once, and of those typed while the host looks for the last alone', async () => {
   const host = new FakeHost(1);
   const asked: string[] = [];
-  const answers: ((found: FoundPlaces) => void)[] = [];
+  const answers: ((found: HistoryHits) => void)[] = [];
   host.searchHistory = ({ text }) => {
     asked.push(text);
     return new Promise((resolve) => answers.push(resolve));
   };
   const finding = new Finding(host, new Toasts());
-  const found = (chat: string): FoundPlaces => ({ places: [{ chat, title: '', message: 'm', role: 'user', model: null, at: 0, snippet: '', marks: [] }], more: false, indexing: false });
+  const found = (chat: string): HistoryHits => ({ hits: [{ chat, title: '', message: 'm', role: 'user', model: null, at: 0, snippet: '', marks: [] }], more: false, indexing: false });
   const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve));
   const typed: Promise<void>[] = [];
   for (const text of ['r', 'ri', 'riv', 'rive']) {
@@ -24,10 +24,10 @@ it('looks for the first letter at once, and of those typed while the host looks 
   expect(asked).toEqual(['r']);
   answers[0]?.(found('of r'));
   await pause();
-  expect([asked, finding.places, finding.settled]).toEqual([['r', 'rive'], [], false]);
+  expect([asked, finding.hits, finding.settled]).toEqual([['r', 'rive'], [], false]);
   answers[1]?.(found('of rive'));
   await Promise.all(typed);
-  expect([finding.places.map(({ chat }) => chat), finding.settled]).toEqual([['of rive'], true]);
+  expect([finding.hits.map(({ chat }) => chat), finding.settled]).toEqual([['of rive'], true]);
   await finding.find('');
-  expect([asked.length, finding.places]).toEqual([2, []]);
+  expect([asked.length, finding.hits]).toEqual([2, []]);
 });

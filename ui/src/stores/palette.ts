@@ -1,7 +1,7 @@
 /** What the palette offers for some words. Pure. */
 
 import type { ChatSummary } from '../bindings/ChatSummary';
-import type { FoundPlace } from '../bindings/FoundPlace';
+import type { HistoryHit } from '../bindings/HistoryHit';
 import { matchesIn } from '../lib/findText';
 
 /** Something that can be chosen. */
@@ -9,7 +9,7 @@ export type PaletteEntry<Command> =
   | { kind: 'command'; command: Command; label: string }
   | { kind: 'chat'; chat: ChatSummary; label: string }
   | { kind: 'model'; reference: string; label: string }
-  | { kind: 'place'; place: FoundPlace; label: string };
+  | { kind: 'hit'; hit: HistoryHit; label: string };
 
 /** So many of a kind are offered. */
 const EACH = 8;
@@ -29,7 +29,7 @@ export function score(name: string, words: readonly string[]): number | null {
 /** The best of each kind for these words; without words commands, and chats in their order. */
 export function offered<Command>(
   query: string,
-  all: { commands: readonly PaletteEntry<Command>[]; chats: readonly PaletteEntry<Command>[]; models: readonly PaletteEntry<Command>[]; places: readonly PaletteEntry<Command>[] },
+  all: { commands: readonly PaletteEntry<Command>[]; chats: readonly PaletteEntry<Command>[]; models: readonly PaletteEntry<Command>[]; hits: readonly PaletteEntry<Command>[] },
 ): PaletteEntry<Command>[] {
   const words = query.split(/\s+/).filter(Boolean);
   if (words.length === 0) return [...all.chats.slice(0, EACH), ...all.commands];
@@ -42,5 +42,5 @@ export function offered<Command>(
       .sort((a, b) => a.rank - b.rank)
       .slice(0, EACH)
       .map(({ entry }) => entry);
-  return [...best(all.commands), ...best(all.chats), ...best(all.models), ...all.places.slice(0, EACH)];
+  return [...best(all.commands), ...best(all.chats), ...best(all.models), ...all.hits.slice(0, EACH)];
 }

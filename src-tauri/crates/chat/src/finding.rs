@@ -3,7 +3,7 @@
 use std::sync::Weak;
 use std::time::Duration;
 
-use protocol::{FoundPlaces, HistoryQuery, Result};
+use protocol::{HistoryHits, HistoryQuery, Result};
 use tokio::time::{sleep, timeout};
 
 use crate::{Chat, Inner};
@@ -17,7 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 impl Chat {
     /// Where words stand in titles, questions, answers and names of what is attached.
-    pub async fn search(&self, query: &HistoryQuery) -> Result<FoundPlaces> {
+    pub async fn search(&self, query: &HistoryQuery) -> Result<HistoryHits> {
         Ok(self.0.history.search(query).await?)
     }
 }

@@ -91,9 +91,9 @@ async fn carry_out(app: &App, args: HistoryArgs) -> Result<()> {
         Some(HistoryCommand::Search { text }) => {
             let found = app.chat.search(&HistoryQuery::words(&text)).await?;
             if args.json {
-                output::line(&json!({"found": found.places, "more": found.more, "indexing": found.indexing}))?;
+                output::line(&json!({"found": found.hits, "more": found.more, "indexing": found.indexing}))?;
             }
-            for hit in found.places.iter().filter(|_| !args.json) {
+            for hit in found.hits.iter().filter(|_| !args.json) {
                 output::text(&format!("{}  {}  {}\n    {}\n", hit.chat, day(hit.at), hit.title, hit.snippet))?;
             }
         }

@@ -72,13 +72,13 @@ async fn main() -> Outcome {
         "number 4711",
     ] {
         let name = format!("search {text:?}");
-        print(&name, async || Ok(history.search(&HistoryQuery::words(text)).await?.places.len())).await?;
+        print(&name, async || Ok(history.search(&HistoryQuery::words(text)).await?.hits.len())).await?;
     }
     let narrowed = HistoryQuery {
         model: Some("nobody".into()),
         ..HistoryQuery::words("river")
     };
-    print("search of a model", async || Ok(history.search(&narrowed).await?.places.len())).await?;
+    print("search of a model", async || Ok(history.search(&narrowed).await?.hits.len())).await?;
     let begun = Instant::now();
     let backup = history.back_up(Duration::ZERO).await?;
     println!(

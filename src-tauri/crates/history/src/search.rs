@@ -1,6 +1,6 @@
 //! Finding chats by what was said in them.
 
-use protocol::{FoundPlace, FoundPlaces, HistoryQuery, Role};
+use protocol::{HistoryHit, HistoryHits, HistoryQuery, Role};
 
 use crate::rows::{from_word, lossy};
 use crate::search_words::{expression, model_token, snippet, terms};
@@ -38,10 +38,10 @@ impl History {
     /// Where these words stand in titles, questions, answers (not in reasoning) and names of what is attached. Accents and the case of
     /// letters count for nothing, and every word may be a beginning. Chats in the trash are left out; words without a letter or a
     /// digit are found nowhere.
-    pub async fn search(&self, query: &HistoryQuery) -> Result<FoundPlaces> {
+    pub async fn search(&self, query: &HistoryQuery) -> Result<HistoryHits> {
         let terms = terms(&query.text);
         if terms.is_empty() {
-            return Ok(FoundPlaces::default());
+            return Ok(HistoryHits::default());
         }
         let indexing = match self.index_texts(READ_FIRST, true).await {
             Ok(more) => more,
@@ -54,9 +54,9 @@ impl History {
         let since = query.since.unwrap_or(0).clamp(0, LATEST);
         // The last number before that time.
         let until = query.until.map_or(LATEST, |until| until.clamp(0, LATEST)) * DOCUMENTS_PER_MILLISECOND - 1;
-        let mut found = FoundPlaces {
+        let mut found = HistoryHits {
             indexing,
-            ..FoundPlaces::default()
+            ..HistoryHits::default()
         };
         // A title is nobody's answer.
         if query.model.is_none() {
@@ -73,10 +73,10 @@ impl History {
             .fetch_all(&self.readers)
             .await?;
             found.more |= titles.len() > TITLES;
-            found.places.extend(titles.into_iter().take(TITLES).map(|row| {
+            found.hits.extend(titles.into_iter().take(TITLES).map(|row| {
                 let title = lossy(row.title);
                 let (snippet, marks) = snippet(&title, &terms);
-                FoundPlace {
+                HistoryHit {
                     chat: row.chat,
                     title,
                     message: None,
@@ -112,7 +112,7 @@ impl History {
         let texts = self.searched_texts(&messages).await?;
         for row in rows {
             let (snippet, marks) = snippet(texts.get(&row.message).map_or("", String::as_str), &terms);
-            found.places.push(FoundPlace {
+            found.hits.push(HistoryHit {
                 role: from_word::<Role>("role", &row.role).ok(),
                 chat: row.chat,
                 title: lossy(row.title),

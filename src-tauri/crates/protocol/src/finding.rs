@@ -35,7 +35,7 @@ impl HistoryQuery {
 /// One place where something was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
-pub struct FoundPlace {
+pub struct HistoryHit {
     /// The chat.
     pub chat: String,
     /// Its title.
@@ -58,9 +58,9 @@ pub struct FoundPlace {
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
-pub struct FoundPlaces {
+pub struct HistoryHits {
     /// Titles first, then messages, newest first.
-    pub places: Vec<FoundPlace>,
+    pub hits: Vec<HistoryHit>,
     /// Whether there are more than are told.
     pub more: bool,
     /// Whether older chats are still being read into the index, so that some may be missing.

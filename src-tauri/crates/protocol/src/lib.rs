@@ -52,7 +52,7 @@ pub use endpoint::{Endpoint, EndpointAddress, EndpointInfo, EndpointModels, KeyS
 pub use engine::{AnswerNowFlag, CancelFlag, CancelOnDrop, Engine, EngineActivity, JobHandle, LocalEngine, MemoryGuard, ModelShelf};
 pub use error::{Error, ErrorCode, Result};
 pub use event::{Done, EndedBy, EngineEvent, FinishReason, LoadEvent, SpeculationUsage, Stage, Timing, TokenLogprobs, TopLogprob, Usage};
-pub use finding::{ExportFormat, FoundPlace, FoundPlaces, HistoryQuery, ImportReport};
+pub use finding::{ExportFormat, HistoryHit, HistoryHits, HistoryQuery, ImportReport};
 pub use hub::{
     Download, DownloadFile, DownloadState, FitVerdict, HubModel, MachineMemory, MemoryFit, NetSettings, OutboundRequest, Purpose, Removal,
     SearchPage, SearchQuery, Sort, TokenSource, Update, Verification, VerifyProgress, WrongFile,

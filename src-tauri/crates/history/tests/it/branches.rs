@@ -78,7 +78,7 @@ async fn a_branch_that_is_deleted_lies_in_the_trash_and_comes_back_to_its_place(
     assert_eq!(fresh.history.tree(&chat).await.unwrap().len(), 4);
     assert!(fresh.revision(&chat).await > before, "other windows see that something changed");
     assert!(
-        fresh.history.search(&HistoryQuery::words("a3")).await.unwrap().places.is_empty(),
+        fresh.history.search(&HistoryQuery::words("a3")).await.unwrap().hits.is_empty(),
         "what is deleted is not found"
     );
 

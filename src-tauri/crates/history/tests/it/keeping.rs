@@ -14,7 +14,7 @@ async fn an_archived_chat_is_kept_found_and_taken_back() {
     assert!(fresh.history.chats().await.unwrap()[0].archived);
     assert_eq!(fresh.history.chat(&chat).await.unwrap().messages.len(), 2);
     let query = protocol::HistoryQuery::words("tea");
-    assert_eq!(fresh.history.search(&query).await.unwrap().places.len(), 3);
+    assert_eq!(fresh.history.search(&query).await.unwrap().hits.len(), 3);
     fresh.history.archive_chat(&chat, false).await.unwrap();
     assert!(!fresh.history.chats().await.unwrap()[0].archived);
 }
@@ -52,7 +52,7 @@ async fn all_chats_are_deleted_from_the_file_itself_and_the_rest_stays() {
     assert_eq!(fresh.history.count_chats().await.unwrap(), 0);
     assert_eq!(fresh.history.folders().await.unwrap().len(), 1);
     let query = protocol::HistoryQuery::words("secret");
-    assert!(fresh.history.search(&query).await.unwrap().places.is_empty());
+    assert!(fresh.history.search(&query).await.unwrap().hits.is_empty());
     let bytes = |path: &std::path::Path| std::fs::read(path).unwrap_or_default();
     let holds = |bytes: Vec<u8>| bytes.windows(6).any(|window| window == b"secret");
     assert!(!holds(bytes(&fresh.path())), "not even in free pages");

@@ -63,7 +63,7 @@ async fn values_that_cannot_be_read_hide_neither_their_chat_nor_their_message() 
             assert_eq!(message.notices.len(), 2, "one for each part that is left out");
         }
     }
-    assert_eq!(history.search(&HistoryQuery::words("h")).await.unwrap().places.len(), 12);
+    assert_eq!(history.search(&HistoryQuery::words("h")).await.unwrap().hits.len(), 12);
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn a_missing_table_is_noticed_and_the_rest_is_kept() {
     assert_eq!(history.chat(&ids[1]).await.unwrap().messages.len(), 6);
     while history.index_texts(100, false).await.unwrap() {}
     let found = history.search(&HistoryQuery::words("\"answer 2 1\"")).await.unwrap();
-    assert_eq!(found.places.len(), 1);
+    assert_eq!(found.hits.len(), 1);
 }
 
 #[tokio::test]

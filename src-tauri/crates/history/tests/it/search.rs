@@ -1,20 +1,20 @@
 //! Finding chats by what was said.
 
 use history::{History, NewAnswer};
-use protocol::{Content, FoundPlace, HistoryQuery, Position, Role};
+use protocol::{Content, HistoryHit, HistoryQuery, Position, Role};
 use sqlx::Connection;
 
 use crate::{asked, delta, new_answer, words, Fresh, WRITER};
 
-async fn found(fresh: &Fresh, text: &str) -> Vec<FoundPlace> {
-    fresh.history.search(&HistoryQuery::words(text)).await.unwrap().places
+async fn found(fresh: &Fresh, text: &str) -> Vec<HistoryHit> {
+    fresh.history.search(&HistoryQuery::words(text)).await.unwrap().hits
 }
 
 /// What is marked in a snippet.
-fn marked(place: &FoundPlace) -> Vec<String> {
-    let units: Vec<u16> = place.snippet.encode_utf16().collect();
+fn marked(hit: &HistoryHit) -> Vec<String> {
+    let units: Vec<u16> = hit.snippet.encode_utf16().collect();
     let text = |(from, to): &(u32, u32)| String::from_utf16(&units[*from as usize..*to as usize]).unwrap();
-    place.marks.iter().map(text).collect()
+    hit.marks.iter().map(text).collect()
 }
 
 #[tokio::test]
@@ -24,19 +24,19 @@ async fn titles_come_first_then_what_was_said_newest_first_whatever_the_case() {
     let turn = fresh.turn(&chat, "Where does TEA grow?", "Tea grows in Assam.").await;
     let other = fresh.chat().await;
     fresh.turn(&other, "Coffee?", "No.").await;
-    let places = found(&fresh, "tea").await;
-    let ids: Vec<_> = places.iter().map(|place| place.message.clone()).collect();
+    let hits = found(&fresh, "tea").await;
+    let ids: Vec<_> = hits.iter().map(|hit| hit.message.clone()).collect();
     assert_eq!(ids, [None, Some(turn.answer.id), Some(turn.question.id)]);
-    assert!(places
+    assert!(hits
         .iter()
-        .all(|place| place.chat == chat && place.title == "Where does TEA grow?"));
+        .all(|hit| hit.chat == chat && hit.title == "Where does TEA grow?"));
     assert_eq!(
-        places.iter().map(|place| place.role).collect::<Vec<_>>(),
+        hits.iter().map(|hit| hit.role).collect::<Vec<_>>(),
         [None, Some(Role::Assistant), Some(Role::User)]
     );
-    assert_eq!(places[1].model.as_deref(), Some("pebble"));
-    assert_eq!(places[1].snippet, "Tea grows in Assam.");
-    assert_eq!(marked(&places[1]), ["Tea"]);
+    assert_eq!(hits[1].model.as_deref(), Some("pebble"));
+    assert_eq!(hits[1].snippet, "Tea grows in Assam.");
+    assert_eq!(marked(&hits[1]), ["Tea"]);
 }
 
 #[tokio::test]
@@ -59,10 +59,10 @@ async fn beginnings_of_words_words_without_accents_phrases_and_parts_of_chinese_
         ("\"green tea\"", "green tea"),
         ("STRASSE", ""),
     ] {
-        let places = found(&fresh, looked_for).await;
+        let hits = found(&fresh, looked_for).await;
         match seen {
-            "" => assert!(places.is_empty(), "{looked_for}"),
-            seen => assert_eq!(places.iter().map(marked).collect::<Vec<_>>(), [[seen]], "{looked_for}"),
+            "" => assert!(hits.is_empty(), "{looked_for}"),
+            seen => assert_eq!(hits.iter().map(marked).collect::<Vec<_>>(), [[seen]], "{looked_for}"),
         }
     }
     for nowhere in ["京東", "\"tea green\"", "ejeuner", "\"green te\""] {
@@ -108,12 +108,12 @@ async fn the_place_is_shown_out_of_a_long_text_and_after_a_nul() {
     let chat = fresh.chat().await;
     let text = format!("{}\u{0}needle{}", "ä ".repeat(5000), "ö".repeat(5000));
     fresh.turn(&chat, "question", &text).await;
-    let places = found(&fresh, "needle").await;
-    assert_eq!(places.len(), 1);
+    let hits = found(&fresh, "needle").await;
+    assert_eq!(hits.len(), 1);
     assert!(
-        places[0].snippet.contains("ä needleö") && places[0].snippet.chars().count() <= 170,
+        hits[0].snippet.contains("ä needleö") && hits[0].snippet.chars().count() <= 170,
         "{}",
-        places[0].snippet
+        hits[0].snippet
     );
 }
 
@@ -190,8 +190,8 @@ async fn a_model_and_a_span_of_time_narrow_what_is_found() {
         .unwrap();
     fresh.end(&mut second.answer, "more tea").await;
     let ids = async |query: HistoryQuery| -> Vec<String> {
-        let places = fresh.history.search(&query).await.unwrap().places;
-        places.into_iter().filter_map(|place| place.message).collect()
+        let hits = fresh.history.search(&query).await.unwrap().hits;
+        hits.into_iter().filter_map(|hit| hit.message).collect()
     };
     let of_other = HistoryQuery {
         model: Some("org/Other-4B".into()),
@@ -234,13 +234,13 @@ async fn an_old_file_is_read_into_the_index_in_small_steps_and_new_words_are_fou
     file.close().await.unwrap();
     let history = History::open(&fresh.path()).await.unwrap();
     let first = history.search(&HistoryQuery::words("old")).await.unwrap();
-    assert!(first.indexing && !first.places.is_empty());
+    assert!(first.indexing && !first.hits.is_empty());
     let mut steps = 0;
     while history.index_texts(40, false).await.unwrap() {
         steps += 1;
     }
     assert_eq!(steps, (301 - 64) / 40, "every step reads a bounded number");
     let all = history.search(&HistoryQuery::words("old")).await.unwrap();
-    assert!(!all.indexing && all.more && all.places.len() == 80);
+    assert!(!all.indexing && all.more && all.hits.len() == 80);
     assert!(!history.index_texts(40, false).await.unwrap(), "nothing is read twice");
 }

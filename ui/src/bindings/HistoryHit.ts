@@ -4,7 +4,7 @@ import type { Role } from "./Role";
 /**
  * One place where something was found.
  */
-export type FoundPlace = { 
+export type HistoryHit = { 
 /**
  * The chat.
  */
