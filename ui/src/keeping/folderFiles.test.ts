@@ -84,6 +84,17 @@ describe("a folder's files", () => {
     expect([names().length, all('file-removed').length]).toEqual([1, 0]);
   });
 
+  it('have names that stand apart from the sentence around them, in which nothing turns the letters around', async () => {
+    await drop(textFile('one\n', 'שלום.txt'), fileOf(new Uint8Array([1, 0, 2]), 'cod\u202egpj.exe'));
+    const [broken] = all('broken-file');
+    expect(broken?.querySelector('b')?.hasAttribute('dir')).toBe(false);
+    expect(broken?.querySelector('b')?.innerHTML.replace(/<!---->/g, '')).toBe('<bdi>codgpj.exe</bdi> cannot be read');
+    await takeOutFirst();
+    const line = the('file-removed').querySelector('span');
+    expect(line?.hasAttribute('dir')).toBe(false);
+    expect(line?.innerHTML.replace(/<!---->/g, '')).toBe('“<bdi>שלום.txt</bdi>” was taken out of “<bdi>Drinks</bdi>”.');
+  });
+
   it('that are too long say what fits, and leave that or a choice of pages', async () => {
     const context = host.local.find(({ reference }) => reference === SMALL)?.context ?? 0;
     await drop(textFile(pages(10, Math.ceil(context / 5)), 'book.pdf'));

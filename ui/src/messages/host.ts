@@ -29,8 +29,13 @@ function say(key: Key, { arguments: args, message }: HostError | Notice, count?:
 /** What a system or a program adds for programmers; the details of an error keep it. */
 const MACHINE_WORDS = /\s*\(os error \d+\)|\s*\(?ExitStatus\([^()]*(?:\([^()]*\))?[^()]*\)\)?/g;
 
+/** A first word that is written as it is: a path, a field, a file of a model. */
+const WRITTEN_SO = /^\S*(?:[/_]\w|\.(?:json|jinja|safetensors|txt)\b)/;
+
 /** The host's messages follow a colon on the command line; alone they begin with a capital and end with a full stop. */
 export function asSentence(message: string): string {
   const text = message.replace(MACHINE_WORDS, '').replace(/:$/, '').trim();
-  return text === '' ? '' : `${text[0]?.toUpperCase()}${text.slice(1)}${/[.!?…”"]$/.test(text) ? '' : '.'}`;
+  if (text === '') return '';
+  const begun = WRITTEN_SO.test(text) ? text : `${text[0]?.toUpperCase()}${text.slice(1)}`;
+  return `${begun}${/[.!?…”"]$/.test(text) ? '' : '.'}`;
 }

@@ -77,6 +77,23 @@ export function t<K extends Key>(key: K, ...rest: Rest<(typeof en)[K]>): string 
   return insert(textOf(key, rest[0] ?? {}), rest[0] ?? {});
 }
 
+/** A piece of a text: words of the catalogue, or what was inserted between them. */
+export interface Piece {
+  readonly words: string;
+  readonly inserted: boolean;
+}
+
+/** The same text cut at its arguments, so that each of them can be shown in an element of its own. */
+export function pieces<K extends Key>(key: K, ...rest: Rest<(typeof en)[K]>): Piece[] {
+  const args: Readonly<Record<string, string | number>> = rest[0] ?? {};
+  // Every second part is a name of an argument.
+  const parts = textOf(key, args).split(PLACEHOLDER).map((part, index): Piece => {
+    const value = index % 2 === 0 ? part : (args[part] ?? `{${part}}`);
+    return { words: typeof value === 'number' ? number(value) : value, inserted: index % 2 === 1 };
+  });
+  return parts.filter(({ words }) => words !== '');
+}
+
 /** The same for arguments that come from the host, where the compiler cannot compare them; `null` if one is missing. */
 export function format(key: Key, args: Readonly<Record<string, unknown>>): string | null {
   const text = textOf(key, args);

@@ -133,6 +133,8 @@ describe('the host', () => {
     expect(errorText({ code: 'context_full', message: 'the answer filled the context' })).toBe('The answer filled the context.');
     expect(errorText({ code: 'storage', message: 'the disk is full: free some space!' })).toBe('The disk is full: free some space!');
     expect(errorText({ code: 'storage', message: 'cannot write the file: No space left on device (os error 28)' })).toBe('Cannot write the file: No space left on device.');
+    // The name of a file begins as it does.
+    expect(errorText({ code: 'model_broken', message: 'tokenizer.json is missing' })).toBe('tokenizer.json is missing.');
     expect(errorText({ code: 'engine', message: 'the program ended: ExitStatus(unix_wait_status(9))' })).toBe('The program ended.');
     expect(noticeText({ code: 'unknown', arguments: { file: 'a' }, message: 'something of a later version' })).toBe('Something of a later version.');
   });

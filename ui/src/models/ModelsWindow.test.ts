@@ -246,6 +246,18 @@ describe('On this computer', () => {
     expect(all('chat-with')).not.toHaveLength(0);
   });
 
+  it('says what is wrong with a model in a sentence, wherever it is listed, and leaves the names of files as they are', async () => {
+    const problems = ['the family “novel” is not known', 'config.json lacks `depth`'];
+    host.local = host.local.map((model, index) => ({ ...model, problem: problems[index - 1] ?? null }));
+    await open('models');
+    await click('tab-local');
+    expect(all('problem').map((line) => line.textContent)).toEqual(['The family “novel” is not known.', 'config.json lacks `depth`.']);
+    await open('chat');
+    await click('model-picker');
+    const notes = [...document.querySelectorAll('[role=option][aria-disabled=true] .note')].map((note) => note.textContent);
+    expect(notes.slice(0, 2)).toEqual(['The family “novel” is not known.', 'config.json lacks `depth`.']);
+  });
+
   it('verifies with progress, names what is wrong, and repairs it', async () => {
     host.damaged.add(GPT);
     await open('models');
