@@ -6,7 +6,7 @@ const FROZEN = new Set(Object.getOwnPropertyNames(Object.prototype));
 /** The packages that mermaid needs and that assign to such names, as scripts of before classes do. */
 const PACKAGES = /[\\/]node_modules[\\/](?:@mermaid-js|cose-base|cytoscape|d3|d3-sankey|dagre-d3-es|dayjs|khroma|layout-base|mermaid|roughjs|stylis)[-\w]*[\\/]/;
 
-/** Defines a property as an assignment does where nothing is frozen. */
+/** Defines a property as an assignment does if nothing is frozen. */
 const OWN = `
 function __own(object, key, value) {
   if (typeof key === 'string' && key in Object.prototype && !Object.prototype.hasOwnProperty.call(object, key))

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tauri::WebviewWindow;
 
-/// The bytes of a picture's file; empty if the clipboard has none, and where the page is told of it by the web view.
+/// The bytes of a picture's file; empty if the clipboard has none, and if the page is told of it by the web view.
 #[cfg(target_os = "linux")]
 pub async fn picture(window: &WebviewWindow) -> Vec<u8> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
@@ -29,13 +29,13 @@ pub async fn picture(window: &WebviewWindow) -> Vec<u8> {
     }
 }
 
-/// The bytes of a picture's file; empty if the clipboard has none, and where the page is told of it by the web view.
+/// The bytes of a picture's file; empty if the clipboard has none, and if the page is told of it by the web view.
 #[cfg(not(target_os = "linux"))]
 pub async fn picture(_window: &WebviewWindow) -> Vec<u8> {
     Vec::new()
 }
 
-/// The files that a file manager has put into the clipboard; none where the page is told of them by the web view.
+/// The files that a file manager has put into the clipboard; none if the page is told of them by the web view.
 #[cfg(target_os = "linux")]
 pub async fn files(window: &WebviewWindow) -> Vec<PathBuf> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
@@ -54,7 +54,7 @@ pub async fn files(window: &WebviewWindow) -> Vec<PathBuf> {
     }
 }
 
-/// The files that a file manager has put into the clipboard; none where the page is told of them by the web view.
+/// The files that a file manager has put into the clipboard; none if the page is told of them by the web view.
 #[cfg(not(target_os = "linux"))]
 pub async fn files(_window: &WebviewWindow) -> Vec<PathBuf> {
     Vec::new()

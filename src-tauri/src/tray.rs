@@ -1,4 +1,4 @@
-//! The icon in the menu bar or the tray, if a person wants one. On Linux the desktop has to show it; where it does not, there is none, and the
+//! The icon in the menu bar or the tray, if a person wants one. On Linux the desktop has to show it; if it does not, there is none, and the
 //! app never hides behind what nobody sees.
 
 use std::sync::atomic::{AtomicBool, Ordering};

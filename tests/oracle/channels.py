@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 from mlx_lm.generate import TextStateMachine, make_text_state_machine
 
-# format: mlx-lm's thought markers and tool parser, vllm-mlx's reasoning parser and tool parser; None where there is none.
+# format: mlx-lm's thought markers and tool parser, vllm-mlx's reasoning parser and tool parser; None if there is none.
 THINK = ("<think>", "</think>")
 PEERS = {
     "cohere": (None, None, None, None),

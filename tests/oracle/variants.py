@@ -34,7 +34,7 @@ class Variant:
     towers: tuple = ()
     # The output layer is left out of the file, which ties it without a word in the config.
     headless: bool = False
-    # False where a step of one token differs from reading all at once by design.
+    # False if a step of one token differs from reading all at once by design.
     steps_alike: bool = True
 
 

@@ -265,7 +265,7 @@ impl Window {
             .unwrap_or_else(|error| panic!("{script} failed: {error}"))
     }
 
-    /// The same where the page may not be there.
+    /// The same if the page may not be there.
     pub fn try_run(&self, script: &str, args: Value) -> Result<Value, String> {
         self.post("execute/sync", json!({"script": script, "args": args}))
     }
@@ -289,7 +289,7 @@ impl Window {
         self.newest("answer-text")
     }
 
-    /// The text of the newest element with this test id; empty where there is none.
+    /// The text of the newest element with this test id; empty if there is none.
     pub fn newest(&self, test_id: &str) -> String {
         let script = "const all = document.querySelectorAll(arguments[0]); return all.length ? all[all.length - 1].textContent : ''";
         self.run(script, json!([selector(test_id)]))
@@ -299,7 +299,7 @@ impl Window {
             .to_owned()
     }
 
-    /// An attribute of the newest element with this test id; empty where there is none.
+    /// An attribute of the newest element with this test id; empty if there is none.
     pub fn attribute(&self, test_id: &str, name: &str) -> String {
         let script =
             "const all = document.querySelectorAll(arguments[0]); return all.length ? all[all.length - 1].getAttribute(arguments[1]) || '' : ''";

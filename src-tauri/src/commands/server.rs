@@ -8,7 +8,7 @@ use tauri::State;
 
 use crate::state::App;
 
-/// What stands for the key where it is not shown.
+/// What stands for the key while it is not shown.
 const HIDDEN: &str = "••••••••";
 
 #[tauri::command]

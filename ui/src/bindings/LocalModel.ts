@@ -59,7 +59,7 @@ thinking: ThinkingControl | null,
  */
 thought: ThoughtMarkers | null, 
 /**
- * How its tokens are chosen where nothing is asked for: as its makers say, else so that nothing is drawn. Empty for models that cannot
+ * How its tokens are chosen if nothing is asked for: as its makers say, else so that nothing is drawn. Empty for models that cannot
  * be used.
  */
 sampling: Sampling, 

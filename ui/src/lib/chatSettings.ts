@@ -88,7 +88,7 @@ export function withSampling(sampling: Sampling, name: (typeof SAMPLING)[number]
   return value === undefined ? rest : { ...rest, [name]: value };
 }
 
-/** What applies where nothing is set: what the model's makers say; empty if that is not known. */
+/** What applies if nothing is set: what the model's makers say; empty if that is not known. */
 export function defaultOf(name: (typeof SAMPLING)[number], model: LocalModel | null): string {
   if (name === 'seed') return t('chatSettings.seedNone');
   const value = model?.sampling[name];

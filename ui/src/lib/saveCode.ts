@@ -12,7 +12,7 @@ export function provideSaveCode(save: SaveCode): void {
   setContext(KEY, save);
 }
 
-/** `undefined` where nothing can be saved. */
+/** `undefined` if nothing can be saved. */
 export function useSaveCode(): SaveCode | undefined {
   return getContext<SaveCode | undefined>(KEY);
 }

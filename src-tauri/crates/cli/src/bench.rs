@@ -1,4 +1,4 @@
-//! `ponder bench`: a model's speed, beside the peer's where one is given, in one run. On Linux the peer is measured as it is
+//! `ponder bench`: a model's speed, beside the peer's if one is given, in one run. On Linux the peer is measured as it is
 //! installed and with the BLAS that ours has, because its wheel brings a slow one.
 
 use std::ffi::OsStr;

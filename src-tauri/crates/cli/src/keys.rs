@@ -23,7 +23,7 @@ pub struct EnterKey {
 }
 
 impl EnterKey {
-    /// Listens where standard input is a terminal.
+    /// Listens if standard input is a terminal.
     pub fn new() -> Self {
         let dropped = Arc::new(AtomicBool::new(false));
         let (press, presses) = unbounded_channel();

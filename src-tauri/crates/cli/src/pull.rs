@@ -16,7 +16,7 @@ use crate::{app, output};
 
 /// How long a terminal waits for a network that is not there; the window waits for a day.
 pub const WITHOUT_NETWORK: Duration = Duration::from_secs(120);
-/// How often a line is printed where there is no terminal.
+/// How often a line is printed if there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Args)]

@@ -96,7 +96,7 @@ fn picture(width: u32, height: u32, shade: u8) -> ImageBytes {
     media::thumbnail(&picture, width.max(height)).unwrap().into()
 }
 
-/// What an answer is made of: its text, its tokens where they are told, and the log probability of each.
+/// What an answer is made of: its text, its tokens if they are told, and the log probability of each.
 #[derive(Debug, Default, PartialEq)]
 struct Answer {
     text: String,

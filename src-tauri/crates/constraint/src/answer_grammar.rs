@@ -67,7 +67,7 @@ impl AnswerGrammar {
         Ok(self.matcher.try_consume_tokens(ids).map_err(too_complex)? == ids.len())
     }
 
-    /// Whether each of the model's tokens may come next, `rows` of them; what ends an answer may where it is whole.
+    /// Whether each of the model's tokens may come next, `rows` of them; what ends an answer may once it is whole.
     ///
     /// # Errors
     /// [`Error::TooComplex`].

@@ -89,7 +89,7 @@ impl Cost {
 
 struct Survey<'a> {
     root: &'a Value,
-    /// What references cost that were followed, where schemas are merged or not; nothing while they are being followed.
+    /// What references cost that were followed, whether schemas are merged or not; nothing while they are being followed.
     known: HashMap<(&'a str, bool), Cost>,
     level: usize,
     too_deep: bool,

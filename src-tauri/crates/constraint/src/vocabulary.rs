@@ -45,7 +45,7 @@ impl Vocabulary {
         Ok(AnswerGrammar::new(matcher, self.stops.clone(), self.rows))
     }
 
-    /// The grammar of one call of one of these tools, without its markers. What ends an answer may come where the call is whole.
+    /// The grammar of one call of one of these tools, without its markers. What ends an answer may come once the call is whole.
     ///
     /// # Errors
     /// [`Error::Schema`] if the arguments of a tool cannot be honoured.

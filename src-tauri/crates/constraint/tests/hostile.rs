@@ -151,7 +151,7 @@ fn either() -> Vec<Value> {
     all
 }
 
-/// The most memory that this process has held, in kB; 0 where that is not told.
+/// The most memory that this process has held, in kB; 0 if that is not told.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 const ID: &str = "owner/model";
 const THIRD: &str = "3333333333333333333333333333333333333333";
 
-/// The Python that has huggingface_hub; `None`, and a word about it, where none is named.
+/// The Python that has huggingface_hub; `None`, and a word about it, if none is named.
 fn python() -> Option<PathBuf> {
     let python = std::env::var_os("PONDER_ORACLE_PYTHON");
     if python.is_none() {

@@ -179,7 +179,7 @@ fn read(format: &str, opened: bool, pieces: &[&str]) {
 /// costs a little more than memory that is there.
 const LINEAR: f64 = 6.0;
 
-/// How long this thread has been on a processor, to the millisecond or so; where the system does not tell, how long it has run.
+/// How long this thread has been on a processor, to the millisecond or so; if the system does not tell, how long it has run.
 fn on_processor() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();

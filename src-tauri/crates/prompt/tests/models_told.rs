@@ -102,7 +102,7 @@ const MODELS: [Model; 5] = [
     },
 ];
 
-/// The tool of all answers; a schema tells what `1` is where the format does not.
+/// The tool of all answers; a schema tells what `1` is if the format does not.
 fn tools() -> Vec<Value> {
     vec![json!({"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}})]
 }

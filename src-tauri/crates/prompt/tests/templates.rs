@@ -54,7 +54,7 @@ fn oracle() -> Option<(PathBuf, Value)> {
 
 /// One render, there and here.
 struct Row<'a> {
-    /// The template's file, or its source where it is one line that shows what Python does.
+    /// The template's file, or its source if it is one line that shows what Python does.
     template: &'a str,
     is_file: bool,
     outcome: Outcome,

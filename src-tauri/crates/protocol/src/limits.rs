@@ -14,7 +14,7 @@ pub const LONGEST_STOP: usize = 1000;
 pub const LEAST_CONTEXT: u32 = 512;
 
 impl Sampling {
-    /// What is done where neither the person nor the model's makers say anything: the likeliest token is taken.
+    /// What is done if neither the person nor the model's makers say anything: the likeliest token is taken.
     pub fn neutral() -> Self {
         Self {
             temperature: Some(0.0),
@@ -31,7 +31,7 @@ impl Sampling {
         }
     }
 
-    /// This, and what `other` says where this says nothing. Biases and the seed stay its own.
+    /// This, and what `other` says if this says nothing. Biases and the seed stay its own.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         Self {

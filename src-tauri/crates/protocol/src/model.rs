@@ -249,7 +249,7 @@ pub struct LocalModel {
     pub thinking: Option<ThinkingControl>,
     /// How it sets its thoughts apart; `None` if its template tells of none.
     pub thought: Option<ThoughtMarkers>,
-    /// How its tokens are chosen where nothing is asked for: as its makers say, else so that nothing is drawn. Empty for models that cannot
+    /// How its tokens are chosen if nothing is asked for: as its makers say, else so that nothing is drawn. Empty for models that cannot
     /// be used.
     #[serde(default)]
     pub sampling: Sampling,

@@ -24,7 +24,7 @@ struct Entry {
 /// What a tensor is filled with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
-    /// Projections and tables, quantised where the shape is: the last axis are the inputs.
+    /// Projections and tables, quantised if the shape is: the last axis are the inputs.
     Matrix,
     /// A matrix that checkpoints keep in 16 bits.
     Wide,

@@ -44,7 +44,7 @@ impl ServerSwitch {
         }
     }
 
-    /// Sets it up like this: starts it, stops it, or starts it anew where it differs. Answers that run when it is stopped end with an
+    /// Sets it up like this: starts it, stops it, or starts it anew if it differs. Answers that run when it is stopped end with an
     /// error. `key` gives the key that clients must send; it is waited for only if the server has to be started. Called within a
     /// tokio runtime, which answers from then on.
     pub async fn set(&self, settings: &ServerSettings, key: impl Future<Output = protocol::Result<Option<String>>>) {

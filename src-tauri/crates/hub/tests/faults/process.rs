@@ -37,7 +37,7 @@ fn place() -> (tempfile::TempDir, PathBuf) {
     (root, cache)
 }
 
-/// The command line, where it has been built beside the tests.
+/// The command line, if it has been built beside the tests.
 pub fn ponder() -> Option<PathBuf> {
     let test = std::env::current_exe().ok()?;
     let built = test.parent()?.parent()?.join("ponder");
@@ -149,7 +149,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// `None` where this process may not mount.
+    /// `None` if this process may not mount.
     pub fn of(bytes: u64) -> Option<Self> {
         let folder = tempfile::tempdir().ok()?;
         let mounted = Command::new("mount")

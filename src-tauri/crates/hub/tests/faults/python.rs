@@ -24,7 +24,7 @@ pub struct Python {
     next: AtomicU64,
 }
 
-/// A Python command with huggingface_hub's environment; `None`, said aloud, where no Python has it.
+/// A Python command with huggingface_hub's environment; `None`, said aloud, if no Python has it.
 pub fn command() -> Option<Command> {
     let Some(python) = std::env::var_os("PONDER_ORACLE_PYTHON") else {
         println!("skipped: PONDER_ORACLE_PYTHON names no Python with huggingface_hub; `./dev test` provides one");

@@ -26,7 +26,7 @@ pub struct Row {
     plan: fn(&Imitation, &mut Dice),
     /// What happens to the hub while the fetch runs.
     meanwhile: Option<fn(&Imitation, &mut Dice)>,
-    /// The endpoint, where it is not the hub's.
+    /// The endpoint, if it is not the hub's.
     endpoint: Option<&'static str>,
 }
 

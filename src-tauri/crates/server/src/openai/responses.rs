@@ -73,7 +73,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
     })
 }
 
-/// What a response repeats of its request, with the values that were used where nothing was said.
+/// What a response repeats of its request, with the values that were used if nothing was said.
 fn echo(fields: &Fields) -> Map<String, Value> {
     let defaults = [
         ("instructions", Value::Null),
