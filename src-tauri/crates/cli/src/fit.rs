@@ -16,7 +16,7 @@ pub struct FitArgs {
     /// A folder, a hub id or `pebble`; of a model that is not here only its config and the headers of its weights are fetched
     #[arg(value_name = "REF")]
     reference: String,
-    /// Tokens of prompt and answer together; 16384 where the model has so many
+    /// Tokens of prompt and answer together; 16384 if the model has so many
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     context: Option<u32>,
     /// Keys and values in 4 or 8 bits
