@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs a package of Ponder in clean Debian roots by its declared dependencies alone, uses it as a person does, upgrades and removes it.
+# Installs a package of Ponder in clean Debian roots by its declared dependencies alone, uses it as a person does, and removes it; then the same after an
+# upgrade beside a running window.
 # As root, because it makes roots and mounts what they need.
 #
 # usage: clean_roots.sh CACHE_DIR DEB [BEFORE]    BEFORE is an earlier package; without one, DEB itself with a lower version stands for it
 set -euo pipefail
 
-cache=$1/roots
+cache=${1:?}/roots
 deb=$(readlink -f "$2")
 before=${3:+$(readlink -f "$3")}
 suites=${PONDER_SUITES_OF_DEBIAN:-bookworm trixie}
@@ -15,17 +16,32 @@ say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
 fail() { printf 'clean_roots: %s\n' "$*" >&2; exit 1; }
 
 [ "$(id -u)" -eq 0 ] || fail "only root can make roots"
-for program in debootstrap Xvfb xdotool import identify; do command -v $program >/dev/null || fail "$program is missing"; done
+for program in debootstrap Xvfb xdotool import identify desktop-file-validate; do command -v $program >/dev/null || fail "$program is missing"; done
 # The archive that this computer uses, unless another one is named, as on Ubuntu.
-archive=${PONDER_DEBIAN_ARCHIVE:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -1)}
-work=$(mktemp -d)
+# shellcheck disable=SC2016
+archive=${PONDER_DEBIAN_ARCHIVE:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | awk '!/security/ && !seen++')}
+[ -n "$archive" ] || fail "apt names no archive of Debian; PONDER_DEBIAN_ARCHIVE can name one"
+work=$(readlink -f "$(mktemp -d)")
 pictures="$cache/pictures"
 mkdir -p "$cache" "$pictures"
 display=
 started=()
 
+# The processes of a root, or those of one program in it.
+inside() {
+  local root=$1 name=${2:-} process
+  for process in /proc/[0-9]*; do
+    [ "$(readlink "$process/root" 2>/dev/null)" = "$root" ] || continue
+    [ -z "$name" ] || [ "$(cat "$process/comm" 2>/dev/null)" = "$name" ] || continue
+    echo "${process#/proc/}"
+  done
+}
+
 finish() {
   local process root
+  for root in "$work"/*/; do
+    for process in $(inside "${root%/}"); do kill -9 "$process" 2>/dev/null || true; done
+  done
   for process in "${started[@]}"; do kill "$process" 2>/dev/null || true; done
   for root in "$work"/*/; do
     for mounted in var/cache/apt/archives tmp/.X11-unix dev/shm dev/pts dev sys proc; do umount -l "$root$mounted" 2>/dev/null || true; done
@@ -40,11 +56,11 @@ clean_root() {
   local suite=$1 root="$work/$1"
   if [ ! -f "$cache/$suite.tar" ]; then
     say "$suite: bootstrapping from $archive"
-    rm -rf "$cache/$suite"
+    rm -rf "${cache:?}/$suite"
     debootstrap --variant=minbase "$suite" "$cache/$suite" "$archive" >"$cache/$suite.log" 2>&1 || { tail -5 "$cache/$suite.log" >&2; fail "$suite could not be bootstrapped"; }
     tar -C "$cache/$suite" -cf "$cache/$suite.tar.part" .
     mv "$cache/$suite.tar.part" "$cache/$suite.tar"
-    rm -rf "$cache/$suite"
+    rm -rf "${cache:?}/$suite"
   fi
   mkdir -p "$root"
   tar -C "$root" -xf "$cache/$suite.tar"
@@ -74,6 +90,8 @@ as_person() {
   env -i HOME=/home/person USER=person PATH=/usr/bin:/bin LANG=C.UTF-8 DISPLAY="$display" HF_HUB_OFFLINE=1 "$chroot" --userspec=person:person "$root" "$@"
 }
 install_package() { in_root "$1" apt-get install -y -qq --no-install-recommends "$2" >"$work/apt.log" 2>&1 || { tail -20 "$work/apt.log" >&2; fail "$2 cannot be installed"; }; }
+# Every file of a person but what their programs may throw away.
+own_files() { (cd "$1/home/person" && find . -type f -not -path './.cache/*' | sort); }
 # Every file of the system that is neither a person's nor written by dpkg and its kin about their own work.
 files() { (cd "$1" && find . -xdev \( -path ./home -o -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp -o -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache -o -path ./var/log -o -path ./run \) -prune -o -print) | sort; }
 
@@ -85,13 +103,18 @@ for line in sys.stdin:
         print(chat["id"])' | while read -r id; do as_person "$1" ponder history export "$id"; done; }
 
 open_window() {
-  local root=$1
+  local root=$1 starter
   as_person "$root" ponder-app >"$work/window.log" 2>&1 &
-  started+=($!)
-  window=$!
+  starter=$!
   for _ in $(seq 240); do
-    DISPLAY=$display xdotool search --onlyvisible --name '^Ponder$' >/dev/null 2>&1 && { sleep 3; return; }
-    kill -0 "$window" 2>/dev/null || { cat "$work/window.log" "$work/xvfb.log" >&2; kill -0 "$xvfb" || echo "the X server is gone" >&2; fail "the window's program ended"; }
+    if DISPLAY=$display xdotool search --onlyvisible --name '^Ponder$' >/dev/null 2>&1; then
+      # What was started is a shell that waits for the program.
+      window=$(inside "$root" ponder-app)
+      [ "$(echo "$window" | wc -w)" -eq 1 ] || fail "one ponder-app was to run, not: $window"
+      sleep 3
+      return
+    fi
+    kill -0 "$starter" 2>/dev/null || { cat "$work/window.log" "$work/xvfb.log" >&2; kill -0 "$xvfb" || echo "the X server is gone" >&2; fail "the window's program ended"; }
     sleep 0.5
   done
   fail "no window came up"
@@ -116,7 +139,8 @@ ask_window() {
   DISPLAY=$display xdotool mousemove 760 780 click 1 sleep 0.5 type --delay 20 "$asked"
   DISPLAY=$display xdotool key Return
   for _ in $(seq 300); do
-    if said "$root" | grep -q "$4"; then
+    said "$root" >"$work/said" || true
+    if grep -q "$4" "$work/said"; then
       picture "$name"
       return
     fi
@@ -125,15 +149,23 @@ ask_window() {
   DISPLAY=$display import -window root "$pictures/$name-failed.png"
   fail "the window did not answer \"$asked\" with $4; it looked like $pictures/$name-failed.png"
 }
+# Quits as a person does; nothing runs that would be asked about.
 close_window() {
-  DISPLAY=$display xdotool search --onlyvisible --name '^Ponder$' windowclose >/dev/null 2>&1 || true
-  sleep 1
-  kill "$window" 2>/dev/null || true
-  wait "$window" 2>/dev/null || true
+  DISPLAY=$display xdotool key ctrl+q
+  for _ in $(seq 60); do
+    kill -0 "$window" 2>/dev/null || return 0
+    sleep 0.5
+  done
+  DISPLAY=$display import -window root "$pictures/not-closed.png"
+  fail "Control and Q did not end the window; it looked like $pictures/not-closed.png"
 }
 
 earlier() {
-  if [ -n "$before" ]; then cp "$before" "$work/before.deb"; return; fi
+  if [ -n "$before" ]; then
+    dpkg --compare-versions "$(dpkg-deb -f "$before" Version)" lt "$(dpkg-deb -f "$deb" Version)" || fail "$before is no earlier version"
+    cp "$before" "$work/before.deb"
+    return
+  fi
   rm -rf "$work/unpacked"
   dpkg-deb -R "$deb" "$work/unpacked"
   sed -i 's/^Version: .*/Version: 0.0.1/' "$work/unpacked/DEBIAN/control"
@@ -146,45 +178,34 @@ sizes() {
   dpkg-deb -x "$deb" "$unpacked"
   printf 'report: package %s bytes, installed %s KiB\n' "$(stat -c %s "$deb")" "$(du -sk "$unpacked" | cut -f1)"
   (cd "$unpacked" && for part in usr/bin/ponder-app usr/bin/ponder usr/lib/ponder/mlx usr/lib/ponder/mlx_cpu.libs usr/lib/Ponder/pebble usr/share; do
-    [ -e "$part" ] && printf 'report:   %-28s %8s KiB, %8s packed\n' "$part" "$(du -sk "$part" | cut -f1)" "$(tar -cz "$part" | wc -c)"
+    [ -e "$part" ] || fail "the package has no $part"
+    printf 'report:   %-28s %8s KiB, %8s bytes packed\n' "$part" "$(du -sk "$part" | cut -f1)" "$(tar -cz "$part" | wc -c)"
   done)
   rm -rf "$unpacked"
 }
 
-try() {
-  local suite=$1 root="$work/$1" missing
-  say "$suite"
-  clean_root "$suite"
-  cp "$deb" "$root/now.deb"
-  cp "$work/before.deb" "$root/before.deb"
-  in_root "$root" apt-get update -qq >"$work/apt.log" 2>&1 || { cat "$work/apt.log" >&2; fail "$suite: the lists could not be fetched"; }
-  files "$root" >"$work/files-before"
-
-  install_package "$root" /before.deb
+# What a desktop and a shell find of the package.
+check_files() {
+  local suite=$1 root=$2 entry missing place
   in_root "$root" dpkg -L ponder | sort >"$work/package-files"
+  # shellcheck disable=SC2016
   missing=$(in_root "$root" sh -c 'for file in /usr/bin/ponder /usr/bin/ponder-app /usr/lib/ponder/mlx/lib/*.so* /usr/lib/ponder/mlx_cpu.libs/*; do ldd "$file" 2>/dev/null | sed -n "s|^|$file: |; /not found/p"; done')
   [ -z "$missing" ] || fail "$suite: libraries that no declared dependency brings: $missing"
-  as_person "$root" ponder ask --temperature 0 "$question" | grep -q 936 || fail "$suite: ponder ask did not answer 936"
-  say "$suite: installed by its declared dependencies; ponder ask says 936"
+  for place in man/man1/ponder.1.gz bash-completion/completions/ponder zsh/vendor-completions/_ponder fish/vendor_completions.d/ponder.fish doc/ponder/copyright; do
+    [ -s "$root/usr/share/$place" ] || fail "$suite: /usr/share/$place is missing"
+  done
+  entry="$root/usr/share/applications/Ponder.desktop"
+  desktop-file-validate "$entry" || fail "$suite: the desktop entry is not valid"
+  grep -qxE 'Exec=(/usr/bin/)?ponder-app %u' "$entry" || fail "$suite: the desktop entry starts something else: $(grep '^Exec' "$entry")"
+  [ "$(find "$root/usr/share/icons/hicolor" -name 'ponder-app.*' | wc -l)" -ge 5 ] || fail "$suite: icons are missing"
+}
 
-  open_window "$root"
-  ask_window "$root" "$question" "$suite-window" 936
-  say "$suite: the window says 936"
-
-  install_package "$root" /now.deb
-  [ "$(in_root "$root" dpkg-query -W -f='${Version}' ponder)" = "$(dpkg-deb -f "$deb" Version)" ] || fail "$suite: it was not upgraded"
-  kill -0 "$window" 2>/dev/null || fail "$suite: the upgrade ended the running window"
-  ask_window "$root" "What is 214 + 128?" "$suite-upgraded" 342
-  as_person "$root" ponder ask --temperature 0 "$question" | grep -q 936 || fail "$suite: after the upgrade ponder ask did not answer"
-  close_window
-  open_window "$root"
-  said "$root" | grep -q 936 || fail "$suite: the chat from before the upgrade is gone"
-  picture "$suite-restarted"
-  close_window
-  say "$suite: upgraded beside a running window, which went on answering; its chats are there in the new one"
-
-  in_root "$root" apt-get purge -y -qq ponder >"$work/apt.log" 2>&1 || { tail -20 "$work/apt.log" >&2; fail "$suite: it cannot be removed"; }
-  in_root "$root" apt-get autoremove --purge -y -qq >"$work/apt.log" 2>&1
+# Removes the package, by `remove` or `purge`, and sees that a person's files are all that stays of it.
+remove() {
+  local suite=$1 root=$2 how=$3 path
+  own_files "$root" >"$work/own-before"
+  in_root "$root" apt-get "$how" -y -qq ponder >"$work/apt.log" 2>&1 || { tail -20 "$work/apt.log" >&2; fail "$suite: it cannot be removed"; }
+  in_root "$root" apt-get autoremove --purge -y -qq >"$work/apt.log" 2>&1 || { tail -20 "$work/apt.log" >&2; fail "$suite: what it brought cannot be removed"; }
   files "$root" >"$work/files-after"
   comm -13 "$work/files-before" "$work/files-after" >"$work/left"
   # A folder may stay if a package that stays has it, or something of others is in it; nothing of ours may.
@@ -192,20 +213,59 @@ try() {
     if [ -d "$root/$path" ] && { in_root "$root" dpkg -S "${path#.}" </dev/null >/dev/null 2>&1 || [ -n "$(ls -A "$root/$path")" ]; }; then continue; fi
     echo "$path"
   done >"$work/ours"
-  [ ! -s "$work/ours" ] || fail "$suite: left after removal: $(cat "$work/ours")"
-  if grep -i ponder "$work/left"; then fail "$suite: left after removal"; fi
-  local data
-  data=$(cd "$root/home/person" && find . -name '*.db' -o -name '*.sqlite*' | head -1)
-  [ -n "$data" ] || fail "$suite: the person's chats went with the package"
-  printf 'report: %s: after removal %s files of the system are new, none of them ours; of the person stays %s\n' "$suite" "$(wc -l <"$work/left")" \
-    "$(cd "$root/home/person" && find . -mindepth 3 -maxdepth 3 -not -path './.cache/*' | tr '\n' ' ')"
+  [ ! -s "$work/ours" ] || fail "$suite: left after $how: $(cat "$work/ours")"
+  if grep -i ponder "$work/left"; then fail "$suite: left after $how"; fi
+  own_files "$root" >"$work/own-after"
+  diff "$work/own-before" "$work/own-after" || fail "$suite: $how changed what belongs to the person"
+  grep -q 'history\.sqlite$' "$work/own-after" || fail "$suite: the person's chats went with the package"
+  printf 'report: %s: after %s %s files of the system are new, none of them ours; of the person stay %s files\n' "$suite" "$how" "$(wc -l <"$work/left")" "$(wc -l <"$work/own-after")"
+}
+
+try() {
+  local suite=$1 root="$work/$1"
+  say "$suite"
+  clean_root "$suite"
+  cp "$deb" "$root/now.deb"
+  cp "$work/before.deb" "$root/before.deb"
+  in_root "$root" apt-get update -qq >"$work/apt.log" 2>&1 || { cat "$work/apt.log" >&2; fail "$suite: the lists could not be fetched"; }
+  files "$root" >"$work/files-before"
+
+  # The package alone, so that nothing an earlier one declared can help it.
+  install_package "$root" /now.deb
+  check_files "$suite" "$root"
+  as_person "$root" ponder ask --temperature 0 "$question" | grep 936 >/dev/null || fail "$suite: ponder ask did not answer 936"
+  say "$suite: installed by its declared dependencies; ponder ask says 936"
+  open_window "$root"
+  ask_window "$root" "$question" "$suite-window" 936
+  close_window
+  say "$suite: the window says 936"
+  remove "$suite" "$root" remove
+
+  install_package "$root" /before.deb
+  open_window "$root"
+  ask_window "$root" "What is 214 + 128?" "$suite-before" 342
+  install_package "$root" /now.deb
+  # shellcheck disable=SC2016
+  [ "$(in_root "$root" dpkg-query -W -f='${Version}' ponder)" = "$(dpkg-deb -f "$deb" Version)" ] || fail "$suite: it was not upgraded"
+  kill -0 "$window" 2>/dev/null || fail "$suite: the upgrade ended the running window"
+  ask_window "$root" "What is 305 + 416?" "$suite-upgraded" 721
+  as_person "$root" ponder ask --temperature 0 "$question" | grep 936 >/dev/null || fail "$suite: beside the window from before the upgrade ponder ask did not answer"
+  close_window
+  open_window "$root"
+  said "$root" >"$work/said"
+  for answer in 936 342 721; do grep -q $answer "$work/said" || fail "$suite: the chat with $answer is gone after the upgrade"; done
+  ask_window "$root" "What is 118 + 237?" "$suite-restarted" 355
+  close_window
+  say "$suite: upgraded beside a running window, which went on answering; the new one has its chats and answers"
+  in_root "$root" dpkg -L ponder | sort >"$work/package-files"
+  remove "$suite" "$root" purge
 }
 
 mkdir -p /tmp/.X11-unix
 # The server chooses a number that is free, and says it when it can be asked.
 Xvfb -displayfd 3 -screen 0 1280x900x24 -nolisten tcp -ac -noreset 3>"$work/display" >"$work/xvfb.log" 2>&1 &
 xvfb=$!
-started+=($xvfb)
+started+=("$xvfb")
 for _ in $(seq 300); do [ -s "$work/display" ] && break; sleep 0.1; done
 display=":$(cat "$work/display")"
 earlier
