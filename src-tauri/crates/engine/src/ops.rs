@@ -435,6 +435,14 @@ pub fn concatenate(tensors: &[&Tensor], axis: i32) -> Result<Tensor> {
     op!(mlx_concatenate_axis, handles.0, axis)
 }
 
+/// The same, at no cost if there is one tensor.
+pub fn join<'a>(tensors: impl IntoIterator<Item = &'a Tensor>, axis: i32) -> Result<Tensor> {
+    match &tensors.into_iter().collect::<Vec<_>>()[..] {
+        [one] => Ok((*one).clone()),
+        several => concatenate(several, axis),
+    }
+}
+
 /// Stacks tensors of one shape along a new axis.
 pub fn stack(tensors: &[&Tensor], axis: i32) -> Result<Tensor> {
     let handles = Handles::new(tensors.iter().copied());

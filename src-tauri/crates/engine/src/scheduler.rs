@@ -18,7 +18,7 @@ use crate::generation::Generation;
 use crate::job::JobContext;
 use crate::load::LoadedModel;
 use crate::memory;
-use crate::ops::concatenate;
+use crate::ops::join;
 use crate::pace::Pace;
 use crate::prompt_lookup::{PromptLookup, Tuner};
 use crate::sequence::{decode_logits, decode_step, ids_tensor, LoopEnd, Sequence};
@@ -321,10 +321,7 @@ impl Scheduler {
                 }
             })
             .collect::<Result<Vec<_>>>()?;
-        match &parts[..] {
-            [one] => Ok(one.clone()),
-            several => concatenate(&several.iter().collect::<Vec<_>>(), 0),
-        }
+        join(&parts, 0)
     }
 
     /// Waits for the tokens of a step, once for all, and hands them out. A row of the step after it is dropped if its answer has

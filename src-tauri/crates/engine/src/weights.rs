@@ -11,7 +11,7 @@ use checkpoint::{weight_files, Header};
 use mlx_rs::{Array, Dtype};
 
 use crate::error::{Error, Result};
-use crate::ops::{QuantizationFormat, QuantizedTensor};
+use crate::ops::{join, QuantizationFormat, QuantizedTensor};
 use crate::product_check::{self, Layout};
 use crate::tensor::{self, device, eval, Device, Tensor};
 
@@ -40,6 +40,48 @@ pub enum Matrix {
     Plain(Tensor),
     /// Small numbers with scales.
     Quantized(QuantizedTensor),
+}
+
+/// How matrices of one input are stored, which says whether they can be joined.
+pub enum Storage<'a> {
+    /// All as they are.
+    Plain(Vec<&'a Tensor>),
+    /// All quantised in one format.
+    Quantized(Vec<&'a QuantizedTensor>),
+    /// In more ways than one.
+    Mixed,
+}
+
+impl<'a> Storage<'a> {
+    /// How these are stored.
+    pub fn of(matrices: &'a [Matrix]) -> Self {
+        let (mut plain, mut quantized) = (Vec::new(), Vec::new());
+        for matrix in matrices {
+            match matrix {
+                Matrix::Plain(rows) => plain.push(rows),
+                Matrix::Quantized(rows) => quantized.push(rows),
+            }
+        }
+        if quantized.is_empty() {
+            return Self::Plain(plain);
+        }
+        match plain.is_empty() && quantized.iter().all(|other| other.format == quantized[0].format) {
+            true => Self::Quantized(quantized),
+            false => Self::Mixed,
+        }
+    }
+}
+
+/// Matrices of one quantised format, of which there is at least one, as one along `axis`.
+pub fn join_quantized(parts: &[&QuantizedTensor], axis: i32) -> Result<QuantizedTensor> {
+    let field = |of: fn(&QuantizedTensor) -> &Tensor| join(parts.iter().map(|part| of(part)), axis);
+    let biases: Vec<&Tensor> = parts.iter().filter_map(|part| part.biases.as_ref()).collect();
+    Ok(QuantizedTensor {
+        weight: field(|part| &part.weight)?,
+        scales: field(|part| &part.scales)?,
+        biases: if biases.is_empty() { None } else { Some(join(biases, axis)?) },
+        format: parts[0].format,
+    })
 }
 
 /// A matrix, or a stack of such, as the file has it.

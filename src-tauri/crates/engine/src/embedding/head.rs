@@ -9,7 +9,7 @@ use mlx_rs::Dtype;
 use crate::error::{Error, Result};
 use crate::layers::Linear;
 use crate::models::spans;
-use crate::ops::concatenate;
+use crate::ops::join;
 use crate::parameters::parameters;
 use crate::tensor::Tensor;
 use crate::weights::Weights;
@@ -75,10 +75,7 @@ impl EmbeddingHead {
             pooled.row(&self.config.pooling)
         };
         let rows = spans(lengths).map(of_text).collect::<Result<Vec<_>>>()?;
-        match &rows[..] {
-            [one] => Ok(one.clone()),
-            several => concatenate(&several.iter().collect::<Vec<_>>(), 0),
-        }
+        join(&rows, 0)
     }
 
     /// Takes the states of the next tokens of a text in.
@@ -193,10 +190,7 @@ impl Pooled {
             Pooling::WeightedMean => divided(row, count * (count + 1.0) / 2.0),
         };
         let rows = self.rows.iter().zip(pooling).map(finished).collect::<Result<Vec<_>>>()?;
-        match &rows[..] {
-            [one] => Ok(one.clone()),
-            several => concatenate(&several.iter().collect::<Vec<_>>(), 1),
-        }
+        join(&rows, 1)
     }
 }
 

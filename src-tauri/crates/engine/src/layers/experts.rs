@@ -6,11 +6,11 @@ use mlx_rs::Dtype;
 
 use crate::error::Result;
 use crate::layers::Activation;
-use crate::ops::{concatenate, QuantizedTensor};
+use crate::ops::{concatenate, join, QuantizedTensor};
 use crate::parameters::{parameters, Parameters};
 use crate::product_check::Layout;
 use crate::tensor::{device, eval, on_cpu, Device, Tensor};
-use crate::weights::{ExpertShape, Matrix, Weights};
+use crate::weights::{join_quantized, ExpertShape, Matrix, Storage, Weights};
 
 /// From this many pairs of a token and its expert on, they are sorted by expert, so that a device reads the weights of each
 /// expert once.
@@ -124,28 +124,13 @@ impl ExpertsWeight {
 
     /// Joins stacks of one input along their outputs if their formats agree.
     fn join(matrices: Vec<Matrix>) -> Result<Self> {
-        let (mut plain, mut quantized) = (Vec::new(), Vec::new());
-        for matrix in &matrices {
-            match matrix {
-                Matrix::Plain(rows) => plain.push(rows),
-                Matrix::Quantized(rows) => quantized.push(rows),
-            }
+        match Storage::of(&matrices) {
+            Storage::Plain(parts) => return Ok(Self::Plain(turn(&parts)?)),
+            Storage::Quantized(parts) => return Ok(Self::Quantized(join_quantized(&parts, 1)?)),
+            Storage::Mixed => {}
         }
-        if quantized.is_empty() {
-            return Ok(Self::Plain(turn(&plain)?));
-        }
-        if !plain.is_empty() || quantized.iter().any(|other| other.format != quantized[0].format) {
-            let parts = matrices.into_iter().map(|matrix| Self::join(vec![matrix])).collect::<Result<_>>()?;
-            return Ok(Self::Split(parts));
-        }
-        let field = |of: fn(&QuantizedTensor) -> &Tensor| join_outputs(&quantized.iter().map(|one| of(one)).collect::<Vec<_>>());
-        let biases: Vec<&Tensor> = quantized.iter().filter_map(|one| one.biases.as_ref()).collect();
-        Ok(Self::Quantized(QuantizedTensor {
-            weight: field(|one| &one.weight)?,
-            scales: field(|one| &one.scales)?,
-            biases: if biases.is_empty() { None } else { Some(join_outputs(&biases)?) },
-            format: quantized[0].format,
-        }))
+        let parts = matrices.into_iter().map(|matrix| Self::join(vec![matrix])).collect::<Result<_>>()?;
+        Ok(Self::Split(parts))
     }
 
     fn forward(&self, rows: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
@@ -179,7 +164,7 @@ fn dequantises(stack: &QuantizedTensor, rows: &Tensor) -> bool {
 /// Plain stacks joined and turned to `[experts, inputs, outputs]`.
 fn turn(parts: &[&Tensor]) -> Result<Tensor> {
     if device() != Device::Cpu {
-        return join_outputs(parts)?.swapaxes(1, 2);
+        return join(parts.iter().copied(), 1)?.swapaxes(1, 2);
     }
     // As for plain projections, the CPU is faster on rows that lie in memory the way they are summed. Turning before joining
     // makes one copy of all experts instead of two.
@@ -187,13 +172,6 @@ fn turn(parts: &[&Tensor]) -> Result<Tensor> {
     match &turned[..] {
         [one] => one.contiguous(),
         several => concatenate(&several.iter().collect::<Vec<_>>(), 2),
-    }
-}
-
-fn join_outputs(parts: &[&Tensor]) -> Result<Tensor> {
-    match parts {
-        [one] => Ok((*one).clone()),
-        several => concatenate(several, 1),
     }
 }
 

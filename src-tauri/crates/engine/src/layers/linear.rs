@@ -8,11 +8,11 @@ use checkpoint::memory::{dequantises_rows, MAX_DEQUANTIZED_AHEAD};
 use crate::error::Result;
 use crate::kernels::{self, Epilogue, GateKernel};
 use crate::layers::{Activation, Gelu, ResidualStream, RmsNorm};
-use crate::ops::{concatenate, QuantizedTensor};
+use crate::ops::{concatenate, join, QuantizedTensor};
 use crate::parameters::{parameters, Parameters};
 use crate::product_check::Layout;
 use crate::tensor::{async_eval, device, eval, Device, Tensor};
-use crate::weights::{Matrix, Weights};
+use crate::weights::{join_quantized, Matrix, Storage, Weights};
 
 /// A projection, or several of one input that were joined at load: their outputs stand side by side.
 pub struct Linear {
@@ -252,29 +252,13 @@ impl LinearWeight {
     }
 
     fn join(matrices: Vec<Matrix>) -> Result<Self> {
-        let (mut plain, mut quantized) = (Vec::new(), Vec::new());
-        for matrix in &matrices {
-            match matrix {
-                Matrix::Plain(rows) => plain.push(rows),
-                Matrix::Quantized(rows) => quantized.push(rows),
-            }
+        match Storage::of(&matrices) {
+            Storage::Plain(parts) => return Self::from_rows(&join(parts, 0)?),
+            Storage::Quantized(parts) => return Ok(Self::Quantized(join_quantized(&parts, 0)?)),
+            Storage::Mixed => {}
         }
-        if quantized.is_empty() {
-            return Self::from_rows(&join_rows(&plain)?);
-        }
-        let alike = plain.is_empty() && quantized.iter().all(|other| other.format == quantized[0].format);
-        if !alike {
-            let parts = matrices.into_iter().map(|matrix| Self::join(vec![matrix])).collect::<Result<_>>()?;
-            return Ok(Self::Split(parts));
-        }
-        let field = |of: fn(&QuantizedTensor) -> &Tensor| join_rows(&quantized.iter().map(|one| of(one)).collect::<Vec<_>>());
-        let biases: Vec<&Tensor> = quantized.iter().filter_map(|one| one.biases.as_ref()).collect();
-        Ok(Self::Quantized(QuantizedTensor {
-            weight: field(|one| &one.weight)?,
-            scales: field(|one| &one.scales)?,
-            biases: if biases.is_empty() { None } else { Some(join_rows(&biases)?) },
-            format: quantized[0].format,
-        }))
+        let parts = matrices.into_iter().map(|matrix| Self::join(vec![matrix])).collect::<Result<_>>()?;
+        Ok(Self::Split(parts))
     }
 
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
@@ -347,17 +331,7 @@ fn load_bias(weights: &mut Weights<'_>, parts: &[Projection]) -> Result<Option<T
             false => Tensor::zeros(&[1, part.outputs], dtype),
         })
         .collect::<Result<Vec<_>>>()?;
-    match &biases[..] {
-        [one] => Ok(Some(one.clone())),
-        several => Ok(Some(concatenate(&several.iter().collect::<Vec<_>>(), 1)?)),
-    }
-}
-
-fn join_rows(parts: &[&Tensor]) -> Result<Tensor> {
-    match parts {
-        [one] => Ok((*one).clone()),
-        several => concatenate(several, 0),
-    }
+    join(&biases, 1).map(Some)
 }
 
 parameters!(QuantizedTensor {

@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::error::Result;
-use crate::ops::concatenate;
+use crate::ops::join;
 use crate::tensor::Tensor;
 
 /// The rows of one sequence: all of them if it is alone, else one.
@@ -35,10 +35,7 @@ pub fn sequence_rows(count: usize) -> impl Iterator<Item = SequenceRows> {
 
 /// Joins what each sequence gave for its rows, in order. Costs no operation if there is one.
 pub fn join_sequences(parts: Vec<Tensor>) -> Result<Tensor> {
-    match &parts[..] {
-        [one] => Ok(one.clone()),
-        several => concatenate(&several.iter().collect::<Vec<_>>(), 0),
-    }
+    join(&parts, 0)
 }
 
 /// Lets each sequence mix its own rows with what its cache holds, and joins what that gives.

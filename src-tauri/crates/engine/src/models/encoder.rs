@@ -7,7 +7,7 @@ use mlx_rs::Dtype;
 use crate::error::Result;
 use crate::layers::{Embedding, LayerNorm, Linear, Pointwise, Rope};
 use crate::models::pass::{mask, spans, Pass};
-use crate::ops::{concatenate, Mask};
+use crate::ops::{join, Mask};
 use crate::parameters::{parameters, Parameters};
 use crate::sequence::ids_tensor;
 use crate::tensor::{device, Device, Tensor};
@@ -145,11 +145,7 @@ impl Layer {
                 }
             }
         }
-        let attended = match &attended[..] {
-            [one] => one.clone(),
-            several => concatenate(&several.iter().collect::<Vec<_>>(), 2)?,
-        };
-        let attended = attended.transpose(&[0, 2, 1, 3])?.reshape(&[rows, hidden])?;
+        let attended = join(&attended, 2)?.transpose(&[0, 2, 1, 3])?.reshape(&[rows, hidden])?;
         let h = self.post_attention_layernorm.forward(&h.add(&self.o_proj.forward(&attended)?)?)?;
         self.post_mlp_layernorm.forward(&h.add(&self.mlp.forward(&h)?)?)
     }

@@ -11,7 +11,7 @@ use crate::cache::{Cache, CrossCache, KvView};
 use crate::error::Result;
 use crate::layers::{scaled_dot_product_attention, Linear, RmsNorm};
 use crate::models::ChunkImage;
-use crate::ops::{concatenate, Mask};
+use crate::ops::{join, Mask};
 use crate::parameters::parameters;
 use crate::tensor::Tensor;
 
@@ -143,11 +143,7 @@ impl CrossAttention {
                 None => found.push(Tensor::zeros(&[rows.len() as i32, self.heads * self.width], x.dtype())?),
             }
         }
-        let found = match &found[..] {
-            [one] => one.clone(),
-            several => concatenate(&several.iter().collect::<Vec<_>>(), 0)?,
-        };
-        self.o_proj.forward(&found)
+        self.o_proj.forward(&join(&found, 0)?)
     }
 
     /// Rows of queries `[rows, heads, width]` look in turns if the scores of all would take too much memory, should no kernel keep them to

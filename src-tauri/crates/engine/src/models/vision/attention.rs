@@ -6,7 +6,7 @@ use super::linear::ClippedLinear;
 use super::rope::PatchRotation;
 use crate::error::Result;
 use crate::layers::{Linear, RmsNorm};
-use crate::ops::{concatenate, Mask};
+use crate::ops::{concatenate, join, Mask};
 use crate::parameters::{parameters, Parameters};
 use crate::tensor::{device, Device, Tensor};
 
@@ -113,7 +113,7 @@ impl Attention {
             found.push(seen.reshape(&[count * length, self.heads * self.width])?);
             start = end;
         }
-        joined(&found, 0)
+        join(&found, 0)
     }
 
     /// The same with the first `real` patches seeing all, the others seeing those.
@@ -132,7 +132,7 @@ impl Attention {
             let attended = attended.slice(3, 0, self.width)?.transpose(&[0, 2, 1, 3])?;
             found.push(attended.reshape(&[end - start, self.heads * self.width])?);
         }
-        joined(&found, 0)
+        join(&found, 0)
     }
 
     /// Queries `[windows, heads, length, width]` look in turns if the scores of all would take too much memory, should no kernel keep them
@@ -153,7 +153,7 @@ impl Attention {
             let some = queries.slice(2, first, length.min(first + together))?;
             found.push(some.fast_attention(keys, values, self.scale, &Mask::None, None)?);
         }
-        joined(&found, 2)
+        join(&found, 2)
     }
 
     /// Heads with zeros after them, up to a width that Metal's kernel takes; they change neither scores nor what is found.
@@ -169,13 +169,6 @@ impl Attention {
                 concatenate(&[heads, &zeros], 3)
             }
         }
-    }
-}
-
-fn joined(parts: &[Tensor], axis: i32) -> Result<Tensor> {
-    match parts {
-        [one] => Ok(one.clone()),
-        several => concatenate(&several.iter().collect::<Vec<_>>(), axis),
     }
 }
 
