@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use protocol::{Content, Message, Role, Thinking};
+use protocol::{Content, Message, Thinking};
 use serde_json::{json, Map, Value};
 
 use checkpoint::ImagePlan;
@@ -64,14 +64,8 @@ impl RenderRequest<'_> {
 /// A message in the form that templates expect: content as one text, as an object that a tool returned, or as a list of parts if a picture is
 /// among them; arguments as objects.
 fn message(message: &Message, conventions: ToolConventions, pictures: Option<ContentFormat>) -> Value {
-    let role = match message.role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-    };
     let mut fields = Map::new();
-    fields.insert("role".into(), role.into());
+    fields.insert("role".into(), message.role.name().into());
     let content = match message.content.as_slice() {
         [Content::Data { data }] if conventions.objects => data.clone(),
         parts => match pictures.zip(std::num::NonZeroUsize::new(parts.iter().filter(|part| is_picture(part)).count())) {

@@ -20,6 +20,18 @@ pub enum Role {
     Tool,
 }
 
+impl Role {
+    /// Its name in chat templates and in OpenAI's interface.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+}
+
 /// Where a message stands. Everything but an answer is `Complete` from the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]

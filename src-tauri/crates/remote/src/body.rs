@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use protocol::{Content, ImageDetail, Message, Request, Role, Sampling, Thinking};
+use protocol::{Content, ImageDetail, Message, Request, Sampling, Thinking};
 use serde_json::{json, Map, Value};
 
 use crate::pictures::DataUrls;
@@ -232,14 +232,8 @@ fn content(message: &Message, detail: ImageDetail, pictures: &DataUrls) -> Value
 }
 
 fn message(message: &Message, detail: ImageDetail, pictures: &DataUrls, refused: &Refused) -> Value {
-    let role = match message.role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-    };
     let mut fields = Map::new();
-    fields.insert("role".into(), role.into());
+    fields.insert("role".into(), message.role.name().into());
     // A turn that only calls tools has no content.
     let content = match content(message, detail, pictures) {
         Value::String(text) if text.is_empty() && !message.tool_calls.is_empty() => Value::Null,
@@ -267,7 +261,7 @@ fn message(message: &Message, detail: ImageDetail, pictures: &DataUrls, refused:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::{Content, ModelSource, ToolCall};
+    use protocol::{Content, ModelSource, Role, ToolCall};
 
     fn request() -> Request {
         let model = ModelSource::Remote {
