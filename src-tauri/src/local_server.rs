@@ -89,7 +89,9 @@ fn of_keychain(error: net::Error) -> Error {
                 "this computer's keychain cannot be used ({reason}); a key can also be given in the environment variable {VARIABLE}, before \
                  Ponder is started"
             );
-            Error::new(ErrorCode::Storage, message).with("reason", reason)
+            Error::new(ErrorCode::Keychain, message)
+                .with("variable", VARIABLE)
+                .with("reason", reason)
         }
         other => other.into(),
     }

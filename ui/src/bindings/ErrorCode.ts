@@ -4,4 +4,4 @@
  * What went wrong, as far as somebody acts on it. A variant is added when the window, the command line or a script
  * behaves differently because of it, and removed when nobody does any more.
  */
-export type ErrorCode = "context_full" | "bad_request" | "not_found" | "model_not_found" | "model_broken" | "model_unsupported" | "memory_short" | "picture_broken" | "file_broken" | "picture_not_seen" | "template_refused" | "busy" | "storage" | "offline" | "network" | "key_refused" | "gated" | "disk_full" | "corrupt" | "stopped" | "engine" | "engine_gone";
+export type ErrorCode = "context_full" | "bad_request" | "not_found" | "model_not_found" | "model_broken" | "model_unsupported" | "memory_short" | "picture_broken" | "file_broken" | "picture_not_seen" | "template_refused" | "busy" | "storage" | "keychain" | "offline" | "network" | "key_refused" | "gated" | "disk_full" | "corrupt" | "stopped" | "engine" | "engine_gone";

@@ -12,6 +12,7 @@ export const host = translation({
   'error.template_refused': 'رفض قالب النموذج هذه المحادثة. {message}',
   'error.busy': 'مشغول الآن. {message}',
   'error.storage': 'تعذر الحفظ أو القراءة. {message}',
+  'error.keychain': 'تعذر استخدام سلسلة المفاتيح على هذا الحاسوب ({reason}). يمكن أن يحل محلها متغير البيئة {variable} إذا ضُبط قبل تشغيل Ponder.',
   'error.engine': 'فشل تشغيل النموذج. {message}',
   'error.offline': 'Ponder بلا اتصال، فلا يُفتح أي اتصال. ما على هذا الحاسوب يعمل. لاستخدام الشبكة يُوقف وضع «بلا اتصال».',
   'error.network': 'فشل الاتصال. {message}',

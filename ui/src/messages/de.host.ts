@@ -12,6 +12,7 @@ export const host = translation({
   'error.template_refused': 'Die Vorlage des Modells lehnt diesen Chat ab. {message}',
   'error.busy': 'Gerade beschäftigt. {message}',
   'error.storage': 'Sichern oder Lesen ist gescheitert. {message}',
+  'error.keychain': 'Der Schlüsselbund dieses Computers lässt sich nicht verwenden ({reason}). Die Umgebungsvariable {variable} kann ihn ersetzen; sie muss gesetzt sein, bevor Ponder startet.',
   'error.engine': 'Das Modell ließ sich nicht ausführen. {message}',
   'error.network': 'Die Verbindung ist gescheitert. {message}',
   'error.key_refused': 'Der Schlüssel wurde abgelehnt. {message}',

@@ -217,6 +217,7 @@ export const en = {
   'error.template_refused': '{message}',
   'error.busy': '{message}',
   'error.storage': '{message}',
+  'error.keychain': 'This computer’s keychain cannot be used ({reason}). The environment variable {variable} can take its place; set it before Ponder is started.',
   'error.engine': '{message}',
   'error.offline': 'Ponder is offline, so no connection is opened. What is on this computer works. Switch Offline off to use the network.',
   'error.network': '{message}',

@@ -178,6 +178,7 @@ const CODES: Record<ErrorCode, true> = {
   template_refused: true,
   busy: true,
   storage: true,
+  keychain: true,
   engine: true,
   offline: true,
   network: true,

@@ -1,9 +1,12 @@
-import { describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
+import type { Error as HostError } from '../bindings/Error';
+import { chooseLanguage } from '../messages/languages.svelte';
 import { png } from '../testing/pictures';
 import { all, click, field, host, open, pass, submit, the, useWindow, write } from '../testing/window';
 
 useWindow();
+afterEach(() => chooseLanguage(['en']));
 
 describe('Network', () => {
   it('switches the network off, unless the environment did', async () => {
@@ -28,6 +31,23 @@ describe('Network', () => {
     await open('settings');
     await click('remove-token');
     expect(the('token-source').dataset.source).toBe('none');
+  });
+
+  it('says in its own language that the keychain cannot be used, why, and what takes its place', async () => {
+    const problem: HostError = { code: 'keychain', arguments: { reason: 'there is none', variable: 'HF_TOKEN' }, message: 'this computer’s keychain cannot be used' };
+    host.net = { ...host.net, keychain_problem: problem };
+    await open('settings');
+    expect(all('token-field')).toEqual([]);
+    const said = (): string => (the('token-problem').textContent ?? '').replace(/[\u2068\u2069]/g, '');
+    expect(said()).toBe('This computer’s keychain cannot be used (there is none). The environment variable HF_TOKEN can take its place; set it before Ponder is started.');
+    for (const [language, word] of [['de', 'Schlüsselbund'], ['ar', 'سلسلة المفاتيح']] as const) {
+      await chooseLanguage([language]);
+      await pass(0);
+      expect(said()).toContain(word);
+      expect(said()).toContain('(there is none)');
+      expect(said()).toContain('HF_TOKEN');
+      expect(said()).not.toContain('keychain');
+    }
   });
 });
 

@@ -200,7 +200,7 @@ impl Net {
             forced_by_env: self.0.switch.is_forced(),
             endpoint: self.endpoint().address().to_owned(),
             token: source.0,
-            keychain_problem: keychain_problem.map(|problem| problem.to_string()),
+            keychain_problem: keychain_problem.map(Into::into),
         }
     }
 

@@ -324,7 +324,8 @@ impl From<Error> for protocol::Error {
             Error::BadAddress { .. } | Error::BadEndpoint { .. } | Error::BadToken | Error::BadKey | Error::KeyRefused { .. } => {
                 ErrorCode::BadRequest
             }
-            Error::Keychain { .. } | Error::Setting { .. } => ErrorCode::Storage,
+            Error::Keychain { .. } => ErrorCode::Keychain,
+            Error::Setting { .. } => ErrorCode::Storage,
             _ => ErrorCode::Network,
         };
         let message = protocol::Error::new(code, error.to_string());
@@ -352,7 +353,8 @@ impl From<Error> for protocol::Error {
             }
             Error::TooLarge { host, limit } => message.with("host", host).with("limit", limit),
             Error::BadAddress { address } | Error::BadEndpoint { address } => message.with("address", address),
-            Error::Unserializable { reason } | Error::Keychain { reason } => message.with("reason", reason),
+            Error::Unserializable { reason } => message.with("reason", reason),
+            Error::Keychain { reason } => message.with("variable", "HF_TOKEN").with("reason", reason),
             Error::Setting { path, reason } => message.with("path", path.display().to_string()).with("reason", reason),
         }
     }

@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, IF_RANGE, LINK, LOCATION, RANGE};
 use axum::http::Response;
 use net::{Environment, Error, Keychain, MemoryKeychain, Net, Purpose, Settings};
-use protocol::TokenSource;
+use protocol::{ErrorCode, TokenSource};
 use server::{answer, slow, Server};
 
 const TOKEN: &str = "hf_aSecretThatNobodyElseMaySee";
@@ -262,6 +262,8 @@ async fn a_token_is_kept_forgotten_and_refused() {
         error.to_string().contains("HF_TOKEN") && !error.to_string().contains(TOKEN),
         "{error}"
     );
-    assert!(without.settings().await.keychain_problem.is_some());
+    let problem = without.settings().await.keychain_problem.unwrap();
+    assert_eq!((problem.code, &problem), (ErrorCode::Keychain, &error.into()));
+    assert_eq!(problem.arguments["variable"], "HF_TOKEN".into());
     without.get(&hub.address(), Purpose::Search).send().await.unwrap();
 }

@@ -42,6 +42,8 @@ pub enum ErrorCode {
     Busy,
     /// The history file could not be read or written.
     Storage,
+    /// This computer's keychain cannot be used, `reason` says why; the environment variable that `variable` names takes its place.
+    Keychain,
     /// The app is set to open no connection; switching that off helps.
     Offline,
     /// The other computer could not be reached, or failed; trying again later helps.

@@ -424,6 +424,6 @@ pub struct NetSettings {
     pub endpoint: String,
     /// Where the token comes from.
     pub token: TokenSource,
-    /// Why the keychain cannot be used, for a person; `None` if it can.
-    pub keychain_problem: Option<String>,
+    /// Why the keychain cannot be used, an error of that code; `None` if it can.
+    pub keychain_problem: Option<Error>,
 }

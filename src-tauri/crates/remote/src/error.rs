@@ -130,7 +130,7 @@ impl From<Error> for protocol::Error {
                 ErrorCode::BadRequest
             }
             Error::KeyRefused { .. } => ErrorCode::KeyRefused,
-            Error::Keychain { .. } => ErrorCode::Storage,
+            Error::Keychain { .. } => ErrorCode::Keychain,
             Error::ContextFull { .. } => ErrorCode::ContextFull,
             Error::TooManyRequests { .. } | Error::Failed { .. } | Error::BrokeOff(_) | Error::Unreadable { .. } => ErrorCode::Network,
         };

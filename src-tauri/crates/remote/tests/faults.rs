@@ -169,7 +169,8 @@ async fn without_a_keychain_a_key_has_another_place() {
     let endpoint = remote::endpoint("lab-2", "http://127.0.0.1:9").unwrap();
     let engine = RemoteEngine::new(net, tokio::runtime::Handle::current(), vec![endpoint]);
     let error: protocol::Error = engine.store_key("lab-2", "sk-secret").await.unwrap_err().into();
-    assert_eq!(error.code, ErrorCode::Storage);
+    assert_eq!(error.code, ErrorCode::Keychain);
+    assert_eq!(error.arguments["variable"], "PONDER_KEY_LAB_2".into());
     assert!(
         error.message.contains("PONDER_KEY_LAB_2") && !error.message.contains("HF_TOKEN"),
         "{error}"

@@ -215,7 +215,7 @@ impl From<Error> for Refusal {
             ErrorCode::ModelBroken | ErrorCode::ModelUnsupported | ErrorCode::Gated | ErrorCode::KeyRefused | ErrorCode::Offline => {
                 Self::new(Kind::Internal, message).never()
             }
-            ErrorCode::Engine | ErrorCode::Network | ErrorCode::Storage | ErrorCode::DiskFull | ErrorCode::Corrupt => {
+            ErrorCode::Engine | ErrorCode::Network | ErrorCode::Storage | ErrorCode::Keychain | ErrorCode::DiskFull | ErrorCode::Corrupt => {
                 Self::new(Kind::Internal, message)
             }
         }
