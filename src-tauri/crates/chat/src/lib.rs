@@ -45,6 +45,7 @@ use protocol::{
 pub use shown_pictures::{PictureFile, ShownPicture};
 use tokio::sync::watch;
 use tokio::time::timeout;
+pub use transfer::check_import_beginning;
 
 use crate::error::Error;
 use crate::live_answer::LiveAnswer;

@@ -10,6 +10,14 @@ use crate::Chat;
 /// So many titles are told of a file.
 const PREVIEWED_TITLES: usize = 5;
 
+/// Refuses what holds no chats by how it begins, before all of it is read: `beginning` is its first kilobyte or more, or all of it.
+///
+/// # Errors
+/// `BadRequest` with a sentence that says what is wrong with it.
+pub fn check_import_beginning(beginning: &[u8]) -> Result<()> {
+    Ok(history::check_import_beginning(beginning)?)
+}
+
 impl Chat {
     /// These chats, or all outside the trash, as one file; as JSON with the folders that they lie in.
     ///

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
@@ -12,6 +12,9 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::output;
+
+/// So many bytes of a file tell whether it may hold chats.
+const BEGINNING: u64 = 1024;
 
 #[derive(Args)]
 pub struct HistoryArgs {
@@ -103,17 +106,7 @@ async fn carry_out(app: &App, args: HistoryArgs) -> Result<()> {
             output::text(&if text.ends_with('\n') { text } else { text + "\n" })?;
         }
         Some(HistoryCommand::Import { file }) => {
-            let mut bytes = Vec::new();
-            // One byte more than an import may have: what never ends is refused like what is too long.
-            File::open(&file)
-                .and_then(|opened| opened.take(chat::LONGEST_IMPORT + 1).read_to_end(&mut bytes))
-                .with_context(|| format!("{} cannot be read", file.display()))?;
-            anyhow::ensure!(
-                bytes.len() as u64 <= chat::LONGEST_IMPORT,
-                "{} is longer than 1 GB; if it is a ZIP archive, unpack it and import conversations.json",
-                file.display()
-            );
-            let done = app.chat.import(bytes).await?;
+            let done = app.chat.import(read_whole(&file)?).await?;
             if args.json {
                 output::line(&json!(done))?;
             } else {
@@ -125,6 +118,27 @@ async fn carry_out(app: &App, args: HistoryArgs) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The bytes of a file of chats. What cannot hold any is refused by its beginning, and what is too long or never ends by its length.
+fn read_whole(path: &Path) -> Result<Vec<u8>> {
+    let unread = || format!("{} cannot be read", path.display());
+    let file = File::open(path).with_context(unread)?;
+    let mut bytes = Vec::new();
+    (&file).take(BEGINNING).read_to_end(&mut bytes).with_context(unread)?;
+    chat::check_import_beginning(&bytes)?;
+    // A plain file says how long it is; a device or a pipe says 0, and is given up after one byte more than an import may have.
+    let told = file.metadata().with_context(unread)?.len();
+    if told <= chat::LONGEST_IMPORT {
+        let rest = chat::LONGEST_IMPORT + 1 - bytes.len() as u64;
+        (&file).take(rest).read_to_end(&mut bytes).with_context(unread)?;
+    }
+    anyhow::ensure!(
+        told.max(bytes.len() as u64) <= chat::LONGEST_IMPORT,
+        "{} is longer than 1 GB; if it is a ZIP archive, unpack it and import conversations.json",
+        path.display()
+    );
+    Ok(bytes)
 }
 
 fn day(milliseconds: i64) -> String {

@@ -37,7 +37,7 @@ pub use database::History;
 pub use error::{Error, Result};
 pub use export::{exported_together, with_folders, ExportedPictures};
 pub use export_html::page;
-pub use import::{read_import, ImportFormat, ImportOutcome, ImportedChats, LONGEST_IMPORT};
+pub use import::{check_import_beginning, read_import, ImportFormat, ImportOutcome, ImportedChats, LONGEST_IMPORT};
 pub use messages::{NewAnswer, StreamingAnswer};
 pub use parts::{AnswerDelta, ControlRequests, PartDelta};
 pub use repair::{readable_copy, repair, repair_if_suspect, set_aside, suspect, Repaired};

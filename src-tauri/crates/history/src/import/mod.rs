@@ -20,6 +20,8 @@ use crate::parts::insert_parts;
 use crate::rows::{to_json, to_word};
 use crate::{new_id, now, Error, History, Result};
 
+/// What some programs write before JSON.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The longest file that is read, in bytes.
 pub const LONGEST_IMPORT: u64 = 1 << 30;
 /// So many chats are taken from one file at most.
@@ -95,12 +97,28 @@ pub struct ImportOutcome {
     pub already_here: usize,
 }
 
+/// Refuses what holds no chats by how it begins, so that a long file, or one that never ends, need not be read for that. `beginning` is a
+/// kilobyte of the file or more, or all of it.
+///
+/// # Errors
+/// [`Error::Import`] with a sentence that says what is wrong with it.
+pub fn check_import_beginning(beginning: &[u8]) -> Result<()> {
+    let text = beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(beginning).trim_ascii_start();
+    match text.first() {
+        None => Err(Error::Import("there is nothing in it".into())),
+        Some(b'{' | b'[') => Ok(()),
+        Some(_) if archive::is_archive(beginning) => Ok(()),
+        Some(_) => Err(Error::Import("it is neither JSON nor a ZIP archive".into())),
+    }
+}
+
 /// Reads the chats of a file.
 ///
 /// # Errors
 /// [`Error::Import`] with a sentence that says what is wrong with it.
 pub fn read_import(file: &[u8]) -> Result<ImportedChats> {
     let refuse = |reason: &'static str| Err(Error::Import(reason.into()));
+    check_import_beginning(file)?;
     if file.len() as u64 > LONGEST_IMPORT {
         return refuse("it is longer than 1 GB");
     }
@@ -165,7 +183,7 @@ fn one_line(text: &str, longest: usize) -> String {
 
 /// A file's JSON; the parser itself bounds how deep it nests.
 fn parsed(file: &[u8]) -> serde_json::Result<Value> {
-    serde_json::from_slice(file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file))
+    serde_json::from_slice(file.strip_prefix(BYTE_ORDER_MARK).unwrap_or(file))
 }
 
 impl ImportedChat {

@@ -192,11 +192,14 @@ async fn a_thousand_chats_are_taken_at_once() {
 async fn hostile_files_are_refused_with_a_sentence_or_tamed() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000)).into_bytes();
     let newer = json!({"format": "ponder-chat", "version": 99, "chat": {"id": "a", "title": "", "created_at": 0, "updated_at": 0, "pinned": false, "running": false}, "head": null, "messages": []});
-    let files: [Vec<u8>; 10] = [
+    let files: [Vec<u8>; 13] = [
         b"".to_vec(),
         b"PK\x03\x04 a zip".to_vec(),
         b"\xff\xfe\x00".to_vec(),
         deep,
+        b"\xef\xbb\xbf \n".to_vec(),
+        vec![0; 5000],
+        b"null".to_vec(),
         b"[]".to_vec(),
         b"{\"a\": 1}".to_vec(),
         b"[{\"mapping\": []}, {\"mapping\": {\"a\": 7}}]".to_vec(),
