@@ -17,7 +17,8 @@ pub fn data_dir() -> Result<PathBuf, Error> {
         let home = PathBuf::from(home);
         return Ok(std::path::absolute(&home).unwrap_or(home));
     }
-    ProjectDirs::from("app", "", "Ponder")
+    // macOS would name the folder by all three.
+    ProjectDirs::from("", "", "Ponder")
         .map(|dirs| dirs.data_dir().to_owned())
         .ok_or(Error::NoHome)
 }
