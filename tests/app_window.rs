@@ -40,6 +40,7 @@ fn switch(window: &Window, test_id: &str, chat_title: &str) {
     // Who still looks at it is told of nothing.
     window.press_with_control("w");
     window.switch_to(chat_title);
+    window.wait_until("Settings is closed", || window.open_windows() == 1);
 }
 
 fn is_visible(window: &Window) -> bool {

@@ -342,6 +342,11 @@ impl Window {
         self.wait_for("composer");
     }
 
+    /// How many of the app's windows have a page.
+    pub fn open_windows(&self) -> usize {
+        self.get("window/handles").expect("windows").as_array().expect("a list").len()
+    }
+
     /// Shows another of the app's windows, by the end of its title: the chat window's begins with its chat.
     pub fn switch_to(&self, title: &str) {
         self.wait_until(&format!("a window called {title}"), || {
