@@ -54,6 +54,11 @@ export class FileCosts {
     return null;
   }
 
+  /** The tokens that another part of a file takes; `null` if nobody can say. */
+  ofPart(model: string | null, file: FileContent, excerpt: Excerpt): Promise<number | null> {
+    return this.#count(model, { ...file, excerpt });
+  }
+
   /** The tokens of a text; `null` if nobody can say. */
   async ofText(model: string | null, text: string): Promise<number | null> {
     if (text === '') return 0;
