@@ -9,13 +9,18 @@ use crate::support::ponder;
 
 use super::Stage;
 
+/// Looks for words that stand in several chats.
+fn search(stage: &Stage, words: &str) {
+    stage.write("search", words);
+    stage
+        .window
+        .wait_until("places are found", || stage.window.count("found-place") > 3);
+}
+
 fn finding(stage: &Stage) {
     stage.state("chat", "search", |stage| {
         stage.show_sidebar();
-        stage.write("search", "besancon");
-        stage
-            .window
-            .wait_until("places are found", || stage.window.count("found-place") > 3);
+        search(stage, "besancon");
     });
     stage.state("chat", "search-filter", |stage| {
         stage.show_sidebar();
@@ -29,10 +34,7 @@ fn finding(stage: &Stage) {
         stage.window.wait_for("search-time");
     });
     stage.state("chat", "found-place", |stage| {
-        stage.write("search", "besancon");
-        stage
-            .window
-            .wait_until("places are found", || stage.window.count("found-place") > 3);
+        search(stage, "besancon");
         stage.press("found-place");
         stage.window.wait_for("message-assistant");
     });

@@ -93,22 +93,17 @@ pub fn states(stage: &Stage) {
         stage.page(select, json!([]));
         context_menu(stage, "[data-testid=answer-text] p");
     });
-    stage.state("chat", "question-menu", |stage| {
-        stage.open_chat("Sourdough");
-        stage.press_for("question-menu", "delete-question");
-    });
-    stage.state("chat", "answer-menu", |stage| {
-        stage.open_chat("Sourdough");
-        stage.press_for("answer-menu", "delete-answer");
-    });
-    stage.state("chat", "editing-a-question", |stage| {
-        stage.open_chat("Sourdough");
-        stage.press_for("edit-question", "message-editor");
-    });
-    stage.state("chat", "editing-an-answer", |stage| {
-        stage.open_chat("Sourdough");
-        stage.press_for("edit-answer", "message-editor");
-    });
+    for (state, pressed, opened) in [
+        ("question-menu", "question-menu", "delete-question"),
+        ("answer-menu", "answer-menu", "delete-answer"),
+        ("editing-a-question", "edit-question", "message-editor"),
+        ("editing-an-answer", "edit-answer", "message-editor"),
+    ] {
+        stage.state("chat", state, |stage| {
+            stage.open_chat("Sourdough");
+            stage.press_for(pressed, opened);
+        });
+    }
     stage.state("chat", "branches", |stage| {
         stage.ask_to_the_end("What is 2 + 3?");
         for answers in 2..=3 {
