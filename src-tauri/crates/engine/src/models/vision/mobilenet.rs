@@ -14,7 +14,7 @@ use super::{pause, Features, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{Embedding, Linear, Pointwise, RmsNorm};
 use crate::ops::concatenate;
-use crate::parameters::parameters;
+use crate::parameters::{parameters, Parameters};
 use crate::tensor::Tensor;
 use crate::weights::Weights;
 
