@@ -4,7 +4,7 @@
 use protocol::{Argument, Notice};
 use serde_json::Value;
 
-use crate::said::Said;
+use crate::reply_event::ReplyEvent;
 
 /// What there is of a call that the token limit cut, as OpenAI's and Anthropic's own servers tell it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,19 +63,19 @@ impl BrokenCall {
     }
 
     /// The call that was set aside, without its marker: something follows it, so the end of the answer did not cut it.
-    pub(crate) fn flush(&mut self) -> Option<Said> {
+    pub(crate) fn flush(&mut self) -> Option<ReplyEvent> {
         self.tell(false)
     }
 
     /// What is told of it at the end: as far as it came if it was `cut`, else the text without its markers.
-    pub(crate) fn tell(&mut self, cut: bool) -> Option<Said> {
+    pub(crate) fn tell(&mut self, cut: bool) -> Option<ReplyEvent> {
         let call = self.text.take()?;
         if cut {
             // What it would have become, nobody knows if not even its name is there.
-            return cut_call(&call, &self.tools).map(Said::CutCall);
+            return cut_call(&call, &self.tools).map(ReplyEvent::CutCall);
         }
         let text = call.trim();
-        (!text.is_empty()).then(|| Said::Text {
+        (!text.is_empty()).then(|| ReplyEvent::Text {
             text: text.to_owned(),
             logprobs: Vec::new(),
         })
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     /// What a client is told of this text, which holds a call that is not whole.
-    fn told(text: &str, closing: Option<&str>, cut: bool) -> (String, Option<Said>) {
+    fn told(text: &str, closing: Option<&str>, cut: bool) -> (String, Option<ReplyEvent>) {
         let notice = Notice::new(NoticeCode::BrokenToolCall, "broken").with("opening", "<tool_call>");
         let notice = closing.into_iter().fold(notice, |notice, closing| notice.with("closing", closing));
         let mut call = BrokenCall::new(&[json!({"function": {"name": "add"}}), json!({"function": {"name": "add_all"}})]);
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_call_that_is_cut_is_told_as_far_as_it_came() {
         let call = |name: &str, arguments: &str| {
-            Some(Said::CutCall(CutCall {
+            Some(ReplyEvent::CutCall(CutCall {
                 name: name.into(),
                 arguments: arguments.into(),
             }))
@@ -167,6 +167,6 @@ mod tests {
         call.announce(&broken(""));
         assert_eq!(call.set_aside("\n\n"), "\n\n");
         assert_eq!(call.set_aside("a<tool_call>{b"), "a");
-        assert_eq!((call.flush(), call.flush()), (Some(Said::text("{b")), None));
+        assert_eq!((call.flush(), call.flush()), (Some(ReplyEvent::text("{b")), None));
     }
 }

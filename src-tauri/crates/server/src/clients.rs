@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use protocol::InboundClient;
 
-use crate::said::Tokens;
+use crate::reply_event::Tokens;
 
 /// How many programs are remembered; the one that was seen longest ago goes.
 const MOST_CLIENTS: usize = 64;

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::conversation::merge_neighbours;
 use crate::refusal::Refusal;
 use crate::reply::{Ask, Frame, Reply};
-use crate::said::{EventReader, Heard, Said, Tokens};
+use crate::reply_event::{EventOutcome, EventReader, ReplyEvent, Tokens};
 use crate::state::State;
 
 /// How long an error of the engine is waited for before a stream begins, so that it comes with a status of its own.
@@ -63,8 +63,8 @@ impl Job {
         }
     }
 
-    /// The next thing that is heard.
-    async fn next(&mut self) -> Result<Heard, Refusal> {
+    /// What comes next.
+    async fn next(&mut self) -> Result<EventOutcome, Refusal> {
         loop {
             let event = self.handle.events.recv().await;
             let event = event.unwrap_or_else(|| EngineEvent::Failed(Error::new(ErrorCode::EngineGone, "the engine is gone")));
@@ -77,12 +77,12 @@ impl Job {
                     }
                 }
                 event => {
-                    let heard = self.reader.hear(event)?;
-                    if heard.enough {
+                    let outcome = self.reader.read(event)?;
+                    if outcome.enough {
                         self.cancel.0.cancel();
                     }
-                    self.ended = matches!(heard.said.last(), Some(Said::End(_)));
-                    return Ok(heard);
+                    self.ended = matches!(outcome.events.last(), Some(ReplyEvent::End(_)));
+                    return Ok(outcome);
                 }
             }
         }
@@ -148,8 +148,8 @@ pub(crate) struct Exchange {
     state: Arc<State>,
     jobs: Vec<Job>,
     reply: Box<dyn Reply>,
-    /// What was heard already and is not yet told.
-    waiting: VecDeque<(usize, Heard)>,
+    /// What came already and is not yet told.
+    waiting: VecDeque<(usize, EventOutcome)>,
     request_id: String,
     client: String,
     begun: Instant,
@@ -169,7 +169,7 @@ impl Exchange {
         let counted = ask.requests.first().filter(|_| ask.stream && ask.reply.begins_with_prompt_tokens());
         let count = counted.map(|request| state.engine.count(request.clone()));
         let start = |request: Request| {
-            let reader = EventReader::new(ask.ears).with_tools(&request.tools);
+            let reader = EventReader::new(ask.filter).with_tools(&request.tools);
             Job::start(&state.engine, request, reader)
         };
         Ok(Self {
@@ -193,7 +193,7 @@ impl Exchange {
     pub(crate) async fn whole(mut self) -> Result<Value, Refusal> {
         while let Some(next) = self.next().await {
             match next {
-                Ok((answer, heard)) => drop(self.tell(answer, heard)),
+                Ok((answer, outcome)) => drop(self.tell(answer, outcome)),
                 Err(refusal) => {
                     self.in_flight.finished = true;
                     return Err(refusal);
@@ -213,7 +213,7 @@ impl Exchange {
         let (first, count) = tokio::join!(tokio::time::timeout(GRACE, self.next()), count);
         if let Ok(Some(first)) = first {
             match first {
-                Ok(heard) => self.waiting.push_back(heard),
+                Ok(outcome) => self.waiting.push_back(outcome),
                 Err(refusal) => {
                     self.in_flight.finished = true;
                     return Err(refusal);
@@ -231,13 +231,13 @@ impl Exchange {
     }
 
     /// The next thing that any of the answers says; `None` after the last one's end.
-    async fn next(&mut self) -> Option<Result<(usize, Heard), Refusal>> {
-        if let Some(heard) = self.waiting.pop_front() {
-            return Some(Ok(heard));
+    async fn next(&mut self) -> Option<Result<(usize, EventOutcome), Refusal>> {
+        if let Some(outcome) = self.waiting.pop_front() {
+            return Some(Ok(outcome));
         }
         let running = self.jobs.iter_mut().enumerate().filter(|(_, job)| !job.ended);
         let running: Vec<_> = running
-            .map(|(answer, job)| job.next().map(move |heard| (answer, heard)).boxed())
+            .map(|(answer, job)| job.next().map(move |outcome| (answer, outcome)).boxed())
             .collect();
         if running.is_empty() {
             return None;
@@ -245,16 +245,16 @@ impl Exchange {
         tokio::select! {
             biased;
             () = self.state.stop.cancelled() => Some(Err(switched_off())),
-            ((answer, heard), ..) = select_all(running) => Some(heard.map(|heard| (answer, heard))),
+            ((answer, outcome), ..) = select_all(running) => Some(outcome.map(|outcome| (answer, outcome))),
         }
     }
 
-    fn tell(&mut self, answer: usize, heard: Heard) -> Vec<Frame> {
-        self.state.metrics.tokens_came(heard.tokens);
-        if heard.tokens > 0 && !std::mem::replace(&mut self.first_token, true) {
+    fn tell(&mut self, answer: usize, outcome: EventOutcome) -> Vec<Frame> {
+        self.state.metrics.tokens_came(outcome.tokens);
+        if outcome.tokens > 0 && !std::mem::replace(&mut self.first_token, true) {
             self.state.metrics.first_token(self.begun.elapsed());
         }
-        heard.said.into_iter().flat_map(|said| self.reply.say(answer, said)).collect()
+        outcome.events.into_iter().flat_map(|said| self.reply.say(answer, said)).collect()
     }
 
     /// Notes the end of all answers.
@@ -304,8 +304,8 @@ impl Streaming {
             // A clock of the server's own: nothing that the engine does, or does not do, stops it.
             let next = tokio::time::timeout_at(self.written + clock.ping, self.exchange.next()).await;
             self.ready = match next {
-                Ok(Some(Ok((answer, heard)))) => {
-                    let frames = self.exchange.tell(answer, heard);
+                Ok(Some(Ok((answer, outcome)))) => {
+                    let frames = self.exchange.tell(answer, outcome);
                     if !frames.is_empty() {
                         self.counted = Instant::now();
                     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use protocol::ServerFigures;
 
-use crate::said::Tokens;
+use crate::reply_event::Tokens;
 
 /// Over how long the rate of tokens is taken.
 const RATE_SECONDS: u64 = 10;

@@ -5,8 +5,8 @@ use protocol::{Request, Thinking};
 use serde_json::Value;
 
 use crate::refusal::Refusal;
+use crate::reply_event::{ReplyEvent, ReplyFilter, Tokens};
 use crate::responses_store::StoredResponse;
-use crate::said::{Ears, Said, Tokens};
 
 /// One piece of a stream of Server-Sent Events.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +51,7 @@ pub(crate) trait Reply: Send {
     fn begin(&mut self, prompt_tokens: Option<u32>) -> Vec<Frame>;
 
     /// More of the answer of this number.
-    fn say(&mut self, answer: usize, said: Said) -> Vec<Frame>;
+    fn say(&mut self, answer: usize, said: ReplyEvent) -> Vec<Frame>;
 
     /// What keeps a client waiting. `counted`: it was silent for so long that only what the client takes for progress helps.
     fn keep_alive(&mut self, counted: bool) -> Vec<Frame>;
@@ -80,7 +80,7 @@ pub(crate) struct Ask {
     pub(crate) requests: Vec<Request>,
     /// Whether the answer streams.
     pub(crate) stream: bool,
-    pub(crate) ears: Ears,
+    pub(crate) filter: ReplyFilter,
     pub(crate) reply: Box<dyn Reply>,
     /// The place of the first picture in the request, if there are any.
     pub(crate) picture: Option<String>,
@@ -88,8 +88,8 @@ pub(crate) struct Ask {
 
 impl Ask {
     /// Thoughts are told unless they were switched off.
-    pub(crate) fn ears(request: &Request, parallel_calls: bool) -> Ears {
-        Ears {
+    pub(crate) fn filter(request: &Request, parallel_calls: bool) -> ReplyFilter {
+        ReplyFilter {
             thoughts: request.thinking != Some(Thinking::Off),
             parallel_calls,
         }
@@ -111,7 +111,7 @@ pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::said::{End, Reason};
+    use crate::reply_event::{End, Reason};
 
     /// A model for translations.
     pub(crate) fn pebble() -> ModelSource {
@@ -128,8 +128,8 @@ pub(crate) mod tests {
     }
 
     /// A call of a tool that adds.
-    pub(crate) fn call() -> Said {
-        Said::Call(ToolCall {
+    pub(crate) fn call() -> ReplyEvent {
+        ReplyEvent::Call(ToolCall {
             id: "abcdefghi".into(),
             name: "add".into(),
             arguments: json!({"a": 2}),
@@ -137,8 +137,8 @@ pub(crate) mod tests {
     }
 
     /// The end of an answer of 7 tokens.
-    pub(crate) fn end(reason: Reason) -> Said {
-        Said::End(End {
+    pub(crate) fn end(reason: Reason) -> ReplyEvent {
+        ReplyEvent::End(End {
             reason,
             usage: Tokens {
                 prompt: 10,

@@ -27,11 +27,11 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
     request.sampling = sampling(fields)?;
     request.stop = stop_texts(fields, "stop_sequences")?;
     refuse_stops(fields, "stop_sequences", &request)?;
-    let ears = Ask::ears(&request, parallel);
+    let filter = Ask::filter(&request, parallel);
     Ok(Ask {
-        ears,
+        filter,
         stream: fields.boolean("stream")?.unwrap_or(false),
-        reply: Box::new(MessagesReply::new(stamp, name, ears.thoughts)),
+        reply: Box::new(MessagesReply::new(stamp, name, filter.thoughts)),
         requests: vec![request],
         picture,
     })
@@ -145,7 +145,7 @@ mod tests {
     fn thinking_is_as_asked_and_off_without_a_word() {
         let thinking = |thinking: Value| {
             let ask = asked(json!({"max_tokens": 9, "thinking": thinking})).unwrap();
-            (ask.requests[0].thinking, ask.requests[0].thinking_budget, ask.ears.thoughts)
+            (ask.requests[0].thinking, ask.requests[0].thinking_budget, ask.filter.thoughts)
         };
         assert_eq!(thinking(Value::Null), (Some(Thinking::Off), None, false));
         for off in [json!({"type": "disabled"}), json!({"type": "disabled", "budget_tokens": 0})] {

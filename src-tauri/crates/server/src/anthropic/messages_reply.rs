@@ -5,7 +5,7 @@ use serde_json::{json, Value};
 use crate::ids::{call_id, fresh};
 use crate::refusal::{Dialect, Refusal};
 use crate::reply::{Frame, Reply, Stamp};
-use crate::said::{End, Reason, Said, Tokens};
+use crate::reply_event::{End, Reason, ReplyEvent, Tokens};
 
 /// What stands where Anthropic signs thoughts. Clients send a thought back only if it is signed, and nobody checks it.
 const SIGNATURE: &str = "cG9uZGVy";
@@ -172,18 +172,18 @@ impl Reply for MessagesReply {
         vec![Frame::Event(json!({"type": "message_start", "message": self.message()}))]
     }
 
-    fn say(&mut self, _answer: usize, said: Said) -> Vec<Frame> {
+    fn say(&mut self, _answer: usize, said: ReplyEvent) -> Vec<Frame> {
         match said {
-            Said::Thinking(text) => self.grow(Growing::Thinking, &text),
-            Said::Text { text, .. } => self.grow(Growing::Text, &text),
-            Said::Call(call) => self.call(
+            ReplyEvent::Thinking(text) => self.grow(Growing::Thinking, &text),
+            ReplyEvent::Text { text, .. } => self.grow(Growing::Text, &text),
+            ReplyEvent::Call(call) => self.call(
                 &call_id("toolu_", &call.id),
                 &call.name,
                 &call.arguments.to_string(),
                 &call.arguments,
             ),
-            Said::CutCall(call) => self.call(&fresh("toolu_"), &call.name, &call.arguments, &json!({})),
-            Said::End(end) => {
+            ReplyEvent::CutCall(call) => self.call(&fresh("toolu_"), &call.name, &call.arguments, &json!({})),
+            ReplyEvent::End(end) => {
                 self.end = Some(end);
                 self.close()
             }
@@ -277,9 +277,9 @@ mod tests {
         let mut reply = reply();
         let mut frames = reply.begin(None);
         for said in [
-            Said::Thinking("h".into()),
-            Said::Thinking("m".into()),
-            Said::text("4"),
+            ReplyEvent::Thinking("h".into()),
+            ReplyEvent::Thinking("m".into()),
+            ReplyEvent::text("4"),
             call(),
             end(Reason::ToolCalls),
         ] {
@@ -326,7 +326,7 @@ mod tests {
             name: "add".into(),
             arguments: "{\"a\": 2".into(),
         };
-        let mut frames = reply.say(0, Said::CutCall(cut));
+        let mut frames = reply.say(0, ReplyEvent::CutCall(cut));
         frames.extend(reply.say(0, end(Reason::TokenLimit)));
         let events = data(&frames);
         assert_eq!(events[1]["delta"], json!({"type": "input_json_delta", "partial_json": "{\"a\": 2"}));
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(frames.len(), 2);
         frames.extend(reply.keep_alive(true));
         frames.extend(reply.keep_alive(true));
-        frames.extend(reply.say(0, Said::text("4")));
+        frames.extend(reply.say(0, ReplyEvent::text("4")));
         frames.extend(reply.keep_alive(true));
         frames.extend(reply.say(0, end(Reason::Stop)));
         let blocks = accumulate(&data(&frames));

@@ -57,7 +57,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
     let usage_chunk = usage_chunk(fields)?;
     let logprobs = request.top_logprobs.is_some();
     Ok(Ask {
-        ears: Ask::ears(&request, tools.parallel),
+        filter: Ask::filter(&request, tools.parallel),
         stream,
         reply: Box::new(ChatReply::new(stamp, name, answers as usize, ChatOptions { usage_chunk, logprobs })),
         requests: answers_of(&request, answers),
@@ -159,7 +159,7 @@ mod tests {
             "stop": "END", "reasoning_effort": "minimal", "stream": true, "temperature": 0, "user": "u", "store": true, "unknown": {}}),
         )
         .unwrap();
-        assert!(ask.stream && ask.ears.thoughts && ask.ears.parallel_calls);
+        assert!(ask.stream && ask.filter.thoughts && ask.filter.parallel_calls);
         let [one, two] = ask.requests.as_slice() else {
             panic!("{}", ask.requests.len())
         };
@@ -203,7 +203,7 @@ mod tests {
         );
         assert_eq!(kwargs(json!({"enable_thinking": true})), Some(Thinking::On));
         assert_eq!(kwargs(json!({"thinking": true, "reasoning_effort": "high"})), Some(Thinking::High));
-        assert!(!asked(with("reasoning_effort", json!("none"))).unwrap().ears.thoughts);
+        assert!(!asked(with("reasoning_effort", json!("none"))).unwrap().filter.thoughts);
         assert_eq!(
             param(with("chat_template_kwargs", json!({"messages": []}))),
             "chat_template_kwargs.messages"
@@ -254,6 +254,6 @@ mod tests {
         let messages = &ask.requests[0].messages;
         assert_eq!((messages.len(), messages[0].role), (1, Role::User));
         assert!(messages[0].text_with_placeholders().starts_with("hi\n\nAnswer with a call"));
-        assert!(!ask.ears.parallel_calls);
+        assert!(!ask.filter.parallel_calls);
     }
 }

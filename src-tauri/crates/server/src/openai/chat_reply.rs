@@ -6,7 +6,7 @@ use crate::ids::{call_id, fresh};
 use crate::openai::{logprobs, usage};
 use crate::refusal::{Dialect, Refusal};
 use crate::reply::{Frame, Reply, Stamp};
-use crate::said::{End, Reason, Said, Tokens};
+use crate::reply_event::{End, Reason, ReplyEvent, Tokens};
 
 /// An answer as a chat completion.
 pub(crate) struct ChatReply {
@@ -81,26 +81,26 @@ impl Reply for ChatReply {
         (0..self.choices.len()).map(first).collect()
     }
 
-    fn say(&mut self, answer: usize, said: Said) -> Vec<Frame> {
+    fn say(&mut self, answer: usize, said: ReplyEvent) -> Vec<Frame> {
         let Some(choice) = self.choices.get_mut(answer) else {
             return Vec::new();
         };
         let deltas = match said {
-            Said::Thinking(text) => {
+            ReplyEvent::Thinking(text) => {
                 choice.reasoning.push_str(&text);
                 vec![json!({"reasoning_content": text})]
             }
-            Said::Text { text, logprobs } => {
+            ReplyEvent::Text { text, logprobs } => {
                 choice.text.push_str(&text);
                 let logprobs = logprobs::entries(&logprobs);
                 choice.logprobs.extend(logprobs.iter().cloned());
                 let told = if self.options.logprobs { content(logprobs) } else { Value::Null };
                 return vec![Frame::Data(self.likely_chunk(answer, json!({"content": text}), told, None))];
             }
-            Said::Call(_) | Said::CutCall(_) => {
+            ReplyEvent::Call(_) | ReplyEvent::CutCall(_) => {
                 let (id, name, arguments) = match said {
-                    Said::Call(call) => (call_id("call_", &call.id), call.name, call.arguments.to_string()),
-                    Said::CutCall(call) => (fresh("call_"), call.name, call.arguments),
+                    ReplyEvent::Call(call) => (call_id("call_", &call.id), call.name, call.arguments.to_string()),
+                    ReplyEvent::CutCall(call) => (fresh("call_"), call.name, call.arguments),
                     _ => return Vec::new(),
                 };
                 let index = choice.calls.len();
@@ -113,7 +113,7 @@ impl Reply for ChatReply {
                     json!({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]}),
                 ]
             }
-            Said::End(end) => {
+            ReplyEvent::End(end) => {
                 let reason = finish_reason(&end.reason);
                 choice.end = Some(end);
                 let mut chunk = self.chunk(answer, json!({}), Some(reason));
@@ -196,7 +196,12 @@ mod tests {
     fn a_stream_begins_with_the_role_and_ends_with_reason_usage_and_done() {
         let mut reply = ChatReply::new(stamp("chatcmpl-1"), "pebble", 1, ChatOptions::default());
         let mut frames = reply.begin(None);
-        for said in [Said::Thinking("hm".into()), Said::text("4"), call(), end(Reason::ToolCalls)] {
+        for said in [
+            ReplyEvent::Thinking("hm".into()),
+            ReplyEvent::text("4"),
+            call(),
+            end(Reason::ToolCalls),
+        ] {
             frames.extend(reply.say(0, said));
         }
         frames.extend(reply.end());
@@ -272,7 +277,7 @@ mod tests {
             ..ChatOptions::default()
         };
         let mut reply = ChatReply::new(stamp("chatcmpl-1"), "pebble", 1, options);
-        let said = Said::Text {
+        let said = ReplyEvent::Text {
             text: "4".into(),
             logprobs: vec![token],
         };
@@ -286,7 +291,7 @@ mod tests {
     #[test]
     fn a_whole_answer_says_the_same() {
         let mut reply = ChatReply::new(stamp("chatcmpl-1"), "pebble", 1, ChatOptions::default());
-        for said in [Said::Thinking("hm".into()), call(), end(Reason::ToolCalls)] {
+        for said in [ReplyEvent::Thinking("hm".into()), call(), end(Reason::ToolCalls)] {
             reply.say(0, said);
         }
         let whole = reply.whole();

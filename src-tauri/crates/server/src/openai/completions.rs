@@ -66,12 +66,12 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
         usage_chunk: usage_chunk(fields)?,
         logprobs: logprobs.is_some(),
     };
-    let mut ears = Ask::ears(&requests[0], true);
-    ears.thoughts = false;
+    let mut filter = Ask::filter(&requests[0], true);
+    filter.thoughts = false;
     Ok(Ask {
         requests,
         stream: fields.boolean("stream")?.unwrap_or(false),
-        ears,
+        filter,
         reply: Box::new(CompletionsReply::new(stamp, name, echoes, answers as usize, options)),
         picture: None,
     })

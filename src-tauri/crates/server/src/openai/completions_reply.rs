@@ -7,7 +7,7 @@ use crate::openai::chat_reply::{finish_reason, ChatOptions};
 use crate::openai::{logprobs, usage};
 use crate::refusal::{Dialect, Refusal};
 use crate::reply::{Frame, Reply, Stamp};
-use crate::said::{End, Said, Tokens};
+use crate::reply_event::{End, ReplyEvent, Tokens};
 
 /// An answer as a text completion.
 pub(crate) struct CompletionsReply {
@@ -90,19 +90,19 @@ impl Reply for CompletionsReply {
         self.choices.iter().enumerate().map(first).collect()
     }
 
-    fn say(&mut self, answer: usize, said: Said) -> Vec<Frame> {
+    fn say(&mut self, answer: usize, said: ReplyEvent) -> Vec<Frame> {
         let Some(choice) = self.choices.get_mut(answer) else {
             return Vec::new();
         };
         match said {
-            Said::Text { text, logprobs } => {
+            ReplyEvent::Text { text, logprobs } => {
                 let mut likely = Likely::default();
                 likely.extend(&logprobs, choice.text.chars().count());
                 choice.likely.extend(&logprobs, choice.text.chars().count());
                 choice.text.push_str(&text);
                 vec![Frame::Data(self.chunk(answer, &text, Some(&likely), None))]
             }
-            Said::End(end) => {
+            ReplyEvent::End(end) => {
                 let reason = finish_reason(&end.reason);
                 choice.end = Some(end);
                 let mut chunk = self.chunk(answer, "", None, Some(reason));
@@ -112,7 +112,7 @@ impl Reply for CompletionsReply {
                 vec![Frame::Data(chunk)]
             }
             // What follows a raw prompt is text alone.
-            Said::Thinking(_) | Said::Call(_) | Said::CutCall(_) => Vec::new(),
+            ReplyEvent::Thinking(_) | ReplyEvent::Call(_) | ReplyEvent::CutCall(_) => Vec::new(),
         }
     }
 
@@ -160,10 +160,10 @@ impl Reply for CompletionsReply {
 mod tests {
     use super::*;
     use crate::reply::tests::{data, stamp};
-    use crate::said::Reason;
+    use crate::reply_event::Reason;
 
-    fn end() -> Said {
-        Said::End(End {
+    fn end() -> ReplyEvent {
+        ReplyEvent::End(End {
             reason: Reason::TokenLimit,
             usage: Tokens {
                 prompt: 3,
@@ -174,7 +174,7 @@ mod tests {
         })
     }
 
-    fn text(text: &str) -> Said {
+    fn text(text: &str) -> ReplyEvent {
         let token = TokenLogprobs {
             token: 1,
             bytes: text.into(),
@@ -185,7 +185,7 @@ mod tests {
                 logprob: -0.5,
             }],
         };
-        Said::Text {
+        ReplyEvent::Text {
             text: text.into(),
             logprobs: vec![token],
         }

@@ -65,7 +65,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
         input,
     };
     Ok(Ask {
-        ears: Ask::ears(&request, tools.parallel),
+        filter: Ask::filter(&request, tools.parallel),
         stream: fields.boolean("stream")?.unwrap_or(false),
         reply: Box::new(ResponsesReply::new(stamp, name, answered)),
         requests: vec![request],

@@ -6,8 +6,8 @@ use crate::ids::{call_id, fresh};
 use crate::openai::{logprobs, usage};
 use crate::refusal::Refusal;
 use crate::reply::{Frame, Reply, Stamp};
+use crate::reply_event::{End, Reason, ReplyEvent, Tokens};
 use crate::responses_store::StoredResponse;
-use crate::said::{End, Reason, Said, Tokens};
 
 /// What a response needs to know of its request.
 #[derive(Debug, Default)]
@@ -260,21 +260,21 @@ impl Reply for ResponsesReply {
         vec![self.response_event("response.created"), self.response_event("response.in_progress")]
     }
 
-    fn say(&mut self, _answer: usize, said: Said) -> Vec<Frame> {
+    fn say(&mut self, _answer: usize, said: ReplyEvent) -> Vec<Frame> {
         match said {
-            Said::Thinking(text) => {
+            ReplyEvent::Thinking(text) => {
                 let mut frames = self.open(Growing::Reasoning);
                 frames.extend(self.grow(&text, Vec::new()));
                 frames
             }
-            Said::Text { text, logprobs } => {
+            ReplyEvent::Text { text, logprobs } => {
                 let mut frames = self.open(Growing::Message);
                 frames.extend(self.grow(&text, logprobs::entries(&logprobs)));
                 frames
             }
-            Said::Call(call) => self.call(&call_id("call_", &call.id), &call.name, &call.arguments.to_string(), "completed"),
-            Said::CutCall(call) => self.call(&fresh("call_"), &call.name, &call.arguments, "incomplete"),
-            Said::End(end) => {
+            ReplyEvent::Call(call) => self.call(&call_id("call_", &call.id), &call.name, &call.arguments.to_string(), "completed"),
+            ReplyEvent::CutCall(call) => self.call(&fresh("call_"), &call.name, &call.arguments, "incomplete"),
+            ReplyEvent::End(end) => {
                 self.end = Some(end);
                 let cut = self.is_cut();
                 self.close(if cut { "incomplete" } else { "completed" })
@@ -342,9 +342,9 @@ mod tests {
         let mut reply = reply(summary);
         let mut frames = reply.begin(None);
         for said in [
-            Said::Thinking("h".into()),
-            Said::Thinking("m".into()),
-            Said::text("4"),
+            ReplyEvent::Thinking("h".into()),
+            ReplyEvent::Thinking("m".into()),
+            ReplyEvent::text("4"),
             call(),
             end(Reason::ToolCalls),
         ] {
@@ -427,7 +427,7 @@ mod tests {
     #[test]
     fn an_answer_that_was_cut_is_incomplete_and_one_that_failed_says_why() {
         let mut cut = reply(false);
-        cut.say(0, Said::text("4"));
+        cut.say(0, ReplyEvent::text("4"));
         cut.say(0, end(Reason::TokenLimit));
         let last = data(&cut.end());
         assert_eq!(last[0]["type"], "response.incomplete");
@@ -436,7 +436,7 @@ mod tests {
         assert!(cut.stored().is_some());
 
         let mut failed = reply(false);
-        failed.say(0, Said::text("4"));
+        failed.say(0, ReplyEvent::text("4"));
         let last = data(&failed.fail(&Refusal::new(Kind::Internal, "broken"), "req_1")).pop().unwrap();
         assert_eq!(
             (&last["type"], &last["response"]["status"]),

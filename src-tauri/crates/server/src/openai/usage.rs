@@ -2,7 +2,7 @@
 
 use serde_json::{json, Value};
 
-use crate::said::Tokens;
+use crate::reply_event::Tokens;
 
 /// The usage of a chat completion.
 pub(crate) fn chat(tokens: Tokens) -> Value {

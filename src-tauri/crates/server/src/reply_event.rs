@@ -8,7 +8,7 @@ use crate::refusal::{Kind, Refusal};
 
 /// A piece of an answer, or its end.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum ReplyEvent {
     /// More of the thought.
     Thinking(String),
     /// More of the answer.
@@ -25,7 +25,7 @@ pub(crate) enum Said {
     End(End),
 }
 
-impl Said {
+impl ReplyEvent {
     /// More of the answer, of whose tokens nothing is told.
     #[cfg(test)]
     pub(crate) fn text(text: &str) -> Self {
@@ -93,9 +93,9 @@ impl Tokens {
     }
 }
 
-/// What a client wants to hear.
+/// What of an answer a client is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ears {
+pub(crate) struct ReplyFilter {
     /// Thoughts are told. If it switched thinking off, one that comes all the same is left out.
     pub(crate) thoughts: bool,
     /// More than one call may be made.
@@ -105,7 +105,7 @@ pub(crate) struct Ears {
 /// Turns the events of one job into what its client is told.
 #[derive(Debug)]
 pub(crate) struct EventReader {
-    ears: Ears,
+    filter: ReplyFilter,
     /// Tokens of an answer that is continued, which the client sent.
     prefix: u32,
     /// Tokens written so far, for an engine that does not tell at the end.
@@ -119,9 +119,9 @@ pub(crate) struct EventReader {
 
 /// What is to be done after an event.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Heard {
+pub(crate) struct EventOutcome {
     /// What the client is told, in order.
-    pub(crate) said: Vec<Said>,
+    pub(crate) events: Vec<ReplyEvent>,
     /// How many tokens came.
     pub(crate) tokens: u32,
     /// Whether the job should be ended, because nothing of what follows is told.
@@ -129,9 +129,9 @@ pub(crate) struct Heard {
 }
 
 impl EventReader {
-    pub(crate) fn new(ears: Ears) -> Self {
+    pub(crate) fn new(filter: ReplyFilter) -> Self {
         Self {
-            ears,
+            filter,
             prefix: 0,
             written: 0,
             called: false,
@@ -147,38 +147,38 @@ impl EventReader {
         self
     }
 
-    /// Hears one event.
+    /// Reads one event.
     ///
     /// # Errors
     /// If the job failed, or somebody on this computer stopped it.
-    pub(crate) fn hear(&mut self, event: EngineEvent) -> Result<Heard, Refusal> {
+    pub(crate) fn read(&mut self, event: EngineEvent) -> Result<EventOutcome, Refusal> {
         match event {
             EngineEvent::Continued { tokens, .. } => {
                 self.prefix = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
-                Ok(Heard::default())
+                Ok(EventOutcome::default())
             }
             EngineEvent::Delta { content, tokens, .. } => {
                 let tokens = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
                 self.written = self.written.saturating_add(tokens);
-                let said = self.say(content);
-                let enough = self.called && !self.ears.parallel_calls && !std::mem::replace(&mut self.done, self.called);
-                Ok(Heard { said, tokens, enough })
+                let events = self.say(content);
+                let enough = self.called && !self.filter.parallel_calls && !std::mem::replace(&mut self.done, self.called);
+                Ok(EventOutcome { events, tokens, enough })
             }
             EngineEvent::Logprobs(logprobs) => {
                 self.logprobs = logprobs;
-                Ok(Heard::default())
+                Ok(EventOutcome::default())
             }
             EngineEvent::Notice(notice) if notice.code == NoticeCode::BrokenToolCall => {
                 self.broken_call.announce(&notice);
-                Ok(Heard::default())
+                Ok(EventOutcome::default())
             }
             EngineEvent::Done(done) => self.end(done).map(|end| {
                 let cut = matches!(end.reason, Reason::TokenLimit | Reason::Context);
-                let one_is_enough = self.called && !self.ears.parallel_calls;
+                let one_is_enough = self.called && !self.filter.parallel_calls;
                 let broken = self.broken_call.tell(cut).filter(|_| !one_is_enough);
-                Heard {
-                    said: broken.into_iter().chain([Said::End(end)]).collect(),
-                    ..Heard::default()
+                EventOutcome {
+                    events: broken.into_iter().chain([ReplyEvent::End(end)]).collect(),
+                    ..EventOutcome::default()
                 }
             }),
             EngineEvent::Failed(error) => Err(error.into()),
@@ -186,13 +186,13 @@ impl EventReader {
             | EngineEvent::Waiting { .. }
             | EngineEvent::Started { .. }
             | EngineEvent::ThinkingEnded
-            | EngineEvent::Notice(_) => Ok(Heard::default()),
+            | EngineEvent::Notice(_) => Ok(EventOutcome::default()),
         }
     }
 
-    fn say(&mut self, content: Content) -> Vec<Said> {
+    fn say(&mut self, content: Content) -> Vec<ReplyEvent> {
         let logprobs = std::mem::take(&mut self.logprobs);
-        if self.called && !self.ears.parallel_calls {
+        if self.called && !self.filter.parallel_calls {
             return Vec::new();
         }
         let says_something = content.as_text().is_none_or(|text| !text.is_empty());
@@ -200,17 +200,17 @@ impl EventReader {
         before.into_iter().chain(self.piece(content, logprobs)).collect()
     }
 
-    fn piece(&mut self, content: Content, logprobs: Vec<TokenLogprobs>) -> Option<Said> {
+    fn piece(&mut self, content: Content, logprobs: Vec<TokenLogprobs>) -> Option<ReplyEvent> {
         match content {
-            Content::Thinking { text } => (self.ears.thoughts && !text.is_empty()).then_some(Said::Thinking(text)),
+            Content::Thinking { text } => (self.filter.thoughts && !text.is_empty()).then_some(ReplyEvent::Thinking(text)),
             Content::ToolCall { call } => {
                 self.called = true;
-                Some(Said::Call(call))
+                Some(ReplyEvent::Call(call))
             }
             other => {
                 let text = other.as_text()?;
                 let text = self.broken_call.set_aside(&text);
-                (!text.is_empty()).then(|| Said::Text {
+                (!text.is_empty()).then(|| ReplyEvent::Text {
                     logprobs: of_text(logprobs, &text),
                     text,
                 })
@@ -222,7 +222,7 @@ impl EventReader {
         let reason = match (done.finish_reason, done.ended_by) {
             (FinishReason::ToolCalls, _) => Reason::ToolCalls,
             // The job was ended because its one call had come.
-            (FinishReason::Cancelled, _) if self.called && !self.ears.parallel_calls => Reason::ToolCalls,
+            (FinishReason::Cancelled, _) if self.called && !self.filter.parallel_calls => Reason::ToolCalls,
             (FinishReason::Cancelled, _) => {
                 return Err(Refusal::new(
                     Kind::Unavailable,
@@ -313,22 +313,22 @@ pub(crate) mod tests {
         }
     }
 
-    const ALL: Ears = Ears {
+    const ALL: ReplyFilter = ReplyFilter {
         thoughts: true,
         parallel_calls: true,
     };
 
-    fn said(ears: Ears, events: Vec<EngineEvent>) -> Vec<Said> {
-        let mut reader = EventReader::new(ears);
-        events.into_iter().flat_map(|event| reader.hear(event).unwrap().said).collect()
+    fn said(filter: ReplyFilter, events: Vec<EngineEvent>) -> Vec<ReplyEvent> {
+        let mut reader = EventReader::new(filter);
+        events.into_iter().flat_map(|event| reader.read(event).unwrap().events).collect()
     }
 
     #[test]
     fn a_thought_that_was_switched_off_is_left_out() {
         let events = || vec![delta(Content::thinking("hm")), delta(Content::text("4"))];
-        assert_eq!(said(ALL, events()), [Said::Thinking("hm".into()), Said::text("4")]);
-        let off = Ears { thoughts: false, ..ALL };
-        assert_eq!(said(off, events()), [Said::text("4")]);
+        assert_eq!(said(ALL, events()), [ReplyEvent::Thinking("hm".into()), ReplyEvent::text("4")]);
+        let off = ReplyFilter { thoughts: false, ..ALL };
+        assert_eq!(said(off, events()), [ReplyEvent::text("4")]);
     }
 
     #[test]
@@ -346,9 +346,9 @@ pub(crate) mod tests {
             (vec![], "42", vec![]),
         ] {
             let mut reader = EventReader::new(ALL);
-            reader.hear(EngineEvent::Logprobs(tokens.into_iter().map(token).collect())).unwrap();
-            let said = reader.hear(delta(Content::text(text))).unwrap().said;
-            let [Said::Text { logprobs, .. }] = said.as_slice() else {
+            reader.read(EngineEvent::Logprobs(tokens.into_iter().map(token).collect())).unwrap();
+            let said = reader.read(delta(Content::text(text))).unwrap().events;
+            let [ReplyEvent::Text { logprobs, .. }] = said.as_slice() else {
                 panic!("no text")
             };
             assert_eq!(*logprobs, expected.into_iter().map(token).collect::<Vec<_>>());
@@ -369,7 +369,7 @@ pub(crate) mod tests {
         let told: Vec<Option<String>> = said(ALL, events)
             .into_iter()
             .map(|said| match said {
-                Said::Text { text, .. } => Some(text),
+                ReplyEvent::Text { text, .. } => Some(text),
                 _ => None,
             })
             .collect();
@@ -379,17 +379,19 @@ pub(crate) mod tests {
 
     #[test]
     fn only_one_call_is_told_if_only_one_may_be_made() {
-        let one = Ears {
+        let one = ReplyFilter {
             parallel_calls: false,
             ..ALL
         };
         let mut reader = EventReader::new(one);
-        let first = reader.hear(delta(call("a"))).unwrap();
-        assert!(first.enough && matches!(first.said[..], [Said::Call(_)]));
-        let second = reader.hear(delta(call("b"))).unwrap();
-        assert!(!second.enough && second.said.is_empty());
-        let ended = reader.hear(done(FinishReason::Cancelled, EndedBy::Cancelled)).unwrap().said;
-        let [Said::End(end)] = ended.as_slice() else { panic!("no end") };
+        let first = reader.read(delta(call("a"))).unwrap();
+        assert!(first.enough && matches!(first.events[..], [ReplyEvent::Call(_)]));
+        let second = reader.read(delta(call("b"))).unwrap();
+        assert!(!second.enough && second.events.is_empty());
+        let ended = reader.read(done(FinishReason::Cancelled, EndedBy::Cancelled)).unwrap().events;
+        let [ReplyEvent::End(end)] = ended.as_slice() else {
+            panic!("no end")
+        };
         assert_eq!(end.reason, Reason::ToolCalls);
         assert_eq!(said(ALL, vec![delta(call("a")), delta(call("b"))]).len(), 2);
     }
@@ -411,12 +413,14 @@ pub(crate) mod tests {
             (FinishReason::Length, EndedBy::Context, Reason::Context),
         ] {
             let end = said(ALL, vec![done(finish, ended_by)]);
-            let [Said::End(end)] = end.as_slice() else { panic!("{end:?}") };
+            let [ReplyEvent::End(end)] = end.as_slice() else {
+                panic!("{end:?}")
+            };
             assert_eq!(end.reason, reason);
         }
-        let stopped = EventReader::new(ALL).hear(done(FinishReason::Cancelled, EndedBy::Cancelled));
+        let stopped = EventReader::new(ALL).read(done(FinishReason::Cancelled, EndedBy::Cancelled));
         assert_eq!(stopped.unwrap_err().kind, Kind::Unavailable);
-        let failed = EventReader::new(ALL).hear(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken")));
+        let failed = EventReader::new(ALL).read(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken")));
         assert_eq!(failed.unwrap_err().kind, Kind::Internal);
     }
 
@@ -428,7 +432,9 @@ pub(crate) mod tests {
             tokens: vec![1, 2],
         };
         let said = said(ALL, vec![continued, done(FinishReason::Length, EndedBy::TokenLimit)]);
-        let [Said::End(end)] = said.as_slice() else { panic!("{said:?}") };
+        let [ReplyEvent::End(end)] = said.as_slice() else {
+            panic!("{said:?}")
+        };
         let expected = Tokens {
             prompt: 12,
             cached: 4,
