@@ -69,7 +69,7 @@ pub(crate) struct Refusal {
     /// For the client's program, such as `model_not_found`.
     pub(crate) code: Option<&'static str>,
     pub(crate) retry: Retry,
-    /// The messages where clients act on their wording.
+    /// The messages of which clients act on the wording.
     worded: Option<Box<Worded>>,
 }
 
@@ -215,9 +215,12 @@ impl From<Error> for Refusal {
             ErrorCode::ModelBroken | ErrorCode::ModelUnsupported | ErrorCode::Gated | ErrorCode::KeyRefused | ErrorCode::Offline => {
                 Self::new(Kind::Internal, message).never()
             }
-            ErrorCode::Engine | ErrorCode::Network | ErrorCode::Storage | ErrorCode::Keychain | ErrorCode::DiskFull | ErrorCode::Corrupt => {
-                Self::new(Kind::Internal, message)
-            }
+            ErrorCode::Engine
+            | ErrorCode::Network
+            | ErrorCode::Storage
+            | ErrorCode::Keychain
+            | ErrorCode::DiskFull
+            | ErrorCode::Corrupt => Self::new(Kind::Internal, message),
         }
     }
 }
