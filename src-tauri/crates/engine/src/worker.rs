@@ -466,7 +466,6 @@ impl Worker {
     }
 
     /// The loaded models.
-    #[cfg(feature = "test-support")]
     pub fn loaded(&self) -> impl Iterator<Item = &Rc<LoadedModel>> {
         self.models.iter()
     }
