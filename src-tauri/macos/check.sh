@@ -12,7 +12,8 @@ target=aarch64-apple-darwin
 cache=$1/check-mac
 bindings=$2
 shift 2
-[ $# -gt 0 ] || set -- --workspace
+all=
+[ $# -gt 0 ] || { all=1; set -- --workspace; }
 # What is built is only ever added to, so it starts anew beyond this size.
 most_kilobytes=4000000
 
@@ -100,4 +101,9 @@ if [ -d "$built" ] && [ "$(du -sk "$built" | cut -f1)" -gt $most_kilobytes ]; th
 # Debug information would only take room. Whoever calls may have flags for the computer's own target.
 unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS
 export CARGO_TARGET_DIR="$built" CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0
-exec cargo clippy --quiet --target $target --all-targets --config "target.$target.mlx.rustc-env.OUT_DIR='$bindings'" --config "target.$target.mlx.rustc-link-lib=['static=mlxc']" "$@" -- -D warnings
+clippy() {
+  cargo clippy --quiet --target $target --config "target.$target.mlx.rustc-env.OUT_DIR='$bindings'" --config "target.$target.mlx.rustc-link-lib=['static=mlxc']" "$@" -- -D warnings
+}
+clippy --all-targets "$@"
+# A product is built without the features that tests switch on, and may miss what only they have.
+[ -z "$all" ] || clippy --workspace --bins
