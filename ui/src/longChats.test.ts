@@ -40,6 +40,62 @@ describe('a chat of many messages', () => {
     expect(room[0]).toBeGreaterThan(150 * 72);
   });
 
+  it('is looked at before it is known whole, and stays where it is when the rest comes', async () => {
+    const chat = vi.spyOn(host, 'chat');
+    await open('chat', longChat(1500));
+    expect((await chat.mock.results[0]?.value).messages).toHaveLength(100);
+    const area = the('messages');
+    area.scrollTop = 1000;
+    area.dispatchEvent(new Event('scroll'));
+    await pass(0);
+    const words = (): string[] => all('message-user').map((question) => question.querySelector('.words')?.textContent ?? '');
+    const [seen, room] = [words(), area.querySelectorAll('.room').length];
+    expect([seen.length > 3, room]).toEqual([true, 2]);
+    await pass(200);
+    expect(words()).toEqual(seen);
+    // A question and an answer that were not drawn are guessed to be 95 pixels high each.
+    expect(area.scrollTop).toBe(1000 + 2900 * 95);
+    area.scrollTop = 0;
+    area.dispatchEvent(new Event('scroll'));
+    await pass(20);
+    expect(words()[0]).toBe('Question 0');
+  });
+
+  it('is found through as soon as it is known whole', async () => {
+    await open('chat', longChat(1500));
+    await pass(200);
+    document.dispatchEvent(new KeyboardEvent('keydown', { key: 'f', ctrlKey: true, bubbles: true }));
+    await pass(20);
+    await write('find-words', 'Question 7');
+    // 7, 70 to 79, 700 to 799.
+    expect(the('find-count').textContent).toContain('111');
+  });
+
+  it('shows a place that is found near its beginning, which is on the same branch', async () => {
+    const chat = host.addChat('A long chat', Date.now());
+    host.addTurn(chat, 'Where is the needle?', { parts: [textPart('In the hay.')] });
+    for (let turn = 0; turn < 300; turn++) host.addTurn(chat, `Question ${turn}`, { parts: [textPart('Yes.')] });
+    await open('chat');
+    const branch = vi.spyOn(host, 'showBranch');
+    await write('search', 'needle');
+    await pass(50);
+    await click('found-place');
+    await pass(500);
+    expect(all('message-user').some((question) => question.textContent.includes('needle'))).toBe(true);
+    expect(branch).not.toHaveBeenCalled();
+  });
+
+  it('opens at the place that it was scrolled to, wherever that is', async () => {
+    const id = longChat(1500);
+    const place = host.rows(id)[400];
+    await host.setScrollPlace(id, { message: place?.id ?? '', offset: 0 });
+    const chat = vi.spyOn(host, 'chat');
+    await open('chat', id);
+    expect((await chat.mock.results[0]?.value).messages).toHaveLength(3000 - 401 + 100);
+    await pass(500);
+    expect(all('message-user').some((question) => question.textContent.includes('Question 200'))).toBe(true);
+  });
+
   it('draws a short one whole', async () => {
     await open('chat', longChat(10));
     expect(all('message-user')).toHaveLength(10);

@@ -115,6 +115,33 @@ describe('a chat of 3,000 messages', () => {
   });
 });
 
+describe('what a chat of 3,000 messages costs', () => {
+  it('is a page of them when it is opened, and nothing when an answer in it ends', async () => {
+    const read = vi.spyOn(host, 'chat');
+    const earlier = vi.spyOn(host, 'earlierMessages');
+    const id = chatOf(3000);
+    await open('chat', id);
+    expect((await read.mock.results[0]?.value).messages).toHaveLength(100);
+    await pass(300);
+    expect([read.mock.calls.length, earlier.mock.calls.length]).toEqual([1, 6]);
+    await type('2 + 3');
+    await click('send');
+    await pass(60_000);
+    const last = all('message-assistant').at(-1);
+    expect(last?.dataset['state']).toBe('complete');
+    expect([read.mock.calls.length, earlier.mock.calls.length]).toEqual([1, 6]);
+    // Another window asks in it: now it is read, its end first.
+    host.addForeignTurn(id, 'A question from elsewhere', 'And its answer.');
+    await pass(0);
+    expect([read.mock.calls.length, earlier.mock.calls.length]).toEqual([2, 6]);
+    expect(all('message-user').at(-1)?.textContent).toContain('A question from elsewhere');
+    await pass(300);
+    expect([read.mock.calls.length, earlier.mock.calls.length]).toEqual([2, 12]);
+    await pass(5000);
+    expect([read.mock.calls.length, earlier.mock.calls.length]).toEqual([2, 12]);
+  });
+});
+
 describe('an answer that streams', () => {
   it('wakes the page once a frame, however many pieces come', async () => {
     await open('chat', chatOf(40));

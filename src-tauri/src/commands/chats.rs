@@ -1,6 +1,6 @@
 //! Chats: listing, opening, changing.
 
-use protocol::{ChatSettings, ChatSummary, ChatView, Content, Result};
+use protocol::{ChatSettings, ChatSummary, ChatView, Content, Result, StoredMessage};
 use tauri::State;
 
 use crate::state::App;
@@ -13,6 +13,12 @@ pub async fn chats(app: State<'_, App>) -> Result<Vec<ChatSummary>> {
 #[tauri::command]
 pub async fn chat(app: State<'_, App>, id: String) -> Result<ChatView> {
     app.chat.open_chat(&id).await
+}
+
+/// Messages right before this one on its branch: a long chat is given as its newest ones first.
+#[tauri::command]
+pub async fn earlier_messages(app: State<'_, App>, message: String) -> Result<Vec<StoredMessage>> {
+    app.chat.earlier_messages(&message).await
 }
 
 #[tauri::command]

@@ -60,6 +60,7 @@ pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
     tauri::generate_handler![
         chats::chats,
         chats::chat,
+        chats::earlier_messages,
         chats::create_chat,
         chats::rename_chat,
         chats::pin_chat,
@@ -87,6 +88,7 @@ pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
         keeping::folders,
         keeping::create_folder,
         keeping::change_folder,
+        keeping::prefetch_folder,
         keeping::put_folder_file,
         keeping::remove_folder_file,
         keeping::delete_folder,

@@ -33,7 +33,7 @@ running: boolean,
  */
 unread: boolean, 
 /**
- * Grows with every change of what a window draws of the chat, whoever makes it; drafts are left out.
+ * Grows with every change of what a window draws of the chat, whoever makes it; drafts are left out. The end of an answer is one change.
  */
 revision: number, 
 /**

@@ -26,7 +26,8 @@ draft: Array<Content>,
  */
 scroll_place: ScrollPlace | null, 
 /**
- * The messages of the branch, oldest first.
+ * The messages of the branch, oldest first: all of them, or the newest of a long one. Those before the first, if that has a parent, are
+ * read apart.
  */
 messages: Array<StoredMessage>, 
 /**

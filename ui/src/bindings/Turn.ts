@@ -12,4 +12,12 @@ question: StoredMessage,
 /**
  * The answer, still empty; attach to it to see it grow.
  */
-answer: StoredMessage, };
+answer: StoredMessage, 
+/**
+ * [`ChatSummary::revision`] right before it was stored.
+ */
+revision_before: number, 
+/**
+ * The same right after it: who showed the state before and adds the turn shows this one.
+ */
+revision: number, };

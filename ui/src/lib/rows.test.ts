@@ -28,6 +28,17 @@ describe('rows', () => {
     expect(list.measure([['row-10', 500]], list.top(10) + 50)).toBe(0);
   });
 
+  it('keep the place when rows come or go above it', () => {
+    const list = rows(100);
+    list.measure([['row-0', 250]], 0);
+    const more = ['new-1', 'new-2', ...keys(100)];
+    expect(list.set(more, () => 100, 5000)).toBe(200);
+    expect(list.set(more.filter((key) => key !== 'row-0'), () => 100, 5200)).toBe(-250);
+    expect(list.set([...more, 'last'], () => 100, 0)).toBe(0);
+    // What was in sight is gone, or nobody has looked yet.
+    expect([list.set(['other'], () => 100, 5000), list.set(keys(3), () => 100), rows(0).set(keys(3), () => 100, 10)]).toEqual([0, 0, 0]);
+  });
+
   it('keep what was measured when rows come and go', () => {
     const list = rows(10);
     list.measure([['row-5', 300]], 0);

@@ -22,12 +22,20 @@ export class Rows {
   #added = 0;
   #guess: (index: number) => number = () => 0;
 
-  /** Shows these rows; `guess` is the height of one that was never drawn. */
-  set(keys: readonly string[], guess: (index: number) => number): void {
+  /**
+   * Shows these rows; `guess` is the height of one that was never drawn. Says by how much the row that lies at `from` moves: rows that come
+   * and go above it move it.
+   */
+  set(keys: readonly string[], guess: (index: number) => number, from = Infinity): number {
+    const seen = Number.isFinite(from) ? this.#at(from) : this.#keys.length;
+    const key = this.#keys[seen];
+    const before = this.top(seen);
     this.#keys = keys;
     this.#guess = guess;
     this.#index = new Map(keys.map((key, index) => [key, index]));
     this.#added = 0;
+    const now = key === undefined ? -1 : this.indexOf(key);
+    return now < 0 ? 0 : this.top(now) - before;
   }
 
   /** Where a row begins; the number of rows asks where the last one ends. */

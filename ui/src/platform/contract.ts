@@ -75,6 +75,7 @@ export const cases: readonly Case[] = [
     name: 'what is not there is not_found',
     async run(host) {
       await refused('not_found', () => host.chat(MISSING));
+      await refused('not_found', () => host.earlierMessages(MISSING));
       await refused('not_found', () => host.renameChat(MISSING, 'x'));
       await refused('not_found', () => host.send(MISSING, words(SHORT), 'end'));
       await refused('not_found', () => host.regenerate(MISSING, null));
@@ -128,7 +129,8 @@ export const cases: readonly Case[] = [
     name: 'an answer is told from its first event to its one end',
     async run(host) {
       const { summary } = await host.createChat(plain);
-      const { question, answer } = await host.send(summary.id, words(SHORT), 'end');
+      const { question, answer, revision_before, revision } = await host.send(summary.id, words(SHORT), 'end');
+      same(revision_before, summary.revision, 'the state of the chat that the turn was added to');
       same([question.role, question.state, answer.role, answer.state], ['user', 'complete', 'assistant', 'streaming'], 'the turn');
       same(answer.parent, question.id, 'what the answer answers');
       const events = await follow(host, answer.id);
@@ -140,6 +142,9 @@ export const cases: readonly Case[] = [
       same(deltas.join(''), textOf(ended), 'the pieces, joined');
       const view = await host.chat(summary.id);
       same(view.messages.map((message) => message.id), [question.id, answer.id], 'the branch');
+      same(view.summary.revision, revision + 1, 'the state of the chat after one change: the end of the answer');
+      same((await host.earlierMessages(answer.id)).map((message) => message.id), [question.id], 'what comes before the answer');
+      same(await host.earlierMessages(question.id), [], 'what comes before the first question');
       same(textOf(view.messages[1]), textOf(ended), 'what is stored');
       same(await isRunning(host, summary.id), false, 'whether it still runs');
       // Whoever comes late hears of the end only.
@@ -265,8 +270,10 @@ export const cases: readonly Case[] = [
       await refused('bad_request', () => host.putFolderFile(id, { kind: 'data', data: null }));
       await refused('not_found', () => host.putFolderFile(MISSING, one));
       await refused('not_found', () => host.putFolderFile(id, { ...one, attachment: '0'.repeat(64) }));
+      await host.prefetchFolder(id, plain);
       await host.deleteFolder(id);
       await refused('not_found', () => host.putFolderFile(id, one));
+      await refused('not_found', () => host.prefetchFolder(id, plain));
     },
   },
   {

@@ -22,11 +22,12 @@ import type { Notice } from '../bindings/Notice';
 import type { Part } from '../bindings/Part';
 import type { Position } from '../bindings/Position';
 import type { StoredMessage } from '../bindings/StoredMessage';
+import type { Turn } from '../bindings/Turn';
 import type { TurnOfTwo } from '../bindings/TurnOfTwo';
 import { appendContent, attachmentsOf, textOf } from '../lib/parts';
 import type { WindowName } from '../bindings/WindowName';
 import { checkSettings, FakeData } from './fakeData';
-import { below, busy, endedEarly, leafBelow, relink, SUMMARY, usedBy, type Chat } from './fakeTree';
+import { below, busy, EARLIER, endedEarly, leafBelow, newest, relink, SUMMARY, usedBy, type Chat } from './fakeTree';
 import { pieces, restOf, scriptFor } from './fakeText';
 import { DEFAULT_CHAT_SETTINGS, type Platform } from './types';
 
@@ -61,7 +62,11 @@ export class FakeHost extends FakeData implements Platform {
     return [...this.kept.values()].filter((chat) => chat.trashed === null).map((chat) => ({ ...this.summaryOf(chat), running: this.#isRunning(chat) }));
   }
   async chat(id: string): Promise<ChatView> {
-    return this.#view(this.#chat(id));
+    return this.#shown(this.#chat(id));
+  }
+  async earlierMessages(id: string): Promise<StoredMessage[]> {
+    const { chat, message } = this.#message(id);
+    return message.parent === null ? [] : this.#view({ ...chat, leaf: message.parent }).messages.slice(-EARLIER);
   }
   async createChat(settings: ChatSettings): Promise<ChatView> {
     if (this.refuse?.call === 'createChat') throw this.refuse.error;
@@ -97,7 +102,7 @@ export class FakeHost extends FakeData implements Platform {
     this.#chat(id).draft = draft;
   }
 
-  async send(id: string, content: Content[], position: Position): Promise<{ question: StoredMessage; answer: StoredMessage }> {
+  async send(id: string, content: Content[], position: Position): Promise<Turn> {
     if (this.refuse?.call === 'send') throw this.refuse.error;
     const chat = this.#chat(id);
     const text = textOf(content);
@@ -110,8 +115,9 @@ export class FakeHost extends FakeData implements Platform {
     const question = this.#add(chat, { role: 'user', parent, state: 'complete', parts });
     chat.draft = [];
     if (!chat.summary.title) chat.summary = { ...chat.summary, title: text.slice(0, 60) };
+    const { revision: revision_before } = chat.summary;
     const answer = this.#begin(chat, question, text);
-    return { question, answer };
+    return { question, answer, revision_before, revision: chat.summary.revision };
   }
   async sendToTwo(id: string, content: Content[], position: Position, settings: [ChatSettings, ChatSettings]): Promise<TurnOfTwo> {
     settings.forEach(checkSettings);
@@ -129,13 +135,13 @@ export class FakeHost extends FakeData implements Platform {
     const { chat, message } = this.#message(id);
     const question = this.#questionOf(chat, message);
     this.#begin(chat, question, textOf(question.parts), settings ?? chat.settings);
-    return this.#view(chat);
+    return this.#shown(chat);
   }
   async showBranch(id: string): Promise<ChatView> {
     const { chat, message } = this.#message(id);
     chat.leaf = leafBelow(chat, message.id);
     this.#changed(chat);
-    return this.#view(chat);
+    return this.#shown(chat);
   }
   async editAnswer(id: string, text: string): Promise<ChatView> {
     const { chat, message } = this.#message(id);
@@ -144,7 +150,7 @@ export class FakeHost extends FakeData implements Platform {
     const { model, parts, parent } = message;
     this.#add(chat, { role: 'assistant', parent, state: 'complete', model, finish_reason: 'stop', edited: true, parts: [...parts.filter(({ kind }) => kind !== 'text'), textPart(text.trim())] });
     this.#changed(chat);
-    return this.#view(chat);
+    return this.#shown(chat);
   }
   async deleteMessage(id: string, scope: DeleteScope): Promise<string> {
     const { chat, message } = this.#message(id);
@@ -193,7 +199,7 @@ export class FakeHost extends FakeData implements Platform {
     const { chat, message } = this.#message(id);
     this.#replace(chat, { ...message, memory_cut: cut });
     this.#changed(chat);
-    return this.#view(chat);
+    return this.#shown(chat);
   }
   async forgetOldest(id: string, question: Content[]): Promise<ChatView> {
     return this.setMemoryCut(this.#cutOf(this.#chat(id), question), { summary: null });
@@ -230,7 +236,7 @@ export class FakeHost extends FakeData implements Platform {
     this.#replace(chat, continued);
     const run = this.#startRunning(continued, [{ type: 'continued', parts: continued.parts, notices: continued.notices }]);
     void this.#write(chat, continued, run, textOf(question.parts));
-    return this.#view(chat);
+    return this.#shown(chat);
   }
   async attach(id: string, from: number, onEvent: (event: AnswerEvent) => void): Promise<void> {
     const run = this.#running.get(id);
@@ -356,7 +362,7 @@ export class FakeHost extends FakeData implements Platform {
     const answer = this.#add(chat, { role: 'assistant', parent: question.id, state: 'streaming', model: settings.model ?? this.app.default_model, settings: { ...settings, model: settings.model ?? this.app.default_model, system_prompt: '' } });
     const run = this.#startRunning(answer, []);
     chat.summary = { ...chat.summary, updated_at: Date.now() };
-    this.tell();
+    this.#changed(chat);
     void this.#write(chat, answer, run, text, settings);
     return answer;
   }
@@ -447,6 +453,10 @@ export class FakeHost extends FakeData implements Platform {
     chat.messages = chat.messages.map((other) => (other.id === message.id ? { ...message, siblings: other.siblings } : other));
   }
 
+  #shown(chat: Chat): ChatView {
+    const view = this.#view(chat);
+    return { ...view, messages: newest(view.messages, chat.place) };
+  }
   #view(chat: Chat): ChatView {
     const branch: StoredMessage[] = [];
     for (let id = chat.leaf; id !== null; ) {

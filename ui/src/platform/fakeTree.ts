@@ -23,6 +23,17 @@ export interface Chat {
   putBack: (() => Chat) | null;
 }
 
+/** So many messages of a long chat are given at first. */
+const NEWEST = 100;
+/** So many earlier ones are given at once. */
+export const EARLIER = 500;
+
+/** The end of a branch that a window is given first: what reaches beyond the place that it was scrolled to. */
+export function newest(branch: readonly StoredMessage[], place: ScrollPlace | null): StoredMessage[] {
+  const at = branch.findIndex(({ id }) => id === place?.message);
+  return branch.slice(-NEWEST - (at < 0 ? 0 : branch.length - 1 - at));
+}
+
 /** What the fake model writes about a chat. */
 export const SUMMARY = 'They spoke of squares from 1 to 4 and how to compute them in Rust.';
 

@@ -23,6 +23,7 @@ function asciiJson(text: string): string {
 export const tauri: Platform = {
   chats: () => invoke('chats'),
   chat: (id) => invoke('chat', { id }),
+  earlierMessages: (message) => invoke('earlier_messages', { message }),
   createChat: (settings) => invoke('create_chat', { settings }),
   renameChat: (id, title) => invoke('rename_chat', { id, title }),
   pinChat: (id, pinned) => invoke('pin_chat', { id, pinned }),
@@ -44,6 +45,7 @@ export const tauri: Platform = {
   deleteFolder: (id) => invoke('delete_folder', { id }),
   restoreFolder: (id) => invoke('restore_folder', { id }),
   moveChat: (id, folder) => invoke('move_chat', { id, folder }),
+  prefetchFolder: (id, settings) => invoke('prefetch_folder', { id, settings }),
   exportChats: (ids, format, name) => invoke('export_chats', { ids, format, name }),
   showExport: (path) => invoke('show_export', { path }),
   importChats: (bytes) => invoke('import_chats', bytes),

@@ -22,6 +22,7 @@ import type { LocalModel } from '../bindings/LocalModel';
 import type { Position } from '../bindings/Position';
 import type { ServerStatus } from '../bindings/ServerStatus';
 import type { Settings } from '../bindings/Settings';
+import type { StoredMessage } from '../bindings/StoredMessage';
 import type { Turn } from '../bindings/Turn';
 import type { WindowName } from '../bindings/WindowName';
 import type { AppUpdatePlatform } from './appUpdate';
@@ -50,8 +51,10 @@ export type Unsubscribe = () => void;
 export interface Platform extends AppUpdatePlatform, HubPlatform, PicturePlatform, FilePlatform, KeepingPlatform, DataPlatform, PowerPlatform, DesktopPlatform {
   /** All chats that are not in the trash. */
   chats(): Promise<ChatSummary[]>;
-  /** One chat with the branch that is looked at. */
+  /** One chat with the branch that is looked at; as in every view of a chat, a long branch is given by its newest messages. */
   chat(id: string): Promise<ChatView>;
+  /** Messages right before this one on its branch, oldest first; none before the first. */
+  earlierMessages(message: string): Promise<StoredMessage[]>;
   /** A new, empty chat. */
   createChat(settings: ChatSettings): Promise<ChatView>;
   renameChat(id: string, title: string): Promise<void>;

@@ -9,11 +9,9 @@ import type { Position } from '../bindings/Position';
 import type { ScrollPlace } from '../bindings/ScrollPlace';
 import type { Content } from '../bindings/Content';
 import type { Settings } from '../bindings/Settings';
-import type { TurnOfTwo } from '../bindings/TurnOfTwo';
 import { newChatSettings } from '../lib/chatSettings';
 import { chatTitle } from '../lib/format';
 import type { StoredMessage } from '../bindings/StoredMessage';
-import type { Turn } from '../bindings/Turn';
 import { attachmentsOf, textOf, words } from '../lib/parts';
 import { t } from '../messages';
 import { errorText } from '../messages/host';
@@ -22,7 +20,9 @@ import { LiveAnswer, type FollowOutcome, type RequestFrame } from './answer.svel
 import { Branches } from './branches.svelte';
 import type { Draft } from './draft.svelte';
 import { Drafts } from './drafts.svelte';
+import { Earlier } from './earlier.svelte';
 import { contentOf, QuestionQueue, type QueuedQuestion } from './questionQueue.svelte';
+import { ShownState } from './shownState';
 import type { LocalPrefs } from './localPrefs';
 import { Memory } from './memory.svelte';
 import { TwoAnswers } from './twoAnswers.svelte';
@@ -50,6 +50,8 @@ export class Conversation {
   readonly memory: Memory;
   /** Two answers to one question, side by side. */
   readonly two: TwoAnswers;
+  /** What of a long chat is read once its end is shown. */
+  readonly earlier: Earlier;
   /** Answers of any chat that are being written, by this process or another, by their message. */
   readonly live = new SvelteMap<string, LiveAnswer>();
   readonly #queue = new QuestionQueue();
@@ -62,8 +64,7 @@ export class Conversation {
   #opening = 0;
   readonly #drafts: Drafts;
   #holdBack = false;
-  /** What the list of chats said of the chat that was read last, as far as its messages are known here. */
-  #seen: ChatSummary | null = null;
+  readonly #shown = new ShownState();
   /** The open chat as the list of chats had it last. */
   #listed: ChatSummary | null = null;
 
@@ -79,6 +80,7 @@ export class Conversation {
     this.branches = new Branches(platform, toasts, undo, this);
     this.memory = new Memory(platform, toasts, this);
     this.two = new TwoAnswers(this);
+    this.earlier = new Earlier(platform, toasts, requestFrame, this);
   }
 
   /** The answer of this chat that is being written, on whichever branch. */
@@ -146,6 +148,7 @@ export class Conversation {
 
   /** Forgets what belongs to the chat that was open. */
   #leave(): void {
+    this.earlier.leave();
     this.branches.editing = null;
     this.two.leave();
     this.memory.full = null;
@@ -173,9 +176,8 @@ export class Conversation {
     this.#listed = summary;
     if (summary?.id === this.id && summary.unread && document.visibilityState !== 'hidden') void this.platform.markRead(summary.id).catch(() => {});
     if (summary === null || summary.id !== this.id || this.sending || this.running) return;
-    const seen = this.#seen;
-    if (summary.id === seen?.id && summary.revision === seen.revision && summary.running === seen.running) return;
-    this.#seen = summary;
+    if (!this.#shown.lacks(summary)) return;
+    this.#shown.show(summary);
     await this.reload();
   }
 
@@ -193,8 +195,7 @@ export class Conversation {
 
   /** Remembers where a chat is scrolled to. */
   keepPlace(chat: string, place: ScrollPlace | null): void {
-    // Not worth a message to a person.
-    this.platform.setScrollPlace(chat, place).catch(() => {});
+    this.platform.setScrollPlace(chat, place).catch(() => {}); // Not worth a message to a person.
   }
 
   /** Reads the open chat again. */
@@ -202,8 +203,7 @@ export class Conversation {
     const id = this.id;
     if (id === null) return;
     try {
-      const view = await this.platform.chat(id);
-      if (id === this.id) this.#show(view);
+      this.#show(await this.earlier.connected(await this.platform.chat(id)));
     } catch (reason) {
       if (id === this.id) this.toasts.report(reason);
     }
@@ -259,10 +259,11 @@ export class Conversation {
 
   /** Sends a question of a chat, which may not be the open one, for one answer or two. */
   async #ask(chat: string, content: Content[], position: Position, two: [ChatSettings, ChatSettings] | null = null): Promise<void> {
-    const turn: Turn | TurnOfTwo = two ? await this.platform.sendToTwo(chat, content, position, two) : await this.platform.send(chat, content, position);
+    const turn = two ? await this.platform.sendToTwo(chat, content, position, two) : await this.platform.send(chat, content, position);
     const [answer, beside] = 'answers' in turn ? turn.answers : [turn.answer];
     this.follow(answer);
-    if (this.id === chat) this.#showTurn({ question: turn.question, answer });
+    if (this.id === chat && 'answer' in turn) this.#shown.added(turn, this.messages);
+    if (this.id === chat) this.#showTurn(turn.question, answer);
     if (beside && this.id === chat) this.two.show(answer, beside);
     else if (beside) this.follow(beside);
   }
@@ -331,7 +332,7 @@ export class Conversation {
   }
 
   /** Shows a question that was stored, with all that it comes after. */
-  #showTurn({ question, answer }: Turn): void {
+  #showTurn(question: StoredMessage, answer: StoredMessage): void {
     const parent = this.messages.findIndex((message) => message.id === question.parent);
     // The chat may have been read again meanwhile.
     const known = new Set([question.id, answer.id]);
@@ -355,9 +356,7 @@ export class Conversation {
     this.sending = true;
     try {
       const content = [...attachmentsOf(before.parts), ...words(text.trim())];
-      const turn = await this.platform.send(before.chat, content, before.parent === null ? 'beginning' : { after: before.parent });
-      this.follow(turn.answer);
-      if (this.id === before.chat) this.#showTurn(turn);
+      await this.#ask(before.chat, content, before.parent === null ? 'beginning' : { after: before.parent });
       return true;
     } catch (reason) {
       this.#refused(before.chat, reason);
@@ -441,10 +440,8 @@ export class Conversation {
 
   /** Shows what a call makes of the chat. Returns whether it was made. */
   async changeBranch(call: () => Promise<ChatView>, continuing: string | null = null): Promise<boolean> {
-    const id = this.id;
     try {
-      const view = await call();
-      if (id === this.id) this.#show(view, continuing);
+      this.#show(await this.earlier.connected(await call()), continuing);
       return true;
     } catch (reason) {
       this.toasts.report(reason);
@@ -453,9 +450,11 @@ export class Conversation {
   }
 
   #show(view: ChatView, continuing: string | null = null): void {
+    // It may have been left meanwhile.
+    if (view.summary.id !== this.id) return;
     this.settings = view.settings;
-    this.#seen = view.summary;
-    this.messages = view.messages;
+    this.#shown.show(view.summary);
+    this.messages = this.earlier.show(view.messages);
     // Whichever process writes an answer, the host lets it be followed.
     for (const message of [...view.messages, ...view.beside]) this.follow(message, message.id === continuing);
     this.two.look(view);
@@ -483,6 +482,7 @@ export class Conversation {
     this.two.ended(message);
     void this.#askQueued(message.chat, message);
     if (message.chat !== this.id) return;
+    this.#shown.ended(message);
     if (message.error?.code === 'context_full' && message.parts.length === 0) return void this.#takenBack(message, message.error);
     this.messages = this.messages.map((other) => (other.id === id ? message : other));
     this.announcement = textOf(message.parts) || (message.error ? errorText(message.error) : t('answer.empty'));

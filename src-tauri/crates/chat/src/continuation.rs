@@ -48,7 +48,7 @@ impl Chat {
         let tokens = self.0.history.tokens(message).await?;
         request.prefix = answer_prefix(&stored, &tokens);
         self.begin(LiveAnswer::continued(stored.clone(), tokens), request, next);
-        self.chat(&stored.chat).await
+        self.shown(&stored.chat).await
     }
 }
 

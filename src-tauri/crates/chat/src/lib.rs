@@ -19,7 +19,9 @@ mod model_users;
 mod other_processes;
 mod owner;
 mod pictures;
+mod prefetch;
 mod question;
+mod reading;
 mod settings;
 mod shown_pictures;
 mod summary;
@@ -39,7 +41,7 @@ use history::{now, History, NewAnswer};
 pub use history::{stored_settings, LONGEST_IMPORT};
 pub use keeping::{readable_history, set_history_aside};
 use protocol::{
-    AnswerEvent, AnswerState, Capabilities, ChatSettings, ChatSummary, ChatView, Content, Engine, ModelShelf, ModelSource, Position,
+    AnswerEvent, AnswerState, Capabilities, ChatSettings, ChatSummary, ChatView, Content, Engine, Folder, ModelShelf, ModelSource, Position,
     Receiver, RepairedHistory, Result, Role, Settings, Turn,
 };
 pub use shown_pictures::{PictureFile, ShownPicture};
@@ -50,10 +52,10 @@ pub use transfer::check_import_beginning;
 use crate::error::Error;
 use crate::live_answer::LiveAnswer;
 use crate::owner::Owner;
-use crate::pictures::{add_images, attachments};
+use crate::pictures::attachments;
 use crate::shown_pictures::Previews;
 use crate::summary::Summaries;
-use crate::turn::{prefetch, prefetch_next, write_answer, AnswerRequest};
+use crate::turn::{prefetch_next, write_answer, AnswerRequest};
 use crate::written_title::write_title;
 
 /// How long a chat stays in the trash, in milliseconds.
@@ -148,42 +150,6 @@ impl Chat {
     /// The titles of the chats, without those in the trash, that a model was the last to answer, the newest first.
     pub async fn answered_by(&self, model: &str) -> Result<Vec<String>> {
         Ok(self.0.history.chats_answered_by(model).await?)
-    }
-
-    /// A chat with the branch that is looked at.
-    pub async fn chat(&self, chat: &str) -> Result<ChatView> {
-        Ok(self.0.history.chat(chat).await?)
-    }
-
-    /// [`Chat::chat`] for somebody who will continue it: the loaded model, if it is the chat's, prefetches it meanwhile.
-    pub async fn open_chat(&self, chat: &str) -> Result<ChatView> {
-        let view = self.chat(chat).await?;
-        self.prefetch(&view);
-        Ok(view)
-    }
-
-    /// Lets the engine read, when it has nothing else to do, what the next question of a chat will come after.
-    fn prefetch(&self, view: &ChatView) {
-        let nothing = view.messages.is_empty() && attachments(&view.draft).is_empty();
-        if nothing || view.messages.iter().any(|message| message.state == AnswerState::Streaming) {
-            return;
-        }
-        let (chat, view) = (self.clone(), view.clone());
-        tokio::spawn(async move {
-            match chat.answer_request(&view.summary.id, view.settings).await {
-                Ok((_, ask)) => {
-                    let (history, engine) = (&chat.0.history, chat.0.engine.as_ref());
-                    let sees = engine.capabilities(&ask.model).images;
-                    let mut request = pictures::request(history, &ask, &view.messages, &[], sees).await;
-                    if sees {
-                        // What the next question will show can be looked at while it is typed.
-                        add_images(history, &mut request, attachments(&view.draft).into_iter().collect()).await;
-                    }
-                    prefetch(engine, request);
-                }
-                Err(error) => tracing::debug!(%error, "a chat could not be read ahead"),
-            }
-        });
     }
 
     /// What can be done with the model of this reference, or with the default model.
@@ -320,8 +286,14 @@ impl Chat {
     }
 
     /// What the settings of a chat ask for, with the instructions and the files of its folder, and the model's reference.
-    async fn answer_request(&self, chat: &str, mut settings: ChatSettings) -> Result<(String, AnswerRequest)> {
-        let files = self.take_from_folder(chat, &mut settings).await?;
+    async fn answer_request(&self, chat: &str, settings: ChatSettings) -> Result<(String, AnswerRequest)> {
+        let folder = self.0.history.folder_of(chat).await?;
+        self.answer_request_in(folder, settings).await
+    }
+
+    /// [`Chat::answer_request`] for a chat in this folder, whether it is made already or not.
+    async fn answer_request_in(&self, folder: Option<Folder>, mut settings: ChatSettings) -> Result<(String, AnswerRequest)> {
+        let files = keeping::take_from_folder(folder, &mut settings);
         let reference = match &settings.model {
             Some(reference) => reference.clone(),
             None => self.default_model().await?,

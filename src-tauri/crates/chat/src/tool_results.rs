@@ -41,6 +41,6 @@ impl Chat {
         let answer = self.0.history.begin_answer(&parent, &answer).await?;
         request.parent = parent;
         self.begin(LiveAnswer::new(answer), request, next);
-        self.chat(chat).await
+        self.shown(chat).await
     }
 }

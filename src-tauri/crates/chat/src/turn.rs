@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::live_answer::LiveAnswer;
 use crate::memory::remembered;
 use crate::pictures;
+use crate::prefetch::request_ahead;
 use crate::title::title;
 
 /// Text that a window was shown is on disk within 250 ms: this is the longest wait, the rest is for the writing.
@@ -120,10 +121,13 @@ async fn retract(history: &History, running: &LiveAnswer, question: &StoredMessa
 
 /// While the person reads an answer, the engine prefetches what the next question will come after.
 pub(crate) async fn prefetch_next(history: &History, engine: &dyn Engine, answer: &str, ask: &AnswerRequest) {
+    if !prefetches(engine, &ask.model) {
+        return;
+    }
     match history.branch(answer).await {
         Ok(branch) => {
             let sees = engine.capabilities(&ask.model).images;
-            prefetch(engine, pictures::request(history, ask, &branch, &[], sees).await);
+            prefetch(engine, request_ahead(history, ask, &branch, sees).await);
         }
         Err(error) => tracing::debug!(%error, "an answer's branch could not be read ahead"),
     }
@@ -132,9 +136,14 @@ pub(crate) async fn prefetch_next(history: &History, engine: &dyn Engine, answer
 /// Has the beginning of the next prompt read, if the engine can do that with the request's model. A remote model is told
 /// nothing that nobody asked.
 pub(crate) fn prefetch(engine: &dyn Engine, request: Request) {
-    if let Some(local) = engine.local().filter(|_| engine.capabilities(&request.model).prefetch) {
+    if let Some(local) = engine.local().filter(|_| prefetches(engine, &request.model)) {
         local.prefetch(request);
     }
+}
+
+/// Whether this model can read ahead; for one that cannot no chat is read.
+pub(crate) fn prefetches(engine: &dyn Engine, model: &ModelSource) -> bool {
+    engine.local().is_some() && engine.capabilities(model).prefetch
 }
 
 /// Reads the engine until it ends.

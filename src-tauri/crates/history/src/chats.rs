@@ -136,6 +136,21 @@ impl History {
         Ok(view)
     }
 
+    /// [`History::chat`] with the newest messages of its branch alone: so many, or so many before the place that it was scrolled to.
+    /// What comes before them is read by [`History::messages_before`].
+    pub async fn newest_of_chat(&self, chat: &str, most: u32) -> Result<ChatView> {
+        let (mut view, head) = self.chat_head(chat).await?;
+        if let Some(head) = head {
+            let after = match &view.scroll_place {
+                Some(place) => self.distance(&head, &place.message).await?.unwrap_or_default(),
+                None => 0,
+            };
+            view.messages = self.end_of_branch(&head, Some(after.saturating_add(most))).await?;
+            view.beside = self.streaming_beside(&head).await?;
+        }
+        Ok(view)
+    }
+
     /// A new, empty chat.
     pub async fn create_chat(&self, settings: &ChatSettings) -> Result<ChatView> {
         let (id, now) = (new_id(), now());

@@ -49,21 +49,56 @@ impl History {
 
     /// The messages from the first of the chat to this one.
     pub async fn branch(&self, head: &str) -> Result<Vec<StoredMessage>> {
+        self.end_of_branch(head, None).await
+    }
+
+    /// The messages right before this one on its branch, so many at most, oldest first; none before the first of the chat.
+    pub async fn messages_before(&self, message: &str, most: u32) -> Result<Vec<StoredMessage>> {
+        let parent: Option<Option<String>> = sqlx::query_scalar("SELECT parent_id FROM messages WHERE id = ?")
+            .bind(message)
+            .fetch_optional(&self.readers)
+            .await?;
+        match parent.ok_or(Error::NotFound("message"))? {
+            Some(parent) => self.end_of_branch(&parent, Some(most)).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The last messages of the branch that ends with this one, so many at most; `None`: all of them.
+    pub(crate) async fn end_of_branch(&self, head: &str, most: Option<u32>) -> Result<Vec<StoredMessage>> {
         let rows: Vec<PartOfMessage> = sqlx::query_as(select_messages!(
             "WITH RECURSIVE branch (id, parent_id, distance) AS (
-                 SELECT id, parent_id, 0 FROM messages WHERE id = ?
+                 SELECT id, parent_id, 0 FROM messages WHERE id = ?1
                  UNION ALL
-                 SELECT above.id, above.parent_id, branch.distance + 1 FROM branch JOIN messages above ON above.id = branch.parent_id)",
+                 SELECT above.id, above.parent_id, branch.distance + 1 FROM branch JOIN messages above ON above.id = branch.parent_id
+                 LIMIT ?2)",
             "FROM branch JOIN messages m ON m.id = branch.id LEFT JOIN parts p ON p.message_id = m.id
              ORDER BY branch.distance DESC, p.position"
         ))
         .bind(head)
+        // A negative number is no limit.
+        .bind(most.map_or(-1, i64::from))
         .fetch_all(&self.readers)
         .await?;
         if rows.is_empty() {
             return Err(Error::NotFound("message"));
         }
         messages(rows)
+    }
+
+    /// How many messages a branch has after this one; `None` if it is not on the branch.
+    pub(crate) async fn distance(&self, head: &str, message: &str) -> Result<Option<u32>> {
+        Ok(sqlx::query_scalar(
+            "WITH RECURSIVE branch (id, parent_id, distance) AS (
+                 SELECT id, parent_id, 0 FROM messages WHERE id = ?1
+                 UNION ALL
+                 SELECT above.id, above.parent_id, branch.distance + 1 FROM branch JOIN messages above ON above.id = branch.parent_id)
+             SELECT distance FROM branch WHERE id = ?2 LIMIT 1",
+        )
+        .bind(head)
+        .bind(message)
+        .fetch_optional(&self.readers)
+        .await?)
     }
 
     /// All messages of a chat, every branch, parents before children.
@@ -83,12 +118,16 @@ impl History {
     /// [`Error::Busy`] while the chat has a running answer.
     pub async fn begin_turn(&self, chat: &str, content: &[Content], position: &Position, title: &str, answer: &NewAnswer) -> Result<Turn> {
         let mut transaction = self.write().await?;
+        let before = revision(&mut transaction, chat).await?;
         let question = insert_question(&mut transaction, chat, content, position, title).await?;
         let answer = insert_answer(&mut transaction, chat, &question, answer, now()).await?;
+        let after = revision(&mut transaction, chat).await?;
         transaction.commit().await?;
         Ok(Turn {
             question: self.message(&question).await?,
             answer: self.message(&answer).await?,
+            revision_before: before,
+            revision: after,
         })
     }
 
@@ -272,6 +311,15 @@ pub(crate) async fn insert_message(
     };
     let parts: Vec<Part> = content.iter().map(part).collect();
     insert_parts(transaction, id, &parts).await
+}
+
+/// How often what a window draws of the chat has changed.
+async fn revision(transaction: &mut Transaction<'static, Sqlite>, chat: &str) -> Result<i64> {
+    let revision = sqlx::query_scalar("SELECT revision FROM chats WHERE id = ? AND deleted_at IS NULL")
+        .bind(chat)
+        .fetch_optional(&mut **transaction)
+        .await?;
+    revision.ok_or(Error::NotFound("chat"))
 }
 
 /// Stores a question at this position, clears the draft, and gives the chat this title if it has none.

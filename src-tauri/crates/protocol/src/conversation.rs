@@ -70,7 +70,7 @@ pub struct ChatSummary {
     /// Whether an answer ended in it that no window has shown since.
     #[serde(default)]
     pub unread: bool,
-    /// Grows with every change of what a window draws of the chat, whoever makes it; drafts are left out.
+    /// Grows with every change of what a window draws of the chat, whoever makes it; drafts are left out. The end of an answer is one change.
     #[serde(default)]
     #[ts(type = "number")]
     pub revision: i64,
@@ -299,7 +299,8 @@ pub struct ChatView {
     pub draft: Vec<Content>,
     /// Where it was scrolled to; `None`: its end.
     pub scroll_place: Option<ScrollPlace>,
-    /// The messages of the branch, oldest first.
+    /// The messages of the branch, oldest first: all of them, or the newest of a long one. Those before the first, if that has a parent, are
+    /// read apart.
     pub messages: Vec<StoredMessage>,
     /// Answers that are being written beside the last one of the branch, to the same question.
     #[serde(default)]
@@ -328,6 +329,12 @@ pub struct Turn {
     pub question: StoredMessage,
     /// The answer, still empty; attach to it to see it grow.
     pub answer: StoredMessage,
+    /// [`ChatSummary::revision`] right before it was stored.
+    #[ts(type = "number")]
+    pub revision_before: i64,
+    /// The same right after it: who showed the state before and adds the turn shows this one.
+    #[ts(type = "number")]
+    pub revision: i64,
 }
 
 /// A question that was stored and two answers that were begun for it.

@@ -12,6 +12,7 @@ mod folder_files;
 mod import;
 mod import_archive;
 mod keeping;
+mod long_chats;
 mod messages;
 mod migration;
 mod repair;
