@@ -100,7 +100,8 @@ impl Chat {
     pub async fn move_to_folder(&self, chat: &str, folder: Option<&str>) -> Result<()> {
         self.0.history.move_chat(chat, folder).await?;
         self.0.changed();
-        Ok(())
+        // The folder's instructions and files stand before all the rest.
+        self.open_chat(chat).await.map(drop)
     }
 
     /// Makes a backup now.
@@ -153,16 +154,15 @@ impl Chat {
             repaired: self.0.repaired.clone(),
         }
     }
+}
 
-    /// Puts the instructions of a chat's folder before those that it has itself; returns the folder's files.
-    pub(crate) async fn take_from_folder(&self, chat: &str, settings: &mut ChatSettings) -> Result<Vec<Content>> {
-        let folder = self.0.history.folder_of(chat).await?;
-        let (instructions, files) = folder.map(|folder| (folder.system_prompt, folder.files)).unwrap_or_default();
-        let both = [instructions, std::mem::take(&mut settings.system_prompt)];
-        let said: Vec<&str> = both.iter().map(String::as_str).filter(|text| !text.trim().is_empty()).collect();
-        settings.system_prompt = said.join("\n\n");
-        Ok(files)
-    }
+/// Puts the instructions of a folder before those that a chat in it has itself; returns the folder's files.
+pub(crate) fn take_from_folder(folder: Option<Folder>, settings: &mut ChatSettings) -> Vec<Content> {
+    let (instructions, files) = folder.map(|folder| (folder.system_prompt, folder.files)).unwrap_or_default();
+    let both = [instructions, std::mem::take(&mut settings.system_prompt)];
+    let said: Vec<&str> = both.iter().map(String::as_str).filter(|text| !text.trim().is_empty()).collect();
+    settings.system_prompt = said.join("\n\n");
+    files
 }
 
 /// Opens a history file; one that is damaged is repaired first, if anything of it can be read.

@@ -1,7 +1,11 @@
 //! Files of folders in turns: every chat in the folder takes their texts along, at the same place in every turn, and they count.
 
-use protocol::{Content, ErrorCode, ExportFormat, FinishReason, MemoryCut, Position, Role};
+use std::time::Duration;
 
+use protocol::{ChatSettings, Content, ErrorCode, ExportFormat, FinishReason, MemoryCut, Position, Role};
+use tokio::time::sleep;
+
+use crate::prefetching::said;
 use crate::{done, text, Harness};
 
 impl Harness {
@@ -72,6 +76,50 @@ async fn every_chat_of_a_folder_takes_its_files_along_at_the_same_place_in_every
     assert!(harness.said(&chat, "Now?").await[1].1.starts_with(QUOTED));
     harness.chat.delete_folder(&folder).await.unwrap();
     assert_eq!(harness.said(&chat, "And now?").await[0], (Role::User, "How many cups?".to_owned()));
+}
+
+#[tokio::test]
+async fn the_files_are_read_ahead_before_the_first_question() {
+    let harness = Harness::new().await;
+    let (chat, folder, _) = harness.chat_with_files(&[("a.md", "# Tea"), ("b.txt", "Cups: 2\n")]).await;
+    harness.chat.change_folder(&folder, "Thesis", "Be brief.").await.unwrap();
+    let files = QUOTED.trim_end().to_owned();
+    let ahead = [(Role::System, "Be brief.".to_owned()), (Role::User, files.clone())];
+    // When the empty chat is opened, and before there is one.
+    harness.chat.open_chat(&chat).await.unwrap();
+    assert_eq!(said(&harness.prefetch().await[0]), ahead);
+    harness.chat.prefetch_folder(&folder, ChatSettings::default()).await.unwrap();
+    assert_eq!(said(&harness.engine.take_prefetched()[0]), ahead);
+    // An engine puts an empty line before the question that it does not know yet.
+    let asked = harness.said(&chat, "How many cups?").await;
+    assert_eq!(asked[1].1, format!("{files}\n\nHow many cups?"));
+
+    let empty = harness.chat.create_folder("Empty").await.unwrap().id;
+    let other = harness.new_chat().await;
+    harness.prefetch().await;
+    harness.chat.prefetch_folder(&empty, ChatSettings::default()).await.unwrap();
+    harness.chat.move_to_folder(&other, Some(&empty)).await.unwrap();
+    let elsewhere = ChatSettings {
+        model: Some("endpoint:lab/owl".into()),
+        ..ChatSettings::default()
+    };
+    harness.chat.prefetch_folder(&folder, elsewhere).await.unwrap();
+    sleep(Duration::from_millis(100)).await;
+    assert!(harness.engine.take_prefetched().is_empty(), "there is nothing to read, or nobody who asked for it");
+    let missing = harness.chat.prefetch_folder("missing", ChatSettings::default()).await;
+    assert_eq!(missing.unwrap_err().code, ErrorCode::NotFound);
+}
+
+#[tokio::test]
+async fn a_chat_that_is_moved_is_read_ahead_with_what_now_stands_before_it() {
+    let harness = Harness::new().await;
+    let (_, folder, _) = harness.chat_with_files(&[("a.md", "# Tea"), ("b.txt", "Cups: 2\n")]).await;
+    let chat = harness.new_chat().await;
+    harness.said(&chat, "How many cups?").await;
+    harness.prefetch().await;
+    harness.chat.move_to_folder(&chat, Some(&folder)).await.unwrap();
+    let ahead = said(&harness.prefetch().await[0]);
+    assert_eq!((ahead.len(), &ahead[0]), (2, &(Role::User, format!("{QUOTED}How many cups?"))));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use crate::{done, text, thought, Harness};
 
-fn said(request: &Request) -> Vec<(Role, String)> {
+pub(crate) fn said(request: &Request) -> Vec<(Role, String)> {
     request
         .messages
         .iter()
@@ -17,7 +17,7 @@ fn said(request: &Request) -> Vec<(Role, String)> {
 
 impl Harness {
     /// What the engine was given to read ahead, once it was given something.
-    async fn prefetch(&self) -> Vec<Request> {
+    pub(crate) async fn prefetch(&self) -> Vec<Request> {
         for _ in 0..6000 {
             let asked = self.engine.take_prefetched();
             if !asked.is_empty() {
