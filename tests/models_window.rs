@@ -9,11 +9,12 @@ use serde_json::{json, Value};
 
 use crate::support::driver::Window;
 
-const PEBBLE: &str = "ponder/pebble-from-the-hub";
+/// A repository of the hub that has Pebble.
+pub const PEBBLE: &str = "ponder/pebble-from-the-hub";
 const LARGE: &str = "model.safetensors";
 
 /// Opens the app against this hub, with its Models window before us.
-fn open_models(home: &Path, hub: &Imitation) -> Window {
+pub fn open_models(home: &Path, hub: &Imitation) -> Window {
     open_with(home, hub, &[])
 }
 
@@ -29,7 +30,7 @@ fn open_with(home: &Path, hub: &Imitation, more: &[(&str, &str)]) -> Window {
 }
 
 /// Answers slowly enough that somebody can do something meanwhile.
-fn slowly(hub: &Imitation) {
+pub fn slowly(hub: &Imitation) {
     let fault = Fault::Drip {
         bytes: 16 << 10,
         pause: std::time::Duration::from_millis(60),
@@ -37,13 +38,14 @@ fn slowly(hub: &Imitation) {
     hub.fault(LARGE, fault, Times::Always);
 }
 
-fn search(window: &Window, text: &str) {
+/// Searches the hub, and waits for what it says.
+pub fn search(window: &Window, text: &str) {
     window.type_into("model-search", text);
     window.wait_until("the search has answered", || window.attribute("discover", "data-shown") == "models");
 }
 
 /// Presses a button in the row of a model.
-fn press(window: &Window, row: &str, reference: &str, button: &str) {
+pub fn press(window: &Window, row: &str, reference: &str, button: &str) {
     let css = format!("[data-testid={row}]:is([data-id={reference:?}], [data-reference={reference:?}]) [data-testid={button}]");
     window.wait_until(&format!("{button} is in the row of {reference}"), || {
         window

@@ -17,9 +17,13 @@ mod confined_window;
 #[cfg(target_os = "linux")]
 mod contract;
 #[cfg(target_os = "linux")]
+mod desktop_window;
+#[cfg(target_os = "linux")]
 mod hostile_window;
 #[cfg(target_os = "linux")]
 mod keeping_window;
+#[cfg(target_os = "linux")]
+mod memory_window;
 #[cfg(target_os = "linux")]
 mod models_window;
 #[cfg(target_os = "linux")]

@@ -100,6 +100,7 @@ fn arrows_between_rooms_point_one_way() {
                 "chat",
                 "engine",
                 "engine-socket",
+                "files",
                 "hub",
                 "net",
                 "power",

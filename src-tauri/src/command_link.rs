@@ -38,10 +38,14 @@ pub fn install() -> Result<Arrival> {
     })
 }
 
+/// Whether a program lies where it will not be found again: a disk image is put away, and what was just fetched runs from a place that changes.
+pub fn goes_away(program: &Path) -> bool {
+    program.starts_with("/Volumes") || program.components().any(|part| part.as_os_str() == "AppTranslocation")
+}
+
 /// Links to the program from the first of these folders that can be written.
 fn link_in(program: &Path, folders: &[PathBuf]) -> Result<PathBuf> {
-    // A disk image is put away, and what was just fetched runs from a place that changes.
-    if program.starts_with("/Volumes") || program.components().any(|part| part.as_os_str() == "AppTranslocation") {
+    if goes_away(program) {
         let message =
             "Move Ponder into the Applications folder first, and open it from there: the command would lead to a place that goes away.";
         return Err(Error::new(ErrorCode::BadRequest, message));

@@ -4,6 +4,7 @@
 mod app_update;
 mod appearance;
 mod arrivals;
+mod badge;
 #[cfg(target_os = "linux")]
 mod caret;
 mod clipboard;
@@ -12,9 +13,12 @@ mod command_link;
 mod commands;
 mod drag_out;
 mod failure;
+#[cfg(target_os = "macos")]
+mod front;
 mod link;
 mod local_server;
 mod logging;
+mod login;
 mod menu;
 mod navigation;
 mod notify;
@@ -26,6 +30,7 @@ mod quick;
 mod quit;
 mod state;
 mod tray;
+mod until_ready;
 mod web_process;
 mod window;
 mod words;
@@ -42,15 +47,14 @@ use tauri_plugin_window_state::StateFlags;
 use tracing_appender::non_blocking::WorkerGuard;
 
 use crate::arrivals::Arrivals;
+use crate::login::{Login, AT_LOGIN};
 use crate::menu::Commands;
 use crate::quick::QuickEntry;
 use crate::quit::Quit;
 use crate::state::App;
 use crate::tray::Tray;
+use crate::until_ready::UntilReady;
 use crate::words::Words;
-
-/// The argument with which the app is started at login.
-const AT_LOGIN: &str = "--at-login";
 
 /// Starts the app and returns when it is quit.
 ///
@@ -89,19 +93,20 @@ pub fn run() -> Result<()> {
                 .with_denylist(&[WindowName::Quick.as_str()])
                 .build(),
         )
-        .plugin(tauri_plugin_autostart::Builder::new().arg(AT_LOGIN).build())
         .plugin(tauri_plugin_dialog::init())
         .manage(state)
         .manage(Arrivals::default())
         .manage(Quit::default())
         .manage(Tray::default())
         .manage(QuickEntry::default())
+        .manage(UntilReady::<AppHandle>::default())
         .manage(Commands::<Wry>::default())
         .register_asynchronous_uri_scheme_protocol(pictures::SCHEME, pictures::answer)
         .invoke_handler(commands::all())
         .on_menu_event(|app, event| perform::chosen(app, event.id().as_ref()))
         .setup(move |app| {
             let app = app.handle();
+            app.manage(Login::of(app));
             set_menu(app, words::current(app))?;
             #[cfg(target_os = "linux")]
             caret::hold_still();
@@ -114,6 +119,8 @@ pub fn run() -> Result<()> {
             started(app, &arguments(), &std::env::current_dir().unwrap_or_default(), false);
             forward_app_update(app.clone());
             power::start(app);
+            heal_login(app.clone());
+            app.state::<UntilReady<AppHandle>>().begin(app);
             Ok(())
         })
         .build(context)
@@ -126,17 +133,21 @@ pub fn run() -> Result<()> {
             WindowEvent::Focused(focused) => {
                 if let Some(name) = window::name_of(&label) {
                     app.state::<Commands<Wry>>().set_front(name, focused);
+                    if name == WindowName::Quick && !focused {
+                        quick::left(app);
+                    }
                 }
             }
             _ => {}
         },
+        // Quick entry alone is no window that a person would look for in the Dock.
         #[cfg(target_os = "macos")]
-        RunEvent::Reopen {
-            has_visible_windows: false,
-            ..
-        } => started(app, &[], std::path::Path::new("/"), true),
+        RunEvent::Reopen { .. } if !window::is_any_visible(app) => started(app, &[], Path::new("/"), true),
         #[cfg(target_os = "macos")]
-        RunEvent::Opened { urls } => arrivals::bring(app, urls.iter().filter_map(arrivals::of_url).collect()),
+        RunEvent::Opened { urls } => {
+            let brought = urls.iter().filter_map(arrivals::of_url).collect();
+            when_ready(app, |app| arrivals::bring(app, brought));
+        }
         // The last words of a running answer are stored before the process ends.
         RunEvent::Exit => tauri::async_runtime::block_on(app.state::<App>().shut_down()),
         _ => {}
@@ -146,8 +157,9 @@ pub fn run() -> Result<()> {
 
 /// The app that is alone with its data folder: another start brings what it was given to the one that runs, and ends.
 fn builder(data_dir: &Path) -> tauri::Builder<Wry> {
-    let mut alone =
-        tauri_plugin_single_instance::Builder::new().callback(|app, arguments, folder| started(app, &arguments, Path::new(&folder), true));
+    let mut alone = tauri_plugin_single_instance::Builder::new().callback(|app, arguments, folder| {
+        when_ready(app, move |app| started(app, &arguments, Path::new(&folder), true));
+    });
     let builder = tauri::Builder::default();
     // A data folder of one's own is an app of one's own.
     if std::env::var_os("PONDER_HOME").is_some() {
@@ -160,6 +172,20 @@ fn builder(data_dir: &Path) -> tauri::Builder<Wry> {
         alone = alone.dbus_id(format!("{}.d{:016x}", context().config().identifier, hash.finish()));
     }
     builder.plugin(alone.build())
+}
+
+/// Does something as soon as the windows of the start are there.
+fn when_ready(app: &AppHandle, deed: impl FnOnce(&AppHandle) + Send + 'static) {
+    app.state::<UntilReady<AppHandle>>().run(app, deed);
+}
+
+/// What opens the app at login follows an app that was moved.
+fn heal_login(app: AppHandle) {
+    tauri::async_runtime::spawn_blocking(move || match app.state::<Login>().heal() {
+        Ok(true) => tracing::info!("what opened Ponder at login named a program that is gone; it names this one now"),
+        Ok(false) => {}
+        Err(error) => tracing::warn!("{error}"),
+    });
 }
 
 /// What this start was given, as the plugin gives what another one was: what is no Unicode is replaced.

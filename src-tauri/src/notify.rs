@@ -1,5 +1,5 @@
-//! Tells through the desktop that a long answer or a download has ended, if no window of the app is looked at; a click leads there. The Dock
-//! shows how many models are being fetched.
+//! Tells through the desktop that a long answer or a download has ended, if no window of the app is looked at; a click leads there. The app's
+//! icon shows how many models are being fetched.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use protocol::{Absence, ChatSummary, Download, DownloadState, WindowName};
 use tauri::{AppHandle, Manager};
 
 use crate::arrivals::{self, Brought};
+use crate::badge::Badge;
 use crate::state::App;
 use crate::words::{self, Words};
 use crate::{menu, window};
@@ -98,28 +99,14 @@ pub async fn follow_answers(app: AppHandle) {
 /// Looks at every download until the app ends.
 pub async fn follow_downloads(app: AppHandle) {
     let mut downloads = app.state::<App>().hub.downloads();
-    let (mut known, mut badge) = (Downloads::default(), 0);
+    let (mut known, mut badge) = (Downloads::default(), Badge::default());
     known.look(&downloads.borrow_and_update());
     while downloads.changed().await.is_ok() {
         let ended = known.look(&downloads.borrow_and_update());
-        let running = known.running();
-        if running != badge {
-            badge = running;
-            set_badge(&app, running);
-        }
+        badge.show(&app, known.running()).await;
         for one in ended {
             tell(&app, one);
         }
-    }
-}
-
-fn set_badge(app: &AppHandle, count: usize) {
-    let Some(window) = app.get_webview_window(WindowName::Chat.as_str()) else {
-        return;
-    };
-    let count = i64::try_from(count).ok().filter(|count| *count > 0);
-    if let Err(error) = window.set_badge_count(count) {
-        tracing::warn!("the Dock does not show how many models are being fetched: {error}");
     }
 }
 

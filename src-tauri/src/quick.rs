@@ -25,6 +25,9 @@ pub struct QuickEntry {
     listening: AtomicBool,
     heard: Mutex<Option<String>>,
     refused: Mutex<Option<String>>,
+    /// The program that had the focus before. Elsewhere the window system gives it back by itself.
+    #[cfg(target_os = "macos")]
+    front: Mutex<Option<crate::front::Front>>,
 }
 
 impl QuickEntry {
@@ -93,13 +96,46 @@ fn listen(app: &AppHandle, entry: &QuickEntry, keys: Option<&str>) -> Result<(),
 /// # Errors
 /// When the window system refuses.
 pub fn show(app: &AppHandle) -> tauri::Result<()> {
+    #[cfg(target_os = "macos")]
+    if !window::is_visible(app, WindowName::Quick) {
+        let entry = app.state::<QuickEntry>();
+        *entry.front.lock().unwrap_or_else(PoisonError::into_inner) = crate::front::Front::other();
+    }
     window::show(app, WindowName::Quick)?;
     app.emit_to(EventTarget::webview_window(WindowName::Quick.as_str()), QUICK_SHOWN, ())
 }
 
+/// Hides the window; who had the focus before has it again.
+pub fn hide(app: &AppHandle) {
+    #[cfg(target_os = "macos")]
+    let front = take_front(app);
+    window::hide(app, WindowName::Quick);
+    #[cfg(target_os = "macos")]
+    if let Some(front) = front {
+        front.give_back(app);
+    }
+}
+
+/// The focus went elsewhere, where it stays when the window is hidden.
+#[cfg_attr(
+    not(target_os = "macos"),
+    expect(unused_variables, reason = "macOS alone leaves the focus to the app")
+)]
+pub fn left(app: &AppHandle) {
+    #[cfg(target_os = "macos")]
+    take_front(app);
+}
+
+#[cfg(target_os = "macos")]
+fn take_front(app: &AppHandle) -> Option<crate::front::Front> {
+    let entry = app.state::<QuickEntry>();
+    let mut front = entry.front.lock().unwrap_or_else(PoisonError::into_inner);
+    front.take()
+}
+
 fn toggle(app: &AppHandle) {
     if window::is_visible(app, WindowName::Quick) {
-        window::hide(app, WindowName::Quick);
+        hide(app);
     } else if let Err(error) = show(app) {
         tracing::warn!("quick entry could not be shown: {error}");
     }

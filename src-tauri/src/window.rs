@@ -1,6 +1,8 @@
 //! The windows. Each is one page of the interface; [`frame`] says how it looks at first and [`builder`] makes any of them.
 //! Only the chat window is opened at the start, because each window costs a web process.
 
+use std::time::Duration;
+
 use protocol::{Command, WindowName};
 use tauri::{AppHandle, Emitter, EventTarget, Manager, WebviewUrl, WebviewWindow, WebviewWindowBuilder, Wry};
 
@@ -108,6 +110,10 @@ fn open(app: &AppHandle, name: WindowName, more: &str, visible: bool) -> tauri::
     #[cfg(target_os = "linux")]
     web_process::follow(window.as_ref())?;
     appearance::apply(&window, &look);
+    #[cfg(target_os = "macos")]
+    if name == WindowName::Quick {
+        crate::front::over_full_screen(&window);
+    }
     Ok(())
 }
 
@@ -122,16 +128,41 @@ pub fn speak(app: &AppHandle, words: &Words) -> tauri::Result<()> {
         .try_for_each(|(name, window)| window.set_title(words.title(name)))
 }
 
+/// How long macOS takes to bring a window back from the full screen. Nothing tells when it has.
+const FROM_FULL_SCREEN: Duration = Duration::from_millis(1500);
+
 /// Hides a window; its page stays as it is.
 pub fn hide(app: &AppHandle, name: WindowName) {
-    if let Some(Err(error)) = open_window(app, name).map(|window| window.hide()) {
-        tracing::warn!("the {} window could not be hidden: {error}", name.as_str());
+    let Some(window) = open_window(app, name) else {
+        return;
+    };
+    let hide = move |window: &WebviewWindow| {
+        if let Err(error) = window.hide() {
+            tracing::warn!("the {} window could not be hidden: {error}", name.as_str());
+        }
+    };
+    // On macOS the screen of its own that a window fills would stay, black and empty.
+    if cfg!(target_os = "macos") && window.is_fullscreen().unwrap_or(false) && window.set_fullscreen(false).is_ok() {
+        tauri::async_runtime::spawn(async move {
+            tokio::time::sleep(FROM_FULL_SCREEN).await;
+            hide(&window);
+        });
+        return;
     }
+    hide(&window);
 }
 
 /// Whether a window is open and not hidden.
 pub fn is_visible(app: &AppHandle, name: WindowName) -> bool {
     open_window(app, name).is_some_and(|window| window.is_visible().unwrap_or(false))
+}
+
+/// Whether any window is open and not hidden, quick entry apart.
+#[cfg(target_os = "macos")]
+pub fn is_any_visible(app: &AppHandle) -> bool {
+    WindowName::ALL
+        .into_iter()
+        .any(|name| name != WindowName::Quick && is_visible(app, name))
 }
 
 /// Asks a window to close, as its own button does.
@@ -164,7 +195,7 @@ pub fn may_close(app: &AppHandle, label: &str) -> bool {
         Some(WindowName::Chat) => crate::quit::may_close(app),
         // It stays ready as long as there is an app to open it again.
         Some(WindowName::Quick) if open_window(app, WindowName::Chat).is_some() => {
-            hide(app, WindowName::Quick);
+            crate::quick::hide(app);
             false
         }
         _ => true,

@@ -1,10 +1,13 @@
-//! The part of a desktop that apps speak to over the session bus: a program that shows notifications, and one that shows icons of apps.
+//! The part of a desktop that apps speak to over the session bus: a program that shows notifications, one that shows icons of apps, and a
+//! panel that shows numbers on them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::spawn;
 
 use zbus::blocking::connection::Builder;
-use zbus::blocking::{Connection, Proxy};
+use zbus::blocking::fdo::DBusProxy;
+use zbus::blocking::{Connection, MessageIterator, Proxy};
 use zbus::interface;
 use zbus::object_server::SignalEmitter;
 use zbus::zvariant::{OwnedValue, Value};
@@ -20,9 +23,26 @@ pub struct Notification {
     pub actions: Vec<String>,
 }
 
+/// A number on the icon of an app, as it tells a panel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IconNumber {
+    /// The app's desktop entry.
+    pub entry: String,
+    pub count: i64,
+    pub is_visible: bool,
+}
+
+/// What apps told a panel, and who did so last.
+#[derive(Default)]
+struct Panel {
+    numbers: Vec<IconNumber>,
+    sender: Option<String>,
+}
+
 /// The desktop of a window's session.
 pub struct Desktop {
     connection: Connection,
+    panel: Arc<Mutex<Panel>>,
     shown: Arc<Mutex<Vec<Notification>>>,
     icons: Arc<Mutex<Vec<String>>>,
 }
@@ -120,7 +140,27 @@ impl Desktop {
             .and_then(|builder| builder.name("org.kde.StatusNotifierWatcher"))
             .and_then(Builder::build)
             .expect("a desktop");
-        Self { connection, shown, icons }
+        let panel = Arc::default();
+        follow_numbers(&connection, &panel);
+        Self {
+            connection,
+            panel,
+            shown,
+            icons,
+        }
+    }
+
+    /// The numbers that were to be shown on icons so far.
+    pub fn numbers(&self) -> Vec<IconNumber> {
+        self.panel.lock().unwrap_or_else(PoisonError::into_inner).numbers.clone()
+    }
+
+    /// Whether who told of the last of them is still on the bus.
+    pub fn knows_who_numbered(&self) -> bool {
+        let sender = self.panel.lock().unwrap_or_else(PoisonError::into_inner).sender.clone();
+        let name = sender.expect("somebody told of one");
+        let bus = DBusProxy::new(&self.connection).expect("a bus");
+        bus.name_has_owner(name.as_str().try_into().expect("a name")).expect("an answer")
     }
 
     /// The notifications that were shown so far.
@@ -189,4 +229,27 @@ impl Desktop {
     pub fn end(self) {
         self.connection.close().expect("it ends");
     }
+}
+
+/// Hears what apps tell a panel, from the return of this call on.
+fn follow_numbers(connection: &Connection, panel: &Arc<Mutex<Panel>>) {
+    let rule = "type='signal',interface='com.canonical.Unity.LauncherEntry',member='Update'";
+    let told = MessageIterator::for_match_rule(rule, connection, None).expect("it is heard");
+    let panel = Arc::clone(panel);
+    spawn(move || {
+        for message in told.flatten() {
+            let read = message.body().deserialize::<(String, HashMap<String, OwnedValue>)>();
+            let (entry, said) = read.expect("an app and what its icon shows");
+            let mut panel = panel.lock().unwrap_or_else(PoisonError::into_inner);
+            panel.numbers.push(IconNumber {
+                entry,
+                count: said.get("count").and_then(|count| i64::try_from(count).ok()).expect("a number"),
+                is_visible: said
+                    .get("count-visible")
+                    .and_then(|shown| bool::try_from(shown).ok())
+                    .expect("whether"),
+            });
+            panel.sender = message.header().sender().map(ToString::to_string);
+        }
+    });
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use protocol::{Arrival, Command, Desktop, Error, ErrorCode, ImportReport, QuitChoice, Result, Unfinished, WindowName};
+use protocol::{Arrival, Command, Desktop, Error, ErrorCode, ImportReport, QuitChoice, Result, Unfinished};
 use tauri::ipc::Response;
 use tauri::{AppHandle, State, WebviewWindow, Wry};
-use tauri_plugin_autostart::ManagerExt;
 
 use crate::arrivals::{self, Arrivals, Brought};
+use crate::login::Login;
 use crate::menu::Commands;
 use crate::quick::QuickEntry;
 use crate::state::App;
@@ -15,13 +15,18 @@ use crate::{command_link, notify, perform, quick, quit, tray, window};
 
 /// What the desktop can do of what can be set.
 #[tauri::command]
-pub async fn desktop(handle: AppHandle, quick_entry: State<'_, QuickEntry>) -> Result<Desktop> {
+pub async fn desktop(login: State<'_, Login>, quick_entry: State<'_, QuickEntry>) -> Result<Desktop> {
+    // What cannot be read does not keep the rest of the page away; who switches it is told.
+    let open_at_login = login.is_on().unwrap_or_else(|error| {
+        tracing::warn!("{error}");
+        false
+    });
     Ok(Desktop {
         tray: tray::absence().await,
         global_shortcut: quick::absence(),
         notifications: notify::absence().await,
         command: command_link::absence(),
-        open_at_login: handle.autolaunch().is_enabled().map_err(of_login)?,
+        open_at_login,
         shortcut_refused: quick_entry.refused(),
     })
 }
@@ -76,25 +81,13 @@ pub async fn quit(handle: AppHandle, choice: QuitChoice) -> Result<()> {
 
 /// Opens the app at login from now on, or no longer.
 #[tauri::command]
-pub async fn open_at_login(handle: AppHandle, on: bool) -> Result<()> {
-    let login = handle.autolaunch();
-    if login.is_enabled().map_err(of_login)? == on {
-        return Ok(());
-    }
-    let done = if on { login.enable() } else { login.disable() };
-    done.map_err(of_login)
-}
-
-fn of_login(error: tauri_plugin_autostart::Error) -> Error {
-    Error::new(
-        ErrorCode::Storage,
-        format!("whether Ponder opens at login could not be read or set; it is as it was: {error}"),
-    )
+pub async fn open_at_login(login: State<'_, Login>, on: bool) -> Result<()> {
+    login.set(on)
 }
 
 #[tauri::command]
 pub async fn hide_quick_entry(handle: AppHandle) -> Result<()> {
-    window::hide(&handle, WindowName::Quick);
+    quick::hide(&handle);
     Ok(())
 }
 
@@ -107,6 +100,7 @@ pub async fn fit_quick_entry(handle: AppHandle, height: f64) -> Result<()> {
 /// Shows a chat in the chat window.
 #[tauri::command]
 pub async fn show_chat(handle: AppHandle, id: String) -> Result<()> {
+    quick::left(&handle);
     arrivals::bring(&handle, vec![Brought::Chat(id)]);
     Ok(())
 }

@@ -1,0 +1,125 @@
+//! The keyboard of a window's display, with a window manager that gives the focus: what is pressed here goes the way of a person's keys, to whoever
+//! has the focus or listens everywhere.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::driver::Window;
+
+/// The keys of a display.
+pub struct Keyboard {
+    environment: Vec<(String, String)>,
+    manager: Child,
+}
+
+impl Keyboard {
+    /// Those of this window's display. GNOME's rules say who has the focus; without anybody's, a new window would get none.
+    pub fn of(window: &Window) -> Self {
+        let environment = window.environment();
+        let command = |name: &str| {
+            let mut command = Command::new(name);
+            command.env_clear().envs(environment.iter().cloned());
+            command
+        };
+        let manager = command("metacity").stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let manager = manager.expect("metacity is installed; ./dev test does it");
+        window.wait_until("there is a window manager", || {
+            let asked = command("xprop").args(["-root", "_NET_SUPPORTING_WM_CHECK"]).output();
+            String::from_utf8_lossy(&asked.expect("x11-utils is installed; ./dev test does it").stdout).contains("window id")
+        });
+        Self { environment, manager }
+    }
+
+    /// Presses keys together and lets them go: `ctrl+alt+space`.
+    pub fn press(&self, keys: &str) {
+        self.xdotool(&["key", keys]);
+    }
+
+    /// Types a text, a letter at a time.
+    pub fn type_text(&self, text: &str) {
+        self.xdotool(&["type", "--delay", "30", text]);
+    }
+
+    fn xdotool(&self, arguments: &[&str]) {
+        let done = Command::new("xdotool")
+            .args(arguments)
+            .env_clear()
+            .envs(self.environment.iter().cloned())
+            .output()
+            .expect("xdotool is installed; ./dev test does it");
+        assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    /// Another program, in front of all, which writes down the keys that it hears.
+    pub fn other_program(&self) -> OtherProgram<'_> {
+        let heard = tempfile::NamedTempFile::new()
+            .expect("a file")
+            .into_temp_path()
+            .keep()
+            .expect("it stays");
+        let process = Command::new("xev")
+            .args(["-event", "keyboard", "-geometry", "200x100+900+20", "-name", OTHER])
+            .env_clear()
+            .envs(self.environment.iter().cloned())
+            .stdout(fs::File::create(&heard).expect("a file"))
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("x11-utils is installed; ./dev test does it");
+        let other = OtherProgram {
+            keyboard: self,
+            process,
+            heard,
+        };
+        other.focus();
+        other
+    }
+}
+
+impl Drop for Keyboard {
+    fn drop(&mut self) {
+        // It may have ended with its display.
+        let _ = self.manager.kill();
+        let _ = self.manager.wait();
+    }
+}
+
+/// What it is called.
+const OTHER: &str = "another program";
+
+/// A program that hears keys while it has the focus.
+pub struct OtherProgram<'a> {
+    keyboard: &'a Keyboard,
+    process: Child,
+    heard: PathBuf,
+}
+
+impl OtherProgram<'_> {
+    /// Gives it the focus, and sees that it hears keys.
+    pub fn focus(&self) {
+        let (before, deadline) = (self.presses(), Instant::now() + Duration::from_secs(20));
+        self.keyboard
+            .xdotool(&["search", "--sync", "--onlyvisible", "--name", OTHER, "windowactivate", "--sync"]);
+        while self.presses() == before {
+            assert!(Instant::now() < deadline, "{OTHER} does not hear keys");
+            self.keyboard.press("F5");
+            sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// How many keys it has heard pressed.
+    pub fn presses(&self) -> usize {
+        fs::read_to_string(&self.heard).expect("text").matches("KeyPress event").count()
+    }
+}
+
+impl Drop for OtherProgram<'_> {
+    fn drop(&mut self) {
+        // It may have ended with its display.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = fs::remove_file(&self.heard);
+    }
+}
