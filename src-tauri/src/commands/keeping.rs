@@ -1,6 +1,6 @@
 //! Finding chats, the archive, the trash and folders.
 
-use protocol::{Content, Folder, HistoryHits, HistoryQuery, HistoryState, Result, TrashedChat};
+use protocol::{ChatSettings, Content, Folder, HistoryHits, HistoryQuery, HistoryState, Result, TrashedChat};
 use tauri::State;
 
 use crate::state::App;
@@ -38,6 +38,12 @@ pub async fn create_folder(app: State<'_, App>, name: String) -> Result<Folder> 
 #[tauri::command]
 pub async fn change_folder(app: State<'_, App>, id: String, name: String, system_prompt: String) -> Result<()> {
     app.chat.change_folder(&id, &name, &system_prompt).await
+}
+
+/// Has the model read what a chat with these settings would begin with in this folder.
+#[tauri::command]
+pub async fn prefetch_folder(app: State<'_, App>, id: String, settings: ChatSettings) -> Result<()> {
+    app.chat.prefetch_folder(&id, settings).await
 }
 
 #[tauri::command]

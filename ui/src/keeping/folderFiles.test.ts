@@ -116,6 +116,33 @@ describe("a folder's files", () => {
     expect((await kept())[0]?.excerpt).toMatchObject({ first: 2, last: 3, of: 10 });
   });
 
+  it('are read ahead while the first question of a new chat is typed, once until they change', async () => {
+    await drop(textFile('one\n', 'one.txt'));
+    await click('folder-settings-close');
+    const composer = (): HTMLTextAreaElement => the('composer') as HTMLTextAreaElement;
+    const type = async (text: string): Promise<void> => {
+      composer().value = text;
+      composer().dispatchEvent(new InputEvent('input', { bubbles: true }));
+      await pass(600);
+    };
+    // A chat that is made already is read when it is opened.
+    await type('What is in it?');
+    expect(host.prefetched).toEqual([]);
+    await click('new-in-folder');
+    await pass(50);
+    expect(host.prefetched).toEqual([]);
+    const [folder] = await host.folders();
+    for (const text of ['W', 'Wh', 'What is in it?']) await type(text);
+    expect(host.prefetched).toEqual([folder?.id]);
+    await host.putFolderFile(folder?.id ?? '', await host.addFile(new TextEncoder().encode('two'), 'two.txt'));
+    await type('What is in them?');
+    expect(host.prefetched).toEqual([folder?.id, folder?.id]);
+    // One that begins outside takes none along.
+    await click('new-chat');
+    await type('What is 2 + 3?');
+    expect(host.prefetched).toHaveLength(2);
+  });
+
   it('count in what the first question takes of the context', async () => {
     const context = host.local.find(({ reference }) => reference === SMALL)?.context ?? 0;
     await drop(textFile('x'.repeat(4 * (context - 4)), 'long.txt'));

@@ -104,6 +104,12 @@ export class FakeKeeping extends FakeDesktop implements KeepingPlatform {
   async moveChat(id: string, folder: string | null): Promise<void> {
     this.changeSummary(id, { folder });
   }
+  /** Folders whose files were to be read ahead, each time, for the tests of that. */
+  readonly prefetched: string[] = [];
+  async prefetchFolder(id: string): Promise<void> {
+    if (this.#folder(id).deleted) throw NO_FOLDER;
+    this.prefetched.push(id);
+  }
 
   /** How the history was opened, for the tests of that. */
   openedAs: HistoryState = { read_only: false, repaired: null };

@@ -1,5 +1,6 @@
 /** What the windows can ask of their host about finding chats and keeping them. */
 
+import type { ChatSettings } from '../bindings/ChatSettings';
 import type { Content } from '../bindings/Content';
 import type { ExportFormat } from '../bindings/ExportFormat';
 import type { Folder } from '../bindings/Folder';
@@ -32,6 +33,8 @@ export interface KeepingPlatform {
   restoreFolder(id: string): Promise<void>;
   /** Puts a chat into a folder, or into none. */
   moveChat(id: string, folder: string | null): Promise<void>;
+  /** Has the model read a folder's files, if it is loaded and idle, because a chat with these settings is about to begin there. */
+  prefetchFolder(id: string, settings: ChatSettings): Promise<void>;
 
   /** Writes these chats, or all of them, to a new file in the person's folder for downloads; gives its path. */
   exportChats(ids: string[] | null, format: ExportFormat, name: string): Promise<string>;

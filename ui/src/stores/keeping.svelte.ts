@@ -1,5 +1,6 @@
 /** Folders, the archive and the trash. */
 
+import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ExportFormat } from '../bindings/ExportFormat';
 import type { Folder } from '../bindings/Folder';
 import type { ImportReport } from '../bindings/ImportReport';
@@ -47,6 +48,11 @@ export class Keeping {
 
   folder(id: string | null): Folder | null {
     return this.folders.find((folder) => folder.id === id) ?? null;
+  }
+
+  /** Has a folder's files read before the first question of a chat in it. What goes wrong with that is told when the question is asked. */
+  prefetch(folder: string, settings: ChatSettings): void {
+    this.platform.prefetchFolder(folder, settings).catch(() => {});
   }
 
   async listTrash(): Promise<void> {

@@ -51,6 +51,9 @@ export class QuestionCost {
     return { text: full ? t('composer.tokensFull', { count, free }) : t('composer.tokens', { count }), full };
   });
 
+  /** What was read ahead last. */
+  #ahead = '';
+
   constructor(private readonly stores: Stores) {
     this.#typed = new DraftTokens(stores.fileCosts);
   }
@@ -59,5 +62,20 @@ export class QuestionCost {
   watch(): void {
     this.#typed.watch(this.#reference, this.stores.conversation.draft.text);
     if (this.#folderFiles.length > 0) void this.stores.fileCosts.ask(this.#reference, this.#folderFiles);
+    this.#readAhead();
+  }
+
+  /** Has the model read what a new chat takes along from its folder while the first question is typed, once for each state of it. */
+  #readAhead(): void {
+    const { conversation, keeping } = this.stores;
+    const folder = this.#folder;
+    if (conversation.id !== null || !folder || this.#folderFiles.length === 0) {
+      this.#ahead = '';
+      return;
+    }
+    const wanted = JSON.stringify([folder, conversation.settings]);
+    if (wanted === this.#ahead || conversation.draft.text.trim() === '') return;
+    this.#ahead = wanted;
+    keeping.prefetch(folder.id, conversation.settings);
   }
 }
