@@ -1,6 +1,6 @@
 //! Chats: listing, opening, changing.
 
-use protocol::{ChatSettings, ChatSummary, ChatView, Content, Result, StoredMessage};
+use protocol::{ChatList, ChatSettings, ChatSummary, ChatView, Content, Result, StoredMessage};
 use tauri::State;
 
 use crate::state::App;
@@ -8,6 +8,12 @@ use crate::state::App;
 #[tauri::command]
 pub async fn chats(app: State<'_, App>) -> Result<Vec<ChatSummary>> {
     app.chat.chats().await
+}
+
+/// The list of chats, or what of it has changed since the edition that a window has.
+#[tauri::command]
+pub async fn chats_since(app: State<'_, App>, edition: Option<u64>) -> Result<ChatList> {
+    app.chat.chats_since(edition).await
 }
 
 #[tauri::command]

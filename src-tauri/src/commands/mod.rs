@@ -59,6 +59,7 @@ pub const QUICK_SHOWN: &str = "quick_shown";
 pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
     tauri::generate_handler![
         chats::chats,
+        chats::chats_since,
         chats::chat,
         chats::earlier_messages,
         chats::create_chat,

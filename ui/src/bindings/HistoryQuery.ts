@@ -19,4 +19,8 @@ since: number | null,
 /**
  * What was said before this time, in Unix milliseconds.
  */
-until: number | null, };
+until: number | null, 
+/**
+ * Titles are left out: who has the list of chats finds them there.
+ */
+without_titles: boolean, };

@@ -60,12 +60,18 @@ export const cases: readonly Case[] = [
       const announced = async (change: () => Promise<unknown>): Promise<void> => {
         await heard((listener) => host.onChatsChanged(listener), change);
       };
+      const { edition, whole } = await host.chatsSince(null);
       await announced(() => host.renameChat(summary.id, 'A name'));
       await announced(() => host.pinChat(summary.id, true));
+      const since = await host.chatsSince(edition);
+      same([whole, since.whole], [true, false], 'whether the list is given whole');
+      same(since.chats.map(({ title, pinned }) => [title, pinned]), [['A name', true]], 'what has changed since');
+      same(since.gone, [], 'what has gone since');
       const renamed = (await host.chats()).find((chat) => chat.id === summary.id);
       same([renamed?.title, renamed?.pinned], ['A name', true], 'its title, and whether it is pinned');
       await announced(() => host.deleteChat(summary.id));
       same(await listed(), false, 'whether a deleted chat is listed');
+      same((await host.chatsSince(since.edition)).gone, [summary.id], 'what has gone');
       await announced(() => host.restoreChat(summary.id));
       same(await listed(), true, 'whether a restored chat is listed');
       await host.deleteChat(summary.id);

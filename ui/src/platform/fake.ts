@@ -8,6 +8,7 @@
 import type { AnswerBody } from '../bindings/AnswerBody';
 import type { AnswerEvent } from '../bindings/AnswerEvent';
 import type { AnswerState } from '../bindings/AnswerState';
+import type { ChatList } from '../bindings/ChatList';
 import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
@@ -27,7 +28,7 @@ import type { TurnOfTwo } from '../bindings/TurnOfTwo';
 import { appendContent, attachmentsOf, textOf } from '../lib/parts';
 import type { WindowName } from '../bindings/WindowName';
 import { checkSettings, FakeData } from './fakeData';
-import { below, busy, EARLIER, endedEarly, leafBelow, newest, relink, SUMMARY, usedBy, type Chat } from './fakeTree';
+import { below, busy, EARLIER, Editions, endedEarly, leafBelow, newest, relink, SUMMARY, usedBy, viewOf, type Chat } from './fakeTree';
 import { pieces, restOf, scriptFor } from './fakeText';
 import { DEFAULT_CHAT_SETTINGS, type Platform } from './types';
 
@@ -41,6 +42,7 @@ interface RunningAnswer {
 /** A host with these chats; `pace` is the time between two pieces, in milliseconds. */
 export class FakeHost extends FakeData implements Platform {
   readonly #running = new Map<string, RunningAnswer>();
+  readonly #editions = new Editions();
   /** Chats whose summary is to be given up. */
   readonly #stopped = new Set<string>();
   #windowState: ChatWindowState = { open_chat: null, new_draft: [] };
@@ -61,17 +63,20 @@ export class FakeHost extends FakeData implements Platform {
   async chats(): Promise<ChatSummary[]> {
     return [...this.kept.values()].filter((chat) => chat.trashed === null).map((chat) => ({ ...this.summaryOf(chat), running: this.#isRunning(chat) }));
   }
+  async chatsSince(edition: number | null): Promise<ChatList> {
+    return this.#editions.list(await this.chats(), edition);
+  }
   async chat(id: string): Promise<ChatView> {
     return this.#shown(this.#chat(id));
   }
   async earlierMessages(id: string): Promise<StoredMessage[]> {
     const { chat, message } = this.#message(id);
-    return message.parent === null ? [] : this.#view({ ...chat, leaf: message.parent }).messages.slice(-EARLIER);
+    return message.parent === null ? [] : viewOf({ ...chat, leaf: message.parent }).messages.slice(-EARLIER);
   }
   async createChat(settings: ChatSettings): Promise<ChatView> {
     if (this.refuse?.call === 'createChat') throw this.refuse.error;
     checkSettings(settings);
-    return this.#view(this.addChat('', Date.now(), settings));
+    return viewOf(this.addChat('', Date.now(), settings));
   }
   async renameChat(id: string, title: string): Promise<void> {
     if (this.refuse?.call === 'renameChat') throw this.refuse.error;
@@ -155,7 +160,7 @@ export class FakeHost extends FakeData implements Platform {
   async deleteMessage(id: string, scope: DeleteScope): Promise<string> {
     const { chat, message } = this.#message(id);
     if (this.#isRunning(chat)) throw busy();
-    const branch = this.#view(chat).messages;
+    const branch = viewOf(chat).messages;
     const root = scope === 'branch' ? message : this.#questionOf(chat, message);
     const next = scope === 'branch' ? undefined : branch.slice(branch.indexOf(root) + 1).find(({ role }) => role === 'user');
     const before = { leaf: chat.leaf, messages: chat.messages };
@@ -179,7 +184,7 @@ export class FakeHost extends FakeData implements Platform {
     const { chat, message } = this.#message(id);
     const copy = this.addChat(title, Date.now(), chat.settings);
     copy.summary = { ...copy.summary, folder: chat.summary.folder };
-    for (const row of this.#view({ ...chat, leaf: message.id }).messages) this.addRow(copy, { ...row, id: `message-${this.#next++}`, chat: copy.summary.id, parent: copy.leaf });
+    for (const row of viewOf({ ...chat, leaf: message.id }).messages) this.addRow(copy, { ...row, id: `message-${this.#next++}`, chat: copy.summary.id, parent: copy.leaf });
     relink(copy);
     this.#changed(copy);
     return copy.summary;
@@ -193,7 +198,7 @@ export class FakeHost extends FakeData implements Platform {
   }
   async contextUse(id: string, question: Content[]): Promise<ContextUse> {
     const chat = this.#chat(id);
-    return this.#use(chat, this.#view(chat).messages, question);
+    return this.#use(chat, viewOf(chat).messages, question);
   }
   async setMemoryCut(id: string, cut: MemoryCut | null): Promise<ChatView> {
     const { chat, message } = this.#message(id);
@@ -218,7 +223,7 @@ export class FakeHost extends FakeData implements Platform {
     const made = this.addChat(title, Date.now(), { ...settings, carried_summary: SUMMARY });
     made.summary = { ...made.summary, folder: summary.folder };
     this.#changed(made);
-    return this.#view(made);
+    return viewOf(made);
   }
   async stop(id: string): Promise<void> {
     const run = this.#running.get(id);
@@ -327,13 +332,13 @@ export class FakeHost extends FakeData implements Platform {
   }
 
   #checkFits(chat: Chat, parent: string | null, question: Content[]): void {
-    const { tokens, context } = this.#use(chat, this.#view({ ...chat, leaf: parent }).messages, question);
+    const { tokens, context } = this.#use(chat, viewOf({ ...chat, leaf: parent }).messages, question);
     if (context !== null && tokens >= context) throw { code: 'context_full', arguments: { prompt: tokens, context }, message: 'The chat and this question do not fit.' };
   }
 
   /** The message up to which the model forgets, so that the question has half of the context. */
   #cutOf(chat: Chat, question: Content[]): string {
-    const { messages } = this.#view(chat);
+    const { messages } = viewOf(chat);
     const start = messages.findLastIndex((message) => message.memory_cut !== null) + 1;
     const ends = messages.filter((_, at) => at >= start && (messages[at + 1]?.role ?? 'user') === 'user');
     const fits = ends.find((end) => {
@@ -454,20 +459,8 @@ export class FakeHost extends FakeData implements Platform {
   }
 
   #shown(chat: Chat): ChatView {
-    const view = this.#view(chat);
+    const view = viewOf(chat);
     return { ...view, messages: newest(view.messages, chat.place) };
-  }
-  #view(chat: Chat): ChatView {
-    const branch: StoredMessage[] = [];
-    for (let id = chat.leaf; id !== null; ) {
-      const message = chat.messages.find((other) => other.id === id);
-      if (!message) break;
-      branch.unshift(message);
-      id = message.parent;
-    }
-    const last = branch.at(-1);
-    const beside = chat.messages.filter((other) => last !== undefined && other.parent === last.parent && other.id !== last.id && other.state === 'streaming');
-    return { summary: chat.summary, settings: chat.settings, draft: chat.draft, scroll_place: chat.place, messages: branch, beside };
   }
 
   #isRunning(chat: Chat): boolean {

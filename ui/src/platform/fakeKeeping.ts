@@ -30,7 +30,7 @@ export class FakeKeeping extends FakeDesktop implements KeepingPlatform {
   protected readonly chatListeners = new Set<() => void>();
   #folders: FakeFolder[] = [];
 
-  async searchHistory({ text, model, since, until }: HistoryQuery): Promise<HistoryHits> {
+  async searchHistory({ text, model, since, until, without_titles }: HistoryQuery): Promise<HistoryHits> {
     const words = searchTerms(text);
     const marksOf = (said: string): [number, number][] => words.flatMap((word) => matchesIn(said, word)).sort(([a], [b]) => a - b);
     const holds = (said: string): boolean => words.length > 0 && words.every((word) => matchesIn(said, word).length > 0);
@@ -38,7 +38,7 @@ export class FakeKeeping extends FakeDesktop implements KeepingPlatform {
     for (const { summary, messages, trashed } of this.kept.values()) {
       if (trashed !== null) continue;
       const { id: chat, title } = summary;
-      if (model === null && holds(title)) hits.push({ chat, title, message: null, role: null, model: null, at: summary.updated_at, snippet: title, marks: marksOf(title) });
+      if (model === null && !without_titles && holds(title)) hits.push({ chat, title, message: null, role: null, model: null, at: summary.updated_at, snippet: title, marks: marksOf(title) });
       for (const { id, role, parts, created_at: at, model: by } of messages) {
         const said = textOf(parts).replace(/\s+/g, ' ');
         const inTime = (since === null || at >= since) && (until === null || at < until);

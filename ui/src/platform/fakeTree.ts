@@ -1,7 +1,9 @@
 /** The tree of a chat of the fake host. */
 
+import type { ChatList } from '../bindings/ChatList';
 import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
+import type { ChatView } from '../bindings/ChatView';
 import type { Content } from '../bindings/Content';
 import type { Error as HostError } from '../bindings/Error';
 import type { ScrollPlace } from '../bindings/ScrollPlace';
@@ -21,6 +23,35 @@ export interface Chat {
   place: ScrollPlace | null;
   /** Puts messages back that were deleted out of a chat; returns that chat. */
   putBack: (() => Chat) | null;
+}
+
+/** The last two states of the list of chats that a window was given. */
+export class Editions {
+  #made = 0;
+  #last: { edition: number; chats: Map<string, string> }[] = [];
+
+  /** These chats, or what of them has changed since an edition that is known. */
+  list(chats: ChatSummary[], since: number | null): ChatList {
+    const before = this.#last.find(({ edition }) => edition === since)?.chats;
+    const now = new Map(chats.map((chat) => [chat.id, JSON.stringify(chat)]));
+    this.#last = [...this.#last.slice(-1), { edition: (this.#made += 1), chats: now }];
+    const gone = [...(before?.keys() ?? [])].filter((id) => !now.has(id));
+    return { edition: this.#made, whole: !before, chats: chats.filter(({ id }) => before?.get(id) !== now.get(id)), gone };
+  }
+}
+
+/** A chat with the branch that is shown. */
+export function viewOf(chat: Chat): ChatView {
+  const branch: StoredMessage[] = [];
+  for (let id = chat.leaf; id !== null; ) {
+    const message = chat.messages.find((other) => other.id === id);
+    if (!message) break;
+    branch.unshift(message);
+    id = message.parent;
+  }
+  const last = branch.at(-1);
+  const beside = chat.messages.filter((other) => last !== undefined && other.parent === last.parent && other.id !== last.id && other.state === 'streaming');
+  return { summary: chat.summary, settings: chat.settings, draft: chat.draft, scroll_place: chat.place, messages: branch, beside };
 }
 
 /** So many messages of a long chat are given at first. */

@@ -22,6 +22,7 @@ function asciiJson(text: string): string {
 
 export const tauri: Platform = {
   chats: () => invoke('chats'),
+  chatsSince: (edition) => invoke('chats_since', { edition }),
   chat: (id) => invoke('chat', { id }),
   earlierMessages: (message) => invoke('earlier_messages', { message }),
   createChat: (settings) => invoke('create_chat', { settings }),

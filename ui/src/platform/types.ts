@@ -2,6 +2,7 @@
 
 import type { AnswerEvent } from '../bindings/AnswerEvent';
 import type { Capabilities } from '../bindings/Capabilities';
+import type { ChatList } from '../bindings/ChatList';
 import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
@@ -51,6 +52,8 @@ export type Unsubscribe = () => void;
 export interface Platform extends AppUpdatePlatform, HubPlatform, PicturePlatform, FilePlatform, KeepingPlatform, DataPlatform, PowerPlatform, DesktopPlatform {
   /** All chats that are not in the trash. */
   chats(): Promise<ChatSummary[]>;
+  /** The same, or what of it has changed since an edition of the list. */
+  chatsSince(edition: number | null): Promise<ChatList>;
   /** One chat with the branch that is looked at; as in every view of a chat, a long branch is given by its newest messages. */
   chat(id: string): Promise<ChatView>;
   /** Messages right before this one on its branch, oldest first; none before the first. */

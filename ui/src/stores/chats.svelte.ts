@@ -1,5 +1,6 @@
 /** The list of chats. */
 
+import type { ChatList } from '../bindings/ChatList';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import { chatTitle } from '../lib/format';
 import { t } from '../messages';
@@ -14,6 +15,8 @@ export class Chats {
   /** What the search field holds. */
   query = $state('');
   #refreshing: Promise<void> | null = null;
+  /** Which state of the list the host gave last. */
+  #edition: number | null = null;
   /** Whether something may have changed since the list was asked for. */
   #stale = false;
 
@@ -51,7 +54,7 @@ export class Chats {
 
   async #read(): Promise<void> {
     try {
-      this.#show(await this.platform.chats());
+      this.#show(await this.platform.chatsSince(this.#edition));
       this.listed = true;
       this.toasts.settle('chats');
     } catch (reason) {
@@ -59,15 +62,15 @@ export class Chats {
     }
   }
 
-  /** Chats that are as they were stay the same objects, so that what was made of them, such as their rows, is not made again. */
-  #show(list: readonly ChatSummary[]): void {
-    const before = new Map(this.list.map((chat) => [chat.id, chat]));
-    const after = list.map((chat) => {
-      const known = before.get(chat.id);
-      // An open chat that is unread is looked at again each time: it is read as soon as its window is in sight.
-      return known && !chat.unread && isSame(known, chat) ? known : chat;
-    });
-    if (after.length !== this.list.length || after.some((chat, place) => chat !== this.list[place])) this.list = after;
+  /** Chats that have not changed stay the same objects, so that what was made of them, such as their rows, is not made again. */
+  #show({ edition, whole, chats, gone }: ChatList): void {
+    this.#edition = edition;
+    if (whole) return void (this.list = chats);
+    if (chats.length === 0 && gone.length === 0 && !this.list.some(({ unread }) => unread)) return;
+    const left = new Set([...gone, ...chats.map(({ id }) => id)]);
+    // An open chat that is unread is looked at again each time: it is read as soon as its window is in sight.
+    const kept = this.list.flatMap((chat) => (left.has(chat.id) ? [] : [chat.unread ? { ...chat } : chat]));
+    this.list = [...kept, ...chats].sort(inOrder);
   }
 
   async rename(id: string, title: string): Promise<void> {
@@ -128,7 +131,7 @@ export class Chats {
   }
 }
 
-function isSame(one: ChatSummary, other: ChatSummary): boolean {
-  const keys = Object.keys(other) as (keyof ChatSummary)[];
-  return keys.every((key) => one[key] === other[key]);
+/** The order of the list: pinned first, then by when something was last said, newest first. */
+function inOrder(a: ChatSummary, b: ChatSummary): number {
+  return Number(b.pinned) - Number(a.pinned) || b.updated_at - a.updated_at || (a.id < b.id ? 1 : -1);
 }

@@ -40,7 +40,7 @@ export class Finding {
     await this.#running;
     if (asked !== this.#asked) return;
     const days = SPANS[this.span];
-    const search = this.platform.searchHistory({ text, model: this.model, since: days === null ? null : Date.now() - days * DAY, until: null });
+    const search = this.platform.searchHistory({ text, model: this.model, since: days === null ? null : Date.now() - days * DAY, until: null, without_titles: true });
     this.#running = search.catch(() => {});
     try {
       const found = await search;

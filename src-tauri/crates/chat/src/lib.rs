@@ -13,6 +13,7 @@ mod finding;
 mod foreign_answer;
 mod idle_models;
 mod keeping;
+mod listing;
 mod live_answer;
 mod memory;
 mod model_users;
@@ -50,6 +51,7 @@ use tokio::time::timeout;
 pub use transfer::check_import_beginning;
 
 use crate::error::Error;
+use crate::listing::Editions;
 use crate::live_answer::LiveAnswer;
 use crate::owner::Owner;
 use crate::pictures::attachments;
@@ -86,6 +88,8 @@ struct Inner {
     previews: Previews,
     /// The summaries that are being made.
     summaries: Mutex<Summaries>,
+    /// What windows were told of the list of chats.
+    editions: tokio::sync::Mutex<Editions>,
     changes: watch::Sender<()>,
     settings: watch::Sender<Settings>,
     /// Becomes true when the app ends, for what nobody waits for.
@@ -122,6 +126,7 @@ impl Chat {
             running: Mutex::default(),
             previews: Previews::default(),
             summaries: Mutex::default(),
+            editions: tokio::sync::Mutex::default(),
             changes: watch::Sender::new(()),
             settings: watch::Sender::new(settings),
             closing: watch::Sender::new(false),

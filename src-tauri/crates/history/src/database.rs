@@ -37,6 +37,9 @@ const TABLES: [&str; 8] = [
     "search_documents",
 ];
 
+/// Lists the words of the full-text index; a connection has it for itself, the file knows nothing of it.
+const SEARCH_WORDS: &str = "CREATE VIRTUAL TABLE temp.search_words USING fts5vocab('main', 'search_index', 'instance')";
+
 /// The folder beside the file in which pictures lie.
 const ATTACHMENTS: &str = "attachments";
 
@@ -110,7 +113,16 @@ impl History {
             .connect_lazy_with(options.clone());
         let readers = SqlitePoolOptions::new()
             .max_connections(4)
-            .connect_lazy_with(options.pragma("query_only", "on"));
+            .after_connect(|connection, _| {
+                Box::pin(async move {
+                    // Of a damaged file the search does without.
+                    if let Err(error) = sqlx::raw_sql(SEARCH_WORDS).execute(&mut *connection).await {
+                        tracing::debug!(%error, "the words of the index cannot be listed");
+                    }
+                    sqlx::raw_sql("PRAGMA query_only = on").execute(connection).await.map(drop)
+                })
+            })
+            .connect_lazy_with(options);
         let history = Self {
             readers,
             writer,

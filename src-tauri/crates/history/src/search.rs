@@ -3,13 +3,15 @@
 use protocol::{HistoryHit, HistoryHits, HistoryQuery, Role};
 
 use crate::rows::{from_word, lossy};
-use crate::search_words::{expression, model_token, snippet, terms};
+use crate::search_words::{expression, model_token, snippet, terms, Term};
 use crate::{History, Result};
 
 /// So many titles are told at most.
 const TITLES: usize = 20;
 /// So many messages are told at most.
 const MESSAGES: usize = 80;
+/// So many words that begin alike are looked for one by one.
+const WORDS: usize = 32;
 /// So many texts are read into the index before it is asked; more of them are an old file that is being read meanwhile.
 const READ_FIRST: usize = 64;
 /// A number of a document is its time in milliseconds times this.
@@ -59,14 +61,14 @@ impl History {
             ..HistoryHits::default()
         };
         // A title is nobody's answer.
-        if query.model.is_none() {
+        if query.model.is_none() && !query.without_titles {
             let titles: Vec<TitleRow> = sqlx::query_as(
                 "SELECT c.id AS chat, c.title, c.updated_at AS at
                    FROM search_index s CROSS JOIN search_documents d ON d.id = s.rowid CROSS JOIN chats c ON c.id = d.chat_id
                   WHERE search_index MATCH ?1 AND d.message_id IS NULL AND c.deleted_at IS NULL AND c.updated_at >= ?2 AND (?3 IS NULL OR c.updated_at < ?3)
                   ORDER BY c.updated_at DESC, c.id DESC LIMIT ?4",
             )
-            .bind(expression("title", &terms))
+            .bind(expression("title", &terms, &[]))
             .bind(since)
             .bind(query.until)
             .bind(TITLES as i64 + 1)
@@ -88,7 +90,7 @@ impl History {
                 }
             }));
         }
-        let mut expression = expression("text", &terms);
+        let mut expression = expression("text", &terms, &self.beginnings(&terms).await);
         if let Some(model) = &query.model {
             expression += &format!(" AND model : \"{}\"", model_token(model));
         }
@@ -124,5 +126,39 @@ impl History {
             });
         }
         Ok(found)
+    }
+
+    /// For each term the words of the index that begin like it, where they are few; none for a term that the index is to expand. It does so by
+    /// writing down every place of all these words first, whereas single words are read only as far as somebody looks.
+    async fn beginnings(&self, terms: &[Term]) -> Vec<Vec<String>> {
+        let mut all = Vec::with_capacity(terms.len());
+        for term in terms {
+            let words = match term.beginning() {
+                Some(beginning) => self.words_from(beginning).await.unwrap_or_else(|error| {
+                    tracing::debug!(%error, "the words of the index cannot be listed");
+                    Vec::new()
+                }),
+                None => Vec::new(),
+            };
+            all.push(if words.len() > WORDS { Vec::new() } else { words });
+        }
+        all
+    }
+
+    /// The words of the index that begin like this, one more than [`WORDS`] at most. Each is sought from the one before it.
+    async fn words_from(&self, beginning: &str) -> Result<Vec<String>> {
+        Ok(sqlx::query_scalar(
+            "WITH RECURSIVE words (word) AS (
+                 SELECT (SELECT term FROM temp.search_words WHERE term >= ?1 LIMIT 1)
+                 UNION ALL
+                 SELECT (SELECT term FROM temp.search_words WHERE term >= word || char(1) LIMIT 1)
+                   FROM words WHERE substr(word, 1, length(?1)) = ?1
+                 LIMIT ?2)
+             SELECT word FROM words WHERE substr(word, 1, length(?1)) = ?1",
+        )
+        .bind(beginning)
+        .bind(WORDS as i64 + 1)
+        .fetch_all(&self.readers)
+        .await?)
     }
 }

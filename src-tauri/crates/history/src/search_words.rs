@@ -7,6 +7,8 @@ use icu_normalizer::DecomposingNormalizerBorrowed;
 
 /// So many words and phrases are looked for at most.
 const TERMS: usize = 32;
+/// The longest beginning of a word that the index holds as such (migration 7), in characters.
+const INDEXED_BEGINNINGS: usize = 3;
 /// How much of a text is folded at once while a place is looked for, in bytes.
 const WINDOW: usize = 4096;
 /// How far into a text a place is looked for, in bytes.
@@ -47,9 +49,23 @@ pub(crate) fn terms(text: &str) -> Vec<Term> {
     terms
 }
 
-/// The terms in the words of FTS5, of one column: <https://www.sqlite.org/fts5.html#full_text_query_syntax>
-pub(crate) fn expression(column: &str, terms: &[Term]) -> String {
-    let phrase = |term: &Term| {
+impl Term {
+    /// The beginning of a word whose place in the index is sure, if it is longer than the beginnings that the index holds themselves. Letters other
+    /// than those of ASCII may be folded in another way there.
+    pub(crate) fn beginning(&self) -> Option<&str> {
+        let sure = self.prefix && self.folded.len() > INDEXED_BEGINNINGS && self.written.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        sure.then_some(self.folded.as_str())
+    }
+}
+
+/// The terms in the words of FTS5, of one column: <https://www.sqlite.org/fts5.html#full_text_query_syntax>. `words`: for each term the words that
+/// are meant by it, if they are known; none: the index finds them.
+pub(crate) fn expression(column: &str, terms: &[Term], words: &[Vec<String>]) -> String {
+    let phrase = |(place, term): (usize, &Term)| {
+        if let Some(words) = words.get(place).filter(|words| !words.is_empty()) {
+            let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+            return format!("({})", words.join(" OR "));
+        }
         // Whatever a person writes is a text between quotes, of which only the quotes and a NUL mean something.
         let text: String = segmented(&term.written)
             .chars()
@@ -57,7 +73,7 @@ pub(crate) fn expression(column: &str, terms: &[Term]) -> String {
             .collect();
         format!("\"{text}\"{}", if term.prefix { " *" } else { "" })
     };
-    let all: Vec<String> = terms.iter().map(phrase).collect();
+    let all: Vec<String> = terms.iter().enumerate().map(phrase).collect();
     format!("{{{column}}} : ({})", all.join(" AND "))
 }
 
@@ -214,12 +230,12 @@ mod tests {
     #[test]
     fn words_and_phrases_become_one_expression_and_signs_none() {
         assert_eq!(
-            expression("text", &terms(r#"tea "green tea" %"#)),
+            expression("text", &terms(r#"tea "green tea" %"#), &[]),
             r#"{text} : ("tea" * AND "green tea")"#
         );
         assert!(terms("% _ * -- \" \" \u{0}").is_empty());
         assert_eq!(
-            expression("text", &terms("東京 a\u{0}b")),
+            expression("text", &terms("東京 a\u{0}b"), &[]),
             "{text} : (\" 東  京 \" * AND \"a b\" *)"
         );
         assert_eq!(terms(&"x ".repeat(1000)).len(), TERMS);

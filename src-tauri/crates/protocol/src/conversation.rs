@@ -82,6 +82,21 @@ pub struct ChatSummary {
     pub folder: Option<String>,
 }
 
+/// The list of chats, or what of it has changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ChatList {
+    /// Which state of the list this is: who has it asks for what has changed since.
+    #[ts(type = "number")]
+    pub edition: u64,
+    /// Whether these are all chats; else those that are new or changed since the edition that was asked for.
+    pub whole: bool,
+    /// The chats, in the order of the list.
+    pub chats: Vec<ChatSummary>,
+    /// Chats that are no longer listed, by their ids.
+    pub gone: Vec<String>,
+}
+
 /// Where a chat is scrolled to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]

@@ -20,6 +20,8 @@ pub struct HistoryQuery {
     /// What was said before this time, in Unix milliseconds.
     #[ts(type = "number | null")]
     pub until: Option<i64>,
+    /// Titles are left out: who has the list of chats finds them there.
+    pub without_titles: bool,
 }
 
 impl HistoryQuery {

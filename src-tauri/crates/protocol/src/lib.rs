@@ -41,7 +41,7 @@ pub use appearance::{Appearance, CodeTheme, Density, ReadingWidth, Theme, Though
 pub use chat_settings::{ChatSettings, Preset};
 pub use command::Command;
 pub use conversation::{
-    AnswerBody, AnswerEvent, AnswerState, ChatSummary, ChatView, DeleteScope, Folder, HistoryState, MemoryCut, Part, Position,
+    AnswerBody, AnswerEvent, AnswerState, ChatList, ChatSummary, ChatView, DeleteScope, Folder, HistoryState, MemoryCut, Part, Position,
     RepairedHistory, Role, RunningAnswer, ScrollPlace, StoredMessage, TrashedChat, Turn, TurnOfTwo,
 };
 pub use data_use::{DataUse, HistoryBackup};

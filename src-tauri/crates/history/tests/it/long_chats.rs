@@ -31,7 +31,11 @@ async fn a_long_chat_is_read_from_its_end_and_the_rest_apart() {
         message: message.into(),
         offset: 0.0,
     };
-    fresh.history.set_scroll_place(&chat, Some(&place(&whole.messages[6].id))).await.unwrap();
+    fresh
+        .history
+        .set_scroll_place(&chat, Some(&place(&whole.messages[6].id)))
+        .await
+        .unwrap();
     assert_eq!(newest(3).await.messages, whole.messages[4..]);
     fresh.history.set_scroll_place(&chat, Some(&place("gone"))).await.unwrap();
     assert_eq!(newest(3).await.messages, whole.messages[9..]);

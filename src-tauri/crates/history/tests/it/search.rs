@@ -27,9 +27,7 @@ async fn titles_come_first_then_what_was_said_newest_first_whatever_the_case() {
     let hits = found(&fresh, "tea").await;
     let ids: Vec<_> = hits.iter().map(|hit| hit.message.clone()).collect();
     assert_eq!(ids, [None, Some(turn.answer.id), Some(turn.question.id)]);
-    assert!(hits
-        .iter()
-        .all(|hit| hit.chat == chat && hit.title == "Where does TEA grow?"));
+    assert!(hits.iter().all(|hit| hit.chat == chat && hit.title == "Where does TEA grow?"));
     assert_eq!(
         hits.iter().map(|hit| hit.role).collect::<Vec<_>>(),
         [None, Some(Role::Assistant), Some(Role::User)]
@@ -243,4 +241,47 @@ async fn an_old_file_is_read_into_the_index_in_small_steps_and_new_words_are_fou
     let all = history.search(&HistoryQuery::words("old")).await.unwrap();
     assert!(!all.indexing && all.more && all.hits.len() == 80);
     assert!(!history.index_texts(40, false).await.unwrap(), "nothing is read twice");
+}
+
+#[tokio::test]
+async fn every_word_that_begins_so_is_found_however_many_there_are() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let said = ["harbour", "Harbours", "h\u{e1}rbourside", "harbo ur", "HARBOURMASTER's", "harb"];
+    for text in said {
+        fresh.turn(&chat, text, "no").await;
+    }
+    let questions = async |text: &str| -> Vec<String> {
+        let hits = found(&fresh, text).await.into_iter();
+        hits.filter(|hit| hit.role == Some(Role::User)).map(|hit| hit.snippet).collect()
+    };
+    assert_eq!(
+        questions("harbour").await,
+        ["HARBOURMASTER's", "h\u{e1}rbourside", "Harbours", "harbour"]
+    );
+    assert_eq!(questions("HARBOURS").await, ["h\u{e1}rbourside", "Harbours"]);
+    assert_eq!(questions("harbo").await.len(), 5);
+    assert_eq!(questions("harbo ur").await, ["harbo ur"]);
+    assert_eq!(questions("\"harbour\"").await, ["harbour"]);
+    assert_eq!(questions("harbourx").await, Vec::<String>::new());
+    // More words than are looked for one by one; the model's part is a column of its own.
+    for number in 0..40 {
+        fresh.turn(&chat, &format!("berg{number} tree"), "no").await;
+    }
+    assert_eq!(questions("berg").await.len(), 40);
+    assert_eq!(questions("berg tre").await.len(), 40);
+    assert_eq!(questions("berg3 tree").await.len(), 11);
+}
+
+#[tokio::test]
+async fn titles_are_left_out_for_who_has_them() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    fresh.turn(&chat, "Where does tea grow?", "no").await;
+    let query = HistoryQuery {
+        without_titles: true,
+        ..HistoryQuery::words("tea")
+    };
+    let hits = fresh.history.search(&query).await.unwrap().hits;
+    assert_eq!((hits.len(), hits[0].role), (1, Some(Role::User)));
 }

@@ -1,0 +1,113 @@
+//! The list of chats as windows keep it: they are told what of it has changed, because a long one is heavy and changes with every answer.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use protocol::{ChatList, ChatSummary, Result};
+
+use crate::Chat;
+
+/// So many states of the list are known: windows beside each other have the last one or the one before.
+const EDITIONS: usize = 3;
+
+/// The last states of the list.
+#[derive(Default)]
+pub(crate) struct Editions {
+    last: VecDeque<(u64, Arc<HashMap<String, ChatSummary>>)>,
+    made: u64,
+}
+
+impl Chat {
+    /// The chats outside the trash, or what of them has changed since this edition of the list, if it is still known here.
+    pub async fn chats_since(&self, edition: Option<u64>) -> Result<ChatList> {
+        // Held while the list is read, so that no edition is followed by an older state.
+        let mut editions = self.0.editions.lock().await;
+        let chats = self.chats().await?;
+        Ok(editions.list(chats, edition))
+    }
+}
+
+impl Editions {
+    /// Notes the present chats; what has changed since an edition.
+    fn list(&mut self, mut chats: Vec<ChatSummary>, since: Option<u64>) -> ChatList {
+        let now: HashMap<String, ChatSummary> = chats.iter().map(|chat| (chat.id.clone(), chat.clone())).collect();
+        let before = self
+            .last
+            .iter()
+            .find(|(edition, _)| Some(*edition) == since)
+            .map(|(_, chats)| chats.clone());
+        if self.last.back().is_none_or(|(_, last)| **last != now) {
+            self.made += 1;
+            self.last.push_back((self.made, Arc::new(now)));
+        }
+        if self.last.len() > EDITIONS {
+            self.last.pop_front();
+        }
+        let mut gone = Vec::new();
+        if let Some(before) = &before {
+            let present: HashSet<&str> = chats.iter().map(|chat| chat.id.as_str()).collect();
+            gone.extend(before.keys().filter(|id| !present.contains(id.as_str())).cloned());
+            gone.sort_unstable();
+            chats.retain(|chat| before.get(&chat.id) != Some(chat));
+        }
+        ChatList {
+            edition: self.made,
+            whole: before.is_none(),
+            chats,
+            gone,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chat(id: &str, revision: i64) -> ChatSummary {
+        ChatSummary {
+            id: id.into(),
+            title: String::new(),
+            created_at: 0,
+            updated_at: 0,
+            pinned: false,
+            running: false,
+            unread: false,
+            revision,
+            archived: false,
+            folder: None,
+        }
+    }
+
+    #[test]
+    fn who_has_an_edition_is_told_what_has_changed_and_everybody_else_all() {
+        let mut editions = Editions::default();
+        let many: Vec<ChatSummary> = (0..5000).map(|number| chat(&number.to_string(), 0)).collect();
+        let first = editions.list(many.clone(), None);
+        assert_eq!((first.whole, first.chats.len()), (true, 5000));
+        let same = editions.list(many.clone(), Some(first.edition));
+        assert_eq!(
+            (same.edition, same.whole, same.chats, same.gone),
+            (first.edition, false, vec![], vec![])
+        );
+
+        let mut changed = many.clone();
+        changed[7].revision = 1;
+        changed.remove(9);
+        changed.insert(0, chat("new", 0));
+        let second = editions.list(changed.clone(), Some(first.edition));
+        assert_eq!(second.chats, [chat("new", 0), chat("7", 1)]);
+        assert_eq!((second.whole, second.gone), (false, vec!["9".to_owned()]));
+        // Another window, which has the one before.
+        let other = editions.list(changed.clone(), Some(first.edition));
+        assert_eq!((other.edition, other.chats.len()), (second.edition, 2));
+        // One that has been asleep, or has an edition of another start of the app.
+        for revision in 2..6 {
+            changed[0].revision = revision;
+            editions.list(changed.clone(), None);
+        }
+        for unknown in [Some(first.edition), Some(77), None] {
+            let all = editions.list(changed.clone(), unknown);
+            assert_eq!((all.whole, all.chats.len(), all.gone.len()), (true, 5000, 0));
+        }
+    }
+}
