@@ -374,9 +374,9 @@ async fn check_readable(history: &History, model: &Model, file: &mut SqliteConne
         .search(&query)
         .await
         .unwrap()
-        .deleted_branches
+        .hits
         .into_iter()
-        .map(|place| place.chat)
+        .map(|hit| hit.chat)
         .collect();
     for id in model.chats.keys().filter(|id| model.chats[*id].messages.contains_key(&wanted)) {
         assert_eq!(found.contains(id), open.contains(id), "{wanted} in {id}");
