@@ -117,6 +117,8 @@ fn cleaned(words: &str, question: &str, answer: &str) -> Option<String> {
         _ => line,
     };
     let ornaments = ['"', '\'', '“', '”', '„', '«', '»', '‘', '’', '*', '_', '#', '`', '.', ' '];
+    // Marks of Markdown may stand around single words, too.
+    let line = line.replace("**", "").replace('`', "");
     let line = line.trim_matches(ornaments);
     let title: String = line.split_whitespace().collect::<Vec<_>>().join(" ");
     let fits = title.chars().count() <= LENGTH && title.split(' ').count() <= WORDS && !title.chars().any(char::is_control);
@@ -148,6 +150,7 @@ mod tests {
             "Growing Tomatoes",
             " \"Growing Tomatoes.\"\n",
             "**Title:** Growing  Tomatoes",
+            "**Growing** `Tomatoes`",
             "# Growing Tomatoes",
         ] {
             let words = words.replace("Growing", "Balcony");

@@ -1,0 +1,384 @@
+//! Chats that the real engine answers, with the model that comes with the app: the titles and summaries that it writes, and what it reads
+//! before somebody asks.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chat::Chat;
+use engine::MlxEngine;
+use futures::future::BoxFuture;
+use protocol::{
+    mailbox, AnswerBody, Capabilities, ChatSettings, Content, Engine, EngineActivity, ErrorCode, FolderSource, JobHandle, LoadEvent,
+    LocalEngine, MemoryCut, MemoryFigures, ModelInfo, ModelShelf, ModelSource, Position, Priority, Receiver, Request, Result, Role,
+    Sampling, StoredMessage, Thinking, TokenCount,
+};
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+/// Long enough for any of these on a busy computer.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Has Pebble, whatever it is asked for.
+struct Shelf;
+
+impl ModelShelf for Shelf {
+    fn resolve(&self, _reference: &str) -> Result<ModelSource> {
+        Ok(ModelSource::Folder(FolderSource {
+            reference: "pebble".into(),
+            path: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model"),
+            revision: None,
+        }))
+    }
+}
+
+/// The engine, which remembers what it was asked, and says of its model that it has so many times more parameters: Pebble is too small
+/// to be asked for titles.
+struct Witness {
+    engine: MlxEngine,
+    times: u64,
+    asked: watch::Sender<Vec<Request>>,
+    prefetched: watch::Sender<Vec<Request>>,
+    /// How many titles have been written to their end.
+    titles: watch::Sender<usize>,
+}
+
+impl Witness {
+    fn new(times: u64) -> Arc<Self> {
+        Arc::new(Self {
+            engine: MlxEngine::start(),
+            times,
+            asked: watch::Sender::default(),
+            prefetched: watch::Sender::default(),
+            titles: watch::Sender::default(),
+        })
+    }
+
+    /// The last question of a person, as the engine got it.
+    fn question(&self) -> Request {
+        let asked = self.asked.borrow();
+        let of_chats = asked.iter().filter(|request| request.priority == Priority::Chat);
+        of_chats.last().unwrap().clone()
+    }
+
+    /// What is read ahead with these words in it, once it was read.
+    async fn read_ahead(&self, words: &str) -> Vec<(Role, String)> {
+        let mut prefetched = self.prefetched.subscribe();
+        let with_words = |requests: &[Request]| requests.iter().map(said).find(|said| said.iter().any(|(_, text)| text.contains(words)));
+        let waited = timeout(PATIENCE, prefetched.wait_for(|requests| with_words(requests).is_some())).await;
+        let found = with_words(&waited.expect("it is read ahead").unwrap()).unwrap();
+        timeout(PATIENCE, self.engine.prefetched()).await.unwrap();
+        found
+    }
+}
+
+impl Engine for Witness {
+    fn generate(&self, request: Request) -> JobHandle {
+        let is_title = request.priority == Priority::Background;
+        self.asked.send_modify(|asked| asked.push(request.clone()));
+        let mut job = self.engine.generate(request);
+        if is_title {
+            let (sender, events) = mailbox();
+            let (mut said, titles) = (std::mem::replace(&mut job.events, events), self.titles.clone());
+            tokio::spawn(async move {
+                while let Some(event) = said.recv().await {
+                    sender.send(event);
+                }
+                titles.send_modify(|written| *written += 1);
+            });
+        }
+        job
+    }
+
+    fn capabilities(&self, model: &ModelSource) -> Capabilities {
+        self.engine.capabilities(model)
+    }
+
+    fn count(&self, request: Request) -> BoxFuture<'static, Result<TokenCount>> {
+        self.engine.count(request)
+    }
+
+    fn local(&self) -> Option<&dyn LocalEngine> {
+        Some(self)
+    }
+}
+
+impl LocalEngine for Witness {
+    fn load(&self, model: FolderSource) -> Receiver<LoadEvent> {
+        self.engine.load(model)
+    }
+
+    fn prefetch(&self, request: Request) {
+        self.engine.prefetch(request.clone());
+        self.prefetched.send_modify(|prefetched| prefetched.push(request));
+    }
+
+    fn unload(&self, reference: &str) -> BoxFuture<'static, Result<()>> {
+        self.engine.unload(reference)
+    }
+
+    fn unload_idle(&self, reference: &str, idle: Duration) -> BoxFuture<'static, Result<bool>> {
+        self.engine.unload_idle(reference, idle)
+    }
+
+    fn unload_all(&self) -> BoxFuture<'static, Result<()>> {
+        self.engine.unload_all()
+    }
+
+    fn loaded(&self) -> Vec<ModelInfo> {
+        let larger = |info: ModelInfo| ModelInfo {
+            parameters: info.parameters * self.times,
+            ..info
+        };
+        self.engine.loaded().into_iter().map(larger).collect()
+    }
+
+    fn follow(&self) -> watch::Receiver<EngineActivity> {
+        self.engine.follow()
+    }
+
+    fn memory(&self) -> BoxFuture<'static, Result<MemoryFigures>> {
+        self.engine.memory()
+    }
+}
+
+struct House {
+    folder: TempDir,
+    engine: Arc<Witness>,
+    chat: Chat,
+}
+
+impl House {
+    async fn new(times: u64) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Witness::new(times);
+        let chat = open(&history(&folder), &engine).await;
+        Self { folder, engine, chat }
+    }
+
+    /// The same after the app was started again.
+    async fn reopened(self) -> Self {
+        self.chat.shut_down().await;
+        let chat = open(&history(&self.folder), &self.engine).await;
+        Self { chat, ..self }
+    }
+
+    /// A chat whose answers can be foretold.
+    async fn new_chat(&self, settings: ChatSettings) -> String {
+        let settings = ChatSettings {
+            thinking: Some(Thinking::Off),
+            sampling: Sampling::greedy(),
+            ..settings
+        };
+        self.chat.create(settings).await.unwrap().summary.id
+    }
+
+    /// The answer to this question, once it has ended.
+    async fn ask(&self, chat: &str, question: &str) -> Result<StoredMessage> {
+        let turn = self.chat.send(chat, &[Content::text(question)], &Position::End).await?;
+        let mut events = self.chat.attach(&turn.answer.id, 0).await?;
+        loop {
+            let event = timeout(PATIENCE, events.recv()).await.unwrap().unwrap();
+            if let AnswerBody::Finished { message } = event.body {
+                return message.error.clone().map_or(Ok(*message), Err);
+            }
+        }
+    }
+
+    async fn title(&self, chat: &str) -> String {
+        self.chat.chat(chat).await.unwrap().summary.title
+    }
+
+    async fn titles_are_written(&self, count: usize) {
+        let mut titles = self.engine.titles.subscribe();
+        timeout(PATIENCE, titles.wait_for(|written| *written == count)).await.unwrap().unwrap();
+    }
+
+    async fn stored(&self, chat: &str) -> Vec<StoredMessage> {
+        self.chat.chat(chat).await.unwrap().messages
+    }
+
+    /// A process that ends while MLX computes may crash at its very end.
+    async fn end(self) {
+        self.chat.shut_down().await;
+        self.engine.unload_all().await.unwrap();
+    }
+}
+
+fn history(folder: &TempDir) -> PathBuf {
+    folder.path().join("history.sqlite")
+}
+
+async fn open(path: &Path, engine: &Arc<Witness>) -> Chat {
+    Chat::open(path, engine.clone(), Arc::new(Shelf)).await.unwrap()
+}
+
+fn said(request: &Request) -> Vec<(Role, String)> {
+    let messages = request.messages.iter();
+    messages.map(|message| (message.role, message.text_with_placeholders())).collect()
+}
+
+/// What was said, by which message.
+fn words(messages: &[StoredMessage]) -> Vec<(String, String)> {
+    messages.iter().map(|message| (message.id.clone(), message.text())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_answer_gets_the_title_that_its_model_writes_unless_that_is_none() {
+    let house = House::new(100).await;
+    // What it writes about a sum is its answer again.
+    let sum = house.new_chat(ChatSettings::default()).await;
+    assert!(house.ask(&sum, "What is 347 + 589?").await.unwrap().text().contains("936"));
+    house.titles_are_written(1).await;
+    // An answer that was cut short leaves something to be said.
+    let capital = house
+        .new_chat(ChatSettings {
+            max_tokens: Some(4),
+            ..ChatSettings::default()
+        })
+        .await;
+    let mut changes = house.chat.changes();
+    house.ask(&capital, "What is the capital of France?").await.unwrap();
+    house.titles_are_written(2).await;
+    // Its marks of Markdown are no part of it.
+    while house.title(&capital).await != "The capital of France is Paris" {
+        timeout(PATIENCE, changes.changed()).await.unwrap().unwrap();
+    }
+    assert_eq!(house.title(&sum).await, "What is 347 + 589?");
+
+    // It can be changed, and what a person wrote stays.
+    house.chat.rename(&capital, "Mine").await.unwrap();
+    house.ask(&capital, "What is the capital of Japan?").await.unwrap();
+    let house = house.reopened().await;
+    assert_eq!(house.title(&capital).await, "Mine");
+    let titles: Vec<Request> = house.engine.asked.borrow().iter().filter(|request| request.priority == Priority::Background).cloned().collect();
+    assert_eq!(titles.len(), 2, "one for each first answer");
+    assert!(titles.iter().all(|request| request.thinking == Some(Thinking::Off)));
+    house.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_as_small_as_pebble_is_not_asked_for_titles() {
+    let house = House::new(1).await;
+    let chat = house.new_chat(ChatSettings::default()).await;
+    house.ask(&chat, "What is the capital of France?").await.unwrap();
+    // A title would be asked for right after that.
+    house.engine.read_ahead("Paris").await;
+    sleep(Duration::from_millis(150)).await;
+    assert_eq!(house.engine.asked.borrow().len(), 1);
+    assert_eq!(house.title(&chat).await, "What is the capital of France?");
+    house.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_context_is_summarised_and_the_next_question_comes_after_the_summary() {
+    let house = House::new(1).await;
+    let settings = ChatSettings {
+        context: Some(512),
+        ..ChatSettings::default()
+    };
+    let chat = house.new_chat(settings).await;
+    house.ask(&chat, "My name is Yara.").await.unwrap();
+    let next = "Count from 1 to 40";
+    let mut asked = 0;
+    let full = loop {
+        match house.ask(&chat, next).await {
+            Ok(_) => asked += 1,
+            Err(error) => break error,
+        }
+        assert!(asked < 10, "the context is never full");
+    };
+    assert_eq!((full.code, asked > 1), (ErrorCode::ContextFull, true), "{full}");
+    let before = words(&house.stored(&chat).await);
+    let used = house.chat.context_use(&chat, &[]).await.unwrap().tokens;
+
+    let question = [Content::text(next)];
+    let view = house.chat.summarise_oldest(&chat, &question).await.unwrap();
+    assert_eq!(words(&view.messages), before, "nothing is deleted");
+    let cuts: Vec<&StoredMessage> = view.messages.iter().filter(|message| message.memory_cut.is_some()).collect();
+    let [cut] = cuts[..] else { panic!("{cuts:?}") };
+    let summary = cut.memory_cut.as_ref().unwrap().summary.clone().unwrap();
+    assert!(!summary.trim().is_empty());
+    assert!(house.chat.context_use(&chat, &[]).await.unwrap().tokens < used);
+    let ahead = house.engine.read_ahead(&summary).await;
+    assert_eq!(ahead[0], (Role::System, format!("Summary of the earlier conversation:\n{summary}")));
+
+    // It is written over, and kept.
+    let written = "The person is called Yara, and likes to have numbers counted.";
+    let edited = MemoryCut {
+        summary: Some(written.into()),
+    };
+    let cut = cut.id.clone();
+    house.chat.set_memory_cut(&cut, Some(&edited)).await.unwrap();
+    house.engine.read_ahead(written).await;
+    let house = house.reopened().await;
+    let kept = house.stored(&chat).await;
+    let at = kept.iter().position(|message| message.id == cut).unwrap();
+    assert_eq!((words(&kept), kept[at].memory_cut.as_ref()), (before.clone(), Some(&edited)));
+
+    let answer = house.ask(&chat, next).await.unwrap();
+    assert!(answer.text().starts_with("1, 2, 3"), "{}", answer.text());
+    let request = house.engine.question();
+    let sent = said(&request);
+    let remembered = kept[at + 1..].iter().map(|message| (message.role, message.text()));
+    let expected: Vec<(Role, String)> = [(Role::System, format!("Summary of the earlier conversation:\n{written}"))]
+        .into_iter()
+        .chain(remembered)
+        .chain([(Role::User, next.to_owned())])
+        .collect();
+    assert_eq!(sent, expected);
+    let usage = answer.usage.unwrap();
+    assert_eq!(usage.prompt_tokens, house.engine.count(request).await.unwrap().tokens);
+    // All but the question was read before it was asked.
+    assert!(usage.prefilled_tokens < 40 && usage.cached_tokens > 20, "{usage:?}");
+
+    // Taken back, the model remembers everything again.
+    house.chat.set_memory_cut(&cut, None).await.unwrap();
+    assert!(house.chat.context_use(&chat, &[]).await.unwrap().tokens > used);
+    house.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_chat_carries_a_summary_and_the_old_one_stays() {
+    let house = House::new(1).await;
+    let chat = house.new_chat(ChatSettings::default()).await;
+    house.ask(&chat, "My name is Yara.").await.unwrap();
+    let before = words(&house.stored(&chat).await);
+    let made = house.chat.carry_over(&chat, "Yara, continued").await.unwrap();
+    assert_eq!((made.summary.title.as_str(), made.messages.len()), ("Yara, continued", 0));
+    let carried = made.settings.carried_summary.clone();
+    assert!(!carried.trim().is_empty());
+    house.ask(&made.summary.id, "What is 2 + 3?").await.unwrap();
+    let sent = said(&house.engine.question());
+    let expected = [
+        (Role::System, format!("Summary of the earlier conversation:\n{carried}")),
+        (Role::User, "What is 2 + 3?".to_owned()),
+    ];
+    assert_eq!(sent, expected);
+    assert_eq!(words(&house.stored(&chat).await), before);
+    house.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_files_of_a_folder_are_read_before_the_first_question() {
+    let house = House::new(1).await;
+    // Nothing is loaded for what nobody asked yet.
+    let other = house.new_chat(ChatSettings::default()).await;
+    house.ask(&other, "What is 2 + 3?").await.unwrap();
+    let folder = house.chat.create_folder("Notes").await.unwrap().id;
+    for name in ["tea.md", "cups.txt"] {
+        let lines: String = (1..=20).map(|line| format!("line {line} of {name}\n")).collect();
+        let file = house.chat.add_file(lines.into_bytes(), name).await.unwrap();
+        house.chat.put_folder_file(&folder, &file).await.unwrap();
+    }
+    let chat = house.new_chat(ChatSettings::default()).await;
+    house.chat.move_to_folder(&chat, Some(&folder)).await.unwrap();
+    house.engine.read_ahead("line 20 of cups.txt").await;
+    let usage = house.ask(&chat, "What is 347 + 589?").await.unwrap().usage.unwrap();
+    // All but the question itself.
+    assert!(usage.cached_tokens > 200 && usage.prefilled_tokens < 30, "{usage:?}");
+    house.end().await;
+}

@@ -1,0 +1,93 @@
+//! A chat whose context is full, in the real window: its model summarises what lies behind, the summary is written over, and nothing is lost.
+
+use serde_json::{json, Value};
+
+use crate::support::driver::Window;
+use crate::window::{set_thinking, stored, text_of};
+
+const QUESTION: &str = "Count from 1 to 40";
+
+/// Writes into a field of the sheet of the chat, or into the editor of a summary.
+fn write(window: &Window, field: &str, text: &str) {
+    window.wait_for(field);
+    let script = "const area = document.querySelector(`[data-testid=${arguments[0]}]`); area.value = arguments[1];
+        for (const kind of ['input', 'change']) area.dispatchEvent(new Event(kind, { bubbles: true }))";
+    window.run(script, json!([field, text]));
+}
+
+/// Asks, and waits until the answer has ended.
+fn answered(window: &Window, question: &str) {
+    let before = window.attribute("message-assistant", "data-message-id");
+    window.ask(question);
+    window.wait_until("it is answered", || {
+        window.attribute("message-assistant", "data-message-id") != before && window.answer_state() == "complete"
+    });
+}
+
+/// Scrolls to where the model's memory begins; what lies far from what is seen is not drawn.
+fn wait_for_mark(window: &Window, contains: &str) {
+    let script = "const mark = document.querySelector('[data-testid=memory-mark]'); const box = document.querySelector('[data-testid=messages]');
+        if (mark) mark.scrollIntoView({ block: 'center' }); else box.scrollTop = box.scrollTop > 300 ? box.scrollTop - 300 : box.scrollHeight;
+        return mark !== null";
+    window.wait_until(&format!("the memory begins with {contains}"), || {
+        window.run(script, json!([])) == true && window.newest("memory-summary").contains(contains)
+    });
+}
+
+fn words(messages: &[Value]) -> Vec<String> {
+    messages.iter().map(text_of).collect()
+}
+
+/// What is stored of the only place in the chat at which the memory begins.
+fn summary(messages: &[Value]) -> String {
+    let cuts: Vec<&Value> = messages.iter().map(|message| &message["memory_cut"]).filter(|cut| cut.is_object()).collect();
+    assert_eq!(cuts.len(), 1, "{cuts:?}");
+    cuts[0]["summary"].as_str().expect("a summary").to_owned()
+}
+
+#[test]
+fn a_full_context_is_summarised_and_the_summary_can_be_written_over() {
+    let home = tempfile::tempdir().expect("a folder");
+    let window = Window::open(home.path());
+    set_thinking(&window, false);
+    answered(&window, "My name is Yara.");
+    window.click("open-chat-settings");
+    write(&window, "setting-context", "512");
+    window.click("chat-settings-done");
+    window.wait_until("the context is set", || window.newest("context-share").contains("512"));
+    // At four fifths of it a person is warned.
+    for asked in 0.. {
+        if window.count("summarise-oldest") > 0 {
+            break;
+        }
+        assert!(asked < 10, "the context is never nearly full");
+        answered(&window, QUESTION);
+    }
+    let before = stored(home.path());
+    window.click("summarise-oldest");
+    wait_for_mark(&window, "");
+    window.wait_until("the summary is stored", || {
+        stored(home.path()).iter().any(|message| message["memory_cut"].is_object())
+    });
+    window.picture("summarised");
+    let after = stored(home.path());
+    assert_eq!(words(&after), words(&before), "nothing is deleted");
+    assert!(!summary(&after).trim().is_empty());
+    wait_for_mark(&window, summary(&after).lines().next().unwrap_or_default());
+
+    let written = "The person is called Yara.";
+    window.click("edit-summary");
+    write(&window, "message-editor", written);
+    window.click("keep-edit");
+    wait_for_mark(&window, written);
+    answered(&window, QUESTION);
+    let messages = stored(home.path());
+    assert_eq!((summary(&messages).as_str(), messages.len()), (written, before.len() + 2));
+    assert_eq!(words(&messages)[..before.len()], words(&before)[..]);
+    let read = |messages: &[Value]| messages.last().and_then(|answer| answer["usage"]["prompt_tokens"].as_u64());
+    assert!(read(&messages) < read(&before), "{:?} {:?}", read(&messages), read(&before));
+
+    window.reload();
+    wait_for_mark(&window, written);
+    window.close();
+}
