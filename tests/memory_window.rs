@@ -40,7 +40,11 @@ fn words(messages: &[Value]) -> Vec<String> {
 
 /// What is stored of the only place in the chat at which the memory begins.
 fn summary(messages: &[Value]) -> String {
-    let cuts: Vec<&Value> = messages.iter().map(|message| &message["memory_cut"]).filter(|cut| cut.is_object()).collect();
+    let cuts: Vec<&Value> = messages
+        .iter()
+        .map(|message| &message["memory_cut"])
+        .filter(|cut| cut.is_object())
+        .collect();
     assert_eq!(cuts.len(), 1, "{cuts:?}");
     cuts[0]["summary"].as_str().expect("a summary").to_owned()
 }

@@ -42,8 +42,8 @@ use history::{now, History, NewAnswer};
 pub use history::{stored_settings, LONGEST_IMPORT};
 pub use keeping::{readable_history, set_history_aside};
 use protocol::{
-    AnswerEvent, AnswerState, Capabilities, ChatSettings, ChatSummary, ChatView, Content, Engine, Folder, ModelShelf, ModelSource, Position,
-    Receiver, RepairedHistory, Result, Role, Settings, Turn,
+    AnswerEvent, AnswerState, Capabilities, ChatSettings, ChatSummary, ChatView, Content, Engine, Folder, ModelShelf, ModelSource,
+    Position, Receiver, RepairedHistory, Result, Role, Settings, Turn,
 };
 pub use shown_pictures::{PictureFile, ShownPicture};
 use tokio::sync::watch;

@@ -67,7 +67,12 @@ impl Witness {
     /// What is read ahead with these words in it, once it was read.
     async fn read_ahead(&self, words: &str) -> Vec<(Role, String)> {
         let mut prefetched = self.prefetched.subscribe();
-        let with_words = |requests: &[Request]| requests.iter().map(said).find(|said| said.iter().any(|(_, text)| text.contains(words)));
+        let with_words = |requests: &[Request]| {
+            requests
+                .iter()
+                .map(said)
+                .find(|said| said.iter().any(|(_, text)| text.contains(words)))
+        };
         let waited = timeout(PATIENCE, prefetched.wait_for(|requests| with_words(requests).is_some())).await;
         let found = with_words(&waited.expect("it is read ahead").unwrap()).unwrap();
         timeout(PATIENCE, self.engine.prefetched()).await.unwrap();
@@ -194,7 +199,10 @@ impl House {
 
     async fn titles_are_written(&self, count: usize) {
         let mut titles = self.engine.titles.subscribe();
-        timeout(PATIENCE, titles.wait_for(|written| *written == count)).await.unwrap().unwrap();
+        timeout(PATIENCE, titles.wait_for(|written| *written == count))
+            .await
+            .unwrap()
+            .unwrap();
     }
 
     async fn stored(&self, chat: &str) -> Vec<StoredMessage> {
@@ -254,7 +262,14 @@ async fn a_first_answer_gets_the_title_that_its_model_writes_unless_that_is_none
     house.ask(&capital, "What is the capital of Japan?").await.unwrap();
     let house = house.reopened().await;
     assert_eq!(house.title(&capital).await, "Mine");
-    let titles: Vec<Request> = house.engine.asked.borrow().iter().filter(|request| request.priority == Priority::Background).cloned().collect();
+    let titles: Vec<Request> = house
+        .engine
+        .asked
+        .borrow()
+        .iter()
+        .filter(|request| request.priority == Priority::Background)
+        .cloned()
+        .collect();
     assert_eq!(titles.len(), 2, "one for each first answer");
     assert!(titles.iter().all(|request| request.thinking == Some(Thinking::Off)));
     house.end().await;

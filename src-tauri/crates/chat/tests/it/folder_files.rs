@@ -105,7 +105,10 @@ async fn the_files_are_read_ahead_before_the_first_question() {
     };
     harness.chat.prefetch_folder(&folder, elsewhere).await.unwrap();
     sleep(Duration::from_millis(100)).await;
-    assert!(harness.engine.take_prefetched().is_empty(), "there is nothing to read, or nobody who asked for it");
+    assert!(
+        harness.engine.take_prefetched().is_empty(),
+        "there is nothing to read, or nobody who asked for it"
+    );
     let missing = harness.chat.prefetch_folder("missing", ChatSettings::default()).await;
     assert_eq!(missing.unwrap_err().code, ErrorCode::NotFound);
 }
