@@ -1,5 +1,6 @@
 //! What an answer begins with: its request checked, rendered and tokenised.
 
+use checkpoint::memory::Backend;
 use checkpoint::ImagePlan;
 use prompt::{ChatProcessor, Prompt, RenderRequest};
 use protocol::{limits, Request, Sampling, Thinking, ThinkingControl};
@@ -13,7 +14,13 @@ use crate::sampler::SamplerConfig;
 use crate::sequence::PromptImage;
 
 /// The least distance of two boundaries at which reading pauses: reading fewer tokens again costs less than a pause.
-const MIN_BOUNDARY_DISTANCE: usize = 32;
+const fn min_boundary_distance(backend: Backend) -> usize {
+    match backend {
+        Backend::Cpu | Backend::Metal => 32,
+        // A pass takes 20 ms there, however few its tokens are; hundreds more are read in that time.
+        Backend::Cuda => 256,
+    }
+}
 
 /// Refuses what no model can do, before one is loaded for it. Schemas were checked before the worker was asked.
 pub fn check(request: &Request) -> Result<()> {
@@ -102,11 +109,12 @@ pub fn prepare(files: &ModelFiles, request: &Request, images: &RequestImages) ->
 /// The boundaries at which reading pauses for a copy, from `start` on. A pause costs one more forward pass, so tokens close to
 /// the last copy are read again instead; the last boundary costs nothing, because the token that is left is read by itself
 /// anyway.
-pub fn pauses(boundaries: Vec<usize>, start: usize) -> Vec<usize> {
+pub fn pauses(boundaries: Vec<usize>, start: usize, backend: Backend) -> Vec<usize> {
+    let distance = min_boundary_distance(backend);
     let (mut last_kept, end) = (start, boundaries.last().copied());
     let mut kept = boundaries;
     kept.retain(|boundary| {
-        let worth = *boundary >= last_kept + MIN_BOUNDARY_DISTANCE || Some(*boundary) == end;
+        let worth = *boundary >= last_kept + distance || Some(*boundary) == end;
         if worth {
             last_kept = *boundary;
         }
@@ -124,5 +132,24 @@ pub fn thinks(asked: Option<Thinking>, control: &ThinkingControl) -> bool {
         (ThinkingControl::Levels { default, .. }, None) => *default != Some(Thinking::Off),
         // Even if nothing can be switched off, a thought is shown as one.
         (ThinkingControl::Levels { .. } | ThinkingControl::Always | ThinkingControl::Never | ThinkingControl::ByRequest { .. }, _) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_pauses_as_seldom_as_a_pass_is_costly() {
+        let boundaries = || vec![40, 60, 100, 300, 310, 320];
+        for (backend, kept) in [
+            (Backend::Cpu, vec![40, 100, 300, 320]),
+            (Backend::Metal, vec![40, 100, 300, 320]),
+            (Backend::Cuda, vec![300, 320]),
+        ] {
+            assert_eq!(pauses(boundaries(), 0, backend), kept, "{backend:?}");
+            // What was read already counts, and the last one costs nothing.
+            assert_eq!(pauses(vec![310, 320], 300, backend), [320], "{backend:?}");
+        }
     }
 }

@@ -92,7 +92,7 @@ impl Generation {
         if seen < cached {
             sampler.observe(&self.tokens[seen..cached])?;
         }
-        self.boundaries = pauses(std::mem::take(&mut self.boundaries), cached);
+        self.boundaries = pauses(std::mem::take(&mut self.boundaries), cached, backend());
         let state = state.with_images(self.images.as_ref().map(|(images, _)| images.clone()));
         self.sequence = Some(Sequence::new(state, sampler).with_logprobs(self.request.top_logprobs));
         Ok(cached)
