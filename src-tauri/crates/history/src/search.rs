@@ -162,3 +162,31 @@ impl History {
         .await?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use protocol::ChatSettings;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn words_of_the_index_are_listed_by_connections_that_write_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = History::open(&folder.path().join("history.sqlite")).await.unwrap();
+        let chat = history.create_chat(&ChatSettings::default()).await.unwrap().summary.id;
+        history
+            .rename_chat(&chat, "Harbour, harbourside, h\u{e1}rbours; harp")
+            .await
+            .unwrap();
+        while history.index_texts(10, true).await.unwrap() {}
+        assert_eq!(
+            history.words_from("harbour").await.unwrap(),
+            ["harbour", "harbours", "harbourside"]
+        );
+        assert_eq!(history.words_from("harbourx").await.unwrap(), Vec::<String>::new());
+        let words = history.beginnings(&terms("harbo \"harbour\" har h\u{e1}rbo")).await;
+        assert_eq!(words.iter().map(Vec::len).collect::<Vec<_>>(), [3, 0, 0, 0]);
+        let written = sqlx::query("DELETE FROM chats").execute(&history.readers).await;
+        assert!(written.is_err(), "{written:?}");
+    }
+}

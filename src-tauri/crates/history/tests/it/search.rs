@@ -268,6 +268,7 @@ async fn every_word_that_begins_so_is_found_however_many_there_are() {
     for number in 0..40 {
         fresh.turn(&chat, &format!("berg{number} tree"), "no").await;
     }
+    while fresh.history.index_texts(1_000, true).await.unwrap() {}
     assert_eq!(questions("berg").await.len(), 40);
     assert_eq!(questions("berg tre").await.len(), 40);
     assert_eq!(questions("berg3 tree").await.len(), 11);
