@@ -60,8 +60,8 @@ impl Witness {
     /// The last question of a person, as the engine got it.
     fn question(&self) -> Request {
         let asked = self.asked.borrow();
-        let of_chats = asked.iter().filter(|request| request.priority == Priority::Chat);
-        of_chats.last().unwrap().clone()
+        let question = asked.iter().rfind(|request| request.priority == Priority::Chat);
+        question.unwrap().clone()
     }
 
     /// What is read ahead with these words in it, once it was read.
