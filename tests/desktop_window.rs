@@ -27,12 +27,20 @@ fn open_app_page(window: &Window) {
 }
 
 fn close_settings(window: &Window) {
+    let before = window.open_windows();
     window.press_with_control("w");
+    window.wait_until("Settings is closed", || window.open_windows() < before);
     window.switch_to("Ponder");
 }
 
 fn is_visible(window: &Window) -> bool {
     window.run("return document.visibilityState", json!([])) == "visible"
+}
+
+fn wait_for_focus(window: &Window) {
+    window.wait_until("the page has the focus", || {
+        window.run("return document.hasFocus()", json!([])) == true
+    });
 }
 
 /// An app with other data on the same display, which ends with the test.
@@ -93,9 +101,7 @@ fn keys_that_are_set_show_quick_entry_while_another_program_is_in_front() {
     );
 
     // It has the focus: a question is typed and sent with the same keyboard.
-    window.wait_until("the page has the focus", || {
-        window.run("return document.hasFocus()", json!([])) == true
-    });
+    wait_for_focus(&window);
     keyboard.type_text("What is 347 + 589?");
     keyboard.press("Return");
     window.wait_until("it is answered", || {
@@ -109,6 +115,7 @@ fn keys_that_are_set_show_quick_entry_while_another_program_is_in_front() {
     window.wait_until("it is back, with its answer", || {
         is_visible(&window) && window.newest("quick-answer").contains("936")
     });
+    wait_for_focus(&window);
     keyboard.press("Escape");
     window.wait_until("Escape hides it", || !is_visible(&window));
 
@@ -155,6 +162,7 @@ fn keys_are_heard_from_the_start_on_and_another_program_that_wants_them_is_refus
     keyboard.press(KEYS.2);
     window.switch_to("Quick entry");
     window.wait_until("the window is there", || is_visible(&window));
+    wait_for_focus(&window);
     keyboard.press("Escape");
     window.wait_until("Escape hides it", || !is_visible(&window));
     assert!(!log(home.path()).contains("are not heard"), "{}", log(home.path()));
@@ -270,4 +278,30 @@ fn the_number_of_downloads_is_on_the_apps_icon_while_they_run() {
     window.wait_until("it has none again", || desktop.numbers().last() == Some(&none));
     assert!(desktop.numbers().iter().all(|number| *number == one || *number == none));
     window.close();
+}
+
+#[test]
+fn a_header_lets_its_window_fill_the_screen_and_quick_entry_keeps_its_size() {
+    let home = tempfile::tempdir().expect("a folder");
+    let window = Window::open(home.path());
+    // With a window manager, which alone makes windows larger.
+    let _keyboard = Keyboard::of(&window);
+    // What a double click on a header asks for.
+    let asked = || {
+        let script = "const said = arguments[0]; \
+                      window.__TAURI_INTERNALS__.invoke('plugin:window|internal_toggle_maximize').then(() => said('done'), (no) => said(String(no)))";
+        window.run_async(script, json!([])).as_str().expect("an answer").to_owned()
+    };
+    let width = || window.run("return innerWidth", json!([])).as_f64().expect("a width");
+    let before = width();
+    assert_eq!(asked(), "done");
+    window.wait_until("it fills the screen", || width() > before + 50.0);
+    assert_eq!(asked(), "done");
+    window.wait_until("it is as it was", || (width() - before).abs() < 2.0);
+    assert!(window.start_again(&["--quick-entry"]).status.success());
+    window.switch_to("Quick entry");
+    assert!(asked().contains("not allowed"), "{}", asked());
+    window.switch_to("Ponder");
+    window.press_with_control("q");
+    window.wait_for_end();
 }

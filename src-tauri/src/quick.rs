@@ -81,6 +81,11 @@ fn listen(app: &AppHandle, entry: &QuickEntry, keys: Option<&str>) -> Result<(),
     let shortcuts = app.global_shortcut();
     shortcuts.unregister_all().map_err(|error| said(&error))?;
     let Some(keys) = keys else {
+        // On X11 the plugin's library keeps to itself that keys are given back until it asks the server for others; here for some that hardly a keyboard has.
+        #[cfg(target_os = "linux")]
+        if let Err(error) = shortcuts.register("Ctrl+Alt+Shift+Super+Quote") {
+            tracing::debug!("the server knows of the keys that were given back: {error}");
+        }
         return Ok(());
     };
     let pressed = shortcuts.on_shortcut(keys, |app, _, event| {
@@ -102,7 +107,31 @@ pub fn show(app: &AppHandle) -> tauri::Result<()> {
         *entry.front.lock().unwrap_or_else(PoisonError::into_inner) = crate::front::Front::other();
     }
     window::show(app, WindowName::Quick)?;
+    #[cfg(target_os = "linux")]
+    take_focus(app)?;
     app.emit_to(EventTarget::webview_window(WindowName::Quick.as_str()), QUICK_SHOWN, ())
+}
+
+/// Asks the window manager for the focus with the time of now. GTK knows nothing of keys that are heard everywhere, and a window that it
+/// shows with the time of the last click in this app stays without the focus if another program was clicked since.
+#[cfg(target_os = "linux")]
+fn take_focus(app: &AppHandle) -> tauri::Result<()> {
+    use gtk::glib::prelude::Cast;
+    use gtk::prelude::{GtkWindowExt, WidgetExt};
+
+    let Some(window) = app.get_webview_window(WindowName::Quick.as_str()) else {
+        return Ok(());
+    };
+    window.clone().run_on_main_thread(move || {
+        let Ok(window) = window.gtk_window() else {
+            return;
+        };
+        // Wayland's windows have no such time; there the compositor decides.
+        let surface = window.window().and_then(|surface| surface.downcast::<gdkx11::X11Window>().ok());
+        if let Some(surface) = surface {
+            window.present_with_time(gdkx11::functions::x11_get_server_time(&surface));
+        }
+    })
 }
 
 /// Hides the window; who had the focus before has it again.
