@@ -1,6 +1,6 @@
 //! The list of chats as windows keep it: they are told what of it has changed, because a long one is heavy and changes with every answer.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use protocol::{ChatList, ChatSummary, Result};
@@ -13,7 +13,7 @@ const EDITIONS: usize = 3;
 /// The last states of the list.
 #[derive(Default)]
 pub(crate) struct Editions {
-    last: VecDeque<(u64, Arc<HashMap<String, ChatSummary>>)>,
+    last: VecDeque<(u64, Arc<Vec<ChatSummary>>)>,
     made: u64,
 }
 
@@ -29,34 +29,46 @@ impl Chat {
 
 impl Editions {
     /// Notes the present chats; what has changed since an edition.
-    fn list(&mut self, mut chats: Vec<ChatSummary>, since: Option<u64>) -> ChatList {
-        let now: HashMap<String, ChatSummary> = chats.iter().map(|chat| (chat.id.clone(), chat.clone())).collect();
-        let before = self
-            .last
-            .iter()
-            .find(|(edition, _)| Some(*edition) == since)
-            .map(|(_, chats)| chats.clone());
-        if self.last.back().is_none_or(|(_, last)| **last != now) {
-            self.made += 1;
-            self.last.push_back((self.made, Arc::new(now)));
-        }
+    fn list(&mut self, chats: Vec<ChatSummary>, since: Option<u64>) -> ChatList {
+        let now = match self.last.back() {
+            Some((_, last)) if **last == chats => last.clone(),
+            _ => {
+                self.made += 1;
+                let now = Arc::new(chats);
+                self.last.push_back((self.made, now.clone()));
+                now
+            }
+        };
+        let before = self.last.iter().find(|(edition, _)| Some(*edition) == since);
+        let list = ChatList {
+            edition: self.made,
+            whole: before.is_none(),
+            chats: Vec::new(),
+            gone: Vec::new(),
+        };
+        let list = match before {
+            Some((edition, _)) if *edition == self.made => list,
+            Some((_, before)) => changes(list, before, &now),
+            None => ChatList {
+                chats: now.to_vec(),
+                ..list
+            },
+        };
         if self.last.len() > EDITIONS {
             self.last.pop_front();
         }
-        let mut gone = Vec::new();
-        if let Some(before) = &before {
-            let present: HashSet<&str> = chats.iter().map(|chat| chat.id.as_str()).collect();
-            gone.extend(before.keys().filter(|id| !present.contains(id.as_str())).cloned());
-            gone.sort_unstable();
-            chats.retain(|chat| before.get(&chat.id) != Some(chat));
-        }
-        ChatList {
-            edition: self.made,
-            whole: before.is_none(),
-            chats,
-            gone,
-        }
+        list
     }
+}
+
+/// The list with what differs between two of its states.
+fn changes(mut list: ChatList, before: &[ChatSummary], now: &[ChatSummary]) -> ChatList {
+    let mut left: HashMap<&str, &ChatSummary> = before.iter().map(|chat| (chat.id.as_str(), chat)).collect();
+    let changed = now.iter().filter(|chat| left.remove(chat.id.as_str()) != Some(*chat));
+    list.chats = changed.cloned().collect();
+    list.gone = left.into_keys().map(str::to_owned).collect();
+    list.gone.sort_unstable();
+    list
 }
 
 #[cfg(test)]

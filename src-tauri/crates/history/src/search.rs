@@ -179,10 +179,7 @@ mod tests {
             .await
             .unwrap();
         while history.index_texts(10, true).await.unwrap() {}
-        assert_eq!(
-            history.words_from("harbour").await.unwrap(),
-            ["harbour", "harbours", "harbourside"]
-        );
+        assert_eq!(history.words_from("harbour").await.unwrap(), ["harbour", "harbours", "harbourside"]);
         assert_eq!(history.words_from("harbourx").await.unwrap(), Vec::<String>::new());
         let words = history.beginnings(&terms("harbo \"harbour\" har h\u{e1}rbo")).await;
         assert_eq!(words.iter().map(Vec::len).collect::<Vec<_>>(), [3, 0, 0, 0]);
