@@ -370,14 +370,7 @@ async fn check_readable(history: &History, model: &Model, file: &mut SqliteConne
     let Some(wanted) = random.one(&questions) else { return };
     while history.index_texts(1_000, true).await.unwrap() {}
     let query = HistoryQuery::words(&format!("\"{wanted}\""));
-    let found: BTreeSet<String> = history
-        .search(&query)
-        .await
-        .unwrap()
-        .hits
-        .into_iter()
-        .map(|hit| hit.chat)
-        .collect();
+    let found: BTreeSet<String> = history.search(&query).await.unwrap().hits.into_iter().map(|hit| hit.chat).collect();
     for id in model.chats.keys().filter(|id| model.chats[*id].messages.contains_key(&wanted)) {
         assert_eq!(found.contains(id), open.contains(id), "{wanted} in {id}");
     }
