@@ -56,8 +56,6 @@ def linux(command, mlx, stage):
     for folder, wanted in (("mlx/lib", "libmlx.so*"), ("mlx_cpu.libs", "*")):
         for file in sorted((mlx / folder).glob(wanted)):
             files[f"/usr/lib/ponder/{folder}/{file.name}"] = file
-    # The command looks for MLX where the package puts it.
-    os.environ["LD_LIBRARY_PATH"] = str(mlx / "mlx/lib")
     manual = stage / "manual"
     manual.mkdir(parents=True)
     subprocess.run([command, "manual", manual], check=True)
