@@ -119,7 +119,11 @@ fn a_folder_takes_files_along_and_what_is_taken_out_comes_back() {
     window.wait_until("the window is ready", || {
         window.run("return document.activeElement?.dataset.testid", json!([])) == "composer"
     });
-    window.run("document.querySelector('[data-testid=chat-item]').dispatchEvent(new MouseEvent('contextmenu', { bubbles: true, cancelable: true }))", json!([]));
+    let menu = "document.querySelector('[data-testid=chat-item]').dispatchEvent(new MouseEvent('contextmenu', { bubbles: true, cancelable: true }))";
+    window.wait_until("the menu of a chat stays open", || {
+        window.run(menu, json!([]));
+        window.count("move-chat-to-folder") == 1
+    });
     window.click("move-chat-to-folder");
     window.type_into("new-folder", "Thesis");
     window.click("make-folder");
