@@ -53,7 +53,7 @@ def measure(window, seconds):
     idle = watch("without focus", pids, seconds)
     window.click("composer")
     focus(pids[0], "Ponder")
-    time.sleep(1)
+    time.sleep(CARET_RESTS)
     focused = window.run("return document.hasFocus() && document.activeElement.dataset.testid === 'composer'")
     caret = watch(f"with the caret in the composer ({'focused' if focused else 'the window has no focus here'})", pids, seconds)
 
