@@ -75,6 +75,23 @@ describe('StickToBottom', () => {
     expect(changes).toEqual([]);
   });
 
+  it('is not let go by content that became shorter and longer again before the scroll event came', () => {
+    area.scrollHeight = 998;
+    area.scrollTop = 898;
+    area.scrollHeight = 1018;
+    stick.scrolled();
+    stick.resized();
+    expect(area.scrollTop).toBe(918);
+    expect(changes).toEqual([]);
+  });
+
+  it('is let go by the bar while the content grows', () => {
+    stick.drag(true);
+    area.scrollHeight = 1018;
+    scrollTo(850);
+    expect(changes).toEqual([false]);
+  });
+
   it('is not let go by content that grew before the scroll event came', () => {
     area.scrollHeight = 1600;
     stick.scrolled();
