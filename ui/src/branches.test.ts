@@ -129,6 +129,32 @@ describe('what is deleted', () => {
   });
 });
 
+describe('the key of Undo in the composer, where the focus is after a deletion', () => {
+  const press = async (): Promise<boolean> => {
+    const event = new KeyboardEvent('keydown', { key: 'z', ctrlKey: true, bubbles: true, cancelable: true });
+    the('composer').dispatchEvent(event);
+    await pass(50);
+    return event.defaultPrevented;
+  };
+
+  it('brings back what was deleted', async () => {
+    await openChat();
+    await choose('answer-menu', 'delete-answer');
+    expect(document.activeElement).toBe(the('composer'));
+    expect(shown()).toEqual(['Question 1']);
+    expect(await press()).toBe(true);
+    expect(shown()).toEqual(['Question 1', 'Answer 1']);
+  });
+
+  it('takes back letters that were written since', async () => {
+    await openChat();
+    await choose('answer-menu', 'delete-answer');
+    the('composer').dispatchEvent(new InputEvent('input', { bubbles: true }));
+    expect(await press()).toBe(false);
+    expect(shown()).toEqual(['Question 1']);
+  });
+});
+
 describe('a chat', () => {
   it('is taken along from a message into another one', async () => {
     const id = await openChat(2);

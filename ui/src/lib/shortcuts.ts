@@ -64,11 +64,15 @@ export function shortcutLabel(command: Command, mac: boolean): string {
   return mac ? `⌘${shift ? '⇧' : ''}${letter}` : `Ctrl+${shift ? 'Shift+' : ''}${letter}`;
 }
 
-/** Whether an event asks to take back what was done last, outside of fields that take back letters. */
-export function asksUndo(event: KeyboardEvent, mac: boolean): boolean {
+/**
+ * Whether an event asks to take back what was done last. Fields take back letters, but where the focus only came to rest after something was done
+ * (`newer`: it was done after the last letter there), that is meant.
+ */
+export function asksUndo(event: KeyboardEvent, mac: boolean, newer = false): boolean {
   const modifier = mac ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
   if (!modifier || event.altKey || event.shiftKey || event.key.toLowerCase() !== 'z') return false;
-  return !(event.target instanceof Element && event.target.closest('input, textarea, [contenteditable="true"]'));
+  const field = event.target instanceof Element ? event.target.closest('input, textarea, [contenteditable="true"]') : null;
+  return !field || (newer && field.hasAttribute('data-focus-home'));
 }
 
 function isCommand(name: string): name is Command {

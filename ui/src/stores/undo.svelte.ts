@@ -10,21 +10,24 @@ interface Step {
   run: () => Promise<void> | void;
   /** The message that offers it. */
   toast: number | null;
+  /** How often something had been written where the focus comes to rest. */
+  typed: number;
 }
 
 export class Undo {
   #steps: Step[] = [];
+  #typed = 0;
 
   constructor(private readonly toasts: Toasts) {}
 
   /** Remembers how something is taken back that is seen without a message. */
   push(run: Step['run']): void {
-    this.#steps = [...this.#steps.slice(1 - DEPTH), { run, toast: null }];
+    this.#steps = [...this.#steps.slice(1 - DEPTH), { run, toast: null, typed: this.#typed }];
   }
 
   /** Says what was done and offers to take it back. With `final` it can be taken back for as long as that is said; then `final` is called. */
   offer(text: string, run: Step['run'], final: (() => void) | null = null): void {
-    const step: Step = { run, toast: null };
+    const step: Step = { run, toast: null, typed: this.#typed };
     const gone = (): void => {
       if (!this.#steps.includes(step)) return;
       this.#steps = this.#steps.filter((other) => other !== step);
@@ -32,6 +35,16 @@ export class Undo {
     };
     step.toast = this.toasts.say(text, { label: t('common.undo'), run: () => void this.#take(step) }, final && gone);
     this.#steps = [...this.#steps.slice(1 - DEPTH), step];
+  }
+
+  /** Something was written in a field; if that is where the focus comes to rest, the key takes back letters there. */
+  wrote(field: EventTarget | null): void {
+    if (field instanceof HTMLElement && field.hasAttribute('data-focus-home')) this.#typed += 1;
+  }
+
+  /** Whether the last thing was done after what was last written there. */
+  get isNewer(): boolean {
+    return this.#steps.at(-1)?.typed === this.#typed;
   }
 
   /** Takes back the last thing; says so if there is none. */
