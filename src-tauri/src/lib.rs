@@ -15,6 +15,8 @@ mod drag_out;
 mod failure;
 #[cfg(target_os = "macos")]
 mod front;
+#[cfg(target_os = "linux")]
+mod graphics;
 mod link;
 mod local_server;
 mod logging;
@@ -61,6 +63,8 @@ use crate::words::Words;
 /// # Errors
 /// When the data folder, the history or the window system cannot be opened; a window has said so then.
 pub fn run() -> Result<()> {
+    #[cfg(target_os = "linux")]
+    graphics::choose();
     // Lives until the end: what is logged after it is dropped is lost.
     let mut log = None;
     let context = context();
