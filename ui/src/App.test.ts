@@ -116,6 +116,15 @@ describe('asking', () => {
     expect(the('message-user').textContent?.trim()).toBe('What is 347 + 589?');
     expect(all('empty-state')).toEqual([]);
   });
+
+  it('loses nothing that is written to an example', async () => {
+    await open('chat');
+    await type('A long letter');
+    the('empty-state').querySelector('button')?.click();
+    await pass(500);
+    expect(all('message-user')).toEqual([]);
+    expect(the('composer')).toHaveProperty('value', 'A long letter');
+  });
 });
 
 describe('another process', () => {
