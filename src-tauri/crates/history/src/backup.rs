@@ -1,10 +1,13 @@
 //! Copies of the history file beside it, made by SQLite itself while the app goes on, checked before they count, a few of them.
 
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
+use tokio::task::spawn_blocking;
 
 use crate::{now, privacy, Error, History, Result};
 
@@ -16,6 +19,8 @@ const MOST: usize = 5;
 const MOST_BYTES: u64 = 2 << 30;
 /// What a copy is called while it is written.
 const DRAFT: &str = "draft.sqlite";
+/// Whoever writes a copy holds the lock of this file, so that two processes never write one draft.
+const LOCK: &str = "lock";
 
 impl History {
     /// Makes a copy if the newest one is older than this, and removes the oldest ones beyond the limits. Returns the new copy.
@@ -24,12 +29,13 @@ impl History {
     /// [`Error::Damaged`] if the copy does not pass SQLite's check, which means that the file would not either; no copy is removed then.
     pub async fn back_up(&self, older_than: Duration) -> Result<Option<PathBuf>> {
         let folder = self.path.with_file_name(FOLDER);
+        privacy::make_folder(&folder).map_err(Error::Folder)?;
+        let _turn = turn(folder.join(LOCK)).await?;
         let newest = backups(&self.path).first().map_or(i64::MIN, |backup| backup.made_at);
         let due = now().saturating_sub(older_than.as_millis() as i64);
         if newest > due {
             return Ok(None);
         }
-        privacy::make_folder(&folder).map_err(Error::Folder)?;
         let draft = folder.join(DRAFT);
         remove(&draft);
         privacy::make_file(&draft);
@@ -55,6 +61,22 @@ impl History {
         copied?;
         check(draft).await
     }
+}
+
+/// Waits until nobody else writes a copy; others wait as long as what is returned is there.
+async fn turn(lock: PathBuf) -> Result<File> {
+    let taken = spawn_blocking(move || {
+        let file = files::append_private(&lock)?;
+        match file.lock() {
+            // A file system without locks, such as some network ones.
+            Err(error) if error.kind() == ErrorKind::Unsupported => Ok(file),
+            locked => locked.map(|()| file),
+        }
+    });
+    taken
+        .await
+        .unwrap_or_else(|panicked| Err(std::io::Error::other(panicked)))
+        .map_err(Error::from_file)
 }
 
 /// Fails unless SQLite finds the whole file sound.

@@ -4,6 +4,7 @@
 use protocol::{AnswerState, ChatSummary, Content, MemoryCut, Role, StoredMessage};
 use sqlx::{Sqlite, Transaction};
 
+use crate::messages::{read_branch, read_message};
 use crate::parts::insert_parts;
 use crate::rows::{to_json, to_word};
 use crate::{new_id, now, Error, History, Result};
@@ -21,7 +22,9 @@ impl History {
     /// Stores an answer in a person's words beside one that has ended, and looks at it. Its thoughts stay. Fails with [`Error::NoEdit`] for
     /// every other message and for answers that call tools, and with [`Error::Busy`] while the chat has a running answer.
     pub async fn edit_answer(&self, message: &str, text: &str) -> Result<StoredMessage> {
-        let before = self.message(message).await?;
+        // Read and copied under one lock, so that another process changes nothing in between.
+        let mut transaction = self.write().await?;
+        let before = read_message(&mut *transaction, message).await?;
         let calls = before.parts.iter().any(|part| matches!(part.content, Content::ToolCall { .. }));
         if before.role != Role::Assistant || before.state == AnswerState::Streaming || calls {
             return Err(Error::NoEdit);
@@ -34,7 +37,6 @@ impl History {
             started_at: now,
             ended_at: now,
         });
-        let mut transaction = self.write().await?;
         check_idle(&mut transaction, &before.chat).await?;
         let copied = sqlx::query(
             "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, finished_at, model, settings, finish_reason, edited)
@@ -58,13 +60,13 @@ impl History {
     /// Copies the branch that ends with this message into a new chat of this title, which has the settings of its own and lies in the same
     /// folder. Fails with [`Error::Busy`] if an answer in it is being written.
     pub async fn fork_chat(&self, message: &str, title: &str) -> Result<ChatSummary> {
-        let branch = self.branch(message).await?;
+        let mut transaction = self.write().await?;
+        let branch = read_branch(&mut *transaction, message, None).await?;
         if branch.iter().any(|message| message.state == AnswerState::Streaming) {
             return Err(Error::Busy);
         }
         let (chat, now) = (new_id(), now());
         let origin = branch.last().map(|message| message.chat.clone()).unwrap_or_default();
-        let mut transaction = self.write().await?;
         let made = sqlx::query(
             "INSERT INTO chats (id, title, created_at, updated_at, settings, folder_id)
              SELECT ?2, ?3, ?4, ?4, settings, folder_id FROM chats WHERE id = ?1 AND deleted_at IS NULL",

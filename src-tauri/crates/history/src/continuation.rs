@@ -3,8 +3,7 @@
 use protocol::{AnswerState, EndedBy, ErrorCode, FinishReason, Role, StoredMessage};
 
 use crate::branches::check_idle;
-use crate::messages::one_at_a_time;
-use crate::rows::{messages, select_messages, PartOfMessage};
+use crate::messages::{one_at_a_time, read_message};
 use crate::{now, Error, History, Result};
 
 /// Whether this answer ended early, holds something to continue, and could become longer: the same request again does not help
@@ -35,21 +34,12 @@ impl History {
         let now = now();
         // Read and changed under one lock, so that of two processes only one continues it.
         let mut transaction = self.write().await?;
-        let rows: Vec<PartOfMessage> = sqlx::query_as(select_messages!(
-            "",
-            "FROM messages m LEFT JOIN parts p ON p.message_id = m.id WHERE m.id = ? ORDER BY p.position"
-        ))
-        .bind(message)
-        .fetch_all(&mut *transaction)
-        .await?;
-        if !messages(rows)?.pop().is_some_and(|message| message.continuable) {
-            return Err(Error::CannotContinue);
-        }
-        let chat: String = sqlx::query_scalar("SELECT chat_id FROM messages WHERE id = ?")
-            .bind(message)
-            .fetch_one(&mut *transaction)
-            .await?;
-        check_idle(&mut transaction, &chat).await?;
+        let before = match read_message(&mut *transaction, message).await {
+            Ok(before) if before.continuable => before,
+            Ok(_) | Err(Error::NotFound(_)) => return Err(Error::CannotContinue),
+            Err(error) => return Err(error),
+        };
+        check_idle(&mut transaction, &before.chat).await?;
         let updated = sqlx::query(
             "UPDATE messages SET state = 'streaming', owner = ?2, heartbeat = ?3, finished_at = NULL, finish_reason = NULL, ended_by = NULL,
                     error = NULL, stop_requested = 0, end_thinking_requested = 0

@@ -161,7 +161,8 @@ async fn move_memory_cut(transaction: &mut Transaction<'static, Sqlite>, from: &
     Ok(())
 }
 
-/// Brings messages back to where they were deleted. Returns their chat; `None` if this is no such chat, or their place is gone.
+/// Brings messages back to where they were deleted. Returns their chat; `None` if this is no such chat, their place is gone, or calls of theirs
+/// were made again there since: a chat has each call once.
 pub(crate) async fn put_back(transaction: &mut Transaction<'static, Sqlite>, trash: &str) -> Result<Option<String>> {
     let cut: Option<String> =
         sqlx::query_scalar("SELECT cut_from FROM chats WHERE id = ? AND deleted_at IS NOT NULL AND cut_from IS NOT NULL")
@@ -172,10 +173,13 @@ pub(crate) async fn put_back(transaction: &mut Transaction<'static, Sqlite>, tra
     let cut: CutFrom = from_json("place", &cut)?;
     let there: bool = sqlx::query_scalar(
         "SELECT EXISTS (SELECT 1 FROM chats WHERE id = ?1 AND deleted_at IS NULL)
-            AND (?2 IS NULL OR EXISTS (SELECT 1 FROM messages WHERE id = ?2 AND chat_id = ?1))",
+            AND (?2 IS NULL OR EXISTS (SELECT 1 FROM messages WHERE id = ?2 AND chat_id = ?1))
+            AND NOT EXISTS (SELECT 1 FROM messages own JOIN messages other ON other.chat_id = ?1 AND other.tool_call_id = own.tool_call_id
+                             WHERE own.chat_id = ?3)",
     )
     .bind(&cut.chat)
     .bind(&cut.parent)
+    .bind(trash)
     .fetch_one(&mut **transaction)
     .await?;
     if !there {

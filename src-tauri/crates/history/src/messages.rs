@@ -1,7 +1,7 @@
 //! The table `messages`: the tree of a chat, and the answers that are being written.
 
 use protocol::{AnswerState, ChatSettings, Content, Part, Position, Role, StoredMessage, Turn, TurnOfTwo};
-use sqlx::{Sqlite, Transaction};
+use sqlx::{Sqlite, SqliteExecutor, Transaction};
 
 use crate::attachments::check_attachments;
 use crate::branches::check_idle;
@@ -37,14 +37,7 @@ pub struct StreamingAnswer {
 impl History {
     /// A message.
     pub async fn message(&self, message: &str) -> Result<StoredMessage> {
-        let rows: Vec<PartOfMessage> = sqlx::query_as(select_messages!(
-            "",
-            "FROM messages m LEFT JOIN parts p ON p.message_id = m.id WHERE m.id = ? ORDER BY p.position"
-        ))
-        .bind(message)
-        .fetch_all(&self.readers)
-        .await?;
-        messages(rows)?.pop().ok_or(Error::NotFound("message"))
+        read_message(&self.readers, message).await
     }
 
     /// The messages from the first of the chat to this one.
@@ -66,24 +59,7 @@ impl History {
 
     /// The last messages of the branch that ends with this one, so many at most; `None`: all of them.
     pub(crate) async fn end_of_branch(&self, head: &str, most: Option<u32>) -> Result<Vec<StoredMessage>> {
-        let rows: Vec<PartOfMessage> = sqlx::query_as(select_messages!(
-            "WITH RECURSIVE branch (id, parent_id, distance) AS (
-                 SELECT id, parent_id, 0 FROM messages WHERE id = ?1
-                 UNION ALL
-                 SELECT above.id, above.parent_id, branch.distance + 1 FROM branch JOIN messages above ON above.id = branch.parent_id
-                 LIMIT ?2)",
-            "FROM branch JOIN messages m ON m.id = branch.id LEFT JOIN parts p ON p.message_id = m.id
-             ORDER BY branch.distance DESC, p.position"
-        ))
-        .bind(head)
-        // A negative number is no limit.
-        .bind(most.map_or(-1, i64::from))
-        .fetch_all(&self.readers)
-        .await?;
-        if rows.is_empty() {
-            return Err(Error::NotFound("message"));
-        }
-        messages(rows)
+        read_branch(&self.readers, head, most).await
     }
 
     /// How many messages a branch has after this one; `None` if it is not on the branch.
@@ -284,6 +260,40 @@ impl History {
             .map(|id| u32::from_le_bytes([id[0], id[1], id[2], id[3]]))
             .collect())
     }
+}
+
+/// A message as this connection sees it.
+pub(crate) async fn read_message(connection: impl SqliteExecutor<'_>, message: &str) -> Result<StoredMessage> {
+    let rows: Vec<PartOfMessage> = sqlx::query_as(select_messages!(
+        "",
+        "FROM messages m LEFT JOIN parts p ON p.message_id = m.id WHERE m.id = ? ORDER BY p.position"
+    ))
+    .bind(message)
+    .fetch_all(connection)
+    .await?;
+    messages(rows)?.pop().ok_or(Error::NotFound("message"))
+}
+
+/// The last messages of the branch that ends with this one, as this connection sees them; `None`: all of them.
+pub(crate) async fn read_branch(connection: impl SqliteExecutor<'_>, head: &str, most: Option<u32>) -> Result<Vec<StoredMessage>> {
+    let rows: Vec<PartOfMessage> = sqlx::query_as(select_messages!(
+        "WITH RECURSIVE branch (id, parent_id, distance) AS (
+             SELECT id, parent_id, 0 FROM messages WHERE id = ?1
+             UNION ALL
+             SELECT above.id, above.parent_id, branch.distance + 1 FROM branch JOIN messages above ON above.id = branch.parent_id
+             LIMIT ?2)",
+        "FROM branch JOIN messages m ON m.id = branch.id LEFT JOIN parts p ON p.message_id = m.id
+         ORDER BY branch.distance DESC, p.position"
+    ))
+    .bind(head)
+    // A negative number is no limit.
+    .bind(most.map_or(-1, i64::from))
+    .fetch_all(connection)
+    .await?;
+    if rows.is_empty() {
+        return Err(Error::NotFound("message"));
+    }
+    messages(rows)
 }
 
 /// Stores a complete message.

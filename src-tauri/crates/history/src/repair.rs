@@ -306,7 +306,8 @@ const MEND: &str = "
     INSERT INTO chats (id, title, created_at, updated_at)
     SELECT m.chat_id, 'Recovered chat', min(m.created_at), max(m.created_at) FROM messages m
      WHERE m.chat_id NOT IN (SELECT id FROM chats) GROUP BY m.chat_id;
-    INSERT INTO chats (id, title, created_at, updated_at)
+    -- An earlier repair may have made it.
+    INSERT OR IGNORE INTO chats (id, title, created_at, updated_at)
     SELECT 'recovered-parts', 'Recovered pieces', min(started_at), max(ended_at) FROM parts
      WHERE message_id NOT IN (SELECT id FROM messages) HAVING count(*) > 0;
     INSERT INTO messages (id, chat_id, role, state, created_at)

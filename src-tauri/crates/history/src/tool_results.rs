@@ -55,11 +55,12 @@ impl History {
         self.message(&id).await
     }
 
-    /// The ids of all calls that were ever made in a chat.
+    /// The ids of all calls that were ever made in a chat, those of its messages in the trash among them, which may come back.
     pub async fn call_ids(&self, chat: &str) -> Result<Vec<String>> {
         Ok(sqlx::query_scalar(
             "SELECT json_extract(p.content, '$.call.id') FROM messages m JOIN parts p ON p.message_id = m.id
-              WHERE m.chat_id = ? AND p.kind = 'tool_call'",
+              WHERE p.kind = 'tool_call' AND m.chat_id IN (
+                    SELECT ?1 UNION ALL SELECT id FROM chats WHERE CASE WHEN json_valid(cut_from) THEN cut_from ->> '$.chat' END = ?1)",
         )
         .bind(chat)
         .fetch_all(&self.readers)

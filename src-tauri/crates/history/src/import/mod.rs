@@ -14,8 +14,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use protocol::{AnswerState, ChatSettings, Content, FinishReason, ImageBytes, Part, Role, StoredMessage};
 use serde_json::Value;
+use sqlx::{Sqlite, Transaction};
 
 use self::folders::ImportedFolder;
+use crate::branches::set_head;
 use crate::parts::insert_parts;
 use crate::rows::{to_json, to_word};
 use crate::{new_id, now, Error, History, Result};
@@ -247,8 +249,10 @@ impl History {
         Ok(outcome)
     }
 
+    /// Stores a chat with its messages; returns whether it is new.
     async fn import_chat(&self, mut chat: ImportedChat) -> Result<bool> {
         if let Some(id) = &chat.id {
+            // Whether it is new is decided where it is stored; what is known to be here already keeps no pictures before.
             let here: Option<i64> = sqlx::query_scalar("SELECT 1 FROM chats WHERE id = ?")
                 .bind(id)
                 .fetch_optional(&self.readers)
@@ -260,6 +264,9 @@ impl History {
         self.import_pictures(&mut chat).await?;
         let id = chat.id.take().unwrap_or_else(new_id);
         let mut transaction = self.write().await?;
+        if !insert_chat(&mut transaction, &id, &chat).await? {
+            return Ok(false);
+        }
         let ids: Vec<&str> = chat.messages.iter().map(|message| message.id.as_str()).collect();
         let taken: i64 = sqlx::query_scalar("SELECT count(*) FROM messages WHERE id IN (SELECT value FROM json_each(?))")
             .bind(to_json(&ids))
@@ -268,59 +275,10 @@ impl History {
         if taken > 0 {
             rename_messages(&mut chat);
         }
-        sqlx::query(
-            "INSERT INTO chats (id, title, created_at, updated_at, pinned, archived_at, settings, draft, folder_id)
-              VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT id FROM folders WHERE id = ?))",
-        )
-        .bind(&id)
-        .bind(&chat.title)
-        .bind(chat.created_at)
-        .bind(chat.updated_at)
-        .bind(chat.pinned)
-        .bind(chat.archived.then(now))
-        .bind(to_json(&chat.settings))
-        .bind(to_json(&chat.draft))
-        .bind(&chat.folder)
-        .execute(&mut *transaction)
-        .await?;
         for message in &chat.messages {
-            sqlx::query(
-                "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, finished_at, model, model_revision, template_hash,
-                        settings, tool_call_id, thinking_ended, thinking_tokens, finish_reason, ended_by, error, notices, usage, timing,
-                        memory_cut, edited)
-                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            )
-            .bind(&message.id)
-            .bind(&id)
-            .bind(&message.parent)
-            .bind(to_word(&message.role))
-            .bind(to_word(&message.state))
-            .bind(message.created_at)
-            .bind(message.finished_at)
-            .bind(&message.model)
-            .bind(&message.model_revision)
-            .bind(&message.template_hash)
-            .bind(message.settings.as_ref().map(to_json))
-            .bind(&message.tool_call_id)
-            .bind(message.thinking_ended)
-            .bind(message.thinking_tokens)
-            .bind(message.finish_reason.as_ref().map(to_word))
-            .bind(message.ended_by.as_ref().map(to_json))
-            .bind(message.error.as_ref().map(to_json))
-            .bind(to_json(&message.notices))
-            .bind(message.usage.as_ref().map(to_json))
-            .bind(message.timing.as_ref().map(to_json))
-            .bind(message.memory_cut.as_ref().map(to_json))
-            .bind(message.edited)
-            .execute(&mut *transaction)
-            .await?;
-            insert_parts(&mut transaction, &message.id, &message.parts).await?;
+            insert_message(&mut transaction, &id, message).await?;
         }
-        sqlx::query("UPDATE chats SET head = ?2 WHERE id = ?1")
-            .bind(&id)
-            .bind(&chat.head)
-            .execute(&mut *transaction)
-            .await?;
+        set_head(&mut transaction, &id, chat.head.as_deref()).await?;
         transaction.commit().await?;
         Ok(true)
     }
@@ -362,6 +320,62 @@ impl History {
         chat.draft.iter_mut().for_each(rename);
         Ok(())
     }
+}
+
+/// Stores a chat without its messages, unless one of this id is here, in the trash too; returns whether it is new.
+async fn insert_chat(transaction: &mut Transaction<'static, Sqlite>, id: &str, chat: &ImportedChat) -> Result<bool> {
+    let inserted = sqlx::query(
+        "INSERT INTO chats (id, title, created_at, updated_at, pinned, archived_at, settings, draft, folder_id)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT id FROM folders WHERE id = ?))
+         ON CONFLICT (id) DO NOTHING",
+    )
+    .bind(id)
+    .bind(&chat.title)
+    .bind(chat.created_at)
+    .bind(chat.updated_at)
+    .bind(chat.pinned)
+    .bind(chat.archived.then(now))
+    .bind(to_json(&chat.settings))
+    .bind(to_json(&chat.draft))
+    .bind(&chat.folder)
+    .execute(&mut **transaction)
+    .await?;
+    Ok(inserted.rows_affected() > 0)
+}
+
+/// Stores a message of a chat that is there, and its parts.
+async fn insert_message(transaction: &mut Transaction<'static, Sqlite>, chat: &str, message: &StoredMessage) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, finished_at, model, model_revision, template_hash,
+                settings, tool_call_id, thinking_ended, thinking_tokens, finish_reason, ended_by, error, notices, usage, timing,
+                memory_cut, edited)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )
+    .bind(&message.id)
+    .bind(chat)
+    .bind(&message.parent)
+    .bind(to_word(&message.role))
+    .bind(to_word(&message.state))
+    .bind(message.created_at)
+    .bind(message.finished_at)
+    .bind(&message.model)
+    .bind(&message.model_revision)
+    .bind(&message.template_hash)
+    .bind(message.settings.as_ref().map(to_json))
+    .bind(&message.tool_call_id)
+    .bind(message.thinking_ended)
+    .bind(message.thinking_tokens)
+    .bind(message.finish_reason.as_ref().map(to_word))
+    .bind(message.ended_by.as_ref().map(to_json))
+    .bind(message.error.as_ref().map(to_json))
+    .bind(to_json(&message.notices))
+    .bind(message.usage.as_ref().map(to_json))
+    .bind(message.timing.as_ref().map(to_json))
+    .bind(message.memory_cut.as_ref().map(to_json))
+    .bind(message.edited)
+    .execute(&mut **transaction)
+    .await?;
+    insert_parts(transaction, &message.id, &message.parts).await
 }
 
 /// Gives every message another id, because some of them are taken.

@@ -20,6 +20,7 @@ mod search;
 mod settings;
 mod tool_results;
 mod torture;
+mod two_processes;
 
 use std::path::PathBuf;
 

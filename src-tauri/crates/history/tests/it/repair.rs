@@ -184,6 +184,31 @@ async fn messages_that_lost_what_they_hang_on_are_still_read() {
 }
 
 #[tokio::test]
+async fn pieces_without_a_message_are_recovered_again_beside_those_of_an_earlier_repair() {
+    let (fresh, ids) = filled(2).await;
+    for lost in 1..=2 {
+        raw(
+            &fresh,
+            "PRAGMA foreign_keys = off;
+             DELETE FROM messages WHERE id = (SELECT id FROM messages WHERE chat_id <> 'recovered-parts' AND role = 'assistant'
+                 AND NOT EXISTS (SELECT 1 FROM messages c WHERE c.parent_id = messages.id) ORDER BY id LIMIT 1)",
+        )
+        .await;
+        repair(&fresh.path()).await.unwrap();
+        let history = History::open(&fresh.path()).await.unwrap();
+        let pieces = history.tree("recovered-parts").await.unwrap();
+        assert_eq!(pieces.len(), lost);
+        assert!(pieces.iter().all(|message| message.text().starts_with("answer")));
+        history.close().await;
+    }
+    let history = History::open(&fresh.path()).await.unwrap();
+    assert_eq!(
+        history.tree(&ids[0]).await.unwrap().len() + history.tree(&ids[1]).await.unwrap().len(),
+        10
+    );
+}
+
+#[tokio::test]
 async fn backups_are_made_when_they_are_due_are_sound_and_few() {
     let (fresh, ids) = filled(2).await;
     let day = Duration::from_secs(24 * 3600);

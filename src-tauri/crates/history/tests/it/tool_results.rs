@@ -1,7 +1,7 @@
 //! One row for each generation and for each result of a tool.
 
 use history::{Error, ExportedPictures, NOT_RUN};
-use protocol::{AnswerState, Content, FinishReason, Position, Role, StoredMessage, ToolCall};
+use protocol::{AnswerState, Content, DeleteScope, FinishReason, Position, Role, StoredMessage, ToolCall};
 
 use crate::{asked, new_answer, part, texts, words, Fresh, WRITER};
 
@@ -209,4 +209,25 @@ async fn parts_of_every_kind_are_kept_in_messages_drafts_and_exports() {
     let export = history.export_json(&chat, &ExportedPictures::new()).await.unwrap();
     let messages: Vec<StoredMessage> = serde_json::from_value(export["messages"].clone()).unwrap();
     assert_eq!(messages, history.tree(&chat).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_deleted_turn_comes_back_although_its_calls_were_made_again() {
+    let fresh = Fresh::new().await;
+    let history = &fresh.history;
+    let chat = fresh.chat().await;
+    let deleted = fresh.calling(&chat, &["call_0"]).await;
+    history.add_tool_result(&deleted.id, "call_0", &asked("19 degrees")).await.unwrap();
+    let trashed = history.delete_message(&deleted.id, DeleteScope::Turn).await.unwrap();
+    // Who makes calls asks for these ids, so those that may come back are among them.
+    assert_eq!(history.call_ids(&chat).await.unwrap(), ["call_0"]);
+
+    let again = fresh.calling(&chat, &["call_0"]).await;
+    history.add_tool_result(&again.id, "call_0", &asked("4 degrees")).await.unwrap();
+    let restored = history.restore_chat(&trashed).await.unwrap();
+    assert_eq!(restored.id, trashed, "it is a chat of its own");
+    for (chat, result) in [(&chat, "4 degrees"), (&trashed, "19 degrees")] {
+        let messages = history.chat(chat).await.unwrap().messages;
+        assert_eq!(texts(&messages).last().map(String::as_str), Some(result));
+    }
 }

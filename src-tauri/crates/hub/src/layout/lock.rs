@@ -52,7 +52,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // ThinkingTerminator the file gives it up as well.
+        // Closing the file gives it up as well.
         let _ = self.file.unlock();
     }
 }
