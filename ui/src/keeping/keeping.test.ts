@@ -47,6 +47,31 @@ describe('the search over all chats', () => {
     expect(all('find')).toEqual([]);
   });
 
+  it('is gone through with the arrows from its field and back, and opened with Enter', async () => {
+    const press = async (key: string): Promise<void> => {
+      document.activeElement?.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+      await pass(50);
+    };
+    await open('chat');
+    the('search').focus();
+    await write('search', 'tea');
+    await pass(300);
+    expect(titles()).toEqual(['About tea']);
+    await press('ArrowDown');
+    expect(document.activeElement).toBe(the('chat-item'));
+    await press('ArrowDown');
+    expect(document.activeElement).toBe(all('found-place')[0]);
+    expect([...document.querySelectorAll('[data-testid="chats"] [tabindex="0"]')]).toEqual([document.activeElement]);
+    await press('End');
+    expect(document.activeElement).toBe(all('found-place')[1]);
+    await press('Home');
+    await press('ArrowUp');
+    expect(document.activeElement).toBe(the('search'));
+    await press('Enter');
+    await pass(300);
+    expect(the('chat-title').textContent).toBe('About tea');
+  });
+
   it('narrows by time and model, and says if nothing is there', async () => {
     await open('chat');
     await write('search', 'tea');
@@ -163,6 +188,21 @@ describe('keeping', () => {
     expect((await host.trash()).length).toBe(0);
   });
 
+  it('says in the sheet itself what went wrong there, and in the window again once that is closed', async () => {
+    await open('chat');
+    await click('open-kept');
+    await pass(50);
+    const chooser = field('import-file');
+    Object.defineProperty(chooser, 'files', { value: [new File(['{'], 'broken.json')] });
+    chooser.dispatchEvent(new Event('change', { bubbles: true }));
+    await pass(300);
+    expect(all('toast')).toHaveLength(1);
+    expect(the('kept').contains(the('toast'))).toBe(true);
+    await click('kept-close');
+    await pass(50);
+    expect(all('toast')).toHaveLength(1);
+  });
+
   it('takes back one thing after another, and in a field the letters alone', async () => {
     await open('chat');
     const rename = async (title: string): Promise<void> => {
@@ -173,6 +213,7 @@ describe('keeping', () => {
     await rename('About tea');
     await choose('About the sea', 'pin-chat');
     expect(titles()).toEqual(['About the sea', 'Tea, renamed']);
+    the('composer').dispatchEvent(new InputEvent('input', { bubbles: true }));
     await press('z', control, the('composer'));
     expect(titles()).toEqual(['About the sea', 'Tea, renamed']);
     await press('z', control);

@@ -28,7 +28,20 @@ export const TOAST_TIME = 8000;
 
 export class Toasts {
   shown = $state.raw<readonly Toast[]>([]);
+  /** The surfaces over the window, of which the last shows the messages: what lies below can neither be read nor pressed. */
+  #surfaces = $state.raw<readonly string[]>([]);
   #next = 1;
+
+  /** A surface lies over the window until the function is called. */
+  cover(surface: string): () => void {
+    this.#surfaces = [...this.#surfaces, surface];
+    return () => (this.#surfaces = this.#surfaces.filter((other) => other !== surface));
+  }
+
+  /** What is shown on a surface, or by the window itself (`null`). */
+  on(surface: string | null): readonly Toast[] {
+    return (this.#surfaces.at(-1) ?? null) === surface ? this.shown : [];
+  }
 
   /** Shows a message, with a button if something can be done about it; returns its number. */
   say(text: string, action: Toast['action'] = null, gone: Toast['gone'] = null): number {
