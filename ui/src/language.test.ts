@@ -43,6 +43,16 @@ describe('the language of the windows', () => {
     expect([host.app.language, document.title]).toEqual([null, 'Settings']);
   });
 
+  it('is that of dates', async () => {
+    host.backups = [{ made_at: Date.UTC(2026, 10, 23, 12), bytes: 1000 }];
+    await host.changeSettings({ language: 'de' });
+    await open('settings');
+    await spoken('de');
+    await click('tab-data');
+    await pass(50);
+    expect(the('backup').textContent).toContain('23.11.2026');
+  });
+
   it('changes without a word that was written, and without an end to an answer', async () => {
     await open('chat');
     await write('What is 347 + 589?');

@@ -137,26 +137,27 @@ export class Keeping {
   }
 
   async #import(call: () => Promise<ImportReport>): Promise<void> {
+    this.toasts.settle('import');
     await this.#change(async () => {
       const { chats, already_here } = await call();
       const known = already_here > 0 ? ` ${t('import.known', { count: already_here })}` : '';
       this.toasts.say(`${t('import.done', { count: chats })}${known}`);
-    });
+    }, 'import');
   }
 
   /** Changes something and lists all anew; says whether it was done. */
-  async #change(call: () => Promise<void>): Promise<boolean> {
-    const done = await this.#try(call);
+  async #change(call: () => Promise<void>, cause: string | null = null): Promise<boolean> {
+    const done = await this.#try(call, cause);
     await Promise.all([this.refresh(), this.chats.refresh()]);
     return done;
   }
 
-  async #try(call: () => Promise<void>): Promise<boolean> {
+  async #try(call: () => Promise<void>, cause: string | null = null): Promise<boolean> {
     try {
       await call();
       return true;
     } catch (reason) {
-      this.toasts.report(reason);
+      this.toasts.report(reason, cause);
       return false;
     }
   }
