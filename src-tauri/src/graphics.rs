@@ -8,12 +8,19 @@ use rustix::fs::{access, Access};
 /// Where Linux shows what may be drawn with, as `renderD128`.
 const DEVICES: &str = "/dev/dri";
 /// WebKitGTK's own switch; the processes of its pages inherit it, which no setting of a web view reaches in time.
-const NO_COMPOSITOR: &str = "WEBKIT_DISABLE_DMABUF_RENDERER";
+const NO_COMPOSITOR: (&str, &str) = ("WEBKIT_DISABLE_DMABUF_RENDERER", "1");
+/// GTK's, which otherwise starts the rasteriser to ask what it can do.
+const NO_OPENGL: (&str, &str) = ("GDK_GL", "disable");
 
 /// Lets WebKit paint by itself if there is no graphics card that this person may use. Before GTK or a thread begins; what a person has set themself stays.
 pub fn choose() {
-    if std::env::var_os(NO_COMPOSITOR).is_none() && !has_card(Path::new(DEVICES)) {
-        std::env::set_var(NO_COMPOSITOR, "1");
+    if has_card(Path::new(DEVICES)) {
+        return;
+    }
+    for (name, value) in [NO_COMPOSITOR, NO_OPENGL] {
+        if std::env::var_os(name).is_none() {
+            std::env::set_var(name, value);
+        }
     }
 }
 

@@ -70,7 +70,14 @@ pub fn run() -> Result<()> {
     let context = context();
     let releases = app_update::address(context.config());
     let takes_updates = releases.is_some();
-    let (data_dir, state) = match open(&mut log, releases) {
+    let opened = std::thread::scope(|scope| {
+        let opening = scope.spawn(|| open(&mut log, releases));
+        // The toolkit takes as long to start; what is wrong with the display is said when a window is opened.
+        #[cfg(target_os = "linux")]
+        let _ = gtk::init();
+        opening.join()
+    });
+    let (data_dir, state) = match opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
         Ok(opened) => opened,
         Err(error) => {
             tracing::error!("could not start: {error:#}");
