@@ -34,7 +34,7 @@ def measure(window, seconds):
     until("the chat window is there", lambda: window.find("composer"))
     time.sleep(5)
     pids = processes(window)
-    painted, sizes = first_paint(home), {"before a model is loaded": memory(pids)}
+    painted, sizes = first_paint(window), {"before a model is loaded": memory(pids)}
 
     window.click("open-models")
     window.show("Models")

@@ -192,7 +192,14 @@ def memory(pids):
     return sizes
 
 
-def first_paint(home):
-    """The milliseconds from the last start to the first paint, as the app logged them."""
-    log = "".join(file.read_text() for file in sorted((home / "logs").iterdir()))
-    return int(re.findall(r"first paint milliseconds=(\d+)", log)[-1])
+def first_paint(window):
+    """The milliseconds from the start of the app's process to the first paint that shows something, which the page of the chat window tells."""
+    app = min(map(began, processes(window)))
+    painted = window.run("return performance.timeOrigin + performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    booted = time.time() - float(Path("/proc/uptime").read_text().split()[0])
+    return round(painted - 1000 * (booted + app))
+
+
+def began(pid):
+    """When a process began, in seconds after the start of the computer."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
