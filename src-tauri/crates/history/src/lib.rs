@@ -19,6 +19,7 @@ mod folders;
 mod import;
 mod messages;
 mod parts;
+mod plain_text;
 mod privacy;
 mod repair;
 mod rows;

@@ -3,7 +3,7 @@
 use protocol::{HistoryHit, HistoryHits, HistoryQuery, Role};
 
 use crate::rows::{from_word, lossy};
-use crate::search_words::{expression, model_token, snippet, terms, Term};
+use crate::search_words::{expression, model_token, snippet, snippet_of_markdown, terms, Term};
 use crate::{History, Result};
 
 /// So many titles are told at most.
@@ -113,9 +113,15 @@ impl History {
         let messages: Vec<&str> = rows.iter().map(|row| row.message.as_str()).collect();
         let texts = self.searched_texts(&messages).await?;
         for row in rows {
-            let (snippet, marks) = snippet(texts.get(&row.message).map_or("", String::as_str), &terms);
+            let role = from_word::<Role>("role", &row.role).ok();
+            let text = texts.get(&row.message).map_or("", String::as_str);
+            // A question is shown as it was written.
+            let (snippet, marks) = match role {
+                Some(Role::Assistant) => snippet_of_markdown(text, &terms),
+                _ => snippet(text, &terms),
+            };
             found.hits.push(HistoryHit {
-                role: from_word::<Role>("role", &row.role).ok(),
+                role,
                 chat: row.chat,
                 title: lossy(row.title),
                 message: Some(row.message),

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 
+use crate::plain_text::plain_text;
+
 /// So many words and phrases are looked for at most.
 const TERMS: usize = 32;
 /// The longest beginning of a word that the index holds as such (migration 7), in characters.
@@ -17,6 +19,11 @@ const SEARCHED: usize = 1 << 18;
 const BEFORE: usize = 40;
 /// The length of a snippet, in characters.
 const SNIPPET: usize = 160;
+/// How much Markdown before and after the found words is read for a snippet, in bytes. It begins with a paragraph, which may be longer.
+const MARKDOWN_BEFORE: usize = 256;
+const MARKDOWN_AFTER: usize = 1024;
+/// How far before the found words a paragraph is begun at most, in bytes.
+const PARAGRAPH: usize = 4096;
 
 /// What a person looks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,6 +184,37 @@ fn places(text: &str, terms: &[Term]) -> Vec<(usize, usize)> {
 /// code units. A text in which none is found soon shows its beginning.
 pub(crate) fn snippet(text: &str, terms: &[Term]) -> (String, Vec<(u32, u32)>) {
     let place = first_place(text, terms).unwrap_or(0);
+    snippet_at(text, place, terms, (false, false))
+}
+
+/// [`snippet`] of Markdown, without its marks: of the paragraphs around the first place, so that a long text costs no more than a short one.
+pub(crate) fn snippet_of_markdown(markdown: &str, terms: &[Term]) -> (String, Vec<(u32, u32)>) {
+    let place = first_place(markdown, terms).unwrap_or(0);
+    let earliest = markdown.floor_char_boundary(place.saturating_sub(PARAGRAPH));
+    let latest = markdown.floor_char_boundary(place.saturating_sub(MARKDOWN_BEFORE).max(earliest));
+    let start = match markdown[earliest..latest].rfind("\n\n") {
+        Some(at) => earliest + at + 2,
+        None => earliest,
+    };
+    let end = markdown.ceil_char_boundary((place + MARKDOWN_AFTER).min(markdown.len()));
+    let fence = open_fence(&markdown[..start]);
+    let around = format!("{fence}{}", &markdown[start..end]);
+    let (text, place) = plain_text(&around, fence.len() + place - start);
+    snippet_at(&text, place, terms, (start > 0, end < markdown.len()))
+}
+
+/// The line that begins the block of code in which this text ends; nothing if it ends outside of one.
+fn open_fence(markdown: &str) -> &'static str {
+    let fences = |fence: &str| markdown.lines().filter(|line| line.trim_start().starts_with(fence)).count();
+    match (fences("```") % 2, fences("~~~") % 2) {
+        (1, _) => "```\n",
+        (_, 1) => "~~~\n",
+        _ => "",
+    }
+}
+
+/// What stands around a place of a text, on one line, and the terms in it. `more`: whether there is more than this text before and after it.
+fn snippet_at(text: &str, place: usize, terms: &[Term], more: (bool, bool)) -> (String, Vec<(u32, u32)>) {
     let before: Vec<(usize, char)> = text[..place].char_indices().rev().take(BEFORE).collect();
     let cut = before.last().map_or(place, |(at, _)| *at);
     // A word that was cut in two is left out, if that leaves any.
@@ -186,10 +224,10 @@ pub(crate) fn snippet(text: &str, terms: &[Term]) -> (String, Vec<(u32, u32)>) {
     };
     let around: String = text[start..].chars().take(SNIPPET).collect();
     let mut line = one_line(&around);
-    if start > 0 {
+    if start > 0 || more.0 {
         line.insert(0, '…');
     }
-    if text[start..].chars().nth(SNIPPET).is_some() {
+    if text[start..].chars().nth(SNIPPET).is_some() || more.1 {
         line.push('…');
     }
     let units = |at: usize| line[..at].encode_utf16().count() as u32;

@@ -116,6 +116,46 @@ async fn the_place_is_shown_out_of_a_long_text_and_after_a_nul() {
 }
 
 #[tokio::test]
+async fn an_answers_place_is_shown_without_marks_and_a_questions_as_it_was_written() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let code = "let total = price_each * count * 3; // **sum** ".repeat(200);
+    let answer = format!(
+        "# Where to eat\n\nThe **caf\u{e9}** at [the harbour](https://maps.example.org/quay_4) has `table_count` tables, 2 * 3 * 4 seats.\n\n\
+         | dish | price |\n|---|---|\n| herring | 7 |\n\n- [x] booked\n\n```python\n{code}\nlast_line = a * b * ceiling\n```\n\nGoodbye **now**"
+    );
+    fresh.turn(&chat, "Is the **cafe** #1?", &answer).await;
+    let shown = async |text: &str, role: Role| -> (String, Vec<String>) {
+        let hits = found(&fresh, text).await;
+        let hit = hits.into_iter().find(|hit| hit.role == Some(role)).unwrap();
+        (hit.snippet.clone(), marked(&hit))
+    };
+    assert_eq!(shown("cafe", Role::User).await, ("Is the **cafe** #1?".into(), vec!["cafe".into()]));
+    let (snippet, marks) = shown("caf\u{e9}", Role::Assistant).await;
+    assert!(
+        snippet.starts_with("Where to eat The caf\u{e9} at the harbour has table_count tables, 2 * 3 * 4 seats. dish \u{b7} price herring"),
+        "{snippet}"
+    );
+    assert_eq!(marks, ["caf\u{e9}"]);
+    let (snippet, marks) = shown("quay_4", Role::Assistant).await;
+    assert!(snippet.contains("the harbour (https://maps.example.org/quay_4) has"), "{snippet}");
+    assert_eq!(marks, ["quay_4"]);
+    let (snippet, marks) = shown("booked", Role::Assistant).await;
+    assert!(
+        snippet.contains("\u{2611} booked let total = price_each * count * 3; // **sum**"),
+        "{snippet}"
+    );
+    assert_eq!(marks, ["booked"]);
+    // Far into a block of code, where marks are none.
+    let (snippet, marks) = shown("ceiling", Role::Assistant).await;
+    assert!(
+        snippet.starts_with('…') && snippet.ends_with("// **sum** last_line = a * b * ceiling Goodbye now"),
+        "{snippet}"
+    );
+    assert_eq!(marks, ["ceiling"]);
+}
+
+#[tokio::test]
 async fn the_trash_is_not_searched_and_what_is_deleted_leaves_the_index() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
