@@ -4,7 +4,8 @@ import type { Download } from '../bindings/Download';
 import type { HubModel } from '../bindings/HubModel';
 import type { LocalModel } from '../bindings/LocalModel';
 import type { ThinkingControl } from '../bindings/ThinkingControl';
-import { t } from '../messages';
+import { t, type Key } from '../messages';
+import { en } from '../messages/en';
 import { bytes, context, duration, progress } from './format';
 import { plainName } from './names';
 import { short, speed, timeLeft } from './quantities';
@@ -25,9 +26,25 @@ export function thinkingTag(control: ThinkingControl | null): string | null {
   }
 }
 
+/** How many bits a weight takes, in words of the window (`4 bit`); another format by its name (`mxfp4`). */
+export function quantizationTag(quantization: string | null): string | null {
+  const bits = /^(\d+) bit$/.exec(quantization ?? '')?.[1];
+  return bits === undefined ? quantization : t('tag.bits', { bits });
+}
+
+/** What a model is good for, in words of the window where they are known; `null` if nobody said. */
+export function goodFor({ id, note }: HubModel): string | null {
+  const key = `firstModel.${id}`;
+  return isFirstModel(key) ? t(key) : note;
+}
+
+function isFirstModel(key: string): key is Extract<Key, `firstModel.${string}`> {
+  return Object.hasOwn(en, key);
+}
+
 /** The tags of a model on the hub. */
 export function hubTags(model: HubModel): string[] {
-  return joined(model.quantization, model.kind === 'embedding' && t('tag.embedding'), thinkingTag(model.thinking), model.gated && t('tag.licence'));
+  return joined(quantizationTag(model.quantization), model.kind === 'embedding' && t('tag.embedding'), thinkingTag(model.thinking), model.gated && t('tag.licence'));
 }
 
 /** `mlx-community · 4.2 GB · 128 k context · 1.9 M downloads` */
@@ -43,7 +60,7 @@ export function hubSummary(model: HubModel): string {
 /** The tags of a model on this computer. */
 export function localTags(model: LocalModel, loaded: boolean): string[] {
   return joined(
-    model.quantization,
+    quantizationTag(model.quantization),
     model.kind === 'embedding' && t('tag.embedding'),
     thinkingTag(model.thinking),
     model.built_in && t('tag.builtIn'),

@@ -15,6 +15,7 @@ export const models = translation({
   'models.chatWith': 'محادثة مع {name}',
   'models.find': 'البحث عن نموذج',
 
+  'tag.bits': '{bits} بت',
   'tag.thinks': 'يفكر',
   'tag.threeLevels': 'ثلاثة مستويات',
   'tag.effortLevels': 'مستويات جهد',

@@ -3,6 +3,7 @@ import { branches } from './ar.branches';
 import { chat } from './ar.chat';
 import { desktop } from './ar.desktop';
 import { files } from './ar.files';
+import { firstModels } from './ar.firstModels';
 import { host } from './ar.host';
 import { keeping } from './ar.keeping';
 import { language } from './ar.language';
@@ -218,6 +219,7 @@ export const ar = translation({
   ...chat,
   ...keeping,
   ...files,
+  ...firstModels,
   ...pictures,
   ...server,
   ...writing,

@@ -15,6 +15,7 @@ export const models = translation({
   'models.chatWith': 'Mit {name} chatten',
   'models.find': 'Modell finden',
 
+  'tag.bits': '{bits} Bit',
   'tag.thinks': 'denkt nach',
   'tag.threeLevels': 'drei Stufen',
   'tag.effortLevels': 'mehrere Stufen',

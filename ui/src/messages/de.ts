@@ -3,6 +3,7 @@ import { branches } from './de.branches';
 import { chat } from './de.chat';
 import { desktop } from './de.desktop';
 import { files } from './de.files';
+import { firstModels } from './de.firstModels';
 import { host } from './de.host';
 import { keeping } from './de.keeping';
 import { language } from './de.language';
@@ -218,6 +219,7 @@ export const de = translation({
   ...chat,
   ...keeping,
   ...files,
+  ...firstModels,
   ...pictures,
   ...server,
   ...writing,

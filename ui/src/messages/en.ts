@@ -3,6 +3,7 @@ import { branches } from './en.branches';
 import { chat } from './en.chat';
 import { desktop } from './en.desktop';
 import { files } from './en.files';
+import { firstModels } from './en.firstModels';
 import { keeping } from './en.keeping';
 import { language } from './en.language';
 import { models } from './en.models';
@@ -252,6 +253,7 @@ export const en = {
   'notice.image_animated': '{name} moves. The model was shown its first frame.',
   'notice.unknown': '{message}',
 
+  'tag.bits': '{bits} bit',
   'tag.thinks': 'thinks',
   'tag.threeLevels': 'three levels',
   'tag.effortLevels': 'effort levels',
@@ -388,6 +390,7 @@ export const en = {
   ...keeping,
 
   ...files,
+  ...firstModels,
   ...pictures,
   ...reading,
   ...server,
