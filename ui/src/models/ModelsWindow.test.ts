@@ -353,6 +353,13 @@ describe('On this computer', () => {
     the('folder-path').closest('form')?.requestSubmit();
     await pass(50);
     expect(the('toast').textContent).toContain('There is no folder nowhere');
+    await write('folder-path', 'elsewhere');
+    the('folder-path').closest('form')?.requestSubmit();
+    await pass(50);
+    expect(all('toast').map(({ textContent }) => textContent)).toEqual([expect.stringContaining('There is no folder elsewhere')]);
+    the('folder-path').dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
+    await pass(50);
+    expect(document.activeElement).toBe(the('add-folder'));
     host.drop('/Volumes/Models');
     await pass(50);
     expect(the('own-folder').textContent).toContain('not connected');

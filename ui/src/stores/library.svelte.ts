@@ -119,6 +119,8 @@ export class Library {
   }
 
   async addFolder(path: string): Promise<boolean> {
+    // Another one is tried instead of what failed before.
+    this.toasts.settle('library');
     const added = await this.#call(() => this.platform.addModelFolder(path));
     if (added) await this.refresh();
     return added;
