@@ -193,6 +193,25 @@ impl House {
         }
     }
 
+    /// An empty chat in a folder with files, which was opened.
+    async fn chat_with_files(&self) -> String {
+        let folder = self.chat.create_folder("Notes").await.unwrap().id;
+        for name in ["tea.md", "cups.txt"] {
+            let lines: String = (1..=20).map(|line| format!("line {line} of {name}\n")).collect();
+            let file = self.chat.add_file(lines.into_bytes(), name).await.unwrap();
+            self.chat.put_folder_file(&folder, &file).await.unwrap();
+        }
+        let chat = self.new_chat(ChatSettings::default()).await;
+        self.chat.move_to_folder(&chat, Some(&folder)).await.unwrap();
+        chat
+    }
+
+    /// Asks in a chat with files, which were read already: all but the question itself.
+    async fn asked_after_its_files(&self, chat: &str) {
+        let usage = self.ask(chat, "What is 347 + 589?").await.unwrap().usage.unwrap();
+        assert!(usage.cached_tokens > 200 && usage.prefilled_tokens < 30, "{usage:?}");
+    }
+
     async fn title(&self, chat: &str) -> String {
         self.chat.chat(chat).await.unwrap().summary.title
     }
@@ -380,20 +399,33 @@ async fn a_new_chat_carries_a_summary_and_the_old_one_stays() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_files_of_a_folder_are_read_before_the_first_question() {
     let house = House::new(1).await;
-    // Nothing is loaded for what nobody asked yet.
     let other = house.new_chat(ChatSettings::default()).await;
     house.ask(&other, "What is 2 + 3?").await.unwrap();
-    let folder = house.chat.create_folder("Notes").await.unwrap().id;
-    for name in ["tea.md", "cups.txt"] {
-        let lines: String = (1..=20).map(|line| format!("line {line} of {name}\n")).collect();
-        let file = house.chat.add_file(lines.into_bytes(), name).await.unwrap();
-        house.chat.put_folder_file(&folder, &file).await.unwrap();
-    }
-    let chat = house.new_chat(ChatSettings::default()).await;
-    house.chat.move_to_folder(&chat, Some(&folder)).await.unwrap();
+    let chat = house.chat_with_files().await;
     house.engine.read_ahead("line 20 of cups.txt").await;
-    let usage = house.ask(&chat, "What is 347 + 589?").await.unwrap().usage.unwrap();
-    // All but the question itself.
-    assert!(usage.cached_tokens > 200 && usage.prefilled_tokens < 30, "{usage:?}");
+    house.asked_after_its_files(&chat).await;
+    house.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_files_of_a_folder_are_read_when_the_model_is_loaded_while_the_question_is_written() {
+    let house = House::new(1).await;
+    let chat = house.chat_with_files().await;
+    house.engine.read_ahead("line 20 of cups.txt").await;
+    assert!(house.engine.loaded().is_empty(), "nothing is loaded for what nobody asked yet");
+    let Ok(ModelSource::Folder(pebble)) = Shelf.resolve("pebble") else {
+        panic!("Pebble is a folder")
+    };
+    let mut loading = house.engine.load(pebble);
+    while loading.recv().await.is_some() {}
+    let begins = async {
+        while !house.engine.engine.prefetching() {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    // It may have come to its end in between.
+    let _ = timeout(Duration::from_secs(10), begins).await;
+    timeout(PATIENCE, house.engine.engine.prefetched()).await.unwrap();
+    house.asked_after_its_files(&chat).await;
     house.end().await;
 }

@@ -2,6 +2,7 @@
 //! for anything.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use prompt::NextPrompt;
@@ -11,7 +12,7 @@ use crate::answer::render_request;
 use crate::cache::{ImageKey, Prefix};
 use crate::error::{catch_panic, Result};
 use crate::images::RequestImages;
-use crate::job::PendingPrefetch;
+use crate::job::{PendingPrefetch, Shared};
 use crate::load::LoadedModel;
 use crate::loaded_models::LoadedModels;
 use crate::memory;
@@ -146,33 +147,65 @@ fn encode_image(loaded: &LoadedModel, images: &PromptImages, index: usize) -> Re
     Ok(encoded)
 }
 
+/// A conversation that will be prefetched.
+struct NextPrefetch {
+    request: Box<Request>,
+    images: RequestImages,
+    /// `None` as long as its model is not loaded.
+    pending: Option<PendingPrefetch>,
+}
+
+impl NextPrefetch {
+    /// Its model, if that is loaded.
+    fn loaded(&self, models: &LoadedModels) -> Option<Rc<LoadedModel>> {
+        let scheduler = models.find(self.request.model.folder()?)?;
+        Some(scheduler.loaded().clone())
+    }
+}
+
 /// The conversation that is being prefetched, or will be.
-#[derive(Default)]
 pub struct Prefetches {
-    next: Option<(Box<Request>, RequestImages, PendingPrefetch)>,
+    next: Option<NextPrefetch>,
     current: Option<(Rc<LoadedModel>, Prefetch, PendingPrefetch)>,
+    shared: Arc<Shared>,
 }
 
 impl Prefetches {
-    /// Whether there is nothing to read.
-    pub fn is_empty(&self) -> bool {
-        self.next.is_none() && self.current.is_none()
+    /// Nothing to read yet.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            next: None,
+            current: None,
+            shared,
+        }
+    }
+
+    /// Whether there is something to read now. What waits for its model is nothing yet.
+    pub fn has_work(&self, models: &LoadedModels) -> bool {
+        let next = self.next.as_ref();
+        self.current.is_some() || next.is_some_and(|next| next.pending.is_some() || next.loaded(models).is_some())
     }
 
     /// Gives up what is being read, and reads the beginning of the prompt after this request instead, when there is nothing else
     /// to do.
-    pub fn replace(&mut self, request: Box<Request>, images: RequestImages, pending: PendingPrefetch) {
-        self.stop();
-        self.next = Some((request, images, pending));
+    pub fn replace(&mut self, request: Box<Request>, images: RequestImages, pending: PendingPrefetch, models: &LoadedModels) {
+        self.stop(models);
+        self.next = Some(NextPrefetch {
+            request,
+            images,
+            pending: Some(pending),
+        });
     }
 
-    /// Reads one chunk, if the request's model is loaded.
+    /// Reads one chunk. A request whose model is not loaded waits until somebody has it loaded, such as while a question is still written.
     pub fn advance(&mut self, models: &LoadedModels) {
-        if let Some((request, images, pending)) = self.next.take() {
-            let scheduler = request.model.folder().and_then(|folder| models.find(folder));
-            if let Some(loaded) = scheduler.map(|scheduler| scheduler.loaded().clone()) {
-                let prefetch = unless_failed(&loaded, catch_panic(|| Prefetch::begin(&loaded, &request, &images)));
-                self.current = prefetch.flatten().map(|prefetch| (loaded, prefetch, pending));
+        if let Some(mut next) = self.next.take() {
+            match next.loaded(models) {
+                Some(loaded) => self.begin(loaded, next),
+                None => {
+                    next.pending = None;
+                    self.next = Some(next);
+                }
             }
         }
         let Some((loaded, mut prefetch, pending)) = self.current.take() else {
@@ -185,14 +218,22 @@ impl Prefetches {
         }
     }
 
-    /// Gives up what is being read, and keeps nothing of it.
-    pub fn drop_all(&mut self) {
-        *self = Self::default();
+    fn begin(&mut self, loaded: Rc<LoadedModel>, next: NextPrefetch) {
+        let NextPrefetch { request, images, pending } = next;
+        let pending = pending.unwrap_or_else(|| PendingPrefetch::new(&self.shared));
+        let prefetch = unless_failed(&loaded, catch_panic(|| Prefetch::begin(&loaded, &request, &images)));
+        self.current = prefetch.flatten().map(|prefetch| (loaded, prefetch, pending));
     }
 
-    /// Gives up what is being read, and keeps what was.
-    pub fn stop(&mut self) {
+    /// Gives up what is being read or would be, and keeps nothing of it.
+    pub fn drop_all(&mut self) {
         self.next = None;
+        self.current = None;
+    }
+
+    /// Gives up what is being read, and keeps what was. What waits for its model waits on.
+    pub fn stop(&mut self, models: &LoadedModels) {
+        self.next = self.next.take().filter(|next| next.loaded(models).is_none());
         if let Some((loaded, mut prefetch, _pending)) = self.current.take() {
             let stored = catch_panic(|| prefetch.store(&loaded));
             drop(prefetch);

@@ -93,7 +93,7 @@ impl Worker {
             commands,
             waiting: VecDeque::new(),
             loading: false,
-            prefetches: Prefetches::default(),
+            prefetches: Prefetches::new(shared.clone()),
             shared,
         };
         while worker.take_commands() {
@@ -115,7 +115,7 @@ impl Worker {
     fn take_commands(&mut self) -> bool {
         let busy = self.loading || self.models.running() > 0 || !self.waiting.is_empty();
         self.shared.set_busy(busy);
-        let mut idle = !busy && self.prefetches.is_empty();
+        let mut idle = !busy && !self.prefetches.has_work(&self.models);
         loop {
             let command = match self.commands.try_recv() {
                 Err(TryRecvError::Empty) if !idle => return true,
@@ -143,7 +143,7 @@ impl Worker {
                 if let Some(folder) = request.model.folder() {
                     self.models.use_now(folder);
                 }
-                self.prefetches.replace(request, images, pending);
+                self.prefetches.replace(request, images, pending, &self.models);
                 return;
             }
             Command::Generate { request, job } => {
@@ -173,7 +173,7 @@ impl Worker {
             }
             Command::Call(call) => Work::Call(call),
         };
-        self.prefetches.stop();
+        self.prefetches.stop(&self.models);
         self.waiting.push_back(Waiting::new(work));
     }
 
@@ -390,7 +390,7 @@ impl Worker {
         match self.models.room_for(&files.source)? {
             Room::Without(others) if others.is_empty() => {}
             Room::Without(others) => {
-                self.prefetches.stop();
+                self.prefetches.stop(&self.models);
                 self.models.unload(|loaded| others.contains(&loaded.files.source));
                 memory::recover();
             }

@@ -112,8 +112,16 @@ async fn opening_a_chat_reads_it_and_other_work_comes_first() {
     settled(&engine).await;
     assert!(engine.loaded().is_empty(), "nothing is loaded for reading ahead");
 
+    // It is read as soon as somebody has the model loaded.
     load(&engine).await;
-    engine.prefetch(request(&history));
+    let reads = async {
+        while engine.prefetched_chunks() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), reads)
+        .await
+        .expect("it is read ahead");
     settled(&engine).await;
     let whole = [history.as_slice(), &[question]].concat();
     let (heard, usage) = ask(&engine, &whole).await;

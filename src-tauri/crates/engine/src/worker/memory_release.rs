@@ -10,7 +10,7 @@ use crate::worker::Worker;
 impl Worker {
     /// Frees the model of this reference; called when it does not answer.
     pub(super) fn unload(&mut self, reference: &str) {
-        self.prefetches.stop();
+        self.prefetches.stop(&self.models);
         self.models.unload(|loaded| loaded.info.reference == reference);
         memory::recover();
         memory::trim();
@@ -28,7 +28,7 @@ impl Worker {
 
     /// Frees every model; called when no answer runs.
     pub fn unload_all(&mut self) {
-        self.prefetches.stop();
+        self.prefetches.stop(&self.models);
         self.models.unload(|_| true);
         memory::recover();
         memory::trim();
