@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { applyAppearance, nextZoom } from './lib/appearance';
 import { GROUPS } from './lib/shortcuts';
 import { DEFAULT_APPEARANCE } from './platform/types';
+import icons from './components/Icon.svelte?raw';
 import { all, click, host, open, pass, the, useWindow } from './testing/window';
 
 useWindow();
@@ -13,6 +14,13 @@ async function key(name: string, options: KeyboardEventInit = {}): Promise<void>
   window.dispatchEvent(new KeyboardEvent('keydown', { key: name, bubbles: true, cancelable: true, ...options }));
   await pass(0);
 }
+
+describe('icons', () => {
+  it('have lines that are a share of them, since WebKit zooms a length in a picture twice', () => {
+    const widths = [...icons.matchAll(/stroke-width[=:]\s*"?([^";]+)/g)].map(([, width]) => width);
+    expect(widths).toEqual(['15%', '10%']);
+  });
+});
 
 describe('appearance', () => {
   it('applies at once, in the window where it is set', async () => {
