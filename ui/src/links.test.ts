@@ -136,6 +136,19 @@ describe('the model of a chat that is gone', () => {
     expect([all('model-gone').length, all('get-again').length, all('use-another').length]).toEqual([1, 0, 1]);
   });
 
+  it('is also said of the one that new chats use, and once its files were taken away while it was listed', async () => {
+    await open('chat');
+    expect(all('model-gone')).toEqual([]);
+    host.refuse = { call: 'send', error: { code: 'model_not_found', message: 'No model called pebble is on this computer' } };
+    host.local = host.local.filter(({ reference }) => reference !== 'pebble');
+    Object.assign(the('composer'), { value: 'A question' }).dispatchEvent(new InputEvent('input', { bubbles: true }));
+    await pass(0);
+    await click('send');
+    await pass(300);
+    expect(all('model-gone')).toHaveLength(1);
+    expect(the('composer')).toHaveProperty('value', 'A question');
+  });
+
   it('is not said of a model that is here', async () => {
     await gone('mlx-community/gpt-oss-20b');
     expect(all('model-gone')).toEqual([]);

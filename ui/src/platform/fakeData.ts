@@ -50,8 +50,9 @@ export class FakeData extends FakeKeeping implements DataPlatform {
 
   async capabilities(reference: string | null): ReturnType<Platform['capabilities']> {
     const remote = reference?.startsWith('endpoint:') ?? false;
-    if (reference !== null && !remote && !(await this.models()).some((model) => model.reference === reference)) throw { code: 'model_not_found', message: 'There is no such model here.' };
-    const local = remote ? undefined : this.local.find((model) => model.reference === (reference ?? this.app.default_model));
+    const meant = reference ?? this.app.default_model;
+    if (!remote && !(await this.models()).some((model) => model.reference === meant)) throw { code: 'model_not_found', message: 'There is no such model here.' };
+    const local = remote ? undefined : this.local.find((model) => model.reference === meant);
     return {
       continue_answer: !remote,
       end_thinking: !remote,

@@ -77,19 +77,24 @@ export class Models {
     return this.#capabilities.get(reference) ?? null;
   }
 
-  /** Whether a chat uses a model that is neither listed nor known to the host otherwise. */
+  /** Whether a chat uses a model, or the default one, that is neither listed nor known to the host otherwise. */
   isGone(reference: string | null): boolean {
-    return reference !== null && this.list !== null && this.findLocal(reference) === null && this.#missing.has(reference);
+    const meant = reference ?? this.defaultReference;
+    return meant !== null && this.list !== null && this.findLocal(meant) === null && this.#missing.has(meant);
   }
 
   async refreshCapabilities(reference: string | null): Promise<void> {
+    const meant = reference ?? this.defaultReference;
     try {
       this.#capabilities.set(reference, await this.platform.capabilities(reference));
-      if (reference !== null) this.#missing.delete(reference);
+      if (meant !== null) this.#missing.delete(meant);
     } catch (reason) {
       // A model that is gone can do nothing.
       this.#capabilities.delete(reference);
-      if (reference !== null && asHostError(reason).code === 'model_not_found') this.#missing.add(reference);
+      if (meant === null || this.#missing.has(meant) || asHostError(reason).code !== 'model_not_found') return;
+      this.#missing.add(meant);
+      // Its files were taken away behind the list's back.
+      if (this.findLocal(meant)) await this.refresh();
     }
   }
 
