@@ -52,11 +52,7 @@ impl Chat {
     /// # Errors
     /// `ModelNotFound` and `ModelBroken` from the model folder; what the model's template refuses.
     pub async fn content_tokens(&self, reference: Option<&str>, content: Vec<Content>) -> Result<TokenCount> {
-        let reference = match reference {
-            Some(reference) => reference.to_owned(),
-            None => self.default_model().await?,
-        };
-        let model = self.resolve(&reference).await?;
+        let (_, model) = self.model(reference).await?;
         let ask = |content: Vec<Content>| {
             let message = Message {
                 content,

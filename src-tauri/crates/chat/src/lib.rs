@@ -162,11 +162,8 @@ impl Chat {
     /// # Errors
     /// `ModelNotFound` and `ModelBroken` from the model folder.
     pub async fn capabilities(&self, reference: Option<&str>) -> Result<Capabilities> {
-        let reference = match reference {
-            Some(reference) => reference.to_owned(),
-            None => self.default_model().await?,
-        };
-        Ok(self.0.engine.capabilities(&self.resolve(&reference).await?))
+        let (_, model) = self.model(reference).await?;
+        Ok(self.0.engine.capabilities(&model))
     }
 
     /// A new, empty chat.
@@ -299,11 +296,7 @@ impl Chat {
     /// [`Chat::answer_request`] for a chat in this folder, whether it is made already or not.
     async fn answer_request_in(&self, folder: Option<Folder>, mut settings: ChatSettings) -> Result<(String, AnswerRequest)> {
         let files = keeping::take_from_folder(folder, &mut settings);
-        let reference = match &settings.model {
-            Some(reference) => reference.clone(),
-            None => self.default_model().await?,
-        };
-        let model = self.resolve(&reference).await?;
+        let (reference, model) = self.model(settings.model.as_deref()).await?;
         let ask = AnswerRequest {
             parent: String::new(),
             model,
@@ -313,6 +306,16 @@ impl Chat {
             retractable: None,
         };
         Ok((reference, ask))
+    }
+
+    /// The model of this reference, or the default model, and its reference.
+    async fn model(&self, reference: Option<&str>) -> Result<(String, ModelSource)> {
+        let reference = match reference {
+            Some(reference) => reference.to_owned(),
+            None => self.default_model().await?,
+        };
+        let model = self.resolve(&reference).await?;
+        Ok((reference, model))
     }
 
     async fn resolve(&self, reference: &str) -> Result<ModelSource> {

@@ -74,11 +74,7 @@ impl Chat {
     /// # Errors
     /// `ModelNotFound` and `ModelBroken` from the model folder.
     pub async fn image_tokens(&self, reference: Option<&str>, sizes: Vec<(u32, u32)>, detail: ImageDetail) -> Result<Option<Vec<u32>>> {
-        let reference = match reference {
-            Some(reference) => reference.to_owned(),
-            None => self.default_model().await?,
-        };
-        let model = self.resolve(&reference).await?;
+        let (_, model) = self.model(reference).await?;
         let shelf = self.0.shelf.clone();
         let planned = tokio::task::spawn_blocking(move || shelf.image_tokens(&model, &sizes, detail)).await;
         planned.map_err(|_| Error::Broken.into())

@@ -30,7 +30,7 @@ const HEARTBEAT_EVERY: Duration = Duration::from_secs(2);
 const STOP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Waits before each further try to store the end of an answer.
-const RETRIES: [Duration; 3] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(2)];
+const RETRIES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -250,55 +250,60 @@ async fn persist(history: &History, owner: &str, running: &LiveAnswer, mut liste
     }
 }
 
-async fn store_end(history: &History, owner: &str, running: &LiveAnswer, outcome: Outcome) {
-    let (last_tokens, state, finish_reason, ended_by, error, figures) = match outcome {
-        Outcome::Done(done) => {
-            let state = if done.finish_reason == FinishReason::Cancelled {
-                AnswerState::Stopped
-            } else {
-                AnswerState::Complete
-            };
-            let figures = Some((done.usage, done.timing));
-            (done.tokens, state, Some(done.finish_reason), Some(done.ended_by), None, figures)
-        }
-        Outcome::Stopped => {
-            let (finish_reason, ended_by) = (Some(FinishReason::Cancelled), Some(EndedBy::Cancelled));
-            (Vec::new(), AnswerState::Stopped, finish_reason, ended_by, None, None)
-        }
-        Outcome::Failed(error) => (Vec::new(), AnswerState::Failed, None, None, Some(error), None),
+/// Stores how an answer ended, and tells it.
+async fn store_end(history: &History, owner: &str, running: &LiveAnswer, mut outcome: Outcome) {
+    let last_tokens = match &mut outcome {
+        Outcome::Done(done) => std::mem::take(&mut done.tokens),
+        Outcome::Stopped | Outcome::Failed(_) => Vec::new(),
     };
-    let (mut message, tokens) = running.end(last_tokens, |message| {
-        message.state = state;
-        message.finish_reason = finish_reason;
-        message.ended_by = ended_by;
-        message.error = error;
-        if let Some((usage, timing)) = figures {
-            if let Some(thinking_tokens) = usage.and_then(|usage| usage.thinking_tokens) {
-                message.thinking_tokens = Some(thinking_tokens);
-            }
-            (message.usage, message.timing) = (usage, Some(timing));
+    let (mut message, tokens) = running.end(last_tokens, |message| note_end(message, outcome));
+    match finish(history, owner, &message, &tokens).await {
+        Ok(as_read) => message = as_read,
+        Err(error) => {
+            tracing::error!(%error, "the end of an answer could not be written");
+            message.state = AnswerState::Failed;
+            message.error = Some(Error::NotSaved(error).into());
         }
-        message.finished_at = Some(now());
-    });
-    let mut stored = Ok(());
-    for wait in RETRIES {
-        sleep(wait).await;
-        match history.finish(&message, owner, &tokens).await {
-            Ok(as_read) => {
-                message = as_read;
-                stored = Ok(());
-                break;
-            }
-            Err(error) => stored = Err(error),
-        }
-        if matches!(stored, Err(history::Error::NotFound(_))) {
-            break;
-        }
-    }
-    if let Err(error) = stored {
-        tracing::error!(%error, "the end of an answer could not be written");
-        message.state = AnswerState::Failed;
-        message.error = Some(Error::NotSaved(error).into());
     }
     running.finish(message);
+}
+
+/// Notes in a message how it ended.
+fn note_end(message: &mut StoredMessage, outcome: Outcome) {
+    (message.finish_reason, message.ended_by, message.error) = (None, None, None);
+    match outcome {
+        Outcome::Done(done) => {
+            message.state = match done.finish_reason {
+                FinishReason::Cancelled => AnswerState::Stopped,
+                _ => AnswerState::Complete,
+            };
+            (message.finish_reason, message.ended_by) = (Some(done.finish_reason), Some(done.ended_by));
+            let thinking_tokens = done.usage.and_then(|usage| usage.thinking_tokens);
+            message.thinking_tokens = thinking_tokens.or(message.thinking_tokens);
+            (message.usage, message.timing) = (done.usage, Some(done.timing));
+        }
+        Outcome::Stopped => {
+            message.state = AnswerState::Stopped;
+            (message.finish_reason, message.ended_by) = (Some(FinishReason::Cancelled), Some(EndedBy::Cancelled));
+        }
+        Outcome::Failed(error) => {
+            message.state = AnswerState::Failed;
+            message.error = Some(error);
+        }
+    }
+    message.finished_at = Some(now());
+}
+
+/// Stores the end of an answer, which is tried again unless the answer is no longer this process's; as it is read from now on.
+async fn finish(history: &History, owner: &str, message: &StoredMessage, tokens: &[u32]) -> history::Result<StoredMessage> {
+    for wait in RETRIES {
+        match history.finish(message, owner, tokens).await {
+            Err(error) if !matches!(error, history::Error::NotFound(_)) => {
+                tracing::warn!(%error, "the end of an answer could not be written; it is tried again");
+                sleep(wait).await;
+            }
+            stored => return stored,
+        }
+    }
+    history.finish(message, owner, tokens).await
 }

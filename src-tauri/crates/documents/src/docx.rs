@@ -100,9 +100,11 @@ struct State {
     text: bool,
     /// How many elements are open within one that nobody reads.
     unread: usize,
-    /// Within a paragraph's properties: nothing is written yet.
+    /// The level of the heading that the paragraph is, from 1.
     heading: Option<usize>,
+    /// How deep the item of a list lies that the paragraph is, from 0.
     item: Option<usize>,
+    /// Whether the paragraph's properties are being read, before which nothing of it is written.
     properties: bool,
     /// Tables within cells are part of the cell.
     tables: usize,

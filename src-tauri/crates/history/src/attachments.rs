@@ -32,7 +32,7 @@ impl History {
     /// Keeps a picture. It stays as long as a message or a draft names it, and a while before one does.
     ///
     /// # Errors
-    /// [`Error::Attachment`] if the file cannot be written; nothing is kept then.
+    /// [`Error::File`] if the file cannot be written; nothing is kept then.
     pub async fn add_attachment(&self, bytes: &ImageBytes, media_type: &str, (width, height): (u32, u32)) -> Result<Attachment> {
         let attachment = Attachment {
             sha256: bytes.id(),
@@ -72,7 +72,7 @@ impl History {
     /// Keeps the text of a file. It stays as a picture does ([`History::add_attachment`]).
     ///
     /// # Errors
-    /// [`Error::Attachment`] if the file cannot be written; nothing is kept then.
+    /// [`Error::File`] if the file cannot be written; nothing is kept then.
     pub async fn add_text(&self, text: String) -> Result<String> {
         let bytes = ImageBytes::from(text.into_bytes());
         Ok(self.add_attachment(&bytes, "text/plain", (0, 0)).await?.sha256)
@@ -220,6 +220,6 @@ fn remove_files(folder: &Path, names: &[String], known: &std::collections::HashS
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T> {
     match spawn_blocking(work).await {
         Ok(done) => done.map_err(Error::from_file),
-        Err(panicked) => Err(Error::Attachment(std::io::Error::other(panicked))),
+        Err(panicked) => Err(Error::File(std::io::Error::other(panicked))),
     }
 }

@@ -30,7 +30,6 @@ impl History {
     /// Returns the chat in the trash that holds it now: [`History::restore_chat`] brings it back to its place. Fails with [`Error::Busy`] while
     /// the chat has a running answer, and with [`Error::NotFound`] for the turn of a message that is not on the branch that is looked at.
     pub async fn delete_message(&self, message: &str, scope: DeleteScope) -> Result<String> {
-        let now = now();
         let mut transaction = self.write().await?;
         let found: Option<(String, Option<String>)> =
             sqlx::query_as("SELECT c.id, c.head FROM messages m JOIN chats c ON c.id = m.chat_id WHERE m.id = ? AND c.deleted_at IS NULL")
@@ -43,92 +42,114 @@ impl History {
             DeleteScope::Branch => (message.to_owned(), None),
             DeleteScope::Turn => turn_of(&mut transaction, head.as_deref().unwrap_or_default(), message).await?,
         };
-        let after: Vec<String> = match &end {
-            Some(end) => {
-                sqlx::query_scalar("SELECT id FROM messages WHERE parent_id = ? ORDER BY created_at, id")
-                    .bind(end)
-                    .fetch_all(&mut *transaction)
-                    .await?
-            }
-            None => Vec::new(),
-        };
-        let end = end.filter(|_| !after.is_empty());
-        let parent: Option<String> = sqlx::query_scalar("SELECT parent_id FROM messages WHERE id = ?")
-            .bind(&root)
-            .fetch_one(&mut *transaction)
-            .await?;
-        let siblings: Vec<String> = sqlx::query_scalar(
-            "SELECT s.id FROM messages m JOIN messages s ON s.parent_id IS m.parent_id AND s.chat_id = m.chat_id
-              WHERE m.id = ? ORDER BY s.created_at, s.id",
-        )
-        .bind(&root)
-        .fetch_all(&mut *transaction)
-        .await?;
-        let at = siblings.iter().position(|sibling| *sibling == root).unwrap_or(0);
-        let beside = siblings.get(at.wrapping_sub(1)).or(siblings.get(at + 1)).cloned();
-        let cut = CutFrom {
-            chat: chat.clone(),
-            root: root.clone(),
-            parent: parent.clone(),
-            end: end.clone(),
-            after,
-            head: head.clone(),
-        };
-        let trash = new_id();
-        sqlx::query(
-            "INSERT INTO chats (id, title, created_at, updated_at, deleted_at, settings, cut_from)
-             SELECT ?2, title, ?3, ?3, ?3, settings, ?4 FROM chats WHERE id = ?1",
-        )
-        .bind(&chat)
-        .bind(&trash)
-        .bind(now)
-        .bind(to_json(&cut))
-        .execute(&mut *transaction)
-        .await?;
-        sqlx::query(
-            "WITH RECURSIVE below (id) AS (
-                 SELECT ?1
-                 UNION ALL
-                 SELECT m.id FROM below JOIN messages m ON m.parent_id = below.id WHERE below.id IS NOT ?2)
-             UPDATE messages SET chat_id = ?3 WHERE id IN (SELECT id FROM below)",
-        )
-        .bind(&root)
-        .bind(&end)
-        .bind(&trash)
-        .execute(&mut *transaction)
-        .await?;
-        sqlx::query("UPDATE messages SET parent_id = NULL WHERE id = ?")
-            .bind(&root)
-            .execute(&mut *transaction)
-            .await?;
-        if let Some(end) = &end {
-            sqlx::query("UPDATE messages SET parent_id = ?2 WHERE parent_id = ?1")
-                .bind(end)
-                .bind(&parent)
-                .execute(&mut *transaction)
-                .await?;
-            // What the model does not remember before the place stays forgotten.
-            move_memory_cut(&mut transaction, end, parent.as_deref()).await?;
-        }
-        let (_, leaf) = newest_leaf(&mut transaction, &root).await?;
-        set_head(&mut transaction, &trash, Some(&leaf)).await?;
-        if let Some(head) = head {
+        let cut = cut_from(&mut transaction, chat, head, root, end).await?;
+        let beside = sibling_beside(&mut transaction, &cut.root).await?;
+        let trash = move_to_trash(&mut transaction, &cut).await?;
+        if let Some(head) = &cut.head {
             let gone: bool = sqlx::query_scalar("SELECT chat_id <> ?2 FROM messages WHERE id = ?1")
-                .bind(&head)
-                .bind(&chat)
+                .bind(head)
+                .bind(&cut.chat)
                 .fetch_one(&mut *transaction)
                 .await?;
             if gone {
                 let left = match beside {
                     Some(beside) => Some(newest_leaf(&mut transaction, &beside).await?.1),
-                    None => parent,
+                    None => cut.parent,
                 };
-                set_head(&mut transaction, &chat, left.as_deref()).await?;
+                set_head(&mut transaction, &cut.chat, left.as_deref()).await?;
             }
         }
         transaction.commit().await?;
         Ok(trash)
     }
+}
+
+/// Where the messages of a chat are that begin with `root` and end with `end`, or with the ends of their branches.
+async fn cut_from(
+    transaction: &mut Transaction<'static, Sqlite>,
+    chat: String,
+    head: Option<String>,
+    root: String,
+    end: Option<String>,
+) -> Result<CutFrom> {
+    let after: Vec<String> = match &end {
+        Some(end) => {
+            sqlx::query_scalar("SELECT id FROM messages WHERE parent_id = ? ORDER BY created_at, id")
+                .bind(end)
+                .fetch_all(&mut **transaction)
+                .await?
+        }
+        None => Vec::new(),
+    };
+    let parent: Option<String> = sqlx::query_scalar("SELECT parent_id FROM messages WHERE id = ?")
+        .bind(&root)
+        .fetch_one(&mut **transaction)
+        .await?;
+    Ok(CutFrom {
+        chat,
+        root,
+        parent,
+        end: end.filter(|_| !after.is_empty()),
+        after,
+        head,
+    })
+}
+
+/// The sibling right before a message, else the one right after it.
+async fn sibling_beside(transaction: &mut Transaction<'static, Sqlite>, message: &str) -> Result<Option<String>> {
+    let siblings: Vec<String> = sqlx::query_scalar(
+        "SELECT s.id FROM messages m JOIN messages s ON s.parent_id IS m.parent_id AND s.chat_id = m.chat_id
+          WHERE m.id = ? ORDER BY s.created_at, s.id",
+    )
+    .bind(message)
+    .fetch_all(&mut **transaction)
+    .await?;
+    let at = siblings.iter().position(|sibling| sibling == message).unwrap_or(0);
+    Ok(siblings.get(at.wrapping_sub(1)).or(siblings.get(at + 1)).cloned())
+}
+
+/// Moves messages out of their chat into one of their own in the trash, which looks at their newest end; what followed them stays, after what
+/// they came after. Returns the chat in the trash.
+async fn move_to_trash(transaction: &mut Transaction<'static, Sqlite>, cut: &CutFrom) -> Result<String> {
+    let trash = new_id();
+    sqlx::query(
+        "INSERT INTO chats (id, title, created_at, updated_at, deleted_at, settings, cut_from)
+         SELECT ?2, title, ?3, ?3, ?3, settings, ?4 FROM chats WHERE id = ?1",
+    )
+    .bind(&cut.chat)
+    .bind(&trash)
+    .bind(now())
+    .bind(to_json(cut))
+    .execute(&mut **transaction)
+    .await?;
+    sqlx::query(
+        "WITH RECURSIVE below (id) AS (
+             SELECT ?1
+             UNION ALL
+             SELECT m.id FROM below JOIN messages m ON m.parent_id = below.id WHERE below.id IS NOT ?2)
+         UPDATE messages SET chat_id = ?3 WHERE id IN (SELECT id FROM below)",
+    )
+    .bind(&cut.root)
+    .bind(&cut.end)
+    .bind(&trash)
+    .execute(&mut **transaction)
+    .await?;
+    sqlx::query("UPDATE messages SET parent_id = NULL WHERE id = ?")
+        .bind(&cut.root)
+        .execute(&mut **transaction)
+        .await?;
+    if let Some(end) = &cut.end {
+        sqlx::query("UPDATE messages SET parent_id = ?2 WHERE parent_id = ?1")
+            .bind(end)
+            .bind(&cut.parent)
+            .execute(&mut **transaction)
+            .await?;
+        // What the model does not remember before the place stays forgotten.
+        move_memory_cut(transaction, end, cut.parent.as_deref()).await?;
+    }
+    let (_, leaf) = newest_leaf(transaction, &cut.root).await?;
+    set_head(transaction, &trash, Some(&leaf)).await?;
+    Ok(trash)
 }
 
 /// The first and the last message of the turn that a message of this branch belongs to. The branch is told by its end.

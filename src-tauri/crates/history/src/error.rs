@@ -63,9 +63,9 @@ pub enum Error {
     /// Creating the folder failed.
     #[error("its folder cannot be made: {0}")]
     Folder(std::io::Error),
-    /// The file of a picture cannot be read or written.
-    #[error("the picture's file cannot be read or written: {0}; the rest of the history is safe")]
-    Attachment(std::io::Error),
+    /// A file beside the history, such as a picture or a backup, cannot be read or written.
+    #[error("a file beside the history cannot be read or written: {0}; what is stored is safe. Check the folder's permissions")]
+    File(std::io::Error),
     /// The system does not tell of writes.
     #[error("the system does not tell when the history is written to: {0}")]
     Watch(std::io::Error),
@@ -93,11 +93,11 @@ impl Error {
         }
     }
 
-    /// What became of a picture's file.
+    /// Why a file beside the history cannot be read or written.
     pub(crate) fn from_file(error: std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Self::DiskFull,
-            _ => Self::Attachment(error),
+            _ => Self::File(error),
         }
     }
 }

@@ -107,7 +107,7 @@ pub async fn repair_if_suspect(path: &Path) -> Result<Option<Repaired>> {
 /// where it lies now; pictures and backups stay.
 ///
 /// # Errors
-/// [`Error::Attachment`] if it cannot be moved.
+/// [`Error::File`] if it cannot be moved.
 pub fn set_aside(path: &Path) -> Result<PathBuf> {
     let aside = path.with_file_name(format!("history-damaged-{}.sqlite", now()));
     // The file goes last: without its log it would be an older state of it.

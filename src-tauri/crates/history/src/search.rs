@@ -36,6 +36,45 @@ struct PlaceRow {
     at: i64,
 }
 
+impl TitleRow {
+    fn hit(self, terms: &[Term]) -> HistoryHit {
+        let title = lossy(self.title);
+        let (snippet, marks) = snippet(&title, terms);
+        HistoryHit {
+            chat: self.chat,
+            title,
+            message: None,
+            role: None,
+            model: None,
+            at: self.at,
+            snippet,
+            marks,
+        }
+    }
+}
+
+impl PlaceRow {
+    /// The hit in a message of this text.
+    fn hit(self, text: &str, terms: &[Term]) -> HistoryHit {
+        let role = from_word::<Role>("role", &self.role).ok();
+        // A question is shown as it was written.
+        let (snippet, marks) = match role {
+            Some(Role::Assistant) => snippet_of_markdown(text, terms),
+            _ => snippet(text, terms),
+        };
+        HistoryHit {
+            role,
+            chat: self.chat,
+            title: lossy(self.title),
+            message: Some(self.message),
+            model: self.model,
+            at: self.at,
+            snippet,
+            marks,
+        }
+    }
+}
+
 impl History {
     /// Where these words stand in titles, questions, answers (not in reasoning) and names of what is attached. Accents and the case of
     /// letters count for nothing, and every word may be a beginning. Chats in the trash are left out; words without a letter or a
@@ -54,48 +93,60 @@ impl History {
             }
         };
         let since = query.since.unwrap_or(0).clamp(0, LATEST);
-        // The last number before that time.
-        let until = query.until.map_or(LATEST, |until| until.clamp(0, LATEST)) * DOCUMENTS_PER_MILLISECOND - 1;
+        let until = query.until.map_or(LATEST, |until| until.clamp(0, LATEST));
         let mut found = HistoryHits {
             indexing,
             ..HistoryHits::default()
         };
         // A title is nobody's answer.
         if query.model.is_none() && !query.without_titles {
-            let titles: Vec<TitleRow> = sqlx::query_as(
-                "SELECT c.id AS chat, c.title, c.updated_at AS at
-                   FROM search_index s CROSS JOIN search_documents d ON d.id = s.rowid CROSS JOIN chats c ON c.id = d.chat_id
-                  WHERE search_index MATCH ?1 AND d.message_id IS NULL AND c.deleted_at IS NULL AND c.updated_at >= ?2 AND (?3 IS NULL OR c.updated_at < ?3)
-                  ORDER BY c.updated_at DESC, c.id DESC LIMIT ?4",
-            )
-            .bind(expression("title", &terms, &[]))
-            .bind(since)
-            .bind(query.until)
-            .bind(TITLES as i64 + 1)
-            .fetch_all(&self.readers)
-            .await?;
+            let titles = self.search_titles(&terms, since, query.until).await?;
             found.more |= titles.len() > TITLES;
-            found.hits.extend(titles.into_iter().take(TITLES).map(|row| {
-                let title = lossy(row.title);
-                let (snippet, marks) = snippet(&title, &terms);
-                HistoryHit {
-                    chat: row.chat,
-                    title,
-                    message: None,
-                    role: None,
-                    model: None,
-                    at: row.at,
-                    snippet,
-                    marks,
-                }
-            }));
+            found.hits.extend(titles.into_iter().take(TITLES).map(|row| row.hit(&terms)));
         }
-        let mut expression = expression("text", &terms, &self.beginnings(&terms).await);
-        if let Some(model) = &query.model {
+        let rows = self
+            .search_messages(
+                &terms,
+                query.model.as_deref(),
+                (since * DOCUMENTS_PER_MILLISECOND, until * DOCUMENTS_PER_MILLISECOND - 1),
+            )
+            .await?;
+        found.more |= rows.len() > MESSAGES;
+        let rows: Vec<PlaceRow> = rows.into_iter().take(MESSAGES).collect();
+        let messages: Vec<&str> = rows.iter().map(|row| row.message.as_str()).collect();
+        let texts = self.searched_texts(&messages).await?;
+        found.hits.extend(rows.into_iter().map(|row| {
+            let text = texts.get(&row.message).map_or("", String::as_str);
+            row.hit(text, &terms)
+        }));
+        Ok(found)
+    }
+
+    /// The titles with these terms of chats in which something was last said in this span of time, one more than [`TITLES`] at most.
+    async fn search_titles(&self, terms: &[Term], since: i64, until: Option<i64>) -> Result<Vec<TitleRow>> {
+        Ok(sqlx::query_as(
+            "SELECT c.id AS chat, c.title, c.updated_at AS at
+               FROM search_index s CROSS JOIN search_documents d ON d.id = s.rowid CROSS JOIN chats c ON c.id = d.chat_id
+              WHERE search_index MATCH ?1 AND d.message_id IS NULL AND c.deleted_at IS NULL AND c.updated_at >= ?2 AND (?3 IS NULL OR c.updated_at < ?3)
+              ORDER BY c.updated_at DESC, c.id DESC LIMIT ?4",
+        )
+        .bind(expression("title", terms, &[]))
+        .bind(since)
+        .bind(until)
+        .bind(TITLES as i64 + 1)
+        .fetch_all(&self.readers)
+        .await?)
+    }
+
+    /// The messages with these terms, of this model if one is named, whose documents have numbers from the first to the last of these; one more
+    /// than [`MESSAGES`] at most, the newest first.
+    async fn search_messages(&self, terms: &[Term], model: Option<&str>, (first, last): (i64, i64)) -> Result<Vec<PlaceRow>> {
+        let mut expression = expression("text", terms, &self.beginnings(terms).await);
+        if let Some(model) = model {
             expression += &format!(" AND model : \"{}\"", model_token(model));
         }
         // The numbers are the order of time, so the newest come out of the index first and nothing is sorted.
-        let rows: Vec<PlaceRow> = sqlx::query_as(
+        Ok(sqlx::query_as(
             "SELECT d.chat_id AS chat, c.title, m.id AS message, m.role, m.model, m.created_at AS at
                FROM search_index s CROSS JOIN search_documents d ON d.id = s.rowid CROSS JOIN chats c ON c.id = d.chat_id
                     CROSS JOIN messages m ON m.id = d.message_id
@@ -103,35 +154,11 @@ impl History {
               ORDER BY s.rowid DESC LIMIT ?4",
         )
         .bind(expression)
-        .bind(since * DOCUMENTS_PER_MILLISECOND)
-        .bind(until)
+        .bind(first)
+        .bind(last)
         .bind(MESSAGES as i64 + 1)
         .fetch_all(&self.readers)
-        .await?;
-        found.more |= rows.len() > MESSAGES;
-        let rows: Vec<PlaceRow> = rows.into_iter().take(MESSAGES).collect();
-        let messages: Vec<&str> = rows.iter().map(|row| row.message.as_str()).collect();
-        let texts = self.searched_texts(&messages).await?;
-        for row in rows {
-            let role = from_word::<Role>("role", &row.role).ok();
-            let text = texts.get(&row.message).map_or("", String::as_str);
-            // A question is shown as it was written.
-            let (snippet, marks) = match role {
-                Some(Role::Assistant) => snippet_of_markdown(text, &terms),
-                _ => snippet(text, &terms),
-            };
-            found.hits.push(HistoryHit {
-                role,
-                chat: row.chat,
-                title: lossy(row.title),
-                message: Some(row.message),
-                model: row.model,
-                at: row.at,
-                snippet,
-                marks,
-            });
-        }
-        Ok(found)
+        .await?)
     }
 
     /// For each term the words of the index that begin like it, where they are few; none for a term that the index is to expand. It does so by
