@@ -78,6 +78,19 @@ describe('the focus', () => {
     expect([all('toast'), focused()]).toEqual([[], 'composer']);
   });
 
+  it('goes along with what is put elsewhere', async () => {
+    host.addChat('First', Date.now());
+    host.addChat('Second', Date.now() - 1000);
+    const last = host.addChat('Third', Date.now() - 2000);
+    await open('chat');
+    const row = (): HTMLElement | undefined => all('chat-item').find(({ textContent }) => textContent?.trim() === 'Third');
+    row()?.focus();
+    await host.pinChat(last.summary.id, true);
+    await pass(100);
+    expect(all('chat-item')[0]).toBe(row());
+    expect(document.activeElement).toBe(row());
+  });
+
   it('is in the composer after Escape in the search', async () => {
     await open('chat');
     the('search').focus();

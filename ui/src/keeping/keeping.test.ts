@@ -227,7 +227,7 @@ describe('keeping', () => {
   it('makes a folder with instructions, and its deletion is taken back', async () => {
     await open('chat');
     await choose('About tea', 'move-chat-to-folder');
-    await write('new-folder', 'Drinks');
+    await write('new-folder', '\u202eDri\u2066nks');
     await click('make-folder');
     await pass(100);
     expect(the('folder').textContent?.trim()).toBe('Drinks');

@@ -4,18 +4,24 @@
  */
 
 /**
- * Calls `home` whenever the element that has the focus goes away. One that could not be used for a while has the focus again
- * afterwards. The function ends that.
+ * Calls `home` whenever the element that has the focus goes away. One that could not be used for a while, or was put elsewhere, has the
+ * focus again afterwards. The function ends that.
  */
 export function keepFocus(root: Document, home: () => void): () => void {
   let last: Element | null = null;
   let disabled = false;
+  /** Whether somebody left it, for nothing. */
+  let left = false;
   const focused = (event: FocusEvent): void => {
     if (!(event.target instanceof Element)) return;
     last = event.target;
     disabled = false;
+    left = false;
   };
-  const check = (): void => {
+  const blurred = (event: FocusEvent): void => {
+    left = event.target instanceof Element && event.target.isConnected && event.relatedTarget === null;
+  };
+  const check = (records: readonly MutationRecord[]): void => {
     if (!last) return;
     const before = last;
     const lost = root.activeElement === null || root.activeElement === root.body;
@@ -26,13 +32,16 @@ export function keepFocus(root: Document, home: () => void): () => void {
     }
     const was = disabled;
     disabled = isDisabled(before);
-    if (was && !disabled && lost && before instanceof HTMLElement) before.focus();
+    const moved = !left && records.some(({ removedNodes }) => [...removedNodes].some((node) => node.contains(before)));
+    if (((was && !disabled) || moved) && lost && before instanceof HTMLElement) before.focus();
   };
   root.addEventListener('focusin', focused);
+  root.addEventListener('focusout', blurred);
   const observer = new MutationObserver(check);
   observer.observe(root.body, { childList: true, subtree: true, attributes: true, attributeFilter: ['disabled'] });
   return () => {
     root.removeEventListener('focusin', focused);
+    root.removeEventListener('focusout', blurred);
     observer.disconnect();
   };
 }

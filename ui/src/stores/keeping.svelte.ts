@@ -6,6 +6,7 @@ import type { Folder } from '../bindings/Folder';
 import type { ImportReport } from '../bindings/ImportReport';
 import type { TrashedChat } from '../bindings/TrashedChat';
 import { chatTitle } from '../lib/format';
+import { plainName } from '../lib/names';
 import { t } from '../messages';
 import type { Platform, Unsubscribe } from '../platform';
 import type { Chats } from './chats.svelte';
@@ -43,7 +44,10 @@ export class Keeping {
   }
 
   async refresh(): Promise<void> {
-    await this.#try(async () => void (this.folders = await this.platform.folders()));
+    await this.#try(async () => {
+      const folders = await this.platform.folders();
+      this.folders = folders.map((folder) => ({ ...folder, name: plainName(folder.name) }));
+    });
   }
 
   folder(id: string | null): Folder | null {
@@ -81,7 +85,7 @@ export class Keeping {
   /** Makes a folder; `null` if that failed. */
   async create(name: string): Promise<Folder | null> {
     let made: Folder | null = null;
-    await this.#change(async () => void (made = await this.platform.createFolder(name.trim())));
+    await this.#change(async () => void (made = await this.platform.createFolder(plainName(name).trim())));
     return made;
   }
 
