@@ -72,6 +72,20 @@ describe('the search over all chats', () => {
     expect(the('chat-title').textContent).toBe('About tea');
   });
 
+  it('is of chats as they are called now, and of none that was deleted since', async () => {
+    await open('chat');
+    await write('search', 'tea');
+    await pass(300);
+    const [tea, sea] = await host.chats();
+    if (!tea || !sea) throw new Error('no chats');
+    await host.renameChat(sea.id, 'Renamed');
+    await pass(50);
+    expect(all('found-place').map((place) => place.querySelector('.title')?.textContent)).toEqual(['About tea', 'Renamed']);
+    await host.deleteChat(tea.id);
+    await pass(50);
+    expect(all('found-place').map((place) => place.querySelector('.title')?.textContent)).toEqual(['Renamed']);
+  });
+
   it('narrows by time and model, and says if nothing is there', async () => {
     await open('chat');
     await write('search', 'tea');

@@ -1,5 +1,6 @@
 /** The search over all chats. */
 
+import type { ChatSummary } from '../bindings/ChatSummary';
 import type { HistoryHit } from '../bindings/HistoryHit';
 import type { Platform } from '../platform';
 import type { Toasts } from './toasts.svelte';
@@ -9,6 +10,15 @@ const DAY = 86_400_000;
 /** Since when something was said. */
 export const SPANS = { any: null, day: 1, week: 7, month: 30, year: 365 } as const;
 export type TimeSpan = keyof typeof SPANS;
+
+/** What was found in chats that are still there, by their titles of now. */
+export function inListed(hits: readonly HistoryHit[], chats: readonly ChatSummary[]): HistoryHit[] {
+  const titles = new Map(chats.map(({ id, title }) => [id, title]));
+  return hits.flatMap((hit) => {
+    const title = titles.get(hit.chat);
+    return title === undefined ? [] : [title === hit.title ? hit : { ...hit, title }];
+  });
+}
 
 export class Finding {
   /** What was found of what is asked for, messages only: titles are found in the list of chats. */
