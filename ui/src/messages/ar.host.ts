@@ -6,6 +6,7 @@ export const host = translation({
   'error.bad_request': 'لا يمكن تنفيذ هذا الطلب. {message}',
   'error.not_found': 'غير موجود. {message}',
   'error.model_not_found': 'هذا النموذج غير موجود. {message}',
+  'error.model_not_found.here': 'لا يوجد على هذا الحاسوب نموذج باسم {reference}. تعرض نافذة النماذج ما هو موجود.',
   'error.model_broken': 'هذا النموذج تالف. {message}',
   'error.model_unsupported': 'هذا النموذج غير مدعوم. {message}',
   'error.memory_short': 'الذاكرة لا تكفي. {message}',

@@ -6,6 +6,7 @@ export const host = translation({
   'error.bad_request': 'Das geht so nicht. {message}',
   'error.not_found': 'Das ist nicht da. {message}',
   'error.model_not_found': 'Dieses Modell ist nicht da. {message}',
+  'error.model_not_found.here': 'Auf diesem Computer ist kein Modell namens {reference}. Das Fenster „Modelle“ zeigt, was da ist.',
   'error.model_broken': 'Dieses Modell ist beschädigt. {message}',
   'error.model_unsupported': 'Dieses Modell wird nicht unterstützt. {message}',
   'error.memory_short': 'Der Speicher reicht nicht. {message}',

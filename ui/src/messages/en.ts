@@ -212,6 +212,7 @@ export const en = {
   'error.bad_request': '{message}',
   'error.not_found': '{message}',
   'error.model_not_found': '{message}',
+  'error.model_not_found.here': 'No model called {reference} is on this computer. The Models window lists what is.',
   'error.model_broken': '{message}',
   'error.model_unsupported': '{message}',
   'error.memory_short': '{message}',

@@ -10,6 +10,7 @@ import { format, type Key } from '.';
 
 /** An error of the host as a sentence. */
 export function errorText(error: HostError): string {
+  if (error.code === 'model_not_found' && error.arguments?.['reference'] !== undefined) return say('error.model_not_found.here', error);
   return say(`error.${error.code}`, error);
 }
 

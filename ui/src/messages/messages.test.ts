@@ -123,6 +123,12 @@ describe('the host', () => {
     expect(full).toContain('The chat has 2,310 tokens, but the model’s context holds 2,048.');
   });
 
+  it('is quoted without the words of the command line', () => {
+    const gone = { code: 'model_not_found', arguments: { reference: 'a/b' }, message: 'no model called a/b is on this computer; `ponder models` and the Models window list what is' } as const;
+    expect(errorText(gone)).toBe('No model called a/b is on this computer. The Models window lists what is.');
+    expect(errorText({ ...gone, arguments: {} })).toContain('`ponder models`');
+  });
+
   it('keeps the arguments of a call that was rejected', () => {
     const reason: unknown = { code: 'context_full', arguments: { prompt: 2310, context: 2048 }, message: 'too long' };
     expect(errorText(asHostError(reason))).toContain('The chat has 2,310 tokens');
