@@ -9,6 +9,13 @@ use serde_json::json;
 
 use super::driver::{Window, ELEMENT};
 
+/// Changes what nobody sees for as long as a screenshot is taken: a page that paints without a compositor is otherwise waited for until it changes.
+const TICK: &str = "clearInterval(window.ticking);
+    window.tick ??= Object.assign(document.createElement('i'), { style: 'position: fixed; inset: 0 auto auto 0; width: 1px; height: 1px' });
+    if (!arguments[0]) return window.tick.remove();
+    document.documentElement.append(window.tick);
+    window.ticking = setInterval(() => { window.tick.style.background = window.tick.style.background ? '' : '#00000001'; }, 50)";
+
 impl Window {
     /// Waits for nothing longer than this, where something may never come.
     pub fn with_patience(mut self, limit: Duration) -> Self {
@@ -31,9 +38,10 @@ impl Window {
         sleep(Duration::from_millis(400));
         fs::create_dir_all(folder).expect("a folder");
         let path = folder.join(format!("{name}.png"));
-        if let Some(picture) = self.get("screenshot").ok().and_then(|value| decode(value.as_str()?)) {
-            fs::write(&path, picture).expect("written");
-        }
+        self.run(TICK, json!([true]));
+        let picture = self.get("screenshot").expect("a screenshot");
+        self.run(TICK, json!([false]));
+        fs::write(&path, decode(picture.as_str().expect("text")).expect("base64")).expect("written");
         path
     }
 
