@@ -11,7 +11,7 @@ use protocol::{Arrival, Error, ErrorCode, Result, WindowName};
 use tauri::{AppHandle, Emitter, EventTarget, Manager, Url};
 
 use crate::commands::ARRIVED;
-use crate::ponder_link::{self, Wish};
+use crate::ponder_link::{self, DeepLink};
 use crate::state::App;
 use crate::window;
 
@@ -24,9 +24,9 @@ pub const LONGEST_FILE: u64 = 50_000_000;
 /// So many things are taken at once, as many files as a person may mean.
 const MOST: usize = 32;
 
-/// Something that was brought, as it came.
+/// What the app is asked to open, as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Brought {
+pub enum OpenRequest {
     /// A text that begins with `ponder:`.
     Link(String),
     /// A file of this computer, which a person has opened with Ponder.
@@ -80,42 +80,42 @@ impl Arrivals {
 }
 
 /// What the arguments of a start bring: links and files, as desktops give them. Relative paths are those of `folder`.
-pub fn of_arguments<S: AsRef<str>>(arguments: &[S], folder: &Path) -> Vec<Brought> {
-    let brought = arguments.iter().map(AsRef::as_ref).skip(1).filter_map(|argument| {
+pub fn of_arguments<S: AsRef<str>>(arguments: &[S], folder: &Path) -> Vec<OpenRequest> {
+    let requests = arguments.iter().map(AsRef::as_ref).skip(1).filter_map(|argument| {
         if argument.is_empty() || argument.starts_with('-') {
             return None;
         }
         if ponder_link::is_link(argument) {
-            return Some(Brought::Link(argument.to_owned()));
+            return Some(OpenRequest::Link(argument.to_owned()));
         }
         match Url::parse(argument) {
             Ok(url) if url.scheme() == "file" => of_url(&url),
-            _ => Some(Brought::File(folder.join(argument))),
+            _ => Some(OpenRequest::File(folder.join(argument))),
         }
     });
-    brought.take(MOST).collect()
+    requests.take(MOST).collect()
 }
 
 /// What an address stands for with which the system opens Ponder.
-pub fn of_url(url: &Url) -> Option<Brought> {
+pub fn of_url(url: &Url) -> Option<OpenRequest> {
     match url.scheme() {
-        "file" => url.to_file_path().ok().map(Brought::File),
-        _ => Some(Brought::Link(url.to_string())),
+        "file" => url.to_file_path().ok().map(OpenRequest::File),
+        _ => Some(OpenRequest::Link(url.to_string())),
     }
 }
 
-/// Takes what was brought; the windows that it asks for come to the front.
-pub fn bring(app: &AppHandle, brought: Vec<Brought>) {
-    if brought.is_empty() {
+/// Opens what is asked for; the windows that show it come to the front.
+pub fn open(app: &AppHandle, requests: Vec<OpenRequest>) {
+    if requests.is_empty() {
         return;
     }
     let app = app.clone();
     tauri::async_runtime::spawn(async move {
-        for one in brought.into_iter().take(MOST) {
-            let (shown, arrival) = match one {
-                Brought::Link(link) => of_link(&link),
-                Brought::Chat(id) => (WindowName::Chat, Some(Arrival::Chat { id })),
-                Brought::File(path) => (WindowName::Chat, Some(of_file(&app, path).await)),
+        for request in requests.into_iter().take(MOST) {
+            let (shown, arrival) = match request {
+                OpenRequest::Link(link) => of_link(&link),
+                OpenRequest::Chat(id) => (WindowName::Chat, Some(Arrival::Chat { id })),
+                OpenRequest::File(path) => (WindowName::Chat, Some(of_file(&app, path).await)),
             };
             match arrival {
                 Some(arrival) => add(&app, arrival),
@@ -137,10 +137,10 @@ pub fn add(app: &AppHandle, arrival: Arrival) {
 
 fn of_link(link: &str) -> (WindowName, Option<Arrival>) {
     let arrival = match ponder_link::read(link) {
-        Ok(Wish::Models) => return (WindowName::Models, None),
-        Ok(Wish::Settings) => return (WindowName::Settings, None),
-        Ok(Wish::NewChat(text)) => Arrival::Draft { text },
-        Ok(Wish::Chat(id)) => Arrival::Chat { id },
+        Ok(DeepLink::Models) => return (WindowName::Models, None),
+        Ok(DeepLink::Settings) => return (WindowName::Settings, None),
+        Ok(DeepLink::NewChat(text)) => Arrival::Draft { text },
+        Ok(DeepLink::Chat(id)) => Arrival::Chat { id },
         Err(reason) => Arrival::Refused {
             error: Error::new(ErrorCode::BadRequest, format!("Nothing was done: {reason}.")),
         },
@@ -217,9 +217,9 @@ mod tests {
             "/tmp/../etc/hosts",
             "-rf",
         ];
-        let file = |path: &str| Brought::File(path.into());
+        let file = |path: &str| OpenRequest::File(path.into());
         let wanted = [
-            Brought::Link("PONDER:new?text=a".into()),
+            OpenRequest::Link("PONDER:new?text=a".into()),
             file("/home/ann/a chat.ponderchat"),
             file("/work/notes.md"),
             file("/tmp/../etc/hosts"),
@@ -236,8 +236,8 @@ mod tests {
             "ponder:///etc/passwd",
             "ponder:import?path=/etc/passwd",
         ] {
-            let brought = of_arguments(&["ponder-app", link], Path::new("/"));
-            assert_eq!(brought, [Brought::Link(link.into())]);
+            let requests = of_arguments(&["ponder-app", link], Path::new("/"));
+            assert_eq!(requests, [OpenRequest::Link(link.into())]);
             let (shown, arrival) = of_link(link);
             assert_eq!(shown, WindowName::Chat);
             assert!(matches!(arrival, Some(Arrival::Refused { .. })), "{arrival:?}");

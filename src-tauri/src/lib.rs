@@ -156,8 +156,8 @@ pub fn run() -> Result<()> {
         RunEvent::Reopen { .. } if !window::is_any_visible(app) => started(app, &[], Path::new("/"), true),
         #[cfg(target_os = "macos")]
         RunEvent::Opened { urls } => {
-            let brought = urls.iter().filter_map(arrivals::of_url).collect();
-            when_ready(app, |app| arrivals::bring(app, brought));
+            let requests = urls.iter().filter_map(arrivals::of_url).collect();
+            when_ready(app, |app| arrivals::open(app, requests));
         }
         // The last words of a running answer are stored before the process ends.
         RunEvent::Exit => tauri::async_runtime::block_on(app.state::<App>().shut_down()),
@@ -236,10 +236,10 @@ fn speak(app: &AppHandle, words: &'static Words) {
 
 /// Takes what a start was given. One while the app runs already shows it, if it was given nothing else.
 fn started(app: &AppHandle, arguments: &[String], folder: &Path, again: bool) {
-    let brought = arrivals::of_arguments(arguments, folder);
+    let requests = arrivals::of_arguments(arguments, folder);
     let shown = if arguments.iter().any(|argument| argument == quick::QUICK_ENTRY) {
         quick::show(app)
-    } else if again && brought.is_empty() {
+    } else if again && requests.is_empty() {
         window::show(app, WindowName::Chat)
     } else {
         Ok(())
@@ -247,7 +247,7 @@ fn started(app: &AppHandle, arguments: &[String], folder: &Path, again: bool) {
     if let Err(error) = shown {
         tracing::warn!("no window came to the front: {error}");
     }
-    arrivals::bring(app, brought);
+    arrivals::open(app, requests);
 }
 
 /// The folder of all data and what lies in it. `log` is there as soon as the folder is, also if the rest cannot be opened.

@@ -8,7 +8,7 @@ use notify_rust::{Notification, NotificationResponse};
 use protocol::{Absence, ChatSummary, Download, DownloadState, WindowName};
 use tauri::{AppHandle, Manager};
 
-use crate::arrivals::{self, Brought};
+use crate::arrivals::{self, OpenRequest};
 use crate::badge::Badge;
 use crate::state::App;
 use crate::words::{self, Words};
@@ -162,7 +162,7 @@ fn said<'a>(ended: &'a Ended, words: &Words) -> (&'a str, &'static str) {
 
 fn go_to(app: &AppHandle, ended: Ended) {
     match ended {
-        Ended::Answer { chat, .. } => arrivals::bring(app, vec![Brought::Chat(chat)]),
+        Ended::Answer { chat, .. } => arrivals::open(app, vec![OpenRequest::Chat(chat)]),
         Ended::Download { .. } => {
             if let Err(error) = window::show(app, WindowName::Models) {
                 tracing::warn!("the Models window did not come to the front: {error}");

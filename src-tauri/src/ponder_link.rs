@@ -9,9 +9,9 @@ const LONGEST_LINK: usize = 64 * 1024;
 /// The longest text that is taken from a link, in characters.
 const LONGEST_TEXT: usize = 16 * 1024;
 
-/// What a link asks for.
+/// What a link to the app asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wish {
+pub enum DeepLink {
     /// A new chat, with words in its draft.
     NewChat(String),
     /// A chat of this computer, by its id.
@@ -31,7 +31,7 @@ pub fn is_link(text: &str) -> bool {
 ///
 /// # Errors
 /// Says why nothing is done.
-pub fn read(link: &str) -> Result<Wish, &'static str> {
+pub fn read(link: &str) -> Result<DeepLink, &'static str> {
     if link.len() > LONGEST_LINK {
         return Err("this link is too long to be followed");
     }
@@ -41,10 +41,10 @@ pub fn read(link: &str) -> Result<Wish, &'static str> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let fields = fields(query.unwrap_or_default())?;
     let wish = match path.split_once('/').unwrap_or((path, "")) {
-        ("new", "") => return Ok(Wish::NewChat(only_text(fields)?)),
-        ("chat", id) if is_id(id) => Wish::Chat(id.to_owned()),
-        ("models", "") => Wish::Models,
-        ("settings", "") => Wish::Settings,
+        ("new", "") => return Ok(DeepLink::NewChat(only_text(fields)?)),
+        ("chat", id) if is_id(id) => DeepLink::Chat(id.to_owned()),
+        ("models", "") => DeepLink::Models,
+        ("settings", "") => DeepLink::Settings,
         _ => return Err("this link asks for something that Ponder does not do"),
     };
     match fields.is_empty() {
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_verbs_are_read_in_both_forms() {
-        let new = |text: &str| Wish::NewChat(text.into());
+        let new = |text: &str| DeepLink::NewChat(text.into());
         let links = [
             ("ponder:new".to_owned(), new("")),
             ("PONDER:new".to_owned(), new("")),
@@ -128,10 +128,10 @@ mod tests {
             ("ponder:new?text=Hello%20there".to_owned(), new("Hello there")),
             ("ponder://new/?text=a+b%0D%0A%C3%A4".to_owned(), new("a b\nä")),
             ("ponder:new?text=1%262%3D3%23".to_owned(), new("1&2=3#")),
-            (format!("ponder:chat/{ID}"), Wish::Chat(ID.into())),
-            (format!("ponder://chat/{ID}/"), Wish::Chat(ID.into())),
-            ("ponder:models".to_owned(), Wish::Models),
-            ("ponder://settings".to_owned(), Wish::Settings),
+            (format!("ponder:chat/{ID}"), DeepLink::Chat(ID.into())),
+            (format!("ponder://chat/{ID}/"), DeepLink::Chat(ID.into())),
+            ("ponder:models".to_owned(), DeepLink::Models),
+            ("ponder://settings".to_owned(), DeepLink::Settings),
         ];
         for (link, wish) in links {
             assert_eq!(read(&link), Ok(wish), "{link}");
@@ -192,8 +192,8 @@ mod tests {
     #[test]
     fn words_that_nobody_sees_are_no_words() {
         let hidden = "ponder:new?text=a%00b%1B%5B31m%E2%80%AEc%F3%A0%81%88%F3%A0%81%A9%E2%81%A6%E2%80%8Bd%EF%BB%BF";
-        assert_eq!(read(hidden), Ok(Wish::NewChat("ab[31mcd".into())));
+        assert_eq!(read(hidden), Ok(DeepLink::NewChat("ab[31mcd".into())));
         // Those that join the signs of a script, or an emoji, are seen.
-        assert_eq!(read("ponder:new?text=%E2%80%8D"), Ok(Wish::NewChat("\u{200d}".into())));
+        assert_eq!(read("ponder:new?text=%E2%80%8D"), Ok(DeepLink::NewChat("\u{200d}".into())));
     }
 }

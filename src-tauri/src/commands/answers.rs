@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use protocol::{AnswerBody, AnswerEvent, ChatSettings, ChatView, Content, Position, Result, Turn, TurnOfTwo};
+use protocol::{AnswerBody, AnswerEvent, ChatSettings, ChatView, Content, Position, Result, Turn, TurnWithTwoAnswers};
 use tauri::ipc::Channel;
 use tauri::State;
 
@@ -24,7 +24,7 @@ pub async fn send_to_two(
     content: Vec<Content>,
     position: Position,
     settings: [ChatSettings; 2],
-) -> Result<TurnOfTwo> {
+) -> Result<TurnWithTwoAnswers> {
     app.chat.send_to_two(&chat, &content, &position, settings).await
 }
 

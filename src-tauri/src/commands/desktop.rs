@@ -6,7 +6,7 @@ use protocol::{Arrival, Command, Desktop, Error, ErrorCode, ImportReport, QuitCh
 use tauri::ipc::Response;
 use tauri::{AppHandle, State, WebviewWindow, Wry};
 
-use crate::arrivals::{self, Arrivals, Brought};
+use crate::arrivals::{self, Arrivals, OpenRequest};
 use crate::login::Login;
 use crate::menu::Commands;
 use crate::quick::QuickEntry;
@@ -101,6 +101,6 @@ pub async fn fit_quick_entry(handle: AppHandle, height: f64) -> Result<()> {
 #[tauri::command]
 pub async fn show_chat(handle: AppHandle, id: String) -> Result<()> {
     quick::left(&handle);
-    arrivals::bring(&handle, vec![Brought::Chat(id)]);
+    arrivals::open(&handle, vec![OpenRequest::Chat(id)]);
     Ok(())
 }

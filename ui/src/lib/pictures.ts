@@ -1,24 +1,24 @@
 /** Pictures on their way into a question: what a hand brings, where it is laid down, what it costs. */
 
 /** What a paste or a drop brings. */
-export interface Brought {
+export interface TransferredFiles {
   files: File[];
   /** Whether it is an address alone, of which nothing is fetched. */
   address: boolean;
 }
 
-const NOTHING: Brought = { files: [], address: false };
+const NOTHING: TransferredFiles = { files: [], address: false };
 
 type Carried = Pick<DataTransfer, 'files' | 'getData'>;
 
 /** The files that are dropped. A picture beside its address is the picture; of an address alone nothing is fetched. */
-export function dropped(data: Carried): Brought {
+export function dropped(data: Carried): TransferredFiles {
   const files = [...data.files];
   return { files, address: files.length === 0 && (data.getData('text/uri-list') !== '' || isAddress(data.getData('text/plain'))) };
 }
 
 /** The pictures that are pasted, if it is for them that a person pastes: a text program adds a picture of the words that were copied there. */
-export function pasted(data: Carried): Brought {
+export function pasted(data: Carried): TransferredFiles {
   const files = [...data.files];
   if (files.length === 0) return NOTHING;
   const text = data.getData('text/plain').trim();

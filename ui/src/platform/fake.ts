@@ -24,7 +24,7 @@ import type { Part } from '../bindings/Part';
 import type { Position } from '../bindings/Position';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import type { Turn } from '../bindings/Turn';
-import type { TurnOfTwo } from '../bindings/TurnOfTwo';
+import type { TurnWithTwoAnswers } from '../bindings/TurnWithTwoAnswers';
 import { appendContent, attachmentsOf, textOf } from '../lib/parts';
 import type { WindowName } from '../bindings/WindowName';
 import { checkSettings, FakeData } from './fakeData';
@@ -124,7 +124,7 @@ export class FakeHost extends FakeData implements Platform {
     const answer = this.#begin(chat, question, text);
     return { question, answer, revision_before, revision: chat.summary.revision };
   }
-  async sendToTwo(id: string, content: Content[], position: Position, settings: [ChatSettings, ChatSettings]): Promise<TurnOfTwo> {
+  async sendToTwo(id: string, content: Content[], position: Position, settings: [ChatSettings, ChatSettings]): Promise<TurnWithTwoAnswers> {
     settings.forEach(checkSettings);
     const chat = this.#chat(id);
     const own = chat.settings;

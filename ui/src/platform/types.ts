@@ -28,7 +28,7 @@ import type { Turn } from '../bindings/Turn';
 import type { WindowName } from '../bindings/WindowName';
 import type { AppUpdatePlatform } from './appUpdate';
 import type { Appearance } from '../bindings/Appearance';
-import type { TurnOfTwo } from '../bindings/TurnOfTwo';
+import type { TurnWithTwoAnswers } from '../bindings/TurnWithTwoAnswers';
 import type { DataPlatform } from './data';
 import type { DesktopPlatform } from './desktop';
 import type { HubPlatform } from './hub';
@@ -74,7 +74,7 @@ export interface Platform extends AppUpdatePlatform, HubPlatform, PicturePlatfor
   /** Stores a question and begins its answer; `attach` shows it growing. An edited question goes where the earlier one stands. */
   send(chat: string, content: Content[], position: Position): Promise<Turn>;
   /** Stores a question and begins two answers to it, each with settings of its own; the chat looks at the first. */
-  sendToTwo(chat: string, content: Content[], position: Position, settings: [ChatSettings, ChatSettings]): Promise<TurnOfTwo>;
+  sendToTwo(chat: string, content: Content[], position: Position, settings: [ChatSettings, ChatSettings]): Promise<TurnWithTwoAnswers>;
   /** Begins another answer beside this one, asked with these settings or those of the chat; the view shows the new branch. */
   regenerate(message: string, settings: ChatSettings | null): Promise<ChatView>;
   /** Shows the branch that this message is on. */

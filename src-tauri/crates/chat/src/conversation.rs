@@ -23,14 +23,7 @@ pub(crate) fn conversation(system_prompt: &str, branch: &[StoredMessage]) -> Vec
     // The calls of the last answer that have no result yet, and the tool of every call.
     let mut open: Vec<ToolCall> = Vec::new();
     let mut tools: HashMap<&str, &str> = HashMap::new();
-    for (index, stored) in branch.iter().enumerate() {
-        let too_long = match stored.role {
-            Role::Tool => branch[index..]
-                .iter()
-                .find(|later| later.role != Role::Tool)
-                .is_some_and(did_not_fit),
-            Role::System | Role::User | Role::Assistant => branch.get(index + 1).is_some_and(did_not_fit),
-        };
+    for (stored, too_long) in branch.iter().zip(too_long(branch)) {
         if says_nothing(stored) || (too_long && stored.role != Role::Tool) {
             continue;
         }
@@ -116,6 +109,23 @@ fn says_nothing(stored: &StoredMessage) -> bool {
             Content::ToolCall { .. } | Content::Data { .. } | Content::Image { .. } | Content::File { .. } => true,
             Content::Thinking { .. } => false,
         })
+}
+
+/// Of each message of a branch whether it was too long for the answer to it; results of tools are answered together.
+fn too_long(branch: &[StoredMessage]) -> Vec<bool> {
+    let (mut before_next, mut before_answer) = (false, false);
+    let mut too_long = vec![false; branch.len()];
+    for (stored, too_long) in branch.iter().zip(&mut too_long).rev() {
+        *too_long = match stored.role {
+            Role::Tool => before_answer,
+            Role::System | Role::User | Role::Assistant => before_next,
+        };
+        before_next = did_not_fit(stored);
+        if stored.role != Role::Tool {
+            before_answer = before_next;
+        }
+    }
+    too_long
 }
 
 fn did_not_fit(answer: &StoredMessage) -> bool {
@@ -213,6 +223,16 @@ mod tests {
             said(&conversation("", &branch)),
             [(Role::User, "My name is Yara.\n\nWhat is it?".into())]
         );
+    }
+
+    #[test]
+    fn a_hundred_thousand_results_are_read_in_one_pass() {
+        let results = (0..100_000).map(|_| stored(Role::Tool, AnswerState::Complete, vec![Content::text("4 degrees")]));
+        let mut branch: Vec<StoredMessage> = results.collect();
+        branch.insert(0, question("a"));
+        let begun = std::time::Instant::now();
+        assert_eq!(conversation("", &branch).len(), 100_001);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(2), "{:?}", begun.elapsed());
     }
 
     #[test]

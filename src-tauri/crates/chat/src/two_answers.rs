@@ -1,6 +1,6 @@
 //! One question to two models, or to one that is set in two ways: both answers are written at once, as siblings.
 
-use protocol::{ChatSettings, Content, Position, Result, TurnOfTwo};
+use protocol::{ChatSettings, Content, Position, Result, TurnWithTwoAnswers};
 
 use crate::live_answer::LiveAnswer;
 use crate::title::title;
@@ -15,7 +15,7 @@ impl Chat {
         content: &[Content],
         position: &Position,
         settings: [ChatSettings; 2],
-    ) -> Result<TurnOfTwo> {
+    ) -> Result<TurnWithTwoAnswers> {
         question::check(content)?;
         let (view, head) = self.0.history.chat_head(chat).await?;
         let mut prepared = Vec::with_capacity(settings.len());
@@ -30,7 +30,7 @@ impl Chat {
         let turn = self
             .0
             .history
-            .begin_turn_of_two(chat, content, position, &title(content), answers)
+            .begin_turn_with_two_answers(chat, content, position, &title(content), answers)
             .await?;
         // The next question is asked as the chat says; it is read ahead once, after the answer that the chat looks at.
         let mut next = self.answer_request(chat, view.settings).await.ok().map(|(_, next)| next);

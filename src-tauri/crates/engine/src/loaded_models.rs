@@ -13,7 +13,7 @@ use crate::job::Shared;
 use crate::load::LoadedModel;
 use crate::memory;
 use crate::pace::ChatShare;
-use crate::scheduler::{Beside, Candidate, Precedence, Scheduler};
+use crate::scheduler::{Candidate, OtherModels, Precedence, Scheduler};
 use crate::sequence::backend;
 use crate::tensor::{device, Device};
 
@@ -255,7 +255,7 @@ impl LoadedModels {
                 }
                 joined = true;
             }
-            scheduler.tick(&Beside {
+            scheduler.tick(&OtherModels {
                 alone: busy == 1,
                 decoding: others(at).filter_map(|other| decoding[other]).min(),
                 may_read: reader == Some(at),

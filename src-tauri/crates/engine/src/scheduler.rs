@@ -47,7 +47,7 @@ const MIN_SHARED: usize = 64;
 const CLEAR_EVERY: usize = 256;
 
 /// What other models' answers want of the same device.
-pub struct Beside {
+pub struct OtherModels {
     /// Whether there are none.
     pub alone: bool,
     /// The first class of those that decode.
@@ -167,24 +167,24 @@ impl Scheduler {
     }
 
     /// One decode step and one chunk, as far as there is something to do.
-    pub fn tick(&mut self, beside: &Beside) {
+    pub fn tick(&mut self, others: &OtherModels) {
         self.end_cancelled();
-        if !beside.alone {
+        if !others.alone {
             self.last_step = None;
         }
-        let step = |scheduler: &mut Self| match beside.alone && scheduler.speculate()? {
+        let step = |scheduler: &mut Self| match others.alone && scheduler.speculate()? {
             true => Ok(()),
             false => scheduler.step(),
         };
         if let Err(error) = catch_panic(|| step(self)) {
             self.step_failed(error);
-        } else if beside.alone && self.stepping.is_empty() && self.running.iter().any(|running| running.generation.awaits_grammar()) {
+        } else if others.alone && self.stepping.is_empty() && self.running.iter().any(|running| running.generation.awaits_grammar()) {
             std::thread::sleep(AWAIT_GRAMMAR);
         }
-        if beside.may_read && !self.embeddings.is_empty() {
-            self.embed(beside);
-        } else if beside.may_read {
-            self.prefill(beside.decoding);
+        if others.may_read && !self.embeddings.is_empty() {
+            self.embed(others);
+        } else if others.may_read {
+            self.prefill(others.decoding);
         }
         if self.running.is_empty() {
             self.in_flight = None;

@@ -1,6 +1,6 @@
 //! The table `messages`: the tree of a chat, and the answers that are being written.
 
-use protocol::{AnswerState, ChatSettings, Content, Part, Position, Role, StoredMessage, Turn, TurnOfTwo};
+use protocol::{AnswerState, ChatSettings, Content, Part, Position, Role, StoredMessage, Turn, TurnWithTwoAnswers};
 use sqlx::{Sqlite, SqliteExecutor, Transaction};
 
 use crate::attachments::check_attachments;
@@ -108,21 +108,21 @@ impl History {
     }
 
     /// [`History::begin_turn`] with two empty answers; looks at the first.
-    pub async fn begin_turn_of_two(
+    pub async fn begin_turn_with_two_answers(
         &self,
         chat: &str,
         content: &[Content],
         position: &Position,
         title: &str,
         answers: [&NewAnswer; 2],
-    ) -> Result<TurnOfTwo> {
+    ) -> Result<TurnWithTwoAnswers> {
         let (now, [first, second]) = (now(), answers);
         let mut transaction = self.write().await?;
         let question = insert_question(&mut transaction, chat, content, position, title).await?;
         let first = insert_answer(&mut transaction, chat, &question, first, now).await?;
         let second = insert_streaming(&mut transaction, chat, &question, second, true, now).await?;
         transaction.commit().await?;
-        Ok(TurnOfTwo {
+        Ok(TurnWithTwoAnswers {
             question: self.message(&question).await?,
             answers: [self.message(&first).await?, self.message(&second).await?],
         })

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use protocol::{ModelPlace, Removal};
 
 use crate::layout::{Commit, Etag, Lock, Repository};
-use crate::set_aside::{free_left_behind, Aside};
+use crate::set_aside::{free_left_behind, SetAsideFolder};
 use crate::verify::repository_of;
 use crate::{Error, ModelFolder};
 
@@ -255,7 +255,7 @@ fn remove_commit(repository: &Repository, commit: &Commit) -> Result<(), Error> 
 
 /// Removes a folder: it goes `beside`, and so from everybody's list, in one step, then its content goes.
 fn discard(folder: &Path, beside: &Path) -> Result<(), Error> {
-    Aside::take(folder, beside)?.free(folder)?;
+    SetAsideFolder::take(folder, beside)?.free(folder)?;
     free_left_behind(beside);
     Ok(())
 }

@@ -16,7 +16,7 @@ pub struct SetAside(Kept);
 enum Kept {
     Files {
         was: PathBuf,
-        aside: Aside,
+        aside: SetAsideFolder,
     },
     /// A folder of the user's, which only left the list.
     Entry(PathBuf),
@@ -24,12 +24,12 @@ enum Kept {
 
 /// A folder that is about to be removed, and the lock by which other removals see that somebody may want it back.
 #[derive(Debug)]
-pub struct Aside {
+pub struct SetAsideFolder {
     folder: PathBuf,
     lock: Lock,
 }
 
-impl Aside {
+impl SetAsideFolder {
     /// Moves a folder `beside`, and so out of everybody's list, in one step.
     ///
     /// # Errors
@@ -109,14 +109,14 @@ impl ModelFolder {
         let kept = match target {
             Target::All(repository) => {
                 let was = repository.folder();
-                let aside = Aside::take(&was, &repository.aside()?)?;
+                let aside = SetAsideFolder::take(&was, &repository.aside()?)?;
                 locks.into_iter().for_each(Lock::remove);
                 let _ = fs::remove_dir(repository.locks());
                 Kept::Files { was, aside }
             }
             Target::Folder(was) => {
                 let beside = was.parent().ok_or_else(|| Error::Trap { path: was.clone() })?;
-                let aside = Aside::take(&was, beside)?;
+                let aside = SetAsideFolder::take(&was, beside)?;
                 Kept::Files { was, aside }
             }
             Target::Entry(folder) => {

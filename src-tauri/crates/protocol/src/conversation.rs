@@ -355,7 +355,7 @@ pub struct Turn {
 /// A question that was stored and two answers that were begun for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
-pub struct TurnOfTwo {
+pub struct TurnWithTwoAnswers {
     /// What the person asked.
     pub question: StoredMessage,
     /// The answers, still empty, in the order in which they were asked for. The chat looks at the first.

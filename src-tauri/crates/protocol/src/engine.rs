@@ -133,8 +133,8 @@ pub trait LocalEngine: Engine {
     fn load(&self, model: FolderSource) -> Receiver<LoadEvent>;
 
     /// Prefetches ("reads ahead"), at idle priority, what the next request of this conversation will begin with: the messages of
-    /// `request` are those so far, and a question will follow. Nothing is loaded for it, the newest call replaces earlier ones,
-    /// and every other call comes first. An engine without a prefix cache does nothing.
+    /// `request` are those so far, and a question will follow. Nothing is loaded for it: a model that is not loaded is waited for. The
+    /// newest call replaces earlier ones, and every other call comes first. An engine without a prefix cache does nothing.
     fn prefetch(&self, request: Request);
 
     /// Frees the model of this reference and all its memory, after its running jobs have ended; changes nothing if it is not loaded.

@@ -42,7 +42,7 @@ pub use chat_settings::{ChatSettings, Preset};
 pub use command::Command;
 pub use conversation::{
     AnswerBody, AnswerEvent, AnswerState, ChatList, ChatSummary, ChatView, DeleteScope, Folder, HistoryState, MemoryCut, Part, Position,
-    RepairedHistory, Role, RunningAnswer, ScrollPlace, StoredMessage, TrashedChat, Turn, TurnOfTwo,
+    RepairedHistory, Role, RunningAnswer, ScrollPlace, StoredMessage, TrashedChat, Turn, TurnWithTwoAnswers,
 };
 pub use data_use::{DataUse, HistoryBackup};
 pub use desktop::{Absence, Arrival, Desktop, ImportPreview, QuitChoice, Unfinished};

@@ -11,7 +11,7 @@ fn settings(thinking: Thinking, max_tokens: Option<u32>) -> ChatSettings {
     }
 }
 
-async fn ask_two(harness: &Harness, chat: &str) -> (protocol::TurnOfTwo, [FakeJob; 2]) {
+async fn ask_two(harness: &Harness, chat: &str) -> (protocol::TurnWithTwoAnswers, [FakeJob; 2]) {
     let both = [settings(Thinking::Off, None), settings(Thinking::On, Some(9))];
     let asked = harness.chat.send_to_two(chat, &[Content::text("Why?")], &Position::End, both).await;
     (asked.unwrap(), [harness.job().await, harness.job().await])

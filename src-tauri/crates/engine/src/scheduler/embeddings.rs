@@ -9,7 +9,7 @@ use crate::embedding::EmbeddingRun;
 use crate::error::{catch_panic, Error};
 use crate::memory;
 use crate::pace::Pace;
-use crate::scheduler::{Beside, Scheduler, GAPS};
+use crate::scheduler::{OtherModels, Scheduler, GAPS};
 
 /// How many times as long as a piece took nothing is read while a chat answer decodes: it keeps four fifths of its rate.
 const REST: u32 = 4;
@@ -52,12 +52,12 @@ impl Scheduler {
     }
 
     /// Reads a piece of the job whose turn it is, so short that answers of other models are not made to wait.
-    pub(super) fn embed(&mut self, beside: &Beside) {
-        let gap = beside.decoding.map(|priority| GAPS[usize::from(priority != Priority::Chat)]);
+    pub(super) fn embed(&mut self, others: &OtherModels) {
+        let gap = others.decoding.map(|priority| GAPS[usize::from(priority != Priority::Chat)]);
         let EmbeddingQueue { runs, pace, last } = &mut self.embeddings;
         let Some(mut run) = runs.pop_front() else { return };
         let rests = last.is_some_and(|(ended, took)| ended.elapsed() < took * REST);
-        if rests && beside.decoding == Some(Priority::Chat) {
+        if rests && others.decoding == Some(Priority::Chat) {
             run.pass_over();
             return runs.push_front(run);
         }

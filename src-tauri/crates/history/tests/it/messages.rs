@@ -77,7 +77,7 @@ async fn two_answers_may_be_written_at_once_and_nothing_beside_them() {
     let both = [&new_answer(), &new_answer()];
     let begun = fresh
         .history
-        .begin_turn_of_two(&chat, &asked("question"), &Position::End, "", both)
+        .begin_turn_with_two_answers(&chat, &asked("question"), &Position::End, "", both)
         .await;
     let mut turn = begun.unwrap();
     let [first, second] = turn.answers.clone();
@@ -97,7 +97,7 @@ async fn two_answers_may_be_written_at_once_and_nothing_beside_them() {
         let again = fresh.history.begin_answer(&turn.question.id, &new_answer()).await;
         let two = fresh
             .history
-            .begin_turn_of_two(&chat, &crate::asked("more"), &Position::End, "", both)
+            .begin_turn_with_two_answers(&chat, &crate::asked("more"), &Position::End, "", both)
             .await;
         assert!(matches!(
             (asked, again, two),

@@ -4,7 +4,7 @@ import type { StoredMessage } from "./StoredMessage";
 /**
  * A question that was stored and two answers that were begun for it.
  */
-export type TurnOfTwo = { 
+export type TurnWithTwoAnswers = { 
 /**
  * What the person asked.
  */
