@@ -23,6 +23,14 @@ describe('icons', () => {
 });
 
 describe('appearance', () => {
+  it('keeps every choice of those that are made in a moment', async () => {
+    await open('settings');
+    await click('tab-appearance');
+    for (const choice of ['theme-dark', 'text-size-130', 'code-theme-vivid', 'density-compact']) the(choice).click();
+    await pass(100);
+    expect(host.app.appearance).toMatchObject({ theme: 'dark', text_size: 130, code_theme: 'vivid', density: 'compact' });
+  });
+
   it('applies at once, in the window where it is set', async () => {
     await open('settings');
     await click('tab-appearance');

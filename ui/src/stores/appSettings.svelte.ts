@@ -8,6 +8,7 @@ import type { Toasts } from './toasts.svelte';
 export class AppSettings {
   /** `null` until it was read. */
   value = $state.raw<Settings | null>(null);
+  #looked: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly platform: Platform,
@@ -41,9 +42,12 @@ export class AppSettings {
     }
   }
 
-  /** Changes how all windows look. */
-  async look(change: Partial<Appearance>): Promise<void> {
-    if (this.value) await this.change({ appearance: { ...this.value.appearance, ...change } });
+  /** Changes how all windows look, one after another: each is made of what came of the one before. */
+  look(change: Partial<Appearance>): Promise<void> {
+    this.#looked = this.#looked.then(async () => {
+      if (this.value) await this.change({ appearance: { ...this.value.appearance, ...change } });
+    });
+    return this.#looked;
   }
 
   async openWindow(): Promise<void> {
