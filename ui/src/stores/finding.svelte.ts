@@ -7,6 +7,9 @@ import type { Toasts } from './toasts.svelte';
 
 const DAY = 86_400_000;
 
+/** How long a list waits for what the host finds, in milliseconds, so that it is drawn once and not twice. */
+const PATIENCE = 80;
+
 /** Since when something was said. */
 export const SPANS = { any: null, day: 1, week: 7, month: 30, year: 365 } as const;
 export type TimeSpan = keyof typeof SPANS;
@@ -23,6 +26,8 @@ export function inListed(hits: readonly HistoryHit[], chats: readonly ChatSummar
 export class Finding {
   /** What was found of what is asked for, messages only: titles are found in the list of chats. */
   hits = $state.raw<readonly HistoryHit[]>([]);
+  /** The words that are listed now: those asked for, once the host has answered or lets the list wait too long. A letter that is typed waits for no list. */
+  listed = $state('');
   more = $state(false);
   indexing = $state(false);
   /** Whether what was found is of what is asked for now. */
@@ -30,6 +35,7 @@ export class Finding {
   model = $state<string | null>(null);
   span = $state<TimeSpan>('any');
   #asked = 0;
+  #patience: ReturnType<typeof setTimeout> | undefined;
   /** The search that the host is at. */
   #running: Promise<unknown> = Promise.resolve();
 
@@ -38,14 +44,23 @@ export class Finding {
     private readonly toasts: Toasts,
   ) {}
 
+  /** Lists these words at once. */
+  list(text: string): void {
+    clearTimeout(this.#patience);
+    this.listed = text;
+  }
+
   /** Looks for these words, with the filters as they are. */
   async find(text: string): Promise<void> {
     const asked = ++this.#asked;
+    clearTimeout(this.#patience);
     if (text.trim() === '') {
+      this.listed = '';
       [this.hits, this.more, this.indexing, this.settled] = [[], false, false, true];
       return;
     }
     this.settled = false;
+    this.#patience = setTimeout(() => this.list(text), PATIENCE);
     // The first letter is looked for at once; of those that are typed while the host looks, the last counts.
     await this.#running;
     if (asked !== this.#asked) return;
@@ -55,6 +70,7 @@ export class Finding {
     try {
       const found = await search;
       if (asked !== this.#asked) return;
+      this.list(text);
       this.hits = found.hits.filter((hit) => hit.message !== null);
       [this.more, this.indexing, this.settled] = [found.more, found.indexing, true];
       this.toasts.settle('search');

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 
 import type { HistoryHits } from '../bindings/HistoryHits';
 import { FakeHost } from '../platform/fake';
@@ -29,5 +29,26 @@ it('looks for the first letter at once, and of those typed while the host looks 
   await Promise.all(typed);
   expect([finding.hits.map(({ chat }) => chat), finding.settled]).toEqual([['of rive'], true]);
   await finding.find('');
-  expect([asked.length, finding.hits]).toEqual([2, []]);
+  expect([asked.length, finding.hits, finding.listed]).toEqual([2, [], '']);
+});
+
+it('lists words together with what was found of them, or without it if the host takes long', async () => {
+  vi.useFakeTimers();
+  const host = new FakeHost(1);
+  const answers: ((found: HistoryHits) => void)[] = [];
+  host.searchHistory = () => new Promise((resolve) => answers.push(resolve));
+  const nothing: HistoryHits = { hits: [], more: false, indexing: false };
+  const finding = new Finding(host, new Toasts());
+  const quick = finding.find('river');
+  await vi.advanceTimersByTimeAsync(10);
+  expect(finding.listed).toBe('');
+  answers[0]?.(nothing);
+  await quick;
+  expect(finding.listed).toBe('river');
+  void finding.find('rivers');
+  await vi.advanceTimersByTimeAsync(10);
+  expect(finding.listed).toBe('river');
+  await vi.advanceTimersByTimeAsync(1000);
+  expect([finding.listed, finding.settled]).toEqual(['rivers', false]);
+  vi.useRealTimers();
 });
