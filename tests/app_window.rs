@@ -176,7 +176,8 @@ fn links_fill_a_draft_and_do_nothing_else() {
         "ponder:chat/../x",
     ];
     for link in hostile {
-        assert!(window.start_again(&[link]).status.success());
+        let started = window.start_again(&[link]);
+        assert!(started.status.success(), "{link}: {started:?}");
         window.wait_until("it says that nothing was done", || {
             window.newest("toast").contains("Nothing was done")
         });

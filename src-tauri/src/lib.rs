@@ -43,6 +43,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use engine::MlxEngine;
 use protocol::{DownloadState, Settings, WindowName};
 use tauri::{AppHandle, Emitter, Manager, RunEvent, WindowEvent, Wry};
 use tauri_plugin_window_state::StateFlags;
@@ -65,6 +66,9 @@ use crate::words::Words;
 pub fn run() -> Result<()> {
     #[cfg(target_os = "linux")]
     graphics::choose();
+    if let Ok(data_dir) = hub::data_dir() {
+        MlxEngine::set_environment(Some(&state::compiled_kernels(&data_dir)));
+    }
     // Lives until the end: what is logged after it is dropped is lost.
     let mut log = None;
     let context = context();

@@ -34,6 +34,11 @@ const READABLE_HISTORY: &str = "history-readable.sqlite";
 /// Where pictures lie that were dragged out of a window, in the data folder.
 const DRAGGED: &str = "dragged";
 
+/// Where MLX keeps kernels that it has compiled.
+pub fn compiled_kernels(data_dir: &Path) -> PathBuf {
+    data_dir.join("mlx")
+}
+
 /// The app, put together once at start.
 pub struct App {
     /// Chats and their answers.
@@ -75,7 +80,7 @@ impl App {
         }
         let mlx = MlxEngine::with_options(EngineOptions {
             memory_guard: Some(Arc::new(SystemMemoryGuard::new(data_dir))),
-            cache_dir: Some(data_dir.join("mlx")),
+            cache_dir: Some(compiled_kernels(data_dir)),
             metal_library: hub::metal_library(),
             ..EngineOptions::default()
         });

@@ -46,7 +46,7 @@ mod waiting;
 mod weights;
 mod worker;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -103,12 +103,18 @@ impl MlxEngine {
         Self::with_options(EngineOptions::default())
     }
 
-    /// Starts the worker.
-    pub fn with_options(options: EngineOptions) -> Self {
-        if let Some(cache) = &options.cache_dir {
+    /// Sets what MLX reads of the environment; what is set already stays. The engine's start does this too. A program that has other threads by then
+    /// does it before them: whoever reads the environment while it is set may read memory that was freed.
+    pub fn set_environment(cache_dir: Option<&Path>) {
+        if let Some(cache) = cache_dir {
             kernels::keep_compiled(cache);
         }
         kernels::disable_cache_thrashing_check();
+    }
+
+    /// Starts the worker.
+    pub fn with_options(options: EngineOptions) -> Self {
+        Self::set_environment(options.cache_dir.as_deref());
         let (sender, commands) = channel();
         let shared = Arc::new(Shared::new(options));
         let workers = shared.clone();
