@@ -155,7 +155,7 @@ fn a_link_has_a_menu_of_our_own() {
 
     // Where there is nothing to offer there is no menu, not even the web view's.
     window.press_button("send", 2);
-    window.press_button("composer", 2);
+    window.press_button("new-chat", 2);
     assert_eq!(window.count("context-menu"), 0);
     window.wait_until("all four were heard of", || window.run("return menus.length", json!([])) == 4);
     assert_eq!(window.run("return menus.every((prevented) => prevented)", json!([])), true);

@@ -190,3 +190,26 @@ fn questions_wait_come_back_and_use_snippets() {
     answered(&window, "936");
     window.close();
 }
+
+#[test]
+fn the_second_mouse_button_cuts_and_pastes_in_the_composer() {
+    let home = tempfile::tempdir().expect("a folder");
+    let window = Window::open(home.path());
+    window.wait_for("composer");
+    let choose = |item: &str| {
+        window.press_button("composer", 2);
+        window.wait_for(item);
+        window.click(item);
+    };
+    window.type_into("composer", "two words");
+    choose("select-all");
+    choose("cut-text");
+    window.wait_until("they are cut", || draft(&window).is_empty());
+    choose("paste");
+    window.wait_until("they are back", || draft(&window) == "two words");
+    choose("paste");
+    window.wait_until("they are there twice", || draft(&window) == "two wordstwo words");
+    window.press_with_control("z");
+    window.wait_until("a paste is taken back", || draft(&window) == "two words");
+    window.close();
+}

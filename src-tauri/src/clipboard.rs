@@ -1,4 +1,4 @@
-//! Pictures and files in the system's clipboard, where web views keep them from pages: WebKitGTK tells a page that is pasted into of texts alone.
+//! The system's clipboard, where web views keep it from pages: WebKitGTK tells a page that is pasted into of texts alone, and lets none paste.
 
 use std::path::PathBuf;
 
@@ -58,4 +58,24 @@ pub async fn files(window: &WebviewWindow) -> Vec<PathBuf> {
 #[cfg(not(target_os = "linux"))]
 pub async fn files(_window: &WebviewWindow) -> Vec<PathBuf> {
     Vec::new()
+}
+
+/// Pastes where the focus of the page is, as the keys for it do.
+///
+/// # Errors
+/// When the window is gone.
+#[cfg(target_os = "linux")]
+pub fn paste(window: &WebviewWindow) -> tauri::Result<()> {
+    use webkit2gtk::WebViewExt;
+
+    window.with_webview(|view| view.inner().execute_editing_command("Paste"))
+}
+
+/// Elsewhere a page that was pressed pastes itself.
+///
+/// # Errors
+/// Never.
+#[cfg(not(target_os = "linux"))]
+pub fn paste(_window: &WebviewWindow) -> tauri::Result<()> {
+    Ok(())
 }

@@ -56,6 +56,21 @@ describe('the context menu', () => {
     getSelection()?.selectAllChildren(the('chat-title'));
     expect(await openMenu(the('chat-title'))).toEqual(['Copy']);
     getSelection()?.removeAllRanges();
-    expect(await openMenu(the('composer'))).toEqual([]);
+    expect(await openMenu(the('chats'))).toEqual([]);
+  });
+
+  it('has for a field what can be done with its words', async () => {
+    await openChat();
+    const area = the('composer');
+    if (!(area instanceof HTMLTextAreaElement)) throw new Error('no field');
+    expect(await openMenu(area)).toEqual(['Paste']);
+    area.value = 'some words';
+    area.dispatchEvent(new InputEvent('input', { bubbles: true }));
+    expect(await openMenu(area)).toEqual(['Paste', 'Select all']);
+    await click('select-all');
+    expect([area.selectionStart, area.selectionEnd, document.activeElement === area]).toEqual([0, 10, true]);
+    expect(await openMenu(area)).toEqual(['Cut', 'Copy', 'Paste', 'Select all']);
+    area.readOnly = true;
+    expect(await openMenu(area)).toEqual(['Copy', 'Select all']);
   });
 });

@@ -25,6 +25,12 @@ pub async fn add_file(app: State<'_, App>, request: Request<'_>) -> Result<Conte
 /// The longest file that is read, in bytes; what the page does not take is not read either.
 const LONGEST: u64 = 50_000_000;
 
+/// Pastes what the clipboard holds where the focus of the page is.
+#[tauri::command]
+pub async fn paste(window: WebviewWindow) -> Result<()> {
+    crate::clipboard::paste(&window).map_err(|error| Error::new(ErrorCode::Engine, format!("nothing was pasted: {error}")))
+}
+
 /// The names of the files that a file manager has put into the clipboard.
 #[tauri::command]
 pub async fn clipboard_files(window: WebviewWindow) -> Result<Vec<String>> {

@@ -104,6 +104,7 @@ pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
         answers::continue_answer,
         answers::attach,
         files::add_file,
+        files::paste,
         files::clipboard_files,
         files::clipboard_file,
         files::file_text,

@@ -30,10 +30,13 @@ const window = translation({
   'common.tryAgain': 'محاولة جديدة',
   'common.undo': 'تراجع',
 
-  'contextMenu.label': 'رابط أو نص محدد أو رسالة',
+  'contextMenu.label': 'رابط أو حقل أو نص محدد أو رسالة',
   'contextMenu.copyAddress': 'نسخ العنوان',
   'contextMenu.copyLink': 'نسخ الرابط',
   'contextMenu.openLink': 'فتح في المتصفح',
+  'contextMenu.cut': 'قص',
+  'contextMenu.paste': 'لصق',
+  'contextMenu.selectAll': 'تحديد الكل',
   'contextMenu.writeMail': 'كتابة رسالة',
 
   'startup.title': 'تعذر بدء Ponder',

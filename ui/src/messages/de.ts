@@ -30,10 +30,13 @@ const window = translation({
   'common.tryAgain': 'Noch einmal',
   'common.undo': 'Rückgängig',
 
-  'contextMenu.label': 'Link, ausgewählter Text oder Nachricht',
+  'contextMenu.label': 'Link, Feld, ausgewählter Text oder Nachricht',
   'contextMenu.copyAddress': 'Adresse kopieren',
   'contextMenu.copyLink': 'Link kopieren',
   'contextMenu.openLink': 'Im Browser öffnen',
+  'contextMenu.cut': 'Ausschneiden',
+  'contextMenu.paste': 'Einfügen',
+  'contextMenu.selectAll': 'Alles auswählen',
   'contextMenu.writeMail': 'E-Mail schreiben',
 
   'startup.title': 'Ponder konnte nicht starten',

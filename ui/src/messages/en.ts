@@ -29,10 +29,13 @@ export const en = {
   'common.tryAgain': 'Try again',
   'common.undo': 'Undo',
 
-  'contextMenu.label': 'Link, selected text or message',
+  'contextMenu.label': 'Link, field, selected text or message',
   'contextMenu.copyAddress': 'Copy address',
   'contextMenu.copyLink': 'Copy link',
   'contextMenu.openLink': 'Open in browser',
+  'contextMenu.cut': 'Cut',
+  'contextMenu.paste': 'Paste',
+  'contextMenu.selectAll': 'Select all',
   'contextMenu.writeMail': 'Write a message',
 
   'startup.title': 'Ponder could not start',

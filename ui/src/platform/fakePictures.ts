@@ -44,6 +44,9 @@ export class FakePictures extends FakeAppUpdate implements PicturePlatform {
   /** The files in the clipboard, of which the web view tells nothing; a folder has no bytes. */
   copiedFiles: { name: string; bytes: Uint8Array<ArrayBuffer> | null }[] = [];
 
+  /** Browsers of people who develop Ponder paste themselves. */
+  async paste(): Promise<void> {}
+
   async clipboardFiles(): Promise<string[]> {
     return this.copiedFiles.map(({ name }) => name);
   }

@@ -84,6 +84,7 @@ export const tauri: Platform = {
   fileText: (attachment) => invoke('file_text', { attachment }),
   contentTokens: (model, content) => invoke('content_tokens', { model, content }),
   clipboardPicture: () => invoke('clipboard_picture'),
+  paste: () => invoke('paste'),
   clipboardFiles: () => invoke('clipboard_files'),
   clipboardFile: (place) => invoke('clipboard_file', { place }),
   pictureUrl: (attachment, size) => `${convertFileSrc(attachment, 'attachment')}?size=${size}`,
