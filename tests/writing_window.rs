@@ -209,5 +209,7 @@ fn the_second_mouse_button_cuts_and_pastes_in_the_composer() {
     window.wait_until("they are back", || draft(&window) == "two words");
     choose("paste");
     window.wait_until("they are there twice", || draft(&window) == "two wordstwo words");
+    window.press_with_control("z");
+    window.wait_until("a paste is taken back", || draft(&window) == "two words");
     window.close();
 }

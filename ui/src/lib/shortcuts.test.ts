@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { commandOf, shortcutLabel, type Keys } from './shortcuts';
+import { commandOf, fieldCommand, shortcutLabel, type Keys } from './shortcuts';
 
 const none: Keys = { key: '', metaKey: false, ctrlKey: false, shiftKey: false, altKey: false };
 
@@ -28,4 +28,19 @@ it('takes plus wherever the keyboard has it', () => {
 it('writes them as the platform does', () => {
   expect(shortcutLabel('search', true)).toBe('⌘⇧F');
   expect(shortcutLabel('search', false)).toBe('Ctrl+Shift+F');
+});
+
+it('takes letters back in fields alone, where the web view does not', () => {
+  const pressed = (target: Element, keys: KeyboardEventInit): KeyboardEvent => {
+    const event = new KeyboardEvent('keydown', { ctrlKey: true, ...keys });
+    target.dispatchEvent(event);
+    return event;
+  };
+  const [field, elsewhere] = [document.createElement('textarea'), document.createElement('p')];
+  expect(fieldCommand(pressed(field, { key: 'z' }), false)).toBe('undo');
+  expect(fieldCommand(pressed(field, { key: 'Z', shiftKey: true }), false)).toBe('redo');
+  expect(fieldCommand(pressed(field, { key: 'y' }), false)).toBe('redo');
+  expect(fieldCommand(pressed(field, { key: 'z', altKey: true }), false)).toBeNull();
+  expect(fieldCommand(pressed(field, { key: 'z' }), true)).toBeNull();
+  expect(fieldCommand(pressed(elsewhere, { key: 'z' }), false)).toBeNull();
 });

@@ -71,8 +71,20 @@ export function shortcutLabel(command: Command, mac: boolean): string {
 export function asksUndo(event: KeyboardEvent, mac: boolean, newer = false): boolean {
   const modifier = mac ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
   if (!modifier || event.altKey || event.shiftKey || event.key.toLowerCase() !== 'z') return false;
-  const field = event.target instanceof Element ? event.target.closest('input, textarea, [contenteditable="true"]') : null;
+  const field = fieldOf(event);
   return !field || (newer && field.hasAttribute('data-focus-home'));
+}
+
+/** What a key does to the letters of the field that it is pressed in, where the web view leaves that to the page: WebKitGTK has no keys for it. */
+export function fieldCommand(event: KeyboardEvent, mac: boolean): 'undo' | 'redo' | null {
+  if (mac || !event.ctrlKey || event.metaKey || event.altKey || !fieldOf(event)) return null;
+  const key = event.key.toLowerCase();
+  if (key === 'z') return event.shiftKey ? 'redo' : 'undo';
+  return key === 'y' && !event.shiftKey ? 'redo' : null;
+}
+
+function fieldOf({ target }: Event): Element | null {
+  return target instanceof Element ? target.closest('input, textarea, [contenteditable="true"]') : null;
 }
 
 function isCommand(name: string): name is Command {

@@ -47,6 +47,8 @@ export function useWindow(): void {
     vi.stubGlobal('ResizeObserver', StillObserver);
     vi.stubGlobal('IntersectionObserver', Watcher);
     Element.prototype.scrollIntoView = () => {};
+    // jsdom has no letters to take back.
+    document.execCommand = () => false;
     HTMLDialogElement.prototype.showModal = function () {
       this.open = true;
     };
