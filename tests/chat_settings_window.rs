@@ -184,7 +184,11 @@ fn theme_text_and_zoom_apply_everywhere_at_once_and_stay() {
     let plain = inner_width(&window);
     assert_eq!(theme(&window), "light");
     let longer = window.run("return document.scrollingElement.scrollHeight - innerHeight", json!([]));
-    assert_eq!(longer, json!(0), "the page is no longer than the window, so that it is not scrolled as a whole");
+    assert_eq!(
+        longer,
+        json!(0),
+        "the page is no longer than the window, so that it is not scrolled as a whole"
+    );
     window.type_into("composer", "\u{e009},");
     window.switch_to("Settings");
     window.click("tab-appearance");
