@@ -22,6 +22,7 @@ import type { Draft } from './draft.svelte';
 import { Drafts } from './drafts.svelte';
 import { Earlier } from './earlier.svelte';
 import { contentOf, QuestionQueue, type QueuedQuestion } from './questionQueue.svelte';
+import { SettingsWrites } from './settingsWrites';
 import { ShownState } from './shownState';
 import type { LocalPrefs } from './localPrefs';
 import { Memory } from './memory.svelte';
@@ -65,6 +66,7 @@ export class Conversation {
   readonly #drafts: Drafts;
   #holdBack = false;
   readonly #shown = new ShownState();
+  readonly #writes = new SettingsWrites();
   /** The open chat as the list of chats had it last. */
   #listed: ChatSummary | null = null;
 
@@ -259,6 +261,7 @@ export class Conversation {
 
   /** Sends a question of a chat, which may not be the open one, for one answer or two. */
   async #ask(chat: string, content: Content[], position: Position, two: [ChatSettings, ChatSettings] | null = null): Promise<void> {
+    await this.#writes.landed();
     const turn = two ? await this.platform.sendToTwo(chat, content, position, two) : await this.platform.send(chat, content, position);
     const [answer, beside] = 'answers' in turn ? turn.answers : [turn.answer];
     this.follow(answer);
@@ -411,11 +414,7 @@ export class Conversation {
 
   async #storeDraft(chat: string | null, draft: Content[]): Promise<void> {
     if (chat === null) return void (this.localPrefs.newDraft = draft);
-    try {
-      await this.platform.setDraft(chat, [...this.#queue.kept(chat), ...draft]);
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    await this.platform.setDraft(chat, [...this.#queue.kept(chat), ...draft]).catch((reason: unknown) => this.toasts.report(reason));
   }
 
   /** Sets some of what the open chat, or the new one, is set to. */
@@ -429,7 +428,7 @@ export class Conversation {
     const { id, settings: before } = this;
     const after = (this.settings = { ...before, ...change });
     try {
-      await (id === null ? this.platform.checkChatSettings(after) : this.platform.setChatSettings(id, after));
+      await this.#writes.write(id, () => (id === null ? this.platform.checkChatSettings(after) : this.platform.setChatSettings(id, after)));
       if (id !== null && id === this.id) void this.memory.refresh(); // What was counted meanwhile held for the settings before.
       return null;
     } catch (reason) {
@@ -441,6 +440,7 @@ export class Conversation {
   /** Shows what a call makes of the chat. Returns whether it was made. */
   async changeBranch(call: () => Promise<ChatView>, continuing: string | null = null): Promise<boolean> {
     try {
+      await this.#writes.landed();
       this.#show(await this.earlier.connected(await call()), continuing);
       return true;
     } catch (reason) {
@@ -452,7 +452,7 @@ export class Conversation {
   #show(view: ChatView, continuing: string | null = null): void {
     // It may have been left meanwhile.
     if (view.summary.id !== this.id) return;
-    this.settings = view.settings;
+    if (!this.#writes.pending(this.id)) this.settings = view.settings;
     this.#shown.show(view.summary);
     this.messages = this.earlier.show(view.messages);
     // Whichever process writes an answer, the host lets it be followed.

@@ -231,6 +231,49 @@ describe('a question', () => {
     expect(shown(conversation)).toEqual({ thinking: '', text: '347 + 589 = **936**' });
   });
 
+  it('is asked under the settings that were chosen just before, however long they take to be written', async () => {
+    const conversation = page();
+    await conversation.send('What is 347 + 589?');
+    await pass(5000);
+    const chat = conversation.id ?? '';
+    const write = host.setChatSettings.bind(host);
+    const delays = [300, 100];
+    host.setChatSettings = async (id, settings) => {
+      await new Promise((resolve) => setTimeout(resolve, delays.shift()));
+      return write(id, settings);
+    };
+    const asked: unknown[] = [];
+    const send = host.send.bind(host);
+    host.send = async (...question) => {
+      asked.push((await host.chat(chat)).settings);
+      return send(...question);
+    };
+    void conversation.changeSettings({ thinking: 'on' });
+    void conversation.changeSettings({ thinking: 'off', thinking_budget: 7 });
+    void conversation.send('What is 2 + 3?');
+    await conversation.open(chat);
+    expect(conversation.settings.thinking).toBe('off');
+    await pass(1000);
+    expect(asked).toMatchObject([{ thinking: 'off', thinking_budget: 7 }]);
+  });
+
+  it('is kept if the settings that were chosen just before are refused', async () => {
+    const conversation = page();
+    await conversation.send('What is 347 + 589?');
+    await pass(5000);
+    host.setChatSettings = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      throw BROKEN;
+    };
+    void conversation.changeSettings({ thinking: 'off' });
+    void conversation.send('What is 2 + 3?');
+    await pass(1000);
+    expect(conversation.messages).toHaveLength(2);
+    expect(conversation.draft.text).toBe('What is 2 + 3?');
+    expect(conversation.settings.thinking).not.toBe('off');
+    expect(toasts.shown.map((toast) => toast.text)).toEqual([BROKEN.message]);
+  });
+
   it('waits while an answer is being written', async () => {
     const conversation = page();
     await conversation.send('Tell me a long story');
