@@ -2,7 +2,7 @@
 
     python run.py PROGRAMS LOGS FACTOR
 
-PROGRAMS has a line per program: its room, the folder it runs in, its path. A program's output goes to LOGS. The longest of
+PROGRAMS has a line per program: its room, the folder it runs in, its path, its kind. A program's output goes to LOGS. The longest of
 the last run begin first. A program that takes longer than its room's budget, times FACTOR, has hung and fails; after a
 failure the others still run. Tests that failed run again when nothing else does, twice at most, because a few of them race a person's
 hand or a clock, which a busy machine can lose. One that passes then is reported as flaky."""
@@ -25,10 +25,10 @@ MORE_TRIES = 2
 
 class Program:
     def __init__(self, line, logs, factor):
-        self.room, self.folder, path = line.split("\t")
+        self.room, self.folder, path, kind = line.split("\t")
         self.path = Path(path)
-        # Cargo ends the name with a hash.
-        self.name = f"{self.room}-{self.path.name.rpartition('-')[0]}"
+        # Cargo ends the name with a hash. A binary may share the name of its library, and each needs a log of its own.
+        self.name = f"{self.room}-{self.path.name.rpartition('-')[0]}{'-bin' if kind == 'bin' else ''}"
         self.log = logs / f"{self.name}.log"
         self.budget = BUDGETS.get(self.room, BUDGET) * factor
         self.seconds, self.failure = 0.0, None
