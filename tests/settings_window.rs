@@ -82,6 +82,9 @@ fn what_is_set_holds_everywhere_and_stays() {
     });
     window.click("tab-folders");
     window.wait_for("own-folder");
+    // As after the end of its process, the page comes back with what it showed.
+    window.reload();
+    window.wait_for("own-folder");
     window.click("forget-folder");
     window.wait_until("it is forgotten", || window.count("own-folder") == 0);
     window.close();

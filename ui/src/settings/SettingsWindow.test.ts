@@ -51,6 +51,15 @@ describe('Network', () => {
   });
 });
 
+describe('A page that the system ended', () => {
+  it('comes back as it was', async () => {
+    await open('settings');
+    await click('tab-presets');
+    await open('settings');
+    expect(the('tab-presets').getAttribute('aria-selected')).toBe('true');
+  });
+});
+
 describe('Folders', () => {
   it('adds a folder and forgets it', async () => {
     await open('settings');

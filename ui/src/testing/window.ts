@@ -61,6 +61,7 @@ export function useWindow(): void {
   });
   afterEach(async () => {
     await close();
+    history.replaceState(null, '', '/');
     vi.useRealTimers();
     vi.unstubAllGlobals();
   });
