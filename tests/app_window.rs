@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::support::desktop::Desktop;
 use crate::support::driver::Window;
-use crate::support::{ponder, ponder_json};
+use crate::support::{log, ponder, ponder_json};
 use crate::window::{set_thinking, stored, text_of};
 
 /// More than 300 tokens of answer.
@@ -198,6 +198,9 @@ fn links_fill_a_draft_and_do_nothing_else() {
 
     assert!(window.start_again(&["ponder://models/"]).status.success());
     window.switch_to("Models");
+    // Another start only brings what it was given: it begins nothing that its own end could tear down.
+    let log = log(home.path());
+    assert_eq!(log.matches("the engine started").count(), 1, "{log}");
     window.close();
 }
 

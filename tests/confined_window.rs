@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::driver::Window;
+use crate::support::log;
 
 /// An address on loopback to which nobody may come.
 struct Outside(TcpListener);
@@ -49,9 +50,7 @@ fn opened(list: &Path) -> Vec<String> {
 
 /// How often the app has refused something.
 fn refusals(home: &Path) -> usize {
-    let logs = fs::read_dir(home.join("logs")).expect("there is a log");
-    let texts = logs.flatten().filter_map(|log| fs::read_to_string(log.path()).ok());
-    texts.map(|text| text.matches("was refused").count()).sum()
+    log(home).matches("was refused").count()
 }
 
 fn place(window: &Window) -> String {

@@ -14,6 +14,7 @@ use crate::models_window::{open_models, press, search, slowly, PEBBLE};
 use crate::support::desktop::{Desktop, IconNumber};
 use crate::support::driver::Window;
 use crate::support::keyboard::Keyboard;
+use crate::support::log;
 
 /// Control, Alt and the space bar, as the driver presses them in a page, as the page calls them, and as the keyboard has them.
 const KEYS: (&str, &str, &str) = ("\u{e009}\u{e00a} ", "Ctrl+Alt+Space", "ctrl+alt+space");
@@ -68,12 +69,6 @@ impl Drop for OtherApp {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// All that an app has logged.
-fn log(home: &Path) -> String {
-    let files = fs::read_dir(home.join("logs")).into_iter().flatten().flatten();
-    files.filter_map(|file| fs::read_to_string(file.path()).ok()).collect()
 }
 
 #[test]

@@ -83,7 +83,10 @@ fn what_is_set_holds_everywhere_and_stays() {
     window.click("tab-folders");
     window.wait_for("own-folder");
     // As after the end of its process, the page comes back with what it showed.
-    window.reload();
+    window.run("window.before = true; location.reload()", json!([]));
+    window.wait_until("the page is another one", || {
+        window.run("return window.before === undefined", json!([])) == true
+    });
     window.wait_for("own-folder");
     window.click("forget-folder");
     window.wait_until("it is forgotten", || window.count("own-folder") == 0);

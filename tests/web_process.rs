@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{json, Value};
 
 use crate::support::driver::Window;
-use crate::support::put_chat;
+use crate::support::{log, put_chat};
 use crate::window::{set_thinking, stored};
 
 /// The processes below this one, their own children included.
@@ -50,9 +50,7 @@ fn kill(process: u32) {
 
 /// How often a page has painted its first frame.
 fn first_paints(home: &Path) -> usize {
-    let logs = fs::read_dir(home.join("logs")).expect("there is a log");
-    let texts = logs.flatten().filter_map(|log| fs::read_to_string(log.path()).ok());
-    texts.map(|text| text.matches("first paint").count()).sum()
+    log(home).matches("first paint").count()
 }
 
 /// Kills the process of the only page and waits until another one shows it. WebKit's driver ends its session with the process, so

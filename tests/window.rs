@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{json, Value};
 
 use crate::support::driver::Window;
-use crate::support::{ponder, ponder_json, ponder_program};
+use crate::support::{log, ponder, ponder_json, ponder_program};
 
 /// More than 300 tokens of answer, and every part of it can be foretold.
 const LONG: &str = "Count from 1 to 120";
@@ -446,8 +446,7 @@ fn the_first_paint_is_reported() {
 }
 
 fn first_paint(home: &Path) -> Option<u64> {
-    let log = std::fs::read_dir(home.join("logs")).ok()?.flatten().next()?;
-    let text = std::fs::read_to_string(log.path()).ok()?;
+    let text = log(home);
     let line = text.lines().find(|line| line.contains("first paint"))?;
     line.split("milliseconds=").nth(1)?.split_whitespace().next()?.parse().ok()
 }

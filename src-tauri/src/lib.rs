@@ -30,6 +30,8 @@ mod ponder_link;
 mod power;
 mod quick;
 mod quit;
+#[cfg(target_os = "linux")]
+mod running_app;
 mod state;
 mod tray;
 mod until_ready;
@@ -66,12 +68,17 @@ use crate::words::Words;
 pub fn run() -> Result<()> {
     #[cfg(target_os = "linux")]
     graphics::choose();
+    let context = context();
     if let Ok(data_dir) = hub::data_dir() {
+        // Before a thread begins.
         MlxEngine::set_environment(Some(&state::compiled_kernels(&data_dir)));
+        #[cfg(target_os = "linux")]
+        if running_app::takes(&name_of_app(&context, &data_dir), &arguments(), &current_folder().to_string_lossy()) {
+            return Ok(());
+        }
     }
     // Lives until the end: what is logged after it is dropped is lost.
     let mut log = None;
-    let context = context();
     let releases = app_update::address(context.config());
     let takes_updates = releases.is_some();
     let opened = std::thread::scope(|scope| {
@@ -91,7 +98,7 @@ pub fn run() -> Result<()> {
     };
 
     let hidden = starts_hidden(&state);
-    let mut builder = builder(&data_dir);
+    let mut builder = builder(name_of_app(&context, &data_dir));
     #[cfg(target_os = "macos")]
     {
         builder = builder.on_web_content_process_terminate(web_process::load_again);
@@ -131,7 +138,7 @@ pub fn run() -> Result<()> {
             forward_settings(app.clone());
             tauri::async_runtime::spawn(notify::follow_answers(app.clone()));
             tauri::async_runtime::spawn(notify::follow_downloads(app.clone()));
-            started(app, &arguments(), &std::env::current_dir().unwrap_or_default(), false);
+            started(app, &arguments(), &current_folder(), false);
             forward_app_update(app.clone());
             power::start(app);
             heal_login(app.clone());
@@ -170,23 +177,29 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// The app that is alone with its data folder: another start brings what it was given to the one that runs, and ends.
-fn builder(data_dir: &Path) -> tauri::Builder<Wry> {
-    let mut alone = tauri_plugin_single_instance::Builder::new().callback(|app, arguments, folder| {
-        when_ready(app, move |app| started(app, &arguments, Path::new(&folder), true));
-    });
-    let builder = tauri::Builder::default();
-    // A data folder of one's own is an app of one's own.
-    if std::env::var_os("PONDER_HOME").is_some() {
-        // On macOS the plugin knows no more than one app of a name.
-        if cfg!(target_os = "macos") {
-            return builder;
-        }
-        let mut hash = DefaultHasher::new();
-        data_dir.hash(&mut hash);
-        alone = alone.dbus_id(format!("{}.d{:016x}", context().config().identifier, hash.finish()));
+/// The name by which one start of the app finds another: a data folder of one's own is an app of one's own.
+fn name_of_app(context: &tauri::Context, data_dir: &Path) -> String {
+    let name = context.config().identifier.clone();
+    if std::env::var_os("PONDER_HOME").is_none() {
+        return name;
     }
-    builder.plugin(alone.build())
+    let mut hash = DefaultHasher::new();
+    data_dir.hash(&mut hash);
+    format!("{name}.d{:016x}", hash.finish())
+}
+
+/// The app that is alone with its data folder: another start brings what it was given to the one that runs, and ends.
+fn builder(name: String) -> tauri::Builder<Wry> {
+    // On macOS the plugin knows no more than one app of a name.
+    if cfg!(target_os = "macos") && std::env::var_os("PONDER_HOME").is_some() {
+        return tauri::Builder::default();
+    }
+    let alone = tauri_plugin_single_instance::Builder::new()
+        .dbus_id(name)
+        .callback(|app, arguments, folder| {
+            when_ready(app, move |app| started(app, &arguments, Path::new(&folder), true));
+        });
+    tauri::Builder::default().plugin(alone.build())
 }
 
 /// Does something as soon as the windows of the start are there.
@@ -208,6 +221,11 @@ fn arguments() -> Vec<String> {
     std::env::args_os()
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect()
+}
+
+/// The folder that what this start was given counts from.
+fn current_folder() -> PathBuf {
+    std::env::current_dir().unwrap_or_default()
 }
 
 /// Whether this start shows no window: at login, where the app is found without one.

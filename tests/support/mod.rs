@@ -54,6 +54,12 @@ pub fn ponder_json(home: &Path, args: &[&str]) -> Vec<Value> {
         .collect()
 }
 
+/// All that the app has logged in `home`.
+pub fn log(home: &Path) -> String {
+    let files = std::fs::read_dir(home.join("logs")).into_iter().flatten().flatten();
+    files.filter_map(|file| std::fs::read_to_string(file.path()).ok()).collect()
+}
+
 /// Puts a chat into the history of `home` that holds these turns: a question, a thought, an answer. Empty thoughts are left out.
 pub fn put_chat(home: &Path, title: &str, turns: &[[&str; 3]]) {
     let messages: Vec<Value> = turns
