@@ -224,14 +224,27 @@ async fn a_sequence_that_does_not_fit_beside_the_others_waits() {
     hear(running).await.done();
     // A little less than both need: one after the other.
     setting.room.reading.store(both - 1, Ordering::Relaxed);
-    let mut running = setting.ask(setting.story(0, 400));
-    first_token(&mut running).await;
-    let mut second = setting.ask(Request {
-        priority: Priority::Api,
-        ..setting.story(0, 150)
+    let waiting = Some(EngineEvent::Waiting {
+        models: vec![setting.copies[0].reference.clone()],
     });
-    let models = vec![setting.copies[0].reference.clone()];
-    assert_eq!(second.events.recv().await, Some(EngineEvent::Waiting { models }));
+    let (mut running, mut second, mut event);
+    let mut tries = 0;
+    loop {
+        running = setting.ask(setting.story(0, 400));
+        first_token(&mut running).await;
+        second = setting.ask(Request {
+            priority: Priority::Api,
+            ..setting.story(0, 150)
+        });
+        event = second.events.recv().await;
+        tries += 1;
+        // While this test was kept from the processor, the answer may have gone so far that both fit, so one of several tries has to show it.
+        if event == waiting || tries == 5 {
+            break;
+        }
+        tokio::join!(end(running), end(second));
+    }
+    assert_eq!(event, waiting);
     // What needs less goes on.
     let small = hear(setting.ask(setting.story(0, 2))).await;
     assert_eq!(small.ends.len(), 1);
