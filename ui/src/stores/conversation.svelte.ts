@@ -428,11 +428,11 @@ export class Conversation {
     const { id, settings: before } = this;
     const after = (this.settings = { ...before, ...change });
     try {
-      await this.#writes.write(id, () => (id === null ? this.platform.checkChatSettings(after) : this.platform.setChatSettings(id, after)));
+      await this.#writes.write(id, before, after, () => (id === null ? this.platform.checkChatSettings(after) : this.platform.setChatSettings(id, after)));
       if (id !== null && id === this.id) void this.memory.refresh(); // What was counted meanwhile held for the settings before.
       return null;
     } catch (reason) {
-      if (this.settings === after) this.settings = before;
+      if (this.settings === after) this.settings = this.#writes.accepted ?? before;
       return asHostError(reason);
     }
   }

@@ -1,23 +1,33 @@
 /** The order in which settings of chats are written: the host runs calls side by side, and each call writes all settings of its chat. */
 
+import type { ChatSettings } from '../bindings/ChatSettings';
+
 export class SettingsWrites {
   #last: Promise<void> = Promise.resolve();
   #under = 0;
   #chat: string | null = null;
+  #accepted: ChatSettings | null = null;
 
   /** Whether settings of this chat are on their way, so that a view of the chat may hold older ones. */
   pending(chat: string | null): boolean {
     return this.#under > 0 && this.#chat === chat;
   }
 
-  /** Makes the call when those before it have ended; it ends as the call does. */
-  async write(chat: string | null, call: () => Promise<void>): Promise<void> {
+  /** What the host took last of those that were on their way together; what holds if the newest is refused. */
+  get accepted(): ChatSettings | null {
+    return this.#accepted;
+  }
+
+  /** Makes the call that changes settings when those before it have ended; it ends as the call does. */
+  async write(chat: string | null, before: ChatSettings, after: ChatSettings, call: () => Promise<void>): Promise<void> {
+    if (!this.pending(chat)) this.#accepted = before;
     this.#under += 1;
     this.#chat = chat;
     const write = this.#last.catch(() => undefined).then(call);
     this.#last = write;
     try {
       await write;
+      if (this.#chat === chat) this.#accepted = after;
     } finally {
       this.#under -= 1;
     }

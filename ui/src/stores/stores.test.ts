@@ -274,6 +274,21 @@ describe('a question', () => {
     expect(toasts.shown.map((toast) => toast.text)).toEqual([BROKEN.message]);
   });
 
+  it('has the settings that the host took last, if those after them are refused', async () => {
+    const conversation = page();
+    await conversation.send('What is 347 + 589?');
+    await pass(5000);
+    const write = host.setChatSettings.bind(host);
+    host.setChatSettings = async (id, settings) => {
+      if (settings.thinking_budget === 7) throw BROKEN;
+      return write(id, settings);
+    };
+    const changes = [{ thinking: 'off' }, { thinking_budget: 7 }, { max_tokens: 9 }] as const;
+    await Promise.all(changes.map((change) => conversation.changeSettings(change)));
+    expect(conversation.settings).toMatchObject({ thinking: 'off', thinking_budget: null });
+    expect(conversation.settings).toEqual((await host.chat(conversation.id ?? '')).settings);
+  });
+
   it('waits while an answer is being written', async () => {
     const conversation = page();
     await conversation.send('Tell me a long story');
