@@ -1,5 +1,6 @@
-//! An app that runs already with the same data folder, on Linux. The plugin that keeps it alone finds it after the history, the engine and the toolkit were started, and ends
-//! the second start in their midst: the toolkit's thread for raw keys then uses libraries that `exit` is taking down, which now and then is a crash.
+//! An app that runs already with the same data folder, on Linux. The plugin that keeps it alone finds it after the history, the engine and the toolkit
+//! were started, and ends the second start in their midst: the toolkit's thread for raw keys then uses libraries that `exit` is taking down, which now
+//! and then is a crash.
 
 use zbus::blocking::Connection;
 
