@@ -8,8 +8,8 @@ use futures::future::BoxFuture;
 use tokio::sync::{watch, Notify};
 
 use crate::{
-    Capabilities, EmbeddingRequest, Embeddings, EngineEvent, Error, ErrorCode, FolderSource, ImageDetail, LoadEvent, LocalModel,
-    MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result, TokenCount,
+    Capabilities, EmbeddingRequest, Embeddings, EngineEvent, Error, ErrorCode, FolderSource, LoadEvent, MemoryFigures,
+    ModelInfo, ModelSource, Receiver, Request, Result, TokenCount,
 };
 
 /// Asks a job to end; it is looked at between prefill chunks and between tokens. Clones ask the same job.
@@ -187,24 +187,4 @@ pub trait MemoryGuard: std::fmt::Debug + Send + Sync + 'static {
 
     /// Records the most that a model took so far, in bytes; called after each answer.
     fn record_peak(&self, model: &FolderSource, bytes: u64);
-}
-
-/// Finds the model that a reference means. Lies between chat and the model folder, so that neither knows the other.
-pub trait ModelShelf: Send + Sync + 'static {
-    /// The model of this reference; errors: `ModelNotFound`, `ModelBroken`.
-    fn resolve(&self, reference: &str) -> Result<ModelSource>;
-
-    /// Notes that the model of this reference answers, for the list of models; who keeps no such list does nothing.
-    fn used(&self, _reference: &str) {}
-
-    /// The models on this computer, those that cannot be used among them; who keeps no such list has none. Reads files.
-    fn list(&self) -> Vec<LocalModel> {
-        Vec::new()
-    }
-
-    /// Tokens that pictures of these sizes (width, height) take under a model, marks between them left out, in the same order; `None` if
-    /// nobody here knows, as of a model without a description of its pictures. Reads files, and none of the pictures.
-    fn image_tokens(&self, _model: &ModelSource, _sizes: &[(u32, u32)], _detail: ImageDetail) -> Option<Vec<u32>> {
-        None
-    }
 }

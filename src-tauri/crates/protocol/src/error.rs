@@ -11,7 +11,6 @@ use crate::{Argument, Arguments};
 /// behaves differently because of it, and removed when nobody does any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
-#[ts(export)]
 pub enum ErrorCode {
     /// The prompt and the wanted answer do not fit the model's context. Nothing was dropped; shorten or branch.
     ContextFull,
@@ -71,7 +70,6 @@ pub enum ErrorCode {
 /// names, so that a window can say the same in another language.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, TS)]
 #[error("{message}")]
-#[ts(export)]
 pub struct Error {
     /// For programs.
     pub code: ErrorCode,

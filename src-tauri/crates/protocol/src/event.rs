@@ -9,7 +9,6 @@ use crate::{Content, Error, ModelInfo, Notice};
 /// What is being waited for before the first token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
-#[ts(export)]
 pub enum Stage {
     /// The model is read and made resident; counted in bytes.
     Load,
@@ -24,7 +23,6 @@ pub enum Stage {
 /// Why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
-#[ts(export)]
 pub enum FinishReason {
     /// The model ended its turn, or a stop text appeared.
     Stop,
@@ -39,7 +37,6 @@ pub enum FinishReason {
 /// The rule that ended an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(tag = "rule", rename_all = "snake_case")]
-#[ts(export)]
 pub enum EndedBy {
     /// The model wrote a token of its stop set.
     StopToken {
@@ -72,7 +69,6 @@ pub enum EndedBy {
 
 /// Tokens counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct Usage {
     /// Tokens of the rendered conversation.
     pub prompt_tokens: u32,
@@ -92,7 +88,6 @@ pub struct Usage {
 
 /// Tokens of speculative decoding: drafted, then verified by the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct SpeculationUsage {
     /// Tokens that were drafted.
     pub draft_tokens: u32,
@@ -104,7 +99,6 @@ pub struct SpeculationUsage {
 
 /// Times and rates of one answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct Timing {
     /// Milliseconds to load the model; 0 if it was loaded already.
     pub load_ms: f64,

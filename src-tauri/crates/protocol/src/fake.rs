@@ -7,9 +7,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use crate::{
-    mailbox, AnswerNowFlag, CancelFlag, Capabilities, EmbeddingInput, EmbeddingRequest, Embeddings, Engine, EngineEvent, Error, ErrorCode,
-    FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result, Sender,
-    ThinkingControl, TokenCount,
+    mailbox, AnswerNowFlag, CancelFlag, Capabilities, EmbeddingInput, EmbeddingRequest, Embeddings, Engine,
+    EngineEvent, Error, ErrorCode, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo,
+    ModelSource, Receiver, Request, Result, Sender, ThinkingControl, TokenCount,
 };
 
 /// A job that the test drives by hand.
@@ -64,7 +64,9 @@ impl FakeEngine {
 
     /// Says that the model of this reference has a vision part that cannot be used, for this reason.
     pub fn break_vision(&self, reference: &str, problem: &str) {
-        self.state().blind.insert(reference.to_owned(), Some(problem.to_owned()));
+        self.state()
+            .blind
+            .insert(reference.to_owned(), Some(problem.to_owned()));
     }
 
     /// Says for how long what is loaded was asked nothing; `None` while it answers, as at first.
@@ -87,7 +89,10 @@ impl Engine for FakeEngine {
         let (sender, events) = mailbox();
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
         if request.messages.is_empty() && request.raw_prompt.is_none() {
-            sender.send(EngineEvent::Failed(Error::new(ErrorCode::BadRequest, "there is nothing to answer")));
+            sender.send(EngineEvent::Failed(Error::new(
+                ErrorCode::BadRequest,
+                "there is nothing to answer",
+            )));
         } else {
             self.state().jobs.push_back(FakeJob {
                 request,
@@ -122,7 +127,11 @@ impl Engine for FakeEngine {
 
     /// A token for each byte of text.
     fn count(&self, request: Request) -> BoxFuture<'static, Result<TokenCount>> {
-        let tokens: usize = request.messages.iter().map(|message| message.text_with_placeholders().len()).sum();
+        let tokens: usize = request
+            .messages
+            .iter()
+            .map(|message| message.text_with_placeholders().len())
+            .sum();
         Box::pin(std::future::ready(Ok(TokenCount {
             tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
             estimated: request.model.folder().is_none(),

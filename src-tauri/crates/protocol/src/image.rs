@@ -7,7 +7,6 @@ use ts_rs::TS;
 /// picture 256 tokens does so at any detail.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
-#[ts(export)]
 pub enum ImageDetail {
     /// At most 512 tokens: what is in the picture, not its small print.
     Quick,

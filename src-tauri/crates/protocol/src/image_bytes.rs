@@ -99,7 +99,10 @@ mod tests {
     #[test]
     fn bytes_survive_json_and_have_their_hash_as_their_name() {
         let bytes = ImageBytes::from(b"abc".to_vec());
-        assert_eq!(bytes.id(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(
+            bytes.id(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
         let json = serde_json::to_string(&bytes).unwrap();
         assert_eq!(json, r#""YWJj""#);
         assert_eq!(serde_json::from_str::<ImageBytes>(&json).unwrap(), bytes);

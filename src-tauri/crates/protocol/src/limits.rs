@@ -77,7 +77,9 @@ fn within(field: &str, value: f32, range: RangeInclusive<f32>) -> Result<()> {
     }
     let (low, high) = range.into_inner();
     let message = format!("{field} is {value}; it has to be between {low} and {high}");
-    Err(refusal(field, message).with("low", low.to_string()).with("high", high.to_string()))
+    Err(refusal(field, message)
+        .with("low", low.to_string())
+        .with("high", high.to_string()))
 }
 
 /// Refuses an answer that may say nothing.
@@ -86,7 +88,11 @@ fn within(field: &str, value: f32, range: RangeInclusive<f32>) -> Result<()> {
 /// `BadRequest`.
 pub fn check_max_tokens(most: Option<u32>) -> Result<()> {
     match most {
-        Some(0) => Err(refusal("max_tokens", "an answer of at most 0 tokens was asked for; ask for 1 or more").with("low", 1u32)),
+        Some(0) => Err(refusal(
+            "max_tokens",
+            "an answer of at most 0 tokens was asked for; ask for 1 or more",
+        )
+        .with("low", 1u32)),
         _ => Ok(()),
     }
 }
@@ -128,6 +134,7 @@ pub fn check_stop(texts: &[String]) -> Result<()> {
 }
 
 /// That a setting cannot be what it is.
-pub(crate) fn refusal(field: &str, message: impl Into<String>) -> Error {
+#[must_use]
+pub fn refusal(field: &str, message: impl Into<String>) -> Error {
     Error::new(ErrorCode::BadRequest, message).with("field", field)
 }

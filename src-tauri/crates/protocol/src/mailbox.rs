@@ -57,7 +57,13 @@ pub fn mailbox<T: Coalesce>() -> (Sender<T>, Receiver<T>) {
         }),
         ready: Notify::new(),
     });
-    (Sender(shared.clone()), Receiver { shared, finished: false })
+    (
+        Sender(shared.clone()),
+        Receiver {
+            shared,
+            finished: false,
+        },
+    )
 }
 
 impl<T: Coalesce> Sender<T> {
@@ -170,7 +176,9 @@ mod tests {
         sender.send(delta("x", 1));
         drop(sender);
         assert_eq!(receiver.recv().await, Some(delta("x", 1)));
-        assert!(matches!(receiver.recv().await, Some(EngineEvent::Failed(error)) if error.code == ErrorCode::EngineGone));
+        assert!(
+            matches!(receiver.recv().await, Some(EngineEvent::Failed(error)) if error.code == ErrorCode::EngineGone)
+        );
         assert_eq!(receiver.recv().await, None);
     }
 

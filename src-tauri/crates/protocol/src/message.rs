@@ -5,12 +5,37 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{Excerpt, Role};
+use crate::Excerpt;
+
+/// The speaker of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Instructions for the whole chat.
+    System,
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool's answer.
+    Tool,
+}
+
+impl Role {
+    /// Its name in chat templates and in OpenAI's interface.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+}
 
 /// What one part of a message holds, wherever messages are: in a request, an event, the history and a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[ts(export)]
 pub enum Content {
     /// Plain text. Whatever it spells, it is never read as a control token.
     Text {
@@ -94,7 +119,8 @@ impl Content {
     /// Takes `next` into this part, which came just before, or gives it back: texts of one kind become one.
     pub fn coalesce(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
-            (Self::Text { text }, Self::Text { text: more }) | (Self::Thinking { text }, Self::Thinking { text: more }) => {
+            (Self::Text { text }, Self::Text { text: more })
+            | (Self::Thinking { text }, Self::Thinking { text: more }) => {
                 text.push_str(&more);
                 None
             }
@@ -135,7 +161,6 @@ impl Content {
 
 /// A call of a tool that a model made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct ToolCall {
     /// Nine random letters and digits, because Mistral's templates accept nothing else; the result of the call names it.
     pub id: String,
@@ -234,7 +259,10 @@ mod tests {
         ] {
             Content::push(&mut parts, next);
         }
-        assert_eq!(parts, [Content::thinking("hm"), Content::text("ab"), call, Content::text("c")]);
+        assert_eq!(
+            parts,
+            [Content::thinking("hm"), Content::text("ab"), call, Content::text("c")]
+        );
     }
 
     #[test]
@@ -254,10 +282,15 @@ mod tests {
 
     #[test]
     fn call_ids_are_nine_letters_and_digits_and_differ() {
-        let ids: std::collections::HashSet<String> = (0..1000).map(|_| ToolCall::new("f".into(), serde_json::Value::Null).id).collect();
+        let ids: std::collections::HashSet<String> = (0..1000)
+            .map(|_| ToolCall::new("f".into(), serde_json::Value::Null).id)
+            .collect();
         assert_eq!(ids.len(), 1000);
         for id in ids {
-            assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
+            assert!(
+                id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+                "{id}"
+            );
         }
     }
 }

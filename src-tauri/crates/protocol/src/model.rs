@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{Sampling, Thinking};
+use crate::Thinking;
 
 /// Where a model answers: in a folder of this computer, or behind an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub enum ModelSource {
     Folder(FolderSource),
     /// A model that another program serves.
     Remote {
-        /// The name of the [`Endpoint`](crate::Endpoint).
+        /// The name of the endpoint.
         endpoint: String,
         /// How the endpoint calls the model.
         name: String,
@@ -72,7 +72,6 @@ pub struct FolderSource {
 
 /// What an engine can do with a model, so that nothing else is offered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct Capabilities {
     /// An answer that ended early can be continued, by its tokens or its words.
     pub continue_answer: bool,
@@ -110,7 +109,6 @@ impl Capabilities {
 
 /// How many tokens a request has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct TokenCount {
     /// Tokens of the rendered conversation.
     pub tokens: u32,
@@ -118,22 +116,9 @@ pub struct TokenCount {
     pub estimated: bool,
 }
 
-/// How much of its model's context a chat takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[ts(export)]
-pub struct ContextUse {
-    /// Tokens of what the model would be asked.
-    pub tokens: u32,
-    /// Tokens that the context holds; `None` if that is not known.
-    pub context: Option<u32>,
-    /// Whether the tokens are a guess.
-    pub estimated: bool,
-}
-
 /// What a chat can do about a model's reasoning, derived from the model's own template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[ts(export)]
 pub enum ThinkingControl {
     /// It can be switched.
     Switch {
@@ -162,7 +147,6 @@ pub enum ThinkingControl {
 
 /// How a model sets a thought apart from its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct ThoughtMarkers {
     /// What opens it.
     pub open: String,
@@ -174,7 +158,6 @@ pub struct ThoughtMarkers {
 
 /// A loaded model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct ModelInfo {
     /// How it is called.
     pub reference: String,
@@ -211,7 +194,6 @@ pub struct ModelInfo {
 /// What a model is for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
-#[ts(export)]
 pub enum ModelKind {
     /// It answers conversations.
     #[default]
@@ -220,108 +202,8 @@ pub enum ModelKind {
     Embedding,
 }
 
-/// A model on this computer, as the Models window lists it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
-pub struct LocalModel {
-    /// How it is called.
-    pub reference: String,
-    /// A short name for people.
-    pub name: String,
-    /// What it is for.
-    pub kind: ModelKind,
-    /// Whether it came with the app.
-    pub built_in: bool,
-    /// The folder, for people.
-    pub path: String,
-    /// The commit it was fetched at.
-    pub revision: Option<String>,
-    /// `model_type` of config.json.
-    pub family: Option<String>,
-    /// Such as `8 bit`.
-    pub quantization: Option<String>,
-    /// Bytes on disk.
-    #[ts(type = "number")]
-    pub bytes: u64,
-    /// Tokens its context holds.
-    pub context: Option<u32>,
-    /// What can be done about its reasoning; `None` if the model cannot be used.
-    pub thinking: Option<ThinkingControl>,
-    /// How it sets its thoughts apart; `None` if its template tells of none.
-    pub thought: Option<ThoughtMarkers>,
-    /// How its tokens are chosen if nothing is asked for: as its makers say, else so that nothing is drawn. Empty for models that cannot
-    /// be used.
-    #[serde(default)]
-    pub sampling: Sampling,
-    /// Whether it sees pictures: the tensors of its vision tower are there.
-    #[serde(default)]
-    pub sees: bool,
-    /// Why it does not see although its files hold a part for that: a sentence for people. It can be used with text.
-    #[serde(default)]
-    pub vision_problem: Option<String>,
-    /// Why it cannot be used; `None` if it can.
-    pub problem: Option<String>,
-    /// Whether the reason is files that are missing or cut short, so that repairing it or fetching it again helps.
-    pub incomplete: bool,
-    /// Whose folder it lies in.
-    pub place: ModelPlace,
-    /// When it last answered, in milliseconds since 1970; `None` if it never did.
-    #[ts(type = "number | null")]
-    pub last_used_at: Option<i64>,
-    /// All commits of it that are here, the one that is used first; empty outside of the cache.
-    pub revisions: Vec<LocalRevision>,
-}
-
-/// Whose folder a model lies in, which says what removing it means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[serde(rename_all = "snake_case")]
-#[ts(export)]
-pub enum ModelPlace {
-    /// It came with the app and stays.
-    BuiltIn,
-    /// The cache that programs for the hub share.
-    Cache,
-    /// Ponder's own folder, where imported models are copied to.
-    Imported,
-    /// A folder of the person's own, in which nothing is deleted unless that is asked for.
-    OwnFolder,
-}
-
-/// A commit of a model that is here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[ts(export)]
-pub struct LocalRevision {
-    /// The commit.
-    pub commit: String,
-    /// The branches and tags that pointed at it when they were last asked for, such as `main`.
-    pub refs: Vec<String>,
-    /// Bytes of its files, those that other commits share included.
-    #[ts(type = "number")]
-    pub bytes: u64,
-    /// Whether this is the commit that answers when the model is asked.
-    pub used: bool,
-}
-
-/// A folder in which models are looked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[ts(export)]
-pub struct ModelFolderEntry {
-    /// Where it is.
-    pub path: String,
-    /// Whether a person added it, and can take it off the list again.
-    pub own: bool,
-    /// How many models are in it.
-    pub models: u32,
-    /// Bytes of them.
-    #[ts(type = "number")]
-    pub bytes: u64,
-    /// Why nothing of it is listed, such as a disk that is not connected; `None` if all is well.
-    pub problem: Option<String>,
-}
-
 /// Memory of the engine, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct MemoryFigures {
     /// Held by arrays.
     #[ts(type = "number")]
@@ -332,16 +214,6 @@ pub struct MemoryFigures {
     /// Kept for reuse.
     #[ts(type = "number")]
     pub cache: u64,
-}
-
-/// What the engine of this computer holds at the moment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
-pub struct EngineStatus {
-    /// The loaded models.
-    pub loaded: Vec<ModelInfo>,
-    /// The engine's memory.
-    pub memory: MemoryFigures,
 }
 
 #[cfg(test)]

@@ -45,7 +45,6 @@ impl From<String> for Argument {
 /// What a notice is about. Windows show a text of their own for it; nothing is decided by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
-#[ts(export)]
 pub enum NoticeCode {
     /// The model thought although Thinking is off; the thought is kept out of the answer.
     ThoughtWhileOff,
@@ -81,7 +80,6 @@ pub enum NoticeCode {
 
 /// Something the user should know about an answer that is otherwise fine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct Notice {
     /// What it is about.
     #[serde(with = "any_code")]
@@ -150,6 +148,9 @@ mod tests {
         let earlier = read(r#"{"code": "repetition", "message": "It ran in a circle."}"#);
         assert_eq!(earlier, Notice::new(NoticeCode::Repetition, "It ran in a circle."));
         let other = read(r#"{"code": "something_else", "arguments": {"file": "a"}, "message": "Something else."}"#);
-        assert_eq!(other, Notice::new(NoticeCode::Unknown, "Something else.").with("file", "a"));
+        assert_eq!(
+            other,
+            Notice::new(NoticeCode::Unknown, "Something else.").with("file", "a")
+        );
     }
 }

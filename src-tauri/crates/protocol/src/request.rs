@@ -10,7 +10,6 @@ use crate::{Content, Error, ErrorCode, ImageBytes, ImageDetail, Message, ModelSo
 /// The Thinking switch of a chat. Effort levels count as on for models that only have a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
-#[ts(export)]
 pub enum Thinking {
     /// No reasoning before the answer.
     Off,
@@ -28,7 +27,6 @@ pub enum Thinking {
 /// silent the value named here ([`Sampling::neutral`]). Order and meaning are those of mlx-lm (`sample_utils.py`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default, deny_unknown_fields)]
-#[ts(export)]
 pub struct Sampling {
     /// Softmax temperature; 0 takes the likeliest token. Default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -248,7 +246,10 @@ impl Request {
                         files += 1;
                         false
                     }
-                    Content::Text { .. } | Content::Thinking { .. } | Content::ToolCall { .. } | Content::Data { .. } => true,
+                    Content::Text { .. }
+                    | Content::Thinking { .. }
+                    | Content::ToolCall { .. }
+                    | Content::Data { .. } => true,
                 };
                 let named = if seen { None } else { part.as_text().map(Content::text) };
                 Content::push(&mut content, named.unwrap_or(part));
@@ -260,7 +261,9 @@ impl Request {
                 (false, 1) => "This model cannot see; it was told the picture's name instead.".to_owned(),
                 (false, _) => format!("This model cannot see; it was told the names of {images} pictures instead."),
                 (true, 1) => "The file of a picture is gone; the model was told its name instead.".to_owned(),
-                (true, _) => format!("The files of {images} pictures are gone; the model was told their names instead."),
+                (true, _) => {
+                    format!("The files of {images} pictures are gone; the model was told their names instead.")
+                }
             };
             Notice::new(NoticeCode::ImageLeftOut, message).with("images", images)
         });
@@ -277,9 +280,11 @@ impl Request {
         let parts = self.messages.iter().flat_map(|message| &message.content);
         parts.filter_map(|part| match part {
             Content::Image { attachment, .. } => Some((attachment.as_str(), self.images.get(attachment)?)),
-            Content::Text { .. } | Content::Thinking { .. } | Content::ToolCall { .. } | Content::Data { .. } | Content::File { .. } => {
-                None
-            }
+            Content::Text { .. }
+            | Content::Thinking { .. }
+            | Content::ToolCall { .. }
+            | Content::Data { .. }
+            | Content::File { .. } => None,
         })
     }
 
@@ -347,7 +352,10 @@ mod tests {
     fn what_is_not_seen_is_told_by_name_and_said_once() {
         let mut blind = request();
         let notices = blind.leave_out_unseen(false);
-        assert_eq!(blind.messages[0].content, [Content::text("Which is it? [image: cat.png][image]")]);
+        assert_eq!(
+            blind.messages[0].content,
+            [Content::text("Which is it? [image: cat.png][image]")]
+        );
         let codes: Vec<_> = notices
             .iter()
             .map(|notice| (notice.code, notice.arguments["images"].clone()))
@@ -363,7 +371,11 @@ mod tests {
         assert_eq!(seeing.leave_out_unseen(true).len(), 1);
         assert_eq!(
             seeing.messages[0].content,
-            [Content::text("Which is it? "), picture("a", "cat.png"), Content::text("[image]")]
+            [
+                Content::text("Which is it? "),
+                picture("a", "cat.png"),
+                Content::text("[image]")
+            ]
         );
         let shown: Vec<_> = seeing.shown_images().map(|(id, bytes)| (id, bytes.len())).collect();
         assert_eq!(shown, [("a", 1)]);

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use crate::{Capabilities, EmbeddingRequest, Embeddings, Engine, JobHandle, LocalEngine, ModelSource, Request, Result, TokenCount};
+use crate::{
+    Capabilities, EmbeddingRequest, Embeddings, Engine, JobHandle, LocalEngine, ModelSource, Request, Result,
+    TokenCount,
+};
 
 /// One engine made of two: models in folders go to this computer's engine, models behind endpoints to the other.
 #[derive(Clone)]

@@ -1,10 +1,9 @@
 //! How the windows look.
 
+use protocol::limits::refusal;
+use protocol::Result;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
-
-use crate::limits::refusal;
-use crate::Result;
 
 /// Light or dark.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]

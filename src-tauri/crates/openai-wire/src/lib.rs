@@ -2,10 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use protocol::{Content, Error, ErrorCode, Message, Role, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-
-use crate::{Content, Error, ErrorCode, Message, Role, ToolCall};
 
 /// A conversation or a tool that is not in this form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +12,7 @@ use crate::{Content, Error, ErrorCode, Message, Role, ToolCall};
 pub struct InvalidParam {
     /// The place, such as `messages[3].content[1]`.
     pub param: String,
-    /// What is wrong there.
+    /// The fault at that place.
     pub reason: String,
 }
 
@@ -66,14 +65,19 @@ struct WireFunction {
 /// # Errors
 /// When something is not such a list, or a part is no text; the error names the place.
 pub fn messages(list: Vec<Value>) -> Result<Vec<Message>> {
-    messages_with_pictures(list, &mut |_, param| invalid(param, "pictures are not read here; only text is"))
+    messages_with_pictures(list, &mut |_, param| {
+        invalid(param, "pictures are not read here; only text is")
+    })
 }
 
 /// The same with parts of type `image_url`: `picture` makes a part of the address and the place of each.
 ///
 /// # Errors
 /// As [`messages`], and what `picture` refuses.
-pub fn messages_with_pictures(list: Vec<Value>, picture: &mut dyn FnMut(&str, &str) -> Result<Content>) -> Result<Vec<Message>> {
+pub fn messages_with_pictures(
+    list: Vec<Value>,
+    picture: &mut dyn FnMut(&str, &str) -> Result<Content>,
+) -> Result<Vec<Message>> {
     let answered = list
         .iter()
         .filter_map(|message| message["tool_call_id"].as_str().map(str::to_owned));
@@ -146,7 +150,12 @@ impl Calls {
 }
 
 impl WireMessage {
-    fn read(self, param: &str, calls: &mut Calls, picture: &mut dyn FnMut(&str, &str) -> Result<Content>) -> Result<Message> {
+    fn read(
+        self,
+        param: &str,
+        calls: &mut Calls,
+        picture: &mut dyn FnMut(&str, &str) -> Result<Content>,
+    ) -> Result<Message> {
         let role = match self.role.as_str() {
             "system" | "developer" => Role::System,
             "user" => Role::User,
@@ -176,7 +185,11 @@ impl WireMessage {
 }
 
 fn content(value: Value, param: &str, picture: &mut dyn FnMut(&str, &str) -> Result<Content>) -> Result<Vec<Content>> {
-    let part = |(index, part): (usize, Value)| match (part["type"].as_str(), part["text"].as_str(), part["refusal"].as_str()) {
+    let part = |(index, part): (usize, Value)| match (
+        part["type"].as_str(),
+        part["text"].as_str(),
+        part["refusal"].as_str(),
+    ) {
         (Some("text"), Some(text), _) | (Some("refusal"), _, Some(text)) => Ok(Content::Text { text: text.to_owned() }),
         (Some("image_url"), ..) => {
             let param = format!("{param}[{index}]");
@@ -199,7 +212,10 @@ fn content(value: Value, param: &str, picture: &mut dyn FnMut(&str, &str) -> Res
         Value::String(text) => Ok(vec![Content::Text { text }]),
         Value::Array(parts) => parts.into_iter().enumerate().map(part).collect(),
         data @ Value::Object(_) => Ok(vec![Content::Data { data }]),
-        other => invalid(param, format!("{other} is neither text, a list of parts, nor a tool's data")),
+        other => invalid(
+            param,
+            format!("{other} is neither text, a list of parts, nor a tool's data"),
+        ),
     }
 }
 
@@ -252,7 +268,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!((messages[0].role, messages[1].role), (Role::System, Role::System));
-        let reasoning: Vec<_> = messages[2..].iter().map(|message| message.reasoning.as_deref()).collect();
+        let reasoning: Vec<_> = messages[2..]
+            .iter()
+            .map(|message| message.reasoning.as_deref())
+            .collect();
         assert_eq!(reasoning, [Some("r"), Some("s")]);
     }
 
@@ -287,8 +306,13 @@ mod tests {
         let messages = read(&format!("[{cut},{next}]")).unwrap();
         let ids: Vec<&str> = messages[0].tool_calls.iter().map(|call| call.id.as_str()).collect();
         assert_eq!((ids.as_slice(), messages.len()), (["a"].as_slice(), 3));
-        let answered = read(&format!(r#"[{cut},{next},{{"role":"tool","tool_call_id":"b","content":"2"}}]"#));
-        assert_eq!(answered.unwrap_err().param, "messages[0].tool_calls[1].function.arguments");
+        let answered = read(&format!(
+            r#"[{cut},{next},{{"role":"tool","tool_call_id":"b","content":"2"}}]"#
+        ));
+        assert_eq!(
+            answered.unwrap_err().param,
+            "messages[0].tool_calls[1].function.arguments"
+        );
     }
 
     #[test]

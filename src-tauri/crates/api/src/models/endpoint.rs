@@ -1,9 +1,8 @@
 //! Other programs that answer, as settings and windows speak of them.
 
+use protocol::{Error, ThinkingControl};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
-
-use crate::{Error, ThinkingControl};
 
 /// An OpenAI-compatible server whose models may be asked. Its key itself lies in the keychain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]

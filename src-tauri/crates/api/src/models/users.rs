@@ -1,8 +1,7 @@
 //! Who uses a model, for the one who is about to remove it.
 
 use futures::future::BoxFuture;
-
-use crate::Result;
+use protocol::Result;
 
 /// What uses a model at the moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,13 +1,21 @@
 //! The settings of the app: one struct, whose fields are the keys of history's table `settings`.
 
+mod appearance;
+mod chat_settings;
+
 use std::collections::BTreeSet;
 
+use protocol::limits::refusal;
+use protocol::{Content, Error, ErrorCode, ImageDetail, Result, Thinking};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use ts_rs::TS;
 
-use crate::limits::refusal;
-use crate::{Appearance, ChatSettings, Content, Endpoint, Error, ErrorCode, ImageDetail, Preset, Result, ServerSettings, Thinking};
+pub use appearance::{Appearance, CodeTheme, Density, ReadingWidth, Theme, ThoughtDisplay};
+pub use chat_settings::{ChatSettings, Preset};
+
+use crate::app::ServerSettings;
+use crate::models::Endpoint;
 
 /// What a person has set for the whole app. What is stored leaves out what was never changed, so a new field needs a default
 /// here and nothing else. Not in here: the offline switch, which `net` keeps in a file of its own that fails closed; keys, which
@@ -76,7 +84,9 @@ impl EngineSettings {
                     "models would be unloaded after {minutes} minutes; it has to be 1 to {}",
                     Self::LONGEST
                 );
-                Err(refusal("unload_after", message).with("low", 1u32).with("high", Self::LONGEST))
+                Err(refusal("unload_after", message)
+                    .with("low", 1u32)
+                    .with("high", Self::LONGEST))
             }
             _ => Ok(()),
         }
@@ -162,7 +172,11 @@ impl Settings {
                 return Err(refusal("preset", format!("there is a preset called {name} already")).with("name", name));
             }
         }
-        if let Some(name) = self.default_preset.as_deref().filter(|_| self.chosen_preset().is_none()) {
+        if let Some(name) = self
+            .default_preset
+            .as_deref()
+            .filter(|_| self.chosen_preset().is_none())
+        {
             return Err(refusal("default_preset", format!("there is no preset called {name}")).with("name", name));
         }
         self.appearance.check()?;
@@ -250,7 +264,8 @@ mod tests {
 
         // A server that a newer version set up otherwise stays off.
         let server = json!({"on": true, "only_from": "10.0.0.1"});
-        let strange = object(json!({"thinking_budget": "much", "colour": "green", "default_model": "a/b", "server": server}));
+        let strange =
+            object(json!({"thinking_budget": "much", "colour": "green", "default_model": "a/b", "server": server}));
         let read = Settings::from_stored(strange);
         assert_eq!(
             (read.default_model.as_str(), read.thinking_budget, read.server.on),
@@ -260,7 +275,8 @@ mod tests {
 
     #[test]
     fn new_chats_begin_with_the_chosen_preset() {
-        let preset = json!({"name": "Short", "settings": {"model": "other", "max_tokens": 64, "carried_summary": "Cats."}});
+        let preset =
+            json!({"name": "Short", "settings": {"model": "other", "max_tokens": 64, "carried_summary": "Cats."}});
         let change = json!({"presets": [preset], "default_preset": "Short", "thinking": "off"});
         let settings = Settings::default().with(&object(change)).expect("it exists");
         let begun = settings.new_chat();
@@ -298,7 +314,9 @@ mod tests {
             json!({"appearance": {"theme": "green"}}),
             json!({"engine": {"unload_after": 0}}),
         ] {
-            let refused = Settings::default().with(&object(wrong.clone())).expect_err("it is refused");
+            let refused = Settings::default()
+                .with(&object(wrong.clone()))
+                .expect_err("it is refused");
             assert_eq!(refused.code, ErrorCode::BadRequest, "{wrong}");
         }
     }

@@ -1,9 +1,8 @@
 //! What is looked for in all chats, and where it stands; chats as files.
 
+use protocol::Role;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
-
-use crate::Role;
 
 /// What is looked for in titles, questions, answers and the names of what is attached to them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]

@@ -6,7 +6,6 @@ use ts_rs::TS;
 /// What a text is divided into, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
-#[ts(export)]
 pub enum ExcerptUnit {
     /// Pages of a document.
     Pages,
@@ -16,7 +15,6 @@ pub enum ExcerptUnit {
 
 /// A part of a text, or all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct Excerpt {
     /// What is counted.
     pub unit: ExcerptUnit,
@@ -43,14 +41,4 @@ impl Excerpt {
     pub fn is_whole(&self) -> bool {
         self.first <= 1 && self.last >= self.of
     }
-}
-
-/// The text of a file, in the parts that people can name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[ts(export)]
-pub struct FileText {
-    /// What it is divided into.
-    pub unit: ExcerptUnit,
-    /// Its pages or lines, in order.
-    pub pieces: Vec<String>,
 }

@@ -1,9 +1,8 @@
 //! What one chat is set to, and presets of it.
 
+use protocol::{limits, ImageDetail, KvBits, Result, Sampling, Thinking};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
-
-use crate::{limits, ImageDetail, KvBits, Result, Sampling, Thinking};
 
 /// What one chat remembers for its next turn. Stored as JSON as it stands here, so a new setting is a field with a default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
@@ -76,7 +75,7 @@ impl Preset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Argument, ErrorCode};
+    use protocol::{Argument, ErrorCode};
 
     fn refused(settings: ChatSettings) -> String {
         let error = settings.check().expect_err("it is refused");
@@ -180,8 +179,7 @@ mod tests {
 
     #[test]
     fn a_chat_of_an_earlier_version_opens_with_the_defaults_of_what_came_later() {
-        let old =
-            r#"{"model":"pebble","thinking":"off","thinking_budget":null,"system_prompt":"Be brief.","sampling":{"temperature":0.5}}"#;
+        let old = r#"{"model":"pebble","thinking":"off","thinking_budget":null,"system_prompt":"Be brief.","sampling":{"temperature":0.5}}"#;
         let read: ChatSettings = serde_json::from_str(old).unwrap();
         assert_eq!(read.system_prompt, "Be brief.");
         assert_eq!(

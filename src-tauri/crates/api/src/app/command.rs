@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// A command of the app. Its keys stand in `ui/src/lib/shortcuts.json`, for the menus and for the windows.
+/// A command of the app. Its keys stand in `ui/src/shared/shortcuts.json`, for the menus and for the windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, TS)]
 #[serde(rename_all = "kebab-case")]
 #[ts(export)]

@@ -1,9 +1,8 @@
 //! What the app shares with the desktop around it: what is brought to it, what runs when it is to end, what the desktop can do.
 
+use protocol::Error;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
-
-use crate::Error;
 
 /// Something that was brought to the app from outside: by a link, a file, a notification. It waits until the chat window takes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]

@@ -1,5 +1,6 @@
 //! Pictures as a window adds them.
 
+use protocol::ExcerptUnit;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -17,4 +18,14 @@ pub struct AddedPicture {
     pub height: u32,
     /// Whether it moves; a model is shown its first frame.
     pub animated: bool,
+}
+
+/// The text of a file, in the parts that people can name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct FileText {
+    /// What it is divided into.
+    pub unit: ExcerptUnit,
+    /// Its pages or lines, in order.
+    pub pieces: Vec<String>,
 }

@@ -1,9 +1,10 @@
 //! The server that answers other programs of this computer, as the windows show it.
 
+use protocol::Error;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{Error, KeySource};
+use crate::models::KeySource;
 
 /// How the server is set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]

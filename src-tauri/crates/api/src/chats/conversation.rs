@@ -1,36 +1,10 @@
 //! Chats as history keeps them and the windows show them. Times are Unix milliseconds.
 
+use protocol::{Coalesce, Content, EndedBy, Error, FinishReason, Notice, Role, Stage, Timing, Usage};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{ChatSettings, Content, EndedBy, Error, FinishReason, Notice, Stage, Timing, Usage};
-
-/// Who speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[serde(rename_all = "snake_case")]
-#[ts(export)]
-pub enum Role {
-    /// Instructions for the whole chat.
-    System,
-    /// The person.
-    User,
-    /// The model.
-    Assistant,
-    /// A tool's answer.
-    Tool,
-}
-
-impl Role {
-    /// Its name in chat templates and in OpenAI's interface.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-        }
-    }
-}
+use crate::settings::ChatSettings;
 
 /// Where a message stands. Everything but an answer is `Complete` from the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -113,6 +87,18 @@ pub struct ScrollPlace {
 pub struct MemoryCut {
     /// What the model is told of what it does not remember; `None`: nothing.
     pub summary: Option<String>,
+}
+
+/// How much of its model's context a chat takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ContextUse {
+    /// Tokens of what the model would be asked.
+    pub tokens: u32,
+    /// Tokens that the context holds; `None` if that is not known.
+    pub context: Option<u32>,
+    /// Whether the tokens are a guess.
+    pub estimated: bool,
 }
 
 /// What is deleted with a message.
@@ -435,7 +421,7 @@ pub struct AnswerEvent {
     pub body: AnswerBody,
 }
 
-impl crate::Coalesce for AnswerEvent {
+impl Coalesce for AnswerEvent {
     /// Two pieces of one text become one that carries the later number.
     fn coalesce(&mut self, next: Self) -> Option<Self> {
         match (&mut self.body, next) {
@@ -444,7 +430,11 @@ impl crate::Coalesce for AnswerEvent {
                 AnswerEvent {
                     message,
                     seq,
-                    body: AnswerBody::Delta { content: more, at: later },
+                    body:
+                        AnswerBody::Delta {
+                            content: more,
+                            at: later,
+                        },
                 },
             ) => {
                 let rest = content.coalesce(more);

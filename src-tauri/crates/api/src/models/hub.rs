@@ -2,10 +2,9 @@
 //!
 //! Times are milliseconds since 1970 (UTC) unless a field says otherwise; sizes are bytes.
 
+use protocol::{Error, ModelKind, ThinkingControl};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
-
-use crate::{Error, ModelKind, ThinkingControl};
 
 /// Whether a model fits this computer's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]

@@ -1,0 +1,15 @@
+//! Models: those on this computer, on the hub and behind endpoints.
+
+mod endpoint;
+mod hub;
+mod local;
+mod users;
+
+pub use endpoint::{Endpoint, EndpointAddress, EndpointInfo, EndpointModels, KeySource, RemoteModel};
+pub use hub::{
+    Download, DownloadFile, DownloadState, FitVerdict, HubModel, MachineMemory, MemoryFit, NetSettings,
+    OutboundRequest, Purpose, Removal, SearchPage, SearchQuery, Sort, TokenSource, Update, Verification,
+    VerifyProgress, WrongFile,
+};
+pub use local::{EngineStatus, LocalModel, LocalRevision, ModelFolderEntry, ModelPlace, ModelShelf};
+pub use users::{ModelUsage, ModelUsers};
