@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use protocol::ErrorCode;
 
-use crate::KNOWN_MODEL_TYPES;
-
 /// An error of this room. Messages name the file or the field, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -14,21 +12,26 @@ pub enum Error {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// `config.json` holds something else than a JSON object.
     #[error("config.json is not a JSON object ({0}); the model's folder is broken, fetch it again")]
     NotJson(String),
     /// The family is not known.
-    #[error("models of type `{0}` are not supported; the supported types are {known}", known = KNOWN_MODEL_TYPES.join(", "))]
-    UnknownFamily(String),
+    #[error("models of type `{model_type}` are not supported; the supported types are {}", known.join(", "))]
+    UnknownFamily {
+        /// The `model_type` of config.json.
+        model_type: String,
+        /// Every type that is supported.
+        known: &'static [&'static str],
+    },
     /// A model that is known and cannot be run.
     #[error("this is {model}; Ponder does not run it yet. {instead}")]
     NotYet {
         /// Its name, and what it does.
         model: &'static str,
-        /// What does the same.
+        /// Models that do the same.
         instead: &'static str,
     },
     /// A value that every model of the family has is missing.
@@ -39,14 +42,16 @@ pub enum Error {
     InvalidField {
         /// The field.
         field: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A feature that is known and not supported yet.
     #[error("this model needs {0}, which is not supported yet")]
     Unsupported(String),
     /// It can only be run by code that comes with it.
-    #[error("this model needs code that comes with it ({0}), and such code is never run; look for a version of it without")]
+    #[error(
+        "this model needs code that comes with it ({0}), and such code is never run; look for a version of it without"
+    )]
     CustomCode(String),
     /// It was trained for something else than answering.
     #[error("this model is a `{0}`, which does not write answers; look for one that chats")]
@@ -65,15 +70,17 @@ pub enum Error {
     InvalidModule {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The file of the image processor cannot be used.
-    #[error("the model's image processor has an unusable `{field}`: {reason}; the model's folder is broken, fetch it again")]
+    #[error(
+        "the model's image processor has an unusable `{field}`: {reason}; the model's folder is broken, fetch it again"
+    )]
     InvalidProcessor {
         /// The field.
         field: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The image processor is not known.
@@ -98,7 +105,7 @@ pub enum Error {
     Truncated {
         /// Its name.
         file: String,
-        /// What is missing.
+        /// The missing part.
         reason: String,
     },
     /// A weight file is not what its name says.
@@ -106,7 +113,7 @@ pub enum Error {
     NotSafetensors {
         /// Its name.
         file: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// A base model.
@@ -120,7 +127,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let code = match error {
-            Error::UnknownFamily(_)
+            Error::UnknownFamily { .. }
             | Error::NotYet { .. }
             | Error::Unsupported(_)
             | Error::CustomCode(_)
@@ -144,12 +151,16 @@ impl From<Error> for protocol::Error {
         };
         let message = Self::new(code, error.to_string());
         match error {
-            Error::Unreadable { path, source } => message.with("path", path.display().to_string()).with("reason", source.to_string()),
-            Error::NotJson(reason) | Error::InvalidIndex(reason) | Error::Vision(reason) => message.with("reason", reason),
-            Error::Truncated { file, reason } | Error::NotSafetensors { file, reason } | Error::InvalidModule { file, reason } => {
-                message.with("file", file).with("reason", reason)
+            Error::Unreadable { path, source } => message
+                .with("path", path.display().to_string())
+                .with("reason", source.to_string()),
+            Error::NotJson(reason) | Error::InvalidIndex(reason) | Error::Vision(reason) => {
+                message.with("reason", reason)
             }
-            Error::UnknownFamily(family) => message.with("family", family),
+            Error::Truncated { file, reason }
+            | Error::NotSafetensors { file, reason }
+            | Error::InvalidModule { file, reason } => message.with("file", file).with("reason", reason),
+            Error::UnknownFamily { model_type, .. } => message.with("family", model_type),
             Error::NotYet { model, instead } => message.with("model", model).with("instead", instead),
             Error::MissingField(field) => message.with("field", field),
             Error::InvalidField { field, reason } | Error::InvalidProcessor { field, reason } => {

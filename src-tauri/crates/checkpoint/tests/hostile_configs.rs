@@ -47,7 +47,11 @@ fn bases() -> Vec<Value> {
         let ropes = ropes();
         let mut config: Value = serde_json::from_str(COMMON).unwrap();
         config["model_type"] = json!(model_type);
-        let place = if index % 2 == 0 { "rope_parameters" } else { "rope_scaling" };
+        let place = if index % 2 == 0 {
+            "rope_parameters"
+        } else {
+            "rope_scaling"
+        };
         config[place] = ropes[index % ropes.len()].clone();
         bases.push(config);
     }
@@ -62,10 +66,22 @@ fn bases() -> Vec<Value> {
 }
 
 fn hostile() -> Vec<Value> {
-    let mut values: Vec<Value> = [0i64, 1, 2, 3, 7, -1, i64::MAX, 4_294_967_295, 2_147_483_648, 16_777_216, 65_536]
-        .iter()
-        .map(|number| json!(number))
-        .collect();
+    let mut values: Vec<Value> = [
+        0i64,
+        1,
+        2,
+        3,
+        7,
+        -1,
+        i64::MAX,
+        4_294_967_295,
+        2_147_483_648,
+        16_777_216,
+        65_536,
+    ]
+    .iter()
+    .map(|number| json!(number))
+    .collect();
     values.extend([0.5, -0.5, 1e-300, 1e-40, 1e38, 1e300].map(|number| json!(number)));
     values.extend(["Infinity", "-Infinity", "NaN"].map(|text| json!({ "__float__": text })));
     values.extend([
@@ -101,8 +117,15 @@ fn read(config: &Value) {
 
 #[test]
 fn the_bases_are_sound_where_their_family_has_such_a_rope() {
-    let good = bases().iter().filter(|base| ModelConfig::parse(&base.to_string()).is_ok()).count();
-    assert!(good * 2 > bases().len(), "only {good} of {} bases are read", bases().len());
+    let good = bases()
+        .iter()
+        .filter(|base| ModelConfig::parse(&base.to_string()).is_ok())
+        .count();
+    assert!(
+        good * 2 > bases().len(),
+        "only {good} of {} bases are read",
+        bases().len()
+    );
 }
 
 #[test]

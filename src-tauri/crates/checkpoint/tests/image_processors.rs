@@ -36,13 +36,12 @@ fn families() -> Vec<(&'static str, ImageProcessor, [usize; 5])> {
         "size": {"shortest_edge": 65536, "longest_edge": 16777216}});
     let glm = json!({"image_processor_type": "Glm4vImageProcessor", "size": {"shortest_edge": 12544, "longest_edge": 9633792}});
     let paddle = json!({"image_processor_type": "SiglipImageProcessor", "min_pixels": 147384, "max_pixels": 2822400});
-    let hunyuan = json!({"image_processor_type": "HunYuanVLImageProcessor", "min_pixels": 262144, "max_pixels": 4194304});
+    let hunyuan =
+        json!({"image_processor_type": "HunYuanVLImageProcessor", "min_pixels": 262144, "max_pixels": 4194304});
     let gemma3 = json!({"image_processor_type": "Gemma3ImageProcessor", "size": {"height": 896, "width": 896}});
     let idefics = json!({"image_processor_type": "Idefics3ImageProcessor"});
-    let smol =
-        json!({"image_processor_type": "SmolVLMImageProcessor", "size": {"longest_edge": 2048}, "max_image_size": {"longest_edge": 512}});
-    let intern =
-        json!({"image_processor_type": "GotOcr2ImageProcessorFast", "size": {"height": 448, "width": 448}, "crop_to_patches": true});
+    let smol = json!({"image_processor_type": "SmolVLMImageProcessor", "size": {"longest_edge": 2048}, "max_image_size": {"longest_edge": 512}});
+    let intern = json!({"image_processor_type": "GotOcr2ImageProcessorFast", "size": {"height": 448, "width": 448}, "crop_to_patches": true});
     let lfm = json!({"image_processor_type": "Lfm2VlImageProcessorFast", "do_resize": false});
     let mllama = json!({"image_processor_type": "MllamaImageProcessor", "size": {"height": 560, "width": 560}});
     vec![
@@ -54,8 +53,16 @@ fn families() -> Vec<(&'static str, ImageProcessor, [usize; 5])> {
             processor(paddle, json!({"model_type": "paddleocr_vl"})),
             [196, 1196, 2691, 3552, 3519],
         ),
-        ("hunyuanocr", processor(hunyuan, json!({})), [274, 904, 2076, 4082, 4090]),
-        ("gemma 3", processor(gemma3, json!({"mm_tokens_per_image": 256})), [256; 5]),
+        (
+            "hunyuanocr",
+            processor(hunyuan, json!({})),
+            [274, 904, 2076, 4082, 4090],
+        ),
+        (
+            "gemma 3",
+            processor(gemma3, json!({"mm_tokens_per_image": 256})),
+            [256; 5],
+        ),
         (
             "idefics3",
             processor(idefics, json!({"scale_factor": 2, "vision_config": {"patch_size": 14}})),
@@ -79,16 +86,27 @@ fn families() -> Vec<(&'static str, ImageProcessor, [usize; 5])> {
 #[test]
 fn tokens_are_those_that_transformers_counts() {
     for (name, processor, wanted) in families() {
-        assert_eq!(SIZES.map(|size| plan(&processor, size, Full).tokens()), wanted, "{name}");
+        assert_eq!(
+            SIZES.map(|size| plan(&processor, size, Full).tokens()),
+            wanted,
+            "{name}"
+        );
     }
     let gemma4 = processor(json!({"image_processor_type": "Gemma4ImageProcessor"}), json!({}));
-    assert_eq!(SIZES.map(|size| plan(&gemma4, size, Normal).tokens()), [256, 264, 264, 260, 266]);
+    assert_eq!(
+        SIZES.map(|size| plan(&gemma4, size, Normal).tokens()),
+        [256, 264, 264, 260, 266]
+    );
 }
 
 #[test]
 fn rows_of_pixtral_and_mistral_are_those_between_breaks() {
-    let file = json!({"image_processor_type": "PixtralImageProcessor", "size": {"longest_edge": 1540}, "patch_size": 14});
-    let mistral = processor(file, json!({"spatial_merge_size": 2, "vision_config": {"patch_size": 14}}));
+    let file =
+        json!({"image_processor_type": "PixtralImageProcessor", "size": {"longest_edge": 1540}, "patch_size": 14});
+    let mistral = processor(
+        file,
+        json!({"spatial_merge_size": 2, "vision_config": {"patch_size": 14}}),
+    );
     let pixtral = processor(json!({"image_processor_type": "PixtralImageProcessor"}), json!({}));
     let with_breaks = |processor: &ImageProcessor| {
         SIZES.map(|size| {
@@ -177,7 +195,10 @@ fn the_newer_place_is_read_too_and_the_one_for_videos_last() {
         "processor_config.json",
         json!({"processor_class": "Qwen3VLProcessor", "image_processor": null}),
     );
-    write("preprocessor_config.json", json!({"processor_class": "Qwen3VLProcessor"}));
+    write(
+        "preprocessor_config.json",
+        json!({"processor_class": "Qwen3VLProcessor"}),
+    );
     assert_eq!(read(), None);
     write(
         "video_preprocessor_config.json",
@@ -202,7 +223,10 @@ fn the_newer_place_is_read_too_and_the_one_for_videos_last() {
 #[test]
 fn an_unknown_processor_is_named() {
     for (file, named) in [
-        (json!({"image_processor_type": "KimiK25ImageProcessor"}), "KimiK25ImageProcessor"),
+        (
+            json!({"image_processor_type": "KimiK25ImageProcessor"}),
+            "KimiK25ImageProcessor",
+        ),
         (json!({"image_mean": [0.5, 0.5, 0.5]}), "moondream3"),
     ] {
         let error = read(file, json!({"model_type": "moondream3"})).expect_err("it is not known");
@@ -296,11 +320,23 @@ fn hostile_numbers_are_refused_and_never_reckoned_with() {
 /// Whatever it is, it is read or refused, and its plans are bounded.
 fn try_all(file: Value, config: &Value) {
     let text = file.to_string();
-    let Ok(Some(processor)) = read(file, config.clone()) else { return };
-    for (width, height) in [(1, 1), (640, 480), (16_384, 16_384), (u32::MAX, u32::MAX), (1, u32::MAX)] {
+    let Ok(Some(processor)) = read(file, config.clone()) else {
+        return;
+    };
+    for (width, height) in [
+        (1, 1),
+        (640, 480),
+        (16_384, 16_384),
+        (u32::MAX, u32::MAX),
+        (1, u32::MAX),
+    ] {
         for detail in [Quick, Full] {
             if let Ok(plan) = processor.plan(width, height, detail) {
-                let pixels: u64 = plan.views.iter().map(|view| u64::from(view.width) * u64::from(view.height)).sum();
+                let pixels: u64 = plan
+                    .views
+                    .iter()
+                    .map(|view| u64::from(view.width) * u64::from(view.height))
+                    .sum();
                 assert!(pixels <= 1 << 25, "{text}: {pixels} pixels");
             }
         }

@@ -1,14 +1,16 @@
-//! What can go wrong while a random model is written.
+//! Errors while a random model is written.
 
 use std::path::PathBuf;
 
 use protocol::ErrorCode;
 
+use crate::names::NAMES;
+
 /// An error of this room.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No shape has this name.
-    #[error("there is no shape `{name}`; the shapes are {}", crate::NAMES.join(", "))]
+    #[error("there is no shape `{name}`; the shapes are {}", NAMES.join(", "))]
     UnknownShape {
         /// The name that was asked for.
         name: String,
@@ -21,7 +23,7 @@ pub enum Error {
     Unwritable {
         /// The model's folder.
         folder: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use crate::entry::{Entry, Kind};
 use crate::error::{Error, Result};
-use crate::{towers, Entry, Kind};
+use crate::towers;
 
 /// Collects the tensors of one model.
 struct Layout<'a> {
@@ -32,7 +33,9 @@ pub fn entries(config: &Value) -> Result<Vec<Entry>> {
     for entry in &mut layout.entries {
         entry.name = format!("language_model.{}", entry.name);
     }
-    layout.entries.extend(towers::entries(vision, layout.number("hidden_size")?)?);
+    layout
+        .entries
+        .extend(towers::entries(vision, layout.number("hidden_size")?)?);
     Ok(layout.entries)
 }
 
@@ -89,7 +92,11 @@ impl Layout<'_> {
             ("up_proj", inter, hidden),
             ("down_proj", hidden, inter),
         ] {
-            self.add(format!("{path}.{name}.weight"), &[experts, outputs, inputs], Kind::Matrix);
+            self.add(
+                format!("{path}.{name}.weight"),
+                &[experts, outputs, inputs],
+                Kind::Matrix,
+            );
             if bias {
                 self.add(format!("{path}.{name}.bias"), &[experts, outputs], Kind::Offsets);
             }
@@ -232,7 +239,10 @@ impl Layout<'_> {
 
     fn qwen3_5(&mut self) -> Result<()> {
         let (hidden, interval) = (self.number("hidden_size")?, self.number("full_attention_interval")?);
-        let (key_heads, value_heads) = (self.number("linear_num_key_heads")?, self.number("linear_num_value_heads")?);
+        let (key_heads, value_heads) = (
+            self.number("linear_num_key_heads")?,
+            self.number("linear_num_value_heads")?,
+        );
         let (keys, value_width) = (
             key_heads * self.number("linear_key_head_dim")?,
             self.number("linear_value_head_dim")?,

@@ -1,9 +1,12 @@
-//! Models of real sizes with random weights, so that speed can be measured without a download: for `ponder bench --shape` and
-//! for tests. A shape is a `config.json` and the tensors that it asks for, named as in the published checkpoints.
+//! Models of real sizes with random weights, so that speed can be measured without a download: for `ponder bench
+//! --shape` and for tests. A shape is a `config.json` and the tensors that it asks for, named as in the published
+//! checkpoints.
 
 mod configs;
+mod entry;
 mod error;
 mod layout;
+mod names;
 mod towers;
 mod write;
 
@@ -11,30 +14,8 @@ use std::path::Path;
 
 use protocol::FolderSource;
 
-pub use configs::NAMES;
 pub use error::{Error, Result};
-
-/// A tensor of a checkpoint.
-struct Entry {
-    name: String,
-    shape: Vec<u64>,
-    kind: Kind,
-}
-
-/// What a tensor is filled with.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
-    /// Projections and tables, quantised if the shape is: the last axis are the inputs.
-    Matrix,
-    /// A matrix that checkpoints keep in 16 bits.
-    Wide,
-    /// Factors around 1.
-    Factors,
-    /// Small numbers around 0.
-    Offsets,
-    /// This number.
-    Constant(f32),
-}
+pub use names::NAMES;
 
 /// Writes a model of random weights into a folder; `config` is its config.json.
 ///
@@ -59,7 +40,7 @@ pub fn write_model(config: &serde_json::Value, folder: &Path) -> Result<FolderSo
 /// # Errors
 /// [`Error::UnknownShape`], and those of [`write_model`].
 pub fn prepare(name: &str, folder: &Path) -> Result<FolderSource> {
-    let config = configs::config(name).ok_or_else(|| Error::UnknownShape { name: name.to_owned() })?;
+    let config = config(name).ok_or_else(|| Error::UnknownShape { name: name.to_owned() })?;
     let path = folder.join(name);
     if !path.join("complete").is_file() {
         write_model(&config, &path)?;
@@ -69,4 +50,16 @@ pub fn prepare(name: &str, folder: &Path) -> Result<FolderSource> {
         path,
         revision: Some("random".into()),
     })
+}
+
+/// The config of a shape.
+fn config(name: &str) -> Option<serde_json::Value> {
+    if !NAMES.contains(&name) {
+        return None;
+    }
+    let (real, small) = match name.strip_suffix("-small") {
+        Some(real) => (real, true),
+        None => (name, false),
+    };
+    towers::config(real, small).or_else(|| configs::config(name))
 }

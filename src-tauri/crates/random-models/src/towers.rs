@@ -1,12 +1,11 @@
-//! Shapes of models that see: what the published files say of their towers, the tensors that these ask for, and how a picture is put into a
-//! prompt.
+//! Shapes of models that see: what the published files say of their towers, the tensors that these ask for, and how a
+//! picture is put into a prompt.
 
 use serde_json::{json, Value};
 
 use crate::configs;
+use crate::entry::{Entry, Kind, WORDS};
 use crate::error::{Error, Result};
-use crate::write::WORDS;
-use crate::{Entry, Kind};
 
 /// How pictures are put into the prompts of a model.
 pub struct PicturePrompts {
@@ -90,7 +89,8 @@ pub fn config(name: &str, small: bool) -> Option<Value> {
         config["vision_config"]["out_hidden_size"] = text["hidden_size"].clone();
     }
     if small {
-        // Heads of the same width, a third of the layers, and of Gemma 4 the fewest tokens, which it gives to pictures of any size.
+        // Heads of the same width, a third of the layers, and of Gemma 4 the fewest tokens, which it gives to pictures
+        // of any size.
         let tower = match name {
             "qwen3-vl-4b" => {
                 json!({"depth": 8, "hidden_size": 384, "intermediate_size": 1536, "num_heads": 6, "deepstack_visual_indexes": [1, 3, 5]})
@@ -108,7 +108,8 @@ pub fn config(name: &str, small: bool) -> Option<Value> {
     Some(config)
 }
 
-/// The tensors of a tower, and of what is between it and a language part of this width, as conversions name and lay them out.
+/// The tensors of a tower, and of what is between it and a language part of this width, as conversions name and lay
+/// them out.
 pub fn entries(vision: &Value, text_width: u64) -> Result<Vec<Entry>> {
     let mut tower = Tower {
         config: vision,
@@ -159,9 +160,17 @@ impl Tower<'_> {
         );
         let heads = self.number("num_attention_heads")? * self.number("head_dim")?;
         let embedder = "vision_tower.patch_embedder";
-        self.add(format!("{embedder}.input_proj.weight"), &[hidden, 3 * side * side], Kind::Wide);
+        self.add(
+            format!("{embedder}.input_proj.weight"),
+            &[hidden, 3 * side * side],
+            Kind::Wide,
+        );
         let positions = [2, self.number("position_embedding_size")?, hidden];
-        self.add(format!("{embedder}.position_embedding_table"), &positions, Kind::Offsets);
+        self.add(
+            format!("{embedder}.position_embedding_table"),
+            &positions,
+            Kind::Offsets,
+        );
         for layer in 0..self.number("num_hidden_layers")? {
             let path = format!("vision_tower.encoder.layers.{layer}");
             for (name, outputs, inputs) in [
@@ -195,7 +204,11 @@ impl Tower<'_> {
                 self.add(format!("{path}.{name}.weight"), &[width], Kind::Factors);
             }
         }
-        self.add("embed_vision.embedding_projection.weight".into(), &[text_width, hidden], Kind::Wide);
+        self.add(
+            "embed_vision.embedding_projection.weight".into(),
+            &[text_width, hidden],
+            Kind::Wide,
+        );
         Ok(())
     }
 
@@ -208,7 +221,11 @@ impl Tower<'_> {
         let (frames, merge) = (self.number("temporal_patch_size")?, self.number("spatial_merge_size")?);
         let (joined, out) = (hidden * merge * merge, self.number("out_hidden_size")?);
         let projection = "vision_tower.patch_embed.proj";
-        self.add(format!("{projection}.weight"), &[hidden, frames, side, side, 3], Kind::Wide);
+        self.add(
+            format!("{projection}.weight"),
+            &[hidden, frames, side, side, 3],
+            Kind::Wide,
+        );
         self.add(format!("{projection}.bias"), &[hidden], Kind::Offsets);
         let positions = [self.number("num_position_embeddings")?, hidden];
         self.add("vision_tower.pos_embed.weight".into(), &positions, Kind::Offsets);

@@ -1,4 +1,5 @@
-//! Writes a shape as a model's folder: config, weights in shards, and the least tokenizer and template that can be opened.
+//! Writes a shape as a model's folder: config, weights in shards, and the least tokenizer and template that can be
+//! opened.
 
 use std::fs::File;
 use std::io::{BufWriter, Result, Write};
@@ -6,11 +7,8 @@ use std::path::Path;
 
 use serde_json::{json, Map, Value};
 
+use crate::entry::{Entry, Kind, WORDS};
 use crate::towers::{self, PicturePrompts};
-use crate::{Entry, Kind};
-
-/// Where the words of the tokenizer end, and control tokens of pictures begin.
-pub const WORDS: u32 = 1100;
 
 /// Bytes of weights in a file.
 const SHARD: u64 = 4 << 30;
@@ -95,7 +93,9 @@ pub fn write(folder: &Path, config: &Value, entries: &[Entry]) -> Result<()> {
 /// Tokens that no text becomes.
 fn control_tokens(shown: Option<&PicturePrompts>) -> Vec<Value> {
     let token = |(id, content): (u32, &str)| json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true});
-    let of_pictures = shown.iter().flat_map(|shown| (WORDS..).zip(shown.tokens.iter().copied()));
+    let of_pictures = shown
+        .iter()
+        .flat_map(|shown| (WORDS..).zip(shown.tokens.iter().copied()));
     [(1, "<eos>")].into_iter().chain(of_pictures).map(token).collect()
 }
 
@@ -134,7 +134,10 @@ fn pieces(entry: &Entry, quantization: Option<&Value>) -> Vec<Piece> {
         (Kind::Offsets, _) => plain(Fill::Between(-0.1, 0.1)),
         (Kind::Wide, _) | (Kind::Matrix, None) => plain(Fill::Between(-1.7 * spread, 1.7 * spread)),
         (Kind::Matrix, Some(format)) => {
-            let (bits, group) = (format["bits"].as_u64().unwrap_or(4), format["group_size"].as_u64().unwrap_or(64));
+            let (bits, group) = (
+                format["bits"].as_u64().unwrap_or(4),
+                format["group_size"].as_u64().unwrap_or(64),
+            );
             let last = |length: u64| {
                 let mut shape = entry.shape.clone();
                 if let Some(columns) = shape.last_mut() {
@@ -148,7 +151,10 @@ fn pieces(entry: &Entry, quantization: Option<&Value>) -> Vec<Piece> {
             if format["mode"] == "mxfp4" {
                 // The four bit floats go up to 6; the byte is an exponent of 2.
                 let exponent = 127 + (spread / 3.0).log2().round() as i32;
-                return vec![weight, piece(&scales, "U8", &groups, Fill::Byte(exponent.clamp(0, 254) as u8))];
+                return vec![
+                    weight,
+                    piece(&scales, "U8", &groups, Fill::Byte(exponent.clamp(0, 254) as u8)),
+                ];
             }
             // Numbers from 0 to 15 have a mean of 7.5 and spread by 4.6.
             let scale = spread / 4.6;
@@ -178,7 +184,10 @@ fn write_shard(path: &Path, pieces: &[Piece], pool: &[u8], random: &mut Random) 
         offset = end;
     }
     let mut header = Value::Object(header).to_string();
-    header.extend(std::iter::repeat_n(' ', header.len().next_multiple_of(8) - header.len()));
+    header.extend(std::iter::repeat_n(
+        ' ',
+        header.len().next_multiple_of(8) - header.len(),
+    ));
     let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
     file.write_all(&(header.len() as u64).to_le_bytes())?;
     file.write_all(header.as_bytes())?;

@@ -1,9 +1,13 @@
-//! Encoders: layers that look both ways at a whole text, normed after each half (BERT and its kin). Each family's parser fills
-//! an [`EncoderConfig`] from `config.json`; one loader in the engine builds all of them.
+//! Encoders: layers that look both ways at a whole text, normed after each half (BERT and its kin). Each family's
+//! parser fills an [`EncoderConfig`] from `config.json`; one loader in the engine builds all of them.
 
-use super::decoder::{check_head, check_layers, check_width};
-use super::rope::RopeConfig;
-use crate::Error;
+use crate::config::activation::Activation;
+use crate::config::limits::{check_head, check_layers, check_width};
+use crate::config::rope::RopeConfig;
+use crate::error::Error;
+use crate::memory::{AttentionCost, DenseCost, HeadNorms, Keys, LayerCost, ModelCost, Storage};
+
+pub use crate::config::activation::EncoderActivation;
 
 /// A whole encoder.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,16 +26,16 @@ pub struct EncoderConfig {
     pub norm_eps: f32,
     /// The activation of the feed-forward networks.
     pub activation: EncoderActivation,
-    /// Whether what the activation gives is multiplied by a second projection of the input.
+    /// True if what the activation gives is multiplied by a second projection of the input.
     pub gated: bool,
-    /// Whether the projections must have a bias.
+    /// True if the projections must have a bias.
     pub bias: bool,
     /// How positions enter.
     pub positions: Positions,
     /// Rows of the table of token types, of which the first is added to every token.
     pub token_types: u32,
-    /// Parts of tensor names and what the loader calls them, as in [`DecoderConfig::renames`](super::DecoderConfig::renames); one
-    /// table after another is applied.
+    /// Parts of tensor names and what the loader calls them, as in
+    /// [`DecoderConfig::renames`](super::DecoderConfig::renames); one table after another is applied.
     pub renames: &'static [&'static [(&'static str, &'static str)]],
 }
 
@@ -54,35 +58,6 @@ pub enum Positions {
     },
 }
 
-/// Activation functions of encoders.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EncoderActivation {
-    /// GELU by the error function.
-    Gelu,
-    /// GELU by its tanh approximation.
-    GeluTanh,
-    /// `x · sigmoid(1.702 · x)`.
-    QuickGelu,
-    /// `max(x, 0)`.
-    Relu,
-    /// `x · sigmoid(x)`.
-    Silu,
-}
-
-impl EncoderActivation {
-    /// The function that transformers' configs call so.
-    pub(super) fn named(name: &str) -> Result<Self, Error> {
-        match name {
-            "gelu" => Ok(Self::Gelu),
-            "gelu_new" | "gelu_pytorch_tanh" | "gelu_fast" => Ok(Self::GeluTanh),
-            "quick_gelu" => Ok(Self::QuickGelu),
-            "relu" => Ok(Self::Relu),
-            "silu" | "swish" => Ok(Self::Silu),
-            other => Err(Error::Unsupported(format!("the activation `{other}`"))),
-        }
-    }
-}
-
 impl EncoderConfig {
     /// Width of a head.
     pub fn head_dim(&self) -> u32 {
@@ -98,7 +73,7 @@ impl EncoderConfig {
     }
 
     /// Refuses shapes that no model has, so that nothing overflows or is allocated for them.
-    pub(super) fn check(self) -> Result<Self, Error> {
+    pub(crate) fn check(self) -> Result<Self, Error> {
         let unusable = |field, reason: String| Err(Error::InvalidField { field, reason });
         check_width("hidden_size", 3 * u64::from(self.hidden_size))?;
         check_width("vocab_size", self.vocab_size.into())?;
@@ -116,7 +91,10 @@ impl EncoderConfig {
             Positions::Learned { rows, first } => {
                 check_width("max_position_embeddings", (*rows).into())?;
                 if first >= rows {
-                    return unusable("max_position_embeddings", format!("of {rows} rows the first {first} are not used"));
+                    return unusable(
+                        "max_position_embeddings",
+                        format!("of {rows} rows the first {first} are not used"),
+                    );
                 }
             }
             Positions::Rotary { rope, context } => {
@@ -136,5 +114,43 @@ impl EncoderConfig {
             return unusable("layer_norm_eps", format!("{} is not above 0", self.norm_eps));
         }
         Ok(self)
+    }
+}
+
+impl EncoderConfig {
+    pub(crate) fn cost(&self, storage: Storage) -> ModelCost {
+        ModelCost {
+            hidden: self.hidden_size.into(),
+            vocabulary: self.vocab_size.into(),
+            tied: true,
+            headless: true,
+            cached: false,
+            layers: (0..self.layers).map(|_| self.layer_cost()).collect(),
+            inputs: None,
+            streams: 1,
+            storage,
+        }
+    }
+
+    fn layer_cost(&self) -> LayerCost {
+        LayerCost {
+            mixer: Box::new(AttentionCost {
+                heads: self.heads.into(),
+                key_heads: self.heads.into(),
+                width: self.head_dim().into(),
+                window: None,
+                keys: Keys::Own,
+                norms: HeadNorms::None,
+                one_kernel: true,
+                output_gate: false,
+                sinks: false,
+            }),
+            feed_forwards: vec![Box::new(DenseCost {
+                width: self.width.into(),
+                gated: self.gated,
+                activation: Activation::GeluTanh.cost(),
+            })],
+            normed_after: true,
+        }
     }
 }

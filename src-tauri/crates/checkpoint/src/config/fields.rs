@@ -1,9 +1,9 @@
-//! Typed reading of JSON objects as `config.json` files have them: `null` means absent, and floats that JSON cannot write
-//! come as `{"__float__": "Infinity"}`.
+//! Typed reading of JSON objects as `config.json` files have them: `null` means absent, and floats that JSON cannot
+//! write come as `{"__float__": "Infinity"}`.
 
 use serde_json::{Map, Value};
 
-use crate::Error;
+use crate::error::Error;
 
 /// One JSON object of a config.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +44,7 @@ impl<'a> Fields<'a> {
         self.get(field).is_some()
     }
 
-    /// Whether the field is there and `null`, for the few where that is not the same as absent.
+    /// True if the field is there and `null`, for the few where that is not the same as absent.
     pub(crate) fn says_null(self, field: &str) -> bool {
         self.0.get(field).is_some_and(Value::is_null)
     }
@@ -99,7 +99,9 @@ impl<'a> Fields<'a> {
 
     pub(crate) fn texts(self, field: &'static str) -> Result<Option<Vec<&'a str>>, Error> {
         let Some(value) = self.get(field) else { return Ok(None) };
-        let texts = value.as_array().and_then(|items| items.iter().map(Value::as_str).collect());
+        let texts = value
+            .as_array()
+            .and_then(|items| items.iter().map(Value::as_str).collect());
         texts.map(Some).ok_or_else(|| Error::InvalidField {
             field,
             reason: "it is not a list of texts".into(),
@@ -110,7 +112,10 @@ impl<'a> Fields<'a> {
     pub(crate) fn numbers(self, field: &'static str) -> Result<Option<Vec<f32>>, Error> {
         let Some(value) = self.get(field) else { return Ok(None) };
         let numbers = match value {
-            Value::Array(items) => items.iter().map(|item| item.as_f64().map(|number| number as f32)).collect(),
+            Value::Array(items) => items
+                .iter()
+                .map(|item| item.as_f64().map(|number| number as f32))
+                .collect(),
             one => one.as_f64().map(|number| vec![number as f32]),
         };
         numbers.map(Some).ok_or_else(|| Error::InvalidField {

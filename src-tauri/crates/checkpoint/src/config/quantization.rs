@@ -1,9 +1,10 @@
-//! What `config.json` says about quantised weights.
+//! Quantized weights as `config.json` describes them.
 
 use std::fmt;
 
 use super::fields::Fields;
-use crate::Error;
+use crate::error::Error;
+use crate::memory::Packing;
 
 /// The number format of quantised weights, in MLX's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +41,8 @@ impl Mode {
     }
 }
 
-/// How most of a model's weights are quantised. Single ones may differ; their shapes tell, and the loader goes by those.
+/// How most of a model's weights are quantised. Single ones may differ; their shapes tell, and the loader goes by
+/// those.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quantization {
     /// Weights that share a scale.
@@ -52,9 +54,23 @@ pub struct Quantization {
 }
 
 impl Quantization {
+    /// The numbers that the memory estimate depends on.
+    pub(crate) fn packing(self) -> Packing {
+        let (bits, group) = (f64::from(self.bits), f64::from(self.group_size));
+        Packing {
+            bits: self.bits.into(),
+            group_size: self.group_size.into(),
+            bits_with_scales: match self.mode {
+                // A scale and a bias of 16 bits each.
+                Mode::Affine => bits + 32.0 / group,
+                Mode::Mxfp4 | Mode::Mxfp8 | Mode::Nvfp4 => bits + 8.0 / group,
+            },
+        }
+    }
+
     /// The `quantization` of MLX's own files, with the parts that are quantised in another way or not at all
     /// (`"path": {…}`, `"path": false`); formats of other quantisers are named in the error.
-    pub(super) fn parse(top: Fields<'_>, text: Fields<'_>) -> Result<Option<Self>, Error> {
+    pub(crate) fn parse(top: Fields<'_>, text: Fields<'_>) -> Result<Option<Self>, Error> {
         let own = match top.object("quantization")? {
             Some(fields) => Some(fields),
             None => text.object("quantization")?,
@@ -105,7 +121,9 @@ impl Quantization {
         let bits = fields.required("bits")?;
         match (group_size, bits) {
             (32 | 64 | 128, 2..=6 | 8) => Ok(Self { group_size, bits, mode }),
-            _ => Err(Error::Unsupported(format!("quantisation to {bits} bits in groups of {group_size}"))),
+            _ => Err(Error::Unsupported(format!(
+                "quantisation to {bits} bits in groups of {group_size}"
+            ))),
         }
     }
 }
@@ -138,11 +156,20 @@ mod tests {
                 let found = parse(&json!({"quantization": {"bits": bits, "group_size": group_size}}))
                     .unwrap()
                     .unwrap();
-                assert_eq!((found.bits, found.group_size, found.mode), (bits, group_size, Mode::Affine));
+                assert_eq!(
+                    (found.bits, found.group_size, found.mode),
+                    (bits, group_size, Mode::Affine)
+                );
             }
         }
         for mode in ["mxfp4", "mxfp8", "nvfp4"] {
-            assert_eq!(parse(&json!({"quantization": {"mode": mode}})).unwrap().unwrap().to_string(), mode);
+            assert_eq!(
+                parse(&json!({"quantization": {"mode": mode}}))
+                    .unwrap()
+                    .unwrap()
+                    .to_string(),
+                mode
+            );
         }
         assert_eq!(parse(&json!({})).unwrap(), None);
     }
@@ -163,11 +190,21 @@ mod tests {
 
     #[test]
     fn other_quantisers_are_refused_by_name() {
-        for method in ["gptq", "awq", "bitsandbytes", "fp8", "compressed-tensors", "modelopt", "bitnet"] {
+        for method in [
+            "gptq",
+            "awq",
+            "bitsandbytes",
+            "fp8",
+            "compressed-tensors",
+            "modelopt",
+            "bitnet",
+        ] {
             let error = parse(&json!({"quantization_config": {"quant_method": method}})).unwrap_err();
             assert!(error.to_string().contains(method), "{error}");
         }
-        let mxfp4 = parse(&json!({"quantization_config": {"quant_method": "mxfp4"}})).unwrap().unwrap();
+        let mxfp4 = parse(&json!({"quantization_config": {"quant_method": "mxfp4"}}))
+            .unwrap()
+            .unwrap();
         assert_eq!((mxfp4.mode, mxfp4.bits, mxfp4.group_size), (Mode::Mxfp4, 4, 32));
     }
 }

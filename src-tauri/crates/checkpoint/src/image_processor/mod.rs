@@ -1,21 +1,20 @@
-//! How pictures are brought into the form that a model's tower takes, as its processor's file says: to which size, by which filter, with which
-//! numbers and in which order. Nothing here touches a pixel: [`ImageProcessor::plan`] tells from a picture's size what it will cost, room
-//! `media` does what a plan says.
-
-use std::path::Path;
+//! How pictures are brought into the form that a model's tower takes, as its processor's file says: to which size, by
+//! which filter, with which numbers and in which order. Nothing here touches a pixel: [`ImageProcessor::plan`] tells
+//! from a picture's size what it will cost, room `media` does what a plan says.
 
 use protocol::ImageDetail;
 use serde::Serialize;
-use serde_json::Value;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
-mod families;
+pub(crate) mod parts;
 mod processor_config;
 mod sizing;
 mod smart_resize;
 mod tiles;
+mod view;
 
+pub(crate) use processor_config::{ProcessorConfig, CLIP, IMAGENET};
 pub use sizing::Sizing;
 pub use smart_resize::{Enlarging, Features, SmartResize};
 pub use tiles::{ImageSplitting, LfmTiles, RatioTiles, TiledCanvas};
@@ -23,14 +22,14 @@ pub use tiles::{ImageSplitting, LfmTiles, RatioTiles, TiledCanvas};
 /// More pixels than any plan has: 16,384 tokens of 32 by 32, twice.
 const MAX_PIXELS: u64 = 1 << 25;
 
-/// What a model's processor does with a picture.
+/// The preprocessing of a model's images.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ImageProcessor {
     /// To which size.
     pub sizing: Sizing,
     /// How pictures are resized.
     pub filter: Filter,
-    /// What becomes of the steps of a pixel.
+    /// The scaling of pixel values.
     pub scaling: Scaling,
     /// The order of the numbers.
     pub layout: Layout,
@@ -52,10 +51,10 @@ pub enum Filter {
     Lanczos,
 }
 
-/// What becomes of the 256 steps of a colour channel: `(step · factor − mean) / std`.
+/// The scaling of the 256 values of a color channel: `(value · factor − mean) / std`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Scaling {
-    /// What a step is multiplied with, usually 1/255.
+    /// Factor of a value, usually 1/255.
     pub factor: Option<f64>,
     /// Mean and standard deviation of red, green and blue.
     pub normalization: Option<([f32; 3], [f32; 3])>,
@@ -71,7 +70,8 @@ pub enum Layout {
     Patches {
         /// Width and height of a patch in pixels.
         side: u32,
-        /// Patches follow each other in square blocks of so many on a side, which become one token; 1: row by row.
+        /// Patches on a side of the square blocks in which they follow each other, each of which becomes one token; 1:
+        /// row by row.
         block: u32,
         /// How often a patch's picture stands in it, for towers that take frames.
         frames: u32,
@@ -80,18 +80,19 @@ pub enum Layout {
     },
 }
 
-/// What a picture will be to a model.
+/// An image as a model will see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImagePlan {
     /// Width and height at which the model is shown the picture: of all tiles together if it is cut into some.
     pub resized: (u32, u32),
-    /// Widths and heights that the picture is brought to, one after the other. The last is the one that is cut into tiles, or the view itself.
+    /// Widths and heights that the picture is brought to, one after the other. The last is the one that is cut into
+    /// tiles, or the view itself.
     pub steps: Vec<(u32, u32)>,
-    /// What goes through the tower, in the order of their features in the prompt.
+    /// The inputs of the vision encoder, in the order of their features in the prompt.
     pub views: Vec<View>,
     /// Rows and columns if the views are tiles of the picture, row by row.
     pub tiles: Option<(u32, u32)>,
-    /// Whether the last view is the whole picture, after its tiles.
+    /// True if the last view is the full image, after its tiles.
     pub whole: bool,
 }
 
@@ -106,8 +107,8 @@ pub struct View {
     pub patches: (u32, u32),
     /// Rows and columns of the grid that the tower's features make.
     pub tokens: (u32, u32),
-    /// Features of it in the prompt: one for each place of the grid, and in HunyuanOCR one more for each row and two around. None if the model looks at
-    /// features beside its prompt, as Llama 3.2 does.
+    /// Features of it in the prompt: one for each place of the grid, and in HunyuanOCR one more for each row and two
+    /// around. None if the model looks at features beside its prompt, as Llama 3.2 does.
     pub features: u32,
 }
 
@@ -125,16 +126,7 @@ impl ImagePlan {
 }
 
 impl ImageProcessor {
-    /// Reads what a model's folder says of its pictures; `config` is its `config.json`. `None` if it says nothing, as text models do. An error names a
-    /// processor that is not known and a number that no processor has.
-    pub fn read(folder: &Path, config: &Value) -> Result<Option<Self>> {
-        match processor_config::ProcessorConfig::read(folder, config)? {
-            Some(processor) => families::describe(&processor).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// What a picture of so many pixels will be to the model. Pictures that are too narrow for it are an error.
+    /// Plans an image of this size. An image that is too narrow for the model is an error.
     pub fn plan(&self, width: u32, height: u32, detail: ImageDetail) -> Result<ImagePlan> {
         if width == 0 || height == 0 {
             return Err(Error::TooNarrow { width, height });
@@ -145,7 +137,10 @@ impl ImageProcessor {
             .iter()
             .map(|view| u64::from(view.width) * u64::from(view.height))
             .sum::<u64>();
-        let steps = plan.steps.iter().map(|(width, height)| u64::from(*width) * u64::from(*height));
+        let steps = plan
+            .steps
+            .iter()
+            .map(|(width, height)| u64::from(*width) * u64::from(*height));
         match pixels.max(steps.max().unwrap_or(0)) > MAX_PIXELS {
             true => Err(Error::InvalidProcessor {
                 field: "size",
@@ -155,7 +150,8 @@ impl ImageProcessor {
         }
     }
 
-    /// The details below this one, the closest first, with the patches of the picture's largest view at each: for the words of a refusal.
+    /// The details below this one, the closest first, with the patches of the picture's largest view at each: for the
+    /// words of a refusal.
     pub fn less_detail(&self, (width, height): (u32, u32), than: ImageDetail) -> Vec<(ImageDetail, u64)> {
         let less = [ImageDetail::Normal, ImageDetail::Quick].into_iter();
         let less = less.filter(|detail| detail.most_tokens() < than.most_tokens());

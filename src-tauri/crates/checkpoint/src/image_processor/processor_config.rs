@@ -6,9 +6,10 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::{Filter, Scaling};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
-/// Where the configuration stands, the best place first: a file, and the object within it. Those for videos have the same patches and other sizes.
+/// Places of the configuration, the best first: a file, and the object within it. Those for videos have the same
+/// patches and other sizes.
 const PLACES: [(&str, Option<&str>); 4] = [
     ("preprocessor_config.json", None),
     ("processor_config.json", Some("image_processor")),
@@ -20,26 +21,30 @@ const PLACES: [(&str, Option<&str>); 4] = [
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Half of 256 steps.
-pub(super) const HALF: [f64; 3] = [0.5; 3];
-/// What CLIP was trained with.
-pub(super) const CLIP: ([f64; 3], [f64; 3]) = (
+pub(crate) const HALF: [f64; 3] = [0.5; 3];
+/// Mean and standard deviation of CLIP.
+pub(crate) const CLIP: ([f64; 3], [f64; 3]) = (
     [0.481_454_66, 0.457_827_5, 0.408_210_73],
     [0.268_629_54, 0.261_302_58, 0.275_777_11],
 );
 /// Mean and deviation of ImageNet.
-pub(super) const IMAGENET: ([f64; 3], [f64; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
+pub(crate) const IMAGENET: ([f64; 3], [f64; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
 
-/// The configuration of a model's image processor as its files have it, each field looked at when it is asked for. `null` means absent everywhere.
-pub(super) struct ProcessorConfig {
+/// The configuration of a model's image processor as its files have it, each field looked at when it is asked for.
+/// `null` means absent everywhere.
+pub(crate) struct ProcessorConfig {
     fields: Map<String, Value>,
     config: Value,
 }
 
 impl ProcessorConfig {
     /// Reads them from the first place that has some.
-    pub(super) fn read(folder: &Path, config: &Value) -> Result<Option<Self>> {
+    /// Without one, none of them is read unless the family needs no file.
+    pub(crate) fn read(folder: &Path, config: &Value, needs_no_file: bool) -> Result<Option<Self>> {
         for (place, (file, part)) in PLACES.into_iter().enumerate() {
-            let Some(mut fields) = object(folder, file, part)? else { continue };
+            let Some(mut fields) = object(folder, file, part)? else {
+                continue;
+            };
             // A text model may have a file that only names its tokenizer.
             if ![
                 "image_processor_type",
@@ -64,25 +69,23 @@ impl ProcessorConfig {
                 config: config.clone(),
             }));
         }
-        // Falcon-OCR's numbers are fixed, so it comes without a file.
-        let bare = config.get("model_type").and_then(Value::as_str) == Some("falcon_ocr");
-        Ok(bare.then(|| Self {
+        Ok(needs_no_file.then(|| Self {
             fields: Map::new(),
             config: config.clone(),
         }))
     }
 
-    /// The family by `config.json`.
-    pub(super) fn model_type(&self) -> &str {
-        self.config.get("model_type").and_then(Value::as_str).unwrap_or_default()
-    }
-
     /// The processor's name without what says how it is computed, such as `Qwen2VLImageProcessor`.
-    pub(super) fn name(&self) -> Option<&str> {
+    pub(crate) fn name(&self) -> Option<&str> {
         let name = ["image_processor_type", "feature_extractor_type", "video_processor_type"]
             .iter()
             .find_map(|field| self.get(field)?.as_str())?;
-        Some(["Fast", "Pil"].iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name))
+        Some(
+            ["Fast", "Pil"]
+                .iter()
+                .find_map(|suffix| name.strip_suffix(suffix))
+                .unwrap_or(name),
+        )
     }
 
     fn get(&self, field: &str) -> Option<&Value> {
@@ -90,12 +93,12 @@ impl ProcessorConfig {
     }
 
     /// A whole number within limits.
-    pub(super) fn number(&self, field: &'static str, default: u32, limits: RangeInclusive<u32>) -> Result<u32> {
+    pub(crate) fn number(&self, field: &'static str, default: u32, limits: RangeInclusive<u32>) -> Result<u32> {
         self.get(field).map_or(Ok(default), |value| whole(field, value, limits))
     }
 
     /// A number with a fraction within limits.
-    pub(super) fn fraction(&self, field: &'static str, default: f64, limits: RangeInclusive<f64>) -> Result<f64> {
+    pub(crate) fn fraction(&self, field: &'static str, default: f64, limits: RangeInclusive<f64>) -> Result<f64> {
         match self.get(field) {
             None => Ok(default),
             Some(value) => value
@@ -105,7 +108,7 @@ impl ProcessorConfig {
         }
     }
 
-    pub(super) fn flag(&self, field: &'static str, default: bool) -> Result<bool> {
+    pub(crate) fn flag(&self, field: &'static str, default: bool) -> Result<bool> {
         match self.get(field) {
             None => Ok(default),
             Some(value) => value.as_bool().ok_or_else(|| unusable(field, value)),
@@ -113,7 +116,12 @@ impl ProcessorConfig {
     }
 
     /// A number of an object such as `size`; the first of the names that is there.
-    pub(super) fn within(&self, field: &'static str, names: &[&str], limits: RangeInclusive<u32>) -> Result<Option<u32>> {
+    pub(crate) fn within(
+        &self,
+        field: &'static str,
+        names: &[&str],
+        limits: RangeInclusive<u32>,
+    ) -> Result<Option<u32>> {
         let found = names
             .iter()
             .find_map(|name| self.get(field)?.get(name).filter(|value| !value.is_null()));
@@ -121,7 +129,7 @@ impl ProcessorConfig {
     }
 
     /// Width and height of a field that is one number, or an object with both.
-    pub(super) fn sides(&self, field: &'static str, default: u32, limits: RangeInclusive<u32>) -> Result<(u32, u32)> {
+    pub(crate) fn sides(&self, field: &'static str, default: u32, limits: RangeInclusive<u32>) -> Result<(u32, u32)> {
         if let Some(value) = self.get(field).filter(|value| value.is_number()) {
             let side = whole(field, value, limits)?;
             return Ok((side, side));
@@ -132,7 +140,12 @@ impl ProcessorConfig {
     }
 
     /// A whole number of `config.json`, at the first of these paths that has one; a list counts as its first number.
-    pub(super) fn model_number(&self, paths: &[&'static str], default: u32, limits: RangeInclusive<u32>) -> Result<u32> {
+    pub(crate) fn model_number(
+        &self,
+        paths: &[&'static str],
+        default: u32,
+        limits: RangeInclusive<u32>,
+    ) -> Result<u32> {
         for path in paths {
             let found = path.split('.').try_fold(&self.config, |value, part| value.get(part));
             match found.map(|value| value.get(0).unwrap_or(value)) {
@@ -144,7 +157,7 @@ impl ProcessorConfig {
     }
 
     /// A number with a fraction of `config.json`.
-    pub(super) fn model_fraction(&self, field: &'static str, default: f64, limits: RangeInclusive<f64>) -> Result<f64> {
+    pub(crate) fn model_fraction(&self, field: &'static str, default: f64, limits: RangeInclusive<f64>) -> Result<f64> {
         match self.config.get(field).filter(|value| !value.is_null()) {
             None => Ok(default),
             Some(value) => value
@@ -155,7 +168,7 @@ impl ProcessorConfig {
     }
 
     /// The filter, which files name by Pillow's numbers.
-    pub(super) fn filter(&self, default: Filter) -> Result<Filter> {
+    pub(crate) fn filter(&self, default: Filter) -> Result<Filter> {
         match self.get("resample") {
             None => Ok(default),
             Some(value) => match value.as_u64() {
@@ -169,8 +182,8 @@ impl ProcessorConfig {
         }
     }
 
-    /// What becomes of a pixel's steps, if the file does not say otherwise: 1/255, then these mean and deviation.
-    pub(super) fn scaling(&self, default: Option<([f64; 3], [f64; 3])>) -> Result<Scaling> {
+    /// The scaling of pixel values; by default 1/255, then this mean and standard deviation.
+    pub(crate) fn scaling(&self, default: Option<([f64; 3], [f64; 3])>) -> Result<Scaling> {
         let factor = self.fraction("rescale_factor", 1.0 / 255.0, f64::MIN_POSITIVE..=1e6)?;
         let (mean, std) = default.unwrap_or((HALF, HALF));
         let (mean, std) = (self.colours("image_mean", mean)?, self.colours("image_std", std)?);

@@ -3,8 +3,9 @@
 use protocol::ImageDetail;
 use serde::Serialize;
 
+use super::view::{merged, single};
 use super::{ImagePlan, ImageSplitting, LfmTiles, RatioTiles, SmartResize, TiledCanvas, View};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Tokens that a picture of Gemma 4 may have, and what it has unless a config says otherwise.
 const BUDGETS: [u32; 5] = [70, 140, 280, 560, 1120];
@@ -14,7 +15,7 @@ const USUAL_BUDGET: u32 = 280;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sizing {
-    /// Both sides multiples of a factor, so many pixels at least and at most (Qwen and those that took its rule over).
+    /// Both sides multiples of a factor, within limits of the area (Qwen and families with the same rule).
     SmartResize(SmartResize),
     /// Always the same size, whatever the picture's shape (Gemma 3, Gemma 3n).
     Fixed {
@@ -58,7 +59,7 @@ pub enum Sizing {
 }
 
 impl Sizing {
-    /// Whether the whole picture after its tiles is made from the picture, not from what was cut into tiles.
+    /// True if the full view after the tiles is made from the original, not from the resized image that was cut.
     pub fn whole_is_of_original(&self) -> bool {
         !matches!(self, Self::ImageSplitting(_))
     }
@@ -93,37 +94,18 @@ impl Sizing {
     }
 }
 
-/// A plan of one view.
-pub(super) fn single(view: View) -> ImagePlan {
-    ImagePlan {
-        resized: (view.width, view.height),
-        steps: vec![(view.width, view.height)],
-        views: vec![view],
-        tiles: None,
-        whole: false,
-    }
-}
-
-/// A view of so many pixels whose patches are merged into tokens.
-pub(super) fn merged(width: u32, height: u32, patch: u32, merge: u32) -> View {
-    let tokens = (height / (patch * merge), width / (patch * merge));
-    View {
-        width,
-        height,
-        patches: (height / patch, width / patch),
-        tokens,
-        features: tokens.0 * tokens.1,
-    }
-}
-
-/// The budget at this detail: the config's own, or the largest below the limit. Full detail means the largest that Gemma 4 was trained with, unless the
-/// config asks for an unusual one.
+/// The budget at this detail: the config's own, or the largest below the limit. Full detail means the largest that
+/// Gemma 4 was trained with, unless the config asks for an unusual one.
 fn allowed(tokens: u32, detail: ImageDetail) -> u32 {
     let most = detail.most_tokens();
     match detail {
         ImageDetail::Full if tokens == USUAL_BUDGET => BUDGETS[BUDGETS.len() - 1],
         _ if tokens <= most => tokens,
-        _ => BUDGETS.into_iter().rev().find(|budget| *budget <= most).unwrap_or(BUDGETS[0]),
+        _ => BUDGETS
+            .into_iter()
+            .rev()
+            .find(|budget| *budget <= most)
+            .unwrap_or(BUDGETS[0]),
     }
 }
 

@@ -1,10 +1,11 @@
-//! The sizing rule that Qwen's processors call `smart_resize`: both sides become multiples of a factor, so many pixels at least and at most.
+//! The sizing rule that Qwen's processors call `smart_resize`: both sides become multiples of a factor, the area stays
+//! within limits.
 
 use protocol::ImageDetail;
 use serde::Serialize;
 
 use super::{ImagePlan, View};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// The longer side may be this many times the shorter one.
 const MAX_RATIO: f64 = 200.0;
@@ -22,13 +23,13 @@ pub struct SmartResize {
     pub min_pixels: u32,
     /// The most pixels.
     pub max_pixels: u32,
-    /// What becomes first of pictures that are smaller than a token, or of all.
+    /// The first step for images smaller than a token, or for all.
     pub enlarging: Enlarging,
-    /// What the prompt holds of the grid.
+    /// The features of the grid in the prompt.
     pub features: Features,
 }
 
-/// What becomes of a picture before its area is looked at.
+/// The step before the area is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Enlarging {
@@ -47,7 +48,7 @@ pub enum Enlarging {
     },
 }
 
-/// What stands in the prompt for the grid of tokens.
+/// The features in the prompt for a grid of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Features {
@@ -80,14 +81,18 @@ impl SmartResize {
             let size = self.resize(first, most)?;
             let tokens = (size.1 / factor, size.0 / factor);
             let features = self.features.count(tokens);
-            // What stands around the grid counts too, and a side is never less than a token.
+            // Features around the grid count too, and a side is never less than a token.
             if features > limit && most > token {
                 most = (most * u64::from(limit) / u64::from(features)).min(most - 1).max(token);
                 continue;
             }
             return Ok(ImagePlan {
                 resized: size,
-                steps: if first == (width, height) { vec![size] } else { vec![first, size] },
+                steps: if first == (width, height) {
+                    vec![size]
+                } else {
+                    vec![first, size]
+                },
                 views: vec![View {
                     width: size.0,
                     height: size.1,
@@ -101,7 +106,7 @@ impl SmartResize {
         }
     }
 
-    /// Width and height, multiples of a token's, of at most so many pixels.
+    /// Width and height, multiples of a token's, within a limit of the area.
     fn resize(&self, (width, height): (u32, u32), most: u64) -> Result<(u32, u32)> {
         let factor = f64::from(self.patch * self.merge);
         let (mut w, mut h) = (f64::from(width), f64::from(height));
@@ -124,7 +129,11 @@ impl SmartResize {
         if !bounded && w.max(h) / w.min(h) > MAX_RATIO {
             return Err(Error::TooNarrow { width, height });
         }
-        let (most, least, frames) = (most as f64, (u64::from(self.min_pixels).min(most)) as f64, f64::from(self.frames));
+        let (most, least, frames) = (
+            most as f64,
+            (u64::from(self.min_pixels).min(most)) as f64,
+            f64::from(self.frames),
+        );
         let mut across = (w / factor).round_ties_even() * factor;
         let mut down = (h / factor).round_ties_even() * factor;
         if frames * across * down > most {
@@ -147,7 +156,11 @@ fn between(width: u32, height: u32, shortest: u32, longest: u32) -> (u32, u32) {
         return (width, height);
     }
     let ratio = f64::from(width) / f64::from(height);
-    let side = f64::from(if width < shortest || height < shortest { shortest } else { longest });
+    let side = f64::from(if width < shortest || height < shortest {
+        shortest
+    } else {
+        longest
+    });
     let longest = f64::from(longest);
     let (mut w, mut h) = match width < height {
         true => (side, (side / ratio).trunc()),

@@ -3,20 +3,21 @@
 use protocol::ImageDetail;
 use serde::Serialize;
 
-use super::sizing::{merged, single};
+use super::view::{merged, single};
 use super::{ImagePlan, View};
 
 /// No side is brought to more pixels by Idefics3 than this.
 const MAX_SIDE: f64 = 4096.0;
 
-/// Idefics3 and SmolVLM (`do_image_splitting`): the longer side to a size, both up to multiples of the tile, tiles, then the whole in one more.
+/// Idefics3 and SmolVLM (`do_image_splitting`): the longer side to a size, both up to multiples of the tile, tiles,
+/// then the whole in one more.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ImageSplitting {
-    /// What the longer side is brought to.
+    /// The length of the longer side after resizing.
     pub longest: u32,
     /// The side of a tile.
     pub tile: u32,
-    /// Whether there are tiles, or the whole alone.
+    /// True if there are tiles; otherwise the full image alone.
     pub splitting: bool,
     /// The side of a patch.
     pub patch: u32,
@@ -126,15 +127,17 @@ impl RatioTiles {
     }
 }
 
-/// How many tiles a picture may have at this detail, if each takes so many features and the whole so many besides.
+/// The most tiles of an image at this detail, given the features of a tile and of the full image.
 fn tile_limit(detail: ImageDetail, tile: u32, whole: u32) -> u32 {
     (detail.most_tokens().saturating_sub(whole) / tile.max(1)).max(1)
 }
 
-/// Columns and rows of all arrangements of so many tiles, by their number, narrow ones first.
+/// Columns and rows of all arrangements within the limits, by their number of tiles, narrow ones first.
 fn arrangements(fewest: u32, most: u32) -> Vec<(u32, u32)> {
     let all = (1..=most).flat_map(|columns| (1..=most).map(move |rows| (columns, rows)));
-    let mut found: Vec<_> = all.filter(|(columns, rows)| (fewest..=most).contains(&(columns * rows))).collect();
+    let mut found: Vec<_> = all
+        .filter(|(columns, rows)| (fewest..=most).contains(&(columns * rows)))
+        .collect();
     found.sort_by_key(|(columns, rows)| columns * rows);
     found
 }
@@ -163,7 +166,7 @@ pub struct LfmTiles {
     pub min_tiles: u32,
     /// The most tiles; 1: none.
     pub max_tiles: u32,
-    /// Whether the view stands after the tiles.
+    /// True if the view follows the tiles.
     pub thumbnail: bool,
     /// The fewest tokens of the view.
     pub min_tokens: u32,
@@ -225,7 +228,12 @@ impl LfmTiles {
         }
         // A picture that is all length would be longer than any budget.
         let longest = f64::from(most) * factor;
-        merged(across.min(longest) as u32, down.min(longest) as u32, self.patch, self.merge)
+        merged(
+            across.min(longest) as u32,
+            down.min(longest) as u32,
+            self.patch,
+            self.merge,
+        )
     }
 }
 
@@ -242,7 +250,11 @@ pub struct TiledCanvas {
 
 impl TiledCanvas {
     pub(super) fn plan(&self, width: u32, height: u32, detail: ImageDetail) -> ImagePlan {
-        let most = if detail == ImageDetail::Quick { 1 } else { self.max_tiles };
+        let most = if detail == ImageDetail::Quick {
+            1
+        } else {
+            self.max_tiles
+        };
         let (rows, columns) = self.arrangement(width, height, most);
         let (across, down) = (f64::from(columns * self.tile), f64::from(rows * self.tile));
         let (w, h, tile) = (f64::from(width), f64::from(height), f64::from(self.tile));
@@ -270,7 +282,8 @@ impl TiledCanvas {
         }
     }
 
-    /// Rows and columns of the canvas that enlarges the picture least, else the one that shrinks it least; of equal ones the smaller.
+    /// Rows and columns of the canvas that enlarges the picture least, else the one that shrinks it least; of equal
+    /// ones the smaller.
     fn arrangement(&self, width: u32, height: u32, most: u32) -> (u32, u32) {
         let all: Vec<(u32, u32)> = (1..=most)
             .flat_map(|rows| (1..=most / rows).map(move |columns| (rows, columns)))

@@ -1,118 +1,142 @@
-//! What the feed-forward parts of a layer allocate.
+//! Feed-forward networks: dense ones and experts.
 
-use super::prefill::Prefill;
-use super::shapes::{FeedForward, Layer};
-use super::Backend;
-use crate::config::decoder::Activation;
+use super::{Backend, FeedForwardCost, Part, Prefill};
 
-/// From this many rows for each expert on, CUDA multiplies dequantised experts faster: MLX's gathered products with packed numbers
-/// are one for each row there. On an H200, 2,048 tokens take 2.5 ms instead of 21 for a projection of qwen3-30b-a3b, 256 tokens 2.2
-/// instead of 2.8.
+/// From this number of rows per expert on, CUDA multiplies dequantized experts faster: there MLX's gathered products
+/// with quantized numbers are one product per row. On an H200, 2,048 tokens take 2.5 ms instead of 21 for a projection
+/// of qwen3-30b-a3b, 256 tokens 2.2 instead of 2.8.
 const MIN_DEQUANTIZED_ROWS: u64 = 16;
 
-/// A stack of experts is dequantised for a product only if it takes no more bytes than this.
+/// A stack of experts is dequantized for a product only if it takes no more bytes than this.
 const MAX_DEQUANTIZED_STACK: u64 = 2 << 30;
 
-/// Whether CUDA multiplies `rows`, sorted by expert, with the `numbers` of a stack of `count` experts instead of its packed ones.
+/// True if CUDA multiplies `rows`, sorted by expert, with the `numbers` of a stack of `count` experts instead of its
+/// quantized ones.
 pub fn dequantises_experts(count: u64, numbers: u64, rows: u64) -> bool {
     rows >= MIN_DEQUANTIZED_ROWS * count && numbers * 2 <= MAX_DEQUANTIZED_STACK
 }
 
-impl Prefill<'_> {
-    /// All feed-forward parts of a layer, from the stream on.
-    pub(super) fn feed_forwards(&mut self, layer: &Layer) {
-        let hidden = self.shapes.hidden;
-        self.norm(hidden, true);
-        for feed in &layer.feed_forwards {
-            match feed {
-                FeedForward::Dense { width, gated, activation } => {
-                    self.product(hidden, if *gated { 2 * width } else { *width });
-                    self.gated(*width, *activation, self.rows);
-                    self.product(*width, hidden);
-                }
-                FeedForward::Moe {
-                    count,
-                    top_k,
-                    width,
-                    activation,
-                    bias,
-                } => {
-                    // Beside a dense network they have norms of their own, before, after and in the router.
-                    if layer.normed_after {
-                        for _ in 0..4 {
-                            self.norm(hidden, false);
-                        }
-                        self.in_place(3);
-                    }
-                    self.experts(*count, *top_k, *width, *activation, *bias);
-                }
+/// An activation and the product of gate and up projection after it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ActivationCost {
+    /// Results in new memory.
+    pub results: u64,
+    /// Operations that write over their operands.
+    pub in_place: u64,
+    /// True if a kernel of our own does it all on CUDA.
+    pub kernel: bool,
+}
+
+/// A network for all tokens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DenseCost {
+    pub width: u64,
+    /// True if the activation is multiplied by a second projection.
+    pub gated: bool,
+    pub activation: ActivationCost,
+}
+
+/// Many networks, of which each token uses `top_k`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ExpertsCost {
+    pub count: u64,
+    pub top_k: u64,
+    /// Width of one expert.
+    pub width: u64,
+    pub activation: ActivationCost,
+    pub bias: bool,
+}
+
+impl FeedForwardCost for DenseCost {
+    fn weights(&self, hidden: u64) -> Vec<Part> {
+        vec![Part::matrix(self.inner(), hidden), Part::matrix(hidden, self.width)]
+    }
+
+    fn prefill(&self, pass: &mut Prefill<'_>, _normed_after: bool) {
+        pass.product(pass.hidden, self.inner());
+        pass.gated(self.width, self.activation, pass.rows);
+        pass.product(self.width, pass.hidden);
+    }
+}
+
+impl DenseCost {
+    /// Numbers before the activation.
+    fn inner(&self) -> u64 {
+        if self.gated {
+            2 * self.width
+        } else {
+            self.width
+        }
+    }
+}
+
+impl FeedForwardCost for ExpertsCost {
+    fn weights(&self, hidden: u64) -> Vec<Part> {
+        let stack = || Part::stack(self.count * self.width, hidden);
+        vec![Part::plain(self.count, hidden), stack(), stack(), stack()]
+    }
+
+    fn prefill(&self, pass: &mut Prefill<'_>, normed_after: bool) {
+        // Next to a dense network they have norms of their own, before, after and in the router.
+        if normed_after {
+            for _ in 0..4 {
+                pass.norm(pass.hidden, false);
             }
+            pass.in_place(3);
         }
+        self.experts(pass);
     }
+}
 
-    /// `activation(gate) · up` of both side by side.
-    fn gated(&mut self, width: u64, activation: Activation, rows: u64) {
-        let bytes = rows * width * self.element;
-        let anew = match activation {
-            Activation::Silu | Activation::GeluTanh => 1,
-            // Gate, its slope and what it gates are each clipped or scaled anew.
-            Activation::ClippedSilu => 3,
-            Activation::SquaredRelu => 2,
-        };
-        for _ in 0..anew {
-            self.take(bytes, rows * width);
-        }
-        let kernel = self.workload.backend == Backend::Cuda && matches!(activation, Activation::Silu | Activation::GeluTanh);
-        if !kernel {
-            self.in_place(match activation {
-                Activation::Silu => 2,
-                Activation::GeluTanh => 6,
-                Activation::ClippedSilu => 4,
-                Activation::SquaredRelu => 2,
-            });
-        }
-    }
-
-    /// The rows of every token are put in the order of the experts that it uses, and back.
-    fn experts(&mut self, count: u64, top_k: u64, width: u64, activation: Activation, bias: bool) {
-        let hidden = self.shapes.hidden;
-        // The router: its numbers, their order, the shares.
+impl ExpertsCost {
+    /// The rows of every token are brought into the order of its experts, and back.
+    fn experts(&self, pass: &mut Prefill<'_>) {
+        let (hidden, width) = (pass.hidden, self.width);
+        // The router: its scores, their order, the shares.
         for _ in 0..3 {
-            self.make(count);
+            pass.make(self.count);
         }
-        self.in_place(8);
-        let rows = self.rows * top_k;
-        let of_rows = |pass: &mut Self, numbers: u64, weights: u64| {
+        pass.in_place(8);
+        let rows = pass.rows * self.top_k;
+        let of_rows = |pass: &mut Prefill<'_>, numbers: u64, weights: u64| {
             pass.take(rows * numbers * pass.element, rows * numbers + weights);
         };
-        let weights = |pass: &Self, inputs: u64, outputs: u64| match pass.shapes.quantization {
-            Some(format) => count * inputs * outputs * u64::from(format.bits) / 32,
-            None => count * inputs * outputs,
-        };
-        let (gate_up, down) = (weights(self, hidden, 2 * width), weights(self, width, hidden));
-        of_rows(self, hidden, 0);
-        let product = |pass: &mut Self, inputs: u64, outputs: u64, weights: u64| {
-            let numbers = count * inputs * outputs;
-            let packed = pass.workload.backend == Backend::Cuda && pass.shapes.quantization.is_some();
-            let dequantises = packed && dequantises_experts(count, numbers, rows);
-            if dequantises {
+        let product = |pass: &mut Prefill<'_>, inputs: u64, outputs: u64| {
+            let numbers = self.count * inputs * outputs;
+            let read = pass.packing.map_or(numbers, |packing| numbers * packing.bits / 32);
+            let quantized = pass.workload.backend == Backend::Cuda && pass.packing.is_some();
+            let dequantizes = quantized && dequantises_experts(self.count, numbers, rows);
+            if dequantizes {
                 pass.take(numbers * pass.element, numbers);
             }
-            of_rows(pass, outputs, weights);
-            if dequantises {
+            of_rows(pass, outputs, read);
+            if dequantizes {
                 pass.wait();
             }
         };
-        product(self, hidden, 2 * width, gate_up);
-        if bias {
-            of_rows(self, 2 * width, 0);
+        of_rows(pass, hidden, 0);
+        product(pass, hidden, 2 * width);
+        if self.bias {
+            of_rows(pass, 2 * width, 0);
         }
-        self.gated(width, activation, rows);
-        product(self, width, hidden, down);
-        if bias {
-            of_rows(self, hidden, 0);
+        pass.gated(width, self.activation, rows);
+        product(pass, width, hidden);
+        if self.bias {
+            of_rows(pass, hidden, 0);
         }
-        of_rows(self, hidden, 0);
-        self.make(hidden);
+        of_rows(pass, hidden, 0);
+        pass.make(hidden);
+    }
+}
+
+impl Prefill<'_> {
+    /// `activation(gate) · up`, with gate and up next to each other.
+    fn gated(&mut self, width: u64, activation: ActivationCost, rows: u64) {
+        for _ in 0..activation.results {
+            self.take(rows * width * self.element, rows * width);
+        }
+        if self.workload.backend != Backend::Cuda || !activation.kernel {
+            self.in_place(activation.in_place);
+        }
     }
 }

@@ -1,27 +1,24 @@
-//! What a chunk of the prompt allocates on its way through the layers.
+//! The allocations of a prompt's chunk on its way through the layers.
 //!
-//! MLX describes a whole chunk first and computes it then. Memory of a result is taken when its operation is handed over,
-//! and given back when the device has run what reads it. The device falls behind, so results live until the handing over has
-//! to wait: MLX lets ten batches of operations run ahead (`MAX_ACTIVE_TASKS` in its `transforms.cpp`). How many operations
-//! make a batch depends on the backend. The peak is therefore the largest sum over so many operations in a row, on top of
-//! what lives all the while.
+//! MLX describes a whole chunk first and computes it then. Memory of a result is taken when its operation is handed
+//! over, and given back when the device has run what reads it. The device falls behind, so results live until the
+//! handing over has to wait: MLX lets ten batches of operations run ahead (`MAX_ACTIVE_TASKS` in its `transforms.cpp`).
+//! How many operations make a batch depends on the backend. The peak is therefore the largest sum over that number of
+//! operations in a row, on top of what lives all the while.
 
-use super::cache;
-use super::shapes::{Mixer, Shapes};
-use super::{Backend, Workload};
-use crate::config::decoder::QkNorm;
+use super::{Backend, CacheFormat, Packing, Workload};
 
 /// Batches whose results live at once: ten that run ahead, and the one that is handed over.
 const BATCHES: usize = 11;
 
-/// From this many rows on, CUDA multiplies dequantised matrices faster than packed ones: the first token of qwen3-4b (4 bits) on an
-/// H200 comes after 77 instead of 169 ms at 2,048 tokens of prompt, after 26 instead of 36 at 256.
+/// From this many rows on, CUDA multiplies dequantised matrices faster than packed ones: the first token of qwen3-4b (4
+/// bits) on an H200 comes after 77 instead of 169 ms at 2,048 tokens of prompt, after 26 instead of 36 at 256.
 const MIN_DEQUANTIZED_ROWS: u64 = 256;
 
-/// After so many bytes of dequantised matrices the thread waits for the device, so that no more of them live at once.
+/// The most bytes of dequantized matrices alive at once: beyond them the thread waits for the device.
 pub const MAX_DEQUANTIZED_AHEAD: u64 = 1 << 30;
 
-/// Whether CUDA multiplies so many rows with the numbers of a quantised matrix instead of its packed ones.
+/// True if CUDA multiplies this number of rows with a dequantized matrix instead of a quantized one.
 pub fn dequantises_rows(rows: u64) -> bool {
     rows >= MIN_DEQUANTIZED_ROWS
 }
@@ -30,8 +27,8 @@ pub fn dequantises_rows(rows: u64) -> bool {
 struct Batch {
     /// Operations.
     operations: u64,
-    /// Numbers that the operations read, in mebi; MLX counts numbers and calls them bytes. What they read of caches is left out
-    /// here: batches would be shorter for it, and more context must never seem to take less.
+    /// Numbers that the operations read, in mebi; MLX counts numbers and calls them bytes. What they read of caches is
+    /// left out here: batches would be shorter for it, and more context must never seem to take less.
     reads: u64,
 }
 
@@ -43,7 +40,10 @@ fn batch(backend: Backend) -> Batch {
             operations: 10,
             reads: u64::MAX,
         },
-        Backend::Metal => Batch { operations: 50, reads: 50 },
+        Backend::Metal => Batch {
+            operations: 50,
+            reads: 50,
+        },
         Backend::Cuda => Batch {
             operations: 100,
             reads: 1000,
@@ -57,45 +57,50 @@ struct Step {
     bytes: u64,
     operations: u64,
     reads: u64,
-    /// Whether the thread waits until it is computed, and nothing runs ahead.
+    /// True if the thread waits for its result, so that nothing runs ahead.
     waits: bool,
 }
 
-/// The last chunk of a prompt that fills the context, as it goes through the layers.
-pub(super) struct Prefill<'a> {
-    pub(super) shapes: &'a Shapes,
-    pub(super) workload: &'a Workload,
+/// The last chunk of a prompt that fills the context, on its way through the layers.
+pub(crate) struct Prefill<'a> {
+    pub workload: &'a Workload,
+    pub cache: CacheFormat,
+    /// Width of the residual stream.
+    pub hidden: u64,
+    pub packing: Option<Packing>,
     /// Tokens of the chunk.
-    pub(super) rows: u64,
-    /// Positions that there are after it.
-    pub(super) positions: u64,
+    pub rows: u64,
+    /// Positions of the context after the chunk.
+    pub positions: u64,
     /// Bytes of a number.
-    pub(super) element: u64,
+    pub element: u64,
     steps: Vec<Step>,
-    /// What lives from the first layer to the last.
+    /// Bytes that live from the first layer to the last.
     held: u64,
-    /// Bytes of matrices that were dequantised since the thread waited.
+    /// Bytes of matrices that were dequantized since the thread waited.
     dequantized: u64,
 }
 
 impl<'a> Prefill<'a> {
-    pub(super) fn of(shapes: &'a Shapes, workload: &'a Workload) -> Self {
-        let positions = u64::from(workload.context);
-        let mut pass = Self {
-            shapes,
+    /// The last `rows` tokens of the workload's context, before anything is allocated.
+    pub(super) fn new(workload: &'a Workload, cache: CacheFormat, packing: Option<Packing>, rows: u64) -> Self {
+        Self {
             workload,
-            rows: match shapes.cached {
-                true => u64::from(workload.backend.prefill_chunk()).min(positions),
-                false => positions,
-            },
-            positions,
-            element: cache::element(shapes, workload.backend),
+            cache,
+            hidden: cache.hidden,
+            packing,
+            rows,
+            positions: workload.context.into(),
+            element: cache.element,
             steps: Vec::new(),
             held: 0,
             dequantized: 0,
-        };
-        pass.read();
-        pass
+        }
+    }
+
+    /// Bytes that live from the first layer to the last.
+    pub(super) fn hold(&mut self, bytes: u64) {
+        self.held += bytes;
     }
 
     /// The most that lives at once, in bytes.
@@ -124,70 +129,18 @@ impl<'a> Prefill<'a> {
         self.held.saturating_add(together.max().unwrap_or(0))
     }
 
-    fn read(&mut self) {
-        let shapes = self.shapes;
-        self.make(shapes.hidden);
-        self.hold_masks();
-        if shapes.streams > 1 {
-            // Before a layer, predicted and corrected, in 32 bits.
-            self.held += 3 * self.rows * shapes.streams * shapes.hidden * 4;
-        }
-        if let Some((_, width)) = shapes.inputs {
-            let all = width * shapes.layers.len() as u64;
-            self.held += self.rows * all * self.element;
-            self.product(shapes.hidden, all);
-            self.norm(all, false);
-        }
-        let last = shapes.read_layers();
-        for (index, layer) in shapes.layers[..last].iter().enumerate() {
-            let ends = index + 1 == last;
-            self.norm(shapes.hidden, true);
-            self.mixer(layer, ends);
-            // Nobody looks at what follows the last keys.
-            if ends {
-                break;
-            }
-            self.add(layer.normed_after);
-            self.feed_forwards(layer);
-            self.add(layer.normed_after);
-            if let Some((_, width)) = shapes.inputs {
-                self.product(shapes.hidden, width);
-                self.make(width);
-                self.product(width, shapes.hidden);
-                self.add(true);
-            }
-        }
-    }
-
-    /// A mark for every position that a sliding layer sees, for every kind of window once; and two of what they are made of.
-    fn hold_masks(&mut self) {
-        let windows = self.shapes.layers.iter().filter_map(|layer| match &layer.mixer {
-            Mixer::Attention(attention) => attention.window,
-            _ => None,
-        });
-        let mut windows: Vec<u64> = windows.collect();
-        windows.sort_unstable();
-        windows.dedup();
-        for window in windows {
-            let seen = self.seen(window);
-            if seen > window {
-                self.held += 3 * self.rows * seen;
-            }
-        }
-    }
-
     /// Positions that a chunk has before it when a window slides.
-    pub(super) fn seen(&self, window: u64) -> u64 {
+    pub(crate) fn seen(&self, window: u64) -> u64 {
         (self.positions - self.rows).min(window.saturating_sub(1)) + self.rows
     }
 
-    /// A result of so many numbers for every token.
-    pub(super) fn make(&mut self, numbers: u64) {
+    /// A result of `numbers` for every token.
+    pub(crate) fn make(&mut self, numbers: u64) {
         self.take(self.rows * numbers * self.element, self.rows * numbers);
     }
 
-    /// A result of so many bytes, by an operation that reads so many numbers.
-    pub(super) fn take(&mut self, bytes: u64, reads: u64) {
+    /// A result of `bytes`, by an operation that reads `reads` numbers.
+    pub(crate) fn take(&mut self, bytes: u64, reads: u64) {
         self.steps.push(Step {
             bytes,
             // On the CPU an operation is followed by another one that gives back what it read.
@@ -198,34 +151,37 @@ impl<'a> Prefill<'a> {
     }
 
     /// Waits until what was made so far is computed.
-    pub(super) fn wait(&mut self) {
+    pub(crate) fn wait(&mut self) {
         if let Some(last) = self.steps.last_mut() {
             last.waits = true;
         }
     }
 
     /// Operations that write where an operand lay, or that only look at it in another way.
-    pub(super) fn in_place(&mut self, operations: u64) {
+    pub(crate) fn in_place(&mut self, operations: u64) {
         for _ in 0..operations {
             self.take(0, 0);
         }
     }
 
     /// A product with a matrix of the weights.
-    pub(super) fn product(&mut self, inputs: u64, outputs: u64) {
-        let weights = match (self.shapes.quantization, self.workload.backend) {
-            (Some(format), Backend::Metal | Backend::Cuda) => {
-                inputs * outputs * u64::from(format.bits) / 32 + 2 * inputs * outputs / u64::from(format.group_size.max(1))
+    pub(crate) fn product(&mut self, inputs: u64, outputs: u64) {
+        let weights = match (self.packing, self.workload.backend) {
+            (Some(packing), Backend::Metal | Backend::Cuda) => {
+                inputs * outputs * packing.bits / 32 + 2 * inputs * outputs / packing.group_size.max(1)
             }
             _ => inputs * outputs,
         };
-        let packed = self.workload.backend == Backend::Cuda && self.shapes.quantization.is_some();
-        if !packed || !dequantises_rows(self.rows) {
+        let quantized = self.workload.backend == Backend::Cuda && self.packing.is_some();
+        if !quantized || !dequantises_rows(self.rows) {
             return self.take(self.rows * outputs * self.element, self.rows * inputs + weights);
         }
         let bytes = inputs * outputs * self.element;
         self.take(bytes, weights);
-        self.take(self.rows * outputs * self.element, self.rows * inputs + inputs * outputs);
+        self.take(
+            self.rows * outputs * self.element,
+            self.rows * inputs + inputs * outputs,
+        );
         self.dequantized += bytes;
         if self.dequantized >= MAX_DEQUANTIZED_AHEAD {
             self.dequantized = 0;
@@ -233,8 +189,8 @@ impl<'a> Prefill<'a> {
         }
     }
 
-    /// A norm of so many numbers for every token. Kernels of our own make those of the stream with the sum before them.
-    pub(super) fn norm(&mut self, numbers: u64, of_stream: bool) {
+    /// A norm of `numbers` for every token. Kernels of our own fuse those of the stream with the sum before them.
+    pub(crate) fn norm(&mut self, numbers: u64, of_stream: bool) {
         match self.workload.backend {
             Backend::Cpu => {
                 self.make(numbers);
@@ -247,9 +203,9 @@ impl<'a> Prefill<'a> {
         }
     }
 
-    /// What a part gave is added to the stream: written where the part lay, or, by kernels of our own, anew.
-    fn add(&mut self, normed: bool) {
-        let hidden = self.shapes.hidden;
+    /// Adds the output of a part to the stream: in place, or, by kernels of our own, in new memory.
+    pub(super) fn add(&mut self, normed: bool) {
+        let hidden = self.hidden;
         match self.workload.backend {
             Backend::Cuda => self.make(hidden),
             Backend::Cpu | Backend::Metal => {
@@ -261,25 +217,20 @@ impl<'a> Prefill<'a> {
         }
     }
 
-    /// Norms of heads, of which there are so many, each so wide.
-    pub(super) fn head_norms(&mut self, kind: QkNorm, queries: u64, keys: u64) {
-        match kind {
-            QkNorm::None => {}
-            // What is normed is a part of a row, which GPUs copy first.
-            QkNorm::PerHead | QkNorm::PerHeadTurned => {
-                if self.workload.backend != Backend::Cpu {
-                    self.make(queries + keys);
-                }
-                self.norm(queries + keys, false);
-            }
-            QkNorm::Whole => {
-                for width in [queries, keys] {
-                    if self.workload.backend != Backend::Cpu {
-                        self.make(width);
-                    }
-                    self.norm(width, false);
+    /// A short convolution over the chunk and what came before: joined, then filtered.
+    pub(crate) fn short_conv(&mut self, channels: u64, kernel: u64, element: u64) {
+        let bytes = self.rows * channels * element;
+        self.take(bytes, 0);
+        match self.workload.backend {
+            Backend::Cpu => {
+                // A product for each place of the filter, each added to the ones before.
+                for _ in 0..kernel {
+                    self.take(bytes, 0);
+                    self.in_place(1);
                 }
             }
+            Backend::Metal | Backend::Cuda => self.take(bytes, 0),
         }
+        self.in_place(1);
     }
 }

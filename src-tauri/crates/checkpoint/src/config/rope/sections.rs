@@ -2,15 +2,15 @@
 
 use super::unusable;
 use crate::config::fields::Fields;
-use crate::Error;
+use crate::error::Error;
 
-/// What pairs turn by.
+/// The coordinates by which pairs rotate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sections {
-    /// How many pairs turn by the time (or, if they are [counted](SectionOrder::Counted), by the place in the prompt), by the row, by the
-    /// column and by the number of the picture.
+    /// How many pairs turn by the time (or, if they are [counted](SectionOrder::Counted), by the place in the prompt),
+    /// by the row, by the column and by the number of the picture.
     pub pairs: [u32; 4],
-    /// Where in a head they lie.
+    /// Their order within a head.
     pub order: SectionOrder,
 }
 
@@ -21,13 +21,13 @@ pub enum SectionOrder {
     Blocks,
     /// The three take turns (Qwen3-VL).
     Interleaved,
-    /// Blocks: place in the prompt, column, row, picture. Rows, columns and pictures count from 0, and the place goes on with every token
-    /// (HunyuanOCR).
+    /// Blocks: place in the prompt, column, row, picture. Rows, columns and pictures count from 0, and the place goes
+    /// on with every token (HunyuanOCR).
     Counted,
 }
 
 impl Sections {
-    /// What a pair turns by: 0 the time or the place, 1 the row, 2 the column, 3 the picture.
+    /// The coordinate by which a pair rotates: 0 the position, 1 the row, 2 the column, 3 the image.
     pub fn axis(&self, pair: usize) -> usize {
         let [first, rows, columns, _] = self.pairs.map(|pairs| pairs as usize);
         match (self.order, pair % 3) {
@@ -43,7 +43,7 @@ impl Sections {
         }
     }
 
-    pub(super) fn parse(table: Fields<'_>) -> Result<Option<Self>, Error> {
+    pub(crate) fn parse(table: Fields<'_>) -> Result<Option<Self>, Error> {
         const FIELD: &str = "mrope_section";
         if let Some(parts) = table.numbers("xdrope_section")? {
             return Self::counted("xdrope_section", &parts).map(Some);
@@ -86,7 +86,9 @@ mod tests {
         let axes = |parts: &[f32]| -> Vec<usize> {
             let sections = Sections::counted("xdrope_section", parts).unwrap();
             assert_eq!(sections.order, SectionOrder::Counted);
-            (0..parts.iter().sum::<f32>() as usize).map(|pair| sections.axis(pair)).collect()
+            (0..parts.iter().sum::<f32>() as usize)
+                .map(|pair| sections.axis(pair))
+                .collect()
         };
         assert_eq!(axes(&[2.0, 1.0, 3.0, 2.0]), [0, 0, 2, 1, 1, 1, 3, 3]);
         assert_eq!(axes(&[1.0, 2.0, 1.0]), [2, 1, 1, 3]);

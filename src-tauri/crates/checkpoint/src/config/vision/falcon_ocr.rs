@@ -2,7 +2,8 @@
 
 use super::{check_patch, VisionConfig};
 use crate::config::fields::Fields;
-use crate::Error;
+use crate::error::Error;
+use crate::memory::VisionCost;
 
 /// The projection of patches.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,7 +13,7 @@ pub struct FalconPatchesConfig {
 }
 
 /// Falcon-OCR, whose file describes all in one.
-pub(super) fn parse(_: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn parse(_: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
     for (field, only) in [("temporal_patch_size", 1), ("channel_size", 3)] {
         if let Some(other) = top.number::<u32>(field)?.filter(|number| *number != only) {
             return Err(Error::InvalidField {
@@ -24,4 +25,15 @@ pub(super) fn parse(_: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Erro
     let patch_size = top.number("spatial_patch_size")?.unwrap_or(16);
     check_patch(patch_size)?;
     Ok(VisionConfig::Falcon(FalconPatchesConfig { patch_size }))
+}
+
+impl FalconPatchesConfig {
+    pub(super) fn cost(&self) -> VisionCost {
+        let patch = 3 * u64::from(self.patch_size).pow(2);
+        VisionCost {
+            hidden: patch,
+            others: patch.pow(2),
+            ..VisionCost::EMPTY
+        }
+    }
 }

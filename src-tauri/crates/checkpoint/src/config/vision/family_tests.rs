@@ -15,7 +15,10 @@ fn llama(model_type: &str) -> Value {
 
 fn tower(model_type: &str, text: Value, vision: Value, more: Value) -> Option<VisionConfig> {
     let mut config = json!({"model_type": model_type, "text_config": text, "vision_config": vision});
-    config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    config
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     ModelConfig::parse(&config.to_string()).unwrap().vision
 }
 
@@ -23,24 +26,37 @@ fn tower(model_type: &str, text: Value, vision: Value, more: Value) -> Option<Vi
 fn gemma_3_pools_64_rows_of_patches_to_16_tokens() {
     let vision = json!({"hidden_size": 1152, "image_size": 896, "intermediate_size": 4304, "model_type": "siglip_vision_model",
                         "num_attention_heads": 16, "num_hidden_layers": 27, "patch_size": 14, "vision_use_head": false});
-    let found = tower("gemma3", llama("gemma3_text"), vision, json!({"mm_tokens_per_image": 256}));
+    let found = tower(
+        "gemma3",
+        llama("gemma3_text"),
+        vision,
+        json!({"mm_tokens_per_image": 256}),
+    );
     let Some(VisionConfig::Siglip(siglip)) = &found else {
         panic!("{found:?}")
     };
-    assert_eq!((siglip.side, siglip.projector), (64, SiglipProjector::Pooled { tokens: 16 }));
-    assert_eq!((siglip.shape.layers, siglip.shape.head_dim(), siglip.rows), (27, 72, false));
+    assert_eq!(
+        (siglip.side, siglip.projector),
+        (64, SiglipProjector::Pooled { tokens: 16 })
+    );
+    assert_eq!(
+        (siglip.shape.layers, siglip.shape.head_dim(), siglip.rows),
+        (27, 72, false)
+    );
     assert!(found.as_ref().unwrap().is_bidirectional());
 }
 
 #[test]
 fn a_smolvlm_that_leaves_out_what_its_class_has_is_read_so() {
-    let vision =
-        json!({"hidden_size": 768, "image_size": 512, "model_type": "smolvlm_vision", "num_attention_heads": 12, "patch_size": 16});
+    let vision = json!({"hidden_size": 768, "image_size": 512, "model_type": "smolvlm_vision", "num_attention_heads": 12, "patch_size": 16});
     let found = tower("smolvlm", llama("llama"), vision, json!({"scale_factor": 4}));
     let Some(VisionConfig::Siglip(siglip)) = &found else {
         panic!("{found:?}")
     };
-    assert_eq!((siglip.side, siglip.projector), (32, SiglipProjector::Joined { merge: 4 }));
+    assert_eq!(
+        (siglip.side, siglip.projector),
+        (32, SiglipProjector::Joined { merge: 4 })
+    );
     assert_eq!((siglip.shape.layers, siglip.shape.intermediate_size), (12, 3072));
     assert!(!found.as_ref().unwrap().is_bidirectional());
 }
@@ -49,12 +65,21 @@ fn a_smolvlm_that_leaves_out_what_its_class_has_is_read_so() {
 fn a_pixtral_that_tells_next_to_nothing_is_read_by_its_class() {
     let vision = json!({"head_dim": 64, "hidden_act": "silu", "image_size": 1024, "model_type": "pixtral", "patch_size": 16,
                         "rope_theta": 10000.0});
-    let plain = tower("pixtral", llama("mistral"), vision.clone(), json!({"vision_feature_layer": -1}));
+    let plain = tower(
+        "pixtral",
+        llama("mistral"),
+        vision.clone(),
+        json!({"vision_feature_layer": -1}),
+    );
     let Some(VisionConfig::Pixtral(pixtral)) = plain else {
         panic!("{plain:?}")
     };
     assert_eq!(
-        (pixtral.shape.hidden_size, pixtral.shape.layers, pixtral.shape.head_dim()),
+        (
+            pixtral.shape.hidden_size,
+            pixtral.shape.layers,
+            pixtral.shape.head_dim()
+        ),
         (1024, 24, 64)
     );
     assert_eq!(pixtral.merger, None);
@@ -67,10 +92,18 @@ fn a_pixtral_that_tells_next_to_nothing_is_read_by_its_class() {
     let Some(VisionConfig::Pixtral(mistral3)) = merged else {
         panic!("{merged:?}")
     };
-    assert_eq!((mistral3.shape.layers, mistral3.merger.map(|merger| merger.merge)), (23, Some(2)));
+    assert_eq!(
+        (mistral3.shape.layers, mistral3.merger.map(|merger| merger.merge)),
+        (23, Some(2))
+    );
     // Features of several layers side by side are none of these models'.
     assert_eq!(
-        tower("pixtral", llama("mistral"), vision, json!({"vision_feature_layer": [-1, -2]})),
+        tower(
+            "pixtral",
+            llama("mistral"),
+            vision,
+            json!({"vision_feature_layer": [-1, -2]})
+        ),
         None
     );
 }
@@ -105,7 +138,9 @@ fn a_glm_layer_is_as_wide_inside_as_the_language_part() {
     let vision = json!({"depth": 24, "hidden_size": 1536, "intermediate_size": 13696, "num_heads": 12, "out_hidden_size": 4096,
                         "image_size": 336, "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2, "rms_norm_eps": 1e-5});
     let found = tower("glm4v", llama("glm4v_text"), vision, json!({}));
-    let Some(VisionConfig::Glm(glm)) = found else { panic!("{found:?}") };
+    let Some(VisionConfig::Glm(glm)) = found else {
+        panic!("{found:?}")
+    };
     assert_eq!(
         (glm.shape.intermediate_size, glm.merger_width, glm.learned),
         (4096, 13_696, Some(24))
@@ -118,13 +153,19 @@ fn qwen_omni_is_read_by_what_thinks() {
                         "num_position_embeddings": 2304, "deepstack_visual_indexes": [8, 16, 24]});
     let mut text = llama("qwen3_omni_moe_text");
     let experts = json!({"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32});
-    text.as_object_mut().unwrap().extend(experts.as_object().unwrap().clone());
-    let config = json!({"model_type": "qwen3_omni_moe", "thinker_config": {"text_config": text, "vision_config": vision}});
+    text.as_object_mut()
+        .unwrap()
+        .extend(experts.as_object().unwrap().clone());
+    let config =
+        json!({"model_type": "qwen3_omni_moe", "thinker_config": {"text_config": text, "vision_config": vision}});
     let config = ModelConfig::parse(&config.to_string()).unwrap();
     let Some(VisionConfig::Qwen(qwen)) = config.vision else {
         panic!("no tower")
     };
-    assert_eq!((config.model_type.as_str(), qwen.deepstack), ("qwen3_omni_moe", vec![8, 16, 24]));
+    assert_eq!(
+        (config.model_type.as_str(), qwen.deepstack),
+        ("qwen3_omni_moe", vec![8, 16, 24])
+    );
 }
 
 #[test]
@@ -138,15 +179,26 @@ fn llama_3_2_looks_at_pictures_in_every_fifth_layer() {
     let vision = json!({"model_type": "mllama_vision_model", "attention_heads": 16, "hidden_size": 1280, "image_size": 560,
                         "intermediate_layers_indices": [3, 7, 15, 23, 30], "intermediate_size": 5120, "max_num_tiles": 4,
                         "num_global_layers": 8, "num_hidden_layers": 32, "norm_eps": 1e-5, "patch_size": 14, "vision_output_dim": 7680});
-    let config = json!({"model_type": "mllama", "image_token_index": 128256, "text_config": text, "vision_config": vision});
+    let config =
+        json!({"model_type": "mllama", "image_token_index": 128256, "text_config": text, "vision_config": vision});
     let config = ModelConfig::parse(&config.to_string()).unwrap();
     let (Some(VisionConfig::Mllama(tower)), Family::Decoder(decoder)) = (&config.vision, &config.family) else {
         panic!("{config:?}")
     };
-    assert_eq!((tower.states_of_tile(), tower.rows_of_tile(), tower.tiles), (1601, 1608, 4));
-    assert_eq!(tower.arrangements, [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2), (3, 1), (4, 1)]);
-    let looking = |layer: &usize| matches!(decoder.layers[*layer].mixer, Mixer::CrossAttention(cross) if cross.states == 6404);
-    assert_eq!((0..40).filter(looking).collect::<Vec<_>>(), [3, 8, 13, 18, 23, 28, 33, 38]);
+    assert_eq!(
+        (tower.states_of_tile(), tower.rows_of_tile(), tower.tiles),
+        (1601, 1608, 4)
+    );
+    assert_eq!(
+        tower.arrangements,
+        [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2), (3, 1), (4, 1)]
+    );
+    let looking =
+        |layer: &usize| matches!(decoder.layers[*layer].mixer, Mixer::CrossAttention(cross) if cross.states == 6404);
+    assert_eq!(
+        (0..40).filter(looking).collect::<Vec<_>>(),
+        [3, 8, 13, 18, 23, 28, 33, 38]
+    );
     assert_eq!((decoder.vocab_size, decoder.read_only_tokens), (128_256, 8));
     // 9.8 billion without the tower, 10.6 with it and what leads to the text.
     let alone = ModelConfig {
@@ -167,14 +219,19 @@ fn llama_3_2_looks_at_pictures_in_every_fifth_layer() {
     };
     let grown = config.cache_growth(0, &workload(1024));
     assert_eq!(grown, 32 * 2 * 8 * 128 * 2 * 1024);
-    assert_eq!(config.estimate_memory(0, &workload(1024)).kv - grown, 8 * 2 * 8 * 128 * 2 * 6404);
+    assert_eq!(
+        config.estimate_memory(0, &workload(1024)).kv - grown,
+        8 * 2 * 8 * 128 * 2 * 6404
+    );
     assert!(config.image_encoding_memory(1600, Backend::Metal) > 600 << 20);
 }
 
 #[test]
 fn gemma_3n_has_four_streams_and_a_tower_of_a_name() {
     let (widths, sparsity) = (vec![8192; 30], [vec![0.95; 10], vec![0.0; 20]].concat());
-    let kinds = [vec!["sliding_attention"; 4], vec!["full_attention"]].concat().repeat(6);
+    let kinds = [vec!["sliding_attention"; 4], vec!["full_attention"]]
+        .concat()
+        .repeat(6);
     let text = json!({"model_type": "gemma3n_text", "hidden_size": 2048, "intermediate_size": widths, "num_hidden_layers": 30,
                       "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 256, "vocab_size": 262_400,
                       "vocab_size_per_layer_input": 262_144, "hidden_size_per_layer_input": 256, "num_kv_shared_layers": 10,
@@ -196,7 +253,12 @@ fn gemma_3n_has_four_streams_and_a_tower_of_a_name() {
     assert_eq!((tower.side, tower.closing_mark()), (16, Some(0)));
     let altup = gemma.altup.as_ref().unwrap();
     assert_eq!(
-        (altup.streams, altup.sparsity[9], altup.sparsity[10], gemma.mlp_width(29)),
+        (
+            altup.streams,
+            altup.sparsity[9],
+            altup.sparsity[10],
+            gemma.mlp_width(29)
+        ),
         (4, 0.95, 0.0, 8192)
     );
     assert_eq!((gemma.donor(20), gemma.donor(24), gemma.own_kv_layers()), (18, 19, 20));
@@ -205,7 +267,10 @@ fn gemma_3n_has_four_streams_and_a_tower_of_a_name() {
     let parameters = config.parameters() as f64;
     assert!((4.5e9..5.2e9).contains(&parameters), "{parameters}");
     // Another network is not this one.
-    assert_eq!(written(&text, &json!({"architecture": "vit_base"})).unwrap().vision, None);
+    assert_eq!(
+        written(&text, &json!({"architecture": "vit_base"})).unwrap().vision,
+        None
+    );
     for (field, value) in [
         ("altup_num_inputs", json!(1)),
         ("altup_num_inputs", json!(4_000_000_000u32)),
@@ -226,8 +291,7 @@ fn gemma_3n_has_four_streams_and_a_tower_of_a_name() {
 fn hunyuan_ocr_is_read_whole_from_one_level() {
     let vision = json!({"hidden_size": 1152, "out_hidden_size": 1024, "num_hidden_layers": 27, "num_attention_heads": 16,
                         "intermediate_size": 4304, "patch_size": 16, "max_image_size": 2048, "interpolate_mode": "bilinear"});
-    let rope =
-        json!({"alpha": 1000.0, "beta_fast": 32, "beta_slow": 1, "factor": 1.0, "type": "xdrope", "xdrope_section": [16, 16, 16, 16]});
+    let rope = json!({"alpha": 1000.0, "beta_fast": 32, "beta_slow": 1, "factor": 1.0, "type": "xdrope", "xdrope_section": [16, 16, 16, 16]});
     let config = json!({"model_type": "hunyuan_vl", "vision_config": vision, "vocab_size": 120_818, "hidden_size": 1024,
                         "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
                         "intermediate_size": 3584, "rope_theta": 10000.0, "rope_scaling": rope, "tie_word_embeddings": true});
@@ -246,7 +310,11 @@ fn hunyuan_ocr_is_read_whole_from_one_level() {
     assert_eq!(axes, [0, 0, 2, 2, 1, 1, 3, 3]);
     // 10000 · 1000^(128/126): the second pair turns by its 64th root.
     let widened = (10_000.0 * 1000f64.powf(128.0 / 126.0)).powf(1.0 / 64.0);
-    assert!((f64::from(rope.periods[1]) - widened).abs() < 1e-4, "{}", rope.periods[1]);
+    assert!(
+        (f64::from(rope.periods[1]) - widened).abs() < 1e-4,
+        "{}",
+        rope.periods[1]
+    );
     assert!(rope.dynamic.is_none());
 }
 

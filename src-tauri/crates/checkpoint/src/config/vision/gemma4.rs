@@ -1,9 +1,10 @@
-//! Gemma 4's tower: sandwich norms, two tables of positions and a rotation in two dimensions, pooled at its end. Names and defaults are those
-//! of transformers' `Gemma4VisionConfig`.
+//! Gemma 4's tower: sandwich norms, two tables of positions and a rotation in two dimensions, pooled at its end. Names
+//! and defaults are those of transformers' `Gemma4VisionConfig`.
 
 use super::{check_patch, check_shapes, check_width, VisionConfig};
 use crate::config::fields::Fields;
-use crate::Error;
+use crate::error::Error;
+use crate::memory::VisionCost;
 
 /// The shapes of one tower.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,15 +29,15 @@ pub struct Gemma4VisionConfig {
     pub eps: f32,
     /// The base of the rotation's periods.
     pub theta: f32,
-    /// Whether each linear layer clips what goes in and what comes out (E2B, E4B).
+    /// True if each linear layer clips what goes in and what comes out (E2B, E4B).
     pub clipped: bool,
-    /// Whether what is pooled is shifted and scaled (26B, 31B).
+    /// True if what is pooled is shifted and scaled (26B, 31B).
     pub standardized: bool,
-    /// Whether the sliding layers of the language part let the tokens of a picture see each other (26B, 31B).
+    /// True if the sliding layers of the language part let the tokens of a picture see each other (26B, 31B).
     pub bidirectional: bool,
 }
 
-pub(super) fn parse(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn parse(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
     let heads = vision.number("num_attention_heads")?.unwrap_or(12);
     let theta = match vision.object("rope_parameters")? {
         Some(rope) => rope.number("rope_theta")?,
@@ -59,13 +60,39 @@ pub(super) fn parse(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig,
         bidirectional: text.text("use_bidirectional_attention")?.as_deref() == Some("vision"),
     };
     check_patch(config.patch_size)?;
-    check_shapes(config.layers, config.hidden_size, heads, config.head_dim, config.intermediate_size)?;
+    check_shapes(
+        config.layers,
+        config.hidden_size,
+        heads,
+        config.head_dim,
+        config.intermediate_size,
+    )?;
     check_width("position_embedding_size", config.positions.into())?;
-    if vision.number::<u32>("num_key_value_heads")?.is_some_and(|keys| keys != heads) {
+    if vision
+        .number::<u32>("num_key_value_heads")?
+        .is_some_and(|keys| keys != heads)
+    {
         return Err(Error::Unsupported("a tower whose heads share keys".into()));
     }
     if !config.head_dim.is_multiple_of(4) || config.pooling == 0 || config.pooling > 16 || config.theta <= 1.0 {
         return Err(Error::Unsupported("a tower of these shapes".into()));
     }
     Ok(VisionConfig::Gemma4(config))
+}
+
+impl Gemma4VisionConfig {
+    pub(super) fn cost(&self) -> VisionCost {
+        let hidden = u64::from(self.hidden_size);
+        VisionCost {
+            layers: self.layers.into(),
+            hidden,
+            width: self.intermediate_size.into(),
+            projections: 3,
+            heads: self.heads.into(),
+            others: hidden * (2 * u64::from(self.positions) + 3 * u64::from(self.patch_size).pow(2) + hidden),
+            patches_of_token: u64::from(self.pooling).pow(2),
+            tokens: 280,
+            ..VisionCost::EMPTY
+        }
+    }
 }

@@ -1,11 +1,12 @@
-//! The towers of GLM-4.1V and GLM-OCR: root mean square norms, gated networks, a rotation by row and column, blocks of patches
-//! that a convolution makes one of.
+//! The towers of GLM-4.1V and GLM-OCR: root mean square norms, gated networks, a rotation by row and column, blocks of
+//! patches that a convolution makes one of.
 
 use super::shape::{activation, merge, patches_along, square, TowerShape};
 use super::{check_width, VisionConfig};
-use crate::config::encoder::EncoderActivation;
+use crate::config::activation::EncoderActivation;
 use crate::config::fields::Fields;
-use crate::Error;
+use crate::error::Error;
+use crate::memory::VisionCost;
 
 /// A tower and what joins it to the language part.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,7 +17,7 @@ pub struct GlmVisionConfig {
     pub frames: u32,
     /// Patches along a side of the learned positions, before which a norm stands (GLM-4.1V).
     pub learned: Option<u32>,
-    /// Whether the heads of queries and keys are normed (GLM-OCR).
+    /// True if the heads of queries and keys are normed (GLM-OCR).
     pub qk_norm: bool,
     /// Patches along a side of a block that becomes one token.
     pub merge: u32,
@@ -27,7 +28,7 @@ pub struct GlmVisionConfig {
 }
 
 /// GLM-4.1V and 4.5V, whose layers are as wide inside as the language part.
-pub(super) fn glm4v(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn glm4v(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
     let outputs = vision.number("out_hidden_size")?.unwrap_or(4096);
     let shape = shape(vision, [1536, 24, 12], outputs)?;
     let pixels = square(vision, "image_size")?.unwrap_or(336);
@@ -41,7 +42,7 @@ pub(super) fn glm4v(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, E
 }
 
 /// GLM-OCR.
-pub(super) fn glm_ocr(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn glm_ocr(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
     let outputs = vision.number("out_hidden_size")?.unwrap_or(1536u32);
     let width = vision.number("intermediate_size")?.unwrap_or(4096);
     GlmVisionConfig {
@@ -53,7 +54,11 @@ pub(super) fn glm_ocr(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig,
     .check()
 }
 
-fn shape(vision: Fields<'_>, [hidden_size, layers, heads]: [u32; 3], intermediate_size: u32) -> Result<TowerShape, Error> {
+fn shape(
+    vision: Fields<'_>,
+    [hidden_size, layers, heads]: [u32; 3],
+    intermediate_size: u32,
+) -> Result<TowerShape, Error> {
     TowerShape {
         hidden_size: vision.number("hidden_size")?.unwrap_or(hidden_size),
         layers: vision.number("depth")?.unwrap_or(layers),
@@ -84,5 +89,18 @@ impl GlmVisionConfig {
         check_width("out_hidden_size", self.out_hidden_size.into())?;
         check_width("intermediate_size", 2 * u64::from(self.merger_width))?;
         Ok(VisionConfig::Glm(self))
+    }
+}
+
+impl GlmVisionConfig {
+    pub(super) fn cost(&self) -> VisionCost {
+        let cost = self.shape.cost(3, self.learned.unwrap_or(0), self.frames);
+        let outputs = u64::from(self.out_hidden_size);
+        let block = cost.hidden * u64::from(self.merge).pow(2);
+        VisionCost {
+            others: cost.others + outputs * (block + outputs + 3 * u64::from(self.merger_width)),
+            patches_of_token: u64::from(self.merge).pow(2),
+            ..cost
+        }
     }
 }

@@ -1,11 +1,12 @@
-//! HunyuanOCR's tower: plain layers with learned positions, blocks of patches that convolutions make one of, and features that are
-//! no patches: one after each row, one before all and one after.
+//! HunyuanOCR's tower: plain layers with learned positions, blocks of patches that convolutions make one of, and
+//! features that are no patches: one after each row, one before all and one after.
 
 use super::shape::{activation, merge, patches_along, square, TowerShape};
 use super::{check_width, VisionConfig};
-use crate::config::encoder::EncoderActivation;
+use crate::config::activation::EncoderActivation;
 use crate::config::fields::Fields;
-use crate::Error;
+use crate::error::Error;
+use crate::memory::VisionCost;
 
 /// A tower and what joins it to the language part.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,10 +20,12 @@ pub struct HunyuanVisionConfig {
 }
 
 /// HunyuanOCR.
-pub(super) fn parse(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn parse(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
     const PATCH: u32 = 16;
     if let Some(other) = vision.text("interpolate_mode")?.filter(|mode| mode != "bilinear") {
-        return Err(Error::Unsupported(format!("positions of a tower that are resampled by `{other}`")));
+        return Err(Error::Unsupported(format!(
+            "positions of a tower that are resampled by `{other}`"
+        )));
     }
     let shape = TowerShape {
         hidden_size: vision.number("hidden_size")?.unwrap_or(1152),
@@ -41,4 +44,18 @@ pub(super) fn parse(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, E
         merge: merge("spatial_merge_size", vision.number("spatial_merge_size")?)?,
         shape,
     }))
+}
+
+impl HunyuanVisionConfig {
+    pub(super) fn cost(&self) -> VisionCost {
+        let cost = self.shape.cost(2, self.side, 1);
+        let patches_of_token = u64::from(self.merge).pow(2);
+        // Two convolutions, and a projection to a language part that is about as wide as the encoder.
+        let merger = 2 * cost.hidden * cost.hidden * (patches_of_token + 4) + 4 * cost.hidden * cost.hidden;
+        VisionCost {
+            others: cost.others + merger,
+            patches_of_token,
+            ..cost
+        }
+    }
 }

@@ -1,30 +1,32 @@
-//! InternViT: a class token before the patches, learned positions, and factors of what each half of a layer adds (InternVL).
+//! InternViT: a class token before the patches, learned positions, and factors of what each half of a layer adds
+//! (InternVL).
 
 use super::shape::{activation, patches_along, square, TowerShape};
 use super::VisionConfig;
-use crate::config::encoder::EncoderActivation;
+use crate::config::activation::EncoderActivation;
 use crate::config::fields::Fields;
-use crate::Error;
+use crate::error::Error;
+use crate::memory::VisionCost;
 
 /// A tower and what joins it to the language part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InternVitConfig {
     /// The stack.
     pub shape: TowerShape,
-    /// Whether tensors have the names of transformers' own class; else those of the original code.
+    /// True if tensors have the names of transformers' own class; else those of the original code.
     pub transformers: bool,
     /// Patches along a side of a tile.
     pub side: u32,
-    /// Whether norms are by the root mean square (InternViT of 6 billion parameters).
+    /// True if norms are by the root mean square (InternViT of 6 billion parameters).
     pub rms: bool,
-    /// Whether queries and keys are normed, over all heads together.
+    /// True if queries and keys are normed, over all heads together.
     pub qk_norm: bool,
     /// Patches along a side of a block that becomes one token.
     pub merge: u32,
 }
 
 /// The original repositories.
-pub(super) fn chat(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn chat(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
     parse(
         top,
         InternVitConfig {
@@ -39,7 +41,7 @@ pub(super) fn chat(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, 
 }
 
 /// The form of transformers (`-hf`).
-pub(super) fn transformers(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn transformers(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
     if vision.flag("use_mean_pooling")? == Some(false) {
         return Err(Error::Unsupported("a norm after the tower of InternVL".into()));
     }
@@ -56,7 +58,10 @@ pub(super) fn transformers(vision: Fields<'_>, top: Fields<'_>) -> Result<Vision
     )
 }
 
-fn shape(vision: Fields<'_>, [hidden_size, layers, heads, intermediate_size, patch_size]: [u32; 5]) -> Result<TowerShape, Error> {
+fn shape(
+    vision: Fields<'_>,
+    [hidden_size, layers, heads, intermediate_size, patch_size]: [u32; 5],
+) -> Result<TowerShape, Error> {
     TowerShape {
         hidden_size: vision.number("hidden_size")?.unwrap_or(hidden_size),
         layers: vision.number("num_hidden_layers")?.unwrap_or(layers),
@@ -85,4 +90,10 @@ fn parse(top: Fields<'_>, config: InternVitConfig) -> Result<VisionConfig, Error
         merge: merge as u32,
         ..config
     }))
+}
+
+impl InternVitConfig {
+    pub(super) fn cost(&self) -> VisionCost {
+        self.shape.cost(2, self.side, 1).joined(self.merge)
+    }
 }

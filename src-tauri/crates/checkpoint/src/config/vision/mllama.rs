@@ -1,11 +1,13 @@
-//! The tower of Llama 3.2 Vision: all tiles of a picture in one stack, then in a second one whose parts are gated; the language part looks at
-//! its last states and at some on the way. Names and defaults are those of transformers' `MllamaVisionConfig`.
+//! The tower of Llama 3.2 Vision: all tiles of a picture in one stack, then in a second one whose parts are gated; the
+//! language part looks at its last states and at some on the way. Names and defaults are those of transformers'
+//! `MllamaVisionConfig`.
 
 use super::shape::{activation, patches_along, square, TowerShape};
 use super::{check_layers, check_width, VisionConfig};
-use crate::config::encoder::EncoderActivation;
+use crate::config::activation::EncoderActivation;
 use crate::config::fields::Fields;
-use crate::Error;
+use crate::error::Error;
+use crate::memory::VisionCost;
 
 /// A tower and what joins it to the language part.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,12 +43,12 @@ fn tiles(vision: Fields<'_>) -> Result<u32, Error> {
     }
 }
 
-/// Patches along a side of a tile of a tower whose patches have so many pixels.
+/// Patches along a side of a tile; `patch` is the side of one in pixels.
 fn side(vision: Fields<'_>, patch: u32) -> Result<u32, Error> {
     patches_along("image_size", square(vision, "image_size")?.unwrap_or(448), patch)
 }
 
-pub(super) fn parse(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn parse(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
     const INDICES: &str = "intermediate_layers_indices";
     let shape = TowerShape {
         hidden_size: vision.number("hidden_size")?.unwrap_or(1280),
@@ -99,13 +101,30 @@ impl MllamaVisionConfig {
         self.states_of_tile().next_multiple_of(8)
     }
 
-    /// The most states of a picture, told from the whole config; of published models if it says nothing that makes sense.
+    /// The most states of a picture, told from the whole config; of published models if it says nothing that makes
+    /// sense.
     pub(crate) fn states(top: Fields<'_>) -> u32 {
         const PUBLISHED: u32 = 4 * 1601;
         let vision = top.object("vision_config").ok().flatten();
         match vision.map(|vision| parse(vision, top)) {
             Some(Ok(VisionConfig::Mllama(tower))) => tower.tiles * tower.states_of_tile(),
             _ => PUBLISHED,
+        }
+    }
+}
+
+impl MllamaVisionConfig {
+    /// Tables with a row for each arrangement of tiles, and a projection of all states that the language part reads;
+    /// its width is taken to be about three times that of the encoder.
+    pub(super) fn cost(&self) -> VisionCost {
+        let cost = self.shape.cost(2, self.side, 1);
+        let table = u64::from(self.tiles) * cost.hidden * (u64::from(self.states_of_tile()) + 2);
+        let joined = cost.hidden * (1 + self.intermediate.len() as u64);
+        VisionCost {
+            layers: cost.layers + u64::from(self.global_layers),
+            others: cost.others + table * (1 + self.arrangements.len() as u64) + joined * 3 * cost.hidden,
+            together: Some(u64::from(self.tiles) * u64::from(self.rows_of_tile())),
+            ..cost
         }
     }
 }

@@ -1,11 +1,12 @@
-//! MobileNet v5, the tower of Gemma 3n: convolutions and attention over a grid. Of its network a config says nothing but its name; how many blocks of
-//! which kind and width there are is told by the weights.
+//! MobileNet v5, the tower of Gemma 3n: convolutions and attention over a grid. Of its network a config says nothing
+//! but its name; how many blocks of which kind and width there are is told by the weights.
 
 use super::{check_width, VisionConfig};
 use crate::config::fields::Fields;
-use crate::Error;
+use crate::error::Error;
+use crate::memory::VisionCost;
 
-/// What is known of the tower before its weights, and of what joins it to the language part.
+/// The numbers of the encoder and its projector that are known before the weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MobileNetConfig {
     /// Width of its features.
@@ -22,11 +23,14 @@ pub struct MobileNetConfig {
     pub eps: f32,
 }
 
-pub(super) fn parse(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn parse(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
     const TOKENS: &str = "vision_soft_tokens_per_image";
     let name = vision.text("architecture")?;
     if name.as_deref().is_some_and(|name| name != "mobilenetv5_300m_enc") {
-        return Err(Error::Unsupported(format!("a tower of the kind `{}`", name.unwrap_or_default())));
+        return Err(Error::Unsupported(format!(
+            "a tower of the kind `{}`",
+            name.unwrap_or_default()
+        )));
     }
     let tokens = top.number(TOKENS)?.unwrap_or(256u32);
     let side = tokens.isqrt();
@@ -52,6 +56,25 @@ pub(super) fn parse(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig,
 impl MobileNetConfig {
     /// Which of the marks closes a picture, if it is one of them.
     pub fn closing_mark(&self) -> Option<u32> {
-        self.closing.checked_sub(self.first_mark).filter(|mark| *mark < self.marks)
+        self.closing
+            .checked_sub(self.first_mark)
+            .filter(|mark| *mark < self.marks)
+    }
+}
+
+impl MobileNetConfig {
+    /// A fixed network, which takes most when its second stage widens what the first one made of 768 by 768 pixels.
+    pub(super) fn cost(&self) -> VisionCost {
+        const PARAMETERS: u64 = 300_000_000;
+        const PLACES: u64 = 192 * 192;
+        VisionCost {
+            hidden: 128,
+            width: 6 * 128,
+            projections: 2,
+            others: PARAMETERS + u64::from(self.hidden_size) * u64::from(self.marks),
+            tokens: u64::from(self.side).pow(2),
+            together: Some(PLACES),
+            ..VisionCost::EMPTY
+        }
     }
 }

@@ -1,21 +1,22 @@
-//! The towers of models that see, as `config.json` describes them: a file for each kind of tower, and one table of the models that have it.
-//! Whether a model sees is told by its weights as well: conversions for text alone keep the description and leave the tower out.
+//! The towers of models that see, as `config.json` describes them: a file for each kind of tower, and one table of the
+//! models that have it. True if a model sees is told by its weights as well: conversions for text alone keep the
+//! description and leave the tower out.
 
-mod falcon_ocr;
-mod gemma4;
-mod glm;
-mod hunyuan;
-mod internvit;
-mod mllama;
-mod mobilenet;
-mod pixtral;
-mod qwen;
+pub(crate) mod falcon_ocr;
+pub(crate) mod gemma4;
+pub(crate) mod glm;
+pub(crate) mod hunyuan;
+pub(crate) mod internvit;
+pub(crate) mod mllama;
+pub(crate) mod mobilenet;
+pub(crate) mod pixtral;
+pub(crate) mod qwen;
 mod shape;
-mod siglip;
+pub(crate) mod siglip;
 
-use super::decoder::{check_head, check_layers, check_width};
-use super::fields::Fields;
-use crate::Error;
+use crate::config::limits::{check_head, check_layers, check_width};
+use crate::error::Error;
+use crate::memory::VisionCost;
 pub use falcon_ocr::FalconPatchesConfig;
 pub use gemma4::Gemma4VisionConfig;
 pub use glm::GlmVisionConfig;
@@ -28,7 +29,7 @@ pub use qwen::{PositionTable, QwenVisionConfig, Windows};
 pub use shape::TowerShape;
 pub use siglip::{SiglipConfig, SiglipProjector};
 
-/// What a tower needs to be built.
+/// The config of a vision encoder.
 #[derive(Debug, Clone, PartialEq)]
 pub enum VisionConfig {
     /// Gemma 4's.
@@ -53,93 +54,8 @@ pub enum VisionConfig {
     Falcon(FalconPatchesConfig),
 }
 
-type Parse = fn(Fields<'_>, Fields<'_>) -> Result<VisionConfig, Error>;
-
-/// Every `model_type` whose tower can be built, and who reads `vision_config`; the second argument is the whole file.
-const TOWERS: &[(&str, Parse)] = &[
-    ("falcon_ocr", falcon_ocr::parse),
-    ("gemma3", siglip::gemma3),
-    ("gemma3n", mobilenet::parse),
-    ("gemma4", gemma4::parse),
-    ("glm4v", glm::glm4v),
-    ("glm4v_moe", glm::glm4v),
-    ("glm_ocr", glm::glm_ocr),
-    ("hunyuan_vl", hunyuan::parse),
-    ("idefics3", siglip::idefics3),
-    ("internvl", internvit::transformers),
-    ("internvl_chat", internvit::chat),
-    ("lfm2-vl", siglip::lfm2),
-    ("lfm2_vl", siglip::lfm2),
-    ("mistral3", pixtral::mistral3),
-    ("mllama", mllama::parse),
-    ("paddleocr_vl", siglip::paddleocr),
-    ("pixtral", pixtral::pixtral),
-    ("qwen2_5_vl", qwen::qwen2_5),
-    ("qwen2_vl", qwen::qwen2),
-    ("qwen3_5", qwen::qwen3),
-    ("qwen3_5_moe", qwen::qwen3),
-    ("qwen3_omni_moe", qwen::qwen3),
-    ("qwen3_vl", qwen::qwen3),
-    ("qwen3_vl_moe", qwen::qwen3),
-    ("smolvlm", siglip::idefics3),
-];
-
-/// What names of tensors begin with that belong to a tower, or to what is between it and the language part.
-const PARTS: [&str; 10] = [
-    "vision_tower.",
-    "vision_model.",
-    "visual.",
-    "multi_modal_projector.",
-    "embed_vision.",
-    "connector.",
-    "mlp1.",
-    "mlp_AR.",
-    "vit.",
-    "img_projector.",
-];
-
-/// A tensor's name without what wrappers of the text model and of towers put before it.
-pub fn without_wrappers(name: &str) -> &str {
-    const WRAPPERS: [&str; 4] = ["language_model.", "model.", "text_model.", "thinker."];
-    let mut short = name;
-    while let Some(rest) = WRAPPERS.iter().find_map(|wrapper| short.strip_prefix(wrapper)) {
-        short = rest;
-    }
-    short
-}
-
-/// The name of a tower's tensor without what wrappers put before it; `None` for tensors of other parts. Qwen's towers and HunyuanOCR's are
-/// called `vision_tower` as in conversions, whatever the file says.
-pub fn tower_tensor(name: &str) -> Option<String> {
-    let short = without_wrappers(name);
-    PARTS.iter().find(|part| short.starts_with(**part))?;
-    Some(match short.strip_prefix("visual.").or(short.strip_prefix("vit.")) {
-        Some(rest) => format!("vision_tower.{rest}"),
-        None => short.to_owned(),
-    })
-}
-
 impl VisionConfig {
-    /// Reads what a model's file says of its tower; `None` if models of this type have none.
-    ///
-    /// # Errors
-    /// Why no tower can be built, if the file describes one or models of this type have one.
-    pub(super) fn read(model_type: &str, top: Fields<'_>) -> Result<Option<Self>, Error> {
-        const FIELD: &str = "vision_config";
-        let Some((_, parse)) = TOWERS.iter().find(|(name, _)| *name == model_type) else {
-            return match top.has(FIELD) {
-                true => Err(Error::Unsupported(format!("a vision tower beside models of type `{model_type}`"))),
-                false => Ok(None),
-            };
-        };
-        let vision = match model_type {
-            "falcon_ocr" => top,
-            _ => top.object(FIELD)?.ok_or(Error::MissingField(FIELD))?,
-        };
-        parse(vision, top).map(Some)
-    }
-
-    /// Whether the tokens of a picture see those of the same picture that come after them, so that it has to be read at once.
+    /// True if the tokens of an image attend to later ones of the same image, so that it has to be read at once.
     pub fn is_bidirectional(&self) -> bool {
         match self {
             Self::Gemma4(tower) => tower.bidirectional,
@@ -155,7 +71,8 @@ impl VisionConfig {
         }
     }
 
-    /// How many marks after the features of a picture have embeddings of the tower's, so that they are made with the features.
+    /// How many marks after the features of a picture have embeddings of the tower's, so that they are made with the
+    /// features.
     pub fn marks_after(&self) -> usize {
         match self {
             Self::MobileNet(tower) => usize::from(tower.closing_mark().is_some()),
@@ -163,13 +80,29 @@ impl VisionConfig {
         }
     }
 
-    /// Whether what opens a picture's run takes part in that (Falcon-OCR).
+    /// The memory that it takes.
+    pub(crate) fn cost(&self) -> VisionCost {
+        match self {
+            Self::Gemma4(encoder) => encoder.cost(),
+            Self::Qwen(encoder) => encoder.cost(),
+            Self::Siglip(encoder) => encoder.cost(),
+            Self::Pixtral(encoder) => encoder.cost(),
+            Self::InternVit(encoder) => encoder.cost(),
+            Self::Glm(encoder) => encoder.cost(),
+            Self::Mllama(encoder) => encoder.cost(),
+            Self::MobileNet(encoder) => encoder.cost(),
+            Self::Hunyuan(encoder) => encoder.cost(),
+            Self::Falcon(patches) => patches.cost(),
+        }
+    }
+
+    /// True if the marks that open an image's run take part in that (Falcon-OCR).
     pub fn marks_look_ahead(&self) -> bool {
         matches!(self, Self::Falcon(_))
     }
 }
 
-/// What nearly every tower has: layers of so many heads, `width` numbers in their networks.
+/// Checks the shapes that nearly every encoder has; `width` is that of the feed-forward networks.
 fn check_shapes(layers: u32, hidden_size: u32, heads: u32, head_dim: u32, width: u32) -> Result<(), Error> {
     check_layers(layers)?;
     check_width("hidden_size", 3 * u64::from(hidden_size))?;
@@ -198,7 +131,7 @@ mod family_tests;
 mod tests {
     use serde_json::{json, Value};
 
-    use super::{tower_tensor, VisionConfig};
+    use super::VisionConfig;
     use crate::ModelConfig;
 
     /// The 4B model as its repository describes it, as far as it matters here.
@@ -223,13 +156,18 @@ mod tests {
         let Some(VisionConfig::Qwen(tower)) = &config.vision else {
             panic!("{:?}", config.vision)
         };
-        assert_eq!((tower.head_dim(), tower.layers, &tower.deepstack[..]), (64, 24, &[5, 11, 17][..]));
+        assert_eq!(
+            (tower.head_dim(), tower.layers, &tower.deepstack[..]),
+            (64, 24, &[5, 11, 17][..])
+        );
         assert_eq!(tower.positions.map(|table| table.side), Some(48));
         let crate::Family::Decoder(decoder) = &config.family else {
             panic!("another family")
         };
         let sections = decoder.ropes[0].sections.unwrap();
-        let axes: Vec<usize> = [0, 1, 2, 3, 58, 59, 60, 61, 63].map(|pair| sections.axis(pair)).to_vec();
+        let axes: Vec<usize> = [0, 1, 2, 3, 58, 59, 60, 61, 63]
+            .map(|pair| sections.axis(pair))
+            .to_vec();
         assert_eq!(axes, [0, 1, 2, 0, 1, 2, 0, 0, 0]);
         // 0.3 billion in its layers, and four mergers of 27 million.
         let alone = ModelConfig {
@@ -294,36 +232,5 @@ mod tests {
         let mut seeing = text;
         seeing["vision_config"] = vision();
         assert!(read(&seeing).is_some_and(|problem| problem.contains("`llama`")));
-    }
-
-    #[test]
-    fn towers_are_found_whatever_stands_before_their_names() {
-        for (name, short) in [
-            ("vision_tower.blocks.0.norm1.weight", Some("vision_tower.blocks.0.norm1.weight")),
-            ("model.visual.blocks.0.norm1.weight", Some("vision_tower.blocks.0.norm1.weight")),
-            ("visual.merger.ln_q.weight", Some("vision_tower.merger.ln_q.weight")),
-            (
-                "model.language_model.visual.merger.ln_q.weight",
-                Some("vision_tower.merger.ln_q.weight"),
-            ),
-            (
-                "model.vision_tower.patch_embedder.input_proj.weight",
-                Some("vision_tower.patch_embedder.input_proj.weight"),
-            ),
-            (
-                "model.embed_vision.embedding_projection.weight",
-                Some("embed_vision.embedding_projection.weight"),
-            ),
-            (
-                "vit.layers.0.input_layernorm.weight",
-                Some("vision_tower.layers.0.input_layernorm.weight"),
-            ),
-            ("img_projector.weight", Some("img_projector.weight")),
-            ("language_model.model.img_projector.weight", Some("img_projector.weight")),
-            ("language_model.model.layers.0.mlp.up_proj.weight", None),
-            ("model.embed_tokens.weight", None),
-        ] {
-            assert_eq!(tower_tensor(name).as_deref(), short, "{name}");
-        }
     }
 }

@@ -2,9 +2,10 @@
 
 use super::shape::{activation, layers_used, merge, square, TowerShape};
 use super::VisionConfig;
-use crate::config::encoder::EncoderActivation;
+use crate::config::activation::EncoderActivation;
 use crate::config::fields::Fields;
-use crate::Error;
+use crate::error::Error;
+use crate::memory::VisionCost;
 
 /// A tower and what joins it to the language part.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,12 +30,12 @@ pub struct PatchMerger {
 }
 
 /// Pixtral.
-pub(super) fn pixtral(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn pixtral(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
     Ok(VisionConfig::Pixtral(parse(vision, top)?))
 }
 
 /// Mistral 3, which merges patches before it projects them.
-pub(super) fn mistral3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn mistral3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
     let text = top.object("text_config")?.unwrap_or(top);
     Ok(VisionConfig::Pixtral(PixtralConfig {
         merger: Some(PatchMerger {
@@ -70,4 +71,11 @@ fn parse(vision: Fields<'_>, top: Fields<'_>) -> Result<PixtralConfig, Error> {
         merger: None,
         activation: activation(top, "projector_hidden_act", EncoderActivation::Gelu)?,
     })
+}
+
+impl PixtralConfig {
+    pub(super) fn cost(&self) -> VisionCost {
+        let cost = self.shape.cost(3, 0, 1);
+        cost.joined(self.merger.map_or(1, |merger| merger.merge))
+    }
 }

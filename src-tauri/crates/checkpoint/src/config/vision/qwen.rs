@@ -1,11 +1,12 @@
-//! Qwen's towers: patches in blocks that become one token, turned by row and column. Qwen2.5-VL looks at windows in most layers; Qwen3-VL and
-//! Qwen 3.5 have learned positions, and Qwen3-VL hands features of some layers to the language part. Defaults are those of transformers'
-//! config classes.
+//! Qwen's towers: patches in blocks that become one token, turned by row and column. Qwen2.5-VL looks at windows in
+//! most layers; Qwen3-VL and Qwen 3.5 have learned positions, and Qwen3-VL hands features of some layers to the
+//! language part. Defaults are those of transformers' config classes.
 
 use super::{check_patch, check_shapes, check_width, VisionConfig};
-use crate::config::encoder::EncoderActivation;
+use crate::config::activation::EncoderActivation;
 use crate::config::fields::Fields;
-use crate::Error;
+use crate::error::Error;
+use crate::memory::VisionCost;
 
 /// The shapes of one tower.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,9 +29,9 @@ pub struct QwenVisionConfig {
     pub merge: u32,
     /// The activation of its networks; they are gated if it is `silu`.
     pub activation: EncoderActivation,
-    /// Whether its norms are by the root mean square, and its networks gated (Qwen2.5-VL).
+    /// True if its norms are by the root mean square, and its networks gated (Qwen2.5-VL).
     pub gated: bool,
-    /// Whether patches are projected with a bias.
+    /// True if patches are projected with a bias.
     pub patch_bias: bool,
     /// Learned positions beside the rotation.
     pub positions: Option<PositionTable>,
@@ -58,7 +59,10 @@ pub struct Windows {
 
 fn list(fields: Fields<'_>, field: &'static str, default: &[u32]) -> Result<Vec<u32>, Error> {
     let found = fields.numbers(field)?;
-    Ok(found.map_or_else(|| default.to_vec(), |numbers| numbers.iter().map(|number| *number as u32).collect()))
+    Ok(found.map_or_else(
+        || default.to_vec(),
+        |numbers| numbers.iter().map(|number| *number as u32).collect(),
+    ))
 }
 
 fn activation(vision: Fields<'_>, default: &str) -> Result<EncoderActivation, Error> {
@@ -76,10 +80,19 @@ impl QwenVisionConfig {
             );
         }
         let head_dim = self.hidden_size / self.heads;
-        check_shapes(self.layers, self.hidden_size, self.heads, head_dim, self.intermediate_size)?;
+        check_shapes(
+            self.layers,
+            self.hidden_size,
+            self.heads,
+            head_dim,
+            self.intermediate_size,
+        )?;
         check_width("out_hidden_size", self.out_hidden_size.into())?;
         if !head_dim.is_multiple_of(4) {
-            return unusable("num_heads", format!("heads of {head_dim} numbers have no four quarters"));
+            return unusable(
+                "num_heads",
+                format!("heads of {head_dim} numbers have no four quarters"),
+            );
         }
         if !(1..=16).contains(&self.merge) || !(1..=16).contains(&self.frames) {
             return unusable(
@@ -100,7 +113,7 @@ impl QwenVisionConfig {
 }
 
 /// Qwen2-VL.
-pub(super) fn qwen2(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn qwen2(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
     let width = vision.number("embed_dim")?.unwrap_or(1280u32);
     let ratio = vision.number("mlp_ratio")?.unwrap_or(4.0f32);
     QwenVisionConfig {
@@ -123,7 +136,7 @@ pub(super) fn qwen2(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, E
 }
 
 /// Qwen2.5-VL.
-pub(super) fn qwen2_5(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn qwen2_5(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
     let patch = patch_size(vision)?.unwrap_or(14);
     let merge = vision.number("spatial_merge_size")?.unwrap_or(2);
     let window = vision.number("window_size")?.unwrap_or(112u32);
@@ -141,7 +154,10 @@ pub(super) fn qwen2_5(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig,
         patch_bias: false,
         positions: None,
         windows: Some(Windows {
-            tokens: window.checked_div(merge).and_then(|side| side.checked_div(patch)).unwrap_or(0),
+            tokens: window
+                .checked_div(merge)
+                .and_then(|side| side.checked_div(patch))
+                .unwrap_or(0),
             full_layers: list(vision, "fullatt_block_indexes", &[7, 15, 23, 31])?,
         }),
         deepstack: Vec::new(),
@@ -150,7 +166,7 @@ pub(super) fn qwen2_5(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig,
 }
 
 /// Qwen3-VL, with experts or without, and Qwen 3.5.
-pub(super) fn qwen3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn qwen3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
     let rows = vision.number("num_position_embeddings")?.unwrap_or(2304u32);
     let side = rows.isqrt();
     check_width("num_position_embeddings", rows.into())?;
@@ -189,4 +205,24 @@ fn patch_size(vision: Fields<'_>) -> Result<Option<u32>, Error> {
         Some(side) => Some(side),
         None => vision.number("spatial_patch_size")?,
     })
+}
+
+impl QwenVisionConfig {
+    pub(super) fn cost(&self) -> VisionCost {
+        let hidden = u64::from(self.hidden_size);
+        let square = hidden * u64::from(self.merge).pow(2);
+        let mergers = 1 + self.deepstack.len() as u64;
+        let patch = 3 * u64::from(self.frames) * u64::from(self.patch_size).pow(2);
+        let positions = self.positions.map_or(0, |table| u64::from(table.side).pow(2));
+        VisionCost {
+            layers: self.layers.into(),
+            hidden,
+            width: self.intermediate_size.into(),
+            projections: if self.gated { 3 } else { 2 },
+            heads: self.heads.into(),
+            others: hidden * (patch + positions) + mergers * square * (square + u64::from(self.out_hidden_size)),
+            patches_of_token: u64::from(self.merge).pow(2),
+            ..VisionCost::EMPTY
+        }
+    }
 }

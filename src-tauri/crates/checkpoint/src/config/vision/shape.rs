@@ -1,9 +1,10 @@
-//! What the plain towers have in common, and reading it.
+//! The shapes that plain vision encoders have in common, and their parser.
 
 use super::{check_patch, check_shapes};
-use crate::config::encoder::EncoderActivation;
+use crate::config::activation::EncoderActivation;
 use crate::config::fields::Fields;
-use crate::Error;
+use crate::error::Error;
+use crate::memory::VisionCost;
 
 /// A stack of layers that see whole pictures: norm, attention, norm, network.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,7 +40,13 @@ impl TowerShape {
             });
         }
         check_patch(self.patch_size)?;
-        check_shapes(self.layers, self.hidden_size, self.heads, self.head_dim(), self.intermediate_size)?;
+        check_shapes(
+            self.layers,
+            self.hidden_size,
+            self.heads,
+            self.head_dim(),
+            self.intermediate_size,
+        )?;
         Ok(self)
     }
 
@@ -71,7 +78,9 @@ pub(super) fn patches_along(field: &'static str, pixels: u32, patch: u32) -> Res
 pub(super) fn square(fields: Fields<'_>, field: &'static str) -> Result<Option<u32>, Error> {
     match fields.numbers(field)?.as_deref() {
         None => Ok(None),
-        Some([first, rest @ ..]) if rest.iter().all(|other| other == first) && *first >= 1.0 && first.fract() == 0.0 => {
+        Some([first, rest @ ..])
+            if rest.iter().all(|other| other == first) && *first >= 1.0 && first.fract() == 0.0 =>
+        {
             Ok(Some(*first as u32))
         }
         Some(_) => Err(Error::InvalidField {
@@ -82,7 +91,11 @@ pub(super) fn square(fields: Fields<'_>, field: &'static str) -> Result<Option<u
 }
 
 /// The activation by its name in transformers, or a default.
-pub(super) fn activation(fields: Fields<'_>, field: &'static str, default: EncoderActivation) -> Result<EncoderActivation, Error> {
+pub(super) fn activation(
+    fields: Fields<'_>,
+    field: &'static str,
+    default: EncoderActivation,
+) -> Result<EncoderActivation, Error> {
     match fields.text(field)? {
         Some(name) => EncoderActivation::named(&name),
         None => Ok(default),
@@ -100,21 +113,46 @@ pub(super) fn merge(field: &'static str, written: Option<u32>) -> Result<u32, Er
     }
 }
 
-/// Of so many layers those up to the one whose states are wanted: `vision_feature_layer`, which counts the input as the first, or
-/// from the end if it is negative.
+/// The number of layers up to the one whose states are used: `vision_feature_layer`, which counts the input as the
+/// first, or from the end if it is negative.
 pub(super) fn layers_used(top: Fields<'_>, layers: u32) -> Result<u32, Error> {
     const FIELD: &str = "vision_feature_layer";
     let wanted = match top.numbers(FIELD)?.as_deref() {
         None => -1.0,
         Some([one]) => *one,
-        Some(_) => return Err(Error::Unsupported("features of several layers of a vision tower".into())),
+        Some(_) => {
+            return Err(Error::Unsupported(
+                "features of several layers of a vision tower".into(),
+            ))
+        }
     };
-    let used = if wanted < 0.0 { wanted + 1.0 + layers as f32 } else { wanted };
+    let used = if wanted < 0.0 {
+        wanted + 1.0 + layers as f32
+    } else {
+        wanted
+    };
     match used.fract() == 0.0 && used >= 1.0 && used <= layers as f32 {
         true => Ok(used as u32),
         false => Err(Error::InvalidField {
             field: FIELD,
             reason: format!("there is no layer {wanted} of {layers}"),
         }),
+    }
+}
+
+impl TowerShape {
+    /// The cost of `layers` with learned positions for `side` patches along a side, and patches of `frames` frames.
+    pub(super) fn cost(&self, projections: u64, side: u32, frames: u32) -> VisionCost {
+        let hidden = u64::from(self.hidden_size);
+        let patch = 3 * u64::from(frames) * u64::from(self.patch_size).pow(2);
+        VisionCost {
+            layers: self.layers.into(),
+            hidden,
+            width: self.intermediate_size.into(),
+            projections,
+            heads: self.heads.into(),
+            others: hidden * (patch + u64::from(side).pow(2)),
+            ..VisionCost::EMPTY
+        }
     }
 }

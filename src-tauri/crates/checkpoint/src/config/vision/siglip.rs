@@ -1,11 +1,12 @@
-//! SigLIP and SigLIP 2: learned positions, layer norms, networks of two projections (Gemma 3, Idefics 3, SmolVLM, LFM2-VL,
-//! PaddleOCR-VL).
+//! SigLIP and SigLIP 2: learned positions, layer norms, networks of two projections (Gemma 3, Idefics 3, SmolVLM,
+//! LFM2-VL, PaddleOCR-VL).
 
 use super::shape::{activation, layers_used, merge, patches_along, square, TowerShape};
 use super::{check_width, VisionConfig};
-use crate::config::encoder::EncoderActivation;
+use crate::config::activation::EncoderActivation;
 use crate::config::fields::Fields;
-use crate::Error;
+use crate::error::Error;
+use crate::memory::VisionCost;
 
 /// A tower and what joins it to the language part.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,7 +15,7 @@ pub struct SiglipConfig {
     pub shape: TowerShape,
     /// Patches along a side of the learned positions.
     pub side: u32,
-    /// Whether pictures come as rows of patches, in any shape; else as planes of the one size.
+    /// True if pictures come as rows of patches, in any shape; else as planes of the one size.
     pub rows: bool,
     /// The base of the periods of a rotation beside the learned positions (PaddleOCR-VL).
     pub theta: Option<f32>,
@@ -41,7 +42,7 @@ pub enum SiglipProjector {
         merge: u32,
         /// Width inside.
         width: u32,
-        /// Whether a norm comes first.
+        /// True if a norm comes first.
         normed: bool,
         /// Its activation.
         activation: EncoderActivation,
@@ -54,7 +55,7 @@ pub enum SiglipProjector {
 }
 
 impl SiglipConfig {
-    /// Whether the tokens of a picture see those of the same picture that come after them.
+    /// True if the tokens of an image attend to later ones of the same image.
     pub fn is_bidirectional(&self) -> bool {
         matches!(self.projector, SiglipProjector::Pooled { .. })
     }
@@ -85,7 +86,9 @@ fn shape(vision: Fields<'_>, defaults: &Defaults) -> Result<TowerShape, Error> {
         hidden_size: vision.number("hidden_size")?.unwrap_or(defaults.hidden_size),
         layers: vision.number("num_hidden_layers")?.unwrap_or(defaults.layers),
         heads: vision.number("num_attention_heads")?.unwrap_or(defaults.heads),
-        intermediate_size: vision.number("intermediate_size")?.unwrap_or(defaults.intermediate_size),
+        intermediate_size: vision
+            .number("intermediate_size")?
+            .unwrap_or(defaults.intermediate_size),
         patch_size: square(vision, "patch_size")?.unwrap_or(defaults.patch_size),
         eps: vision.number("layer_norm_eps")?.unwrap_or(1e-6),
         activation: activation(vision, "hidden_act", EncoderActivation::GeluTanh)?,
@@ -99,7 +102,7 @@ fn side(vision: Fields<'_>, shape: &TowerShape, defaults: &Defaults) -> Result<u
 }
 
 /// Gemma 3.
-pub(super) fn gemma3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn gemma3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
     let shape = shape(vision, &SIGLIP)?;
     let side = side(vision, &shape, &SIGLIP)?;
     let per_picture = top.number("mm_tokens_per_image")?.unwrap_or(256u32);
@@ -120,7 +123,7 @@ pub(super) fn gemma3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig
 }
 
 /// Idefics 3 and SmolVLM.
-pub(super) fn idefics3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn idefics3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
     let defaults = Defaults {
         hidden_size: 1152,
         heads: 16,
@@ -146,7 +149,7 @@ pub(super) fn idefics3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConf
 }
 
 /// LFM2-VL.
-pub(super) fn lfm2(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn lfm2(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
     let shape = shape(vision, &SIGLIP)?;
     let width = top.number("projector_hidden_size")?.unwrap_or(2560);
     let patches = vision.number("num_patches")?.unwrap_or(256u32);
@@ -170,7 +173,7 @@ pub(super) fn lfm2(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, 
 }
 
 /// PaddleOCR-VL.
-pub(super) fn paddleocr(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
+pub(crate) fn paddleocr(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
     let defaults = Defaults {
         hidden_size: 1152,
         intermediate_size: 4304,
@@ -189,4 +192,30 @@ pub(super) fn paddleocr(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfi
             merge: merge("spatial_merge_size", vision.number("spatial_merge_size")?)?,
         },
     }))
+}
+
+impl SiglipConfig {
+    pub(super) fn cost(&self) -> VisionCost {
+        let cost = self.shape.cost(2, self.side, 1);
+        match self.projector {
+            // The encoder sees its one size, whatever the size of the picture.
+            SiglipProjector::Pooled { tokens } => {
+                let tokens = u64::from(tokens).pow(2).max(1);
+                VisionCost {
+                    patches_of_token: u64::from(self.side).pow(2).div_ceil(tokens),
+                    tokens,
+                    ..cost
+                }
+            }
+            SiglipProjector::Joined { merge } | SiglipProjector::NormedNetwork { merge } => cost.joined(merge),
+            SiglipProjector::Network { merge, width, .. } => {
+                let inside = u64::from(width) * cost.hidden * u64::from(merge).pow(2);
+                let cost = cost.joined(merge);
+                VisionCost {
+                    others: cost.others + inside,
+                    ..cost
+                }
+            }
+        }
+    }
 }

@@ -1,0 +1,63 @@
+//! Activation functions of decoders and of encoders.
+
+use crate::error::Error;
+use crate::memory::ActivationCost;
+
+/// Activation functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activation {
+    /// `x · sigmoid(x)`.
+    Silu,
+    /// GELU by its tanh approximation.
+    GeluTanh,
+    /// The square of what is above 0 (Falcon-OCR).
+    SquaredRelu,
+    /// `x · sigmoid(1.702 · x)` with `x` of at most 7, times what comes up between -7 and 7, plus 1 (gpt-oss).
+    ClippedSilu,
+}
+
+impl Activation {
+    pub(crate) fn cost(self) -> ActivationCost {
+        let (results, in_place, kernel) = match self {
+            Self::Silu => (1, 2, true),
+            Self::GeluTanh => (1, 6, true),
+            // Gate, its slope and what it gates are each clipped or scaled.
+            Self::ClippedSilu => (3, 4, false),
+            Self::SquaredRelu => (2, 2, false),
+        };
+        ActivationCost {
+            results,
+            in_place,
+            kernel,
+        }
+    }
+}
+
+/// Activation functions of encoders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EncoderActivation {
+    /// GELU by the error function.
+    Gelu,
+    /// GELU by its tanh approximation.
+    GeluTanh,
+    /// `x · sigmoid(1.702 · x)`.
+    QuickGelu,
+    /// `max(x, 0)`.
+    Relu,
+    /// `x · sigmoid(x)`.
+    Silu,
+}
+
+impl EncoderActivation {
+    /// The function that transformers' configs call so.
+    pub(crate) fn named(name: &str) -> Result<Self, Error> {
+        match name {
+            "gelu" => Ok(Self::Gelu),
+            "gelu_new" | "gelu_pytorch_tanh" | "gelu_fast" => Ok(Self::GeluTanh),
+            "quick_gelu" => Ok(Self::QuickGelu),
+            "relu" => Ok(Self::Relu),
+            "silu" | "swish" => Ok(Self::Silu),
+            other => Err(Error::Unsupported(format!("the activation `{other}`"))),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Softmax attention, `self_attn`.
+
+use crate::config::limits::{check_head, check_width};
+use crate::config::rope::RopeConfig;
+use crate::error::Error;
+use crate::memory::{AttentionCost, HeadNorms, Keys};
+
+/// Softmax attention with heads that may share keys.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttentionConfig {
+    /// Query heads.
+    pub heads: u32,
+    /// Key and value heads.
+    pub key_heads: u32,
+    /// How many of them the checkpoint holds, each of which becomes several, because the heads that shared it turn it
+    /// otherwise (Falcon-OCR); usually all.
+    pub stored_key_heads: u32,
+    /// Width of a head.
+    pub head_dim: u32,
+    /// Positions a query sees, itself included; `None` for all.
+    pub window: Option<u32>,
+    /// Index into [`DecoderConfig::ropes`](crate::DecoderConfig::ropes); `None` for layers without positions.
+    pub rope: Option<usize>,
+    /// Factor of the scores, without what the rope adds.
+    pub scale: f32,
+    /// True if q, k and v must have a bias.
+    pub qkv_bias: bool,
+    /// True if o must have a bias.
+    pub o_bias: bool,
+    /// Norms of queries and keys.
+    pub qk_norm: QkNorm,
+    /// Queries grow with their position (Ministral 3).
+    pub query_scaling: Option<QueryScaling>,
+    /// True if `q_proj` also makes a gate for what each head found, after its query (Qwen 3.5).
+    pub output_gate: bool,
+    /// True if every head has a `sinks`, the score of nothing at all (gpt-oss).
+    pub sinks: bool,
+}
+
+impl AttentionConfig {
+    /// Plain attention: everything in sight, scores over the root of the width, no bias, no norms.
+    pub fn new(heads: u32, key_heads: u32, head_dim: u32, rope: Option<usize>) -> Self {
+        Self {
+            heads,
+            key_heads,
+            stored_key_heads: key_heads,
+            head_dim,
+            window: None,
+            rope,
+            scale: (head_dim as f32).powf(-0.5),
+            qkv_bias: false,
+            o_bias: false,
+            qk_norm: QkNorm::None,
+            query_scaling: None,
+            output_gate: false,
+            sinks: false,
+        }
+    }
+}
+
+/// Norms of queries and keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QkNorm {
+    /// None.
+    None,
+    /// `q_norm`, `k_norm` over the width of one head (Qwen 3).
+    PerHead,
+    /// The same after they have turned (HunYuan).
+    PerHeadTurned,
+    /// `q_norm`, `k_norm` over all heads together (OLMo 2).
+    Whole,
+}
+
+/// Queries times `1 + beta · ln(1 + floor(position / original_context))` (`llama_4_scaling_beta`).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QueryScaling {
+    /// How fast.
+    pub beta: f32,
+    /// Positions without growth.
+    pub original_context: u32,
+}
+
+impl QkNorm {
+    /// The operations of these norms, and true if CUDA's kernel that splits and rotates the projections has them.
+    pub(crate) fn cost(self) -> (HeadNorms, bool) {
+        match self {
+            Self::None => (HeadNorms::None, true),
+            Self::PerHead => (HeadNorms::Together, true),
+            Self::PerHeadTurned => (HeadNorms::Together, false),
+            Self::Whole => (HeadNorms::Separate, false),
+        }
+    }
+}
+
+impl AttentionConfig {
+    pub(crate) fn check(&self, ropes: &[RopeConfig]) -> Result<(), Error> {
+        let unusable = |field, reason: String| Err(Error::InvalidField { field, reason });
+        if self.key_heads == 0 || !self.heads.is_multiple_of(self.key_heads) {
+            return unusable(
+                "num_key_value_heads",
+                format!("{} heads cannot share {}", self.heads, self.key_heads),
+            );
+        }
+        if self.stored_key_heads == 0 || !self.key_heads.is_multiple_of(self.stored_key_heads) {
+            return unusable(
+                "num_key_value_heads",
+                format!("{} heads cannot be made of {}", self.key_heads, self.stored_key_heads),
+            );
+        }
+        check_head("head_dim", self.head_dim)?;
+        check_width(
+            "head_dim",
+            (u64::from(self.heads) * if self.output_gate { 2 } else { 1 } + 2 * u64::from(self.key_heads))
+                .saturating_mul(self.head_dim.into()),
+        )?;
+        if self.window == Some(0) {
+            return unusable("sliding_window", "it is 0".into());
+        }
+        check_width("sliding_window", self.window.unwrap_or(0).into())?;
+        if !self.scale.is_finite() || self.scale <= 0.0 {
+            return unusable("head_dim", format!("it makes the attention's scale {}", self.scale));
+        }
+        match self.rope.and_then(|rope| ropes.get(rope)) {
+            Some(rope) if rope.dims > self.head_dim => unusable(
+                "partial_rotary_factor",
+                format!("{} of {} numbers of a head would turn", rope.dims, self.head_dim),
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl AttentionConfig {
+    pub(crate) fn cost(&self) -> AttentionCost {
+        let (norms, one_kernel) = self.qk_norm.cost();
+        AttentionCost {
+            heads: self.heads.into(),
+            key_heads: self.key_heads.into(),
+            width: self.head_dim.into(),
+            window: self.window.map(u64::from),
+            keys: Keys::Own,
+            norms,
+            one_kernel,
+            output_gate: self.output_gate,
+            sinks: self.sinks,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The gated delta net, `linear_attn` (Qwen 3.5, Qwen 3 Next).
+
+use crate::config::limits::{check_kernel, check_width};
+use crate::error::Error;
+use crate::memory::{CacheFormat, MixerCost, Part, Prefill};
+
+/// More numbers than the state of a recurrent layer has in any model.
+const LARGEST_STATE: u64 = 1 << 26;
+
+/// Tokens that the engine's delta rule computes together.
+pub const RULE_CHUNK: u32 = 64;
+
+/// Bytes of a number from the convolution to the gated norm: 32 bit floats on every backend.
+const WIDE: u64 = 4;
+
+/// The gated delta net of Qwen 3.5: heads that carry a matrix from keys to values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeltaNetConfig {
+    /// Heads of queries and keys.
+    pub key_heads: u32,
+    /// Heads of values, of which several may share one of the keys.
+    pub value_heads: u32,
+    /// Width of a query and of a key.
+    pub key_width: u32,
+    /// Width of a value.
+    pub value_width: u32,
+    /// Tokens that the convolution before it sees.
+    pub kernel: u32,
+    /// How the checkpoint keeps the projections of the input.
+    pub projections: DeltaProjections,
+}
+
+/// How a checkpoint keeps the projections of a delta net's input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeltaProjections {
+    /// `in_proj_qkv`, `in_proj_z`, `in_proj_b` and `in_proj_a` (Qwen 3.5).
+    Apart,
+    /// `in_proj_qkvz` and `in_proj_ba`, with the rows of each key head together (Qwen 3 Next).
+    ByKeyHead,
+}
+
+impl DeltaNetConfig {
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let unusable = |field, reason: String| Err(Error::InvalidField { field, reason });
+        if self.key_heads == 0 || self.value_heads == 0 || !self.value_heads.is_multiple_of(self.key_heads) {
+            let reason = format!(
+                "{} heads of values cannot share {} of keys",
+                self.value_heads, self.key_heads
+            );
+            return unusable("linear_num_key_heads", reason);
+        }
+        if self.key_width == 0 {
+            return unusable("linear_key_head_dim", "it is 0".into());
+        }
+        if self.value_width == 0 {
+            return unusable("linear_value_head_dim", "it is 0".into());
+        }
+        let (keys, values) = (
+            u64::from(self.key_heads).saturating_mul(self.key_width.into()),
+            u64::from(self.value_heads).saturating_mul(self.value_width.into()),
+        );
+        check_width("linear_num_key_heads", keys)?;
+        check_width("linear_num_value_heads", values)?;
+        check_width(
+            "linear_num_value_heads",
+            2 * keys + 2 * values + 2 * u64::from(self.value_heads),
+        )?;
+        let state = values.saturating_mul(self.key_width.into());
+        if state > LARGEST_STATE {
+            return unusable(
+                "linear_key_head_dim",
+                format!("it makes a state of {state} numbers in every layer"),
+            );
+        }
+        check_kernel("linear_conv_kernel_dim", self.kernel)
+    }
+}
+
+impl DeltaNetConfig {
+    /// Numbers of all queries, or of all keys, and of all values, for one token.
+    fn widths(&self) -> (u64, u64) {
+        (
+            u64::from(self.key_heads) * u64::from(self.key_width),
+            u64::from(self.value_heads) * u64::from(self.value_width),
+        )
+    }
+}
+
+impl MixerCost for DeltaNetConfig {
+    fn weights(&self, hidden: u64) -> Vec<Part> {
+        let (keys, values) = self.widths();
+        vec![
+            Part::matrix(2 * keys + 2 * values + 2 * u64::from(self.value_heads), hidden),
+            Part::plain(2 * keys + values, self.kernel.into()),
+            Part::matrix(hidden, values),
+        ]
+    }
+
+    fn cache(&self, _format: &CacheFormat, _positions: u64) -> u64 {
+        let (keys, values) = self.widths();
+        WIDE * (values * u64::from(self.key_width) + u64::from(self.kernel - 1) * (2 * keys + values))
+    }
+
+    fn prefill(&self, pass: &mut Prefill<'_>, _keys_alone: bool) {
+        let value_heads = u64::from(self.value_heads);
+        let (keys, values) = self.widths();
+        let mixed = 2 * keys + values;
+        let rows = pass.rows;
+        let wide = |pass: &mut Prefill<'_>, numbers: u64| pass.take(rows * numbers * WIDE, rows * numbers);
+        pass.product(pass.hidden, mixed + values + 2 * value_heads);
+        if pass.element != WIDE {
+            wide(pass, mixed);
+        }
+        pass.short_conv(mixed, self.kernel.into(), WIDE);
+        wide(pass, mixed);
+        pass.in_place(1);
+        // Unit vectors, values in rows of their own, decays and rates.
+        for numbers in [2 * keys, 2 * keys, values, 6 * value_heads] {
+            wide(pass, numbers);
+        }
+        self.rule(pass);
+        // The norm of the outputs, its gate, and both in the type of the stream.
+        for numbers in [values, values, values, values] {
+            wide(pass, numbers);
+        }
+        pass.in_place(2);
+        if pass.element != WIDE {
+            pass.make(values);
+        }
+        pass.product(values, pass.hidden);
+    }
+}
+
+impl DeltaNetConfig {
+    /// The delta rule by chunks (the engine's `DeltaRule::chunks`, in its order).
+    fn rule(&self, pass: &mut Prefill<'_>) {
+        let chunk = u64::from(RULE_CHUNK);
+        let [key_heads, value_heads, key_width, value_width] =
+            [self.key_heads, self.value_heads, self.key_width, self.value_width].map(u64::from);
+        let rows = pass.rows;
+        let chunks = rows.div_ceil(chunk);
+        let squares = rows * chunk;
+        let make = |pass: &mut Prefill<'_>, numbers: u64| pass.take(numbers * WIDE, numbers);
+        // Copies in the order of the chunks.
+        for numbers in [rows * key_heads * key_width; 3] {
+            make(pass, numbers);
+        }
+        // The decay between tokens, and the similarity of their keys.
+        for numbers in [
+            value_heads * squares,
+            value_heads * squares,
+            key_heads * squares,
+            value_heads * squares,
+        ] {
+            make(pass, numbers);
+        }
+        pass.in_place(4);
+        // The inverse of the triangles, by blocks, and the solver.
+        for numbers in [value_heads * squares; 8] {
+            make(pass, numbers);
+        }
+        pass.in_place(24);
+        for numbers in [
+            key_heads * squares,
+            value_heads * squares,
+            rows * value_heads * key_width,
+            rows * value_heads * key_width,
+            rows * value_heads * key_width,
+        ] {
+            make(pass, numbers);
+        }
+        let state = value_heads * value_width * key_width;
+        for _ in 0..chunks {
+            let of_values = chunk * value_heads * value_width;
+            for numbers in [of_values, of_values, state, state] {
+                make(pass, numbers);
+            }
+            pass.in_place(1);
+        }
+        // States and corrections joined, one copy for each, then the outputs, in the order of the tokens at last.
+        make(pass, chunks * state);
+        pass.in_place(2 * chunks);
+        for numbers in [rows * value_heads * value_width; 4] {
+            make(pass, numbers);
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Kinds of layers: for each its config, its checks and the memory that it costs. A file for each mixer, `dense` and
+//! `moe` for the feed-forward networks.
+
+pub(crate) mod attention;
+pub(crate) mod cross_attention;
+pub(crate) mod delta_net;
+pub(crate) mod dense;
+pub(crate) mod gated_conv;
+pub mod mla;
+pub mod moe;

@@ -1,0 +1,174 @@
+//! DeepSeek V2 and V3 and those that share their shape: attention over latents, experts after the first layers.
+
+use super::glm4_moe::feed_forwards;
+use super::row::FamilyRow;
+use super::shapes::Shapes;
+use super::source::Source;
+use crate::config::decoder::{Activation, DecoderConfig, DenseConfig, FeedForward, LayerConfig, Mixer, NormPlacement};
+use crate::config::mla::MlaConfig;
+use crate::config::rope::{Defaults, For, RopeConfig};
+use crate::config::{Family, Fields};
+use crate::error::Error;
+
+/// The rows of the family.
+pub(super) const FAMILIES: &[FamilyRow] = &[
+    FamilyRow::text(&["deepseek_v2", "deepseek_v3", "joyai_llm_flash", "kimi_k2"], deepseek),
+    FamilyRow::text(&["glm4_moe_lite"], glm4_moe_lite),
+];
+
+/// The epsilon of the norms of the latents, whatever the config says about the others.
+const LATENT_EPS: f32 = 1e-6;
+
+/// DeepSeek V2, V2 Lite, V3, R1 and Kimi K2.
+pub(super) fn deepseek(source: Source<'_>) -> Result<Family, Error> {
+    decoder(source.text, Some(LATENT_EPS))?.family()
+}
+
+/// GLM 4.7 Flash.
+pub(super) fn glm4_moe_lite(source: Source<'_>) -> Result<Family, Error> {
+    decoder(source.text, None)?.family()
+}
+
+fn decoder(text: Fields<'_>, eps: Option<f32>) -> Result<DecoderConfig, Error> {
+    let shapes = Shapes::parse(text)?;
+    let (qk_nope_head_dim, qk_rope_head_dim) = (text.required("qk_nope_head_dim")?, text.required("qk_rope_head_dim")?);
+    // The rope would call it a head's width.
+    if qk_rope_head_dim == 0 || !qk_rope_head_dim.is_multiple_of(2) {
+        return Err(Error::InvalidField {
+            field: "qk_rope_head_dim",
+            reason: format!("{qk_rope_head_dim} is not an even number above 0"),
+        });
+    }
+    let latent = MlaConfig {
+        heads: shapes.heads,
+        q_lora_rank: text.number("q_lora_rank")?,
+        kv_lora_rank: text.required("kv_lora_rank")?,
+        qk_nope_head_dim,
+        qk_rope_head_dim,
+        v_head_dim: text.required("v_head_dim")?,
+        rope: 0,
+        scale: (qk_nope_head_dim as f32 + qk_rope_head_dim as f32).powf(-0.5) * loudness(text)?,
+        bias: text.flag("attention_bias")?.unwrap_or(false),
+        eps: eps.unwrap_or(shapes.eps),
+    };
+    let layer = LayerConfig {
+        norms: NormPlacement::Pre,
+        mixer: Mixer::Mla(latent),
+        feed_forward: FeedForward::Dense(DenseConfig {
+            width: shapes.width,
+            activation: Activation::Silu,
+            bias: false,
+        }),
+    };
+    let defaults = Defaults {
+        traditional: true,
+        ..Defaults::default()
+    };
+    let rope = RopeConfig::parse(text, qk_rope_head_dim, For::All, defaults)?;
+    let mut config = shapes.decoder(vec![rope], vec![layer; shapes.layers as usize]);
+    feed_forwards(text, &mut config)?;
+    Ok(config)
+}
+
+/// The factor of all scores for a stretched context (`mscale_all_dim`).
+fn loudness(text: Fields<'_>) -> Result<f32, Error> {
+    let Some(scaling) = text.object("rope_scaling")?.or(text.object("rope_parameters")?) else {
+        return Ok(1.0);
+    };
+    let (all, factor) = (
+        scaling.number::<f32>("mscale_all_dim")?,
+        scaling.number::<f32>("factor")?,
+    );
+    Ok(match (all, factor) {
+        (Some(all), Some(factor)) if all != 0.0 && factor > 1.0 => (0.1 * all * factor.ln() + 1.0).powi(2),
+        _ => 1.0,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::{json, Value};
+
+    use super::*;
+    use crate::config::moe::{GroupScore, Scoring};
+    use crate::ModelConfig;
+
+    /// DeepSeek V2 Lite.
+    fn parse(changes: Value) -> Result<Box<DecoderConfig>, Error> {
+        let mut config = json!({"model_type": "deepseek_v2", "hidden_size": 2048, "num_hidden_layers": 27,
+            "intermediate_size": 10944, "moe_intermediate_size": 1408, "num_attention_heads": 16, "num_key_value_heads": 16,
+            "vocab_size": 102400, "kv_lora_rank": 512, "q_lora_rank": null, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+            "v_head_dim": 128, "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6,
+            "first_k_dense_replace": 1, "moe_layer_freq": 1, "topk_method": "greedy", "n_group": 1, "topk_group": 1,
+            "scoring_func": "softmax", "norm_topk_prob": false, "routed_scaling_factor": 1.0, "rope_theta": 10000,
+            "rope_scaling": {"type": "yarn", "factor": 40, "beta_fast": 32, "beta_slow": 1, "mscale": 0.707,
+                             "mscale_all_dim": 0.707, "original_max_position_embeddings": 4096}});
+        config
+            .as_object_mut()
+            .unwrap()
+            .extend(changes.as_object().unwrap().clone());
+        match ModelConfig::parse(&config.to_string())?.family {
+            Family::Decoder(config) => Ok(config),
+            Family::Gemma4(_) | Family::Encoder(_) => panic!("another family"),
+        }
+    }
+
+    #[test]
+    fn the_lite_model_scales_its_scores_by_the_stretched_context() {
+        let config = parse(json!({})).unwrap();
+        let Mixer::Mla(latent) = &config.layers[0].mixer else {
+            panic!("no latents")
+        };
+        let loudness = 0.1 * 0.707 * 40f32.ln() + 1.0;
+        assert!((latent.scale - loudness * loudness / 192f32.sqrt()).abs() < 1e-6);
+        assert_eq!(
+            (
+                latent.q_lora_rank,
+                config.ropes[0].amplitude,
+                config.ropes[0].traditional
+            ),
+            (None, 1.0, true)
+        );
+        let feed_forwards: Vec<bool> = config
+            .layers
+            .iter()
+            .map(|layer| matches!(layer.feed_forward, FeedForward::Moe(_)))
+            .collect();
+        assert!(!feed_forwards[0] && feed_forwards[1..].iter().all(|experts| *experts));
+    }
+
+    #[test]
+    fn the_large_models_choose_from_groups() {
+        let router = |changes: Value| match parse(changes).unwrap().layers[5].feed_forward {
+            FeedForward::Moe(experts) => experts.router,
+            FeedForward::Dense(_) => panic!("no experts"),
+        };
+        let v2 = router(json!({"topk_method": "group_limited_greedy", "n_group": 8, "topk_group": 3}));
+        assert_eq!(
+            (v2.scoring, v2.correction, v2.groups.unwrap().score),
+            (Scoring::Softmax, false, GroupScore::Best)
+        );
+        let v3 = json!({"model_type": "deepseek_v3", "topk_method": "noaux_tc", "scoring_func": "sigmoid", "n_group": 8, "topk_group": 4});
+        let v3 = router(v3);
+        assert_eq!(
+            (v3.scoring, v3.correction, v3.groups.unwrap().score),
+            (Scoring::Sigmoid, true, GroupScore::TwoBest)
+        );
+    }
+
+    #[test]
+    fn impossible_shapes_are_refused_by_name() {
+        for (field, value) in [
+            ("kv_lora_rank", json!(0)),
+            ("q_lora_rank", json!(0)),
+            ("q_lora_rank", json!(u32::MAX)),
+            ("qk_rope_head_dim", json!(63)),
+            ("qk_nope_head_dim", json!(u32::MAX)),
+            ("v_head_dim", json!(0)),
+        ] {
+            let error = parse(json!({field: value.clone()})).unwrap_err().to_string();
+            assert!(error.contains(field), "{field} {value}: {error}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! GLM 4, dense: norms around both halves of a layer, neighbours of half a head turn against each other.
+
+use super::row::{FamilyRow, ProcessorRow, VisionRow};
+use super::shapes::Shapes;
+use super::source::Source;
+use crate::config::decoder::{
+    Activation, AttentionConfig, DecoderConfig, DenseConfig, FeedForward, LayerConfig, Mixer, NormPlacement,
+};
+use crate::config::rope::{Defaults, For, RopeConfig};
+use crate::config::vision::glm;
+use crate::config::Family;
+use crate::error::Error;
+use crate::image_processor::parts::{patches, FRAMES};
+use crate::image_processor::{Enlarging, ImageProcessor, ProcessorConfig, SmartResize, CLIP};
+use crate::image_prompt::ImagePrompt;
+
+/// How GLM-4.1V and its successors read pictures.
+pub(super) const VISION: VisionRow = VisionRow {
+    encoder: glm::glm4v,
+    processor: ProcessorRow::new(&["Glm4v", "Glm46V"], processor),
+    prompt: ImagePrompt {
+        placeholder: "<|image|>",
+        written: "<|begin_of_image|><|image|><|end_of_image|>",
+        feature: "<|image|>",
+        ..ImagePrompt::PLAIN
+    },
+    fixed: false,
+};
+
+/// The rows of the family.
+pub(super) const FAMILIES: &[FamilyRow] = &[
+    FamilyRow::text(&["glm4"], parse),
+    FamilyRow::vision(&["glm4v"], parse, VISION),
+    FamilyRow::vision(
+        &["glm_ocr"],
+        parse,
+        VisionRow {
+            encoder: glm::glm_ocr,
+            ..VISION
+        },
+    ),
+];
+
+/// Names of the norms in the checkpoints.
+const NORMS: &[(&str, &str)] = &[
+    ("post_attention_layernorm", "pre_feedforward_layernorm"),
+    ("post_self_attn_layernorm", "post_attention_layernorm"),
+    ("post_mlp_layernorm", "post_feedforward_layernorm"),
+];
+
+/// GLM 4 of 9 and 32 billion parameters.
+pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
+    let text = source.text;
+    let shapes = Shapes::parse(text)?;
+    let defaults = Defaults {
+        traditional: true,
+        partial: 0.5,
+        ..Defaults::default()
+    };
+    let rope = RopeConfig::parse(text, shapes.head_dim, For::All, defaults)?;
+    let layer = LayerConfig {
+        norms: NormPlacement::Sandwich,
+        mixer: Mixer::Attention(AttentionConfig {
+            qkv_bias: text.flag("attention_bias")?.unwrap_or(false),
+            ..AttentionConfig::new(shapes.heads, shapes.key_heads, shapes.head_dim, Some(0))
+        }),
+        feed_forward: FeedForward::Dense(DenseConfig {
+            width: shapes.width,
+            activation: Activation::Silu,
+            bias: false,
+        }),
+    };
+    let layers = vec![layer; shapes.layers as usize];
+    DecoderConfig {
+        renames: NORMS,
+        ..shapes.decoder(vec![rope], layers)
+    }
+    .family()
+}
+
+fn processor(processor: &ProcessorConfig) -> Result<ImageProcessor, Error> {
+    let frames = processor.number("temporal_patch_size", 2, FRAMES)?;
+    let counted = |rule| SmartResize {
+        frames,
+        enlarging: Enlarging::Together,
+        ..rule
+    };
+    patches(processor, 14, 2, (12_544, 11_760_000), counted, true, CLIP)
+}

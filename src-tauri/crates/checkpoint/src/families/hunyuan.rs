@@ -1,0 +1,63 @@
+//! HunYuan, dense: Llama's shape, in which the heads of queries and keys are normed after they have turned.
+
+use super::llama;
+use super::row::{FamilyRow, ProcessorRow, VisionRow};
+use super::source::Source;
+use crate::config::decoder::{DecoderConfig, QkNorm};
+use crate::config::vision::hunyuan;
+use crate::config::Family;
+use crate::error::Error;
+use crate::image_processor::parts::patches;
+use crate::image_processor::{Features, Filter, ImageProcessor, ProcessorConfig, SmartResize, CLIP};
+use crate::image_prompt::ImagePrompt;
+
+/// The rows of the family.
+pub(super) const FAMILIES: &[FamilyRow] = &[
+    FamilyRow::text(&["hunyuan_v1_dense"], parse),
+    FamilyRow::vision(
+        &["hunyuan_vl"],
+        parse,
+        VisionRow {
+            encoder: hunyuan::parse,
+            processor: ProcessorRow::new(&["HunYuanVL"], processor),
+            prompt: ImagePrompt {
+                placeholder: "<｜hy_place▁holder▁no▁102｜>",
+                written: "<｜hy_place▁holder▁no▁100｜><｜hy_place▁holder▁no▁102｜><｜hy_place▁holder▁no▁101｜>",
+                feature: "<｜hy_place▁holder▁no▁102｜>",
+                ..ImagePrompt::PLAIN
+            },
+            fixed: false,
+        },
+    ),
+];
+
+/// Names of the norms of heads in the checkpoints.
+const NORMS: &[(&str, &str)] = &[("query_layernorm", "q_norm"), ("key_layernorm", "k_norm")];
+
+/// HunYuan of 0.5 to 7 billion parameters, and the language part of HunyuanOCR.
+pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
+    let mut config = llama::decoder(source.text)?;
+    if source.text.flag("use_qk_norm")?.unwrap_or(true) {
+        config
+            .attention()
+            .for_each(|attention| attention.qk_norm = QkNorm::PerHeadTurned);
+    }
+    DecoderConfig {
+        renames: NORMS,
+        ..config
+    }
+    .family()
+}
+
+fn processor(processor: &ProcessorConfig) -> Result<ImageProcessor, Error> {
+    let rows = |rule| SmartResize {
+        features: Features::Rows,
+        ..rule
+    };
+    // Its file names Lanczos, its own code resizes by Pillow's default.
+    let described = patches(processor, 16, 1, (262_144, 4_194_304), rows, false, CLIP)?;
+    Ok(ImageProcessor {
+        filter: Filter::Bicubic,
+        ..described
+    })
+}

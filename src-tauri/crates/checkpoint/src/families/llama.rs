@@ -1,0 +1,51 @@
+//! Llama and those that share its shape: norms before, rotary positions of any kind, a gated network with SiLU.
+
+use super::row::FamilyRow;
+use super::shapes::{windows, Shapes};
+use super::source::Source;
+use crate::config::decoder::{
+    Activation, AttentionConfig, DecoderConfig, DenseConfig, FeedForward, LayerConfig, Mixer, NormPlacement,
+};
+use crate::config::rope::{Defaults, For, RopeConfig};
+use crate::config::{Family, Fields};
+use crate::error::Error;
+
+/// The rows of the family.
+pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text(&["llama", "iquestcoder", "xverse"], parse)];
+
+/// Llama 1 to 3.
+pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
+    decoder(source.text)?.family()
+}
+
+/// The decoder by Llama's fields.
+pub(super) fn decoder(text: Fields<'_>) -> Result<DecoderConfig, Error> {
+    let shapes = Shapes::parse(text)?;
+    let activation = match text.text("hidden_act")?.as_deref() {
+        None | Some("silu" | "swish") => Activation::Silu,
+        Some("gelu_pytorch_tanh" | "gelu_new" | "gelu_fast") => Activation::GeluTanh,
+        Some(other) => return Err(Error::Unsupported(format!("the activation `{other}`"))),
+    };
+    let bias = text.flag("attention_bias")?.unwrap_or(false);
+    let windows = windows(text, shapes.layers)?.unwrap_or_else(|| vec![None; shapes.layers as usize]);
+    let attention = AttentionConfig {
+        qkv_bias: bias,
+        o_bias: bias,
+        ..AttentionConfig::new(shapes.heads, shapes.key_heads, shapes.head_dim, Some(0))
+    };
+    let dense = DenseConfig {
+        width: shapes.width,
+        activation,
+        bias: text.flag("mlp_bias")?.unwrap_or(false),
+    };
+    let layers = windows.into_iter().map(|window| LayerConfig {
+        norms: NormPlacement::Pre,
+        mixer: Mixer::Attention(AttentionConfig {
+            window,
+            ..attention.clone()
+        }),
+        feed_forward: FeedForward::Dense(dense),
+    });
+    let rope = RopeConfig::parse(text, shapes.head_dim, For::All, Defaults::default())?;
+    Ok(shapes.decoder(vec![rope], layers.collect()))
+}

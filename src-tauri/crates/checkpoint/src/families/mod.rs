@@ -1,0 +1,146 @@
+//! From `model_type` to all that a family decides: one file per family, with its rows, and the list of those files.
+
+mod bert;
+mod deepseek;
+mod ernie4_5;
+mod exaone4;
+mod falcon_ocr;
+mod gemma3;
+mod gemma3n;
+mod gemma4;
+mod glm4;
+mod glm4_moe;
+mod gpt_oss;
+mod granite;
+mod hunyuan;
+mod idefics;
+mod internvl;
+mod lfm2;
+mod llama;
+mod mistral;
+mod mixtral;
+mod mllama;
+mod nomic_bert;
+mod olmo;
+mod phi3;
+mod pixtral;
+mod processors;
+mod qwen;
+mod qwen_hybrid;
+mod qwen_moe;
+mod refused;
+mod row;
+mod seed_oss;
+mod shapes;
+mod smollm3;
+mod source;
+#[cfg(test)]
+mod tests;
+mod wrapper;
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::config::{Family, Fields, VisionConfig};
+use crate::error::Error;
+use crate::image_prompt::ImagePrompt;
+use row::{FamilyRow, VisionRow};
+pub(crate) use source::Source;
+
+/// Every family that can be loaded.
+const FAMILIES: &[&[FamilyRow]] = &[
+    bert::FAMILIES,
+    deepseek::FAMILIES,
+    ernie4_5::FAMILIES,
+    exaone4::FAMILIES,
+    falcon_ocr::FAMILIES,
+    gemma3::FAMILIES,
+    gemma3n::FAMILIES,
+    gemma4::FAMILIES,
+    glm4::FAMILIES,
+    glm4_moe::FAMILIES,
+    gpt_oss::FAMILIES,
+    granite::FAMILIES,
+    hunyuan::FAMILIES,
+    idefics::FAMILIES,
+    internvl::FAMILIES,
+    lfm2::FAMILIES,
+    llama::FAMILIES,
+    mistral::FAMILIES,
+    mixtral::FAMILIES,
+    mllama::FAMILIES,
+    nomic_bert::FAMILIES,
+    olmo::FAMILIES,
+    phi3::FAMILIES,
+    pixtral::FAMILIES,
+    qwen::FAMILIES,
+    qwen_hybrid::FAMILIES,
+    qwen_moe::FAMILIES,
+    seed_oss::FAMILIES,
+    smollm3::FAMILIES,
+];
+
+/// Every `model_type` that can be loaded, in alphabetical order.
+pub static KNOWN_MODEL_TYPES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let mut types: Vec<_> = rows().flat_map(|row| row.model_types).copied().collect();
+    types.sort_unstable();
+    types
+});
+
+fn rows() -> impl Iterator<Item = &'static FamilyRow> {
+    FAMILIES.iter().copied().flatten()
+}
+
+fn row(model_type: &str) -> Option<&'static FamilyRow> {
+    rows().find(|row| row.model_types.contains(&model_type))
+}
+
+fn vision_rows() -> impl Iterator<Item = &'static VisionRow> {
+    rows().filter_map(|row| row.vision.as_ref())
+}
+
+fn vision_row(model_type: &str) -> Option<&'static VisionRow> {
+    row(model_type)?.vision.as_ref()
+}
+
+/// Reads the shapes of a model of this type.
+pub(crate) fn parse(model_type: &str, source: Source<'_>) -> Result<Family, Error> {
+    match row(model_type) {
+        Some(row) => (row.text)(source),
+        None => Err(refused::refused(model_type).unwrap_or_else(|| unknown(model_type))),
+    }
+}
+
+/// Reads the vision encoder of a model's file; `None` if models of this type have none.
+///
+/// # Errors
+/// Why no encoder can be built, if the file describes one or models of this type have one.
+pub(crate) fn parse_vision(model_type: &str, top: Fields<'_>) -> Result<Option<VisionConfig>, Error> {
+    const FIELD: &str = "vision_config";
+    let Some(row) = vision_row(model_type) else {
+        return match top.has(FIELD) {
+            true => Err(Error::Unsupported(format!(
+                "a vision tower beside models of type `{model_type}`"
+            ))),
+            false => Ok(None),
+        };
+    };
+    let vision = match row.fixed {
+        true => top,
+        false => top.object(FIELD)?.ok_or(Error::MissingField(FIELD))?,
+    };
+    (row.encoder)(vision, top).map(Some)
+}
+
+/// The form of pictures in the prompts of the model with this `config.json`; `None` if its family reads none.
+pub fn image_prompt(config: &Value) -> Option<&'static ImagePrompt> {
+    Some(&vision_row(config.get("model_type")?.as_str()?)?.prompt)
+}
+
+fn unknown(model_type: &str) -> Error {
+    Error::UnknownFamily {
+        model_type: model_type.to_owned(),
+        known: &KNOWN_MODEL_TYPES,
+    }
+}

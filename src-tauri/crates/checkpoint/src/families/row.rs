@@ -1,0 +1,88 @@
+//! The row of a family: all that its name decides.
+
+use super::source::Source;
+use crate::config::{Family, Fields, VisionConfig};
+use crate::error::Error;
+use crate::image_processor::{ImageProcessor, ProcessorConfig};
+use crate::image_prompt::ImagePrompt;
+
+/// A family: a parser of its text part, and how it sees.
+pub(super) struct FamilyRow {
+    /// The `model_type`s of config.json that go by it.
+    pub model_types: &'static [&'static str],
+    /// Reads the text part.
+    pub text: fn(Source<'_>) -> Result<Family, Error>,
+    pub vision: Option<VisionRow>,
+}
+
+/// The part of a family that reads pictures.
+pub(super) struct VisionRow {
+    /// Reads `vision_config`; the second argument is the whole file.
+    pub encoder: fn(Fields<'_>, Fields<'_>) -> Result<VisionConfig, Error>,
+    pub processor: ProcessorRow,
+    pub prompt: ImagePrompt,
+    /// True if its numbers are fixed: there is no `vision_config` and no file of a processor.
+    pub fixed: bool,
+}
+
+/// An image processor.
+pub(super) struct ProcessorRow {
+    /// Its names in `preprocessor_config.json`, without `ImageProcessor` or `VideoProcessor`.
+    pub names: &'static [&'static str],
+    /// Reads its file; defaults are those of transformers.
+    pub describe: fn(&ProcessorConfig) -> Result<ImageProcessor, Error>,
+    /// True if repositories of the family name another processor, or none.
+    pub always: bool,
+}
+
+impl FamilyRow {
+    /// A family that reads text alone.
+    pub(super) const fn text(
+        model_types: &'static [&'static str],
+        text: fn(Source<'_>) -> Result<Family, Error>,
+    ) -> Self {
+        Self {
+            model_types,
+            text,
+            vision: None,
+        }
+    }
+
+    /// A family that reads pictures too.
+    pub(super) const fn vision(
+        model_types: &'static [&'static str],
+        text: fn(Source<'_>) -> Result<Family, Error>,
+        vision: VisionRow,
+    ) -> Self {
+        Self {
+            model_types,
+            text,
+            vision: Some(vision),
+        }
+    }
+}
+
+impl ProcessorRow {
+    pub(super) const fn new(
+        names: &'static [&'static str],
+        describe: fn(&ProcessorConfig) -> Result<ImageProcessor, Error>,
+    ) -> Self {
+        Self {
+            names,
+            describe,
+            always: false,
+        }
+    }
+
+    /// For families whose repositories name another processor, or none.
+    pub(super) const fn always(
+        names: &'static [&'static str],
+        describe: fn(&ProcessorConfig) -> Result<ImageProcessor, Error>,
+    ) -> Self {
+        Self {
+            names,
+            describe,
+            always: true,
+        }
+    }
+}

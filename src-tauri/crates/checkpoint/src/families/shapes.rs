@@ -1,0 +1,100 @@
+//! Fields that nearly every decoder's config has.
+
+use crate::config::decoder::{DecoderConfig, LayerConfig, LmHead, NormConfig};
+use crate::config::limits::check_layers;
+use crate::config::rope::RopeConfig;
+use crate::config::{Family, Fields};
+use crate::error::Error;
+
+/// The shapes that nearly every dense decoder's config has under the same names.
+pub(super) struct Shapes {
+    pub hidden_size: u32,
+    pub vocab_size: u32,
+    pub layers: u32,
+    pub heads: u32,
+    pub key_heads: u32,
+    pub head_dim: u32,
+    /// `intermediate_size`.
+    pub width: u32,
+    pub eps: f32,
+    pub lm_head: LmHead,
+}
+
+impl Shapes {
+    pub(super) fn parse(text: Fields<'_>) -> Result<Self, Error> {
+        Self::with_width(text, text.required("intermediate_size")?)
+    }
+
+    /// The same if the config need not tell the width of a dense network.
+    pub(super) fn with_width(text: Fields<'_>, width: u32) -> Result<Self, Error> {
+        let (hidden_size, heads) = (text.required("hidden_size")?, text.required("num_attention_heads")?);
+        Ok(Self {
+            hidden_size,
+            vocab_size: text.required("vocab_size")?,
+            layers: check_layers(text.required("num_hidden_layers")?)?,
+            heads,
+            key_heads: text.number("num_key_value_heads")?.unwrap_or(heads),
+            head_dim: text.number("head_dim")?.unwrap_or(hidden_size / heads),
+            width,
+            eps: text.number("rms_norm_eps")?.unwrap_or(1e-6),
+            lm_head: match text.flag("tie_word_embeddings")? {
+                Some(true) => LmHead::Tied,
+                Some(false) => LmHead::Untied,
+                None => LmHead::UntiedIfPresent,
+            },
+        })
+    }
+
+    /// A decoder of these shapes without any of the multipliers.
+    pub(super) fn decoder(&self, ropes: Vec<RopeConfig>, layers: Vec<LayerConfig>) -> DecoderConfig {
+        DecoderConfig {
+            hidden_size: self.hidden_size,
+            vocab_size: self.vocab_size,
+            read_only_tokens: 0,
+            norm: NormConfig {
+                eps: self.eps,
+                offset: false,
+                bare: false,
+            },
+            embedding_multiplier: None,
+            residual_multiplier: None,
+            bidirectional: false,
+            clip_residual: false,
+            logits_divisor: None,
+            logits_softcap: None,
+            norm_offset_unless_sanitized: false,
+            lm_head: self.lm_head,
+            ropes,
+            layers,
+            absent_layers: Vec::new(),
+            renames: &[],
+        }
+    }
+}
+
+impl DecoderConfig {
+    /// The checked end of a family's parser.
+    pub(super) fn family(self) -> Result<Family, Error> {
+        Ok(Family::Decoder(Box::new(self.check()?)))
+    }
+}
+
+/// The window of each layer by `layer_types`; `None` if the config has no such list.
+pub(super) fn windows(text: Fields<'_>, layers: u32) -> Result<Option<Vec<Option<u32>>>, Error> {
+    const FIELD: &str = "layer_types";
+    let Some(names) = text.texts(FIELD)? else {
+        return Ok(None);
+    };
+    if names.len() != layers as usize {
+        return Err(Error::InvalidField {
+            field: FIELD,
+            reason: format!("it names {} of {layers} layers", names.len()),
+        });
+    }
+    let windows = names.into_iter().map(|name| match name {
+        "full_attention" => Ok(None),
+        "sliding_attention" => text.required("sliding_window").map(Some),
+        other => Err(Error::Unsupported(format!("layers of type `{other}`"))),
+    });
+    windows.collect::<Result<_, _>>().map(Some)
+}

@@ -1,0 +1,107 @@
+//! Names of tensors: which part of a model one belongs to.
+
+/// Parts of a checkpoint that the text model does not use.
+const UNUSED: [&str; 17] = [
+    "vision_tower.",
+    "vision_model.",
+    "visual.",
+    "multi_modal_projector.",
+    "vit.",
+    "img_projector.",
+    "audio_tower.",
+    "embed_audio.",
+    "embed_vision.",
+    "vision_embedder.",
+    "talker.",
+    "code2wav.",
+    "rotary_emb",
+    "input_max",
+    "input_min",
+    "output_max",
+    "output_min",
+];
+
+/// True if the text model does not use a tensor of this name; such tensors are never read.
+pub fn is_unused_tensor(name: &str) -> bool {
+    UNUSED.iter().any(|part| name.contains(part))
+}
+
+/// Name prefixes of vision encoder and projector tensors.
+const PARTS: [&str; 10] = [
+    "vision_tower.",
+    "vision_model.",
+    "visual.",
+    "multi_modal_projector.",
+    "embed_vision.",
+    "connector.",
+    "mlp1.",
+    "mlp_AR.",
+    "vit.",
+    "img_projector.",
+];
+
+/// A tensor's name without what wrappers of the text model and of towers put before it.
+pub fn without_wrappers(name: &str) -> &str {
+    const WRAPPERS: [&str; 4] = ["language_model.", "model.", "text_model.", "thinker."];
+    let mut short = name;
+    while let Some(rest) = WRAPPERS.iter().find_map(|wrapper| short.strip_prefix(wrapper)) {
+        short = rest;
+    }
+    short
+}
+
+/// The name of a tower's tensor without what wrappers put before it; `None` for tensors of other parts. Qwen's towers
+/// and HunyuanOCR's are called `vision_tower` as in conversions, whatever the file says.
+pub fn tower_tensor(name: &str) -> Option<String> {
+    let short = without_wrappers(name);
+    PARTS.iter().find(|part| short.starts_with(**part))?;
+    Some(match short.strip_prefix("visual.").or(short.strip_prefix("vit.")) {
+        Some(rest) => format!("vision_tower.{rest}"),
+        None => short.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tower_tensor;
+
+    #[test]
+    fn towers_are_found_whatever_stands_before_their_names() {
+        for (name, short) in [
+            (
+                "vision_tower.blocks.0.norm1.weight",
+                Some("vision_tower.blocks.0.norm1.weight"),
+            ),
+            (
+                "model.visual.blocks.0.norm1.weight",
+                Some("vision_tower.blocks.0.norm1.weight"),
+            ),
+            ("visual.merger.ln_q.weight", Some("vision_tower.merger.ln_q.weight")),
+            (
+                "model.language_model.visual.merger.ln_q.weight",
+                Some("vision_tower.merger.ln_q.weight"),
+            ),
+            (
+                "model.vision_tower.patch_embedder.input_proj.weight",
+                Some("vision_tower.patch_embedder.input_proj.weight"),
+            ),
+            (
+                "model.embed_vision.embedding_projection.weight",
+                Some("embed_vision.embedding_projection.weight"),
+            ),
+            (
+                "vit.layers.0.input_layernorm.weight",
+                Some("vision_tower.layers.0.input_layernorm.weight"),
+            ),
+            ("img_projector.weight", Some("img_projector.weight")),
+            (
+                "language_model.model.img_projector.weight",
+                Some("img_projector.weight"),
+            ),
+            ("language_model.model.layers.0.mlp.up_proj.weight", None),
+            ("model.embed_tokens.weight", None),
+        ] {
+            assert_eq!(tower_tensor(name).as_deref(), short, "{name}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Pictures in a prompt: the placeholder of a family's templates and the run of tokens that replaces it (transformers,
+//! `replace_image_token` of each processor; Falcon-OCR: mlx-vlm).
+
+use crate::image_processor::ImagePlan;
+
+/// The text that a family's templates write for a picture, and the tokens that its processor makes of it.
+#[derive(Debug)]
+pub struct ImagePrompt {
+    /// The token that the template writes for a picture.
+    pub placeholder: &'static str,
+    /// All that such templates write, marks included, for a template that knows no pictures.
+    pub written: &'static str,
+    /// The token that takes a feature, unless config.json names one.
+    pub feature: &'static str,
+    /// The text around the placeholder before the prompt is encoded.
+    pub around: &'static str,
+    /// The most pictures of a conversation.
+    pub most: Option<usize>,
+    /// A template for models that bring none.
+    pub template: Option<&'static str>,
+    /// The run that a placeholder becomes.
+    pub run: ImageRun,
+}
+
+/// The run of tokens that a placeholder becomes.
+#[derive(Debug)]
+pub enum ImageRun {
+    /// Features.
+    Features,
+    /// Features between two marks.
+    Between(&'static str, &'static str),
+    /// Rows of features, the first mark after each but the last, the second after the last.
+    Rows(&'static str, &'static str),
+    /// Tiles, each after a mark with its place, a line for each row of them; then the full picture.
+    Idefics,
+    /// Tiles, each after a mark with its place; then the full picture; all between two marks.
+    Lfm2,
+    /// The placeholder itself: the model reads features next to the prompt.
+    Itself,
+}
+
+/// A segment of a run.
+#[derive(Debug, PartialEq, Eq)]
+pub enum RunSegment {
+    /// This number of features.
+    Features(usize),
+    /// Control tokens and line ends, as they are spelled.
+    Marks(String),
+    /// The placeholder itself.
+    Placeholder,
+}
+
+impl ImagePrompt {
+    /// A run of features alone; the fields that most families share.
+    pub(crate) const PLAIN: Self = Self {
+        placeholder: "",
+        written: "",
+        feature: "",
+        around: "",
+        most: None,
+        template: None,
+        run: ImageRun::Features,
+    };
+}
+
+impl ImagePrompt {
+    /// The tokens that the row names.
+    pub fn spelled(&self) -> [&'static str; 5] {
+        let (open, close) = match self.run {
+            ImageRun::Between(open, close) | ImageRun::Rows(open, close) => (open, close),
+            ImageRun::Idefics => ("<fake_token_around_image>", "<global-img>"),
+            ImageRun::Lfm2 => ("<|image_start|>", "<|image_end|>"),
+            ImageRun::Features | ImageRun::Itself => ("", ""),
+        };
+        [self.placeholder, self.feature, self.written, open, close]
+    }
+
+    /// The marks around a run, unless config.json names others.
+    pub fn marks(&self) -> (&'static str, &'static str) {
+        match self.run {
+            ImageRun::Between(open, close) => (open, close),
+            ImageRun::Features | ImageRun::Rows(..) | ImageRun::Idefics | ImageRun::Lfm2 | ImageRun::Itself => ("", ""),
+        }
+    }
+
+    /// The run of a picture of this plan; `marks` begin and end it.
+    pub fn segments(&self, plan: &ImagePlan, marks: &[String; 2]) -> Vec<RunSegment> {
+        let views = || plan.views.iter().map(|view| view.features as usize);
+        match self.run {
+            ImageRun::Features => vec![RunSegment::Features(plan.tokens())],
+            ImageRun::Between(..) => {
+                let [open, close] = marks;
+                vec![
+                    RunSegment::Marks(open.clone()),
+                    RunSegment::Features(plan.tokens()),
+                    RunSegment::Marks(close.clone()),
+                ]
+            }
+            ImageRun::Rows(between, end) => {
+                let mut segments = Vec::new();
+                for (rows, columns) in plan.views.iter().map(|view| view.tokens) {
+                    for row in 1..=rows {
+                        segments.push(RunSegment::Features(columns as usize));
+                        segments.push(RunSegment::Marks(if row == rows { end } else { between }.to_owned()));
+                    }
+                }
+                segments
+            }
+            ImageRun::Idefics => {
+                const FAKE: &str = "<fake_token_around_image>";
+                let columns = plan.tiles.map_or(0, |(_, columns)| columns);
+                let mut run = Builder::default();
+                for (tile, features) in views().enumerate() {
+                    let tile = tile as u32;
+                    if Some(tile + 1) == u32::try_from(plan.views.len()).ok() {
+                        run.marks(if columns > 0 { "\n" } else { "" });
+                        run.marks(&format!("{FAKE}<global-img>"));
+                    } else {
+                        run.marks(&format!(
+                            "{FAKE}<row_{}_col_{}>",
+                            tile / columns.max(1) + 1,
+                            tile % columns.max(1) + 1
+                        ));
+                    }
+                    run.features(features);
+                    if (tile + 1).is_multiple_of(columns) && (tile as usize) + 1 < plan.views.len() {
+                        run.marks("\n");
+                    }
+                }
+                run.marks(FAKE);
+                run.segments
+            }
+            ImageRun::Lfm2 => {
+                let columns = plan.tiles.map_or(1, |(_, columns)| columns).max(1);
+                let tiles = plan.tiles.map_or(0, |(rows, columns)| rows * columns);
+                let mut run = Builder::default();
+                run.marks("<|image_start|>");
+                for (tile, features) in (0u32..).zip(views()) {
+                    if tile < tiles {
+                        run.marks(&format!(
+                            "<|img_row_{}_col_{}|>",
+                            tile / columns + 1,
+                            tile % columns + 1
+                        ));
+                    } else if tiles > 0 {
+                        run.marks("<|img_thumbnail|>");
+                    }
+                    run.features(features);
+                }
+                run.marks("<|image_end|>");
+                run.segments
+            }
+            ImageRun::Itself => vec![RunSegment::Placeholder],
+        }
+    }
+}
+
+/// Segments, of which neighbouring marks are one, because they are encoded together.
+#[derive(Default)]
+struct Builder {
+    segments: Vec<RunSegment>,
+}
+
+impl Builder {
+    fn marks(&mut self, text: &str) {
+        match self.segments.last_mut() {
+            Some(RunSegment::Marks(before)) => before.push_str(text),
+            _ => self.segments.push(RunSegment::Marks(text.to_owned())),
+        }
+    }
+
+    fn features(&mut self, count: usize) {
+        self.segments.push(RunSegment::Features(count));
+    }
+}

@@ -1,0 +1,249 @@
+//! Softmax attention: its cost, and the steps that other kinds of attention have in common with it.
+
+use super::{Backend, CacheFormat, MixerCost, Part, Prefill};
+
+/// Norms of queries and keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeadNorms {
+    None,
+    /// One operation for queries and keys.
+    Together,
+    /// One for queries and one for keys.
+    Separate,
+}
+
+/// Attention of one layer, of any family.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AttentionCost {
+    pub heads: u64,
+    pub key_heads: u64,
+    /// Width of a head.
+    pub width: u64,
+    pub window: Option<u64>,
+    pub keys: Keys,
+    pub norms: HeadNorms,
+    /// True if CUDA's kernel that splits, norms and rotates the projections has norms of this kind.
+    pub one_kernel: bool,
+    pub output_gate: bool,
+    pub sinks: bool,
+}
+
+/// The source of keys and values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keys {
+    /// Projections of the layer.
+    Own,
+    /// The layer's keys, which are its values too.
+    AreValues,
+    /// An earlier layer.
+    Shared,
+}
+
+/// The shape of queries times keys.
+pub(crate) struct ScoreShape {
+    pub heads: u64,
+    pub width: u64,
+    pub value_width: u64,
+    /// Positions with keys.
+    pub seen: u64,
+    pub sinks: bool,
+    /// True if a mask hides some of the earlier positions.
+    pub masked: bool,
+}
+
+impl AttentionCost {
+    /// Heads that the projection produces, those of the gate included.
+    fn projected(&self) -> u64 {
+        let queries = self.heads * if self.output_gate { 2 } else { 1 };
+        queries + self.projected_keys()
+    }
+
+    fn projected_keys(&self) -> u64 {
+        match self.keys {
+            Keys::Own => 2 * self.key_heads,
+            Keys::AreValues => self.key_heads,
+            Keys::Shared => 0,
+        }
+    }
+
+    /// Projections, norms and positions of all heads.
+    fn heads(&self, pass: &mut Prefill<'_>) {
+        let (queries, keys) = (self.heads * self.width, self.key_heads * self.width);
+        let turning = match self.keys {
+            Keys::Shared => queries,
+            Keys::Own | Keys::AreValues => queries + keys,
+        };
+        pass.product(pass.hidden, self.projected() * self.width);
+        let kernel = pass.workload.backend == Backend::Cuda && !self.output_gate && self.one_kernel;
+        if kernel && self.keys != Keys::AreValues {
+            // One kernel writes queries, keys and values.
+            return pass.make(self.projected() * self.width);
+        }
+        pass.head_norms(self.norms, queries, turning - queries);
+        if self.keys == Keys::AreValues {
+            pass.make(turning);
+        }
+        pass.turn(turning);
+    }
+
+    fn scores(&self, pass: &mut Prefill<'_>) {
+        let seen = self.window.map_or(pass.positions, |window| pass.seen(window));
+        let outputs = self.heads * self.width;
+        pass.attend(&ScoreShape {
+            heads: self.heads,
+            width: self.width,
+            value_width: self.width,
+            seen,
+            sinks: self.sinks,
+            masked: self.window.is_some_and(|window| seen > window),
+        });
+        if self.output_gate {
+            pass.make(outputs);
+            pass.in_place(1);
+        }
+        pass.product(outputs, pass.hidden);
+    }
+}
+
+impl MixerCost for AttentionCost {
+    fn weights(&self, hidden: u64) -> Vec<Part> {
+        vec![
+            Part::matrix(self.projected() * self.width, hidden),
+            Part::matrix(hidden, self.heads * self.width),
+        ]
+    }
+
+    fn cache(&self, format: &CacheFormat, positions: u64) -> u64 {
+        match (self.keys, self.window) {
+            (Keys::Shared, _) => 0,
+            (_, Some(window)) => {
+                let rows = positions.min(window.saturating_sub(1) + format.chunk.min(positions));
+                2 * self.key_heads * self.width * format.element * rows
+            }
+            (_, None) => 2 * self.key_heads * format.row(self.width) * CacheFormat::grown(positions),
+        }
+    }
+
+    fn prefill(&self, pass: &mut Prefill<'_>, keys_alone: bool) {
+        self.heads(pass);
+        if self.keys != Keys::Shared {
+            pass.grow(self);
+        }
+        if keys_alone {
+            return;
+        }
+        if self.window.is_none() && pass.cache.quantizes(self.width) {
+            // Quantized keys and values become plain again for a chunk.
+            pass.take(2 * self.key_heads * self.width * pass.positions * pass.element, 0);
+            pass.in_place(1);
+        }
+        self.scores(pass);
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.window
+    }
+
+    fn shares_keys(&self) -> bool {
+        self.keys == Keys::Shared
+    }
+}
+
+impl Prefill<'_> {
+    /// Rotary positions. The CPU has no kernel: four halves, which become two, and the two joined.
+    pub(crate) fn turn(&mut self, numbers: u64) {
+        if self.workload.backend == Backend::Cpu {
+            for _ in 0..4 {
+                self.make(numbers.div_ceil(2));
+            }
+            // The table of angles, and views of the halves.
+            self.in_place(10);
+        }
+        self.make(numbers);
+    }
+
+    /// A cache takes in the chunk: it is copied to a larger place, and the old one lives a while longer. The bytes that
+    /// it holds in the end count elsewhere.
+    pub(crate) fn grow(&mut self, mixer: &dyn MixerCost) {
+        let before = self.positions - self.rows;
+        let old = match before {
+            0 => 0,
+            _ => mixer.cache(&self.cache, before),
+        };
+        let new = mixer.cache(&self.cache, self.positions);
+        // Keys, then values. New rows are zeros first, and then written over.
+        self.take(old, 0);
+        if mixer.window().is_some() {
+            self.in_place(3);
+        } else {
+            self.take(new.saturating_sub(old), 0);
+            self.in_place(6);
+        }
+    }
+
+    /// Scaled dot product attention, and its result in the order of the tokens.
+    pub(crate) fn attend(&mut self, shape: &ScoreShape) {
+        let outputs = shape.heads * shape.value_width;
+        if !self.fused(shape) {
+            let scores = (shape.heads * self.rows)
+                .saturating_mul(shape.seen)
+                .saturating_mul(self.element);
+            // Scaled queries, the mask, scores; the masked scores and the softmax are written over these.
+            self.make(shape.heads * shape.width);
+            self.take(self.rows.saturating_mul(shape.seen), 0);
+            self.take(scores, 0);
+            self.in_place(2);
+            if shape.sinks {
+                // The column of the sinks next to them.
+                self.take(scores, 0);
+            }
+        }
+        if self.workload.backend == Backend::Cpu {
+            // Views of heads that share keys, and of the mask.
+            self.in_place(8);
+        }
+        self.make(outputs);
+        self.make(outputs);
+    }
+
+    /// True if MLX has a kernel for many queries that writes no scores to memory, by `scaled_dot_product_attention.cpp`
+    /// of the backend and measurements on an H200.
+    fn fused(&self, shape: &ScoreShape) -> bool {
+        let (width, value_width) = (shape.width, shape.value_width);
+        match self.workload.backend {
+            Backend::Cpu => false,
+            // Widths that kernels were compiled for.
+            Backend::Metal => width == value_width && matches!(width, 64 | 80 | 128),
+            // cuDNN's, which takes no sinks together with a mask.
+            Backend::Cuda => {
+                width <= 128
+                    && value_width <= 128
+                    && width.is_multiple_of(8)
+                    && value_width.is_multiple_of(8)
+                    && !(shape.sinks && shape.masked)
+            }
+        }
+    }
+
+    /// Norms of `queries` and `keys` numbers of heads.
+    fn head_norms(&mut self, norms: HeadNorms, queries: u64, keys: u64) {
+        match norms {
+            HeadNorms::None => {}
+            // The input is a part of a row, which GPUs copy first.
+            HeadNorms::Together => {
+                if self.workload.backend != Backend::Cpu {
+                    self.make(queries + keys);
+                }
+                self.norm(queries + keys, false);
+            }
+            HeadNorms::Separate => {
+                for width in [queries, keys] {
+                    if self.workload.backend != Backend::Cpu {
+                        self.make(width);
+                    }
+                    self.norm(width, false);
+                }
+            }
+        }
+    }
+}

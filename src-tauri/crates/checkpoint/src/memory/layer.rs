@@ -1,0 +1,44 @@
+//! The cost of a layer, and the traits by which each kind of layer tells it.
+
+use super::{CacheFormat, Part, Prefill};
+
+/// One layer.
+pub(crate) struct LayerCost {
+    pub mixer: Box<dyn MixerCost>,
+    /// If there are several, they read the same input.
+    pub feed_forwards: Vec<Box<dyn FeedForwardCost>>,
+    /// True if the output of a part is normed before it is added.
+    pub normed_after: bool,
+}
+
+/// The cost of a layer's mixer, implemented next to its config.
+pub(crate) trait MixerCost {
+    /// The matrices of its weights.
+    fn weights(&self, hidden: u64) -> Vec<Part>;
+
+    /// Bytes of its cache after `positions`.
+    fn cache(&self, format: &CacheFormat, positions: u64) -> u64;
+
+    /// Records its allocations for a chunk of the prompt, from the normed stream on. With `keys_alone` only its cache
+    /// is filled: nothing reads the output of the last layer.
+    fn prefill(&self, pass: &mut Prefill<'_>, keys_alone: bool);
+
+    /// Positions that it sees if it slides.
+    fn window(&self) -> Option<u64> {
+        None
+    }
+
+    /// True if it reads the keys and values of an earlier layer.
+    fn shares_keys(&self) -> bool {
+        false
+    }
+}
+
+/// The cost of a layer's feed-forward network.
+pub(crate) trait FeedForwardCost {
+    /// The matrices of its weights.
+    fn weights(&self, hidden: u64) -> Vec<Part>;
+
+    /// Records its allocations for a chunk of the prompt, from the normed stream on.
+    fn prefill(&self, pass: &mut Prefill<'_>, normed_after: bool);
+}

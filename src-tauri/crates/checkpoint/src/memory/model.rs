@@ -1,0 +1,120 @@
+//! A model as far as its memory goes: a list of layers, and what they share.
+
+use super::{CacheFormat, LayerCost, Prefill, Storage, Workload};
+
+/// A model.
+pub(crate) struct ModelCost {
+    /// Width of the residual stream.
+    pub hidden: u64,
+    /// Tokens of the vocabulary.
+    pub vocabulary: u64,
+    /// True if the output layer is the embedding.
+    pub tied: bool,
+    /// True if there is no output layer.
+    pub headless: bool,
+    /// True if keys and values are cached; otherwise a text is read at once.
+    pub cached: bool,
+    pub layers: Vec<LayerCost>,
+    /// A table that feeds every layer (Gemma 3n and 4).
+    pub inputs: Option<LayerInputs>,
+    /// Streams that go through the layers.
+    pub streams: u64,
+    pub storage: Storage,
+}
+
+/// A table with an input for every layer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LayerInputs {
+    pub tokens: u64,
+    /// Width of one layer's input.
+    pub width: u64,
+}
+
+impl ModelCost {
+    /// Bytes of all caches once the context is full. While a prompt is read, the window of sliding layers is followed
+    /// by a full chunk, which is more than they hold later.
+    pub(crate) fn cache(&self, workload: &Workload) -> u64 {
+        if !self.cached {
+            return 0;
+        }
+        let format = CacheFormat::new(self.hidden, self.storage, workload);
+        let layers = self
+            .layers
+            .iter()
+            .map(|layer| layer.mixer.cache(&format, workload.context.into()));
+        layers.fold(0, u64::saturating_add)
+    }
+
+    /// Bytes that reading the last chunk of the prompt takes at most.
+    pub(crate) fn prefill_peak(&self, workload: &Workload) -> u64 {
+        let cache = CacheFormat::new(self.hidden, self.storage, workload);
+        let positions = u64::from(workload.context);
+        let rows = match self.cached {
+            true => cache.chunk.min(positions),
+            false => positions,
+        };
+        let mut pass = Prefill::new(workload, cache, self.storage.packing, rows);
+        self.read(&mut pass);
+        pass.peak()
+    }
+
+    /// Number of layers, from the first, that a chunk of the prompt goes through. It is read for the caches alone, so
+    /// layers after the last one with keys of its own are not computed.
+    pub(super) fn read_layers(&self) -> usize {
+        let last = self.layers.iter().rposition(|layer| !layer.mixer.shares_keys());
+        last.map_or(0, |last| last + 1)
+    }
+
+    /// Replays the last chunk of the prompt.
+    fn read(&self, pass: &mut Prefill<'_>) {
+        let hidden = self.hidden;
+        pass.make(hidden);
+        self.hold_masks(pass);
+        if self.streams > 1 {
+            // Before a layer, predicted and corrected, in 32 bits.
+            pass.hold(3 * pass.rows * self.streams * hidden * 4);
+        }
+        if let Some(inputs) = self.inputs {
+            let all = inputs.width * self.layers.len() as u64;
+            pass.hold(pass.rows * all * pass.element);
+            pass.product(hidden, all);
+            pass.norm(all, false);
+        }
+        let last = self.read_layers();
+        for (index, layer) in self.layers[..last].iter().enumerate() {
+            let ends = index + 1 == last;
+            pass.norm(hidden, true);
+            layer.mixer.prefill(pass, ends);
+            // Nothing reads what follows the last keys.
+            if ends {
+                break;
+            }
+            pass.add(layer.normed_after);
+            pass.norm(hidden, true);
+            for feed_forward in &layer.feed_forwards {
+                feed_forward.prefill(pass, layer.normed_after);
+            }
+            pass.add(layer.normed_after);
+            if let Some(inputs) = self.inputs {
+                pass.product(hidden, inputs.width);
+                pass.make(inputs.width);
+                pass.product(inputs.width, hidden);
+                pass.add(true);
+            }
+        }
+    }
+
+    /// A mask for every window, with a mark for every position that the layer sees; and two results on the way to it.
+    fn hold_masks(&self, pass: &mut Prefill<'_>) {
+        let windows = self.layers.iter().filter_map(|layer| layer.mixer.window());
+        let mut windows: Vec<u64> = windows.collect();
+        windows.sort_unstable();
+        windows.dedup();
+        for window in windows {
+            let seen = pass.seen(window);
+            if seen > window {
+                pass.hold(3 * pass.rows * seen);
+            }
+        }
+    }
+}

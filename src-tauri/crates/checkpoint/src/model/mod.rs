@@ -1,0 +1,10 @@
+//! A whole model: its config, whether it runs, what memory it takes, and how it makes embeddings.
+
+mod compatibility;
+mod config;
+pub mod embedding;
+mod estimate;
+
+pub use compatibility::{check_compatibility, check_folder, vision_support, FileListing};
+pub use config::ModelConfig;
+pub use embedding::EmbeddingConfig;
